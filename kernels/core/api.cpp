@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The entry points (api.hpp): requests to frames and back. What a frame holds is decided here; how, in the rooms.
+#include "core/api.hpp"
+
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "core/cpu_driver.hpp"
+#include "core/error_text.hpp"
+#include "core/fp_environment.hpp"
+#include "core/header.hpp"
+#include "core/plan.hpp"
+#include "core/request.hpp"
+#include "core/settings.hpp"
+
+namespace pyfilter {
+namespace {
+
+const TileCoder* find_coder(std::uint8_t codec, Dtype dtype, int block_dims) {
+  const LevelTable& level = level_table();
+  if (codec == registry::kCodecCuszp2) return level.cuszp2(dtype, block_dims);
+  if (codec == registry::kCodecLossless) return level.lossless(dtype, block_dims);
+  return nullptr;
+}
+
+Plan make_plan(const FrameInfo& info) {
+  Plan plan;
+  plan.dtype = info.dtype;
+  plan.mode = info.parameters[0];
+  plan.has_sentinel = info.has_sentinel;
+  plan.sentinel = info.sentinel;
+  plan.bound = info.bound;
+  plan.step = info.step;
+  plan.grid = make_grid(info.shape, info.value_count, info.parameters[1]);
+  return plan;
+}
+
+// The largest double that is not above fraction * (high - low), whatever the roundings on the way.
+double resolve_relative(double fraction, double low, double high) {
+  const double half_range = high / 2 - low / 2;  // no overflow
+  double bound = fraction * half_range * 2;
+  if (std::isinf(bound)) bound = DBL_MAX;
+  for (int i = 0; i < 4; ++i) bound = std::nextafter(bound, 0.0);
+  return bound;
+}
+
+// The absolute bound of a request for these values; 0 asks for a bit-exact frame.
+double resolve_bound(const Request& request, const void* values, std::uint64_t count) {
+  if (request.bound_mode == Bound::absolute) return request.bound;
+  double low = 0, high = 0;
+  if (request.bound_mode == Bound::none || !level_table().value_range(request, values, count, &low, &high)) return 0;
+  return resolve_relative(request.bound, low, high);
+}
+
+// What the frame will say, but for its size; whether it is cuszp2 or the lossless fallback.
+FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t count) {
+  FrameInfo info;
+  info.codec = request.codec;
+  info.dtype = request.dtype;
+  info.source_big_endian = request.source_big_endian;
+  info.parameters = request.parameters;
+  if (info.parameters[1] == 0) info.parameters[1] = 1;
+  info.shape = request.shape;
+  info.header_bytes = header_bytes(request.shape.rank);
+  info.value_count = count;
+  info.value_bytes = count * dtype_bytes(request.dtype);
+  if (request.codec != registry::kCodecCuszp2) return info;
+  const double bound = resolve_bound(request, values, count);
+  const StepChoice choice = bound > 0 ? level_table().choose_step(request, bound, values, count) : StepChoice{};
+  if (choice.quantise) {
+    info.bound = choice.bound;
+    info.step = choice.step;
+    info.has_sentinel = choice.has_sentinel;
+    info.sentinel = choice.sentinel;
+  } else {
+    info.codec = registry::kCodecLossless;
+    info.parameters[0] = 0;
+  }
+  return info;
+}
+
+void finish_header(const FrameInfo& info, std::uint8_t* out) {
+  const registry::CodecRow* row = find_codec(info.codec);
+  write_header(info, row->needs_major, row->needs_minor, out);
+}
+
+void store_raw(FrameInfo& info, const void* values, std::uint8_t* out) {
+  info.stored_raw = true;
+  info.bound = info.step = 0;
+  info.has_sentinel = false;
+  info.frame_bytes = info.header_bytes + info.value_bytes;
+  if (info.value_bytes != 0) std::memcpy(out + info.header_bytes, values, info.value_bytes);
+}
+
+}  // namespace
+
+std::size_t max_frame_bytes(const Request& request) noexcept {
+  std::uint64_t count = 0;
+  if (request.shape.rank < 0 || request.shape.rank > kMaxRank || !value_count(request.shape, &count)) return 0;
+  const std::uint64_t bytes = count * dtype_bytes(request.dtype);
+  if (bytes > kMaxChunkBytes) return 0;
+  // never more than raw, but an empty frame still has its directory
+  return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes) + 4;
+}
+
+Status encode(const Request& request, const void* values, std::size_t value_bytes, void* frame,
+              std::size_t frame_capacity, std::size_t* frame_bytes) noexcept {
+  const FpEnvironment environment;
+  PYF_TRY(check_request(request));
+  std::uint64_t count = 0;
+  if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the shape's product is 2^61 or more");
+  if (count * dtype_bytes(request.dtype) != value_bytes)
+    return fail(Code::invalid_argument, "%zu bytes of values, the shape and dtype need %llu", value_bytes,
+                static_cast<unsigned long long>(count * dtype_bytes(request.dtype)));
+  if (frame_capacity < max_frame_bytes(request))
+    return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity, max_frame_bytes(request));
+  FrameInfo info = plan_frame(request, values, count);
+  auto* out = static_cast<std::uint8_t*>(frame);
+  const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
+  if (coder == nullptr) return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+  std::size_t payload = 0;
+  const std::size_t limit = count == 0 ? 5 : value_bytes;
+  PYF_TRY(encode_tiles(make_plan(info), *coder, values, out + info.header_bytes, limit, &payload));
+  info.frame_bytes = info.header_bytes + payload;
+  if (payload == 0) store_raw(info, values, out);
+  finish_header(info, out);
+  *frame_bytes = static_cast<std::size_t>(info.frame_bytes);
+  return kOk;
+}
+
+Status frame_info(const void* frame, std::size_t available, FrameInfo* info) noexcept {
+  return read_header(static_cast<const std::uint8_t*>(frame), available, info);
+}
+
+Status decode(const void* frame, std::size_t frame_bytes, void* values, std::size_t value_bytes) noexcept {
+  FrameInfo info;
+  PYF_TRY(frame_info(frame, frame_bytes, &info));
+  return decode_range(frame, frame_bytes, 0, info.value_count, values, value_bytes);
+}
+
+Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop, void* values,
+                    std::size_t value_bytes) noexcept {
+  const FpEnvironment environment;
+  FrameInfo info;
+  PYF_TRY(frame_info(frame, frame_bytes, &info));
+  if (info.frame_bytes > frame_bytes)
+    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes, static_cast<unsigned long long>(info.frame_bytes));
+  if (info.frame_bytes < frame_bytes)
+    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes, static_cast<unsigned long long>(info.frame_bytes));
+  if (start > stop || stop > info.value_count)
+    return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu", static_cast<unsigned long long>(start),
+                static_cast<unsigned long long>(stop), static_cast<unsigned long long>(info.value_count));
+  const std::uint64_t wanted = (stop - start) * dtype_bytes(info.dtype);
+  if (wanted != value_bytes)
+    return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
+                static_cast<unsigned long long>(wanted));
+  const auto* payload = static_cast<const std::uint8_t*>(frame) + info.header_bytes;
+  const std::size_t payload_bytes = frame_bytes - static_cast<std::size_t>(info.header_bytes);
+  if (info.stored_raw) {
+    if (payload_bytes != info.value_bytes) return fail(Code::corrupt, "corrupt frame: raw values do not fill the frame");
+    if (wanted != 0) std::memcpy(values, payload + start * dtype_bytes(info.dtype), value_bytes);
+    return kOk;
+  }
+  const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
+  if (coder == nullptr) return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+  return decode_tiles(make_plan(info), *coder, payload, payload_bytes, start, stop, values);
+}
+
+Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
+                   bool* found) noexcept {
+  const FpEnvironment environment;
+  if (!is_float(request.dtype)) return fail(Code::unsupported, "a value range needs dtype f32 or f64");
+  *found = level_table().value_range(request, values, value_bytes / dtype_bytes(request.dtype), low, high);
+  return kOk;
+}
+
+}  // namespace pyfilter

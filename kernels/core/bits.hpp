@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bit arithmetic shared by the stages: zigzag and bit widths of 32- and 64-bit codes (docs/format.md, section 5).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/target.hpp"
+
+namespace pyfilter {
+
+// Small magnitudes of either sign become small unsigned numbers: 0, -1, 1, -2 -> 0, 1, 2, 3.
+template <class U>
+KFN U zigzag(U difference) {
+  using S = std::make_signed_t<U>;
+  return static_cast<U>(static_cast<U>(difference << 1) ^ static_cast<U>(static_cast<S>(difference) >> (8 * sizeof(U) - 1)));
+}
+
+template <class U>
+KFN U unzigzag(U z) {
+  return static_cast<U>((z >> 1) ^ (U{0} - (z & U{1})));
+}
+
+KFN int bit_width(std::uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }
+KFN int bit_width(std::uint64_t x) { return x == 0 ? 0 : 64 - __builtin_clzll(x); }
+
+}  // namespace pyfilter

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tiles over threads: the directory and the payload of a frame, on the CPU (docs/format.md, section 4.2).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/plan.hpp"
+#include "core/status.hpp"
+
+namespace pyfilter {
+
+// Writes directory and tiles to `out`; *bytes is their size, or 0 if they would need `limit` bytes or more.
+Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* out, std::size_t limit,
+                    std::size_t* bytes) noexcept;
+
+// `payload` are the frame's bytes behind the header. Decodes values [start, stop) to `out`.
+Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t* payload, std::size_t payload_bytes,
+                    std::uint64_t start, std::uint64_t stop, void* out) noexcept;
+
+}  // namespace pyfilter

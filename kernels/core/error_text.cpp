@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The per-thread text of the last error (error_text.hpp, api.hpp).
+#include "core/error_text.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "core/api.hpp"
+
+namespace pyfilter {
+namespace {
+thread_local char text[512] = "";
+}
+
+Status fail(Code code, const char* format, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return {code, text};
+}
+
+const char* last_error() noexcept { return text; }
+
+void set_last_error(const char* new_text) noexcept {
+  if (new_text != text) std::snprintf(text, sizeof text, "%s", new_text == nullptr ? "" : new_text);
+}
+
+}  // namespace pyfilter

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reading and writing frame headers (header.hpp; docs/format.md, section 2).
+#include "core/header.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "core/error_text.hpp"
+#include "core/request.hpp"
+#include "core/wire.hpp"
+#include "registry_table.hpp"
+
+namespace pyfilter {
+namespace {
+
+constexpr std::uint8_t kMagic[4] = {0x89, 'P', 'Y', 'F'};
+constexpr std::uint8_t kFlagRaw = 1, kFlagBigEndian = 2, kFlagSentinel = 4, kKnownFlags = 7;
+
+// CRC-32 as in zlib and PNG: reflected polynomial 0xEDB88320, one nibble at a time (headers are short).
+std::uint32_t crc32(const std::uint8_t* bytes, std::size_t count) {
+  static constexpr std::array<std::uint32_t, 16> kTable = [] {
+    std::array<std::uint32_t, 16> table{};
+    for (std::uint32_t n = 0; n < 16; ++n) {
+      std::uint32_t c = n;
+      for (int k = 0; k < 4; ++k) c = (c & 1) ? 0xEDB88320u ^ (c >> 1) : c >> 1;
+      table[n] = c;
+    }
+    return table;
+  }();
+  std::uint32_t crc = 0xFFFFFFFFu;
+  for (std::size_t i = 0; i < count; ++i) {
+    crc ^= bytes[i];
+    crc = kTable[crc & 15] ^ (crc >> 4);
+    crc = kTable[crc & 15] ^ (crc >> 4);
+  }
+  return ~crc;
+}
+
+std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes) {
+  std::uint8_t copy[header_bytes(kMaxRank)];
+  std::memcpy(copy, header, bytes);
+  std::memset(copy + 12, 0, 4);
+  return crc32(copy, bytes);
+}
+
+Status corrupt(const char* what) { return fail(Code::corrupt, "corrupt frame: %s", what); }
+
+// The fields behind the checksum, once it holds. Flips are caught by then; what fails here was written wrong.
+Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
+  const int rank = frame[11];
+  const std::uint8_t flags = frame[10];
+  info->codec = frame[8];
+  info->dtype = static_cast<Dtype>(frame[9]);
+  if (dtype_bytes(info->dtype) == 0) return corrupt("unknown dtype in the header");
+  if ((flags & ~kKnownFlags) != 0) return corrupt("reserved header flags are set");
+  info->stored_raw = (flags & kFlagRaw) != 0;
+  info->source_big_endian = (flags & kFlagBigEndian) != 0;
+  info->has_sentinel = (flags & kFlagSentinel) != 0;
+  info->frame_bytes = load_le<std::uint64_t>(frame + 16);
+  info->bound = load_le<double>(frame + 24);
+  info->step = load_le<double>(frame + 32);
+  info->sentinel = load_le<std::uint64_t>(frame + 40);
+  std::memcpy(info->parameters.data(), frame + 48, info->parameters.size());
+  info->shape = Shape{};
+  info->shape.rank = rank;
+  for (int i = 0; i < rank; ++i)
+    info->shape.dims[static_cast<std::size_t>(i)] = load_le<std::uint64_t>(frame + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i));
+  if (!value_count(info->shape, &info->value_count)) return corrupt("the shape's product is 2^61 or more");
+  info->value_bytes = info->value_count * dtype_bytes(info->dtype);
+  if (!std::isfinite(info->bound) || info->bound < 0) return corrupt("the bound is negative or not finite");
+  if (!std::isfinite(info->step) || info->step < 0) return corrupt("the step is negative or not finite");
+  if (!info->has_sentinel && info->sentinel != 0) return corrupt("a sentinel without its flag");
+  if (dtype_bytes(info->dtype) < 8 && (info->sentinel >> (8 * dtype_bytes(info->dtype))) != 0)
+    return corrupt("the sentinel is wider than the dtype");
+  PYF_TRY(check_frame_codec(*info));
+  if (info->frame_bytes < info->header_bytes) return corrupt("the frame is shorter than its header");
+  return kOk;
+}
+
+}  // namespace
+
+bool value_count(const Shape& shape, std::uint64_t* count) noexcept {
+  std::uint64_t product = 1;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape.dims[static_cast<std::size_t>(i)] == 0) {
+      *count = 0;
+      return true;
+    }
+  }
+  for (int i = 0; i < shape.rank; ++i) {
+    if (__builtin_mul_overflow(product, shape.dims[static_cast<std::size_t>(i)], &product) || product >= kMaxValueCount)
+      return false;
+  }
+  *count = product;
+  return true;
+}
+
+void write_header(const FrameInfo& info, std::uint8_t needs_major, std::uint8_t needs_minor, std::uint8_t* out) noexcept {
+  const std::size_t bytes = header_bytes(info.shape.rank);
+  std::memset(out, 0, bytes);
+  std::memcpy(out, kMagic, 4);
+  out[4] = kFormatVersion;
+  out[5] = needs_major;
+  out[6] = needs_minor;
+  out[7] = static_cast<std::uint8_t>(bytes / 8);
+  out[8] = info.codec;
+  out[9] = static_cast<std::uint8_t>(info.dtype);
+  out[10] = static_cast<std::uint8_t>((info.stored_raw ? kFlagRaw : 0) | (info.source_big_endian ? kFlagBigEndian : 0) |
+                                      (info.has_sentinel ? kFlagSentinel : 0));
+  out[11] = static_cast<std::uint8_t>(info.shape.rank);
+  store_le(out + 16, info.frame_bytes);
+  store_le(out + 24, info.bound);
+  store_le(out + 32, info.step);
+  store_le(out + 40, info.has_sentinel ? info.sentinel : std::uint64_t{0});
+  std::memcpy(out + 48, info.parameters.data(), info.parameters.size());
+  for (int i = 0; i < info.shape.rank; ++i)
+    store_le(out + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i), info.shape.dims[static_cast<std::size_t>(i)]);
+  store_le(out + 12, header_crc(out, bytes));
+}
+
+Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* info) noexcept {
+  if (available < 8)
+    return fail(Code::truncated, "truncated frame: %zu bytes, a frame starts with at least 8", available);
+  if (std::memcmp(frame, kMagic, 4) != 0)
+    return fail(Code::corrupt, "not a pyfilter frame: starts with %02x %02x %02x %02x, expected 89 50 59 46", frame[0],
+                frame[1], frame[2], frame[3]);
+  info->format_version = frame[4];
+  if (frame[4] == 0) return corrupt("format version 0");
+  if (frame[4] > kFormatVersion)
+    return fail(Code::too_new, "frame format %d needs pyfilter >= %d.%d; this is pyfilter %s, which reads formats up to %d",
+                frame[4], frame[5], frame[6], registry::kVersion, kFormatVersion);
+  const std::size_t bytes = 8 * static_cast<std::size_t>(frame[7]);
+  if (available < bytes)
+    return fail(Code::truncated, "truncated frame: %zu bytes, the header alone has %zu", available, bytes);
+  if (bytes < kFixedHeaderBytes || bytes > header_bytes(kMaxRank) || frame[11] > kMaxRank ||
+      bytes != header_bytes(frame[11]))
+    return corrupt("header size and rank disagree");
+  if (load_le<std::uint32_t>(frame + 12) != header_crc(frame, bytes)) return corrupt("the header's checksum does not match");
+  info->header_bytes = bytes;
+  return read_fields(frame, info);
+}
+
+}  // namespace pyfilter

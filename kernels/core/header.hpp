@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The frame header (docs/format.md, section 2): the only place that knows its fields.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/status.hpp"
+#include "core/types.hpp"
+
+namespace pyfilter {
+
+inline constexpr std::uint8_t kFormatVersion = 1;
+inline constexpr std::size_t kFixedHeaderBytes = 56;
+inline constexpr std::uint64_t kMaxValueCount = std::uint64_t{1} << 61;
+
+constexpr std::size_t header_bytes(int rank) { return kFixedHeaderBytes + 8 * static_cast<std::size_t>(rank); }
+
+// Product of the dims, 1 for a scalar; false when it is 2^61 or more.
+bool value_count(const Shape& shape, std::uint64_t* count) noexcept;
+
+// Writes header_bytes(info.shape.rank) bytes with their checksum. info.header_bytes and value counts are not read.
+void write_header(const FrameInfo& info, std::uint8_t needs_major, std::uint8_t needs_minor, std::uint8_t* out) noexcept;
+
+// Reads and checks a header of which `available` bytes are at hand; see api.hpp, frame_info().
+Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* info) noexcept;
+
+}  // namespace pyfilter

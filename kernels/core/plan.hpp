@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Plan: everything about a chunk that its tiles need, derived from a header or a request once. TileCoder: what a
+// codec room exports for one CPU level. The drivers (cpu_driver.cpp) know codecs only through these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/status.hpp"
+#include "core/types.hpp"
+
+namespace pyfilter {
+
+// The grid of blocks (docs/format.md, section 4.1). 1-D: n values flat. Otherwise `outer` planes or volumes of
+// nz * ny * nx values; nz is 1 for 2-D.
+struct Grid {
+  int block_dims = 1;
+  std::uint64_t values = 0, outer = 1, nz = 1, ny = 1, nx = 0;
+  std::uint64_t gz = 1, gy = 1, gx = 0;  // blocks along each axis
+  std::uint64_t blocks = 0, tiles = 0;
+};
+
+Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcept;
+
+struct Plan {
+  Dtype dtype = Dtype::none;
+  std::uint8_t mode = 0;  // cuszp2: 0 outlier, 1 plain, 2 fixed
+  bool has_sentinel = false;
+  std::uint64_t sentinel = 0;
+  double bound = 0.0, step = 0.0;
+  Grid grid;
+};
+
+// Sizes of a tile in the directory: offset in words and whether it is uniform.
+struct EncodedTile {
+  std::uint32_t bytes = 0;  // a multiple of 4
+  bool uniform = false;
+};
+
+// Largest tile: rates, descriptors, outlier bytes, words; and what vector stores may overwrite behind it.
+inline constexpr std::size_t kMaxTileBytes = 4096 * 8 + 128 * (1 + 2 + 8) + 4;
+inline constexpr std::size_t kTileSlackBytes = 64;
+
+// Scratch memory that one thread needs to encode or decode a tile.
+inline constexpr std::size_t kScratchBytes = std::size_t{192} << 10;
+
+// A deterministic sample of a chunk, as the choice of step and sentinel sees it (stages/sample.hpp).
+struct StepChoice {
+  bool quantise = false;  // false: the bound is too tight for this dtype and data, store bit-exact
+  double bound = 0.0;     // the bound rounded down to the dtype
+  double step = 0.0;
+  bool has_sentinel = false;
+  std::uint64_t sentinel = 0;
+};
+
+struct TileCoder {
+  // Encodes tile `tile` of the chunk at `values` into `out` (kMaxTileBytes + kTileSlackBytes at least).
+  EncodedTile (*encode)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch, std::uint8_t* out);
+  // Decodes a tile of `bytes` bytes and stores those of its values whose index is in [start, stop) at
+  // out[index - start].
+  Status (*decode)(const Plan& plan, const std::uint8_t* tile_bytes, std::size_t bytes, bool uniform,
+                   std::uint64_t tile, void* scratch, std::uint64_t start, std::uint64_t stop, void* out);
+};
+
+// What one CPU level offers; one table per level (level_tables.hpp).
+struct LevelTable {
+  // nullptr where the codec does not take the dtype.
+  const TileCoder* (*cuszp2)(Dtype dtype, int block_dims);
+  const TileCoder* (*lossless)(Dtype dtype, int block_dims);
+  StepChoice (*choose_step)(const Request& request, double bound, const void* values, std::uint64_t count);
+  // Smallest and largest finite value but the fill's; false when there is none.
+  bool (*value_range)(const Request& request, const void* values, std::uint64_t count, double* low, double* high);
+};
+
+}  // namespace pyfilter

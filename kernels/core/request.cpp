@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Checks against registry.json (request.hpp, api.hpp).
+#include "core/request.hpp"
+
+#include <cmath>
+#include <cstdio>
+
+#include "core/api.hpp"
+#include "core/error_text.hpp"
+#include "core/header.hpp"
+
+namespace pyfilter {
+namespace {
+
+constexpr std::uint8_t kModes = 3, kMaxBlockDims = 3;
+
+const char* dtype_name(Dtype dtype) {
+  for (const auto& row : registry::kDtypes)
+    if (row.code == static_cast<std::uint8_t>(dtype)) return row.name;
+  return "unknown";
+}
+
+// "f32, f64": the dtypes that a codec takes.
+void list_dtypes(std::uint32_t mask, char* out, std::size_t size) {
+  std::size_t used = 0;
+  out[0] = '\0';
+  for (const auto& row : registry::kDtypes) {
+    if ((mask >> row.code & 1) == 0 || used >= size) continue;
+    const int n = std::snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", row.name);
+    if (n > 0) used += static_cast<std::size_t>(n);
+  }
+}
+
+Status check_parameters(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
+                        int rank, Code code) {
+  for (std::size_t i = 2; i < parameters.size(); ++i)
+    if (parameters[i] != 0)
+      return fail(code, "%s: parameter byte %zu is %d, must be 0", codec.name, i, parameters[i]);
+  const bool has_mode = codec.id == registry::kCodecCuszp2;
+  if (parameters[0] >= (has_mode ? kModes : 1))
+    return fail(code, has_mode ? "%s: mode %d, allowed: 0 (outlier), 1 (plain), 2 (fixed)" : "%s: parameter byte 0 is %d, must be 0",
+                codec.name, parameters[0]);
+  if (parameters[1] > kMaxBlockDims)
+    return fail(code, "%s: block_dims %d, allowed: 1, 2, 3", codec.name, parameters[1]);
+  if (rank >= 0 && parameters[1] > (rank > 1 ? rank : 1))
+    return fail(code, "%s: block_dims %d needs data of at least that rank, this has rank %d", codec.name, parameters[1], rank);
+  return kOk;
+}
+
+}  // namespace
+
+const registry::CodecRow* find_codec(std::uint8_t id) noexcept {
+  for (const auto& row : registry::kCodecs)
+    if (row.id == id) return &row;
+  return nullptr;
+}
+
+Status check_frame_codec(const FrameInfo& info) noexcept {
+  const registry::CodecRow* codec = find_codec(info.codec);
+  if (codec == nullptr)
+    return fail(Code::corrupt, "corrupt frame: codec id %d is unknown to pyfilter %s", info.codec, registry::kVersion);
+  if ((codec->dtype_mask >> static_cast<unsigned>(info.dtype) & 1) == 0)
+    return fail(Code::corrupt, "corrupt frame: codec %s cannot hold dtype %s", codec->name, dtype_name(info.dtype));
+  if (info.parameters[1] == 0) return fail(Code::corrupt, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
+  PYF_TRY(check_parameters(*codec, info.parameters, info.shape.rank, Code::corrupt));
+  const bool quantised = info.codec == registry::kCodecCuszp2 && !info.stored_raw;
+  if (!quantised && (info.step != 0 || info.bound != 0))
+    return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a bound or a step");
+  if (quantised) {
+    if (!(info.step > 0) || !(info.bound > 0)) return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
+    if (info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
+      return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
+  } else if (info.has_sentinel) {
+    return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a sentinel");
+  }
+  return kOk;
+}
+
+Status check_request(const Request& request) noexcept {
+  const registry::CodecRow* codec = find_codec(request.codec);
+  if (codec == nullptr) return fail(Code::invalid_argument, "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless)", request.codec);
+  if (dtype_bytes(request.dtype) == 0)
+    return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
+  if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
+    char allowed[128];
+    list_dtypes(codec->dtype_mask, allowed, sizeof allowed);
+    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s", codec->name, dtype_name(request.dtype), allowed);
+  }
+  const auto mode = static_cast<unsigned>(request.bound_mode);
+  if (mode > 31 || (codec->bound_mask >> mode & 1) == 0)
+    return fail(Code::invalid_argument, "%s does not take bound mode %u, allowed: %s", codec->name, mode,
+                codec->bound_mask == 1u ? "0 (none)" : "1 (absolute), 2 (relative)");
+  if (request.bound_mode != Bound::none && !(std::isfinite(request.bound) && request.bound > 0))
+    return fail(Code::invalid_argument, "the bound is %g, must be finite and > 0", request.bound);
+  if (request.bound_mode == Bound::none && request.bound != 0)
+    return fail(Code::invalid_argument, "%s takes no bound, but one of %g is given", codec->name, request.bound);
+  if (request.shape.rank < 0 || request.shape.rank > kMaxRank)
+    return fail(Code::invalid_argument, "rank %d, allowed: 0 to %d", request.shape.rank, kMaxRank);
+  PYF_TRY(check_parameters(*codec, request.parameters, request.shape.rank, Code::invalid_argument));
+  std::uint64_t count = 0;
+  if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the shape's product is 2^61 or more");
+  if (count * dtype_bytes(request.dtype) > kMaxChunkBytes)
+    return fail(Code::unsupported, "%llu bytes in one frame, at most %llu: use smaller chunks",
+                static_cast<unsigned long long>(count * dtype_bytes(request.dtype)), static_cast<unsigned long long>(kMaxChunkBytes));
+  return kOk;
+}
+
+}  // namespace pyfilter

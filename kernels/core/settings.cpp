@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CPU level and thread count: the environment, set_*() and what the machine has (settings.hpp, api.hpp).
+#include "core/settings.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/api.hpp"
+#include "core/error_text.hpp"
+#include "core/threads.hpp"
+
+namespace pyfilter {
+namespace baseline {
+extern const LevelTable kLevelTable;
+}
+#if defined(PYF_HAVE_X86_LEVELS)
+namespace avx2 {
+extern const LevelTable kLevelTable;
+}
+namespace avx512 {
+extern const LevelTable kLevelTable;
+}
+#endif
+
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+struct Level {
+  const char* name;
+  const LevelTable* table;
+  bool (*runs_here)();
+};
+
+bool always() { return true; }
+#if defined(PYF_HAVE_X86_LEVELS)
+bool has_avx2() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+}
+// Ice Lake, Zen 4 and later: AVX-512 with VBMI and GFNI. Older AVX-512 processors run the avx2 level.
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("gfni");
+}
+#endif
+
+// Best first.
+const Level kLevels[] = {
+#if defined(PYF_HAVE_X86_LEVELS)
+    {"avx512", &avx512::kLevelTable, &has_avx512},
+    {"avx2", &avx2::kLevelTable, &has_avx2},
+#endif
+    {"baseline", &baseline::kLevelTable, &always},
+};
+
+const Level* find_level(const char* name) {
+  for (const Level& level : kLevels)
+    if ((std::strcmp(name, "auto") == 0 || std::strcmp(name, level.name) == 0) && level.runs_here()) return &level;
+  return nullptr;
+}
+
+const Level* first_level() {
+  const char* wanted = std::getenv("PYFILTER_CPU");
+  const Level* level = wanted != nullptr ? find_level(wanted) : nullptr;
+  return level != nullptr ? level : find_level("auto");
+}
+
+int threads_of_environment() {
+  const char* wanted = std::getenv("PYFILTER_NUM_THREADS");
+  if (wanted == nullptr) return 0;
+  char* end = nullptr;
+  const long n = std::strtol(wanted, &end, 10);
+  return end != wanted && *end == '\0' && n >= 0 && n <= kMaxThreads ? static_cast<int>(n) : 0;
+}
+
+std::atomic<const Level*>& level_in_use() {
+  static std::atomic<const Level*> level{first_level()};
+  return level;
+}
+
+std::atomic<int>& threads_in_use() {
+  static std::atomic<int> threads{threads_of_environment()};
+  return threads;
+}
+
+thread_local int local_threads = 0;
+
+}  // namespace
+
+const LevelTable& level_table() noexcept { return *level_in_use().load()->table; }
+
+int resolved_threads() noexcept {
+  int threads = local_threads != 0 ? local_threads : threads_in_use().load();
+  if (threads == 0) {
+    static const int cores = available_cores();
+    threads = cores;
+  }
+  return threads;
+}
+
+Status set_thread_count(int count) noexcept {
+  if (count < 0 || count > kMaxThreads) return fail(Code::invalid_argument, "threads is %d, allowed: 0 (one per core) to %d", count, kMaxThreads);
+  threads_in_use().store(count);
+  return kOk;
+}
+
+int thread_count() noexcept { return resolved_threads(); }
+
+Status set_local_thread_count(int count) noexcept {
+  if (count < 0 || count > kMaxThreads) return fail(Code::invalid_argument, "local_threads is %d, allowed: 0 to %d", count, kMaxThreads);
+  local_threads = count;
+  return kOk;
+}
+
+Status set_cpu_level(const char* name) noexcept {
+  const Level* level = name != nullptr ? find_level(name) : nullptr;
+  if (level == nullptr)
+    return fail(Code::invalid_argument, "cpu_level is %s, allowed on this machine: auto, baseline%s%s", name == nullptr ? "null" : name,
+                find_level("avx2") != nullptr ? ", avx2" : "", find_level("avx512") != nullptr ? ", avx512" : "");
+  level_in_use().store(level);
+  return kOk;
+}
+
+const char* cpu_level() noexcept { return level_in_use().load()->name; }
+
+bool has_cuda() noexcept { return false; }
+
+}  // namespace pyfilter

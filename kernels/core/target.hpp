@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Compilation targets. The codec sources under stages/ and the rooms are compiled once per CPU level: every such
+// translation unit defines PYF_LEVEL (baseline, avx2, avx512) and one of PYF_LEVEL_*, and everything between
+// PYF_BEGIN_TARGET and PYF_END_TARGET lands in the namespace pyfilter::<level> with that level's instructions.
+// What is included before PYF_BEGIN_TARGET (the standard library, core/) stays portable, so no inline function of the
+// standard library is ever emitted with instructions that the machine may lack.
+#pragma once
+
+#if defined(__CUDACC__)
+#define KFN __host__ __device__ __forceinline__
+#elif defined(__GNUC__)
+#define KFN __attribute__((always_inline)) inline
+#else
+#define KFN inline
+#endif
+
+#ifndef PYF_LEVEL
+#define PYF_LEVEL baseline
+#define PYF_LEVEL_BASELINE 1
+#endif
+
+#if defined(PYF_LEVEL_AVX512)
+#define PYF_TARGET_ISA                                                                                 \
+  "avx2,bmi,bmi2,lzcnt,popcnt,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni"
+#elif defined(PYF_LEVEL_AVX2)
+#define PYF_TARGET_ISA "avx2,bmi,bmi2,lzcnt,popcnt,fma"
+#endif
+
+#define PYF_PRAGMA(text) _Pragma(#text)
+#if !defined(PYF_TARGET_ISA)
+#define PYF_PUSH_TARGET
+#define PYF_POP_TARGET
+#elif defined(__clang__)
+#define PYF_PUSH_TARGET_(isa) PYF_PRAGMA(clang attribute push(__attribute__((target(isa))), apply_to = function))
+#define PYF_PUSH_TARGET PYF_PUSH_TARGET_(PYF_TARGET_ISA)
+#define PYF_POP_TARGET _Pragma("clang attribute pop")
+#elif defined(PYF_LEVEL_AVX512)
+#define PYF_PUSH_TARGET_(isa) PYF_PRAGMA(GCC target(isa ",prefer-vector-width=512"))
+#define PYF_PUSH_TARGET _Pragma("GCC push_options") PYF_PUSH_TARGET_(PYF_TARGET_ISA)
+#define PYF_POP_TARGET _Pragma("GCC pop_options")
+#else
+#define PYF_PUSH_TARGET_(isa) PYF_PRAGMA(GCC target(isa))
+#define PYF_PUSH_TARGET _Pragma("GCC push_options") PYF_PUSH_TARGET_(PYF_TARGET_ISA)
+#define PYF_POP_TARGET _Pragma("GCC pop_options")
+#endif
+
+#define PYF_BEGIN_TARGET PYF_PUSH_TARGET namespace pyfilter::PYF_LEVEL {
+#define PYF_END_TARGET } PYF_POP_TARGET

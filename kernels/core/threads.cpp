@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The pool of worker threads (threads.hpp).
+#include "core/threads.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "core/fp_environment.hpp"
+
+namespace pyfilter {
+namespace {
+
+struct Job {
+  void (*work)(void*, std::uint64_t) = nullptr;
+  void* context = nullptr;
+  std::uint64_t count = 0;
+  std::atomic<std::uint64_t> next{0};
+
+  void run() {
+    for (std::uint64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(context, i);
+  }
+};
+
+class Pool {
+ public:
+  // False if another call has the workers.
+  bool try_run(int helpers, Job& job) {
+    std::unique_lock<std::mutex> owner(in_use_, std::try_to_lock);
+    if (!owner.owns_lock()) return false;
+    start_workers(helpers);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      job_ = &job;
+      wanted_ = helpers < workers_ ? helpers : workers_;
+      ++generation_;
+    }
+    wake_.notify_all();
+    job.run();
+    std::unique_lock<std::mutex> lock(mutex_);
+    wanted_ = 0;  // who has not come by now is not needed
+    job_ = nullptr;
+    idle_.wait(lock, [this] { return running_ == 0; });
+    return true;
+  }
+
+ private:
+  void start_workers(int wanted) {
+    while (workers_ < wanted) {
+      try {
+        std::thread(&Pool::serve, this).detach();
+      } catch (...) {
+        return;  // no more threads to be had: those that run will do
+      }
+      ++workers_;
+    }
+  }
+
+  void serve() {
+    const FpEnvironment environment;
+    std::uint64_t seen = 0;
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return generation_ != seen && wanted_ > 0; });
+      seen = generation_;
+      --wanted_;
+      Job* job = job_;
+      ++running_;
+      lock.unlock();
+      job->run();
+      lock.lock();
+      if (--running_ == 0) idle_.notify_all();
+    }
+  }
+
+  std::mutex in_use_;
+  std::mutex mutex_;
+  std::condition_variable wake_, idle_;
+  Job* job_ = nullptr;
+  std::uint64_t generation_ = 0;
+  int wanted_ = 0, running_ = 0, workers_ = 0;
+};
+
+// Never destroyed: workers wait on it until the process ends. A forked child has no workers and maybe a locked mutex;
+// it forgets the pool and makes its own.
+std::atomic<Pool*> pool{nullptr};
+
+void forget_pool() { pool.store(nullptr); }
+
+Pool* get_pool() {
+  static const int registered = pthread_atfork(nullptr, nullptr, forget_pool);
+  if (registered != 0) return nullptr;
+  Pool* current = pool.load();
+  if (current != nullptr) return current;
+  Pool* fresh = new (std::nothrow) Pool;
+  if (fresh == nullptr) return nullptr;
+  if (pool.compare_exchange_strong(current, fresh)) return fresh;
+  delete fresh;
+  return current;
+}
+
+}  // namespace
+
+void parallel_for(int threads, std::uint64_t count, void (*work)(void*, std::uint64_t), void* context) noexcept {
+  Job job;
+  job.work = work;
+  job.context = context;
+  job.count = count;
+  const int helpers = count < static_cast<std::uint64_t>(threads) ? static_cast<int>(count) - 1 : threads - 1;
+  Pool* workers = helpers > 0 ? get_pool() : nullptr;
+  if (workers == nullptr || !workers->try_run(helpers, job)) job.run();
+}
+
+int available_cores() noexcept {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+  const long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? static_cast<int>(n) : 1;
+}
+
+}  // namespace pyfilter

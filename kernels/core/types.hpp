@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The nouns of the library: element types, what a caller requests, and what a frame says of itself.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace pyfilter {
+
+inline constexpr int kMaxRank = 32;  // HDF5's own limit (H5S_MAX_RANK)
+inline constexpr int kParameterBytes = 8;
+// Offsets in a frame's directory have 31 bits and count words (docs/format.md, section 4.2).
+inline constexpr std::uint64_t kMaxChunkBytes = std::uint64_t{7} << 30;
+
+// Codes as in registry.json; they are part of the frame format.
+enum class Dtype : std::uint8_t { none = 0, f32 = 1, f64 = 2, i8 = 3, u8 = 4, i16 = 5, u16 = 6, i32 = 7, u32 = 8, i64 = 9, u64 = 10 };
+
+enum class Bound : std::uint8_t { none = 0, absolute = 1, relative = 2 };
+
+// Bytes of one value, 0 for an unknown code.
+constexpr std::size_t dtype_bytes(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::i8: case Dtype::u8: return 1;
+    case Dtype::i16: case Dtype::u16: return 2;
+    case Dtype::f32: case Dtype::i32: case Dtype::u32: return 4;
+    case Dtype::f64: case Dtype::i64: case Dtype::u64: return 8;
+    case Dtype::none: break;
+  }
+  return 0;
+}
+
+constexpr bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }
+
+struct Shape {
+  int rank = 0;  // 0 is a scalar: one value
+  std::array<std::uint64_t, kMaxRank> dims{};
+};
+
+// What to encode and how: the input of encode().
+struct Request {
+  std::uint8_t codec = 0;  // registry.json id
+  Dtype dtype = Dtype::none;
+  Bound bound_mode = Bound::none;
+  double bound = 0.0;  // absolute: in the unit of the data; relative: fraction of the value range
+  std::array<std::uint8_t, kParameterBytes> parameters{};  // zero means the default (registry.json)
+  bool has_fill = false;
+  std::uint64_t fill = 0;         // bit pattern of the fill value, zero-extended
+  bool source_big_endian = false;  // recorded in the frame; values given here are always in host order
+  Shape shape;
+};
+
+// What a frame's header says (docs/format.md, section 3).
+struct FrameInfo {
+  std::uint8_t format_version = 0;
+  std::uint8_t codec = 0;
+  Dtype dtype = Dtype::none;
+  bool stored_raw = false;
+  bool source_big_endian = false;
+  bool has_sentinel = false;
+  std::uint64_t sentinel = 0;
+  double bound = 0.0;  // resolved absolute bound; 0 means bit-exact
+  double step = 0.0;   // width of a quantum
+  std::array<std::uint8_t, kParameterBytes> parameters{};
+  Shape shape;
+  std::uint64_t header_bytes = 0;
+  std::uint64_t frame_bytes = 0;
+  std::uint64_t value_count = 0;
+  std::uint64_t value_bytes = 0;  // value_count * dtype_bytes
+};
+
+}  // namespace pyfilter

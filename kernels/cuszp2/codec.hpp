@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cuszp2 (cuSZp2, SC'24, section IV): quantise -> differences inside a block -> zigzag -> bit planes, block by block.
+// The tile layout is shared (stages/tile.hpp); this is the map between values and codes. See FORMAT.md beside it.
+#pragma once
+
+#include <limits>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "stages/quantize.hpp"
+#include "stages/tile.hpp"
+
+PYF_BEGIN_TARGET
+
+template <class T>
+struct QuantizingMap {
+  using Value = T;
+  using Code = typename FloatTraits<T>::Code;
+  static constexpr bool kHasSpecial = true;
+  Quantizer<T> quantizer;
+
+  explicit QuantizingMap(const Plan& plan) {
+    quantizer.step = static_cast<T>(plan.step);
+    quantizer.inverse_step = 1 / quantizer.step;
+    quantizer.bound = static_cast<T>(plan.bound);
+    quantizer.has_sentinel = plan.has_sentinel;
+    quantizer.sentinel_bits = static_cast<Code>(plan.sentinel);
+    quantizer.sentinel = plan.has_sentinel ? std::bit_cast<T>(quantizer.sentinel_bits) : std::numeric_limits<T>::quiet_NaN();
+  }
+
+  static KFN Code wrap(Code difference) { return difference; }
+
+  template <std::size_t N>
+  KFN bool encode(const Value (&x)[N], Code* q) const {
+    return quantize(quantizer, x, q);
+  }
+
+  template <std::size_t N>
+  KFN void decode(const Code (&q)[N], Code offset, Value (&x)[N]) const {
+    dequantize(quantizer.step, q, offset, x);
+  }
+};
+
+PYF_END_TARGET

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lossless: the bit patterns themselves as codes, in the tile layout of stages/tile.hpp. See FORMAT.md beside it.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "stages/tile.hpp"
+
+PYF_BEGIN_TARGET
+
+// Value: the unsigned integer of the value's width. Floats are mapped so that their order becomes the integers'.
+template <class U, bool kFloat>
+struct BitMap {
+  using Value = U;
+  using Code = std::conditional_t<sizeof(U) == 8, std::uint64_t, std::uint32_t>;
+  static constexpr bool kHasSpecial = false;
+
+  explicit BitMap(const Plan&) {}
+
+  // Differences of 8- and 16-bit integers are taken modulo their own width, so they never need more planes than that.
+  static KFN Code wrap(Code difference) {
+    return static_cast<Code>(static_cast<std::make_signed_t<Code>>(static_cast<std::make_signed_t<U>>(static_cast<U>(difference))));
+  }
+
+  static KFN Code fold(Code bits) {
+    using S = std::make_signed_t<Code>;
+    return bits ^ (static_cast<Code>(static_cast<S>(bits) >> (8 * sizeof(Code) - 1)) >> 1);
+  }
+
+  template <std::size_t N>
+  KFN bool encode(const Value (&x)[N], Code* q) const {
+    for (std::size_t i = 0; i < N; ++i) q[i] = kFloat ? fold(static_cast<Code>(x[i])) : wrap(static_cast<Code>(x[i]));
+    return true;
+  }
+
+  template <std::size_t N>
+  KFN void decode(const Code (&q)[N], Code offset, Value (&x)[N]) const {
+    for (std::size_t i = 0; i < N; ++i) {
+      const auto bits = static_cast<Code>(q[i] + offset);
+      x[i] = static_cast<Value>(kFloat ? fold(bits) : bits);
+    }
+  }
+};
+
+PYF_END_TARGET

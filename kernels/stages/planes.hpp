@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bit planes of 32 residuals (docs/format.md, section 4.5) and running sums: the primitives of this target, and on
+// top of them the 64-bit codes, whose planes 32 and up are those of their high halves.
+#pragma once
+
+#include "core/target.hpp"
+#if defined(PYF_LEVEL_AVX512)
+#include "stages/simd/planes_avx512.hpp"
+#elif defined(PYF_LEVEL_AVX2)
+#include "stages/simd/planes_avx2.hpp"
+#else
+#include "stages/simd/planes_generic.hpp"
+#endif
+
+PYF_BEGIN_TARGET
+
+KFN void pack_planes(const std::uint64_t* z, int planes, std::uint8_t* out) {
+  std::uint32_t half[32];
+  for (int i = 0; i < 32; ++i) half[i] = static_cast<std::uint32_t>(z[i]);
+  pack_planes(half, planes < 32 ? planes : 32, out);
+  if (planes > 32) {
+    for (int i = 0; i < 32; ++i) half[i] = static_cast<std::uint32_t>(z[i] >> 32);
+    pack_planes(half, planes - 32, out + 4 * 32);
+  }
+}
+
+KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) {
+  std::uint32_t low[32];
+  unpack_planes(words, planes < 32 ? planes : 32, low);
+  if (planes <= 32) {
+    for (int i = 0; i < 32; ++i) z[i] = low[i];
+    return;
+  }
+  std::uint32_t high[32];
+  unpack_planes(words + 4 * 32, planes - 32, high);
+  for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<std::uint64_t>(high[i]) << 32;
+}
+
+PYF_END_TARGET

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Linear quantisation with a proven bound (docs/format.md, section 6; kernels/cuszp2/FORMAT.md says why it is exact).
+//
+// One fused multiply-add to the magic number M rounds x / step to an integer and leaves it in the float's own bits:
+// t = fma(x, 1 / step, M), q = bits(t) - bits(M), x' = (t - M) * step. The map q <-> t is one to one over all bit
+// patterns, so x' is what the decoder will compute whatever x was, and one comparison decides: |x - x'| <= bound.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/target.hpp"
+
+namespace pyfilter {
+
+template <class T>
+struct FloatTraits;
+
+template <>
+struct FloatTraits<float> {
+  using Code = std::uint32_t;
+  static constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
+  static constexpr Code kMagicBits = 0x4B400000u, kQuietNan = 0x7FC00000u;
+  static constexpr int kFractionBits = 23;
+};
+
+template <>
+struct FloatTraits<double> {
+  using Code = std::uint64_t;
+  static constexpr double kMagic = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr Code kMagicBits = 0x4338000000000000ull, kQuietNan = 0x7FF8000000000000ull;
+  static constexpr int kFractionBits = 52;
+};
+
+// What quantiser and dequantiser need of a chunk.
+template <class T>
+struct Quantizer {
+  T step, inverse_step, bound;
+  T sentinel;  // a NaN where there is none: it equals nothing
+  typename FloatTraits<T>::Code sentinel_bits;
+  bool has_sentinel;
+};
+
+}  // namespace pyfilter
+
+PYF_BEGIN_TARGET
+
+KFN float fused(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+KFN double fused(double x, double y, double z) { return __builtin_fma(x, y, z); }
+KFN float absolute(float x) { return __builtin_fabsf(x); }
+KFN double absolute(double x) { return __builtin_fabs(x); }
+
+// Codes of N values. False if any of them must be stored as it is: beyond the bound, NaN, infinite, the sentinel, or
+// a value that would decode to the sentinel. `q` is filled either way.
+template <class T, std::size_t N>
+KFN bool quantize(const Quantizer<T>& p, const T (&x)[N], typename FloatTraits<T>::Code* q) {
+  using Traits = FloatTraits<T>;
+  using Code = typename Traits::Code;
+  Code misfits = 0;
+  for (std::size_t i = 0; i < N; ++i) {
+    const T t = fused(x[i], p.inverse_step, Traits::kMagic);
+    const T decoded = (t - Traits::kMagic) * p.step;
+    const bool fits = absolute(x[i] - decoded) <= p.bound;
+    const bool is_sentinel = (x[i] == p.sentinel) | (decoded == p.sentinel);
+    misfits |= static_cast<Code>(!fits) | static_cast<Code>(is_sentinel);
+    q[i] = std::bit_cast<Code>(t) - Traits::kMagicBits;
+  }
+  return misfits == 0;
+}
+
+// Why a value cannot be represented by its code, if so.
+enum class Misfit : std::uint8_t { none, sentinel, nan, verbatim };
+
+template <class T>
+KFN Misfit classify(const Quantizer<T>& p, T x) {
+  using Traits = FloatTraits<T>;
+  using Code = typename Traits::Code;
+  const Code bits = std::bit_cast<Code>(x);
+  if (p.has_sentinel && bits == p.sentinel_bits) return Misfit::sentinel;
+  if (bits == Traits::kQuietNan) return Misfit::nan;
+  const T t = fused(x, p.inverse_step, Traits::kMagic);
+  const T decoded = (t - Traits::kMagic) * p.step;
+  const bool fits = absolute(x - decoded) <= p.bound;
+  return fits && !(decoded == p.sentinel) ? Misfit::none : Misfit::verbatim;
+}
+
+// Values of N codes, to each of which `offset` is added first.
+template <class T, std::size_t N>
+KFN void dequantize(T step, const typename FloatTraits<T>::Code (&q)[N], typename FloatTraits<T>::Code offset, T* x) {
+  using Traits = FloatTraits<T>;
+  const auto bias = static_cast<typename Traits::Code>(offset + Traits::kMagicBits);
+  for (std::size_t i = 0; i < N; ++i)
+    x[i] = (std::bit_cast<T>(static_cast<typename Traits::Code>(q[i] + bias)) - Traits::kMagic) * step;
+}
+
+PYF_END_TARGET

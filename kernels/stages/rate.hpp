@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rate codes: one byte that says how many bit planes and outlier bytes a block has (docs/format.md, section 4.4).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/target.hpp"
+
+namespace pyfilter {
+
+inline constexpr std::uint8_t kLastPlainRate = 246, kRateSentinel = 247, kRateVerbatim = 255;
+// Special blocks are kRateSentinel + masks; the masks are these bits.
+inline constexpr unsigned kMaskSentinel = 1, kMaskNan = 2, kMaskVerbatim = 4;
+
+struct Rate {
+  std::uint8_t planes = 0, outlier_bytes = 0;
+};
+
+constexpr KFN bool is_special_rate(std::uint8_t code) { return code > kRateSentinel && code < kRateVerbatim; }
+
+constexpr KFN Rate decode_rate(std::uint8_t code) {
+  if (code < 200) {
+    const std::uint8_t e = code % 8;
+    return {static_cast<std::uint8_t>(code / 8), e == 7 ? std::uint8_t{8} : e};
+  }
+  if (code < 214)
+    return {static_cast<std::uint8_t>(25 + (code - 200) / 2), static_cast<std::uint8_t>((code - 200) % 2)};
+  if (code <= kLastPlainRate) return {static_cast<std::uint8_t>(32 + code - 214), 0};
+  return {};
+}
+
+// The cheapest rate for residuals of `width` bits besides a first one of `first_width` bits. A plane costs at least
+// four bytes and shortens the outlier by one bit, so more planes never pay except where no code has enough bytes.
+constexpr KFN std::uint8_t choose_rate(int width, int first_width) {
+  int planes = width;
+  if (planes <= 24) {
+    const int missing = first_width > planes ? first_width - planes : 0;
+    const int bytes = (missing + 7) / 8;
+    return static_cast<std::uint8_t>(8 * planes + (bytes >= 7 ? 7 : bytes));
+  }
+  if (planes <= 31) {
+    if (first_width - 8 > planes) planes = first_width - 8;
+    if (planes <= 31) return static_cast<std::uint8_t>(200 + 2 * (planes - 25) + (first_width > planes ? 1 : 0));
+  }
+  planes = width > first_width ? width : first_width;
+  if (planes < 32) planes = 32;
+  return static_cast<std::uint8_t>(214 + planes - 32);
+}
+
+inline constexpr std::array<Rate, 256> kRates = [] {
+  std::array<Rate, 256> table{};
+  for (int i = 0; i < 256; ++i) table[static_cast<std::size_t>(i)] = decode_rate(static_cast<std::uint8_t>(i));
+  return table;
+}();
+
+}  // namespace pyfilter

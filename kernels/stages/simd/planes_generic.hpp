@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// 32 words <-> up to 32 bit planes, portable: byte c of eight values is an 8x8 bit matrix in a 64-bit word, which
+// three rounds of swaps transpose (Hacker's Delight, 7-3). planes_avx2.hpp and planes_avx512.hpp do the same.
+#pragma once
+
+#include <cstdint>
+
+#include "core/target.hpp"
+#include "core/wire.hpp"
+
+PYF_BEGIN_TARGET
+
+// Writes may reach kPlaneSlackBytes beyond the planes asked for.
+inline constexpr int kPlaneSlackBytes = 64;
+
+KFN std::uint64_t transpose_8x8(std::uint64_t x) {
+  std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
+  x ^= t ^ (t << 7);
+  t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCull;
+  x ^= t ^ (t << 14);
+  t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0ull;
+  return x ^ t ^ (t << 28);
+}
+
+KFN void pack_planes(const std::uint32_t* z, int planes, std::uint8_t* out) {
+  for (int c = 0; 8 * c < planes; ++c) {
+    std::uint64_t columns[4];
+    for (int g = 0; g < 4; ++g) {
+      std::uint64_t x = 0;
+      for (int k = 0; k < 8; ++k) x |= static_cast<std::uint64_t>((z[8 * g + k] >> (8 * c)) & 0xFF) << (8 * k);
+      columns[g] = transpose_8x8(x);
+    }
+    for (int k = 0; k < 8 && 8 * c + k < planes; ++k) {
+      std::uint32_t plane = 0;
+      for (int g = 0; g < 4; ++g) plane |= static_cast<std::uint32_t>((columns[g] >> (8 * k)) & 0xFF) << (8 * g);
+      store_le(out + 4 * (8 * c + k), plane);
+    }
+  }
+}
+
+KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
+  for (int i = 0; i < 32; ++i) z[i] = 0;
+  for (int c = 0; 8 * c < planes; ++c) {
+    std::uint64_t columns[4] = {0, 0, 0, 0};
+    for (int k = 0; k < 8 && 8 * c + k < planes; ++k) {
+      const auto plane = load_le<std::uint32_t>(words + 4 * (8 * c + k));
+      for (int g = 0; g < 4; ++g) columns[g] |= static_cast<std::uint64_t>((plane >> (8 * g)) & 0xFF) << (8 * k);
+    }
+    for (int g = 0; g < 4; ++g) {
+      const std::uint64_t x = transpose_8x8(columns[g]);
+      for (int k = 0; k < 8; ++k) z[8 * g + k] |= static_cast<std::uint32_t>((x >> (8 * k)) & 0xFF) << (8 * c);
+    }
+  }
+}
+
+// Running sums within each run of L values.
+template <int L, int N, class Code>
+KFN void prefix_sum(Code (&a)[N]) {
+  for (int i = 1; i < N; ++i)
+    if (i % L != 0) a[i] = static_cast<Code>(a[i] + a[i - 1]);
+}
+
+PYF_END_TARGET

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks with values that their code cannot give back: missing data, NaN, infinities, misfits (docs/format.md, 4.5).
+// The rest of such a block is quantised as usual; a special value takes the code of the value before it, so that it
+// adds nothing to the differences.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "core/target.hpp"
+#include "core/wire.hpp"
+#include "stages/quantize.hpp"
+#include "stages/rate.hpp"
+
+PYF_BEGIN_TARGET
+
+// What an encoder notes of a block; masks == 0 is an ordinary block.
+template <class T, int B>
+struct SpecialBlock {
+  unsigned masks;
+  std::uint64_t sentinel, nan, verbatim;
+  T values[B];
+
+  std::uint8_t verbatim_count() const { return static_cast<std::uint8_t>(__builtin_popcountll(verbatim)); }
+};
+
+// Sorts the values of a block into its masks and repairs the codes of the special ones.
+template <class T, int B>
+[[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const T (&x)[B], typename FloatTraits<T>::Code* q,
+                                           SpecialBlock<T, B>& block) {
+  block.masks = 0;
+  block.sentinel = block.nan = block.verbatim = 0;
+  int first_plain = B;
+  for (int i = B - 1; i >= 0; --i) {
+    const auto bit = std::uint64_t{1} << i;
+    switch (classify(p, x[i])) {
+      case Misfit::none: first_plain = i; break;
+      case Misfit::sentinel: block.sentinel |= bit; break;
+      case Misfit::nan: block.nan |= bit; break;
+      case Misfit::verbatim: block.verbatim |= bit; break;
+    }
+  }
+  block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
+                (block.verbatim != 0 ? kMaskVerbatim : 0);
+  std::memcpy(block.values, x, sizeof block.values);
+  auto before = first_plain < B ? q[first_plain] : typename FloatTraits<T>::Code{0};
+  const std::uint64_t special = block.sentinel | block.nan | block.verbatim;
+  for (int i = 0; i < B; ++i) {
+    if ((special >> i & 1) != 0) q[i] = before;
+    before = q[i];
+  }
+}
+
+// The rate code of a special block whose planes have the rate `inner`.
+template <class T, int B>
+inline std::uint8_t special_rate(const SpecialBlock<T, B>& block, std::uint8_t inner) {
+  if (block.sentinel == (B == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << (B % 64)) - 1)) return kRateSentinel;
+  const Rate rate = kRates[inner];
+  const unsigned bytes = 2 + rate.outlier_bytes + static_cast<unsigned>(__builtin_popcount(block.masks)) * (B / 8) +
+                         block.verbatim_count() * static_cast<unsigned>(sizeof(T)) + rate.planes * (B / 8);
+  return bytes < B * sizeof(T) ? static_cast<std::uint8_t>(kRateSentinel + block.masks) : kRateVerbatim;
+}
+
+// Writes what comes before the planes of a block with code 247 to 255; returns where the planes go.
+template <class T, int B>
+inline std::uint8_t* write_special(const SpecialBlock<T, B>& block, std::uint8_t rate, std::uint8_t* out) {
+  if (rate == kRateSentinel) return out;
+  if (rate == kRateVerbatim) {
+    std::memcpy(out, block.values, sizeof block.values);
+    return out + sizeof block.values;
+  }
+  for (const std::uint64_t mask : {block.sentinel, block.nan, block.verbatim}) {
+    if (mask == 0) continue;
+    std::uint8_t bytes[8];
+    store_le(bytes, mask);
+    std::memcpy(out, bytes, B / 8);
+    out += B / 8;
+  }
+  for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
+    store_le(out, block.values[__builtin_ctzll(rest)]);
+    out += sizeof(T);
+  }
+  return out;
+}
+
+struct SpecialMasks {
+  std::uint64_t sentinel = 0, nan = 0, verbatim = 0;
+  std::uint32_t bytes = 0;  // that the masks take
+
+  bool any() const { return bytes != 0; }
+  int verbatim_count() const { return __builtin_popcountll(verbatim); }
+};
+
+template <int B>
+inline SpecialMasks read_masks(std::uint8_t rate, const std::uint8_t* from) {
+  SpecialMasks masks;
+  const unsigned present = rate - kRateSentinel;
+  const auto take = [&](unsigned bit, std::uint64_t& mask) {
+    if ((present & bit) == 0) return;
+    std::uint8_t bytes[8] = {};
+    std::memcpy(bytes, from + masks.bytes, B / 8);
+    mask = load_le<std::uint64_t>(bytes);
+    masks.bytes += B / 8;
+  };
+  take(kMaskSentinel, masks.sentinel);
+  take(kMaskNan, masks.nan);
+  take(kMaskVerbatim, masks.verbatim);
+  return masks;
+}
+
+template <class T, int B>
+[[gnu::noinline]] inline void apply_masks(const Quantizer<T>& p, const SpecialMasks& masks, const std::uint8_t* verbatim,
+                                          T (&x)[B]) {
+  // memcpy, not assignment: the bits of a NaN must not pass through a floating-point register on any target
+  const auto nan = FloatTraits<T>::kQuietNan;
+  for (std::uint64_t rest = masks.sentinel; rest != 0; rest &= rest - 1)
+    std::memcpy(x + __builtin_ctzll(rest), &p.sentinel_bits, sizeof(T));
+  for (std::uint64_t rest = masks.nan; rest != 0; rest &= rest - 1) std::memcpy(x + __builtin_ctzll(rest), &nan, sizeof(T));
+  for (std::uint64_t rest = masks.verbatim; rest != 0; rest &= rest - 1) {
+    std::memcpy(x + __builtin_ctzll(rest), verbatim, sizeof(T));
+    verbatim += sizeof(T);
+  }
+}
+
+PYF_END_TARGET
