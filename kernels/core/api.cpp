@@ -100,8 +100,7 @@ std::size_t max_frame_bytes(const Request& request) noexcept {
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank || !value_count(request.shape, &count)) return 0;
   const std::uint64_t bytes = count * dtype_bytes(request.dtype);
   if (bytes > kMaxChunkBytes) return 0;
-  // never more than raw, but an empty frame still has its directory
-  return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes) + 4;
+  return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes);
 }
 
 Status encode(const Request& request, const void* values, std::size_t value_bytes, void* frame,
@@ -109,7 +108,7 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
   const FpEnvironment environment;
   PYF_TRY(check_request(request));
   std::uint64_t count = 0;
-  if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the shape's product is 2^61 or more");
+  if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   if (count * dtype_bytes(request.dtype) != value_bytes)
     return fail(Code::invalid_argument, "%zu bytes of values, the shape and dtype need %llu", value_bytes,
                 static_cast<unsigned long long>(count * dtype_bytes(request.dtype)));
@@ -120,8 +119,7 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
   const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
   if (coder == nullptr) return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
   std::size_t payload = 0;
-  const std::size_t limit = count == 0 ? 5 : value_bytes;
-  PYF_TRY(encode_tiles(make_plan(info), *coder, values, out + info.header_bytes, limit, &payload));
+  if (count != 0) PYF_TRY(encode_tiles(make_plan(info), *coder, values, out + info.header_bytes, value_bytes, &payload));
   info.frame_bytes = info.header_bytes + payload;
   if (payload == 0) store_raw(info, values, out);
   finish_header(info, out);
@@ -158,7 +156,6 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   const auto* payload = static_cast<const std::uint8_t*>(frame) + info.header_bytes;
   const std::size_t payload_bytes = frame_bytes - static_cast<std::size_t>(info.header_bytes);
   if (info.stored_raw) {
-    if (payload_bytes != info.value_bytes) return fail(Code::corrupt, "corrupt frame: raw values do not fill the frame");
     if (wanted != 0) std::memcpy(values, payload + start * dtype_bytes(info.dtype), value_bytes);
     return kOk;
   }

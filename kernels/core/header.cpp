@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error_text.hpp"
+#include "core/plan.hpp"
 #include "core/request.hpp"
 #include "core/wire.hpp"
 #include "registry_table.hpp"
@@ -46,6 +47,18 @@ std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes) {
 
 Status corrupt(const char* what) { return fail(Code::corrupt, "corrupt frame: %s", what); }
 
+// The frame is as long as its shape needs at least, so that nobody allocates values for a frame that cannot hold them.
+Status check_size(const FrameInfo& info) {
+  if (info.stored_raw) {
+    if (info.frame_bytes != info.header_bytes + info.value_bytes) return corrupt("raw values do not fill the frame");
+    return kOk;
+  }
+  const std::uint64_t tiles = make_grid(info.shape, info.value_count, info.parameters[1]).tiles;
+  if (info.frame_bytes < info.header_bytes || (info.frame_bytes - info.header_bytes) / 4 <= tiles)
+    return corrupt("the frame is too short for its directory");
+  return kOk;
+}
+
 // The fields behind the checksum, once it holds. Flips are caught by then; what fails here was written wrong.
 Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   const int rank = frame[11];
@@ -66,7 +79,7 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   info->shape.rank = rank;
   for (int i = 0; i < rank; ++i)
     info->shape.dims[static_cast<std::size_t>(i)] = load_le<std::uint64_t>(frame + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i));
-  if (!value_count(info->shape, &info->value_count)) return corrupt("the shape's product is 2^61 or more");
+  if (!value_count(info->shape, &info->value_count)) return corrupt("the product of the dims is 2^61 or more");
   info->value_bytes = info->value_count * dtype_bytes(info->dtype);
   if (!std::isfinite(info->bound) || info->bound < 0) return corrupt("the bound is negative or not finite");
   if (!std::isfinite(info->step) || info->step < 0) return corrupt("the step is negative or not finite");
@@ -74,25 +87,20 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   if (dtype_bytes(info->dtype) < 8 && (info->sentinel >> (8 * dtype_bytes(info->dtype))) != 0)
     return corrupt("the sentinel is wider than the dtype");
   PYF_TRY(check_frame_codec(*info));
-  if (info->frame_bytes < info->header_bytes) return corrupt("the frame is shorter than its header");
-  return kOk;
+  return check_size(*info);
 }
 
 }  // namespace
 
 bool value_count(const Shape& shape, std::uint64_t* count) noexcept {
   std::uint64_t product = 1;
+  bool empty = false;
   for (int i = 0; i < shape.rank; ++i) {
-    if (shape.dims[static_cast<std::size_t>(i)] == 0) {
-      *count = 0;
-      return true;
-    }
+    const std::uint64_t dim = shape.dims[static_cast<std::size_t>(i)];
+    empty = empty || dim == 0;
+    if (dim != 0 && (__builtin_mul_overflow(product, dim, &product) || product >= kMaxValueCount)) return false;
   }
-  for (int i = 0; i < shape.rank; ++i) {
-    if (__builtin_mul_overflow(product, shape.dims[static_cast<std::size_t>(i)], &product) || product >= kMaxValueCount)
-      return false;
-  }
-  *count = product;
+  *count = empty ? 0 : product;
   return true;
 }
 

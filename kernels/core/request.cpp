@@ -98,7 +98,7 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "rank %d, allowed: 0 to %d", request.shape.rank, kMaxRank);
   PYF_TRY(check_parameters(*codec, request.parameters, request.shape.rank, Code::invalid_argument));
   std::uint64_t count = 0;
-  if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the shape's product is 2^61 or more");
+  if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   if (count * dtype_bytes(request.dtype) > kMaxChunkBytes)
     return fail(Code::unsupported, "%llu bytes in one frame, at most %llu: use smaller chunks",
                 static_cast<unsigned long long>(count * dtype_bytes(request.dtype)), static_cast<unsigned long long>(kMaxChunkBytes));

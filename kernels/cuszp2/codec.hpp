@@ -30,13 +30,16 @@ struct QuantizingMap {
 
   static KFN Code wrap(Code difference) { return difference; }
 
-  template <std::size_t N>
-  KFN bool encode(const Value (&x)[N], Code* q) const {
-    return quantize(quantizer, x, q);
+  template <std::size_t N, class Values>
+  KFN void encode(const Values* x, Code* q, Code* misfits) const {
+    if (quantizer.has_sentinel)
+      quantize<true, N>(quantizer, x, q, misfits);
+    else
+      quantize<false, N>(quantizer, x, q, misfits);
   }
 
-  template <std::size_t N>
-  KFN void decode(const Code (&q)[N], Code offset, Value (&x)[N]) const {
+  template <std::size_t N, class Values>
+  KFN void decode(const Code (&q)[N], Code offset, Values* x) const {
     dequantize(quantizer.step, q, offset, x);
   }
 };

@@ -30,14 +30,16 @@ struct BitMap {
     return bits ^ (static_cast<Code>(static_cast<S>(bits) >> (8 * sizeof(Code) - 1)) >> 1);
   }
 
-  template <std::size_t N>
-  KFN bool encode(const Value (&x)[N], Code* q) const {
-    for (std::size_t i = 0; i < N; ++i) q[i] = kFloat ? fold(static_cast<Code>(x[i])) : wrap(static_cast<Code>(x[i]));
-    return true;
+  template <std::size_t N, class Values>
+  KFN void encode(const Values* x, Code* q, Code* /*misfits*/) const {
+    for (std::size_t i = 0; i < N; ++i) {
+      const Value value = x[i];
+      q[i] = kFloat ? fold(static_cast<Code>(value)) : wrap(static_cast<Code>(value));
+    }
   }
 
-  template <std::size_t N>
-  KFN void decode(const Code (&q)[N], Code offset, Value (&x)[N]) const {
+  template <std::size_t N, class Values>
+  KFN void decode(const Code (&q)[N], Code offset, Values* x) const {
     for (std::size_t i = 0; i < N; ++i) {
       const auto bits = static_cast<Code>(q[i] + offset);
       x[i] = static_cast<Value>(kFloat ? fold(bits) : bits);

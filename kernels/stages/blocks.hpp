@@ -52,32 +52,62 @@ KFN const std::uint8_t* value_at(const void* values, std::uint64_t index) {
   return static_cast<const std::uint8_t*>(values) + index * sizeof(T);
 }
 
+// A value at any address.
+template <class T>
+using Loose [[gnu::aligned(1), gnu::may_alias]] = T;
+
+template <class T>
+KFN const Loose<T>* loose_values(const void* values, std::uint64_t index) {
+  return reinterpret_cast<const Loose<T>*>(value_at<T>(values, index));
+}
+
+// 1-D: `count` blocks from the cursor on have no padding.
+KFN bool whole_blocks(const Grid& grid, const BlockCursor& c, int count) {
+  return (c.index + static_cast<std::uint64_t>(count)) * 32 <= grid.values;
+}
+
+// Where a 2-D or 3-D block starts, how it lies, and how much of it is inside the array.
+template <int D>
+struct BlockBox {
+  static constexpr std::uint64_t L = D == 2 ? 8 : 4;
+  std::uint64_t first, row_stride, slab_stride;  // in values
+  std::uint64_t columns, rows, slabs;            // inside the array
+
+  KFN BlockBox(const Grid& grid, const BlockCursor& c) {
+    const std::uint64_t z0 = D == 3 ? c.bz * L : 0, y0 = c.by * L, x0 = c.bx * L;
+    row_stride = grid.nx;
+    slab_stride = grid.nx * grid.ny;
+    first = (c.outer * grid.nz + z0) * slab_stride + y0 * row_stride + x0;
+    columns = std::min(L, grid.nx - x0);
+    rows = std::min(L, grid.ny - y0);
+    slabs = D == 3 ? std::min(L, grid.nz - z0) : 1;
+  }
+  KFN bool interior() const { return columns == L && rows == L && (D == 2 || slabs == L); }
+  KFN std::uint64_t row_at(std::uint64_t row) const {
+    return D == 2 ? first + row * row_stride : first + row / L * slab_stride + row % L * row_stride;
+  }
+};
+
 template <int D, class T>
-KFN void load_block(const Grid& grid, const void* values, const BlockCursor& c, T (&x)[kBlockValues<D>]) {
+KFN void load_block(const Grid& grid, const void* values, const BlockCursor& c, T* x) {
   if constexpr (D == 1) {
     const std::uint64_t first = c.index * 32;
-    if (first + 32 <= grid.values) {
-      std::memcpy(x, value_at<T>(values, first), sizeof x);
-      return;
-    }
-    const auto here = static_cast<std::size_t>(grid.values - first);
+    const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(32, grid.values - first));
     std::memcpy(x, value_at<T>(values, first), here * sizeof(T));
     for (std::size_t i = here; i < 32; ++i) x[i] = x[here - 1];
   } else {
-    constexpr std::uint64_t L = D == 2 ? 8 : 4;
-    const std::uint64_t z0 = D == 3 ? c.bz * L : 0, y0 = c.by * L, x0 = c.bx * L;
-    const bool interior = x0 + L <= grid.nx && y0 + L <= grid.ny && (D == 2 || z0 + L <= grid.nz);
-    if (interior) {
-      for (std::uint64_t row = 0; row < 64 / L; ++row) {
-        const std::uint64_t z = D == 3 ? z0 + row / L : 0, y = y0 + row % L;
-        std::memcpy(x + row * L, value_at<T>(values, ((c.outer * grid.nz + z) * grid.ny + y) * grid.nx + x0), L * sizeof(T));
-      }
+    const BlockBox<D> box(grid, c);
+    constexpr std::uint64_t L = BlockBox<D>::L;
+    if (box.interior()) {
+      for (std::uint64_t row = 0; row < 64 / L; ++row)
+        std::memcpy(x + row * L, value_at<T>(values, box.row_at(row)), L * sizeof(T));
       return;
     }
     for (std::uint64_t i = 0; i < 64; ++i) {
-      const std::uint64_t z = D == 3 ? std::min(z0 + i / (L * L), grid.nz - 1) : 0;
-      const std::uint64_t y = std::min(y0 + i / L % L, grid.ny - 1), column = std::min(x0 + i % L, grid.nx - 1);
-      std::memcpy(x + i, value_at<T>(values, ((c.outer * grid.nz + z) * grid.ny + y) * grid.nx + column), sizeof(T));
+      const std::uint64_t slab = std::min(i / L / L, box.slabs - 1), row = std::min(i / L % L, box.rows - 1);
+      const std::uint64_t column = std::min(i % L, box.columns - 1);
+      const std::uint64_t index = box.first + slab * box.slab_stride * (D == 3) + row * box.row_stride + column;
+      std::memcpy(x + i, value_at<T>(values, index), sizeof(T));
     }
   }
 }
@@ -92,29 +122,31 @@ KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::ui
 }
 
 template <int D, class T>
-KFN void store_block(const Grid& grid, const T (&x)[kBlockValues<D>], const BlockCursor& c, std::uint64_t start,
-                     std::uint64_t stop, void* out) {
+KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::uint64_t start, std::uint64_t stop, void* out) {
   if constexpr (D == 1) {
     const std::uint64_t first = c.index * 32;
-    if (first >= start && first + 32 <= stop)
-      std::memcpy(static_cast<std::uint8_t*>(out) + (first - start) * sizeof(T), x, sizeof x);
-    else
-      store_run(x, first, std::min<std::uint64_t>(32, grid.values - first), start, stop, out);
+    store_run(x, first, std::min<std::uint64_t>(32, grid.values - first), start, stop, out);
   } else {
-    constexpr std::uint64_t L = D == 2 ? 8 : 4;
-    const std::uint64_t z0 = D == 3 ? c.bz * L : 0, y0 = c.by * L, x0 = c.bx * L;
-    const std::uint64_t columns = std::min(L, grid.nx - x0);
-    const bool whole = columns == L && start == 0 && stop == grid.values;
-    for (std::uint64_t row = 0; row < 64 / L; ++row) {
-      const std::uint64_t z = D == 3 ? z0 + row / L : 0, y = y0 + row % L;
-      if (y >= grid.ny || z >= grid.nz) continue;
-      const std::uint64_t index = ((c.outer * grid.nz + z) * grid.ny + y) * grid.nx + x0;
-      if (whole)
-        std::memcpy(static_cast<std::uint8_t*>(out) + index * sizeof(T), x + row * L, L * sizeof(T));
-      else
-        store_run(x + row * L, index, columns, start, stop, out);
+    const BlockBox<D> box(grid, c);
+    constexpr std::uint64_t L = BlockBox<D>::L;
+    if (box.interior() && start == 0 && stop == grid.values) {
+      for (std::uint64_t row = 0; row < 64 / L; ++row)
+        std::memcpy(static_cast<std::uint8_t*>(out) + box.row_at(row) * sizeof(T), x + row * L, L * sizeof(T));
+      return;
     }
+    for (std::uint64_t slab = 0; slab < box.slabs; ++slab)
+      for (std::uint64_t row = 0; row < box.rows; ++row)
+        store_run(x + (slab * L + row) * L, box.row_at(slab * L + row), box.columns, start, stop, out);
   }
+}
+
+// Where a whole block goes if its place is in one piece and wanted completely, else nullptr.
+template <int D, class T>
+KFN Loose<T>* whole_place(const BlockCursor& c, std::uint64_t start, std::uint64_t stop, void* out) {
+  if constexpr (D != 1) return nullptr;
+  const std::uint64_t first = c.index * 32;
+  if (first < start || first + 32 > stop) return nullptr;
+  return reinterpret_cast<Loose<T>*>(static_cast<std::uint8_t*>(out) + (first - start) * sizeof(T));
 }
 
 PYF_END_TARGET

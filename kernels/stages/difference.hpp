@@ -23,57 +23,59 @@ inline constexpr int kTileValues = 4096;
 
 PYF_BEGIN_TARGET
 
-// d[i] -= d of the neighbour `stride` before, where there is one in the same run of `run` values.
-template <int kStride, int kRun, int N, class Code>
-KFN void subtract_neighbour(const Code* from, Code* to) {
-  for (int i = 0; i < N; ++i)
-    to[i] = i % kRun < kStride ? from[i] : static_cast<Code>(from[i] - from[i - kStride]);
+// All ones where a value of a block has a neighbour `stride` before it in the same run of `run` values, else 0.
+template <class Code, int kStride, int kRun, int B>
+struct NeighbourMask {
+  alignas(64) Code mask[B];
+  constexpr NeighbourMask() : mask{} {
+    for (int i = 0; i < B; ++i) mask[i] = i % kRun < kStride ? Code{0} : static_cast<Code>(~Code{0});
+  }
+};
+template <class Code, int kStride, int kRun, int B>
+inline constexpr NeighbourMask<Code, kStride, kRun, B> kNeighbour{};
+
+// Values before the first block that difference() may read (and masks out).
+inline constexpr int kDifferencePad = 16;
+
+// to[i] = from[i] - its neighbour along one axis, for `blocks` blocks one after another.
+template <int kStride, int kRun, int B, class Code>
+KFN void difference(const Code* from, Code* to, int blocks) {
+  for (int b = 0; b < blocks; ++b, from += B, to += B)
+    for (int i = 0; i < B; ++i)
+      to[i] = static_cast<Code>(from[i] - (from[i - kStride] & kNeighbour<Code, kStride, kRun, B>.mask[i]));
 }
 
-template <int kStride, int kRun, int N, class Code>
-KFN void add_neighbour(Code* a) {
-  for (int run = 0; run < N; run += kRun)
-    for (int i = run + kStride; i < run + kRun; ++i) a[i] = static_cast<Code>(a[i] + a[i - kStride]);
-}
-
-// Residuals of one block: z[i] = zigzag of the difference (of the code itself in mode fixed). Returns the OR of all
-// but the first; the first is z[0]. Map::wrap shortens differences of types narrower than the code.
-template <int D, class Map>
-KFN typename Map::Code residuals(const typename Map::Code* q, bool differences, typename Map::Code* z) {
-  using Code = typename Map::Code;
-  constexpr int N = kBlockValues<D>;
-  Code d[N];
-  if (!differences) {
-    for (int i = 0; i < N; ++i) d[i] = q[i];
-  } else if constexpr (D == 1) {
-    subtract_neighbour<1, N, N>(q, d);
+// Differences of whole blocks along all their axes, q -> d, through t; all three have kDifferencePad readable values
+// before them. One axis is done for all blocks before the next, so no load waits for the store of its neighbour.
+// Returns where the result is.
+template <int D, class Code>
+KFN const Code* differences(const Code* q, Code* t, Code* d, int blocks) {
+  constexpr int B = kBlockValues<D>;
+  if constexpr (D == 1) {
+    difference<1, 32, B>(q, d, blocks);
   } else if constexpr (D == 2) {
-    Code x[N];
-    subtract_neighbour<1, 8, N>(q, x);
-    subtract_neighbour<8, N, N>(x, d);
+    difference<1, 8, B>(q, t, blocks);
+    difference<8, 64, B>(t, d, blocks);
   } else {
-    Code x[N], y[N];
-    subtract_neighbour<1, 4, N>(q, x);
-    subtract_neighbour<4, 16, N>(x, y);
-    subtract_neighbour<16, N, N>(y, d);
+    difference<1, 4, B>(q, d, blocks);
+    difference<4, 16, B>(d, t, blocks);
+    difference<16, 64, B>(t, d, blocks);
   }
-  Code any = 0;
-  for (int i = 0; i < N; ++i) {
-    z[i] = zigzag(Map::wrap(d[i]));
-    any |= i == 0 ? Code{0} : z[i];
-  }
-  return any;
+  return d;
+}
+
+// z[i] = zigzag(d[i]) of one block. Map::wrap shortens differences of types narrower than the code.
+template <class Map, int B>
+KFN void zigzag_block(const typename Map::Code* d, typename Map::Code* z) {
+  for (int i = 0; i < B; ++i) z[i] = zigzag(Map::wrap(d[i]));
 }
 
 // Codes of one block from its differences, in place.
 template <int D, class Code>
 KFN void accumulate(Code (&d)[kBlockValues<D>]) {
-  prefix_sum<kRowValues<D>>(d);
-  if constexpr (D == 2) add_neighbour<8, 64, 64>(d);
-  if constexpr (D == 3) {
-    add_neighbour<4, 16, 64>(d);
-    add_neighbour<16, 64, 64>(d);
-  }
+  if constexpr (D == 1) accumulate_1d(d);
+  if constexpr (D == 2) accumulate_2d(d);
+  if constexpr (D == 3) accumulate_3d(d);
 }
 
 PYF_END_TARGET

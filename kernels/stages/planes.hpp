@@ -14,14 +14,23 @@
 
 PYF_BEGIN_TARGET
 
-KFN void pack_planes(const std::uint64_t* z, int planes, std::uint8_t* out) {
-  std::uint32_t half[32];
-  for (int i = 0; i < 32; ++i) half[i] = static_cast<std::uint32_t>(z[i]);
-  pack_planes(half, planes < 32 ? planes : 32, out);
-  if (planes > 32) {
-    for (int i = 0; i < 32; ++i) half[i] = static_cast<std::uint32_t>(z[i] >> 32);
-    pack_planes(half, planes - 32, out + 4 * 32);
+// The same of 64-bit codes: 64 planes. Once any value, counted or not, has more than 32 bits all planes are written.
+template <bool kComplete>
+KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted, std::uint32_t* planes) {
+  std::uint32_t low[32], high[32];
+  std::uint32_t any_high = 0;
+  for (int i = 0; i < 32; ++i) {
+    low[i] = static_cast<std::uint32_t>(z[i]);
+    high[i] = static_cast<std::uint32_t>(z[i] >> 32);
+    any_high |= high[i];
   }
+  if (any_high == 0) {
+    if constexpr (kComplete)
+      for (int p = 32; p < 64; ++p) planes[p] = 0;
+    return transpose_planes<kComplete>(low, counted, planes);
+  }
+  const std::uint64_t any = transpose_planes<true>(low, counted, planes);
+  return any | static_cast<std::uint64_t>(transpose_planes<true>(high, counted, planes + 32)) << 32;
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) {

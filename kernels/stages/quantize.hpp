@@ -52,22 +52,29 @@ KFN double fused(double x, double y, double z) { return __builtin_fma(x, y, z); 
 KFN float absolute(float x) { return __builtin_fabsf(x); }
 KFN double absolute(double x) { return __builtin_fabs(x); }
 
-// Codes of N values. False if any of them must be stored as it is: beyond the bound, NaN, infinite, the sentinel, or
-// a value that would decode to the sentinel. `q` is filled either way.
-template <class T, std::size_t N>
-KFN bool quantize(const Quantizer<T>& p, const T (&x)[N], typename FloatTraits<T>::Code* q) {
+// Lanes in which misfits are noted: enough for the widest vectors of any target.
+inline constexpr std::size_t kLanes = 16;
+
+// Codes of N values, filled whether they fit or not. misfits[lane] becomes nonzero where a value of that lane must be
+// stored as it is: beyond the bound, NaN, infinite, the sentinel, or decoding to the sentinel.
+template <bool kHasSentinel, std::size_t N, class T, class Values>
+KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
+                  typename FloatTraits<T>::Code* misfits) {
   using Traits = FloatTraits<T>;
   using Code = typename Traits::Code;
-  Code misfits = 0;
-  for (std::size_t i = 0; i < N; ++i) {
-    const T t = fused(x[i], p.inverse_step, Traits::kMagic);
-    const T decoded = (t - Traits::kMagic) * p.step;
-    const bool fits = absolute(x[i] - decoded) <= p.bound;
-    const bool is_sentinel = (x[i] == p.sentinel) | (decoded == p.sentinel);
-    misfits |= static_cast<Code>(!fits) | static_cast<Code>(is_sentinel);
-    q[i] = std::bit_cast<Code>(t) - Traits::kMagicBits;
+  Code flags[kLanes] = {};
+  for (std::size_t from = 0; from < N; from += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::size_t i = from + lane;
+      const T t = fused(x[i], p.inverse_step, Traits::kMagic);
+      const T decoded = (t - Traits::kMagic) * p.step;
+      bool misfit = !(absolute(x[i] - decoded) <= p.bound);
+      if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
+      flags[lane] |= static_cast<Code>(misfit);
+      q[i] = std::bit_cast<Code>(t) - Traits::kMagicBits;
+    }
   }
-  return misfits == 0;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) misfits[lane] = flags[lane];
 }
 
 // Why a value cannot be represented by its code, if so.
@@ -87,8 +94,8 @@ KFN Misfit classify(const Quantizer<T>& p, T x) {
 }
 
 // Values of N codes, to each of which `offset` is added first.
-template <class T, std::size_t N>
-KFN void dequantize(T step, const typename FloatTraits<T>::Code (&q)[N], typename FloatTraits<T>::Code offset, T* x) {
+template <class T, std::size_t N, class Values>
+KFN void dequantize(T step, const typename FloatTraits<T>::Code (&q)[N], typename FloatTraits<T>::Code offset, Values* x) {
   using Traits = FloatTraits<T>;
   const auto bias = static_cast<typename Traits::Code>(offset + Traits::kMagicBits);
   for (std::size_t i = 0; i < N; ++i)

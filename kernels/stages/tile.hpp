@@ -26,59 +26,99 @@ inline constexpr int kTileBlocks = kTileValues / kBlockValues<D>;
 // Blocks encoded together, stage by stage: long enough that a stage never waits for the stores of the one before.
 inline constexpr int kGroupBlocks = 8;
 
+inline constexpr std::size_t kPrefetchBytes = 4096;
+
+template <class Code>
+KFN bool any_misfit(const Code* misfits, int blocks) {
+  Code any[kLanes] = {};
+  for (int b = 0; b < blocks; ++b)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) any[lane] |= misfits[static_cast<std::size_t>(b) * kLanes + lane];
+  Code all = 0;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) all |= any[lane];
+  return all != 0;
+}
+
 template <class Map, int D>
 struct EncodeScratch {
   using Code = typename Map::Code;
   static constexpr int B = kBlockValues<D>;
+  alignas(64) typename Map::Value values[kGroupBlocks * B];
+  alignas(64) Code codes_pad[kDifferencePad];
   alignas(64) Code codes[kGroupBlocks * B];
-  alignas(64) Code residual[kTileValues];
+  alignas(64) Code partial_pad[kDifferencePad];
+  alignas(64) Code partial[kGroupBlocks * B];
+  alignas(64) Code difference_pad[kDifferencePad];
+  alignas(64) Code difference[kGroupBlocks * B];
+  alignas(64) Code misfits[kGroupBlocks * kLanes];
+  // planes of each run of 32 values, room for as many as a code has bits
+  static constexpr int kPlaneRoom = 8 * sizeof(Code);
+  alignas(64) std::uint32_t planes[kTileValues / 32 * kPlaneRoom];
   alignas(64) Code first[kTileBlocks<D>];  // residual of the first value, all its bits
   std::uint8_t rate[kTileBlocks<D>];       // as in the tile
   std::uint8_t inner[kTileBlocks<D>];      // rate of the planes: the same, or the inner one of a special block
   SpecialBlock<typename Map::Value, B> special[kTileBlocks<D>];
 };
 
-// Stage 1 of a group: values -> codes; blocks with misfits are noted in `special`.
+// Stage 1 of a group: values -> codes. False if any block has misfits.
 template <class Map, int D>
-KFN void encode_codes(const Plan& plan, const Map& map, const void* values, BlockCursor& cursor, int first, int count,
+KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, BlockCursor cursor, int count,
                       EncodeScratch<Map, D>& s) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
-  for (int b = 0; b < count; ++b) {
+  if (D == 1 && whole_blocks(plan.grid, cursor, count)) {
+    const Loose<Value>* x = loose_values<Value>(values, cursor.index * 32);
+    for (int b = 0; b < count; ++b) {
+      // hardware prefetchers stop at the end of a page; this does not
+      for (std::size_t line = 0; line < B * sizeof(Value); line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(x + b * B) + kPrefetchBytes + line);
+      map.template encode<B>(x + b * B, s.codes + b * B, s.misfits + b * kLanes);
+    }
+  } else {
+    for (int b = 0; b < count; ++b, advance<D>(plan.grid, cursor)) load_block<D>(plan.grid, values, cursor, s.values + b * B);
+    for (int b = 0; b < count; ++b) map.template encode<B>(s.values + b * B, s.codes + b * B, s.misfits + b * kLanes);
+  }
+  if constexpr (!Map::kHasSpecial) return true;
+  return !any_misfit(s.misfits, count);
+}
+
+// Stage 1 for a group with misfits: sorts out which values of which blocks are special.
+template <class Map, int D>
+[[gnu::noinline]] inline void note_specials(const Plan& plan, const Map& map, const void* values, BlockCursor cursor,
+                                            int first, int count, EncodeScratch<Map, D>& s) {
+  using Value = typename Map::Value;
+  constexpr int B = kBlockValues<D>;
+  for (int b = 0; b < count; ++b, advance<D>(plan.grid, cursor)) {
+    if (!any_misfit(s.misfits + b * kLanes, 1)) continue;
     Value x[B];
     load_block<D>(plan.grid, values, cursor, x);
-    auto* q = s.codes + b * B;
-    const bool plain = map.encode(x, q);
-    s.special[first + b].masks = 0;
-    if constexpr (Map::kHasSpecial) {
-      if (!plain) [[unlikely]]
-        note_special<Value, B>(map.quantizer, x, q, s.special[first + b]);
-    }
-    advance<D>(plan.grid, cursor);
+    note_special<Value, B>(map.quantizer, x, s.codes + b * B, s.special[first + b]);
   }
 }
 
-// Stage 2 of a group: codes -> residuals and rates.
+// Stage 2 of a group: codes -> planes and rates.
 template <class Map, int D>
-KFN void encode_residuals(const Plan& plan, int first, int count, EncodeScratch<Map, D>& s) {
+KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map, D>& s) {
   using Code = typename Map::Code;
   constexpr int B = kBlockValues<D>;
-  const bool differences = plan.mode != 2, outlier = plan.mode == 0;
+  const bool outlier = plan.mode == 0;
+  const std::uint32_t counted = outlier ? ~1u : ~0u;
+  const Code* d = plan.mode == 2 ? s.codes : differences<D>(s.codes, s.partial, s.difference, count);
   for (int b = 0; b < count; ++b) {
-    Code* z = s.residual + (first + b) * B;
-    const Code any = residuals<D, Map>(s.codes + b * B, differences, z);
-    const Code z0 = z[0];
-    const int width = outlier ? bit_width(any) : bit_width(static_cast<Code>(any | z0));
+    Code z[B];
+    zigzag_block<Map, B>(d + b * B, z);
+    std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
+    Code any = transpose_planes<B == 64>(z, counted, planes);
+    if constexpr (B == 64) any |= transpose_planes<true>(z + 32, ~0u, planes + s.kPlaneRoom);
+    const Code z0 = zigzag(Map::wrap(d[b * B]));
     s.first[first + b] = z0;
-    s.inner[first + b] = choose_rate(width, outlier ? bit_width(z0) : width);
-    s.rate[first + b] = s.inner[first + b];
+    const int width = bit_width(any);
+    s.inner[first + b] = s.rate[first + b] = choose_rate(width, outlier ? bit_width(z0) : width);
   }
 }
 
 template <class Map, int D>
 inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch, std::uint8_t* out) {
   using Value = typename Map::Value;
-  using Code = typename Map::Code;
   constexpr int B = kBlockValues<D>;
   auto& s = *static_cast<EncodeScratch<Map, D>*>(scratch);
   static_assert(sizeof(EncodeScratch<Map, D>) <= kScratchBytes);
@@ -88,8 +128,15 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   BlockCursor cursor = block_at<D>(plan.grid, first_block);
   for (int b = 0; b < blocks; b += kGroupBlocks) {
     const int here = std::min(kGroupBlocks, blocks - b);
-    encode_codes<Map, D>(plan, map, values, cursor, b, here, s);
-    encode_residuals<Map, D>(plan, b, here, s);
+    if constexpr (Map::kHasSpecial)
+      for (int i = 0; i < here; ++i) s.special[b + i].masks = 0;
+    const bool plain = encode_codes<Map, D>(plan, map, values, cursor, here, s);
+    if constexpr (Map::kHasSpecial) {
+      if (!plain) [[unlikely]]
+        note_specials<Map, D>(plan, map, values, cursor, b, here, s);
+    }
+    encode_planes<Map, D>(plan, b, here, s);
+    for (int i = 0; i < here; ++i) advance<D>(plan.grid, cursor);
   }
 
   // sizes
@@ -107,7 +154,7 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   uniform = uniform && descriptors == 0;
   if (uniform && s.rate[0] == 0) return {0, true};
 
-  // rates, descriptors, outlier bytes, padding
+  // rates, descriptors, outlier bytes, padding, words
   std::uint8_t* p = out;
   const std::size_t rates = uniform ? 1 : static_cast<std::size_t>(blocks);
   std::memcpy(p, s.rate, rates);
@@ -119,29 +166,29 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
       *p++ = s.special[b].verbatim_count();
     }
   }
-  const std::size_t before_words = static_cast<std::size_t>(p - out) + outlier_bytes;
-  std::uint8_t* words = out + (before_words + 3) / 4 * 4;
-  std::memset(out + before_words, 0, static_cast<std::size_t>(words - out) - before_words);
+  for (int b = 0; b < blocks && outlier_bytes != 0; ++b) {
+    if (s.rate[b] >= kRateSentinel && !is_special_rate(s.rate[b])) continue;
+    const Rate rate = kRates[s.inner[b]];
+    store_le(p, static_cast<std::uint64_t>(s.first[b]) >> rate.planes);  // what is too much is overwritten
+    p += rate.outlier_bytes;
+  }
+  std::memset(p, 0, 4);
+  std::uint8_t* words = out + (p - out + 3) / 4 * 4;
 
-  // words, and the outlier bytes on the way
   for (int b = 0; b < blocks; ++b) {
-    Code* z = s.residual + b * B;
     if constexpr (Map::kHasSpecial) {
       if (s.rate[b] >= kRateSentinel) [[unlikely]] {
         words = write_special<Value, B>(s.special[b], s.rate[b], words);
         if (!is_special_rate(s.rate[b])) continue;
       }
     }
-    const Rate rate = kRates[s.inner[b]];
-    if (rate.outlier_bytes != 0) {
-      const auto high = static_cast<std::uint64_t>(s.first[b]) >> rate.planes;
-      std::uint8_t bytes[8];
-      store_le(bytes, high);
-      for (int i = 0; i < rate.outlier_bytes; ++i) *p++ = bytes[i];
-    }
-    for (int half = 0; half < B; half += 32) {
-      if (rate.planes != 0) pack_planes(z + half, rate.planes, words);
-      words += 4 * rate.planes;
+    const std::size_t rate_planes = kRates[s.inner[b]].planes;
+    for (int half = 0; half < B / 32; ++half) {
+      const std::uint32_t* planes = s.planes + (b * (B / 32) + half) * s.kPlaneRoom;
+      std::memcpy(words, planes, 64);  // most have at most 16 planes; what is too much is overwritten
+      if (rate_planes > 16) [[unlikely]]
+        std::memcpy(words + 64, planes + 16, 4 * (rate_planes - 16));
+      words += 4 * rate_planes;
     }
   }
   return {static_cast<std::uint32_t>(words - out), uniform};
@@ -276,6 +323,12 @@ inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size
     }
     alignas(64) Code q[B];
     const Code carried = decode_codes<Map, D>(plan, bytes, words, place, q);
+    if (!masks.any()) [[likely]] {
+      if (Loose<Value>* whole = whole_place<D, Value>(cursor, start, stop, out); whole != nullptr) {
+        map.decode(q, carried, whole);
+        continue;
+      }
+    }
     map.decode(q, carried, x);
     if constexpr (Map::kHasSpecial) {
       if (masks.any()) [[unlikely]]

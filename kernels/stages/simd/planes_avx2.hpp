@@ -7,14 +7,13 @@
 
 #include <cstdint>
 
+#include "core/bits.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
 
 PYF_BEGIN_TARGET
 
-inline constexpr int kPlaneSlackBytes = 64;
-
-KFN void pack_planes(const std::uint32_t* z, int planes, std::uint8_t* out) {
+KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   const __m256i byte_mask = _mm256_set1_epi32(0xFF);
   // vpackusdw and vpackuswb work within 128-bit lanes; this puts the groups of four bytes back in order
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -31,10 +30,22 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint8_t* out) {
     const int in_byte = planes - first < 8 ? planes - first : 8;
     bytes = _mm256_sll_epi16(bytes, _mm_cvtsi32_si128(8 - in_byte));  // highest wanted plane to the sign bits
     for (int k = in_byte - 1; k >= 0; --k) {
-      store_le(out + 4 * (first + k), static_cast<std::uint32_t>(_mm256_movemask_epi8(bytes)));
+      out[first + k] = static_cast<std::uint32_t>(_mm256_movemask_epi8(bytes));
       bytes = _mm256_add_epi8(bytes, bytes);
     }
   }
+}
+
+// planes_generic.hpp says what this writes and returns.
+template <bool kComplete>
+KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, std::uint32_t* planes) {
+  std::uint32_t any = z[0] & (0u - (counted & 1));
+  for (int i = 1; i < 32; ++i) any |= z[i];
+  const int width = bit_width(kComplete ? any | z[0] : any);
+  if constexpr (kComplete)
+    for (int p = width; p < 32; ++p) planes[p] = 0;
+  pack_planes(z, width, planes);
+  return any;
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
@@ -60,39 +71,86 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
   for (int g = 0; g < 4; ++g) _mm256_storeu_si256(reinterpret_cast<__m256i*>(z + 8 * g), v[g]);
 }
 
-// Running sums within each run of L values (4, 8 or a multiple of 8).
-template <int L, int N>
-KFN void prefix_sum(std::uint32_t (&a)[N]) {
+// Running sums (planes_generic.hpp says which), in registers: log2 steps of shifted adds along x, adds of rows along
+// y and z.
+KFN __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+KFN void store(void* to, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+KFN __m256i add(__m256i a, __m256i b, std::uint32_t) { return _mm256_add_epi32(a, b); }
+KFN __m256i add(__m256i a, __m256i b, std::uint64_t) { return _mm256_add_epi64(a, b); }
+// the low 128 bits of v in the high half, zeros below
+KFN __m256i low_to_high(__m256i v) { return _mm256_permute2x128_si256(v, v, 0x08); }
+KFN __m256i high_to_both(__m256i v) { return _mm256_permute2x128_si256(v, v, 0x11); }
+
+// Sums within 128 bits (of four 32-bit values) and within 256 bits.
+KFN __m256i sum_lanes(__m256i v) {
+  v = _mm256_add_epi32(v, _mm256_slli_si256(v, 4));
+  return _mm256_add_epi32(v, _mm256_slli_si256(v, 8));
+}
+KFN __m256i sum_row(__m256i v, std::uint32_t) {
+  v = sum_lanes(v);
+  return _mm256_add_epi32(v, low_to_high(_mm256_shuffle_epi32(v, 0xFF)));
+}
+KFN __m256i sum_row(__m256i v, std::uint64_t) {
+  v = _mm256_add_epi64(v, _mm256_slli_si256(v, 8));
+  return _mm256_add_epi64(v, low_to_high(_mm256_shuffle_epi32(v, 0xEE)));
+}
+KFN __m256i last_to_all(__m256i v, std::uint32_t) { return _mm256_permutevar8x32_epi32(v, _mm256_set1_epi32(7)); }
+KFN __m256i last_to_all(__m256i v, std::uint64_t) { return _mm256_permute4x64_epi64(v, 0xFF); }
+
+template <class Code>
+KFN void accumulate_1d(Code (&a)[32]) {
+  constexpr int kPer = 32 / sizeof(Code);
   __m256i carry = _mm256_setzero_si256();
-  for (int i = 0; i < N; i += 8) {
-    __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
-    v = _mm256_add_epi32(v, _mm256_slli_si256(v, 4));
-    v = _mm256_add_epi32(v, _mm256_slli_si256(v, 8));
-    if constexpr (L > 4) {  // the low half's total to all of the high half
-      const __m256i total = _mm256_shuffle_epi32(v, 0xFF);
-      v = _mm256_add_epi32(v, _mm256_permute2x128_si256(total, total, 0x08));
-    }
-    if constexpr (L > 8) {
-      v = _mm256_add_epi32(v, carry);
-      carry = _mm256_permutevar8x32_epi32(v, _mm256_set1_epi32(7));
-    }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + i), v);
+  for (int i = 0; i < 32; i += kPer) {
+    const __m256i v = add(sum_row(load(a + i), Code{}), carry, Code{});
+    carry = last_to_all(v, Code{});
+    store(a + i, v);
   }
 }
 
-template <int L, int N>
-KFN void prefix_sum(std::uint64_t (&a)[N]) {
-  __m256i carry = _mm256_setzero_si256();
-  for (int i = 0; i < N; i += 4) {
-    __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
-    v = _mm256_add_epi64(v, _mm256_slli_si256(v, 8));
-    const __m256i total = _mm256_shuffle_epi32(v, 0xEE);
-    v = _mm256_add_epi64(v, _mm256_permute2x128_si256(total, total, 0x08));
-    if constexpr (L > 4) {
-      if (i % L != 0) v = _mm256_add_epi64(v, carry);
-      carry = _mm256_permute4x64_epi64(v, 0xFF);
+KFN void accumulate_2d(std::uint32_t (&a)[64]) {
+  __m256i above = _mm256_setzero_si256();
+  for (int i = 0; i < 64; i += 8) {
+    above = _mm256_add_epi32(above, sum_row(load(a + i), std::uint32_t{}));
+    store(a + i, above);
+  }
+}
+
+KFN void accumulate_2d(std::uint64_t (&a)[64]) {
+  __m256i above_low = _mm256_setzero_si256(), above_high = above_low;
+  for (int i = 0; i < 64; i += 8) {
+    const __m256i low = sum_row(load(a + i), std::uint64_t{});
+    const __m256i high = _mm256_add_epi64(sum_row(load(a + i + 4), std::uint64_t{}), last_to_all(low, std::uint64_t{}));
+    above_low = _mm256_add_epi64(above_low, low);
+    above_high = _mm256_add_epi64(above_high, high);
+    store(a + i, above_low);
+    store(a + i + 4, above_high);
+  }
+}
+
+KFN void accumulate_3d(std::uint32_t (&a)[64]) {  // two rows of four a register
+  __m256i front_low = _mm256_setzero_si256(), front_high = front_low;
+  for (int i = 0; i < 64; i += 16) {
+    __m256i low = sum_lanes(load(a + i)), high = sum_lanes(load(a + i + 8));
+    low = _mm256_add_epi32(low, low_to_high(low));
+    high = _mm256_add_epi32(_mm256_add_epi32(high, low_to_high(high)), high_to_both(low));
+    front_low = _mm256_add_epi32(front_low, low);
+    front_high = _mm256_add_epi32(front_high, high);
+    store(a + i, front_low);
+    store(a + i + 8, front_high);
+  }
+}
+
+KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // one row of four a register
+  __m256i front[4];
+  for (int y = 0; y < 4; ++y) front[y] = _mm256_setzero_si256();
+  for (int i = 0; i < 64; i += 16) {
+    __m256i above = _mm256_setzero_si256();
+    for (int y = 0; y < 4; ++y) {
+      above = _mm256_add_epi64(above, sum_row(load(a + i + 4 * y), std::uint64_t{}));
+      front[y] = _mm256_add_epi64(front[y], above);
+      store(a + i + 4 * y, front[y]);
     }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(a + i), v);
   }
 }
 

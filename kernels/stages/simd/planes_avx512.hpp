@@ -57,20 +57,33 @@ constexpr Bytes kSpreadLow = spread(0), kSpreadHigh = spread(1);
 
 PYF_BEGIN_TARGET
 
-inline constexpr int kPlaneSlackBytes = 64;
-
 KFN __m512i load_table(const avx512_tables::Bytes& table) { return _mm512_loadu_si512(table.data()); }
 
-KFN void pack_planes(const std::uint32_t* z, int planes, std::uint8_t* out) {
+// Planes 0 to 15 of 32 words, one a word.
+KFN __m512i low_planes(__m512i low, __m512i high) {
   const __m512i units = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201ull));
-  __m512i low = _mm512_loadu_si512(z), high = _mm512_loadu_si512(z + 16);
-  for (int first = 0; first < planes; first += 16) {
-    const __m512i matrices = _mm512_permutex2var_epi8(low, load_table(avx512_tables::kGather), high);
-    const __m512i transposed = _mm512_gf2p8affine_epi64_epi8(units, matrices, 0);
-    _mm512_storeu_si512(out + 4 * first, _mm512_permutexvar_epi8(load_table(avx512_tables::kPlaneOrder), transposed));
-    low = _mm512_srli_epi32(low, 16);
-    high = _mm512_srli_epi32(high, 16);
+  const __m512i matrices = _mm512_permutex2var_epi8(low, load_table(avx512_tables::kGather), high);
+  return _mm512_permutexvar_epi8(load_table(avx512_tables::kPlaneOrder), _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
+}
+
+// planes_generic.hpp says what this writes and returns: the planes themselves tell which of them are not zero.
+template <bool kComplete>
+KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, std::uint32_t* planes) {
+  const __m512i low = _mm512_loadu_si512(z), high = _mm512_loadu_si512(z + 16);
+  const __m512i counted_values = _mm512_set1_epi32(static_cast<int>(counted)), upper = _mm512_set1_epi32(-65536);
+  const __m512i p = low_planes(low, high);
+  _mm512_storeu_si512(planes, p);
+  std::uint32_t any = _mm512_test_epi32_mask(p, counted_values);
+  const auto first = static_cast<__mmask16>(kComplete ? 0xFFFFu : 0xFFFEu | (counted & 1));
+  const __mmask16 large = _mm512_mask_test_epi32_mask(first, low, upper);
+  if (_mm512_kortestz(large, _mm512_test_epi32_mask(high, upper)) == 0) {
+    const __m512i q = low_planes(_mm512_srli_epi32(low, 16), _mm512_srli_epi32(high, 16));
+    _mm512_storeu_si512(planes + 16, q);
+    any |= static_cast<std::uint32_t>(_mm512_test_epi32_mask(q, counted_values)) << 16;
+  } else if constexpr (kComplete) {
+    _mm512_storeu_si512(planes + 16, _mm512_setzero_si512());
   }
+  return any;
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
@@ -92,44 +105,89 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
   _mm512_storeu_si512(z + 16, high);
 }
 
-// Running sums within each run of L values (4, 8 or a multiple of 16): log2 steps of shifted adds.
-template <int L, int N>
-KFN void prefix_sum(std::uint32_t (&a)[N]) {
-  const __m512i zero = _mm512_setzero_si512();
-  __m512i carry = zero;
-  for (int i = 0; i < N; i += 16) {
-    __m512i v = _mm512_loadu_si512(a + i);
-    v = _mm512_add_epi32(v, _mm512_bslli_epi128(v, 4));
-    v = _mm512_add_epi32(v, _mm512_bslli_epi128(v, 8));
-    if constexpr (L > 4) {  // total of 128-bit lanes 0 and 2 to lanes 1 and 3
-      const __m512i total = _mm512_shuffle_epi32(v, _MM_PERM_DDDD);
-      v = _mm512_mask_add_epi32(v, 0xF0F0, v, _mm512_shuffle_i64x2(total, total, 0xA0));
-    }
-    if constexpr (L > 8) {  // total of the low half to the high half
-      v = _mm512_mask_add_epi32(v, 0xFF00, v, _mm512_permutexvar_epi32(_mm512_set1_epi32(7), v));
-      v = _mm512_add_epi32(v, carry);
-      carry = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v);
-    }
+// Running sums (planes_generic.hpp says which), in registers: log2 steps of shifted adds along x, adds of rows along
+// y and z.
+KFN __m512i add(__m512i a, __m512i b, std::uint32_t) { return _mm512_add_epi32(a, b); }
+KFN __m512i add(__m512i a, __m512i b, std::uint64_t) { return _mm512_add_epi64(a, b); }
+
+// Sums within 128 bits, within 256 bits, within 512 bits.
+KFN __m512i sum_quarters(__m512i v, std::uint32_t) {
+  v = _mm512_add_epi32(v, _mm512_bslli_epi128(v, 4));
+  return _mm512_add_epi32(v, _mm512_bslli_epi128(v, 8));
+}
+KFN __m512i sum_quarters(__m512i v, std::uint64_t) { return _mm512_add_epi64(v, _mm512_bslli_epi128(v, 8)); }
+template <class Code>
+KFN __m512i sum_halves(__m512i v, Code) {
+  v = sum_quarters(v, Code{});
+  const __m512i total = sizeof(Code) == 4 ? _mm512_shuffle_epi32(v, _MM_PERM_DDDD) : _mm512_shuffle_epi32(v, _MM_PERM_DCDC);
+  // totals of quarters 0 and 2 to quarters 1 and 3
+  return add(v, _mm512_maskz_shuffle_i64x2(0xCC, total, total, 0xA0), Code{});
+}
+KFN __m512i sum_all(__m512i v, std::uint32_t) {
+  v = sum_halves(v, std::uint32_t{});
+  return _mm512_add_epi32(v, _mm512_maskz_permutexvar_epi32(0xFF00, _mm512_set1_epi32(7), v));
+}
+KFN __m512i sum_all(__m512i v, std::uint64_t) {
+  v = sum_halves(v, std::uint64_t{});
+  return _mm512_add_epi64(v, _mm512_maskz_permutexvar_epi64(0xF0, _mm512_set1_epi64(3), v));
+}
+KFN __m512i last_to_all(__m512i v, std::uint32_t) { return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v); }
+KFN __m512i last_to_all(__m512i v, std::uint64_t) { return _mm512_permutexvar_epi64(_mm512_set1_epi64(7), v); }
+// The low half in the high half, zeros below; the high half twice.
+KFN __m512i low_to_high(__m512i v) { return _mm512_maskz_shuffle_i64x2(0xF0, v, v, 0x44); }
+KFN __m512i high_to_both(__m512i v) { return _mm512_shuffle_i64x2(v, v, 0xEE); }
+
+template <class Code>
+KFN void accumulate_1d(Code (&a)[32]) {
+  constexpr int kPer = 64 / sizeof(Code);
+  __m512i carry = _mm512_setzero_si512();
+  for (int i = 0; i < 32; i += kPer) {
+    const __m512i v = add(sum_all(_mm512_loadu_si512(a + i), Code{}), carry, Code{});
+    carry = last_to_all(v, Code{});
     _mm512_storeu_si512(a + i, v);
   }
 }
 
-template <int L, int N>
-KFN void prefix_sum(std::uint64_t (&a)[N]) {
-  __m512i carry = _mm512_setzero_si512();
-  for (int i = 0; i < N; i += 8) {
-    __m512i v = _mm512_loadu_si512(a + i);
-    v = _mm512_add_epi64(v, _mm512_bslli_epi128(v, 8));
-    const __m512i pair = _mm512_shuffle_epi32(v, _MM_PERM_DCDC);  // high quad-word of each lane, twice
-    v = _mm512_mask_add_epi64(v, 0xCC, v, _mm512_shuffle_i64x2(pair, pair, 0xA0));
-    if constexpr (L > 4) {
-      v = _mm512_mask_add_epi64(v, 0xF0, v, _mm512_permutexvar_epi64(_mm512_set1_epi64(3), v));
-    }
-    if constexpr (L > 8) {
-      v = _mm512_add_epi64(v, carry);
-      carry = _mm512_permutexvar_epi64(_mm512_set1_epi64(7), v);
-    }
+KFN void accumulate_2d(std::uint32_t (&a)[64]) {  // two rows of eight a register
+  __m512i above = _mm512_setzero_si512();
+  for (int i = 0; i < 64; i += 16) {
+    __m512i v = sum_halves(_mm512_loadu_si512(a + i), std::uint32_t{});
+    v = _mm512_add_epi32(_mm512_add_epi32(v, low_to_high(v)), above);
+    above = high_to_both(v);
     _mm512_storeu_si512(a + i, v);
+  }
+}
+
+KFN void accumulate_2d(std::uint64_t (&a)[64]) {  // one row of eight a register
+  __m512i above = _mm512_setzero_si512();
+  for (int i = 0; i < 64; i += 8) {
+    above = _mm512_add_epi64(above, sum_all(_mm512_loadu_si512(a + i), std::uint64_t{}));
+    _mm512_storeu_si512(a + i, above);
+  }
+}
+
+KFN void accumulate_3d(std::uint32_t (&a)[64]) {  // four rows of four, one z, a register
+  __m512i front = _mm512_setzero_si512();
+  for (int i = 0; i < 64; i += 16) {
+    __m512i v = sum_quarters(_mm512_loadu_si512(a + i), std::uint32_t{});
+    v = _mm512_add_epi32(v, _mm512_maskz_shuffle_i64x2(0xFC, v, v, 0x90));  // quarters 0, 1, 2 one up
+    v = _mm512_add_epi32(v, low_to_high(v));                                // quarters 0, 1 two up
+    front = _mm512_add_epi32(front, v);
+    _mm512_storeu_si512(a + i, front);
+  }
+}
+
+KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // two rows of four a register
+  __m512i front_low = _mm512_setzero_si512(), front_high = front_low;
+  for (int i = 0; i < 64; i += 16) {
+    __m512i low = sum_halves(_mm512_loadu_si512(a + i), std::uint64_t{});
+    __m512i high = sum_halves(_mm512_loadu_si512(a + i + 8), std::uint64_t{});
+    low = _mm512_add_epi64(low, low_to_high(low));
+    high = _mm512_add_epi64(_mm512_add_epi64(high, low_to_high(high)), high_to_both(low));
+    front_low = _mm512_add_epi64(front_low, low);
+    front_high = _mm512_add_epi64(front_high, high);
+    _mm512_storeu_si512(a + i, front_low);
+    _mm512_storeu_si512(a + i + 8, front_high);
   }
 }
 

@@ -5,13 +5,11 @@
 
 #include <cstdint>
 
+#include "core/bits.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
 
 PYF_BEGIN_TARGET
-
-// Writes may reach kPlaneSlackBytes beyond the planes asked for.
-inline constexpr int kPlaneSlackBytes = 64;
 
 KFN std::uint64_t transpose_8x8(std::uint64_t x) {
   std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
@@ -22,7 +20,7 @@ KFN std::uint64_t transpose_8x8(std::uint64_t x) {
   return x ^ t ^ (t << 28);
 }
 
-KFN void pack_planes(const std::uint32_t* z, int planes, std::uint8_t* out) {
+KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   for (int c = 0; 8 * c < planes; ++c) {
     std::uint64_t columns[4];
     for (int g = 0; g < 4; ++g) {
@@ -30,12 +28,23 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint8_t* out) {
       for (int k = 0; k < 8; ++k) x |= static_cast<std::uint64_t>((z[8 * g + k] >> (8 * c)) & 0xFF) << (8 * k);
       columns[g] = transpose_8x8(x);
     }
-    for (int k = 0; k < 8 && 8 * c + k < planes; ++k) {
+    for (int k = 0; k < 8; ++k) {
       std::uint32_t plane = 0;
       for (int g = 0; g < 4; ++g) plane |= static_cast<std::uint32_t>((columns[g] >> (8 * k)) & 0xFF) << (8 * g);
-      store_le(out + 4 * (8 * c + k), plane);
+      out[8 * c + k] = plane;
     }
   }
+}
+
+// Planes of 32 words, one a word. `counted` masks the values that count (all, or all but the first). Returns the
+// counted planes that are not zero, as bits: the OR of the counted values. Planes above the highest of these are
+// written only if kComplete; with it all 32 are right, whether their values count or not.
+template <bool kComplete>
+KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, std::uint32_t* planes) {
+  std::uint32_t any = z[0] & (0u - (counted & 1));
+  for (int i = 1; i < 32; ++i) any |= z[i];
+  pack_planes(z, kComplete ? 32 : bit_width(any), planes);
+  return any;
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
@@ -53,11 +62,29 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
   }
 }
 
-// Running sums within each run of L values.
-template <int L, int N, class Code>
-KFN void prefix_sum(Code (&a)[N]) {
-  for (int i = 1; i < N; ++i)
-    if (i % L != 0) a[i] = static_cast<Code>(a[i] + a[i - 1]);
+// Running sums undo differences: along a block of 32, along x then y of 8x8, along x, y and z of 4x4x4.
+template <int kStride, int kRun, int B, class Code>
+KFN void running_sum(Code (&a)[B]) {
+  for (int i = kStride; i < B; ++i)
+    if (i % kRun >= kStride) a[i] = static_cast<Code>(a[i] + a[i - kStride]);
+}
+
+template <class Code>
+KFN void accumulate_1d(Code (&a)[32]) {
+  running_sum<1, 32>(a);
+}
+
+template <class Code>
+KFN void accumulate_2d(Code (&a)[64]) {
+  running_sum<1, 8>(a);
+  running_sum<8, 64>(a);
+}
+
+template <class Code>
+KFN void accumulate_3d(Code (&a)[64]) {
+  running_sum<1, 4>(a);
+  running_sum<4, 16>(a);
+  running_sum<16, 64>(a);
 }
 
 PYF_END_TARGET

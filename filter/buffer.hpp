@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ChunkBuffer: memory that HDF5 takes over from us, so from the allocator that the caller's HDF5 frees with.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+
+#include "filter/caller.hpp"
+
+namespace pyfilter::filter {
+
+class ChunkBuffer {
+ public:
+  ChunkBuffer(const Hdf5& hdf5, std::size_t bytes) : hdf5_(hdf5), bytes_(bytes) {
+    data_ = hdf5.H5allocate_memory != nullptr ? hdf5.H5allocate_memory(bytes, 0) : std::malloc(bytes);
+  }
+  ~ChunkBuffer() { release(data_); }
+  ChunkBuffer(const ChunkBuffer&) = delete;
+  ChunkBuffer& operator=(const ChunkBuffer&) = delete;
+
+  [[nodiscard]] void* data() const { return data_; }
+
+  // Gives memory back when more than half would lie idle: parallel writers hold many chunks at once.
+  void shrink(std::size_t used) {
+    if (used == 0 || used > bytes_ / 2) return;
+    void* const smaller = hdf5_.H5resize_memory != nullptr ? hdf5_.H5resize_memory(data_, used) : std::realloc(data_, used);
+    if (smaller == nullptr) return;
+    data_ = smaller;
+    bytes_ = used;
+  }
+
+  // Puts this memory in the place of HDF5's own, which is freed.
+  void replace(void** buffer, std::size_t* buffer_bytes) {
+    release(*buffer);
+    *buffer = data_;
+    *buffer_bytes = bytes_;
+    data_ = nullptr;
+  }
+
+ private:
+  void release(void* memory) const {
+    if (memory == nullptr) return;
+    if (hdf5_.H5free_memory != nullptr)
+      hdf5_.H5free_memory(memory);
+    else
+      std::free(memory);
+  }
+
+  const Hdf5& hdf5_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace pyfilter::filter

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * The C ABI that Python (ctypes) and other programs call. C99. Every function returns a pyf_code (0 is success) unless
+ * it says otherwise; pyf_last_error() then has the text. Nothing here prints, exits or throws. */
+#ifndef PYFILTER_C_API_H
+#define PYFILTER_C_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PYF_API __attribute__((visibility("default")))
+#else
+#define PYF_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PYF_ABI_VERSION 1
+
+enum pyf_code {
+  PYF_OK = 0, PYF_INVALID_ARGUMENT = 10, PYF_UNSUPPORTED = 20, PYF_CORRUPT = 30, PYF_TRUNCATED = 31,
+  PYF_TOO_NEW = 32, PYF_NO_SPACE = 40, PYF_NO_MEMORY = 50, PYF_DEVICE = 60, PYF_INTERNAL = 90
+};
+
+/* What to encode and how. Unused fields are zero. */
+typedef struct pyf_request {
+  uint32_t struct_bytes;      /* sizeof(pyf_request) of the caller */
+  uint8_t codec;              /* registry.json: codecs[].id */
+  uint8_t dtype;              /* registry.json: dtypes.*.code */
+  uint8_t bound_mode;         /* registry.json: bounds.* */
+  uint8_t has_fill;           /* 0 or 1 */
+  double bound;
+  uint64_t fill;              /* bit pattern of the fill value in host order, zero-extended */
+  uint8_t parameters[8];      /* codec parameters, by their registry "byte" */
+  uint8_t source_big_endian;  /* 0 or 1: only recorded in the frame */
+  uint8_t reserved[3];
+  int32_t rank;               /* 0..32 */
+  uint64_t dims[32];
+} pyf_request;
+
+/* What a frame says of itself. */
+typedef struct pyf_info {
+  uint32_t struct_bytes;
+  uint8_t format_version;
+  uint8_t codec;
+  uint8_t dtype;
+  uint8_t stored_raw;
+  uint8_t source_big_endian;
+  uint8_t has_sentinel;
+  uint8_t reserved[2];
+  int32_t rank;
+  double bound;
+  double step;
+  uint64_t sentinel;
+  uint8_t parameters[8];
+  uint64_t header_bytes;
+  uint64_t frame_bytes;
+  uint64_t value_count;
+  uint64_t value_bytes;
+  uint64_t dims[32];
+} pyf_info;
+
+PYF_API uint32_t pyf_abi_version(void);
+PYF_API const char* pyf_version(void);     /* "0.1.0" */
+PYF_API const char* pyf_last_error(void);  /* of this thread; never NULL */
+
+PYF_API int pyf_check_request(const pyf_request* request);
+PYF_API size_t pyf_max_frame_bytes(const pyf_request* request); /* 0: request invalid or too large */
+PYF_API int pyf_encode(const pyf_request* request, const void* values, size_t value_bytes, void* frame,
+                       size_t frame_capacity, size_t* frame_bytes);
+PYF_API int pyf_frame_info(const void* frame, size_t available, pyf_info* info);
+PYF_API int pyf_decode(const void* frame, size_t frame_bytes, void* values, size_t value_bytes);
+PYF_API int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint64_t stop, void* values,
+                             size_t value_bytes);
+/* low and high of the finite values other than the fill; *found = 0 when there is none (f32 and f64 only) */
+PYF_API int pyf_value_range(const pyf_request* request, const void* values, size_t value_bytes, double* low,
+                            double* high, int* found);
+
+/* key: "threads" (0..1024, 0 = one per core), "local_threads" (this thread only), "cpu_level" (auto, baseline, avx2,
+ * avx512), "backend" (auto, cpu, cuda) */
+PYF_API int pyf_configure(const char* key, const char* value);
+PYF_API const char* pyf_config(const char* key); /* value in use, NULL for an unknown key; also "cuda" (built in: 0/1) */
+
+/* Registers the filter with a libhdf5 that is already loaded in this process. `path` is its file as the loader knows
+ * it (from /proc/self/maps), or NULL for the symbols of the main program. */
+PYF_API int pyf_register(const char* path);
+
+/* cd_values as a user gives them -> request fields (codec, bound, parameters); the inverse of what Python packs.
+ * Accepts both the user's form and the stored form; shape, dtype and fill are filled in from the stored form (fill 0
+ * where it names none: HDF5's padding, which must not count in the range of a relative bound). */
+PYF_API int pyf_parse_cd_values(const unsigned* cd_values, size_t count, pyf_request* request);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

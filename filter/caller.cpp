@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Finds the calling libhdf5 from a return address (caller.hpp): dladdr names the module, dlopen(RTLD_NOLOAD) opens it
+// whatever scope it was loaded in, dlsym gives its functions. A libhdf5 linked into the program itself is found through
+// the program's own exported symbols.
+#include "filter/caller.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <new>
+
+namespace pyfilter::filter {
+
+struct Module {
+  const void* base = nullptr;  // load address: what names a module for as long as it is loaded
+  const char* path = nullptr;
+};
+
+// Fills an Hdf5 from the symbols of one module.
+struct Resolver {
+  Hdf5& hdf5;
+  const Module& module;
+
+  // Symbols of another module are no use: they would belong to another libhdf5, where our caller's ids mean nothing.
+  template <class Function>
+  bool find(void* symbols, const char* name, Function& function) const {
+    void* const symbol = dlsym(symbols, name);
+    Dl_info info{};
+    const bool same = symbol != nullptr && dladdr(symbol, &info) != 0 && info.dli_fbase == module.base;
+    function = same ? reinterpret_cast<Function>(symbol) : nullptr;
+    return same;
+  }
+
+  bool find_all(void* symbols) const {
+    if (symbols == nullptr) return false;
+    bool all = true;
+#define PYF_FIND(name, result, parameters) all = find(symbols, #name, hdf5.name) && all;
+    PYF_HDF5_REQUIRED(PYF_FIND)
+#undef PYF_FIND
+#define PYF_FIND(name, result, parameters) find(symbols, #name, hdf5.name);
+    PYF_HDF5_OPTIONAL(PYF_FIND)
+#undef PYF_FIND
+    drop_partial_allocator();
+    return all;
+  }
+
+  // Memory must come from and go back to the same allocator: all three functions or none.
+  void drop_partial_allocator() const {
+    if (hdf5.H5allocate_memory && hdf5.H5resize_memory && hdf5.H5free_memory) return;
+    hdf5.H5allocate_memory = nullptr;
+    hdf5.H5resize_memory = nullptr;
+    hdf5.H5free_memory = nullptr;
+  }
+
+  bool has_wide_ids() const {
+    unsigned major = 0, minor = 0, release = 0;
+    if (hdf5.H5get_libversion(&major, &minor, &release) < 0) return false;
+    return major > 1 || (major == 1 && minor >= 10);
+  }
+
+  void resolve() const {
+    hdf5.program_symbols_ = dlopen(nullptr, RTLD_LAZY);
+    hdf5.own_symbols_ = module.path != nullptr ? dlopen(module.path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+    const bool found = find_all(hdf5.own_symbols_) || find_all(hdf5.program_symbols_);
+    hdf5.complete_ = found && has_wide_ids();
+  }
+};
+
+namespace {
+
+struct Node {
+  const void* base = nullptr;
+  Hdf5 hdf5;
+  const Node* next = nullptr;
+};
+
+// Modules met so far. Nodes are only ever added, so that readers need no lock.
+std::atomic<const Node*> nodes{nullptr};
+const Hdf5 kNoHdf5{};
+
+Module module_of(const void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0) return {};
+  return {info.dli_fbase, info.dli_fname};
+}
+
+const Node* find_node(const void* base) {
+  for (const Node* node = nodes.load(std::memory_order_acquire); node != nullptr; node = node->next)
+    if (node->base == base) return node;
+  return nullptr;
+}
+
+hid_t read_id(void* symbols, const char* name) {
+  const void* const symbol = symbols != nullptr ? dlsym(symbols, name) : nullptr;
+  return symbol != nullptr ? *static_cast<const hid_t*>(symbol) : -1;
+}
+
+}  // namespace
+
+const Hdf5& hdf5_of(const void* return_address) noexcept {
+  const Module module = module_of(return_address);
+  if (const Node* known = find_node(module.base)) return known->hdf5;
+  Node* const node = new (std::nothrow) Node;
+  if (node == nullptr) return kNoHdf5;
+  node->base = module.base;
+  Resolver{node->hdf5, module}.resolve();
+  // Two threads may add the same module at once; the twin does no harm.
+  node->next = nodes.load(std::memory_order_relaxed);
+  while (!nodes.compare_exchange_weak(node->next, node, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  return node->hdf5;
+}
+
+// A program that uses such a variable itself holds a copy of it (copy relocation); libhdf5 then fills that copy and
+// leaves its own at -1. h5dump and h5repack are such programs.
+hid_t Hdf5::global(const char* name) const {
+  const hid_t own = read_id(own_symbols_, name);
+  return own > 0 ? own : read_id(program_symbols_, name);
+}
+
+void* loaded_symbol(const char* path, const char* name) noexcept {
+  void* const symbols = dlopen(path, path != nullptr ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY);
+  if (symbols == nullptr) return nullptr;
+  void* const symbol = dlsym(symbols, name);
+  dlclose(symbols);
+  return symbol;
+}
+
+}  // namespace pyfilter::filter

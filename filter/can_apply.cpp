@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The can_apply callback (callbacks.hpp). HDF5 calls it when a dataset is created, and again on the first write after
+// it was opened.
+#include "filter/callbacks.hpp"
+#include "filter/dataset.hpp"
+#include "filter/guard.hpp"
+
+namespace pyfilter::filter {
+
+extern "C" [[gnu::noinline]] htri_t pyfilter_can_apply(hid_t dcpl, hid_t type, hid_t) {
+  const Hdf5& hdf5 = hdf5_of(PYF_RETURN_ADDRESS());
+  const bool ok = guarded_callback(hdf5, "can_apply", [&] {
+    Dataset dataset;
+    return read_dataset(hdf5, dcpl, type, &dataset);
+  });
+  return ok ? 1 : -1;
+}
+
+}  // namespace pyfilter::filter

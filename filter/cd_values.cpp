@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Parses and writes cd_values (cd_values.hpp, docs/cd_values.md). Every refusal names the word, its value and what is
+// allowed there.
+#include "filter/cd_values.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+#include "core/api.hpp"
+#include "core/error_text.hpp"
+#include "core/request.hpp"
+#include "registry_table.hpp"
+
+namespace pyfilter::filter {
+namespace {
+
+constexpr unsigned kLayoutVersion = 1;
+constexpr unsigned kStampLetters = 0x465950;  // "PYF" in the low three bytes; the fourth is the version, a digit
+constexpr unsigned kStampMask = 0xFFFFFF;
+constexpr unsigned kStamp = kStampLetters | unsigned{'1'} << 24;
+constexpr std::size_t kUserMinWords = 3, kUserMaxWords = 6;
+constexpr std::size_t kStoredFixedWords = 10;
+constexpr unsigned kTypeBigEndian = 1u << 8, kTypeHasFill = 1u << 9;
+constexpr unsigned kTypeKnownBits = 0xFFu | kTypeBigEndian | kTypeHasFill;
+
+std::uint64_t join(unsigned low, unsigned high) { return std::uint64_t{high} << 32 | low; }
+unsigned low_word(std::uint64_t value) { return static_cast<unsigned>(value); }
+unsigned high_word(std::uint64_t value) { return static_cast<unsigned>(value >> 32); }
+
+// "1 (cuszp2), 2 (lossless)"
+void list_codecs(char* out, std::size_t size) {
+  std::size_t used = 0;
+  out[0] = '\0';
+  for (const auto& codec : registry::kCodecs) {
+    if (used >= size) return;
+    const int n = std::snprintf(out + used, size - used, "%s%d (%s)", used == 0 ? "" : ", ", codec.id, codec.name);
+    if (n > 0) used += static_cast<std::size_t>(n);
+  }
+}
+
+// Words 1 and 2, before they are narrowed.
+Status check_codec_and_mode(const unsigned* words) {
+  if (words[1] > 0xFF || find_codec(static_cast<std::uint8_t>(words[1])) == nullptr) {
+    char known[256];
+    list_codecs(known, sizeof known);
+    return fail(Code::invalid_argument, "cd_values[1] is %u: unknown codec, this pyfilter (%s) knows %s", words[1],
+                registry::kVersion, known);
+  }
+  if (words[2] > static_cast<unsigned>(Bound::relative))
+    return fail(Code::invalid_argument, "cd_values[2] is %u: unknown bound mode, allowed: 0 (none), 1 (absolute), 2 (relative)",
+                words[2]);
+  return kOk;
+}
+
+// Words 1 to 5, which both forms share; the last ones may be missing.
+void read_settings(const unsigned* words, std::size_t count, Request* request) {
+  request->codec = static_cast<std::uint8_t>(words[1]);
+  request->bound_mode = static_cast<Bound>(words[2]);
+  request->bound = count >= 5 ? std::bit_cast<double>(join(words[3], words[4])) : 0.0;
+  if (count >= 6)
+    for (unsigned byte = 0; byte < 4; ++byte) request->parameters[byte] = static_cast<std::uint8_t>(words[5] >> 8 * byte);
+}
+
+// A bound written without its type is the commonest slip: nccopy and ncgen then pass the integer part.
+Status check_bound(const Request& request) {
+  if (request.bound_mode == Bound::none || (std::isfinite(request.bound) && request.bound > 0)) return kOk;
+  return fail(Code::invalid_argument,
+              "the bound in cd_values[3] and [4] is %g, must be finite and > 0 (a double as two words, low word first; "
+              "nccopy and ncgen need it written with a d, as 0.001d)",
+              request.bound);
+}
+
+// The codec's own rules on bound mode and parameters. They are asked of a dtype that it takes and of a rank that any
+// parameter fits, as neither is known yet.
+Status check_codec_rules(const Request& request) {
+  const registry::CodecRow* const codec = find_codec(request.codec);
+  Request probe = request;
+  probe.dtype = static_cast<Dtype>(std::countr_zero(codec->dtype_mask));
+  probe.has_fill = false;
+  probe.shape = {};
+  probe.shape.rank = 3;
+  probe.shape.dims = {1, 1, 1};
+  return check_request(probe);
+}
+
+Status parse_user(const unsigned* words, std::size_t count, Request* request) {
+  *request = {};
+  if (count < kUserMinWords)
+    return fail(Code::invalid_argument, "cd_values: %zu words given, at least %zu needed (layout version, codec, bound mode)",
+                count, kUserMinWords);
+  if (words[0] != kLayoutVersion)
+    return fail(Code::invalid_argument, "cd_values[0] is %u: unknown layout version, this pyfilter (%s) knows %u", words[0],
+                registry::kVersion, kLayoutVersion);
+  if (count > kUserMaxWords)
+    return fail(Code::invalid_argument,
+                "cd_values: %zu words given, at most %zu allowed (layout version, codec, bound mode, bound in two, parameters)",
+                count, kUserMaxWords);
+  PYF_TRY(check_codec_and_mode(words));
+  read_settings(words, count, request);
+  if (count == 4 || (count == 3 && request->bound_mode != Bound::none))
+    return fail(Code::invalid_argument, "cd_values: %zu words given, but the bound is a double in words 3 and 4", count);
+  return kOk;
+}
+
+Status read_dims(const unsigned* words, int rank, Request* request) {
+  std::uint64_t bytes = dtype_bytes(request->dtype);
+  request->shape.rank = rank;
+  for (int i = 0; i < rank; ++i) {
+    const std::size_t at = kStoredFixedWords + 2 * static_cast<std::size_t>(i);
+    const std::uint64_t dim = join(words[at], words[at + 1]);
+    if (dim == 0 || __builtin_mul_overflow(bytes, dim, &bytes))
+      return fail(Code::corrupt, "stored cd_values: chunk dimension %d is %llu, which cannot be", i,
+                  static_cast<unsigned long long>(dim));
+    request->shape.dims[static_cast<std::size_t>(i)] = dim;
+  }
+  return kOk;
+}
+
+Status read_type(const unsigned* words, Request* request) {
+  const unsigned word = words[6];
+  request->dtype = static_cast<Dtype>(word & 0xFF);
+  if (dtype_bytes(request->dtype) == 0 || (word & ~kTypeKnownBits) != 0)
+    return fail(Code::corrupt, "stored cd_values: word 6 is %#x, not a dtype and flags that pyfilter %s knows", word,
+                registry::kVersion);
+  request->source_big_endian = (word & kTypeBigEndian) != 0;
+  request->has_fill = true;  // zero without one in the words: what HDF5 then pads edge chunks with
+  request->fill = join(words[7], words[8]);
+  const auto bits = 8 * dtype_bytes(request->dtype);
+  const bool fits = bits == 64 || request->fill >> bits == 0;
+  if (!fits || ((word & kTypeHasFill) == 0 && request->fill != 0))
+    return fail(Code::corrupt, "stored cd_values: fill value %#llx does not fit the dtype",
+                static_cast<unsigned long long>(request->fill));
+  return kOk;
+}
+
+}  // namespace
+
+bool is_stamped(const unsigned* words, std::size_t count) noexcept {
+  return count > 0 && words != nullptr && (words[0] & kStampMask) == kStampLetters;
+}
+
+Status parse_stored(const unsigned* words, std::size_t count, Request* request) noexcept {
+  *request = {};
+  if (!is_stamped(words, count)) return fail(Code::corrupt, "stored cd_values: the stamp is missing");
+  if (words[0] != kStamp)
+    return fail(Code::too_new, "stored cd_values have layout version '%c', pyfilter %s knows '1': a newer pyfilter is needed",
+                static_cast<char>(words[0] >> 24 & 0x7F), registry::kVersion);
+  const unsigned rank = count >= kStoredFixedWords ? words[9] : 0;
+  if (rank > kMaxStoredRank || count != kStoredFixedWords + 2 * rank)
+    return fail(Code::corrupt, "stored cd_values: %zu words for a chunk of rank %u, must be 10 + 2 * rank and rank at most %d",
+                count, rank, kMaxStoredRank);
+  if (words[1] > 0xFF || words[2] > 0xFF)
+    return fail(Code::corrupt, "stored cd_values: codec %u and bound mode %u cannot be", words[1], words[2]);
+  read_settings(words, kUserMaxWords, request);
+  PYF_TRY(read_type(words, request));
+  return read_dims(words, static_cast<int>(rank), request);
+}
+
+Status parse_words(const unsigned* words, std::size_t count, Request* request) noexcept {
+  if (words == nullptr) count = 0;
+  if (is_stamped(words, count)) {
+    PYF_TRY(parse_stored(words, count, request));
+    PYF_TRY(check_codec_and_mode(words));
+  } else {
+    PYF_TRY(parse_user(words, count, request));
+  }
+  PYF_TRY(check_bound(*request));
+  return check_codec_rules(*request);
+}
+
+Words stored_words(const Request& request) noexcept {
+  Words out;
+  const std::uint64_t bound = std::bit_cast<std::uint64_t>(request.bound_mode == Bound::none ? 0.0 : request.bound);
+  const std::uint64_t fill = request.has_fill ? request.fill : 0;
+  const unsigned flags = (request.source_big_endian ? kTypeBigEndian : 0) | (fill != 0 ? kTypeHasFill : 0);
+  auto put = [&out](unsigned word) { out.values[out.count++] = word; };
+  put(kStamp);
+  put(request.codec);
+  put(static_cast<unsigned>(request.bound_mode));
+  put(low_word(bound));
+  put(high_word(bound));
+  put(request.parameters[0] | unsigned{request.parameters[1]} << 8 | unsigned{request.parameters[2]} << 16 |
+      unsigned{request.parameters[3]} << 24);
+  put(static_cast<unsigned>(request.dtype) | flags);
+  put(low_word(fill));
+  put(high_word(fill));
+  const int rank = request.shape.rank < kMaxStoredRank ? request.shape.rank : kMaxStoredRank;
+  put(static_cast<unsigned>(rank));
+  const int extra = request.shape.rank - rank;
+  for (int i = 0; i < rank; ++i) {
+    std::uint64_t dim = request.shape.dims[static_cast<std::size_t>(i + extra)];
+    for (int k = 0; i == 0 && k < extra; ++k) dim *= request.shape.dims[static_cast<std::size_t>(k)];
+    put(low_word(dim));
+    put(high_word(dim));
+  }
+  return out;
+}
+
+}  // namespace pyfilter::filter

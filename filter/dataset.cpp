@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Property list and datatype of a dataset -> Request (dataset.hpp).
+#include "filter/dataset.hpp"
+
+#include <array>
+#include <cstdio>
+#include <iterator>
+
+#include "core/api.hpp"
+#include "core/error_text.hpp"
+#include "core/request.hpp"
+#include "filter/cd_values.hpp"
+#include "registry_table.hpp"
+
+namespace pyfilter::filter {
+namespace {
+
+constexpr int kFilterId = static_cast<int>(registry::kFilterId);
+
+struct PipelineEntry {
+  int id = -1;
+  unsigned flags = 0;
+  std::size_t word_count = kMaxWords;  // room on input, the entry's number of words on output
+  std::array<unsigned, kMaxWords> words{};
+  std::array<char, 64> name{};
+};
+
+bool read_entry(const Hdf5& hdf5, hid_t dcpl, unsigned index, PipelineEntry* entry) {
+  unsigned config = 0;
+  *entry = {};
+  entry->id = hdf5.H5Pget_filter2(dcpl, index, &entry->flags, &entry->word_count, entry->words.data(),
+                                  entry->name.size() - 1, entry->name.data(), &config);
+  return entry->id >= 0;
+}
+
+// Shuffled, scaled or compressed bytes are not values any more, and a checksum in front would be of the values before
+// rounding (netCDF puts its fletcher32 there).
+Status read_pipeline(const Hdf5& hdf5, hid_t dcpl, PipelineEntry* ours) {
+  const int count = hdf5.H5Pget_nfilters(dcpl);
+  if (count < 1 || !read_entry(hdf5, dcpl, 0, ours))
+    return fail(Code::internal, "HDF5 did not say which filters the dataset has");
+  if (ours->id != kFilterId)
+    return fail(Code::invalid_argument, "filter '%s' (id %d) stands before %s: %s must be the first filter, put it before '%s'",
+                ours->name[0] != '\0' ? ours->name.data() : "unnamed", ours->id, registry::kFilterName, registry::kFilterName,
+                ours->name[0] != '\0' ? ours->name.data() : "that one");
+  for (int i = 1; i < count; ++i) {
+    PipelineEntry other;
+    if (read_entry(hdf5, dcpl, static_cast<unsigned>(i), &other) && other.id == kFilterId)
+      return fail(Code::invalid_argument, "%s is in the filter pipeline twice (positions 0 and %d), allowed: once",
+                  registry::kFilterName, i);
+  }
+  return kOk;
+}
+
+Status read_settings(const PipelineEntry& ours, Request* request) {
+  if (ours.word_count > kMaxWords)
+    return fail(Code::invalid_argument, "cd_values: %zu words given, at most 6 allowed (%zu in the stored form)", ours.word_count,
+                kMaxWords);
+  return parse_words(ours.words.data(), ours.word_count, request);
+}
+
+struct TypeName {
+  Dtype dtype;
+  const char* little;
+  const char* big;
+};
+
+constexpr TypeName kTypes[] = {
+    {Dtype::f32, "H5T_IEEE_F32LE_g", "H5T_IEEE_F32BE_g"}, {Dtype::f64, "H5T_IEEE_F64LE_g", "H5T_IEEE_F64BE_g"},
+    {Dtype::i8, "H5T_STD_I8LE_g", "H5T_STD_I8BE_g"},      {Dtype::u8, "H5T_STD_U8LE_g", "H5T_STD_U8BE_g"},
+    {Dtype::i16, "H5T_STD_I16LE_g", "H5T_STD_I16BE_g"},   {Dtype::u16, "H5T_STD_U16LE_g", "H5T_STD_U16BE_g"},
+    {Dtype::i32, "H5T_STD_I32LE_g", "H5T_STD_I32BE_g"},   {Dtype::u32, "H5T_STD_U32LE_g", "H5T_STD_U32BE_g"},
+    {Dtype::i64, "H5T_STD_I64LE_g", "H5T_STD_I64BE_g"},   {Dtype::u64, "H5T_STD_U64LE_g", "H5T_STD_U64BE_g"},
+};
+
+const char* dtype_name(unsigned code) {
+  for (const auto& row : registry::kDtypes)
+    if (row.code == code) return row.name;
+  return "?";
+}
+
+// "f32, f64": what the chosen codec takes, by code.
+void list_dtypes(std::uint8_t codec, char* out, std::size_t size) {
+  const std::uint32_t mask = find_codec(codec)->dtype_mask;
+  std::size_t used = 0;
+  out[0] = '\0';
+  for (unsigned code = 0; code < 32 && used < size; ++code) {
+    if ((mask >> code & 1) == 0) continue;
+    const int n = std::snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", dtype_name(code));
+    if (n > 0) used += static_cast<std::size_t>(n);
+  }
+}
+
+Status refuse_type(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
+  char allowed[128];
+  list_dtypes(codec, allowed, sizeof allowed);
+  const int type_class = hdf5.H5Tget_class(type);
+  const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
+  return fail(Code::unsupported,
+              "cannot compress the dataset's type (%s, %zu bytes a value), allowed: %s (IEEE 754 floats and two's "
+              "complement integers, either byte order)",
+              known ? kTypeClassNames[type_class] : "unknown class", hdf5.H5Tget_size(type), allowed);
+}
+
+Status read_type(const Hdf5& hdf5, hid_t type, Request* request) {
+  for (const TypeName& known : kTypes) {
+    const bool little = hdf5.H5Tequal(type, hdf5.global(known.little)) > 0;
+    if (!little && hdf5.H5Tequal(type, hdf5.global(known.big)) <= 0) continue;
+    request->dtype = known.dtype;
+    request->source_big_endian = !little && dtype_bytes(known.dtype) > 1;
+    return kOk;
+  }
+  return refuse_type(hdf5, type, request->codec);
+}
+
+Status read_chunk_shape(const Hdf5& hdf5, hid_t dcpl, Shape* shape) {
+  shape->dims = {};
+  shape->rank = hdf5.H5Pget_chunk(dcpl, kMaxRank, shape->dims.data());
+  if (shape->rank < 1 || shape->rank > kMaxRank) return fail(Code::internal, "HDF5 did not say the chunk's shape");
+  return kOk;
+}
+
+// Byte i of a little-endian type, or the i-th from the end of a big-endian one, has weight 256^i, whatever the host.
+std::uint64_t bits_of(const std::uint8_t* bytes, std::size_t count, bool big_endian) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < count; ++i) bits |= std::uint64_t{bytes[big_endian ? count - 1 - i : i]} << 8 * i;
+  return bits;
+}
+
+Status read_fill_bits(const Hdf5& hdf5, hid_t dcpl, hid_t type, const Request& request, std::uint64_t* bits) {
+  int status = 0;
+  *bits = 0;
+  if (hdf5.H5Pfill_value_defined(dcpl, &status) < 0) return fail(Code::internal, "HDF5 did not say the fill value");
+  if (status != kFillUserDefined) return kOk;
+  std::array<std::uint8_t, 8> value{};  // the type is one of kTypes, at most 8 bytes
+  if (hdf5.H5Pget_fill_value(dcpl, type, value.data()) < 0)
+    return fail(Code::invalid_argument, "HDF5 cannot convert the fill value to the dataset's type");
+  *bits = bits_of(value.data(), dtype_bytes(request.dtype), request.source_big_endian);
+  return kOk;
+}
+
+// HDF5 pads edge chunks with the fill value, or with zeros where it has none or never writes it. The range of a chunk
+// leaves out one value, so a relative bound cannot be had where there are two to leave out.
+Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request) {
+  request->has_fill = true;
+  PYF_TRY(read_fill_bits(hdf5, dcpl, type, *request, &request->fill));
+  int fill_time = 0;
+  if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not say the fill time");
+  if (fill_time == kFillTimeNever && request->fill != 0 && request->bound_mode == Bound::relative)
+    return fail(Code::unsupported, "a relative bound cannot be kept with fill time 'never' and a fill value other than 0: "
+                "HDF5 pads edge chunks with zeros; use an absolute bound or another fill time");
+  return kOk;
+}
+
+}  // namespace
+
+Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noexcept {
+  if (!hdf5.open())
+    return fail(Code::unsupported, "%s cannot see the functions of the HDF5 library (1.10 or newer) that called it; a program "
+                "with a static HDF5 must export them (-rdynamic) to write with %s", registry::kFilterName, registry::kFilterName);
+  if (dcpl < 0 || type < 0) return fail(Code::unsupported, "groups cannot be compressed, only datasets");
+  PipelineEntry ours;
+  Request& request = dataset->request;
+  PYF_TRY(read_pipeline(hdf5, dcpl, &ours));
+  dataset->flags = ours.flags;
+  PYF_TRY(read_settings(ours, &request));
+  PYF_TRY(read_type(hdf5, type, &request));
+  PYF_TRY(read_chunk_shape(hdf5, dcpl, &request.shape));
+  PYF_TRY(read_fill(hdf5, dcpl, type, &request));
+  PYF_TRY(check_request(request));
+  if (max_frame_bytes(request) == 0) return fail(Code::unsupported, "the chunk is too large: use smaller chunks");
+  return kOk;
+}
+
+}  // namespace pyfilter::filter

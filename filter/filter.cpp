@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The filter callback (callbacks.hpp): one chunk to one frame and back.
+#include <memory>
+#include <new>
+
+#include "core/api.hpp"
+#include "core/error_text.hpp"
+#include "filter/buffer.hpp"
+#include "filter/byte_order.hpp"
+#include "filter/callbacks.hpp"
+#include "filter/cd_values.hpp"
+#include "filter/guard.hpp"
+
+namespace pyfilter::filter {
+namespace {
+
+// HDF5's buffer: `bytes` of it are in use. Replaced on success only.
+struct Chunk {
+  std::size_t bytes;
+  std::size_t* buffer_bytes;
+  void** buffer;
+};
+
+// parse_stored() has seen to it that the product fits.
+std::size_t value_bytes_of(const Request& request) {
+  std::size_t bytes = dtype_bytes(request.dtype);
+  for (int i = 0; i < request.shape.rank; ++i) bytes *= request.shape.dims[static_cast<std::size_t>(i)];
+  return bytes;
+}
+
+Status encode_values(const Hdf5& hdf5, const Request& request, const void* values, Chunk& chunk) {
+  const std::size_t capacity = max_frame_bytes(request);
+  if (capacity == 0) return fail(Code::unsupported, "the chunk is too large: use smaller chunks");
+  ChunkBuffer frame(hdf5, capacity);
+  if (frame.data() == nullptr) return fail(Code::no_memory, "no memory for a frame of up to %zu bytes", capacity);
+  std::size_t frame_bytes = 0;
+  PYF_TRY(encode(request, values, chunk.bytes, frame.data(), capacity, &frame_bytes));
+  frame.shrink(frame_bytes);
+  frame.replace(chunk.buffer, chunk.buffer_bytes);
+  chunk.bytes = frame_bytes;
+  return kOk;
+}
+
+Status encode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
+  if (chunk.bytes != value_bytes_of(request))
+    return fail(Code::invalid_argument, "HDF5 gave a chunk of %zu bytes, the stored cd_values say %zu", chunk.bytes,
+                value_bytes_of(request));
+  if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, *chunk.buffer, chunk);
+  // A copy: HDF5 stores the chunk as it was if this fails.
+  const std::unique_ptr<unsigned char[]> swapped(new (std::nothrow) unsigned char[chunk.bytes]);
+  if (swapped == nullptr) return fail(Code::no_memory, "no memory for %zu bytes of byte-swapped values", chunk.bytes);
+  swap_values(*chunk.buffer, swapped.get(), chunk.bytes, dtype_bytes(request.dtype));
+  return encode_values(hdf5, request, swapped.get(), chunk);
+}
+
+// A frame must be the one that this dataset's encoder could have made, before anything is allocated for it.
+Status check_frame(const Request& request, const Chunk& chunk) {
+  FrameInfo info;
+  PYF_TRY(frame_info(*chunk.buffer, chunk.bytes, &info));
+  if (info.frame_bytes > chunk.bytes)
+    return fail(Code::truncated, "truncated chunk: %zu of %llu bytes", chunk.bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  if (info.frame_bytes < chunk.bytes)
+    return fail(Code::corrupt, "corrupt chunk: %zu bytes, but its frame has %llu", chunk.bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  if (info.dtype != request.dtype || info.source_big_endian != request.source_big_endian)
+    return fail(Code::corrupt, "corrupt chunk: its frame holds dtype %d%s, the dataset has %d%s", static_cast<int>(info.dtype),
+                info.source_big_endian ? " (big-endian)" : "", static_cast<int>(request.dtype),
+                request.source_big_endian ? " (big-endian)" : "");
+  if (info.value_bytes != value_bytes_of(request))
+    return fail(Code::corrupt, "corrupt chunk: its frame holds %llu bytes of values, the dataset's chunks have %zu",
+                static_cast<unsigned long long>(info.value_bytes), value_bytes_of(request));
+  return kOk;
+}
+
+Status decode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
+  PYF_TRY(check_frame(request, chunk));
+  const std::size_t bytes = value_bytes_of(request);
+  ChunkBuffer values(hdf5, bytes);
+  if (values.data() == nullptr) return fail(Code::no_memory, "no memory for %zu bytes of values", bytes);
+  PYF_TRY(decode(*chunk.buffer, chunk.bytes, values.data(), bytes));
+  if (needs_swap(request.source_big_endian)) swap_values(values.data(), values.data(), bytes, dtype_bytes(request.dtype));
+  values.replace(chunk.buffer, chunk.buffer_bytes);
+  chunk.bytes = bytes;
+  return kOk;
+}
+
+}  // namespace
+
+extern "C" [[gnu::noinline]] std::size_t pyfilter_filter(unsigned flags, std::size_t word_count, const unsigned words[],
+                                                         std::size_t bytes, std::size_t* buffer_bytes, void** buffer) {
+  // HDF5 2.0 skips set_local for variable-length types but calls the filter on their heap references: those must come
+  // through untouched.
+  if (!is_stamped(words, word_count)) return bytes;
+  const Hdf5& hdf5 = hdf5_of(PYF_RETURN_ADDRESS());
+  Chunk chunk{bytes, buffer_bytes, buffer};
+  const bool decoding = (flags & kFlagReverse) != 0;
+  const bool ok = guarded_callback(hdf5, decoding ? "decode" : "encode", [&] {
+    Request request;
+    PYF_TRY(parse_stored(words, word_count, &request));
+    return decoding ? decode_chunk(hdf5, request, chunk) : encode_chunk(hdf5, request, chunk);
+  });
+  return ok ? chunk.bytes : 0;
+}
+
+}  // namespace pyfilter::filter

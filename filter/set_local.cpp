@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The set_local callback (callbacks.hpp). Idempotent: nccopy, h5repack and reused property lists feed it what it
+// stored before, for a dataset that may have another type, chunk or fill value.
+#include "core/error_text.hpp"
+#include "filter/callbacks.hpp"
+#include "filter/cd_values.hpp"
+#include "filter/dataset.hpp"
+#include "filter/guard.hpp"
+#include "registry_table.hpp"
+
+namespace pyfilter::filter {
+namespace {
+
+Status store_words(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
+  Dataset dataset;
+  PYF_TRY(read_dataset(hdf5, dcpl, type, &dataset));
+  const Words words = stored_words(dataset.request);
+  if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), dataset.flags, words.count, words.values.data()) < 0)
+    return fail(Code::internal, "HDF5 did not take the stored cd_values");
+  return kOk;
+}
+
+}  // namespace
+
+extern "C" [[gnu::noinline]] herr_t pyfilter_set_local(hid_t dcpl, hid_t type, hid_t) {
+  const Hdf5& hdf5 = hdf5_of(PYF_RETURN_ADDRESS());
+  const bool ok = guarded_callback(hdf5, "set_local", [&] { return store_words(hdf5, dcpl, type); });
+  return ok ? 0 : -1;
+}
+
+}  // namespace pyfilter::filter

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Error-bounded compression of floating-point data for HDF5 and netCDF-4.
+
+Importing the package makes the filter known to every libhdf5 of the process; files are then written and read with
+h5py, netCDF4, xarray as any other. See the README for a tour.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pyfilter import errors, plugin
+from pyfilter.checking import Finding, check, codec_of
+from pyfilter.codecs import FILTERS, Codec, Cuszp2, Lossless
+from pyfilter.errors import PyfilterError
+from pyfilter.frames import FrameInfo, decode, encode, frame_info
+from pyfilter.h5 import create_dataset, read, write
+from pyfilter.plugin import register
+from pyfilter.registry import registry as _registry
+from pyfilter.settings import config
+from pyfilter.verification import Verification, verify
+
+if TYPE_CHECKING:
+    from pyfilter import netcdf, xarray
+
+__version__ = _registry().version
+
+#: the HDF5 filter's id, one for all codecs
+FILTER_ID = _registry().filter_id
+#: the folder to put in HDF5_PLUGIN_PATH for h5dump, ncdump and others
+PLUGIN_PATH = plugin.plugin_folder()
+
+_LAZY = ("netcdf", "xarray")
+
+plugin.install()
+
+
+def __getattr__(name: str) -> Any:
+    """Import the modules for other packages when they are first used."""
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
+__all__ = [
+    "FILTERS",
+    "FILTER_ID",
+    "PLUGIN_PATH",
+    "Codec",
+    "Cuszp2",
+    "Finding",
+    "FrameInfo",
+    "Lossless",
+    "PyfilterError",
+    "Verification",
+    "__version__",
+    "check",
+    "codec_of",
+    "config",
+    "create_dataset",
+    "decode",
+    "encode",
+    "errors",
+    "frame_info",
+    "netcdf",
+    "read",
+    "register",
+    "verify",
+    "write",
+    "xarray",
+]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls by ctypes into libraries that other packages have loaded: libhdf5 and libnetcdf.
+
+They are found where they are (/proc/self/maps, or through the extension module that is linked to them) and never
+loaded by us. _native.py is the same for our own library; nothing else in the package uses ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyfilter import errors
+
+_MAPS = Path("/proc/self/maps")
+_HDF5_NAME = re.compile(r"^libhdf5(?!.*_(hl|cpp|tools|fortran|f90cstub|java)).*\.so(\.|$)")
+_NOLOAD = getattr(os, "RTLD_NOLOAD", 0)
+
+NC_GLOBAL = -1
+NC_CONTIGUOUS = 1
+NC_CHUNKED = 0
+NC_ENFILTER_ABSENT = -136
+
+
+def mapped_libraries(pattern: re.Pattern[str] = _HDF5_NAME) -> list[str]:
+    """Return the files mapped into this process whose name matches, as the loader knows them."""
+    try:
+        lines = _MAPS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:  # not Linux, or /proc is not mounted
+        return []
+    found: dict[str, None] = {}
+    for line in lines:
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[5].startswith("/") and pattern.match(fields[5].rpartition("/")[2]):
+            found[fields[5]] = None
+    return list(found)
+
+
+def _loaded(path: str) -> ctypes.CDLL:
+    """Return a handle to a library that is in the process already."""
+    return ctypes.CDLL(path, mode=_NOLOAD | os.RTLD_LOCAL)
+
+
+def append_plugin_folder(hdf5: str, folder: str) -> bool:
+    """Append a folder to the plugin search path of a loaded libhdf5; False where it has no such call."""
+    try:
+        library = _loaded(hdf5)
+        size_of, get, append = library.H5PLsize, library.H5PLget, library.H5PLappend
+    except (OSError, AttributeError):  # gone, or HDF5 before 1.10.1
+        return False
+    get.restype = ctypes.c_ssize_t
+    get.argtypes = (ctypes.c_uint, ctypes.c_char_p, ctypes.c_size_t)
+    wanted = os.fsencode(folder)
+    count = ctypes.c_uint()
+    if size_of(ctypes.byref(count)) < 0:
+        return False
+    for index in range(count.value):
+        length = get(index, None, 0)
+        if length == len(wanted):
+            buffer = ctypes.create_string_buffer(length + 1)
+            get(index, buffer, length + 1)
+            if buffer.value == wanted:
+                return True
+    return bool(append(wanted) >= 0)
+
+
+@cache
+def _h5py_hdf5() -> ctypes.CDLL:
+    """Return the libhdf5 that h5py is linked to (dlsym looks through an extension's dependencies)."""
+    import h5py.h5z
+
+    return ctypes.CDLL(h5py.h5z.__file__)
+
+
+def filters_partial_chunks(dcpl_id: int) -> bool:
+    """Whether a creation property list of h5py's HDF5 has chunks at the edge filtered, as is the default."""
+    try:
+        get = _h5py_hdf5().H5Pget_chunk_opts
+    except AttributeError:  # HDF5 before 1.10 had no such option
+        return True
+    get.argtypes = (ctypes.c_int64, ctypes.POINTER(ctypes.c_uint))
+    options = ctypes.c_uint(0)
+    dont_filter_partial_chunks = 0x0002
+    return bool(get(dcpl_id, ctypes.byref(options)) < 0 or not options.value & dont_filter_partial_chunks)
+
+
+class Netcdf:
+    """The netCDF-C library that the netCDF4 package is linked to."""
+
+    def __init__(self) -> None:
+        try:
+            from netCDF4 import _netCDF4
+        except ImportError as error:
+            raise errors.missing_extra("netCDF4", "netcdf") from error
+        self._library = ctypes.CDLL(str(_netCDF4.__file__))
+        self._library.nc_strerror.restype = ctypes.c_char_p
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """Call a function and raise NetcdfError for a status other than 0."""
+        try:
+            function = getattr(self._library, name)
+        except AttributeError:
+            message = f"the installed netCDF-C has no {name}; netCDF-C 4.7.4 or later is needed"
+            raise errors.Unsupported(message) from None
+        status = int(function(*arguments))
+        if status != 0:
+            text = self._library.nc_strerror(status)
+            message = f"{name}: {text.decode('utf-8', 'replace') if text else 'unknown error'} ({status})"
+            raise errors.NetcdfError(message, status)
+
+    def def_var_filter(self, group: int, variable: int, filter_id: int, words: tuple[int, ...]) -> None:
+        """Put a filter at the end of a variable's pipeline."""
+        values = (ctypes.c_uint * len(words))(*words)
+        self._call(
+            "nc_def_var_filter", group, variable, ctypes.c_uint(filter_id), ctypes.c_size_t(len(words)), values
+        )
+
+    def filter_ids(self, group: int, variable: int) -> list[int]:
+        """Return the ids of a variable's filters in their order."""
+        count = ctypes.c_size_t(0)
+        self._call("nc_inq_var_filter_ids", group, variable, ctypes.byref(count), None)
+        ids = (ctypes.c_uint * max(count.value, 1))()
+        self._call("nc_inq_var_filter_ids", group, variable, ctypes.byref(count), ids)
+        return list(ids[: count.value])
+
+    def filter_words(self, group: int, variable: int, filter_id: int) -> list[int]:
+        """Return the cd_values of one of a variable's filters."""
+        count = ctypes.c_size_t(0)
+        identity = ctypes.c_uint(filter_id)
+        self._call("nc_inq_var_filter_info", group, variable, identity, ctypes.byref(count), None)
+        words = (ctypes.c_uint * max(count.value, 1))()
+        self._call("nc_inq_var_filter_info", group, variable, identity, ctypes.byref(count), words)
+        return list(words[: count.value])
+
+    def is_shuffled(self, group: int, variable: int) -> bool:
+        """Whether the shuffle filter is set on a variable."""
+        shuffle, deflate, level = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
+        self._call(
+            "nc_inq_var_deflate", group, variable, ctypes.byref(shuffle), ctypes.byref(deflate), ctypes.byref(level)
+        )
+        return bool(shuffle.value)
+
+    def is_checksummed(self, group: int, variable: int) -> bool:
+        """Whether fletcher32 is set on a variable."""
+        value = ctypes.c_int(0)
+        self._call("nc_inq_var_fletcher32", group, variable, ctypes.byref(value))
+        return bool(value.value)
+
+    def redef(self, dataset: int) -> None:
+        """Enter define mode."""
+        self._call("nc_redef", dataset)
+
+    def enddef(self, dataset: int) -> None:
+        """Leave define mode."""
+        self._call("nc_enddef", dataset)
+
+    def def_var(self, group: int, name: str, nc_type: int, dimensions: tuple[int, ...]) -> int:
+        """Define a variable and return its id."""
+        variable = ctypes.c_int(-1)
+        ids = (ctypes.c_int * max(len(dimensions), 1))(*dimensions)
+        self._call(
+            "nc_def_var", group, name.encode("utf-8"), nc_type, len(dimensions), ids, ctypes.byref(variable)
+        )
+        return variable.value
+
+    def def_var_chunking(self, group: int, variable: int, chunks: tuple[int, ...]) -> None:
+        """Set a variable's chunk shape."""
+        sizes = (ctypes.c_size_t * len(chunks))(*chunks)
+        self._call("nc_def_var_chunking", group, variable, NC_CHUNKED, sizes)
+
+    def def_var_fill(self, group: int, variable: int, value: bytes | None) -> None:
+        """Set a variable's fill value (bytes of one native value), or no filling at all for None."""
+        if value is None:
+            self._call("nc_def_var_fill", group, variable, 1, None)
+        else:
+            self._call("nc_def_var_fill", group, variable, 0, ctypes.c_char_p(value))
+
+    def copy_att(self, source: tuple[int, int], name: str, target: tuple[int, int]) -> None:
+        """Copy an attribute between variables, each given as (dataset or group id, variable id)."""
+        self._call("nc_copy_att", *source, name.encode("utf-8"), *target)
+
+
+@cache
+def netcdf() -> Netcdf:
+    """Return the one wrapper of netCDF-C.
+
+    Raises
+    ------
+    MissingExtra
+        If the netCDF4 package is not installed.
+    """
+    return Netcdf()

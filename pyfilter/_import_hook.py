@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls a function after the import of packages that are known to bring a libhdf5 of their own.
+
+A finder at the front of ``sys.meta_path`` looks at those names only. It finds the module by the other finders and
+lets the loader, which stays the object that they made, call us once it has run the module.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ExtensionFileLoader, SourceFileLoader, SourcelessFileLoader
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+WATCHED = frozenset({"esmpy", "fiona", "netCDF4", "Nio", "openpmd_api", "osgeo", "pyogrio", "rasterio", "tables"})
+# made anew for each module, so that a change to one touches no other module; others are left alone
+_OWN_LOADERS = (ExtensionFileLoader, SourceFileLoader, SourcelessFileLoader)
+
+
+class Watcher:
+    """A meta path finder that adds a call after the import of some modules."""
+
+    def __init__(self, names: frozenset[str], after: Callable[[], None]) -> None:
+        self.names = names
+        self.after = after
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec that the other finders give, its loader calling us after the module has run."""
+        if fullname not in self.names:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                self._wrap(spec.loader)
+                return spec
+        return None
+
+    def _wrap(self, loader: Any) -> None:
+        if not isinstance(loader, _OWN_LOADERS):
+            return  # the calls of our API look again
+        run = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            run(module)
+            self.after()
+
+        loader.exec_module = exec_module  # type: ignore[method-assign]
+
+
+def install(after: Callable[[], None]) -> None:
+    """Put the watcher in front of the other finders, once."""
+    if not any(isinstance(finder, Watcher) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Watcher(WATCHED, after))  # type: ignore[arg-type]

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls into libh5pyfilter.so by ctypes: filter/c_api.h in Python. ctypes drops the GIL for the length of each call.
+
+Libraries of other people (libhdf5, libnetcdf) are called from _foreign.py. Nothing else in the package uses ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+ABI_VERSION = 1
+LIBRARY_NAME = "libh5pyfilter.so"
+MAX_RANK = 32
+
+
+class Request(ctypes.Structure):
+    """``pyf_request``: what to encode and how."""
+
+    _fields_ = (
+        ("struct_bytes", ctypes.c_uint32),
+        ("codec", ctypes.c_uint8),
+        ("dtype", ctypes.c_uint8),
+        ("bound_mode", ctypes.c_uint8),
+        ("has_fill", ctypes.c_uint8),
+        ("bound", ctypes.c_double),
+        ("fill", ctypes.c_uint64),
+        ("parameters", ctypes.c_uint8 * 8),
+        ("source_big_endian", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 3),
+        ("rank", ctypes.c_int32),
+        ("dims", ctypes.c_uint64 * MAX_RANK),
+    )
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(struct_bytes=ctypes.sizeof(Request), **fields)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, slowest dimension first."""
+        return tuple(self.dims[: self.rank])
+
+
+class Info(ctypes.Structure):
+    """``pyf_info``: what a frame's header says."""
+
+    _fields_ = (
+        ("struct_bytes", ctypes.c_uint32),
+        ("format_version", ctypes.c_uint8),
+        ("codec", ctypes.c_uint8),
+        ("dtype", ctypes.c_uint8),
+        ("stored_raw", ctypes.c_uint8),
+        ("source_big_endian", ctypes.c_uint8),
+        ("has_sentinel", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8 * 2),
+        ("rank", ctypes.c_int32),
+        ("bound", ctypes.c_double),
+        ("step", ctypes.c_double),
+        ("sentinel", ctypes.c_uint64),
+        ("parameters", ctypes.c_uint8 * 8),
+        ("header_bytes", ctypes.c_uint64),
+        ("frame_bytes", ctypes.c_uint64),
+        ("value_count", ctypes.c_uint64),
+        ("value_bytes", ctypes.c_uint64),
+        ("dims", ctypes.c_uint64 * MAX_RANK),
+    )
+
+    def __init__(self) -> None:
+        super().__init__(struct_bytes=ctypes.sizeof(Info))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, slowest dimension first."""
+        return tuple(self.dims[: self.rank])
+
+
+_SIZE = ctypes.c_size_t
+_POINTER = ctypes.c_void_p
+_REQUEST = ctypes.POINTER(Request)
+_PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "pyf_abi_version": (ctypes.c_uint32, ()),
+    "pyf_version": (ctypes.c_char_p, ()),
+    "pyf_last_error": (ctypes.c_char_p, ()),
+    "pyf_check_request": (ctypes.c_int, (_REQUEST,)),
+    "pyf_max_frame_bytes": (_SIZE, (_REQUEST,)),
+    "pyf_encode": (ctypes.c_int, (_REQUEST, _POINTER, _SIZE, _POINTER, _SIZE, ctypes.POINTER(_SIZE))),
+    "pyf_frame_info": (ctypes.c_int, (_POINTER, _SIZE, ctypes.POINTER(Info))),
+    "pyf_decode": (ctypes.c_int, (_POINTER, _SIZE, _POINTER, _SIZE)),
+    "pyf_decode_range": (ctypes.c_int, (_POINTER, _SIZE, ctypes.c_uint64, ctypes.c_uint64, _POINTER, _SIZE)),
+    "pyf_value_range": (
+        ctypes.c_int,
+        (
+            _REQUEST,
+            _POINTER,
+            _SIZE,
+            ctypes.POINTER(ctypes.c_double),
+            ctypes.POINTER(ctypes.c_double),
+            ctypes.POINTER(ctypes.c_int),
+        ),
+    ),
+    "pyf_configure": (ctypes.c_int, (ctypes.c_char_p, ctypes.c_char_p)),
+    "pyf_config": (ctypes.c_char_p, (ctypes.c_char_p,)),
+    "pyf_register": (ctypes.c_int, (ctypes.c_char_p,)),
+    "pyf_parse_cd_values": (ctypes.c_int, (ctypes.POINTER(ctypes.c_uint), _SIZE, _REQUEST)),
+}
+
+
+def _candidates() -> Iterator[Path]:
+    """Yield the places where the library may be, in the order of their precedence."""
+    import pyfilter
+
+    override = os.environ.get("PYFILTER_LIBRARY")
+    if override:
+        yield Path(override)
+        return  # who names a file wants that file, not another one
+    for folder in pyfilter.__path__:  # two entries in an editable install: the source tree and site-packages
+        yield Path(folder) / "lib" / LIBRARY_NAME
+    try:
+        installed = importlib.metadata.distribution("pyfilter").locate_file(f"pyfilter/lib/{LIBRARY_NAME}")
+    except importlib.metadata.PackageNotFoundError:
+        return
+    yield Path(str(installed))
+
+
+@cache
+def library_path() -> Path | None:
+    """Return the library's file, None where it is not found. PYFILTER_LIBRARY names another file."""
+    return next((path.resolve() for path in _candidates() if path.is_file()), None)
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Return the loaded library with its prototypes set.
+
+    Raises
+    ------
+    LibraryMissing
+        If there is no library, it cannot be loaded, or it belongs to another release.
+    """
+    path = library_path()
+    if path is None:
+        places = ", ".join(str(place) for place in _candidates())
+        message = f"pyfilter's compiled library is missing (looked for {places}); reinstall pyfilter"
+        raise errors.LibraryMissing(message)
+    try:
+        loaded = ctypes.CDLL(str(path))
+        for name, (result, arguments) in _PROTOTYPES.items():
+            function = getattr(loaded, name)
+            function.restype = result
+            function.argtypes = arguments
+    except (OSError, AttributeError) as error:
+        message = f"pyfilter's compiled library {path} cannot be used: {error}"
+        raise errors.LibraryMissing(message) from error
+    abi = int(loaded.pyf_abi_version())
+    if abi != ABI_VERSION:
+        message = f"{path} has interface version {abi}, this package needs {ABI_VERSION}; reinstall pyfilter"
+        raise errors.LibraryMissing(message)
+    return loaded
+
+
+def _check(code: int) -> None:
+    """Raise the exception for a status code other than 0."""
+    if code != 0:
+        message = library().pyf_last_error()
+        raise errors.from_code(code, message.decode("utf-8", "replace") if message else "")
+
+
+def version() -> str:
+    """Return the release of the compiled library."""
+    return str(library().pyf_version().decode("ascii"))
+
+
+def check_request(request: Request) -> None:
+    """Raise InvalidArgument or Unsupported where the library would refuse to encode this."""
+    _check(library().pyf_check_request(ctypes.byref(request)))
+
+
+def max_frame_bytes(request: Request) -> int:
+    """Return the size that a frame of this request never exceeds."""
+    size = int(library().pyf_max_frame_bytes(ctypes.byref(request)))
+    if size == 0:
+        check_request(request)
+        message = f"an array of shape {request.shape} is too large for one frame"
+        raise errors.InvalidArgument(message)
+    return size
+
+
+def encode(request: Request, values: NDArray[Any], out: NDArray[np.uint8]) -> int:
+    """Write the frame of C-contiguous native ``values`` to the start of ``out`` and return its size in bytes."""
+    size = ctypes.c_size_t(0)
+    _check(
+        library().pyf_encode(
+            ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data, out.nbytes, ctypes.byref(size)
+        )
+    )
+    return size.value
+
+
+def frame_info(frame: NDArray[np.uint8]) -> Info:
+    """Return what the header at the start of ``frame`` says."""
+    info = Info()
+    _check(library().pyf_frame_info(frame.ctypes.data, frame.nbytes, ctypes.byref(info)))
+    return info
+
+
+def decode(frame: NDArray[np.uint8], out: NDArray[Any]) -> None:
+    """Decode a whole frame into the C-contiguous array ``out``, whose size in bytes must be the frame's."""
+    _check(library().pyf_decode(frame.ctypes.data, frame.nbytes, out.ctypes.data, out.nbytes))
+
+
+def decode_range(frame: NDArray[np.uint8], start: int, stop: int, out: NDArray[Any]) -> None:
+    """Decode the values ``start`` to ``stop`` (C order) into the C-contiguous array ``out``."""
+    _check(library().pyf_decode_range(frame.ctypes.data, frame.nbytes, start, stop, out.ctypes.data, out.nbytes))
+
+
+def value_range(request: Request, values: NDArray[Any]) -> tuple[float, float] | None:
+    """Return the lowest and highest finite value other than the fill value, None where there is none."""
+    low, high, found = ctypes.c_double(), ctypes.c_double(), ctypes.c_int()
+    _check(
+        library().pyf_value_range(
+            ctypes.byref(request),
+            values.ctypes.data,
+            values.nbytes,
+            ctypes.byref(low),
+            ctypes.byref(high),
+            ctypes.byref(found),
+        )
+    )
+    return (low.value, high.value) if found.value else None
+
+
+def configure(key: str, value: str) -> None:
+    """Set one of the library's settings."""
+    _check(library().pyf_configure(key.encode(), value.encode()))
+
+
+def config(key: str) -> str | None:
+    """Return the value of a setting in use, None for a key that the library does not know."""
+    value = library().pyf_config(key.encode())
+    return None if value is None else str(value.decode())
+
+
+def register(path: str) -> None:
+    """Register the filter with a libhdf5 that is loaded already, by the file's path."""
+    _check(library().pyf_register(os.fsencode(path)))
+
+
+def parse_cd_values(cd_values: Sequence[int]) -> Request:
+    """Return the request that cd_values stand for; the stored form brings shape, dtype and fill value along."""
+    words = (ctypes.c_uint * len(cd_values))(*(word & 0xFFFFFFFF for word in cd_values))
+    request = Request()
+    _check(library().pyf_parse_cd_values(words, len(cd_values), ctypes.byref(request)))
+    return request

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is stored in a file: which codec a dataset has, and what went wrong without anybody saying so."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import h5py
+from h5py import h5z
+
+from pyfilter import pipeline, plugin
+from pyfilter.codecs.base import Codec
+from pyfilter.errors import PyfilterError, Unsupported
+from pyfilter.registry import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyfilter.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a dataset.
+
+    Attributes
+    ----------
+    dataset : str
+        The dataset's path.
+    problem : str
+        "stored raw": chunks that were written without the filter and are not compressed (their values are exact).
+        "filter missing": this process cannot read the dataset.
+        "filter order": filters before ours change what the bound holds for.
+        "not configured": the filter's set_local did not run, so chunks are not compressed.
+        "unreadable settings": the filter's cd_values are not those of this release.
+    chunks : int
+        How many chunks it concerns.
+    detail : str
+        What it means and what helps.
+    """
+
+    dataset: str
+    problem: str
+    chunks: int
+    detail: str
+
+    def __str__(self) -> str:
+        """Return one line for a report."""
+        count = f" ({self.chunks} chunks)" if self.chunks else ""
+        return f"{self.dataset}: {self.problem}{count}: {self.detail}"
+
+
+def codec_of(dataset: Any) -> Codec | None:
+    """Return the codec of a dataset or variable, None where pyfilter has no part in it.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset, h5netcdf.Variable or netCDF4.Variable
+        What to look at.
+
+    Returns
+    -------
+    Codec or None
+        As it is stored; what `create_dataset` made of a relative bound is an absolute one.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    ValueError
+        If the stored settings are not those of this release.
+    """
+    inner = getattr(dataset, "_h5ds", dataset)  # h5netcdf's variables wrap an h5py dataset
+    if isinstance(inner, h5py.Dataset):
+        return pipeline.pipeline_of(inner).codec
+    if hasattr(dataset, "_grpid") and hasattr(dataset, "_varid"):
+        from pyfilter import netcdf
+
+        return netcdf.codec_of(dataset)
+    message = f"an h5py.Dataset, h5netcdf or netCDF4 variable is needed, got {type(dataset).__name__}"
+    raise Unsupported(message)
+
+
+def check(target: str | os.PathLike[str] | h5py.Group | h5py.Dataset) -> list[Finding]:
+    """Look for chunks stored raw in silence, a missing filter and a wrong order of filters.
+
+    HDF5 stores a chunk as it is, and returns success, where a filter is not loaded at the time of writing.
+
+    Parameters
+    ----------
+    target : path, h5py.Group or h5py.Dataset
+        A file (opened for reading here), or what is open already; a group stands for everything below it.
+
+    Returns
+    -------
+    list of Finding
+        Empty where all is well. Datasets without our filter are not looked at.
+
+    Raises
+    ------
+    TypeError
+        If the target is none of these.
+    OSError
+        If the file cannot be opened.
+    """
+    plugin.refresh()
+    if isinstance(target, (str, os.PathLike)):
+        with h5py.File(target, "r") as file:
+            return check(file)
+    if isinstance(target, h5py.Dataset):
+        return _findings(target)
+    if isinstance(target, h5py.Group):
+        return [finding for dataset in datasets(target) for finding in _findings(dataset)]
+    message = f"a path, an h5py.Group or an h5py.Dataset is needed, got {type(target).__name__}"
+    raise Unsupported(message)
+
+
+def datasets(group: h5py.Group) -> Iterator[h5py.Dataset]:
+    """Yield every dataset below a group once, whatever the number of links to it."""
+    names: list[str] = []
+    group.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    for name in names:
+        yield group[name]
+
+
+def raw_chunks(dataset: h5py.Dataset, position: int) -> tuple[int, int]:
+    """Return how many chunks are stored without the filter at ``position`` in the pipeline, and how many in all."""
+    raw = total = 0
+
+    def count(info: Any) -> None:
+        nonlocal raw, total
+        total += 1
+        raw += bool(info.filter_mask >> position & 1)
+
+    if hasattr(dataset.id, "chunk_iter"):
+        dataset.id.chunk_iter(count)
+    else:  # an h5py built with HDF5 before 1.12.3
+        for index in range(dataset.id.get_num_chunks()):
+            count(dataset.id.get_chunk_info(index))
+    return raw, total
+
+
+def _findings(dataset: h5py.Dataset) -> list[Finding]:
+    filters = pipeline.pipeline_of(dataset)
+    if not filters.has_ours:
+        return []
+    name = str(dataset.name)
+    found: list[Finding] = []
+    raw, _ = raw_chunks(dataset, filters.position)
+    if raw:
+        detail = "written where the filter was not loaded; the values are exact, rewrite the dataset to compress them"
+        found.append(Finding(name, "stored raw", raw, detail))
+    if not h5z.filter_avail(registry().filter_id):
+        detail = f"filter {registry().filter_id} is not known to this HDF5; set {plugin.VARIABLE}"
+        found.append(Finding(name, "filter missing", 0, detail))
+    before = pipeline.breaks_bound(filters.ids)
+    if before:
+        detail = f"{', '.join(map(pipeline.filter_name, before))} comes before {registry().filter_name}"
+        found.append(Finding(name, "filter order", 0, detail))
+    if not filters.stamped:
+        detail = "created without the plugin's set_local; the filter passes every chunk through as it is"
+        found.append(Finding(name, "not configured", 0, detail))
+    found += _settings(name, filters)
+    return found
+
+
+def _settings(name: str, filters: Pipeline) -> list[Finding]:
+    try:
+        _ = filters.codec
+    except PyfilterError as error:
+        return [Finding(name, "unreadable settings", 0, str(error))]
+    return []

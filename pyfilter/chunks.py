@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chunk shapes and chunk grids: pure arithmetic on shapes, no HDF5."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: chunks chosen here have about this many bytes, or the whole array if it is smaller
+TARGET_BYTES = 4 << 20
+#: along unlimited dimensions chunks grow up to this size only: appending to a chunk means encoding it again
+APPEND_BYTES = 1 << 20
+
+Region = tuple[slice, ...]
+
+
+def choose(
+    shape: Sequence[int], itemsize: int, maxshape: Sequence[int | None] | None = None, block_dims: int = 1
+) -> tuple[int, ...]:
+    """Return a chunk shape for a dataset.
+
+    Fixed dimensions are cut into equal parts, the longest first, until a chunk has at most 4 MiB; extents are
+    multiples of the block's edge where that fits. Unlimited dimensions get extents of 1 that grow while a chunk is
+    smaller than 1 MiB.
+
+    Parameters
+    ----------
+    shape
+        The dataset's shape; extents of 0 count as unknown.
+    itemsize
+        Bytes of one value.
+    maxshape
+        The largest shape; None in it is an unlimited dimension.
+    block_dims
+        Dimensions of the codec's blocks (1, 2 or 3).
+    """
+    rank = len(shape)
+    unlimited = [maxshape is not None and maxshape[axis] is None for axis in range(rank)]
+    grown = [
+        maxshape[axis] or 1 if maxshape is not None and not unlimited[axis] and extent == 0 else extent
+        for axis, extent in enumerate(shape)
+    ]
+    fixed = [1 if unlimited[axis] else max(grown[axis], 1) for axis in range(rank)]
+    chunk = _cut(fixed, itemsize, block_dims)
+    for axis in reversed(range(rank)):
+        if unlimited[axis]:
+            room = APPEND_BYTES // (math.prod(chunk) * itemsize)
+            longest = grown[axis] if grown[axis] > 0 else room
+            chunk[axis] = max(1, min(room, longest))
+    return tuple(chunk)
+
+
+def _cut(shape: list[int], itemsize: int, block_dims: int) -> list[int]:
+    """Cut the longest extent into one more part until the target is met."""
+    rank = len(shape)
+    edges = [_edge(axis, rank, block_dims) for axis in range(rank)]
+    parts = [1] * rank
+    chunk = list(shape)
+    while math.prod(chunk) * itemsize > TARGET_BYTES:
+        axis = max(range(rank), key=lambda index: chunk[index])
+        if chunk[axis] == 1:
+            break
+        # jump near the target at once where one extent is very long
+        excess = math.prod(chunk) * itemsize / TARGET_BYTES
+        parts[axis] = max(parts[axis] + 1, int(parts[axis] * min(excess, chunk[axis] / _second(chunk, axis))))
+        even = -(-shape[axis] // parts[axis])
+        chunk[axis] = min(shape[axis], _round_up(even, edges[axis]) if even > edges[axis] else even)
+    return chunk
+
+
+def _second(chunk: list[int], axis: int) -> int:
+    return max((extent for index, extent in enumerate(chunk) if index != axis), default=1)
+
+
+def _edge(axis: int, rank: int, block_dims: int) -> int:
+    """Return what an extent should be a multiple of."""
+    if block_dims == 1:
+        return 32 if axis == rank - 1 else 1
+    return {2: 8, 3: 4}[block_dims] if axis >= rank - block_dims else 1
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def origins(shape: Sequence[int], chunk: Sequence[int], region: Region | None = None) -> Iterator[tuple[int, ...]]:
+    """Yield the first coordinate of every chunk of the grid that meets ``region`` (all of it by default), C order."""
+    if region is None:
+        region = tuple(slice(0, extent) for extent in shape)
+    axes = [
+        range(part.start // edge * edge, part.stop, edge) if part.stop > part.start else range(0)
+        for part, edge in zip(region, chunk, strict=True)
+    ]
+    return itertools.product(*axes)
+
+
+def box(origin: Sequence[int], chunk: Sequence[int], shape: Sequence[int]) -> Region:
+    """Return the part of a dataset that the chunk at ``origin`` covers."""
+    return tuple(
+        slice(first, min(first + edge, extent)) for first, edge, extent in zip(origin, chunk, shape, strict=True)
+    )
+
+
+def slabs(shape: Sequence[int], chunk: Sequence[int], itemsize: int, limit_bytes: int) -> Iterator[Region]:
+    """Yield regions of whole chunks that together cover the dataset, each as large as ``limit_bytes`` allows.
+
+    A region is never smaller than a chunk. Read in these pieces, a dataset of any chunk shape is read but once.
+    """
+    extents = list(chunk)
+    for axis in reversed(range(len(shape))):
+        size = math.prod(extents) * itemsize // extents[axis]  # bytes of one step along this axis
+        fitting = max(limit_bytes // max(size, 1), 1)
+        if fitting >= shape[axis]:
+            extents[axis] = max(shape[axis], 1)
+            continue
+        extents[axis] = max(fitting // chunk[axis] * chunk[axis], chunk[axis])
+        break
+    return (box(origin, extents, shape) for origin in origins(shape, extents))

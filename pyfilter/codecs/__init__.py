@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The codecs: one frozen dataclass each. What they take in common is in base.py."""
+
+from __future__ import annotations
+
+from pyfilter.codecs.base import Codec
+from pyfilter.codecs.cuszp2 import Cuszp2
+from pyfilter.codecs.lossless import Lossless
+
+#: every codec class by its name in registry.json
+FILTERS: dict[str, type[Codec]] = {cls.codec_name: cls for cls in (Cuszp2, Lossless)}
+
+__all__ = ["FILTERS", "Codec", "Cuszp2", "Lossless"]

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every codec class is: a frozen dataclass that h5py takes as ``compression=codec`` and as ``**codec``.
+
+A codec's fields are its bounds and its parameters by their names in registry.json; validation and cd_values
+(docs/cd_values.md) are made from the registry here, so a codec's own file only declares its fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import struct
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.registry import CodecSpec, registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from typing_extensions import Self
+
+    class FilterRefBase(Mapping[str, Any]):
+        """h5py's class as a type checker shall see it (h5py has no annotations)."""
+
+else:
+    import h5py
+
+    FilterRefBase = h5py.filters.FilterRefBase  # a name in h5py, not a module that can be imported
+
+STAMP = 0x31465950  # "PYF1": word 0 of cd_values as stored in a file
+_USER_WORDS = 6
+_STORED_HEADER_WORDS = 10
+
+
+class Codec(FilterRefBase):
+    """Base of the codec classes; not made by itself."""
+
+    codec_name: ClassVar[str] = ""
+    _classes: ClassVar[dict[str, type[Codec]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep the class, so that cd_values find it by the codec's id."""
+        super(Codec, cls).__init_subclass__(**kwargs)
+        Codec._classes[cls.codec_name] = cls
+
+    # -- what h5py asks for
+
+    @property
+    def filter_id(self) -> int:
+        """The id of the HDF5 filter, the same for every codec."""
+        return registry().filter_id
+
+    @property
+    def filter_options(self) -> tuple[int, ...]:
+        """The cd_values that ask for this codec: six words, the user form of docs/cd_values.md."""
+        mode, bound = self.bound
+        low, high = struct.unpack("<II", struct.pack("<d", bound))
+        (parameters,) = struct.unpack("<I", bytes(self.parameter_bytes[:4]))
+        return (registry().cd_values_version, self.spec().id, registry().bounds[mode], low, high, parameters)
+
+    # -- what the package asks for
+
+    @classmethod
+    def spec(cls) -> CodecSpec:
+        """Return the codec's entry in registry.json."""
+        try:
+            return registry().codecs[cls.codec_name]
+        except KeyError:
+            message = f"{cls.__name__} is not a codec: use one of {', '.join(sorted(Codec._classes))}"
+            raise Unsupported(message) from None
+
+    @property
+    def bound(self) -> tuple[str, float]:
+        """The bound's mode ("none", "absolute", "relative") and its value (0.0 for none)."""
+        for mode in self.spec().bounds:
+            value = getattr(self, mode, None)
+            if value is not None:
+                return mode, float(value)
+        return "none", 0.0
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether every value comes back bit for bit."""
+        return self.bound[0] == "none"
+
+    @property
+    def parameter_bytes(self) -> bytes:
+        """The eight parameter bytes of the frame format."""
+        packed = bytearray(8)
+        for parameter in self.spec().parameters:
+            packed[parameter.byte] = parameter.values[str(getattr(self, parameter.name))]
+        return bytes(packed)
+
+    def with_absolute(self, absolute: float) -> Self:
+        """Return the same codec with an absolute bound instead of the one it has."""
+        changes: dict[str, Any] = {mode: None for mode in self.spec().bounds if mode != "none"}
+        changes["absolute"] = absolute
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    # -- cd_values back to a codec
+
+    @classmethod
+    def from_cd_values(cls, cd_values: Iterable[int]) -> Self:
+        """Return the codec that cd_values stand for.
+
+        Parameters
+        ----------
+        cd_values
+            The filter's words: as a user gives them or as a file stores them. Signed words, as h5dump prints
+            them, are taken too.
+
+        Returns
+        -------
+        Codec
+            An instance of the class that belongs to the codec in the words.
+
+        Raises
+        ------
+        InvalidArgument
+            If the words do not describe a codec of this release, or another one than this class.
+        """
+        words = [_word(value) for value in cd_values]
+        spec, mode, bound, parameters = _parse(words)
+        found = Codec._classes[spec.name]
+        if not issubclass(found, cls):
+            message = f"the cd_values are those of {found.__name__}, not of {cls.__name__}"
+            raise InvalidArgument(message)
+        fields: dict[str, Any] = {} if mode == "none" else {mode: bound}
+        for parameter in spec.parameters:
+            value = parameter.from_byte(parameters[parameter.byte])
+            if value is None:
+                message = (
+                    f"{parameter.name} of {spec.name} is stored as {parameters[parameter.byte]}; "
+                    f"known are {', '.join(f'{code} ({name})' for name, code in parameter.values.items())}"
+                )
+                raise InvalidArgument(message)
+            fields[parameter.name] = int(value) if value.isdigit() else value
+        used = {parameter.byte for parameter in spec.parameters}
+        if any(byte for position, byte in enumerate(parameters) if position not in used):
+            message = f"cd_values word 5 is {words[5]:#x}: it sets parameters that {spec.name} does not have"
+            raise InvalidArgument(message)
+        return found(**fields)
+
+    # -- shared by the dataclasses
+
+    def _validate(self) -> None:
+        """Bring the fields into their normal form; called by each codec's ``__post_init__``."""
+        spec = self.spec()
+        given: list[str] = []
+        for mode in spec.bounds:
+            if mode == "none":
+                continue
+            value = getattr(self, mode)
+            if value is not None:
+                given.append(mode)
+                object.__setattr__(self, mode, positive_float(mode, value))
+        modes = [mode for mode in spec.bounds if mode != "none"]
+        if modes and len(given) != 1 and "none" not in spec.bounds:
+            wanted = " or ".join(f"{mode}=" for mode in modes)
+            message = f"{type(self).__name__} takes exactly one of {wanted}; given: {', '.join(given) or 'none'}"
+            raise InvalidArgument(message)
+        for parameter in spec.parameters:
+            value = getattr(self, parameter.name)
+            object.__setattr__(self, parameter.name, _choice(parameter.name, value, tuple(parameter.values)))
+
+    def __repr__(self) -> str:
+        """Return the call that makes this codec, defaults left out."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        shown = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def positive_float(name: str, value: object) -> float:
+    """Return a bound as a float that is not above the number given.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is not a finite number above 0 (a ValueError; the text names the value).
+    """
+    allowed = "a finite number > 0 (float64)"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        message = f"{name} must be {allowed}, got {value!r}"
+        raise InvalidArgument(message)
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if not (math.isfinite(result) and value > 0):
+        message = f"{name} must be {allowed}, got {_short(value)}"
+        raise InvalidArgument(message)
+    # A conversion that rounds up would loosen the bound: integers above 2**53, fractions, long doubles.
+    exact: Real | Fraction = Fraction(value) if isinstance(value, Rational) else value
+    if result > exact:
+        result = math.nextafter(result, 0.0)
+    if result <= 0.0:
+        message = f"{name} must be {allowed}, got {_short(value)}, which is below the smallest float"
+        raise InvalidArgument(message)
+    return result
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
+        return "an integer of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"
+
+
+def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str | int:
+    """Return a parameter's value in its normal form: an int where the allowed names are numbers, else a str."""
+    numeric = all(item.isdigit() for item in allowed)
+    plain: str | int | None = None
+    if numeric and isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
+        plain = int(value)
+    elif not numeric and isinstance(value, str):
+        plain = str(value)
+    if plain is None or str(plain) not in allowed:
+        shown = ", ".join(item if numeric else repr(item) for item in allowed)
+        message = f"{name} must be one of {shown}; got {_short(value)}"
+        raise InvalidArgument(message)
+    return plain
+
+
+def _word(value: object) -> int:
+    if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)) or not -(2**31) <= value < 2**32:
+        message = f"a cd_values word must be an integer of 32 bits, signed or unsigned; got {_short(value)}"
+        raise InvalidArgument(message)
+    return int(value) & 0xFFFFFFFF
+
+
+def _parse(words: list[int]) -> tuple[CodecSpec, str, float, bytes]:
+    """Return the codec, the bound's mode and value, and the four parameter bytes of either form of cd_values."""
+    reg = registry()
+    stored = bool(words) and words[0] == STAMP
+    if stored:
+        if len(words) < _STORED_HEADER_WORDS or len(words) != _STORED_HEADER_WORDS + 2 * words[9]:
+            message = f"stored cd_values have 10 words and two for each dimension, got {len(words)}: {words}"
+            raise InvalidArgument(message)
+    elif not 3 <= len(words) <= _USER_WORDS:
+        message = f"cd_values have 3 to {_USER_WORDS} words, got {len(words)}: {words}"
+        raise InvalidArgument(message)
+    elif words[0] != reg.cd_values_version:
+        message = f"cd_values word 0 is their version, {reg.cd_values_version} in this release; got {words[0]}"
+        raise InvalidArgument(message)
+    spec = reg.codec_by_id(words[1])
+    if spec is None:
+        known = ", ".join(f"{codec.id} ({codec.name})" for codec in reg.codecs.values())
+        message = f"cd_values word 1 is the codec, one of {known}; got {words[1]}"
+        raise InvalidArgument(message)
+    modes = {reg.bounds[mode]: mode for mode in spec.bounds}
+    if words[2] not in modes:
+        known = ", ".join(f"{code} ({mode})" for code, mode in modes.items())
+        message = f"cd_values word 2 is the bound's mode, for {spec.name} one of {known}; got {words[2]}"
+        raise InvalidArgument(message)
+    mode = modes[words[2]]
+    if mode != "none" and len(words) < 5:
+        message = f"cd_values of mode {mode} need the bound in words 3 and 4, got {len(words)} words: {words}"
+        raise InvalidArgument(message)
+    low, high, parameters = ([*words[3:_USER_WORDS], 0, 0, 0])[:3]
+    (bound,) = struct.unpack("<d", struct.pack("<II", low, high))
+    if mode == "none" and (low, high) != (0, 0):
+        message = f"cd_values words 3 and 4 must be 0 without a bound, got {low}, {high}"
+        raise InvalidArgument(message)
+    return spec, mode, bound, struct.pack("<I", parameters)

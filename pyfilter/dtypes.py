@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NumPy element types and their codes in the frame format."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.registry import registry
+
+
+@cache
+def _codes() -> dict[tuple[str, int], int]:
+    """Return (kind, bytes) -> code."""
+    return {(np.dtype(spec.numpy).kind, spec.size_bytes): spec.code for spec in registry().dtypes.values()}
+
+
+def code_of(dtype: np.dtype[Any]) -> int | None:
+    """Return the frame format's code for an element type of either byte order, None for one that has none."""
+    if dtype.names is not None or dtype.subdtype is not None:
+        return None
+    return _codes().get((dtype.kind, dtype.itemsize))
+
+
+def from_code(code: int) -> np.dtype[Any]:
+    """Return the native NumPy type for a code of the frame format."""
+    spec = registry().dtype_by_code(code)
+    if spec is None:
+        known = ", ".join(f"{item.code} ({item.name})" for item in registry().dtypes.values())
+        message = f"element type {code} is unknown; known are {known}"
+        raise InvalidArgument(message)
+    return np.dtype(spec.numpy)
+
+
+def names(codec_name: str) -> tuple[str, ...]:
+    """Return the NumPy names ("float32", ...) of the element types that a codec takes."""
+    return tuple(np.dtype(registry().dtypes[name].numpy).name for name in registry().codecs[codec_name].dtypes)
+
+
+def takes(codec_name: str, dtype: np.dtype[Any]) -> bool:
+    """Whether the codec can encode values of this type (either byte order)."""
+    code = code_of(dtype)
+    spec = registry().dtype_by_code(code) if code is not None else None
+    return spec is not None and spec.name in registry().codecs[codec_name].dtypes
+
+
+def require(codec_name: str, dtype: np.dtype[Any]) -> int:
+    """Return the code of a type that the codec takes.
+
+    Raises
+    ------
+    Unsupported
+        If it does not take the type; also a TypeError. The text names those that it takes.
+    """
+    code = code_of(dtype)
+    if code is None or not takes(codec_name, dtype):
+        message = f"codec {codec_name} cannot encode {dtype}; it takes {', '.join(names(codec_name))}"
+        raise Unsupported(message)
+    return code
+
+
+def is_big_endian(dtype: np.dtype[Any]) -> bool:
+    """Whether values of this type are stored with the most significant byte first."""
+    if dtype.itemsize == 1 or dtype.byteorder == "|":
+        return False
+    return dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big")
+
+
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in the byte order of this machine."""
+    return dtype.newbyteorder("=")
+
+
+def bits_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the native unsigned integer type of the same width, for looking at bit patterns."""
+    return np.dtype(f"u{dtype.itemsize}")
+
+
+def pattern(value: Any, dtype: np.dtype[Any]) -> int:
+    """Return the bit pattern of one value as it is stored in an array of ``dtype``, zero-extended.
+
+    Raises
+    ------
+    InvalidArgument
+        If the value is not a number of that type, or an integer type cannot hold it.
+    """
+    target = native(dtype)
+    given = np.asarray(value)
+    if given.size == 1 and given.dtype.kind in "fiu":
+        with np.errstate(all="ignore"):
+            stored = given.reshape(1).astype(target)
+        # a float is rounded to the type, as HDF5 does; an integer type must hold exactly what is asked for
+        if target.kind == "f" or stored.item() == given.item():
+            return int(stored.view(bits_dtype(target))[0])
+    message = f"fill value {value!r} is not one value that {target.name} can hold"
+    raise InvalidArgument(message)
+
+
+def value_of(bits: int, dtype: np.dtype[Any]) -> np.generic:
+    """Return the value whose bit pattern in ``dtype`` is ``bits``."""
+    target = native(dtype)
+    scalar: np.generic = np.array([bits], dtype=bits_dtype(target)).view(target)[0]
+    return scalar

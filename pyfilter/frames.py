@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays to frames and back, without a file. A frame is what one HDF5 chunk holds: docs/format.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import _native, dtypes
+from pyfilter.codecs.base import Codec
+from pyfilter.errors import CorruptFrame, InvalidArgument, TruncatedFrame, Unsupported
+from pyfilter.registry import registry
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Buffer
+
+# A tile of at most 4096 values has a directory entry of 4 bytes (docs/format.md, section 4.2), so no frame has more
+# values than this for each of its bytes. It keeps a hostile header from asking for all the memory there is.
+_MAX_VALUES_PER_BYTE = 1024
+
+
+@dataclass(frozen=True)
+class FrameInfo:
+    """What a frame says of itself.
+
+    Attributes
+    ----------
+    codec : str
+        Name of the codec that the frame is encoded with; "lossless" also where cuszp2 could gain nothing.
+    dtype : numpy.dtype
+        Element type, in this machine's byte order.
+    shape : tuple of int
+        The array's shape, slowest dimension first.
+    bound : float
+        Absolute error bound that the values keep, in the unit of the data; 0.0 where they are bit-exact.
+    parameters : dict
+        The codec's parameters by name.
+    stored_raw : bool
+        Whether the values are stored as they are.
+    big_endian : bool
+        Whether the values came from a big-endian array or dataset.
+    sentinel : numpy scalar or None
+        The value (fill value) that is kept bit for bit, where there is one.
+    step : float
+        Width of a quantum, in the unit of the data; 0.0 where there is none.
+    format_version, header_bytes, frame_bytes, value_count, value_bytes : int
+        Version of the frame format, sizes of the header, of the whole frame and of the decoded values, and their
+        number.
+    """
+
+    codec: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    bound: float
+    parameters: dict[str, str | int]
+    stored_raw: bool
+    big_endian: bool
+    sentinel: np.generic | None
+    step: float
+    format_version: int
+    header_bytes: int
+    frame_bytes: int
+    value_count: int
+    value_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """Size of the values divided by the size of the frame."""
+        return self.value_bytes / self.frame_bytes
+
+
+def make_request(
+    codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object = None
+) -> _native.Request:
+    """Return the C library's description of what is to be encoded.
+
+    Raises
+    ------
+    Unsupported
+        If ``codec`` is not one, or does not take the element type.
+    InvalidArgument
+        If the fill value is not of the element type, or there are too many dimensions.
+    """
+    if not isinstance(codec, Codec):
+        message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
+        raise Unsupported(message)
+    code = dtypes.require(codec.codec_name, dtype)
+    if len(shape) > _native.MAX_RANK:
+        message = f"an array has at most {_native.MAX_RANK} dimensions here, got {len(shape)}"
+        raise InvalidArgument(message)
+    mode, bound = codec.bound
+    fill = 0 if fill_value is None else dtypes.pattern(fill_value, dtype)
+    request = _native.Request(
+        codec=codec.spec().id,
+        dtype=code,
+        bound_mode=registry().bounds[mode],
+        # zero needs no care, it comes back exact anyway (docs/cd_values.md)
+        has_fill=int(fill != 0),
+        bound=bound,
+        fill=fill,
+        source_big_endian=int(dtypes.is_big_endian(dtype)),
+        rank=len(shape),
+    )
+    request.parameters[:] = codec.parameter_bytes
+    request.dims[: len(shape)] = shape
+    return request
+
+
+def plain_array(array: ArrayLike) -> NDArray[Any]:
+    """Return ``array`` as a NumPy array; a masked array only where nothing is masked.
+
+    Raises
+    ------
+    InvalidArgument
+        If values are masked: which number they are to become is the caller's to say.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        if np.ma.is_masked(array):
+            message = "the array has masked values: pass array.filled(value), and that value as the fill value"
+            raise InvalidArgument(message)
+        return np.asarray(array.data)
+    return np.asarray(array)
+
+
+def encode(array: ArrayLike, codec: Codec, fill_value: object = None) -> bytes:
+    """Compress an array into one frame.
+
+    Parameters
+    ----------
+    array : array_like
+        Numbers of any shape, scalars and empty arrays included; of any memory layout and byte order. float32 and
+        float64 for `Cuszp2`, also integers of 8 to 64 bits for `Lossless`.
+    codec : Codec
+        How. A relative bound is taken of this array's own range: its finite values without the fill value.
+    fill_value : scalar, optional
+        A value that stands for "missing": kept bit for bit, and at little cost where there is much of it.
+
+    Returns
+    -------
+    bytes
+        The frame; `decode` needs nothing else.
+
+    Raises
+    ------
+    TypeError
+        If the codec does not take the element type (`pyfilter.errors.Unsupported`).
+    ValueError
+        If the fill value is not of that type, values are masked, or ``block_dims`` is more than the dimensions.
+    """
+    given = plain_array(array)
+    request = make_request(codec, given.dtype, given.shape, fill_value)
+    values = np.asarray(given, dtype=dtypes.native(given.dtype), order="C")
+    frame = np.empty(_native.max_frame_bytes(request), dtype=np.uint8)
+    size = _native.encode(request, values, frame)
+    return frame[:size].tobytes()
+
+
+def frame_bytes(frame: Buffer) -> NDArray[np.uint8]:
+    """Return a view of the bytes of anything that has them, without a copy."""
+    try:
+        view = memoryview(frame)
+        if not view.c_contiguous:
+            view = memoryview(view.tobytes())
+        return np.frombuffer(view.cast("B"), dtype=np.uint8) if view.nbytes else np.empty(0, dtype=np.uint8)
+    except TypeError:
+        message = f"a frame is bytes, bytearray, memoryview or an array of them; got {type(frame).__name__}"
+        raise Unsupported(message) from None
+
+
+def frame_info(frame: Buffer) -> FrameInfo:
+    """Return what a frame's header says; the values are not looked at.
+
+    Parameters
+    ----------
+    frame : bytes-like
+        The frame, or at least its header.
+
+    Raises
+    ------
+    FrameError
+        If the header is not whole (`TruncatedFrame`), not one (`CorruptFrame`) or of a newer release (`TooNew`).
+    """
+    return _info(_native.frame_info(frame_bytes(frame)))
+
+
+def _info(raw: _native.Info) -> FrameInfo:
+    spec = registry().codec_by_id(raw.codec)
+    if spec is None:
+        message = f"codec {raw.codec} is unknown"
+        raise CorruptFrame(message)
+    dtype = dtypes.from_code(raw.dtype)
+    parameters: dict[str, str | int] = {}
+    for parameter in spec.parameters:
+        value = parameter.from_byte(raw.parameters[parameter.byte])
+        if value is not None:
+            parameters[parameter.name] = int(value) if value.isdigit() else value
+    return FrameInfo(
+        codec=spec.name,
+        dtype=dtype,
+        shape=raw.shape,
+        bound=raw.bound,
+        parameters=parameters,
+        stored_raw=bool(raw.stored_raw),
+        big_endian=bool(raw.source_big_endian),
+        sentinel=dtypes.value_of(raw.sentinel, dtype) if raw.has_sentinel else None,
+        step=raw.step,
+        format_version=raw.format_version,
+        header_bytes=raw.header_bytes,
+        frame_bytes=raw.frame_bytes,
+        value_count=raw.value_count,
+        value_bytes=raw.value_bytes,
+    )
+
+
+def checked_info(frame: NDArray[np.uint8]) -> FrameInfo:
+    """Return the header of a whole frame whose claimed sizes can be true."""
+    info = _info(_native.frame_info(frame))
+    if info.frame_bytes > frame.nbytes:
+        message = f"the frame has {info.frame_bytes} bytes, only {frame.nbytes} are there"
+        raise TruncatedFrame(message)
+    if info.value_count > _MAX_VALUES_PER_BYTE * frame.nbytes:
+        message = f"a frame of {frame.nbytes} bytes cannot hold {info.value_count} values"
+        raise CorruptFrame(message)
+    return info
+
+
+def decode(
+    frame: Buffer, start: int | None = None, stop: int | None = None, out: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Decompress a frame, or a range of its values without decoding the rest.
+
+    Parameters
+    ----------
+    frame : bytes-like
+        A whole frame.
+    start, stop : int, optional
+        Decode the values number ``start`` to ``stop - 1`` in C order; 0 <= start <= stop <= value count.
+    out : numpy.ndarray, optional
+        Where to put the values; of the frame's element type (either byte order), and of the shape of the result.
+
+    Returns
+    -------
+    numpy.ndarray
+        The array in its own shape and in this machine's byte order; with ``start`` or ``stop`` one dimension of
+        ``stop - start`` values; ``out`` where it was given.
+
+    Raises
+    ------
+    FrameError
+        If the frame is damaged, cut short or of a newer release.
+    ValueError
+        If the range or ``out`` does not fit.
+    """
+    data = frame_bytes(frame)
+    info = checked_info(data)
+    ranged = start is not None or stop is not None
+    first = _index("start", start, 0, 0, info.value_count)
+    last = _index("stop", stop, info.value_count, first, info.value_count)
+    shape = (last - first,) if ranged else info.shape
+    target = np.empty(shape, dtype=info.dtype) if out is None else _direct(out, shape, info.dtype)
+    if ranged:
+        _native.decode_range(data, first, last, target)
+    else:
+        _native.decode(data, target)
+    if out is not None and target is not out:
+        out[...] = target
+    return target if out is None else out
+
+
+def _index(name: str, value: int | None, default: int, low: int, high: int) -> int:
+    if value is None:
+        return default
+    if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)) or not low <= value <= high:
+        message = f"{name} must be an integer from {low} to {high}, got {value!r}"
+        raise InvalidArgument(message)
+    return int(value)
+
+
+def _direct(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the array that the library can write to: ``out`` itself where its memory is as it must be."""
+    if not isinstance(out, np.ndarray):
+        message = f"out must be a numpy.ndarray, got {type(out).__name__}"
+        raise Unsupported(message)
+    if out.shape != shape or dtypes.native(out.dtype) != dtype:
+        message = f"out must have shape {shape} and type {dtype.name}, got {out.shape} and {out.dtype.name}"
+        raise InvalidArgument(message)
+    if not out.flags.writeable:
+        message = "out is read-only"
+        raise InvalidArgument(message)
+    if out.flags.c_contiguous and out.dtype == dtype:
+        return out
+    return np.empty(shape, dtype=dtype)

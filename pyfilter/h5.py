@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Datasets of h5py written and read by several threads. The work is in transfer.py, chunk shapes are in chunks.py."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from pyfilter import chunks as chunk_shapes
+from pyfilter import dtypes, pipeline, plugin, transfer
+from pyfilter.codecs.base import Codec
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.frames import make_request, plain_array
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from pyfilter.chunks import Region
+    from pyfilter.transfer import Source
+
+_REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
+
+
+def create_dataset(
+    group: h5py.Group,
+    name: str | None,
+    data: ArrayLike | h5py.Dataset,
+    codec: Codec,
+    *,
+    chunks: tuple[int, ...] | bool | None = None,
+    fillvalue: object = None,
+    maxshape: tuple[int | None, ...] | bool | None = None,
+    attributes: Mapping[str, object] | None = None,
+    **kwargs: Any,
+) -> h5py.Dataset:
+    """Create a compressed dataset, its chunks compressed by several threads.
+
+    The file is the same as with ``group.create_dataset(name, data=data, compression=codec, chunks=...)`` and an
+    absolute bound, byte for byte in every chunk.
+
+    A relative bound is taken of the **whole array**: its finite values without the fill value. The dataset then
+    stores the absolute bound that results, so `codec_of` returns that, and what is appended later keeps it. Where
+    the range is zero (a constant field, nothing but missing values) the codec is stored as it was given.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        Where to create it; a file is a group.
+    name : str or None
+        The dataset's name, None for an anonymous one.
+    data : array_like or h5py.Dataset
+        One or more dimensions of an element type that the codec takes. A dataset is read in slabs.
+    codec : Codec
+        Such as ``Cuszp2(relative=1e-4)``.
+    chunks : tuple of int, optional
+        Chunk shape. None and True choose one of up to 4 MiB.
+    fillvalue : scalar, optional
+        HDF5's fill value, the one that stands for "missing": it comes back bit for bit, is left out of the range of
+        a relative bound, and costs little where there is much of it.
+    maxshape : tuple of int or None, or True, optional
+        As in h5py: largest shape, None for a dimension without limit, True for none at all.
+    attributes : mapping, optional
+        Attributes to set on the dataset.
+    **kwargs
+        Further arguments of ``h5py.Group.create_dataset``: ``dtype``, ``fletcher32``, ``track_order``, ...
+
+    Returns
+    -------
+    h5py.Dataset
+        The dataset; where anything fails it is removed again.
+
+    Raises
+    ------
+    TypeError
+        If the codec does not take the element type, or the data is a scalar (`pyfilter.errors.Unsupported`).
+    ValueError
+        If an argument is out of range, does not go with the others, or asks for a filter that breaks the bound.
+    """
+    refused = [key for key in _REFUSED if kwargs.get(key) is not None and kwargs.get(key) is not False]
+    if refused:
+        message = f"{', '.join(refused)} cannot be given here: the codec is the compression, the data gives the shape"
+        raise InvalidArgument(message)
+    if not isinstance(codec, Codec):
+        message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
+        raise Unsupported(message)
+    plugin.refresh()
+    source = data if isinstance(data, h5py.Dataset) else plain_array(data)
+    dtype = _plain_dtype(kwargs.pop("dtype", None) or source.dtype)
+    dtypes.require(codec.codec_name, dtype)
+    if source.shape is None or source.shape == ():
+        message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
+        raise Unsupported(message)
+    limits = (None,) * len(source.shape) if maxshape is True else maxshape
+    shape = _chunk_shape(chunks, source.shape, dtype, limits or None, codec)
+    if dtype != source.dtype:
+        source = np.asarray(source[...]).astype(dtype)
+    codec = resolve(codec, source, fillvalue, shape)
+    dataset = group.create_dataset(
+        name,
+        shape=source.shape,
+        dtype=dtype,
+        chunks=shape,
+        maxshape=limits or None,
+        fillvalue=fillvalue,
+        compression=codec,
+        **kwargs,
+    )
+    try:
+        write(dataset, source)
+        for key, value in (attributes or {}).items():
+            dataset.attrs[key] = value
+    except BaseException:
+        if name is not None:
+            del group[name]
+        raise
+    return dataset
+
+
+def _plain_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return a NumPy type, or say that h5py's own kinds of types are not for us."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        message = f"dtype must be a NumPy number type, got {dtype!r}"
+        raise Unsupported(message) from None
+
+
+def _chunk_shape(
+    chunks: tuple[int, ...] | bool | None,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    maxshape: Any,
+    codec: Codec,
+) -> tuple[int, ...]:
+    if maxshape is not None and len(maxshape) != len(shape):
+        message = f"maxshape must have the {len(shape)} dimensions of the data, got {maxshape!r}"
+        raise InvalidArgument(message)
+    if chunks is None or chunks is True:
+        return chunk_shapes.choose(shape, dtype.itemsize, maxshape, getattr(codec, "block_dims", 1))
+    given = (chunks,) if isinstance(chunks, Integral) and not isinstance(chunks, bool) else chunks
+    valid = isinstance(given, (tuple, list)) and len(given) == len(shape)
+    if not valid or not all(isinstance(edge, Integral) and edge > 0 for edge in given):  # type: ignore[union-attr]
+        message = f"chunks must be None, True or {len(shape)} integers > 0, got {chunks!r}"
+        raise InvalidArgument(message)
+    return tuple(int(edge) for edge in given)  # type: ignore[union-attr]
+
+
+def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, ...]) -> Codec:
+    """Return the codec with the absolute bound that its relative one means for all of ``source``.
+
+    Parameters
+    ----------
+    codec
+        Returned as it is where its bound is not relative, or the range is zero.
+    source
+        The whole array, or something that gives it in pieces.
+    fill_value
+        Left out of the range; None for none.
+    chunk
+        In what pieces to read a source that is not in memory.
+    """
+    mode, relative = codec.bound
+    if mode != "relative":
+        return codec
+    request = make_request(codec, dtypes.native(source.dtype), (), fill_value)
+    found = transfer.value_range(source, request, chunk)
+    absolute = absolute_of(relative, found) if found is not None else 0.0
+    return codec.with_absolute(absolute) if absolute > 0.0 else codec
+
+
+def absolute_of(relative: float, limits: tuple[float, float]) -> float:
+    """Return ``relative`` times the range as the largest float that is not above it."""
+    exact = Fraction(relative) * (Fraction(limits[1]) - Fraction(limits[0]))
+    try:
+        rounded = float(exact)
+    except OverflowError:
+        return float(np.finfo(np.float64).max)
+    return math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded
+
+
+def write(dataset: h5py.Dataset, array: ArrayLike | h5py.Dataset) -> None:
+    """Write a whole dataset, its chunks compressed by several threads.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        An open dataset. What is not compressed by pyfilter alone is written by h5py itself.
+    array : array_like or h5py.Dataset
+        The values, of the dataset's shape; another element type is converted by HDF5.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or values are masked.
+    TypeError
+        If ``dataset`` is not an h5py dataset.
+    """
+    if not isinstance(dataset, h5py.Dataset):
+        message = f"an h5py.Dataset is needed, got {type(dataset).__name__}"
+        raise Unsupported(message)
+    plugin.refresh()
+    source = array if isinstance(array, h5py.Dataset) else plain_array(array)
+    if source.shape != dataset.shape:
+        message = f"the array must have the dataset's shape {dataset.shape}, got {source.shape}"
+        raise InvalidArgument(message)
+    if source.size == 0:
+        return
+    how = pipeline.chunk_codec(dataset)
+    if how is None or dtypes.code_of(source.dtype) != dtypes.code_of(how.dtype):
+        dataset[...] = source[...] if isinstance(source, h5py.Dataset) else source
+    else:
+        transfer.write_chunks(dataset, how, source)
+
+
+def read(dataset: h5py.Dataset, selection: Any = ..., out: NDArray[Any] | None = None) -> Any:
+    """Read a dataset, or a part of it, its chunks decompressed by several threads.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        An open dataset. What is not compressed by pyfilter alone is read by h5py itself.
+    selection : optional
+        What to read: anything that ``dataset[selection]`` takes, such as ``numpy.s_[10:20, ..., 3]``.
+    out : numpy.ndarray, optional
+        Where to put the values; of the selection's shape and of a type that holds the dataset's.
+
+    Returns
+    -------
+    numpy.ndarray or scalar
+        The same values as ``dataset[selection]``; ``out`` where it was given.
+
+    Raises
+    ------
+    FrameError
+        If a chunk is damaged.
+    ValueError
+        If ``out`` has another shape.
+    TypeError
+        If ``dataset`` is not an h5py dataset, or ``out`` not a NumPy array.
+    """
+    if not isinstance(dataset, h5py.Dataset):
+        message = f"an h5py.Dataset is needed, got {type(dataset).__name__}"
+        raise Unsupported(message)
+    if out is not None and not isinstance(out, np.ndarray):
+        message = f"out must be a numpy.ndarray, got {type(out).__name__}"
+        raise Unsupported(message)
+    plugin.refresh()
+    how = pipeline.chunk_codec(dataset)
+    basic = basic_selection(selection, dataset.shape) if how is not None else None
+    if how is None or basic is None:
+        return _by_h5py(dataset, selection, out)
+    region, kept = basic
+    full = tuple(part.stop - part.start for part in region)
+    shape = tuple(extent for extent, keep in zip(full, kept, strict=True) if keep)
+    if out is None:
+        values = np.empty(full, dtype=dataset.dtype)
+        transfer.read_chunks(dataset, how, region, values)
+        result = values.reshape(shape)
+        return result if shape else result[()]
+    _check_out(out, shape, dataset.dtype)
+    transfer.read_chunks(dataset, how, region, out.reshape(full) if out.flags.c_contiguous else _expand(out, kept))
+    return out
+
+
+def _check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if out.shape != shape or not out.flags.writeable or not np.can_cast(dtype, out.dtype, casting="same_kind"):
+        message = f"out must be writeable, of shape {shape} and of a type that holds {dtype}; got {out.shape}, {out.dtype}"
+        raise InvalidArgument(message)
+
+
+def _expand(out: NDArray[Any], kept: tuple[bool, ...]) -> NDArray[Any]:
+    """Return a view with an extent of 1 where an integer index took a dimension away."""
+    return out[tuple(slice(None) if keep else np.newaxis for keep in kept)]
+
+
+def _by_h5py(dataset: h5py.Dataset, selection: Any, out: NDArray[Any] | None) -> Any:
+    values = dataset[selection]
+    if out is None:
+        return values
+    _check_out(out, np.shape(values), dataset.dtype)
+    out[...] = values
+    return out
+
+
+def basic_selection(selection: Any, shape: tuple[int, ...]) -> tuple[Region, tuple[bool, ...]] | None:
+    """Return a selection of integers and slices of step 1 as one box, and which of its dimensions stay.
+
+    None for every other selection, wrong ones included: h5py reads it or says what is wrong.
+    """
+    items = list(selection) if isinstance(selection, tuple) else [selection]
+    dots = [position for position, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1 or len(items) - len(dots) > len(shape):
+        return None
+    position = dots[0] if dots else len(items)
+    missing = len(shape) - (len(items) - len(dots))
+    items[position : position + len(dots)] = [slice(None)] * missing
+    region: list[slice] = []
+    kept: list[bool] = []
+    for item, extent in zip(items, shape, strict=True):
+        if isinstance(item, slice):
+            start, stop, step = _slice_indices(item, extent)
+            if step != 1:
+                return None
+            region.append(slice(start, max(start, stop)))
+        elif isinstance(item, Integral) and not isinstance(item, (bool, np.bool_)):
+            index = int(item) + (extent if item < 0 else 0)
+            if not 0 <= index < extent:
+                return None
+            region.append(slice(index, index + 1))
+        else:
+            return None
+        kept.append(isinstance(item, slice))
+    return tuple(region), tuple(kept)
+
+
+def _slice_indices(item: slice, extent: int) -> tuple[int, int, int]:
+    try:
+        return item.indices(extent)
+    except TypeError:  # bounds that are not integers
+        return 0, 0, 0

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Variables of netCDF4-python. It has no call for filters of others, so netCDF-C's own is used (_foreign.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pyfilter import _foreign, chunks, dtypes, pipeline, plugin
+from pyfilter.codecs.base import Codec
+from pyfilter.errors import InvalidArgument, NetcdfError, Unsupported, missing_extra
+from pyfilter.registry import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# netCDF-C's error numbers that a user can do something about
+_NO_FILTER = -136  # NC_ENOFILTER
+_IN_DEFINE_MODE = -39  # NC_EINDEFINE, also what a variable with data answers
+_AFTER_ENDDEF = -123  # NC_ELATEDEF
+_BAD_ARGUMENT = -36  # NC_EINVAL: a scalar, a type or settings that the filter refuses
+_NOT_NETCDF4 = -111  # NC_ENOTNC4
+
+_NC_TYPES = {
+    "i1": 1, "i2": 3, "i4": 4, "f4": 5, "f8": 6, "u1": 7, "u2": 8, "u4": 9, "i8": 10, "u8": 11,
+}  # fmt: skip
+
+
+def compress(variable: Any, codec: Codec) -> None:
+    """Have a new variable compressed. Call it right after ``createVariable``, before values are written.
+
+    A relative bound is taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the ``pyfilter compress``
+    command take the whole variable's).
+
+    Parameters
+    ----------
+    variable : netCDF4.Variable
+        Of a file in the NETCDF4 format, in any group; one or more dimensions; created without ``zlib``,
+        ``shuffle``, ``fletcher32`` or another ``compression``. A contiguous variable becomes chunked.
+    codec : Codec
+        Such as ``Cuszp2(absolute=0.01)``. The variable's fill value comes back bit for bit.
+
+    Raises
+    ------
+    ValueError
+        If the variable has other filters or values, or the settings do not fit it.
+    TypeError
+        If the codec does not take the variable's type, the variable is a scalar, or the file is of another format.
+        In NETCDF4_CLASSIC files a variable cannot get a filter once it exists: use `create_variable`.
+    NetcdfError
+        If netCDF-C refuses for another reason.
+    MissingExtra
+        If netCDF4 is not installed.
+    """
+    library = _foreign.netcdf()
+    _require_variable(variable)
+    if not isinstance(codec, Codec):
+        message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
+        raise Unsupported(message)
+    name = variable.name
+    model = variable.group().data_model
+    if not str(model).startswith("NETCDF4"):
+        _refuse(_NOT_NETCDF4, name)
+    if not isinstance(variable.datatype, np.dtype):
+        message = f"variable {name!r} is of a user-defined or string type; only plain numbers can be compressed"
+        raise Unsupported(message)
+    dtypes.require(codec.codec_name, variable.datatype)
+    if variable.ndim == 0:
+        message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
+        raise Unsupported(message)
+    group, number = variable._grpid, variable._varid
+    _refuse_other_filters(library, name, group, number)
+    plugin.refresh()
+    try:
+        library.def_var_filter(group, number, registry().filter_id, codec.filter_options)
+    except NetcdfError as error:
+        if model == "NETCDF4_CLASSIC" and error.code in (_IN_DEFINE_MODE, _AFTER_ENDDEF):
+            message = (
+                f"variable {name!r} exists already, and a NETCDF4_CLASSIC file takes a filter only together with a "
+                "new variable: use pyfilter.netcdf.create_variable instead of createVariable"
+            )
+            raise Unsupported(message) from error
+        _refuse(error.code, name, error)
+
+
+def create_variable(
+    dataset: Any,
+    name: str,
+    datatype: Any,
+    dimensions: Sequence[str],
+    codec: Codec,
+    *,
+    fill_value: object = None,
+    chunksizes: Sequence[int] | None = None,
+) -> Any:
+    """Create a compressed variable in a NETCDF4 or NETCDF4_CLASSIC file.
+
+    Parameters
+    ----------
+    dataset : netCDF4.Dataset or netCDF4.Group
+        Where to create it, open for writing.
+    name : str
+        The variable's name.
+    datatype : str or numpy.dtype
+        A number type that the codec takes.
+    dimensions : sequence of str
+        Names of existing dimensions, slowest first; at least one.
+    codec : Codec
+        Such as ``Cuszp2(absolute=0.01)``.
+    fill_value : scalar or False, optional
+        As in ``createVariable``: becomes the ``_FillValue`` attribute; False for no filling at all.
+    chunksizes : sequence of int, optional
+        Chunk shape; by default one of up to 4 MiB.
+
+    Returns
+    -------
+    netCDF4.Variable
+        The variable, without values.
+
+    Raises
+    ------
+    ValueError, TypeError, NetcdfError, MissingExtra
+        As `compress`.
+    """
+    library = _foreign.netcdf()
+    netCDF4 = require_netcdf4()
+    dtype = np.dtype(datatype)
+    dtypes.require(codec.codec_name, dtype)
+    if not dimensions:
+        message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
+        raise Unsupported(message)
+    if not str(dataset.data_model).startswith("NETCDF4"):
+        _refuse(_NOT_NETCDF4, name)
+    found = [_dimension(dataset, dimension) for dimension in dimensions]
+    if chunksizes is None:
+        shape = [len(dimension) for dimension in found]
+        limits = [None if dimension.isunlimited() else len(dimension) for dimension in found]
+        chunksizes = chunks.choose(shape, dtype.itemsize, limits, getattr(codec, "block_dims", 1))
+    elif len(chunksizes) != len(found):
+        message = f"chunksizes must have {len(found)} numbers, one for each dimension; got {tuple(chunksizes)!r}"
+        raise InvalidArgument(message)
+    if dataset.data_model == "NETCDF4":
+        variable = dataset.createVariable(
+            name, dtype, tuple(dimensions), fill_value=fill_value, chunksizes=tuple(chunksizes), shuffle=False
+        )
+        compress(variable, codec)
+        return variable
+    if dtypes.is_big_endian(dtype):
+        message = f"big-endian variables of NETCDF4_CLASSIC files are not supported, got {dtype.str!r}"
+        raise Unsupported(message)
+    plugin.refresh()
+    group = dataset._grpid
+    library.redef(group)
+    try:
+        number = library.def_var(
+            group, name, _nc_type(dtype), tuple(dimension._dimid for dimension in found)
+        )
+        library.def_var_chunking(group, number, tuple(chunksizes))
+        if fill_value is False:
+            library.def_var_fill(group, number, None)
+        elif fill_value is not None:
+            bits = dtypes.pattern(fill_value, dtype)
+            library.def_var_fill(group, number, dtypes.value_of(bits, dtype).tobytes())
+        library.def_var_filter(group, number, registry().filter_id, codec.filter_options)
+    except NetcdfError as error:
+        _refuse(error.code, name, error)
+    finally:
+        library.enddef(group)
+    try:
+        variable = netCDF4.Variable(dataset, name, dtype, tuple(found), id=number)
+    except (AttributeError, KeyError, TypeError, ValueError):  # older netCDF4 takes names only
+        variable = netCDF4.Variable(dataset, name, dtype, tuple(dimensions), id=number)
+    dataset.variables[name] = variable
+    return variable
+
+
+def codec_of(variable: Any) -> Codec | None:
+    """Return the codec of a netCDF4 variable, None where pyfilter has no part in it.
+
+    Parameters
+    ----------
+    variable : netCDF4.Variable
+        Of a file of any format.
+
+    Raises
+    ------
+    ValueError
+        If the stored settings are not those of this release.
+    """
+    library = _foreign.netcdf()
+    _require_variable(variable)
+    group, number = variable._grpid, variable._varid
+    try:
+        if registry().filter_id not in library.filter_ids(group, number):
+            return None
+        return Codec.from_cd_values(library.filter_words(group, number, registry().filter_id))
+    except NetcdfError as error:
+        if error.code == _NOT_NETCDF4:
+            return None
+        raise
+
+
+def _require_variable(variable: Any) -> None:
+    if not (hasattr(variable, "_grpid") and hasattr(variable, "_varid")):
+        message = f"a netCDF4.Variable is needed, got {type(variable).__name__}"
+        raise Unsupported(message)
+
+
+def _refuse_other_filters(library: _foreign.Netcdf, name: str, group: int, number: int) -> None:
+    others = {pipeline.filter_name(identity) for identity in library.filter_ids(group, number)}
+    if library.is_shuffled(group, number):
+        others.add("shuffle")
+    if library.is_checksummed(group, number):
+        others.add("fletcher32")
+    if registry().filter_name in others:
+        message = f"variable {name!r} is compressed by {registry().filter_name} already"
+        raise InvalidArgument(message)
+    if others:
+        message = (
+            f"variable {name!r} has {', '.join(sorted(others))} set, which netCDF would put before the codec: the "
+            "bound would not hold; create the variable without it"
+        )
+        raise InvalidArgument(message)
+
+
+def _refuse(code: int, name: str, error: NetcdfError | None = None) -> NoReturn:
+    """Raise what a netCDF error number means here."""
+    if code == _NO_FILTER:
+        message = (
+            f"netCDF does not find the filter {registry().filter_id} for variable {name!r}: call "
+            f"pyfilter.register(), or set {plugin.VARIABLE}={plugin.plugin_folder()} before netCDF4 is imported"
+        )
+        raise NetcdfError(message, code) from error
+    if code in (_IN_DEFINE_MODE, _AFTER_ENDDEF):
+        message = f"variable {name!r} exists in the file already: compress it before values are written or synced"
+        raise InvalidArgument(message) from error
+    if code == _NOT_NETCDF4:
+        message = f"variable {name!r} is not in a NETCDF4 or NETCDF4_CLASSIC file: netCDF-3 has no compression"
+        raise Unsupported(message) from error
+    if code == _BAD_ARGUMENT:
+        message = f"netCDF refuses the settings for variable {name!r}: {error}"
+        raise InvalidArgument(message) from error
+    if error is not None:
+        raise error
+    message = f"variable {name!r}: netCDF error {code}"
+    raise NetcdfError(message, code)
+
+
+def _dimension(dataset: Any, name: str) -> Any:
+    """Return a dimension by name, from the group or the nearest one above it that has it."""
+    group = dataset
+    while group is not None:
+        if name in group.dimensions:
+            return group.dimensions[name]
+        group = group.parent
+    message = f"dimension {name!r} does not exist; create it first"
+    raise InvalidArgument(message)
+
+
+def _nc_type(dtype: np.dtype[Any]) -> int:
+    return _NC_TYPES[f"{dtype.kind}{dtype.itemsize}"]
+
+
+def require_netcdf4() -> Any:
+    """Return the netCDF4 package, or say which extra installs it."""
+    try:
+        import netCDF4
+    except ImportError as error:
+        raise missing_extra("netCDF4", "netcdf") from error
+    return netCDF4

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a dataset's creation property list says of its filters, and whether chunks may go past HDF5's own pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5z
+
+from pyfilter import _foreign, _native, dtypes
+from pyfilter.codecs.base import STAMP, Codec
+from pyfilter.registry import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: what comes before a lossy codec changes values to something that it cannot keep to its bound
+FILTER_NAMES = {
+    h5z.FILTER_DEFLATE: "gzip",
+    h5z.FILTER_SHUFFLE: "shuffle",
+    h5z.FILTER_FLETCHER32: "fletcher32",
+    h5z.FILTER_SZIP: "szip",
+    h5z.FILTER_NBIT: "nbit",
+    h5z.FILTER_SCALEOFFSET: "scaleoffset",
+    32000: "lzf",
+}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The filters of one dataset: ids in their order, and our cd_values where we are among them."""
+
+    ids: tuple[int, ...]
+    words: tuple[int, ...] | None
+
+    @property
+    def has_ours(self) -> bool:
+        """Whether pyfilter is one of the filters."""
+        return self.words is not None
+
+    @property
+    def position(self) -> int:
+        """Our place in the order; -1 where we are not there."""
+        return self.ids.index(registry().filter_id) if self.has_ours else -1
+
+    @property
+    def only_ours(self) -> bool:
+        """Whether pyfilter is the one filter, configured by its set_local."""
+        return len(self.ids) == 1 and self.stamped
+
+    @property
+    def stamped(self) -> bool:
+        """Whether cd_values are in the stored form, without which the filter touches nothing."""
+        return self.words is not None and len(self.words) > 0 and self.words[0] == STAMP
+
+    @property
+    def codec(self) -> Codec | None:
+        """The codec that our cd_values stand for, None where we are not in the pipeline."""
+        return None if self.words is None else Codec.from_cd_values(self.words)
+
+
+def filter_name(filter_id: int) -> str:
+    """Return a filter's usual name, its number where it has none here."""
+    if filter_id == registry().filter_id:
+        return registry().filter_name
+    return FILTER_NAMES.get(filter_id, str(filter_id))
+
+
+def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
+    """Return the filters of an h5py dataset."""
+    plist = dataset.id.get_create_plist()
+    ids: list[int] = []
+    words: tuple[int, ...] | None = None
+    for index in range(plist.get_nfilters()):
+        identity, _, values, _ = plist.get_filter(index)
+        ids.append(int(identity))
+        if identity == registry().filter_id:
+            words = tuple(int(value) & 0xFFFFFFFF for value in values)
+    return Pipeline(tuple(ids), words)
+
+
+@dataclass(frozen=True)
+class ChunkCodec:
+    """How the chunks of a dataset are encoded and decoded past HDF5, to the bytes that the filter would write.
+
+    Attributes
+    ----------
+    request : Request
+        Made from the stored cd_values by the library itself, as in the filter.
+    dtype : numpy.dtype
+        Element type in this machine's byte order.
+    file_dtype : numpy.dtype
+        Element type as stored.
+    chunk : tuple of int
+        Chunk shape.
+    padding : numpy scalar
+        What HDF5 puts in the part of an edge chunk that is outside the dataset.
+    """
+
+    request: _native.Request
+    dtype: np.dtype[Any]
+    file_dtype: np.dtype[Any]
+    chunk: tuple[int, ...]
+    padding: np.generic
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Size of a decoded chunk."""
+        return int(np.prod(self.chunk, dtype=np.int64)) * self.dtype.itemsize
+
+
+def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:
+    """Return how to encode and decode the dataset's chunks, None where only HDF5 may do it.
+
+    That is so where another filter takes part, chunks at the edge are stored unfiltered, the layout is not chunked,
+    the element type is not a plain number, or the file is written through MPI.
+    """
+    if dataset.chunks is None or dataset.file.driver == "mpio" or dtypes.code_of(dataset.dtype) is None:
+        return None
+    pipeline = pipeline_of(dataset)
+    if pipeline.words is None or not pipeline.only_ours:
+        return None
+    plist = dataset.id.get_create_plist()
+    if not _foreign.filters_partial_chunks(plist.id):
+        return None
+    request = _native.parse_cd_values(pipeline.words)
+    if int(np.prod(request.shape, dtype=np.int64)) != int(np.prod(dataset.chunks, dtype=np.int64)):
+        return None
+    dtype = dtypes.native(dataset.dtype)
+    if request.dtype != dtypes.code_of(dtype):
+        return None
+    return ChunkCodec(request, dtype, dataset.dtype, dataset.chunks, fill_of(plist, dtype)[()])
+
+
+def fill_of(plist: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the value that HDF5 puts where nothing was written, as an array without dimensions."""
+    value = np.zeros((), dtype=dtype)
+    defined = plist.fill_value_defined() != h5d.FILL_VALUE_UNDEFINED
+    if defined and plist.get_fill_time() != h5d.FILL_TIME_NEVER:
+        plist.get_fill_value(value)
+    return value
+
+
+def breaks_bound(ids: Sequence[int]) -> list[int]:
+    """Return the filters that come before ours: each works on values that ours then changes."""
+    ours = registry().filter_id
+    return list(ids[: list(ids).index(ours)]) if ours in ids else []

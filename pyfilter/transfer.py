@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chunks between arrays and files, compressed and decompressed by several threads.
+
+HDF5 is entered by the calling thread only, through its direct chunk calls; the threads call the C library, which
+needs no GIL. What they write is byte for byte what the filter would have written. h5.py is what users call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from pyfilter import _native, chunks, dtypes, settings
+from pyfilter.errors import CorruptFrame
+from pyfilter.frames import checked_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import h5py
+    from numpy.typing import NDArray
+
+    from pyfilter.chunks import Region
+    from pyfilter.pipeline import ChunkCodec
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# what is read at a time from a source that is not in memory
+SLAB_BYTES = 64 << 20
+_scratch = threading.local()
+
+
+class Source(Protocol):
+    """Anything with a shape that gives an array for a tuple of slices: an ndarray, an h5py dataset."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def __getitem__(self, region: Any, /) -> Any: ...
+
+
+def _scratch_bytes(size: int) -> NDArray[np.uint8]:
+    """Return a buffer of this thread of at least ``size`` bytes, kept for its next use."""
+    buffer: NDArray[np.uint8] | None = getattr(_scratch, "buffer", None)
+    if buffer is None or buffer.nbytes < size:
+        buffer = np.empty(size, dtype=np.uint8)
+        _scratch.buffer = buffer
+    return buffer
+
+
+def _one_thread() -> None:
+    """Make a pool's thread compute alone: the parallelism is between chunks."""
+    _native.configure("local_threads", "1")
+
+
+@contextmanager
+def _pool(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterator[Result]]]:
+    """Give a function like ``map`` that works ahead by a few items, in order, with bounded memory.
+
+    With one worker the calls are made by the calling thread, where the library uses all its threads on one chunk.
+    """
+    if count <= 1:
+        yield map
+        return
+    with ThreadPoolExecutor(count, thread_name_prefix="pyfilter", initializer=_one_thread) as pool:
+        waiting: deque[Future[Any]] = deque()
+
+        def ordered(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 2 * count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+        try:
+            yield ordered
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _workers(chunk_count: int) -> int:
+    """Return the number of threads for so many chunks; 1 leaves the parallelism to the library."""
+    wanted = settings.config().threads
+    return min(wanted, chunk_count) if chunk_count >= wanted else 1
+
+
+def encode_chunk(how: ChunkCodec, values: NDArray[Any]) -> bytes:
+    """Return the frame for one chunk; ``values`` may be smaller than the chunk at the dataset's edge."""
+    if values.shape == how.chunk:
+        block = np.asarray(values, dtype=how.dtype, order="C")
+    else:
+        block = np.full(how.chunk, how.padding, dtype=how.dtype)
+        block[tuple(slice(0, extent) for extent in values.shape)] = values
+    scratch = _scratch_bytes(_native.max_frame_bytes(how.request))
+    size = _native.encode(how.request, block, scratch)
+    return scratch[:size].tobytes()
+
+
+def decode_chunk(how: ChunkCodec, stored: bytes, filter_mask: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return the values of one stored chunk, in ``out`` where its memory is laid out like the chunk.
+
+    Raises
+    ------
+    CorruptFrame
+        If the frame is not one of this dataset's chunks.
+    """
+    data = np.frombuffer(stored, dtype=np.uint8)
+    if filter_mask & 1:  # HDF5 stored the chunk as it was
+        if data.nbytes != how.chunk_bytes:
+            message = f"an unfiltered chunk has {data.nbytes} bytes, it should have {how.chunk_bytes}"
+            raise CorruptFrame(message)
+        return data.view(how.file_dtype).reshape(how.chunk)
+    info = checked_info(data)
+    if info.value_bytes != how.chunk_bytes or info.dtype != how.dtype:
+        message = f"a chunk of shape {how.chunk}, {how.dtype} holds a frame of shape {info.shape}, {info.dtype}"
+        raise CorruptFrame(message)
+    fits = out is not None and out.shape == how.chunk and out.dtype == how.dtype and out.flags.c_contiguous
+    target = out if out is not None and fits else np.empty(how.chunk, dtype=how.dtype)
+    _native.decode(data, target)
+    return target
+
+
+def write_chunks(
+    dataset: h5py.Dataset, how: ChunkCodec, source: Source, progress: Callable[[int], None] | None = None
+) -> None:
+    """Compress all of ``source``, which has the dataset's shape, into the dataset's chunks.
+
+    Parameters
+    ----------
+    dataset
+        Where to write.
+    how
+        From `pipeline.chunk_codec`.
+    source
+        The values; read in slabs where they are not in memory.
+    progress
+        Called with the number of values of each chunk written.
+    """
+    shape = dataset.shape
+
+    def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any], int]]:
+        if isinstance(source, np.ndarray):
+            slabs: Iterable[Region] = [tuple(slice(0, extent) for extent in shape)]
+        else:
+            slabs = chunks.slabs(shape, how.chunk, how.dtype.itemsize, SLAB_BYTES)
+        for slab in slabs:
+            values = source if isinstance(source, np.ndarray) else source[slab]
+            for origin in chunks.origins(shape, how.chunk, slab):
+                part = chunks.box(origin, how.chunk, shape)
+                local = tuple(
+                    slice(inner.start - outer.start, inner.stop - outer.start)
+                    for inner, outer in zip(part, slab, strict=True)
+                )
+                block = values[local]
+                yield origin, block, block.size
+
+    def encode(job: tuple[tuple[int, ...], NDArray[Any], int]) -> tuple[tuple[int, ...], bytes, int]:
+        origin, block, count = job
+        return origin, encode_chunk(how, block), count
+
+    with _pool(_workers(_chunk_count(shape, how.chunk))) as ordered:
+        for origin, frame, count in ordered(encode, regions()):
+            dataset.id.write_direct_chunk(origin, frame, 0)
+            if progress is not None:
+                progress(count)
+
+
+def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
+    """Decompress the part ``region`` of the dataset into ``out``, an array of the region's shape of any type."""
+    shape = dataset.shape
+
+    def stored() -> Iterator[tuple[tuple[int, ...], bytes | None, int]]:
+        for origin in chunks.origins(shape, how.chunk, region):
+            # for a chunk that was never written reading it would raise the error of a damaged one
+            info = dataset.id.get_chunk_info_by_coord(origin)
+            if info.byte_offset is None:
+                yield origin, None, 0
+            else:
+                mask, data = dataset.id.read_direct_chunk(origin)
+                yield origin, data, mask
+
+    def decode(job: tuple[tuple[int, ...], bytes | None, int]) -> None:
+        origin, data, mask = job
+        covered = chunks.box(origin, how.chunk, shape)
+        wanted = tuple(
+            slice(max(part.start, asked.start), min(part.stop, asked.stop))
+            for part, asked in zip(covered, region, strict=True)
+        )
+        target = out[_shifted(wanted, [asked.start for asked in region])]
+        if data is None:
+            target[...] = how.padding
+            return
+        values = decode_chunk(how, data, mask, target)
+        if values is not target:
+            np.copyto(target, values[_shifted(wanted, origin)], casting="same_kind")
+
+    with _pool(_workers(_chunk_count([part.stop - part.start for part in region], how.chunk))) as ordered:
+        for _ in ordered(decode, stored()):
+            pass
+
+
+def value_range(source: Source, request: _native.Request, chunk: tuple[int, ...]) -> tuple[float, float] | None:
+    """Return the lowest and the highest finite value of a floating-point source, its fill value left out.
+
+    Parameters
+    ----------
+    source
+        The values.
+    request
+        Says the type and the fill value; its shape is not used.
+    chunk
+        In what pieces a source that is not in memory is best read.
+    """
+    low, high = np.inf, -np.inf
+    dtype = dtypes.native(source.dtype)
+    for slab in chunks.slabs(source.shape, chunk, dtype.itemsize, SLAB_BYTES):
+        values = np.asarray(source[slab], dtype=dtype, order="C")
+        request.rank = 1
+        request.dims[0] = values.size
+        found = _native.value_range(request, values)
+        if found is not None:
+            low, high = min(low, found[0]), max(high, found[1])
+    return (low, high) if low <= high else None
+
+
+def _chunk_count(shape: Iterable[int], chunk: tuple[int, ...]) -> int:
+    count = 1
+    for extent, edge in zip(shape, chunk, strict=True):
+        count *= -(-extent // edge)
+    return count
+
+
+def _shifted(region: Region, origin: Iterable[int]) -> Region:
+    return tuple(slice(part.start - first, part.stop - first) for part, first in zip(region, origin, strict=True))

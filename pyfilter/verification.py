@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks a bound: exactly, value by value, with special values bit for bit.
+
+x - y of two floats is s + e without error (Knuth's TwoSum: s the rounded difference, e its rounding error), and
+rounding keeps order. So |s| < bound proves the bound kept, |s| > bound proves it broken, and where |s| == bound the
+sign of e says which. float32 is looked at in float64, where both are the same values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from pyfilter import checking, chunks, dtypes, h5, pipeline
+from pyfilter.codecs.base import Codec, positive_float
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.frames import plain_array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+_SLAB_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a comparison found.
+
+    Attributes
+    ----------
+    ok : bool
+        Every value keeps the bound, and special values are kept.
+    bound : float
+        The absolute bound that was checked, in the unit of the data; 0.0 where values must be bit-exact.
+    max_error : float
+        The largest error of a finite value, rounded to float64.
+    psnr : float
+        Peak signal-to-noise ratio in dB: 20 log10(range / root mean square error) of the finite values; infinite
+        where there is no error.
+    specials_kept : bool
+        NaN (payload included), infinities and fill values came back bit for bit, and no other value became one.
+    values : int
+        How many values were compared.
+    violations : int
+        How many break the bound or are special and changed.
+    first_violation : int or None
+        The C-order index of the first of them.
+    """
+
+    ok: bool
+    bound: float
+    max_error: float
+    psnr: float
+    specials_kept: bool
+    values: int
+    violations: int
+    first_violation: int | None
+
+
+class Comparison:
+    """A comparison fed in pieces; see `verify`.
+
+    Parameters
+    ----------
+    dtype
+        Element type of both sides.
+    bound
+        Absolute bound; 0.0 asks for equal bits.
+    specials
+        Values that must come back bit for bit: the fill value and the like.
+    sentinel
+        The one of them that no other value may turn into; None for none.
+    """
+
+    def __init__(
+        self, dtype: np.dtype[Any], bound: float, specials: Sequence[object] = (), sentinel: object = None
+    ) -> None:
+        self.dtype = dtypes.native(dtype)
+        self.bound = bound
+        self._special_bits = {dtypes.pattern(value, self.dtype) for value in specials}
+        self._sentinel_bits = None if sentinel is None else dtypes.pattern(sentinel, self.dtype)
+        self._max_error = 0.0
+        self._squares = 0.0
+        self._low, self._high = math.inf, -math.inf
+        self._finite = self._values = self._violations = 0
+        self._first: int | None = None
+        self._specials_kept = True
+
+    def add(self, original: NDArray[Any], stored: NDArray[Any], index: int = 0) -> None:
+        """Compare two arrays of one shape; ``index`` is the C-order place of their first value in the whole."""
+        x = np.ascontiguousarray(original, dtype=self.dtype).reshape(-1)
+        y = np.ascontiguousarray(stored, dtype=self.dtype).reshape(-1)
+        bits = dtypes.bits_dtype(self.dtype)
+        same = x.view(bits) == y.view(bits)
+        self._values += x.size
+        if self.dtype.kind == "f":
+            good = self._add_floats(x, y, same)
+        else:
+            good = self._add_integers(x, y, same)
+        bad = int(good.size - np.count_nonzero(good))
+        if bad:
+            first = index + int(np.argmin(good))
+            self._violations += bad
+            self._first = first if self._first is None else min(self._first, first)
+
+    def _add_floats(self, x: NDArray[Any], y: NDArray[Any], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        finite = np.isfinite(x)
+        for special in self._special_bits:
+            finite &= x.view(dtypes.bits_dtype(self.dtype)) != special
+        kept = same | finite
+        if self._sentinel_bits not in (None, 0):
+            kept &= (y.view(dtypes.bits_dtype(self.dtype)) != self._sentinel_bits) | same
+        if self.bound > 0.0:
+            # a special value on one side only would make the arithmetic warn; such values are judged by their bits
+            both = finite & np.isfinite(y)
+            good = kept & np.where(both, self._within(x, y, both), same)
+        else:
+            both = finite & np.isfinite(y)
+            self._within(x, y, both)
+            good = same
+        self._specials_kept &= bool(np.all(kept & (np.isfinite(y) | ~finite)))
+        return good
+
+    def _within(self, x: NDArray[Any], y: NDArray[Any], both: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return whether |x - y| <= bound in exact arithmetic where ``both`` holds; keep the statistics."""
+        a = np.where(both, x, 0).astype(np.float64)
+        b = np.where(both, y, 0).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            s = a - b
+            z = s - a
+            e = (a - (s - z)) - (b + z)  # TwoSum of a and -b
+            size = np.abs(s)
+            inside = (size < self.bound) | ((size == self.bound) & (np.where(s > 0, e, -e) <= 0))
+            self._squares += float(np.sum(np.square(size)))
+        if np.any(both):
+            self._finite += int(np.count_nonzero(both))
+            self._max_error = max(self._max_error, float(size.max()))
+            chosen = a[both]
+            self._low, self._high = min(self._low, float(chosen.min())), max(self._high, float(chosen.max()))
+        return inside
+
+    def _add_integers(self, x: NDArray[Any], y: NDArray[Any], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if not np.all(same):
+            differing = ~same
+            for a, b in zip(x[differing].tolist(), y[differing].tolist(), strict=True):
+                self._max_error = max(self._max_error, float(abs(a - b)))
+                self._squares += float(a - b) ** 2
+        if x.size:
+            self._finite += x.size
+            self._low, self._high = min(self._low, float(x.min())), max(self._high, float(x.max()))
+        return same
+
+    def result(self) -> Verification:
+        """Return what was found so far."""
+        return Verification(
+            ok=self._violations == 0,
+            bound=self.bound,
+            max_error=self._max_error,
+            psnr=self._psnr(),
+            specials_kept=self._specials_kept,
+            values=self._values,
+            violations=self._violations,
+            first_violation=self._first,
+        )
+
+    def _psnr(self) -> float:
+        if self._squares == 0.0 or self._finite == 0:
+            return math.inf
+        spread = self._high - self._low
+        noise = math.sqrt(self._squares / self._finite)
+        return 20.0 * math.log10(spread / noise) if spread > 0.0 and math.isfinite(noise) else -math.inf
+
+
+def verify(
+    original: ArrayLike, stored: ArrayLike, codec: Codec | float | None = None, *, fill_value: object = None
+) -> Verification:
+    """Compare values with what came back, and say whether the bound is kept.
+
+    The comparison of every value with the bound is exact. What is read from a dataset before its file was closed
+    and opened again may come from HDF5's chunk cache, and then shows no error at all.
+
+    Parameters
+    ----------
+    original : array_like or dataset
+        The values before.
+    stored : array_like or dataset
+        The values after; of the same shape and element type.
+    codec : Codec or float, optional
+        The bound: a codec, or an absolute bound in the unit of the data (0 asks for equal bits). By default that of
+        ``stored`` where it is a dataset with our filter. A relative bound is taken of the original's whole range.
+    fill_value : scalar, optional
+        Must come back bit for bit, and is left out of the range. By default that of ``stored`` where it is a
+        dataset with our filter that has one.
+
+    Returns
+    -------
+    Verification
+        The findings; ``ok`` sums them up.
+
+    Raises
+    ------
+    ValueError
+        If shapes or types differ, or no bound is known.
+    """
+    if codec is None:
+        known = isinstance(stored, h5py.Dataset) or hasattr(stored, "_h5ds") or hasattr(stored, "_varid")
+        codec = checking.codec_of(stored) if known else None
+        if codec is None:
+            message = "no bound is known: pass a codec or an absolute bound"
+            raise InvalidArgument(message)
+    if fill_value is None and isinstance(stored, h5py.Dataset):
+        fill = pipeline.fill_of(stored.id.get_create_plist(), dtypes.native(stored.dtype))[()]
+        fill_value = fill if dtypes.pattern(fill, fill.dtype) != 0 else None
+    x, y = (item if isinstance(item, h5py.Dataset) else plain_array(item) for item in (original, stored))
+    if x.shape != y.shape or dtypes.native(x.dtype) != dtypes.native(y.dtype):
+        message = f"shapes and types must be equal, got {x.shape}, {x.dtype} and {y.shape}, {y.dtype}"
+        raise InvalidArgument(message)
+    if dtypes.code_of(x.dtype) is None:
+        message = f"values of type {x.dtype} cannot be compared: numbers are needed"
+        raise Unsupported(message)
+    chunk = chunks.choose(x.shape, x.dtype.itemsize)
+    if isinstance(codec, Codec):
+        resolved = h5.resolve(codec, x, fill_value, chunk)
+        # nothing but special values and one number have no range: then nothing may change at all
+        bound = resolved.bound[1] if resolved.bound[0] == "absolute" else 0.0
+    else:
+        bound = 0.0 if isinstance(codec, (int, float)) and codec == 0 else positive_float("the bound", codec)
+    specials = () if fill_value is None else (fill_value,)
+    comparison = Comparison(x.dtype, bound, specials, fill_value)
+    index = 0
+    for slab in chunks.slabs(x.shape, (1,) * len(x.shape), x.dtype.itemsize, _SLAB_BYTES):
+        part = np.asarray(x[slab])
+        comparison.add(part, np.asarray(y[slab]), index)
+        index += part.size
+    return comparison.result()

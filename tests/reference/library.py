@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The library through filter/c_api.h, by ctypes alone: for tests that compare it with the reference decoder.
+
+Run as a module (`python -m reference.library PATH [FIRST LAST]` from tests/) it decodes all of hostile.py, or its
+mutated frames of these seeds, and prints lines of JSON: in a process of its own, so that a crash is a finding and not
+the end of the test run. Frame and values then lie right before a page that may not be touched, so that one byte too far
+is a crash too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import sys
+import zlib
+from collections.abc import Sequence
+from ctypes import POINTER, byref, c_char, c_double, c_int, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import hostile
+
+OK, INVALID_ARGUMENT, CORRUPT, TRUNCATED, TOO_NEW, NO_SPACE = 0, 10, 30, 31, 32, 40
+FAMILIES = {CORRUPT: hostile.CORRUPT, TRUNCATED: hostile.TRUNCATED, TOO_NEW: hostile.TOO_NEW}
+
+
+class Request(ctypes.Structure):
+    """pyf_request."""
+
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (
+        ("struct_bytes", c_uint32),
+        ("codec", c_uint8),
+        ("dtype", c_uint8),
+        ("bound_mode", c_uint8),
+        ("has_fill", c_uint8),
+        ("bound", c_double),
+        ("fill", c_uint64),
+        ("parameters", c_uint8 * 8),
+        ("source_big_endian", c_uint8),
+        ("reserved", c_uint8 * 3),
+        ("rank", c_int32),
+        ("dims", c_uint64 * 32),
+    )
+
+
+class Info(ctypes.Structure):
+    """pyf_info."""
+
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (
+        ("struct_bytes", c_uint32),
+        ("format_version", c_uint8),
+        ("codec", c_uint8),
+        ("dtype", c_uint8),
+        ("stored_raw", c_uint8),
+        ("source_big_endian", c_uint8),
+        ("has_sentinel", c_uint8),
+        ("reserved", c_uint8 * 2),
+        ("rank", c_int32),
+        ("bound", c_double),
+        ("step", c_double),
+        ("sentinel", c_uint64),
+        ("parameters", c_uint8 * 8),
+        ("header_bytes", c_uint64),
+        ("frame_bytes", c_uint64),
+        ("value_count", c_uint64),
+        ("value_bytes", c_uint64),
+        ("dims", c_uint64 * 32),
+    )
+
+
+class LibraryError(Exception):
+    """A code other than 0, with the text of pyf_last_error."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+
+
+class Library:
+    """The functions of the C ABI that decode and encode."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.c = ctypes.CDLL(os.fspath(path))
+        self.c.pyf_last_error.restype = ctypes.c_char_p
+        self.c.pyf_max_frame_bytes.restype = c_size_t
+        size = POINTER(c_size_t)
+        self.c.pyf_max_frame_bytes.argtypes = [POINTER(Request)]
+        self.c.pyf_encode.argtypes = [POINTER(Request), c_void_p, c_size_t, c_void_p, c_size_t, size]
+        self.c.pyf_frame_info.argtypes = [c_void_p, c_size_t, POINTER(Info)]
+        self.c.pyf_decode.argtypes = [c_void_p, c_size_t, c_void_p, c_size_t]
+        self.c.pyf_decode_range.argtypes = [c_void_p, c_size_t, c_uint64, c_uint64, c_void_p, c_size_t]
+        self.c.pyf_configure.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+
+    def check(self, code: int) -> None:
+        if code != OK:
+            raise LibraryError(code, self.c.pyf_last_error().decode())
+
+    def configure(self, key: str, value: str) -> None:
+        self.check(self.c.pyf_configure(key.encode(), value.encode()))
+
+    def info(self, frame: bytes) -> Info:
+        info = Info(struct_bytes=ctypes.sizeof(Info))
+        self.check(self.c.pyf_frame_info(frame, len(frame), byref(info)))
+        return info
+
+    def decode(self, frame: bytes, value_bytes: int) -> bytes:
+        values = ctypes.create_string_buffer(b"\xa5" * value_bytes, value_bytes + 1)
+        self.check(self.c.pyf_decode(frame, len(frame), values, value_bytes))
+        return values.raw[:value_bytes]
+
+    def decode_range(self, frame: bytes, start: int, stop: int, value_bytes: int) -> bytes:
+        values = ctypes.create_string_buffer(b"\xa5" * value_bytes, value_bytes + 1)
+        self.check(self.c.pyf_decode_range(frame, len(frame), start, stop, values, value_bytes))
+        return values.raw[:value_bytes]
+
+    def encode(self, request: Request, values: NDArray[Any]) -> bytes:
+        capacity, used = self.c.pyf_max_frame_bytes(byref(request)), c_size_t()
+        frame = ctypes.create_string_buffer(capacity)
+        values = np.ascontiguousarray(values)
+        code = self.c.pyf_encode(byref(request), values.ctypes.data, values.nbytes, frame, capacity, byref(used))
+        self.check(code)
+        return frame.raw[: used.value]
+
+
+class GuardedMemory:
+    """Bytes that end where a page begins that may not be read or written."""
+
+    def __init__(self, size: int) -> None:
+        page = mmap.PAGESIZE
+        self.size = -(-size // page) * page
+        self.memory = mmap.mmap(-1, self.size + page)
+        self.start = ctypes.addressof(c_char.from_buffer(self.memory))
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mprotect.argtypes = [c_void_p, c_size_t, c_int]
+        if libc.mprotect(self.start + self.size, page, 0) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+    def last(self, size: int) -> int:
+        """Address of the last `size` bytes."""
+        return self.start + self.size - size
+
+    def put(self, data: bytes) -> int:
+        self.memory[self.size - len(data) : self.size] = data
+        return self.last(len(data))
+
+
+def codes_of_frame(
+    library: Library, source: GuardedMemory, target: GuardedMemory, data: bytes
+) -> tuple[list[int], int]:
+    """Codes of pyf_frame_info, pyf_decode and pyf_decode_range of the whole; the address of the values."""
+    frame, size = source.put(data), len(data)
+    info = Info(struct_bytes=ctypes.sizeof(Info))
+    codes = [library.c.pyf_frame_info(frame, size, byref(info))]
+    # What a caller would give. A size beyond our memory is a lie of the header: to be found before any value.
+    count, value_bytes = (info.value_count, info.value_bytes) if codes[0] == OK else (40, 160)
+    values = target.last(min(value_bytes, target.size))
+    codes.append(library.c.pyf_decode_range(frame, size, 0, count, values, value_bytes))
+    codes.insert(1, library.c.pyf_decode(frame, size, values, value_bytes))
+    return codes, values
+
+
+def checksum(values: bytes, dtype: int) -> int:
+    """Of decoded values; all NaNs count as one."""
+    if dtype not in (1, 2):
+        return zlib.crc32(values)
+    array = np.frombuffer(values, f"f{4 * dtype}").copy()
+    array[np.isnan(array)] = np.nan
+    return zlib.crc32(array.tobytes())
+
+
+def main(path: str, seeds: range) -> None:
+    """A line before each frame (its name, its seed) and one after it (codes; checksum of the values, if any)."""
+    library = Library(path)
+    source, target = GuardedMemory(1 << 20), GuardedMemory(1 << 20)
+    for bad in hostile.all_hostile() if not seeds else ():
+        print(json.dumps(bad.name), flush=True)
+        print(json.dumps(codes_of_frame(library, source, target, bad.frame)[0]), flush=True)
+    for seed in seeds:
+        print(seed, flush=True)
+        frame = hostile.mutated(seed)
+        codes, values = codes_of_frame(library, source, target, frame)
+        size = library.info(frame).value_bytes
+        crc = checksum(ctypes.string_at(values, size), frame[9]) if codes[1] == OK else None
+        print(json.dumps([codes, crc]), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], range(*(int(word) for word in sys.argv[2:])) if sys.argv[2:] else range(0))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The library against the reference decoder: the same bits from odd frames, the same refusals of hostile ones.
+
+The library is the file that the environment's PYFILTER_LIBRARY names, else the installed pyfilter's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import encoder, hostile
+from .decoder import FrameError, decode, parse_header
+from .library import FAMILIES, OK, Library, LibraryError, checksum
+
+
+def library_path() -> Path | None:
+    if named := os.environ.get("PYFILTER_LIBRARY"):
+        return Path(named).resolve()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyfilter warns when it was not built
+        try:
+            path = Path(importlib.import_module("pyfilter").PLUGIN_PATH) / "libh5pyfilter.so"
+        except (ImportError, AttributeError):
+            return None
+    return path if path.exists() else None
+
+
+PATH = library_path()
+pytestmark = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    assert PATH is not None
+    return Library(PATH)
+
+
+@pytest.fixture(params=["baseline", "avx2", "avx512"])
+def any_cpu(library: Library, request: pytest.FixtureRequest) -> Iterator[Library]:
+    try:
+        library.configure("cpu_level", request.param)
+    except LibraryError as error:
+        pytest.skip(str(error))
+    yield library
+    library.configure("cpu_level", "auto")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_frames(any_cpu: Library, seed: int) -> None:
+    rng = random.Random(seed)
+    spec, frame, _ = encoder.random_frame(rng)
+    whole = decode(frame).tobytes()
+    assert any_cpu.decode(frame, len(whole)) == whole
+    count, width = len(whole) // spec.value_bytes, spec.value_bytes
+    ranges = [(0, 0), (0, count), (count, count)]
+    for _ in range(6):
+        start, other = rng.randint(0, count), rng.randint(0, count)
+        ranges += [(min(start, other), max(start, other)), (start, min(start + rng.randint(1, 70), count))]
+    for start, stop in ranges:
+        part = any_cpu.decode_range(frame, start, stop, (stop - start) * width)
+        assert part == whole[start * width : stop * width], (start, stop)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_info(library: Library, seed: int) -> None:
+    spec, frame, _ = encoder.random_frame(random.Random(seed))
+    info, header = library.info(frame), parse_header(frame)
+    assert info.format_version == 1
+    assert info.codec == encoder.CODECS[spec.codec]
+    assert info.dtype == encoder.DTYPE_CODES[spec.dtype]
+    assert (info.stored_raw, info.source_big_endian) == (spec.raw, spec.big_endian)
+    assert info.has_sentinel == (spec.sentinel is not None)
+    assert (info.bound, info.step, info.sentinel) == (spec.bound, spec.step, spec.sentinel or 0)
+    assert tuple(info.dims[: info.rank]) == spec.dims
+    assert bytes(info.parameters) == frame[48:56]
+    assert (info.header_bytes, info.frame_bytes) == (header.header_bytes, len(frame))
+    count = math.prod(spec.dims)
+    assert (info.value_count, info.value_bytes) == (count, count * spec.value_bytes)
+    assert library.info(frame[: header.header_bytes]).frame_bytes == len(frame)  # the header is enough
+
+
+def test_frames_that_hostile_ones_come_from(library: Library) -> None:
+    for name, frame in hostile.small_frames():
+        whole = decode(frame).tobytes()
+        assert library.decode(frame, len(whole)) == whole, name
+
+
+def run_apart(*arguments: str) -> list[Any]:
+    """library.py as a program of its own, for what might crash it; gives its lines."""
+    package, path = str(__package__), Path(__file__)
+    command = [sys.executable, "-m", f"{package}.library", str(PATH), *arguments]
+    root = path.parents[package.count(".") + 1]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600)
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    assert run.returncode == 0, f"crashed at {lines[-1:]}: {run.stderr}"
+    return lines
+
+
+def test_hostile_frames() -> None:
+    lines = run_apart()
+    wrong = []
+    for i, bad in enumerate(hostile.all_hostile()):
+        name, (info, decoded, ranged) = lines[2 * i : 2 * i + 2]
+        assert name == bad.name
+        for what, code in (("decode", decoded), ("decode_range", ranged)):
+            if FAMILIES.get(code) not in bad.families:
+                wrong.append((what, code, name, sorted(bad.families)))
+        if info != OK and FAMILIES.get(info) not in bad.families:
+            wrong.append(("frame_info", info, name, sorted(bad.families)))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("first", range(0, 300, 100))
+def test_mutated_frames(first: int) -> None:
+    """Bytes changed behind the header: both refuse, or both give the same values."""
+    lines = run_apart(str(first), str(first + 100))
+    for seed, (codes, crc) in zip(lines[::2], lines[1::2], strict=True):
+        frame = hostile.mutated(seed)
+        try:
+            expected = checksum(decode(frame).tobytes(), frame[9])
+        except FrameError:
+            expected = None
+        assert crc == expected, seed
+        assert [FAMILIES.get(code) for code in codes[1:]] == [hostile.CORRUPT if crc is None else None] * 2, seed
+
+
+def test_hostile_frames_after_which_all_is_well(library: Library) -> None:
+    """A refusal leaves nothing behind."""
+    spec, frame, _ = encoder.random_frame(random.Random(7))
+    whole = decode(frame).tobytes()
+    for bad in list(hostile.directories())[:5]:
+        with pytest.raises(LibraryError):
+            library.decode(bad.frame, 4 * 3 * 4096)
+        assert library.decode(frame, len(whole)) == whole
+    assert math.prod(spec.dims) * spec.value_bytes == len(whole)
