@@ -7,6 +7,7 @@ for fresh interpreters import this module: process state (what is loaded, in whi
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import struct
@@ -160,3 +161,17 @@ def run_tool(name: str, *arguments: str | Path, env: Mapping[str, str], check: b
     assert not check or done.returncode == 0, f"{name}: exit status {done.returncode}\n{done.stdout}"
     assert done.returncode >= 0, f"{name} was killed by signal {-done.returncode}"
     return done.stdout
+
+
+def nc_compress(variable: Any, values: Sequence[int]) -> int:
+    """Set our filter on a netCDF4 variable, in the netCDF4 wheel's own libnetcdf; nc_def_var_filter's status."""
+    netcdf = ctypes.CDLL(loaded("libnetcdf"))
+    array = (ctypes.c_uint * len(values))(*values)
+    netcdf.nc_def_var_filter.argtypes = [
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_uint,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_uint),
+    ]
+    return int(netcdf.nc_def_var_filter(variable._grpid, variable._varid, FILTER_ID, len(values), array))

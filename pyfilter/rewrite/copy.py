@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Copies an HDF5 file object by object, with a hand on the datasets that are to be compressed.
+
+Groups are made again with their creation properties; datasets are copied by H5Ocopy as they are stored, except those
+with a new codec, a committed type or references inside. Links keep their order, and attributes are copied last, when
+every object that they may refer to exists. So hidden attributes (dimension scales, netCDF's dimension ids) need no
+knowledge of their meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from h5py import h5, h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t, h5z
+
+from pyfilter import chunks, dtypes, pipeline, transfer
+from pyfilter.errors import Unsupported
+from pyfilter.rewrite import values
+from pyfilter.rewrite.values import ObjectMap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from pyfilter.codecs.base import Codec
+
+_ALL_FILTERS = 0  # H5Z_FILTER_ALL
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What a dataset gets in the copy: its codec, its chunk shape and the fill value for HDF5 (None: as it was)."""
+
+    codec: Codec
+    chunk: tuple[int, ...]
+    fill: np.generic | None
+
+
+class FileCopy:
+    """One copy of a file.
+
+    Parameters
+    ----------
+    source
+        The file to copy, open for reading.
+    target
+        The new file, from `create_like`.
+    compressions
+        By path, the datasets to compress.
+    progress
+        Called with the number of values of each piece that was written to a compressed dataset.
+    """
+
+    def __init__(
+        self,
+        source: h5py.File,
+        target: h5py.File,
+        compressions: Mapping[str, Compression],
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.compressions = compressions
+        self.progress = progress
+        self.objects = ObjectMap(target)
+        # objects whose attributes are still to be copied, and whether they keep their order of creation
+        self._pending: list[tuple[Any, Any, bool]] = []
+        self._referring: list[tuple[h5py.Dataset, h5py.Dataset]] = []
+
+    def run(self) -> None:
+        """Copy everything."""
+        root = self.source["/"].id
+        self.objects.add(root, b"/")
+        self._copy_group(root, self.target["/"].id, b"/")
+        for original, copy in self._referring:
+            self._copy_references(original, copy)
+        for original, copy, by_creation in self._pending:
+            values.copy_attributes(original, copy, self.objects, by_creation=by_creation)
+            comment = h5o.get_comment(original, b".")
+            if comment:
+                h5o.set_comment(copy, comment)
+
+    def _copy_group(self, source: Any, target: Any, path: bytes) -> None:
+        """Copy the links of a group in their order, and what they lead to."""
+        properties = source.get_create_plist()
+        tracked = properties.get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+        self._pending.append((source, target, bool(properties.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED)))
+        links: list[tuple[bytes, Any]] = []
+        source.links.iterate(
+            lambda name, info: links.append((name, info)),
+            info=True,
+            idx_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME,
+            order=h5.ITER_INC,
+        )
+        for name, info in links:
+            properties = values.link_properties(info.cset)
+            if info.type == h5l.TYPE_HARD:
+                self._copy_object(source, target, name, path.rstrip(b"/") + b"/" + name, properties)
+            elif info.type == h5l.TYPE_SOFT:
+                target.links.create_soft(name, source.links.get_val(name), lcpl=properties)
+            elif info.type == h5l.TYPE_EXTERNAL:
+                file, inner = source.links.get_val(name)
+                target.links.create_external(name, file, inner, lcpl=properties)
+            else:
+                message = f"{_text(path)}: link {_text(name)!r} is of a kind of its own ({info.type}); cannot copy it"
+                raise Unsupported(message)
+
+    def _copy_object(self, source: Any, target: Any, name: bytes, path: bytes, properties: Any) -> None:
+        original = h5o.open(source, name)
+        known = self.objects.path_of(original)
+        if known is not None:
+            target.links.create_hard(name, self.target.id, known, lcpl=properties)
+            return
+        self.objects.add(original, path)
+        if isinstance(original, h5g.GroupID):
+            copy = h5g.create(target, name, properties, original.get_create_plist())
+            self._copy_group(original, copy, path)
+        elif isinstance(original, h5d.DatasetID):
+            copy = self._copy_dataset(original, target, name, path, properties)
+            kept = original.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
+            self._pending.append((original, copy, bool(kept)))
+        else:  # a committed type
+            _copy_whole(source, target, name, properties)
+            self._pending.append((original, h5o.open(target, name), False))
+
+    def _copy_dataset(self, original: Any, target: Any, name: bytes, path: bytes, properties: Any) -> Any:
+        compression = self.compressions.get(_text(path))
+        tid = original.get_type()
+        refers = values.has_references(tid)
+        if compression is None and not refers and not tid.committed():
+            _copy_whole(self.source.id, target, name, properties, path=path)
+            return h5o.open(target, name)
+        dcpl = original.get_create_plist()
+        if compression is not None:
+            dcpl = compressed_properties(original, compression)
+        elif dcpl.get_layout() == h5d.VIRTUAL or dcpl.get_external_count():
+            message = f"{_text(path)}: virtual and external datasets of committed or reference types cannot be copied"
+            raise Unsupported(message)
+        copy = h5d.create(target, name, self.objects.type_of(tid), original.get_space(), dcpl, properties)
+        dataset, result = h5py.Dataset(original), h5py.Dataset(copy)
+        if compression is not None:
+            self._compress(dataset, result)
+        elif refers:
+            self._referring.append((dataset, result))
+        else:
+            _copy_values(dataset, result)
+        return copy
+
+    def _compress(self, source: h5py.Dataset, target: h5py.Dataset) -> None:
+        how = pipeline.chunk_codec(target)
+        if how is not None and dtypes.code_of(source.dtype) == dtypes.code_of(how.dtype):
+            transfer.write_chunks(target, how, source, self.progress)
+            return
+        for region in chunks.slabs(source.shape, target.chunks, source.dtype.itemsize, transfer.SLAB_BYTES):
+            target[region] = source[region]  # a checksum follows our filter: HDF5 has to make it
+            if self.progress is not None:
+                self.progress(int(np.prod([part.stop - part.start for part in region])))
+
+    def _copy_references(self, source: h5py.Dataset, target: h5py.Dataset) -> None:
+        if source.size in (None, 0):
+            return
+        contents = np.empty(source.shape, dtype=source.dtype)
+        source.id.read(h5s.ALL, h5s.ALL, contents)
+        target.id.write(h5s.ALL, h5s.ALL, self.objects.references(contents, source.id))
+
+
+def create_like(source: h5py.File, path: Path) -> h5py.File:
+    """Create a new file with the creation properties of another one, to be readable by the same releases of HDF5."""
+    properties = source.id.get_create_plist()
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    superblock = properties.get_version()[0]
+    low = h5f.LIBVER_EARLIEST if superblock < 2 else h5f.LIBVER_V18
+    access.set_libver_bounds(low, h5f.LIBVER_LATEST)
+    return h5py.File(h5f.create(bytes(path), h5f.ACC_EXCL, fcpl=properties, fapl=access))
+
+
+def compressed_properties(original: Any, compression: Compression) -> Any:
+    """Return the creation properties of a dataset with our filter in the place of those that it has.
+
+    Its fill value, fill time and the order of its attributes are kept; a checksum stays, behind our filter.
+    """
+    before = original.get_create_plist()
+    checksum = any(
+        before.get_filter(index)[0] == h5z.FILTER_FLETCHER32 for index in range(before.get_nfilters())
+    )
+    if before.get_layout() == h5d.VIRTUAL or before.get_external_count():
+        dcpl = h5p.create(h5p.DATASET_CREATE)
+        dcpl.set_attr_creation_order(before.get_attr_creation_order())
+        dcpl.set_fill_time(before.get_fill_time())
+        if before.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
+            value = np.zeros((), dtype=original.dtype)
+            before.get_fill_value(value)
+            dcpl.set_fill_value(value)
+    else:
+        dcpl = before
+        if dcpl.get_nfilters():
+            dcpl.remove_filter(_ALL_FILTERS)
+    dcpl.set_chunk(compression.chunk)
+    dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
+    if compression.fill is not None:
+        dcpl.set_fill_value(np.asarray(compression.fill))
+    dcpl.set_filter(compression.codec.filter_id, h5z.FLAG_OPTIONAL, compression.codec.filter_options)
+    if checksum:
+        dcpl.set_fletcher32()
+    return dcpl
+
+
+def _copy_whole(source: Any, target: Any, name: bytes, properties: Any, path: bytes | None = None) -> None:
+    """Copy an object without its attributes by HDF5's own copy: stored bytes stay as they are."""
+    how = h5p.create(h5p.OBJECT_COPY)
+    how.set_copy_object(h5o.COPY_WITHOUT_ATTR_FLAG)
+    h5o.copy(source, path or name, target, name, copypl=how, lcpl=properties)
+
+
+def _copy_values(source: h5py.Dataset, target: h5py.Dataset) -> None:
+    """Copy the values of a dataset without references whose type is the committed one of the other file."""
+    if source.size in (None, 0):
+        return
+    tid = source.id.get_type()
+    if source.chunks is not None and not values.has_sequences(tid):
+        for offset in _stored_chunks(source):
+            mask, data = source.id.read_direct_chunk(offset)
+            target.id.write_direct_chunk(offset, data, mask)
+        return
+    if source.id.get_storage_size() == 0:
+        return  # nothing was ever written
+    contents = np.empty(source.shape, dtype=values.raw_dtype(tid))
+    source.id.read(h5s.ALL, h5s.ALL, contents, mtype=tid)
+    target.id.write(h5s.ALL, h5s.ALL, contents, mtype=tid)
+
+
+def _stored_chunks(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
+    """Yield the offsets of the chunks that exist."""
+    offsets: list[tuple[int, ...]] = []
+    if hasattr(dataset.id, "chunk_iter"):
+        dataset.id.chunk_iter(lambda info: offsets.append(info.chunk_offset))
+    else:  # an h5py built with HDF5 before 1.12.3
+        offsets = [dataset.id.get_chunk_info(index).chunk_offset for index in range(dataset.id.get_num_chunks())]
+    return iter(offsets)
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def is_number(tid: Any) -> bool:
+    """Whether a dataset's type is a plain IEEE float or two's complement integer of either byte order."""
+    return any(
+        tid.equal(standard)
+        for standard in (
+            h5t.IEEE_F32LE, h5t.IEEE_F32BE, h5t.IEEE_F64LE, h5t.IEEE_F64BE,
+            h5t.STD_I8LE, h5t.STD_U8LE, h5t.STD_I16LE, h5t.STD_I16BE, h5t.STD_U16LE, h5t.STD_U16BE,
+            h5t.STD_I32LE, h5t.STD_I32BE, h5t.STD_U32LE, h5t.STD_U32BE,
+            h5t.STD_I64LE, h5t.STD_I64BE, h5t.STD_U64LE, h5t.STD_U64BE,
+        )
+    )  # fmt: skip

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compresses a file: plan, copy to a temporary file beside the result, check every value, move it into place."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from pyfilter import chunks, plugin, transfer
+from pyfilter.errors import InvalidArgument
+from pyfilter.rewrite import netcdf3
+from pyfilter.rewrite.copy import FileCopy, create_like
+from pyfilter.rewrite.plan import Decision, Rules, make_plan
+from pyfilter.verification import Comparison, Verification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one dataset.
+
+    Attributes
+    ----------
+    path, dtype, shape
+        The dataset.
+    codec : str or None
+        As Python writes it; None where the dataset was copied as it is.
+    bound : float or None
+        Absolute bound in the unit of the data; 0.0 is bit-exact.
+    bytes_in, bytes_out : int
+        Size of its values, and of what is stored for them.
+    max_error : float or None
+        The largest error found.
+    ok : bool
+        Whether every value keeps the bound.
+    note : str
+        Why it is not what was asked for.
+    """
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    codec: str | None
+    bound: float | None
+    bytes_in: int
+    bytes_out: int
+    max_error: float | None
+    ok: bool
+    note: str
+
+    @property
+    def ratio(self) -> float:
+        """Size of the values by the size of what is stored."""
+        return self.bytes_in / self.bytes_out if self.bytes_out else math.inf
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of a file: a row for each dataset of numbers, and the sizes of both files."""
+
+    rows: tuple[Row, ...]
+    file_bytes_in: int
+    file_bytes_out: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether every dataset keeps its bound."""
+        return all(row.ok for row in self.rows)
+
+    @property
+    def compressed(self) -> tuple[Row, ...]:
+        """The rows of datasets that have a codec."""
+        return tuple(row for row in self.rows if row.codec is not None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON can hold it."""
+        rows = [{**asdict(row), "shape": list(row.shape), "ratio": _json_number(row.ratio)} for row in self.rows]
+        return {
+            "ok": self.ok,
+            "file_bytes_in": self.file_bytes_in,
+            "file_bytes_out": self.file_bytes_out,
+            "file_ratio": self.file_bytes_in / self.file_bytes_out,
+            "datasets": rows,
+        }
+
+
+def compress_file(
+    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None = None
+) -> Report:
+    """Copy a file, datasets compressed as the rules say, and check every value.
+
+    Parameters
+    ----------
+    source : Path
+        An HDF5 or netCDF file; netCDF-3 becomes netCDF-4.
+    target : Path
+        The result. It appears, replacing what was there, when it is whole and every value has been found to keep
+        its bound; until then a temporary file in the same folder has it.
+    rules : Rules
+        What to compress.
+    progress : callable, optional
+        Called with a stage ("compress" or "check"), the number of values done since the last call, and the number
+        of values in all.
+
+    Returns
+    -------
+    Report
+        Where its ``ok`` is false, there is no result.
+
+    Raises
+    ------
+    InvalidArgument
+        If source and target are one file, or the rules name what is not there.
+    Unsupported
+        If a named dataset cannot be compressed, or the file holds something that cannot be copied.
+    OSError
+        If a file cannot be read or written.
+    """
+    plugin.refresh()
+    if target.exists() and source.samefile(target):
+        message = f"{target} is the input itself: give another name for the output"
+        raise InvalidArgument(message)
+    folder = target.resolve().parent
+    with contextlib.ExitStack() as cleanup:
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=folder))
+        cleanup.callback(shutil.rmtree, scratch, ignore_errors=True)
+        readable = source
+        if netcdf3.is_netcdf3(source):
+            readable = scratch / "converted"
+            netcdf3.convert(source, readable)
+        result = scratch / "result"
+        decisions, fills = _write(readable, result, rules, progress)
+        rows = tuple(_check(readable, result, decisions, fills, progress))
+        report = Report(rows, source.stat().st_size, result.stat().st_size)
+        if report.ok:
+            shutil.copymode(source, result)
+            with result.open("rb") as file:
+                os.fsync(file.fileno())
+            result.replace(target)
+    return report
+
+
+def _write(
+    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None
+) -> tuple[list[Decision], dict[str, Any]]:
+    with h5py.File(source, "r") as before:
+        decisions = make_plan(before, rules)
+        compressions = {item.path: item.compression for item in decisions if item.compression is not None}
+        total = sum(before[path].size for path in compressions)
+        step = None if progress is None else lambda count: progress("compress", count, total)
+        with create_like(before, target) as after:
+            FileCopy(before, after, compressions, step).run()
+            fills = {path: after[path].fillvalue for path in compressions}
+        offset = before.userblock_size
+    if offset:
+        _copy_start(source, target, offset)
+    return decisions, fills
+
+
+def _copy_start(source: Path, target: Path, size: int) -> None:
+    """Copy the block in front of the HDF5 data, such as MATLAB's header."""
+    with source.open("rb") as before, target.open("r+b") as after:
+        after.write(before.read(size))
+
+
+def _check(
+    source: Path,
+    target: Path,
+    decisions: list[Decision],
+    fills: dict[str, Any],
+    progress: Callable[[str, int, int], None] | None,
+) -> Iterator[Row]:
+    """Compare every compressed dataset as HDF5 itself reads it: both files are opened anew, no cache has them."""
+    with h5py.File(source, "r") as before, h5py.File(target, "r") as after:
+        total = sum(before[item.path].size for item in decisions if item.compression is not None)
+        for item in decisions:
+            original, stored = before[item.path], after[item.path]
+            found: Verification | None = None
+            codec = bound = None
+            if item.compression is not None:
+                codec = repr(item.compression.codec)
+                bound = item.compression.codec.bound[1]
+                found = _compare(original, stored, item, fills[item.path], lambda count: _report(progress, count, total))
+            yield Row(
+                path=item.path,
+                dtype=np.dtype(original.dtype).name,
+                shape=tuple(original.shape or ()),
+                codec=codec,
+                bound=bound,
+                bytes_in=int(original.size or 0) * original.dtype.itemsize,
+                bytes_out=int(stored.id.get_storage_size()),
+                max_error=None if found is None else found.max_error,
+                ok=found is None or found.ok,
+                note=item.note,
+            )
+
+
+def _report(progress: Callable[[str, int, int], None] | None, count: int, total: int) -> None:
+    if progress is not None:
+        progress("check", count, total)
+
+
+def _compare(
+    original: h5py.Dataset, stored: h5py.Dataset, item: Decision, fill: Any, step: Callable[[int], None]
+) -> Verification:
+    compression = item.compression
+    bound = compression.codec.bound[1] if compression is not None else 0.0
+    comparison = Comparison(original.dtype, bound, item.specials, fill)
+    index = 0
+    for region in chunks.slabs(stored.shape, stored.chunks, original.dtype.itemsize, transfer.SLAB_BYTES):
+        part = original[region]
+        comparison.add(part, stored[region], index)
+        index += part.size
+        step(part.size)
+    return comparison.result()
+
+
+def _json_number(value: float) -> float | None:
+    """Return a number that JSON has, None for infinity."""
+    return value if math.isfinite(value) else None

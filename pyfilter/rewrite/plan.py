@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Decides what each dataset of a file gets: its codec with an absolute bound, its chunks, its fill value."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from h5py import h5d
+
+from pyfilter import checking, chunks, dtypes, h5, pipeline, transfer
+from pyfilter.codecs import Lossless
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.frames import make_request
+from pyfilter.rewrite.copy import Compression, is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyfilter.chunks import Region
+    from pyfilter.codecs.base import Codec
+
+#: smaller datasets are copied as they are unless named: a chunk's index in the file costs more than they have
+SMALL_BYTES = 4096
+# chunks of the source are kept where they are of a size that suits the codecs
+_KEPT_CHUNK_BYTES = (64 << 10, 64 << 20)
+_SENTINEL_ATTRIBUTES = ("_FillValue", "missing_value")
+# CF and UGRID attributes that name the coordinates of other variables
+_COORDINATE_ATTRIBUTES = (
+    "coordinates", "bounds", "climatology", "node_coordinates", "face_coordinates", "edge_coordinates",
+)  # fmt: skip
+_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the user asks for.
+
+    Attributes
+    ----------
+    default : Codec or None
+        For every dataset that is not named; None leaves them as they are.
+    named : mapping
+        By dataset path or name: its codec, None to leave it as it is.
+    lossy_coordinates : bool
+        Whether a lossy default also holds for coordinates; else they are kept bit for bit.
+    """
+
+    default: Codec | None = None
+    named: Mapping[str, Codec | None] = field(default_factory=dict)
+    lossy_coordinates: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one dataset gets.
+
+    Attributes
+    ----------
+    path : str
+        The dataset.
+    compression : Compression or None
+        None: it is copied as it is stored.
+    specials : tuple
+        Values that must come back bit for bit.
+    note : str
+        Why it is not what was asked for; empty where it is.
+    """
+
+    path: str
+    compression: Compression | None
+    specials: tuple[np.generic, ...] = ()
+    note: str = ""
+
+
+def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
+    """Return a decision for each dataset of numbers, in the order of the file.
+
+    Raises
+    ------
+    InvalidArgument
+        If a named dataset does not exist, or a name means several.
+    Unsupported
+        If a named dataset cannot be compressed by its codec.
+    """
+    found = {str(dataset.name): dataset for dataset in checking.datasets(file) if not _is_bare_dimension(dataset)}
+    named = {_match(name, found): codec for name, codec in rules.named.items()}
+    coordinates = set() if rules.lossy_coordinates else _coordinates(found)
+    decisions: list[Decision] = []
+    for path, dataset in found.items():
+        if path in named:
+            codec = named[path]
+            if codec is None:
+                decisions.append(Decision(path, None, note="left as it is"))
+            else:
+                _require_compressible(path, dataset, codec)
+                decisions.append(_decide(path, dataset, codec))
+        elif rules.default is not None and is_number(dataset.id.get_type()):
+            decisions.append(_by_default(path, dataset, rules.default, path in coordinates))
+    return decisions
+
+
+def _by_default(path: str, dataset: h5py.Dataset, codec: Codec, is_coordinate: bool) -> Decision:
+    """Return the decision for a dataset of numbers that was not named."""
+    if dataset.dtype.kind != "f" and not (codec.is_lossless and not pipeline.pipeline_of(dataset).ids):
+        return Decision(path, None, note="integers")
+    if _cannot(dataset) is not None or dataset.size * dataset.dtype.itemsize < SMALL_BYTES:
+        return Decision(path, None, note="small")
+    if is_coordinate and not codec.is_lossless:
+        decision = _decide(path, dataset, Lossless())
+        return Decision(path, decision.compression, decision.specials, "coordinate, kept lossless")
+    return _decide(path, dataset, codec)
+
+
+def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
+    chunk = _chunk_of(dataset, codec)
+    fill, change, others = _fill(dataset)
+    specials = tuple(value for value in (fill, *others) if value is not None)
+    note = ""
+    if not codec.is_lossless and (codec.bound[0] == "relative" or others):
+        survey = _survey(dataset, specials, chunk)
+        missing = next((value for value in others if survey.counts[_bits(value)]), None)
+        if missing is not None and change is None and not _has_attribute(dataset, "_FillValue") and (
+            fill is None or not survey.counts[_bits(fill)]
+        ):
+            # the fill value is netCDF's default and not in use: the one in use may take its place
+            fill = change = missing
+            missing = next((value for value in others if value is not fill and survey.counts[_bits(value)]), None)
+        if missing is not None:
+            codec, note = Lossless(), f"{missing} is missing_value but not the fill value: kept lossless"
+        elif codec.bound[0] == "relative":
+            absolute = h5.absolute_of(codec.bound[1], survey.limits) if survey.limits is not None else 0.0
+            if absolute > 0.0:
+                codec = codec.with_absolute(absolute)
+            else:
+                codec, note = Lossless(), "all values are equal or missing: kept lossless"
+    return Decision(path, Compression(codec, chunk, change), specials, note)
+
+
+@dataclass
+class _Survey:
+    """One pass over a dataset: its range without special values, and how often each of these occurs."""
+
+    limits: tuple[float, float] | None
+    counts: dict[int, int]
+
+
+def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tuple[int, ...]) -> _Survey:
+    counts = {_bits(value): 0 for value in specials}
+
+    class Masked:
+        """The dataset with special values replaced by NaN, counting them."""
+
+        shape = dataset.shape
+        dtype = dtypes.native(dataset.dtype)
+
+        def __getitem__(self, region: Region) -> Any:
+            values = np.asarray(dataset[region], dtype=self.dtype, order="C")
+            patterns = values.view(dtypes.bits_dtype(self.dtype))
+            for bits in counts:
+                hits = patterns == bits
+                counts[bits] += int(np.count_nonzero(hits))
+                values = np.where(hits, self.dtype.type(np.nan), values)
+            return values
+
+    from pyfilter.codecs import Cuszp2
+
+    request = make_request(Cuszp2(absolute=1.0), Masked.dtype, ())  # says the type only
+    return _Survey(transfer.value_range(Masked(), request, chunk), counts)
+
+
+def _fill(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, tuple[np.generic, ...]]:
+    """Return the fill value of the copy (None: zero), the change to make for it, and other values for "missing"."""
+    dtype = dtypes.native(dataset.dtype)
+    plist = dataset.id.get_create_plist()
+    declared: dict[int, np.generic] = {}
+    for name in _SENTINEL_ATTRIBUTES:
+        with contextlib.suppress(InvalidArgument, OSError, TypeError, KeyError):
+            for value in np.asarray(dataset.attrs[name]).reshape(-1):
+                bits = dtypes.pattern(value, dtype)
+                declared[bits] = dtypes.value_of(bits, dtype)
+    own: np.generic | None = None
+    change: np.generic | None = None
+    if plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
+        stored = np.zeros((), dtype=dtype)
+        plist.get_fill_value(stored)
+        own = stored[()]
+    elif declared:
+        own = change = next(iter(declared.values()))
+    # zero and NaN come back bit for bit in any case
+    kept = {0} if own is None else {0, _bits(own)}
+    others = tuple(
+        value for bits, value in declared.items() if bits not in kept and not (dtype.kind == "f" and np.isnan(value))
+    )
+    return own if own is not None and _bits(own) != 0 else None, change, others
+
+
+def _chunk_of(dataset: h5py.Dataset, codec: Codec) -> tuple[int, ...]:
+    itemsize = dataset.dtype.itemsize
+    if dataset.chunks is not None:
+        size = math.prod(dataset.chunks) * itemsize
+        if _KEPT_CHUNK_BYTES[0] <= size <= _KEPT_CHUNK_BYTES[1]:
+            return tuple(dataset.chunks)
+    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, getattr(codec, "block_dims", 1))
+
+
+def _match(name: str, found: Mapping[str, h5py.Dataset]) -> str:
+    """Return the path of a dataset given by path or by its last name."""
+    path = "/" + name.strip("/")
+    if path in found:
+        return path
+    matches = [item for item in found if item.rpartition("/")[2] == name]
+    if not matches:
+        message = f"there is no dataset {name!r}; there are {', '.join(found) or 'none'}"
+        raise InvalidArgument(message)
+    if len(matches) > 1:
+        message = f"{name!r} means {len(matches)} datasets ({', '.join(matches)}): give a path"
+        raise InvalidArgument(message)
+    return matches[0]
+
+
+def _cannot(dataset: h5py.Dataset) -> str | None:
+    """Return why a dataset cannot be chunked, None where it can."""
+    if dataset.shape is None or dataset.shape == ():
+        return "it is a scalar"
+    if 0 in dataset.shape:
+        return "it has no values"
+    return None
+
+
+def _require_compressible(path: str, dataset: h5py.Dataset, codec: Codec) -> None:
+    reason = _cannot(dataset)
+    if reason is not None:
+        message = f"{path} cannot be compressed: {reason}"
+        raise Unsupported(message)
+    if not is_number(dataset.id.get_type()) or not dtypes.takes(codec.codec_name, dataset.dtype):
+        known = ", ".join(dtypes.names(codec.codec_name))
+        message = f"{path} is of type {dataset.dtype}, which {codec!r} does not take; it takes {known}"
+        raise Unsupported(message)
+
+
+def _coordinates(found: Mapping[str, h5py.Dataset]) -> set[str]:
+    """Return the paths of dimension scales and of what CF attributes name as coordinates."""
+    result: set[str] = set()
+    for path, dataset in found.items():
+        if _text_attribute(dataset, "CLASS") == "DIMENSION_SCALE":
+            result.add(path)
+        for attribute in _COORDINATE_ATTRIBUTES:
+            for word in _text_attribute(dataset, attribute).split():
+                group = path.rpartition("/")[0]
+                while f"{group}/{word}" not in found and group:
+                    group = group.rpartition("/")[0]
+                result.add(f"{group}/{word}")
+    return result
+
+
+def _is_bare_dimension(dataset: h5py.Dataset) -> bool:
+    """Whether this is the placeholder that netCDF-4 keeps for a dimension without a coordinate variable."""
+    return _text_attribute(dataset, "NAME").startswith(_NOT_A_VARIABLE.decode())
+
+
+def _text_attribute(dataset: h5py.Dataset, name: str) -> str:
+    """Return a text attribute, "" where there is none or it is no text."""
+    try:
+        value = dataset.attrs.get(name, "")
+    except (OSError, TypeError):  # a type that h5py cannot read
+        return ""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""
+
+
+def _has_attribute(dataset: h5py.Dataset, name: str) -> bool:
+    return name in dataset.attrs
+
+
+def _bits(value: np.generic) -> int:
+    return dtypes.pattern(value, value.dtype)

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Attributes, and references from one place of a file to another, carried over to a copy of the file.
+
+Values without references are moved as they lie in memory, in the type of the file, so that nothing is converted.
+References hold addresses inside their file: each is made anew from the object that it means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from h5py import h5, h5a, h5o, h5p, h5r, h5s, h5t
+
+from pyfilter.errors import Unsupported
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class ObjectMap:
+    """Where the objects of the source are in the copy, and the types that were committed there.
+
+    Parameters
+    ----------
+    target
+        The copy.
+    """
+
+    def __init__(self, target: h5py.File) -> None:
+        self.target = target
+        self._paths: dict[tuple[int, int], bytes] = {}
+
+    def __contains__(self, identity: Any) -> bool:
+        """Whether an open object of the source has been copied."""
+        return _address(identity) in self._paths
+
+    def add(self, identity: Any, path: bytes) -> None:
+        """Keep the path of an object's copy."""
+        self._paths[_address(identity)] = path
+
+    def path_of(self, identity: Any) -> bytes | None:
+        """Return the path of an object's copy, None where it was not copied."""
+        return self._paths.get(_address(identity))
+
+    def type_of(self, tid: Any) -> Any:
+        """Return the type to use in the copy: the committed one there, where the source's is committed."""
+        if not tid.committed():
+            return tid
+        path = self.path_of(tid)
+        # a type without a name of its own: use it as if it were not committed
+        return tid.copy() if path is None else h5t.open(self.target.id, path)
+
+    def reference(self, reference: Any, source: Any) -> Any:
+        """Return the reference that means in the copy what ``reference`` means in the source."""
+        if not reference:
+            return reference
+        try:
+            identity = h5r.dereference(reference, source)
+        except (ValueError, RuntimeError, OSError):  # it pointed to nothing before
+            identity = None
+        path = self.path_of(identity) if identity is not None else None
+        if path is None:
+            return type(reference)()
+        if isinstance(reference, h5r.RegionReference):
+            space = h5r.get_region(reference, source)
+            return h5r.create(self.target.id, path, h5r.DATASET_REGION, space)
+        return h5r.create(self.target.id, path, h5r.OBJECT)
+
+    def references(self, values: NDArray[Any], source: Any) -> NDArray[Any]:
+        """Return an array with every reference in it replaced, inside compounds and sequences too."""
+        if values.dtype.names is not None:
+            fields = values.copy()
+            for name in values.dtype.names:
+                fields[name] = self.references(values[name], source)
+            return fields
+        if values.dtype.kind != "O":
+            return values
+        out = np.empty(values.shape, dtype=values.dtype)
+        for index in np.ndindex(values.shape):
+            item = values[index]
+            if isinstance(item, (h5r.Reference, h5r.RegionReference)):
+                out[index] = self.reference(item, source)
+            elif isinstance(item, np.ndarray):
+                out[index] = self.references(item, source)
+            else:
+                out[index] = item
+        return out
+
+
+def _address(identity: Any) -> tuple[int, int]:
+    info = h5o.get_info(identity)
+    return int(info.fileno), int(info.addr)
+
+
+def has_references(tid: Any) -> bool:
+    """Whether a type holds references anywhere."""
+    return _contains(tid, h5t.REFERENCE)
+
+
+def has_sequences(tid: Any) -> bool:
+    """Whether a type holds variable-length sequences or strings anywhere, so that its values are pointers."""
+    return _contains(tid, h5t.VLEN)
+
+
+def _contains(tid: Any, kind: int) -> bool:
+    own = tid.get_class()
+    if own == kind or (kind == h5t.VLEN and own == h5t.STRING and tid.is_variable_str()):
+        return True
+    if own in (h5t.VLEN, h5t.ARRAY):
+        return _contains(tid.get_super(), kind)
+    if own == h5t.COMPOUND:
+        return any(_contains(tid.get_member_type(index), kind) for index in range(tid.get_nmembers()))
+    return False
+
+
+def raw_dtype(tid: Any) -> np.dtype[Any]:
+    """Return the NumPy type for values that are moved as they lie in memory."""
+    return np.dtype(f"V{tid.get_size()}")
+
+
+def copy_attributes(source: Any, target: Any, objects: ObjectMap, *, by_creation: bool) -> None:
+    """Copy all attributes of an object, in the order in which they were made where the object keeps it.
+
+    Parameters
+    ----------
+    source, target
+        Low-level identifiers of the object and its copy.
+    objects
+        Where references and committed types lead.
+    by_creation
+        Whether the source keeps the order.
+    """
+    order = h5.INDEX_CRT_ORDER if by_creation else h5.INDEX_NAME
+    for index in range(h5a.get_num_attrs(source)):
+        attribute = h5a.open(source, index=index, index_type=order)
+        tid, space = attribute.get_type(), attribute.get_space()
+        copy = h5a.create(target, attribute.name, objects.type_of(tid), space)
+        if space.get_simple_extent_type() == h5s.NULL or space.get_simple_extent_npoints() == 0:
+            continue
+        if has_references(tid):
+            values = np.empty(attribute.shape, dtype=_readable(attribute.dtype, attribute.name))
+            attribute.read(values)
+            copy.write(objects.references(values, source))
+        else:
+            raw = np.empty(attribute.shape, dtype=raw_dtype(tid))
+            attribute.read(raw, mtype=tid)
+            copy.write(raw, mtype=tid)
+
+
+def _readable(dtype: Any, name: bytes) -> Any:
+    if dtype is None:
+        message = f"attribute {name.decode('utf-8', 'replace')!r} has a type with references that h5py cannot read"
+        raise Unsupported(message)
+    return dtype
+
+
+def link_properties(cset: int) -> Any:
+    """Return the link creation properties for a name in this character set."""
+    properties = h5p.create(h5p.LINK_CREATE)
+    properties.set_char_encoding(cset)
+    return properties
