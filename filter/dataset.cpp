@@ -139,19 +139,6 @@ Status read_fill_bits(const Hdf5& hdf5, hid_t dcpl, hid_t type, const Request& r
   return kOk;
 }
 
-// HDF5 pads edge chunks with the fill value, or with zeros where it has none or never writes it. The range of a chunk
-// leaves out one value, so a relative bound cannot be had where there are two to leave out.
-Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request) {
-  request->has_fill = true;
-  PYF_TRY(read_fill_bits(hdf5, dcpl, type, *request, &request->fill));
-  int fill_time = 0;
-  if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not say the fill time");
-  if (fill_time == kFillTimeNever && request->fill != 0 && request->bound_mode == Bound::relative)
-    return fail(Code::unsupported, "a relative bound cannot be kept with fill time 'never' and a fill value other than 0: "
-                "HDF5 pads edge chunks with zeros; use an absolute bound or another fill time");
-  return kOk;
-}
-
 }  // namespace
 
 Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noexcept {
@@ -166,9 +153,21 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
   PYF_TRY(read_settings(ours, &request));
   PYF_TRY(read_type(hdf5, type, &request));
   PYF_TRY(read_chunk_shape(hdf5, dcpl, &request.shape));
-  PYF_TRY(read_fill(hdf5, dcpl, type, &request));
   PYF_TRY(check_request(request));
   if (max_frame_bytes(request) == 0) return fail(Code::unsupported, "the chunk is too large: use smaller chunks");
+  return kOk;
+}
+
+// HDF5 pads edge chunks with the fill value, or with zeros where it has none or never writes it. The range of a chunk
+// leaves out one value, so a relative bound cannot be had where there are two to leave out.
+Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request) noexcept {
+  request->has_fill = true;
+  PYF_TRY(read_fill_bits(hdf5, dcpl, type, *request, &request->fill));
+  int fill_time = 0;
+  if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not say the fill time");
+  if (fill_time == kFillTimeNever && request->fill != 0 && request->bound_mode == Bound::relative)
+    return fail(Code::unsupported, "a relative bound cannot be kept with fill time 'never' and a fill value other than 0: "
+                "HDF5 pads edge chunks with zeros; use an absolute bound or another fill time");
   return kOk;
 }
 

@@ -88,6 +88,19 @@ def filters_partial_chunks(dcpl_id: int) -> bool:
     return bool(get(dcpl_id, ctypes.byref(options)) < 0 or not options.value & dont_filter_partial_chunks)
 
 
+def comment_of(object_id: int) -> bytes:
+    """Return the comment on an object that h5py has open (its own call returns noise where there is none)."""
+    get = _h5py_hdf5().H5Oget_comment
+    get.restype = ctypes.c_ssize_t
+    get.argtypes = (ctypes.c_int64, ctypes.c_char_p, ctypes.c_size_t)
+    length = get(object_id, None, 0)
+    if length <= 0:
+        return b""
+    buffer = ctypes.create_string_buffer(length + 1)
+    get(object_id, buffer, length + 1)
+    return buffer.value
+
+
 class Netcdf:
     """The netCDF-C library that the netCDF4 package is linked to."""
 
@@ -166,6 +179,12 @@ class Netcdf:
             "nc_def_var", group, name.encode("utf-8"), nc_type, len(dimensions), ids, ctypes.byref(variable)
         )
         return variable.value
+
+    def var_type(self, group: int, variable: int) -> int:
+        """Return a variable's ``nc_type``."""
+        kind = ctypes.c_int(0)
+        self._call("nc_inq_vartype", group, variable, ctypes.byref(kind))
+        return kind.value
 
     def def_var_chunking(self, group: int, variable: int, chunks: tuple[int, ...]) -> None:
         """Set a variable's chunk shape."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
 from h5py import h5z
 
 from pyfilter import pipeline, plugin
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyfilter.pipeline import Pipeline
+
+
+_NOT_A_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,24 @@ def check(target: str | os.PathLike[str] | h5py.Group | h5py.Dataset) -> list[Fi
         return [finding for dataset in datasets(target) for finding in _findings(dataset)]
     message = f"a path, an h5py.Group or an h5py.Dataset is needed, got {type(target).__name__}"
     raise Unsupported(message)
+
+
+def is_bare_dimension(dataset: h5py.Dataset) -> bool:
+    """Whether this is the placeholder that netCDF-4 keeps for a dimension without a coordinate variable."""
+    return text_attribute(dataset, "NAME").startswith(_NOT_A_VARIABLE)
+
+
+def text_attribute(dataset: h5py.Dataset, name: str) -> str:
+    """Return a text attribute, "" where there is none or it is no text."""
+    try:
+        value = dataset.attrs.get(name, "")
+    except (OSError, TypeError):  # a type that h5py cannot read
+        return ""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""
 
 
 def datasets(group: h5py.Group) -> Iterator[h5py.Dataset]:

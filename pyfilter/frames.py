@@ -98,8 +98,7 @@ def make_request(
         codec=codec.spec().id,
         dtype=code,
         bound_mode=registry().bounds[mode],
-        # zero needs no care, it comes back exact anyway (docs/cd_values.md)
-        has_fill=int(fill != 0),
+        has_fill=int(fill_value is not None),
         bound=bound,
         fill=fill,
         source_big_endian=int(dtypes.is_big_endian(dtype)),

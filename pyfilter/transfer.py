@@ -224,6 +224,7 @@ def value_range(source: Source, request: _native.Request, chunk: tuple[int, ...]
     """
     low, high = np.inf, -np.inf
     dtype = dtypes.native(source.dtype)
+    request.parameters[:] = bytes(8)  # a shape of blocks that may not fit the pieces
     for slab in chunks.slabs(source.shape, chunk, dtype.itemsize, SLAB_BYTES):
         values = np.asarray(source[slab], dtype=dtype, order="C")
         request.rank = 1

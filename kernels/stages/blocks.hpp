@@ -88,6 +88,8 @@ struct BlockBox {
   }
 };
 
+inline constexpr std::size_t kRowPrefetchBytes = 512;
+
 template <int D, class T>
 KFN void load_block(const Grid& grid, const void* values, const BlockCursor& c, T* x) {
   if constexpr (D == 1) {
@@ -99,8 +101,11 @@ KFN void load_block(const Grid& grid, const void* values, const BlockCursor& c, 
     const BlockBox<D> box(grid, c);
     constexpr std::uint64_t L = BlockBox<D>::L;
     if (box.interior()) {
-      for (std::uint64_t row = 0; row < 64 / L; ++row)
-        std::memcpy(x + row * L, value_at<T>(values, box.row_at(row)), L * sizeof(T));
+      for (std::uint64_t row = 0; row < 64 / L; ++row) {
+        const std::uint8_t* from = value_at<T>(values, box.row_at(row));
+        __builtin_prefetch(from + kRowPrefetchBytes);  // rows are too many streams for hardware prefetchers
+        std::memcpy(x + row * L, from, L * sizeof(T));
+      }
       return;
     }
     for (std::uint64_t i = 0; i < 64; ++i) {

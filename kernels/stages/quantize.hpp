@@ -77,20 +77,23 @@ KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
   for (std::size_t lane = 0; lane < kLanes; ++lane) misfits[lane] = flags[lane];
 }
 
-// Why a value cannot be represented by its code, if so.
-enum class Misfit : std::uint8_t { none, sentinel, nan, verbatim };
-
-template <class T>
-KFN Misfit classify(const Quantizer<T>& p, T x) {
+// For each value one of three flags: it is the sentinel, it is the quiet NaN, or it is anything else that its code
+// cannot give back. No flag: the code will do.
+template <std::size_t N, class T>
+KFN void classify(const Quantizer<T>& p, const T* x, typename FloatTraits<T>::Code (&sentinel)[N],
+                  typename FloatTraits<T>::Code (&nan)[N], typename FloatTraits<T>::Code (&verbatim)[N]) {
   using Traits = FloatTraits<T>;
   using Code = typename Traits::Code;
-  const Code bits = std::bit_cast<Code>(x);
-  if (p.has_sentinel && bits == p.sentinel_bits) return Misfit::sentinel;
-  if (bits == Traits::kQuietNan) return Misfit::nan;
-  const T t = fused(x, p.inverse_step, Traits::kMagic);
-  const T decoded = (t - Traits::kMagic) * p.step;
-  const bool fits = absolute(x - decoded) <= p.bound;
-  return fits && !(decoded == p.sentinel) ? Misfit::none : Misfit::verbatim;
+  const Code has_sentinel = p.has_sentinel ? 1 : 0;
+  for (std::size_t i = 0; i < N; ++i) {
+    const Code bits = std::bit_cast<Code>(x[i]);
+    const T t = fused(x[i], p.inverse_step, Traits::kMagic);
+    const T decoded = (t - Traits::kMagic) * p.step;
+    const bool fits = (absolute(x[i] - decoded) <= p.bound) & !(decoded == p.sentinel);
+    sentinel[i] = static_cast<Code>(bits == p.sentinel_bits) & has_sentinel;
+    nan[i] = static_cast<Code>(bits == Traits::kQuietNan) & (sentinel[i] ^ 1);
+    verbatim[i] = static_cast<Code>(!fits) & ((sentinel[i] | nan[i]) ^ 1);
+  }
 }
 
 // Values of N codes, to each of which `offset` is added first.

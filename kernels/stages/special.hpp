@@ -10,6 +10,7 @@
 
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/planes.hpp"
 #include "stages/quantize.hpp"
 #include "stages/rate.hpp"
 
@@ -29,26 +30,24 @@ struct SpecialBlock {
 template <class T, int B>
 [[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const T (&x)[B], typename FloatTraits<T>::Code* q,
                                            SpecialBlock<T, B>& block) {
-  block.masks = 0;
-  block.sentinel = block.nan = block.verbatim = 0;
-  int first_plain = B;
-  for (int i = B - 1; i >= 0; --i) {
-    const auto bit = std::uint64_t{1} << i;
-    switch (classify(p, x[i])) {
-      case Misfit::none: first_plain = i; break;
-      case Misfit::sentinel: block.sentinel |= bit; break;
-      case Misfit::nan: block.nan |= bit; break;
-      case Misfit::verbatim: block.verbatim |= bit; break;
-    }
-  }
+  using Code = typename FloatTraits<T>::Code;
+  Code sentinel[B], nan[B], verbatim[B];
+  classify<B>(p, x, sentinel, nan, verbatim);
+  block.sentinel = flag_bits<B>(sentinel);
+  block.nan = flag_bits<B>(nan);
+  block.verbatim = flag_bits<B>(verbatim);
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
   std::memcpy(block.values, x, sizeof block.values);
-  auto before = first_plain < B ? q[first_plain] : typename FloatTraits<T>::Code{0};
   const std::uint64_t special = block.sentinel | block.nan | block.verbatim;
-  for (int i = 0; i < B; ++i) {
-    if ((special >> i & 1) != 0) q[i] = before;
-    before = q[i];
+  const std::uint64_t plain = ~special & (~std::uint64_t{0} >> (64 - B));
+  Code before = plain != 0 ? q[__builtin_ctzll(plain)] : Code{0};
+  for (std::uint64_t rest = special; rest != 0;) {  // run by run: missing values come in runs
+    const int first = __builtin_ctzll(rest);
+    if (first > 0) before = q[first - 1];
+    int i = first;
+    for (; i < B && (special >> i & 1) != 0; ++i) q[i] = before;
+    rest = i < 64 ? rest >> i << i : 0;
   }
 }
 

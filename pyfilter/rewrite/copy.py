@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5, h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t, h5z
 
-from pyfilter import chunks, dtypes, pipeline, transfer
+from pyfilter import _foreign, chunks, dtypes, pipeline, transfer
 from pyfilter.errors import Unsupported
 from pyfilter.rewrite import values
 from pyfilter.rewrite.values import ObjectMap
@@ -79,7 +79,7 @@ class FileCopy:
             self._copy_references(original, copy)
         for original, copy, by_creation in self._pending:
             values.copy_attributes(original, copy, self.objects, by_creation=by_creation)
-            comment = h5o.get_comment(original, b".")
+            comment = _foreign.comment_of(original.id)
             if comment:
                 h5o.set_comment(copy, comment)
 
@@ -170,6 +170,10 @@ class FileCopy:
 def create_like(source: h5py.File, path: Path) -> h5py.File:
     """Create a new file with the creation properties of another one, to be readable by the same releases of HDF5."""
     properties = source.id.get_create_plist()
+    root = source["/"].id.get_create_plist()  # the file's own list does not have what the root group keeps
+    properties.set_link_creation_order(root.get_link_creation_order())
+    properties.set_attr_creation_order(root.get_attr_creation_order())
+    properties.set_attr_phase_change(*root.get_attr_phase_change())
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
     superblock = properties.get_version()[0]

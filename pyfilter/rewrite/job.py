@@ -144,7 +144,6 @@ def compress_file(
         rows = tuple(_check(readable, result, decisions, fills, progress))
         report = Report(rows, source.stat().st_size, result.stat().st_size)
         if report.ok:
-            shutil.copymode(source, result)
             with result.open("rb") as file:
                 os.fsync(file.fileno())
             result.replace(target)
@@ -217,11 +216,9 @@ def _compare(
     compression = item.compression
     bound = compression.codec.bound[1] if compression is not None else 0.0
     comparison = Comparison(original.dtype, bound, item.specials, fill)
-    index = 0
     for region in chunks.slabs(stored.shape, stored.chunks, original.dtype.itemsize, transfer.SLAB_BYTES):
         part = original[region]
-        comparison.add(part, stored[region], index)
-        index += part.size
+        comparison.add(part, stored[region])
         step(part.size)
     return comparison.result()
 

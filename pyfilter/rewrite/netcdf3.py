@@ -35,35 +35,38 @@ def convert(source: Path, target: Path) -> None:
     with netCDF4.Dataset(str(source)) as before:
         large = before.data_model in _UNSIGNED_OR_64_BITS
         with netCDF4.Dataset(str(target), "w", format="NETCDF4" if large else "NETCDF4_CLASSIC") as after:
-            _copy(before, after)
+            _define(before, after)
+        with netCDF4.Dataset(str(target), "r+") as after:
+            _fill(before, after)
 
 
-def _copy(before: Any, after: Any) -> None:
+def _define(before: Any, after: Any) -> None:
+    """Define dimensions, variables and attributes in their order; netCDF4's own calls would put _FillValue first."""
     library = _foreign.netcdf()
+    for name, dimension in before.dimensions.items():
+        after.createDimension(name, None if dimension.isunlimited() else len(dimension))
+    old, new = before._grpid, after._grpid
+    classic = after.data_model != "NETCDF4"
+    if classic:
+        library.redef(new)
+    for name in before.ncattrs():
+        library.copy_att((old, _foreign.NC_GLOBAL), name, (new, _foreign.NC_GLOBAL))
+    for key, variable in before.variables.items():
+        dimensions = tuple(after.dimensions[name]._dimid for name in variable.dimensions)
+        number = library.def_var(new, key, library.var_type(old, variable._varid), dimensions)
+        for name in variable.ncattrs():
+            library.copy_att((old, variable._varid), name, (new, number))
+    if classic:
+        library.enddef(new)
+
+
+def _fill(before: Any, after: Any) -> None:
+    """Copy the values, as they are stored."""
     for dataset in (before, after):
         dataset.set_auto_maskandscale(False)
         dataset.set_auto_chartostring(False)
-    for name, dimension in before.dimensions.items():
-        after.createDimension(name, None if dimension.isunlimited() else len(dimension))
-    classic = after.data_model != "NETCDF4"
-    created: dict[str, Any] = {}
-    for name, variable in before.variables.items():
-        fill = variable.getncattr("_FillValue") if "_FillValue" in variable.ncattrs() else None
-        created[name] = after.createVariable(name, variable.dtype.newbyteorder("="), variable.dimensions, fill_value=fill)
-    if classic:
-        library.redef(after._grpid)
-    for name in before.ncattrs():
-        library.copy_att((before._grpid, _foreign.NC_GLOBAL), name, (after._grpid, _foreign.NC_GLOBAL))
     for key, variable in before.variables.items():
-        for name in variable.ncattrs():
-            if name != "_FillValue":
-                library.copy_att((before._grpid, variable._varid), name, (after._grpid, created[key]._varid))
-    if classic:
-        library.enddef(after._grpid)
-    for key, variable in before.variables.items():
-        copy = created[key]
-        copy.set_auto_maskandscale(False)
-        copy.set_auto_chartostring(False)
+        copy = after.variables[key]
         if variable.ndim == 0:
             copy[...] = variable[...]
             continue

@@ -33,7 +33,6 @@ _SENTINEL_ATTRIBUTES = ("_FillValue", "missing_value")
 _COORDINATE_ATTRIBUTES = (
     "coordinates", "bounds", "climatology", "node_coordinates", "face_coordinates", "edge_coordinates",
 )  # fmt: skip
-_NOT_A_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
     Unsupported
         If a named dataset cannot be compressed by its codec.
     """
-    found = {str(dataset.name): dataset for dataset in checking.datasets(file) if not _is_bare_dimension(dataset)}
+    found = {str(dataset.name): dataset for dataset in checking.datasets(file) if not checking.is_bare_dimension(dataset)}
     named = {_match(name, found): codec for name, codec in rules.named.items()}
     coordinates = set() if rules.lossy_coordinates else _coordinates(found)
     decisions: list[Decision] = []
@@ -124,7 +123,7 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
     if not codec.is_lossless and (codec.bound[0] == "relative" or others):
         survey = _survey(dataset, specials, chunk)
         missing = next((value for value in others if survey.counts[_bits(value)]), None)
-        if missing is not None and change is None and not _has_attribute(dataset, "_FillValue") and (
+        if missing is not None and change is None and "_FillValue" not in dataset.attrs and (
             fill is None or not survey.counts[_bits(fill)]
         ):
             # the fill value is netCDF's default and not in use: the one in use may take its place
@@ -247,37 +246,15 @@ def _coordinates(found: Mapping[str, h5py.Dataset]) -> set[str]:
     """Return the paths of dimension scales and of what CF attributes name as coordinates."""
     result: set[str] = set()
     for path, dataset in found.items():
-        if _text_attribute(dataset, "CLASS") == "DIMENSION_SCALE":
+        if checking.text_attribute(dataset, "CLASS") == "DIMENSION_SCALE":
             result.add(path)
         for attribute in _COORDINATE_ATTRIBUTES:
-            for word in _text_attribute(dataset, attribute).split():
+            for word in checking.text_attribute(dataset, attribute).split():
                 group = path.rpartition("/")[0]
                 while f"{group}/{word}" not in found and group:
                     group = group.rpartition("/")[0]
                 result.add(f"{group}/{word}")
     return result
-
-
-def _is_bare_dimension(dataset: h5py.Dataset) -> bool:
-    """Whether this is the placeholder that netCDF-4 keeps for a dimension without a coordinate variable."""
-    return _text_attribute(dataset, "NAME").startswith(_NOT_A_VARIABLE.decode())
-
-
-def _text_attribute(dataset: h5py.Dataset, name: str) -> str:
-    """Return a text attribute, "" where there is none or it is no text."""
-    try:
-        value = dataset.attrs.get(name, "")
-    except (OSError, TypeError):  # a type that h5py cannot read
-        return ""
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(-1)[0]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value if isinstance(value, str) else ""
-
-
-def _has_attribute(dataset: h5py.Dataset, name: str) -> bool:
-    return name in dataset.attrs
 
 
 def _bits(value: np.generic) -> int:

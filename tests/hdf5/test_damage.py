@@ -142,25 +142,29 @@ def test_other_bytes(victim: Victim, junk: bytes) -> None:
 
 Change = Callable[[bytes], bytes]
 SEALED: list[tuple[str, Change]] = [
-    ("dtype 2, the dataset has 1", lambda frame: sealed(frame, 9, "B", 2)),
-    ("dtype 7, the dataset has 1", lambda frame: sealed(sealed(frame, 8, "B", 2), 9, "B", 7)),
-    (r"dtype 1 \(big-endian\), the dataset has 1", lambda frame: sealed(frame, 10, "B", frame[10] | 2)),
-    ("holds 2048 bytes of values, the dataset's chunks have 1024", lambda frame: sealed(frame, 56, "<Q", 32)),
-    ("holds 0 bytes of values", lambda frame: sealed(frame, 56, "<Q", 0)),
-    ("holds [0-9]* bytes of values", lambda frame: sealed(frame, 56, "<Q", 2**40)),
-    ("2\\^61 or more", lambda frame: sealed(frame, 56, "<Q", 2**61)),
-    ("truncated chunk", lambda frame: sealed(frame, 16, "<Q", 2**63)),
+    ("its frame holds dtype 7, the dataset has 1", lambda frame: sealed(frame, 9, "B", 7)),
+    (r"its frame holds dtype 1 \(big-endian\), the dataset has 1", lambda frame: sealed(frame, 10, "B", frame[10] | 2)),
+    ("its frame holds 960 bytes of values, the dataset's chunks have 1024", lambda frame: sealed(frame, 56, "<Q", 15)),
+    ("its frame holds 1088 bytes of values, the dataset's chunks have 1024", lambda frame: sealed(frame, 56, "<Q", 17)),
+    ("corrupt", lambda frame: sealed(frame, 9, "B", 2)),
+    ("corrupt", lambda frame: sealed(frame, 56, "<Q", 0)),
+    ("corrupt", lambda frame: sealed(frame, 56, "<Q", 2**40)),
+    (r"corrupt.*2\^61", lambda frame: sealed(frame, 56, "<Q", 2**61)),
+    ("truncated chunk", lambda frame: sealed(frame, 16, "<Q", len(frame) + 4)),
+    ("corrupt|truncated", lambda frame: sealed(frame, 16, "<Q", 2**63)),
 ]
 
 
 @pytest.mark.parametrize(("text", "change"), SEALED)
 def test_frames_of_another_dataset(tmp_path: Path, library: Library, text: str, change: Change) -> None:
     """With a right checksum: found by comparison with the dataset, before any memory is taken for the values."""
+    values = np.repeat(np.arange(16, dtype="f4"), 16).reshape(CHUNK)
     with h5py.File(tmp_path / "a.h5", "w", rdcc_nbytes=0) as file:
-        file.create_dataset("x", data=field(CHUNK), chunks=CHUNK, **compressed(lossless()))
+        file.create_dataset("x", data=values, chunks=CHUNK, **compressed(lossless()))
         file.flush()
         victim = Victim(file, library)
         assert Header(victim.frame).codec == 2
+        assert not victim.frame[10] & 1, "stored raw: no good for this test"
         refused = victim.refused(change(victim.frame))
     assert re.search(text, refused), refused
 

@@ -154,4 +154,19 @@ KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // one row of four a register
   }
 }
 
+// Bit i is set where flags[i] is not zero.
+KFN unsigned zero_lanes(__m256i v, std::uint32_t) {
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(v, _mm256_setzero_si256()))));
+}
+KFN unsigned zero_lanes(__m256i v, std::uint64_t) {
+  return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(v, _mm256_setzero_si256()))));
+}
+template <int N, class Code>
+KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
+  constexpr int kPer = 32 / sizeof(Code);
+  std::uint64_t zero = 0;
+  for (int i = 0; i < N; i += kPer) zero |= static_cast<std::uint64_t>(zero_lanes(load(flags + i), Code{})) << i;
+  return ~zero & (~std::uint64_t{0} >> (64 - N));
+}
+
 PYF_END_TARGET

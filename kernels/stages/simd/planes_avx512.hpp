@@ -191,4 +191,15 @@ KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // two rows of four a register
   }
 }
 
+// Bit i is set where flags[i] is not zero.
+KFN std::uint64_t set_lanes(__m512i v, std::uint32_t) { return _mm512_test_epi32_mask(v, v); }
+KFN std::uint64_t set_lanes(__m512i v, std::uint64_t) { return _mm512_test_epi64_mask(v, v); }
+template <int N, class Code>
+KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
+  constexpr int kPer = 64 / sizeof(Code);
+  std::uint64_t bits = 0;
+  for (int i = 0; i < N; i += kPer) bits |= set_lanes(_mm512_loadu_si512(flags + i), Code{}) << i;
+  return bits;
+}
+
 PYF_END_TARGET

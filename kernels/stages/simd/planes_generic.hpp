@@ -87,4 +87,12 @@ KFN void accumulate_3d(Code (&a)[64]) {
   running_sum<16, 64>(a);
 }
 
+// Bit i is set where flags[i] is not zero.
+template <int N, class Code>
+KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < N; ++i) bits |= static_cast<std::uint64_t>(flags[i] != 0) << i;
+  return bits;
+}
+
 PYF_END_TARGET

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Speed of the CPU codecs in memory, against memcpy of the same bytes (memory.py). python -m benchmarks.cpu_codec."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+import pyfilter
+from benchmarks.fields import MIB, Field, fields, find_data
+from benchmarks.memory import METHOD, Bench, Measured
+from benchmarks.report import Floor, Rows, keep, load, origin
+
+MARKER = "cpu_codec"
+SCALING_MIN_BYTES = 8 * MIB  # work is handed out in pieces of half a megabyte: smaller calls have few of them
+MODES = ("outlier", "plain", "fixed")
+COLUMNS = (
+    "field", "MB", "codec", "rel", "ratio", "err/bound", "memcpy", "compress", "decompress", "C/memcpy", "D/memcpy",
+    "C 2 threads", "D 2 threads", "cached: memcpy", "C", "D",
+)  # fmt: skip
+LEGEND = (
+    "Speeds in GB/s of original bytes; C, D: compress, decompress. '2 threads' is the speed-up of one call with two "
+    "threads over one with one. 'cached': one copy again and again, where it fits the last-level cache three times "
+    "over. '1e-3 (lossless)': that bound gained nothing, the frame is lossless. Where a field has no range "
+    "(a constant, nothing but fill), the bound is relative to the value instead."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement and what it is of."""
+
+    field: str
+    field_bytes: int
+    label: str
+    relative: str
+    measured: Measured
+
+    @property
+    def where(self) -> str:
+        """Name of the row in a floor."""
+        return f"{self.field} {self.label} {self.relative}".strip()
+
+    def cells(self) -> list[str]:
+        """Return the cells for COLUMNS."""
+        m = self.measured
+        wanted = "lossless" if self.label.startswith("Lossless") else "cuszp2"
+        note = "" if m.stored_as == wanted else f" ({m.stored_as})"
+        error = f"{m.outcome.max_error / m.bound:.4f}" if m.bound else "0"
+        return [
+            self.field, f"{self.field_bytes / 1e6:.2f}", self.label, self.relative + note, f"{m.ratio:.2f}",
+            error if m.ok else f"BROKEN {error}", f"{m.memcpy:.2f}", f"{m.encode:.2f}", f"{m.decode:.2f}",
+            f"{m.encode / m.memcpy:.2f}", f"{m.decode / m.memcpy:.2f}",
+            _number(m.encode_two / m.encode), _number(m.decode_two / m.decode), *map(_number, m.cached),
+        ]  # fmt: skip
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
+
+
+def codecs(bound: float, rank: int, all_modes: bool) -> list[tuple[str, pyfilter.Codec]]:
+    """Return the lossy codecs to measure; the first is the default one."""
+    return [
+        (f"{mode} {dims}-D", pyfilter.Cuszp2(absolute=bound, mode=mode, block_dims=dims))
+        for mode in (MODES if all_modes else MODES[:1])
+        for dims in (1, 2, 3)
+        if dims <= rank
+    ]
+
+
+def measure_field(bench: Bench, field: Field, bounds: list[str], rounds: int, all_modes: bool) -> list[Row]:
+    """Return the rows of one field."""
+    bench.load(field)
+    rows: list[Row] = []
+    for relative in bounds:
+        for position, (label, codec) in enumerate(codecs(field.bound(float(relative)), field.values.ndim, all_modes)):
+            measured = bench.measure(codec, rounds=rounds, two_threads=position == 0, cached=position == 0)
+            rows.append(Row(field.name, field.values.nbytes, label, relative, measured))
+    measured = bench.measure(pyfilter.Lossless(), rounds=rounds, two_threads=True, cached=True)
+    rows.append(Row(field.name, field.values.nbytes, "Lossless 1-D", "", measured))
+    return rows
+
+
+def floors(rows: list[Row]) -> list[Floor]:
+    """Return the demands of the issue, with what was measured."""
+    found: list[Floor] = []
+    lossy = [row for row in rows if not row.label.startswith("Lossless")]
+    for label in dict.fromkeys(row.label for row in lossy):
+        chosen = [row for row in lossy if row.label == label]
+        for what in ("encode", "decode"):
+            values = [(getattr(row.measured, what) / row.measured.memcpy, row.where) for row in chosen]
+            found.append(Floor(f"Cuszp2 {label} {_VERB[what]} against memcpy, one thread", 0.25, values))
+    for what in ("encode", "decode"):
+        values = [
+            (getattr(row.measured, f"{what}_two") / getattr(row.measured, what), row.where)
+            for row in lossy
+            if row.field_bytes >= SCALING_MIN_BYTES and not np.isnan(row.measured.encode_two)
+        ]
+        found.append(Floor(f"Cuszp2 {_VERB[what]} two threads against one (fields >= 8 MiB)", 1.7, values))
+    return found
+
+
+_VERB = {"encode": "compress", "decode": "decompress"}
+
+
+def main(
+    data: Annotated[Path | None, typer.Option(help="Folder of .npy files; default ../shared/data.")] = None,
+    only: Annotated[str, typer.Option("--fields", help="Parts of field names, with commas between.")] = "",
+    generated_mib: Annotated[int, typer.Option(help="Size of a generated field in MiB; 0 for none.")] = 256,
+    bounds: Annotated[str, typer.Option(help="Bounds relative to a field's range.")] = "1e-2,1e-3,1e-4",
+    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=5)] = 5,
+    all_modes: Annotated[bool, typer.Option("--all-modes", help="Also modes plain and fixed.")] = False,
+    level: Annotated[str, typer.Option(help="Instruction set: auto, baseline, avx2, avx512.")] = "auto",
+    markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
+    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+) -> None:
+    """Measure compress and decompress of every field against memcpy."""
+    console = Console(width=max(190, Console().width), highlight=False)
+    started = time.monotonic()
+    with pyfilter.config(cpu_level=level):
+        head = origin(shlex.join(["python", "-m", "benchmarks.cpu_codec", *sys.argv[1:]]))
+        folder = find_data(data)
+        head.append(f"data: {folder or 'none found'}; generated fields of {generated_mib} MiB")
+        console.print("\n".join(head), METHOD, LEGEND, sep="\n")
+        bench = Bench()
+        rows: list[Row] = []
+        wanted = [part for part in only.split(",") if part]
+        for field in fields(folder, generated_mib * MIB, wanted):
+            table = Rows(f"{field.name} {'x'.join(map(str, field.values.shape))}", COLUMNS)
+            found = measure_field(bench, field, bounds.split(","), rounds, all_modes)
+            rows += found
+            for row in found:
+                table.add(*row.cells())
+            table.show(console)
+    if not rows:
+        console.print("no field has such a name")
+        raise typer.Exit(2)
+    everything = Rows("", COLUMNS)
+    for row in rows:
+        everything.add(*row.cells())
+    busy = float(np.median([row.measured.busy for row in rows]))
+    tail = [floor.line() for floor in floors(rows)]
+    tail.append(
+        f"CPU time by wall time of the single-thread rounds: median {busy:.2f} (below 1, other work took part); "
+        f"load at the end {load()}; {time.monotonic() - started:.0f} s"
+    )
+    text = "\n\n".join(
+        ["```text\n" + "\n".join(head) + "\n```", LEGEND, everything.markdown(), "\n".join(f"- {line}" for line in tail)]
+    )
+    console.print("\n".join(["", *tail]))
+    for path in keep(text, MARKER, markdown, update_docs):
+        console.print(f"wrote {path}")
+    if markdown is None and not update_docs:
+        print(f"\n{everything.markdown()}")
+    if not all(row.measured.ok for row in rows):
+        console.print("a bound or a special value was not kept: see BROKEN above")
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

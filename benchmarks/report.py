@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a run prints around its figures: where they come from, tables, floors; and where they are kept."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+from rich.table import Table
+
+import pyfilter
+from benchmarks.fields import ROOT
+from pyfilter import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+
+DOCS = ROOT / "docs" / "benchmarks.md"
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def _commit() -> str:
+    changed = _git("status", "--porcelain", "--", "kernels", "filter", "pyfilter", "benchmarks", "CMakeLists.txt")
+    return (_git("rev-parse", "--short", "HEAD") or "unknown") + (" with uncommitted changes" if changed else "")
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    info = dict(line.replace("\t", "").split(":", 1) for line in lines if ":" in line)
+    name = info.get("model name", platform.machine()).strip()
+    family = ", ".join(f"{key} {info[key].strip()}" for key in ("cpu family", "model") if key in info)
+    return f"{name} ({family})" if family else name
+
+
+def cache_bytes() -> int:
+    """Return the size of the last-level cache, 32 MiB where the system does not say."""
+    sizes = [path.read_text().strip() for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")]
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    return max((int(size[:-1]) * units[size[-1]] for size in sizes if size[-1:] in units), default=32 << 20)
+
+
+def load() -> str:
+    """Return the system's load averages: other work on the machine makes figures worthless."""
+    return " ".join(f"{value:.2f}" for value in os.getloadavg())
+
+
+def origin(command: str, peers: Sequence[str] = ()) -> list[str]:
+    """Return the lines that say what was measured, where and when."""
+    library = _native.library_path()
+    shown = os.path.relpath(library, ROOT) if library is not None else "missing"
+    return [
+        f"command: {command}",
+        f"commit: {_commit()}; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
+        f"CPU: {_cpu()}, {os.cpu_count()} cores, last-level cache {cache_bytes() >> 20} MiB, load {load()}",
+        f"system: {platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}, "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, h5py {h5py.version.version}, "
+        f"HDF5 {h5py.version.hdf5_version}",
+        f"pyfilter {pyfilter.__version__} ({shown}), instruction set {pyfilter.config().cpu_level}"
+        + "".join(f"; {peer}" for peer in peers),
+    ]
+
+
+class Rows:
+    """A table for the screen and for Markdown."""
+
+    def __init__(self, title: str, columns: Sequence[str]) -> None:
+        self.title = title
+        self.columns = list(columns)
+        self.rows: list[list[str]] = []
+
+    def add(self, *cells: str) -> None:
+        """Add a row."""
+        self.rows.append(list(cells))
+
+    def show(self, console: Console) -> None:
+        """Print it for reading."""
+        table = Table(title=self.title, title_justify="left", box=None, pad_edge=False)
+        for index, column in enumerate(self.columns):
+            table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*row)
+        console.print(table)
+
+    def markdown(self) -> str:
+        """Return it for pasting."""
+        lines = [f"**{self.title}**", ""] if self.title else []
+        lines += ["| " + " | ".join(self.columns) + " |", "|---" + "|---:" * (len(self.columns) - 1) + "|"]
+        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """One demand: ``value >= wanted`` for every field and bound.
+
+    Attributes
+    ----------
+    what : str
+        What is demanded.
+    wanted : float
+        The smallest value allowed.
+    values : list of (float, str)
+        What was measured, and where.
+    """
+
+    what: str
+    wanted: float
+    values: list[tuple[float, str]]
+
+    def line(self) -> str:
+        """Return the finding: pass or fail by the worst value, with median and share beside it."""
+        if not self.values:
+            return f"{self.what}: not measured"
+        worst, where = min(self.values)
+        numbers = [value for value, _ in self.values]
+        below = sum(value < self.wanted for value in numbers)
+        verdict = "pass" if below == 0 else f"FAIL ({below} of {len(numbers)} below)"
+        return (
+            f"{self.what} >= {self.wanted:g}x: {verdict}; worst {worst:.3g}x ({where}), "
+            f"median {np.median(numbers):.3g}x, geometric mean {geometric_mean(numbers):.3g}x"
+        )
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean of positive numbers, NaN for none."""
+    logs = [math.log(value) for value in values if value > 0]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def keep(text: str, marker: str, markdown: Path | None, update_docs: bool) -> list[str]:
+    """Write a Markdown text to a file and between the markers of docs/benchmarks.md; return what was written.
+
+    Raises
+    ------
+    ValueError
+        If the page lacks the markers.
+    """
+    written: list[str] = []
+    if markdown is not None:
+        markdown.write_text(text + "\n")
+        written.append(str(markdown))
+    if update_docs:
+        begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+        page = DOCS.read_text()
+        if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+            message = f"{DOCS} must have {begin} and {end} once, in this order"
+            raise ValueError(message)
+        head, rest = page.split(begin)
+        DOCS.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}")
+        written.append(str(DOCS))
+    return written

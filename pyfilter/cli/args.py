@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pyfilter args``: the filter's settings in the words of other programs, and back."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from pyfilter.cli import options
+from pyfilter.codecs.base import STAMP, Codec
+from pyfilter.errors import InvalidArgument
+from pyfilter.registry import registry
+
+TOOLS = ("h5repack", "nccopy", "ncgen", "h5py", "netcdf-c")
+
+
+def args(
+    absolute: options.Absolute = None,
+    relative: options.Relative = None,
+    lossless: options.LosslessFlag = False,
+    codec: options.CodecName = "cuszp2",
+    mode: options.Mode = None,
+    block_dims: options.BlockDims = None,
+    tool: Annotated[str, typer.Option("--for", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")] = "h5repack",
+    var: Annotated[str, typer.Option("--var", metavar="NAME", help="The variable, for nccopy and ncgen.")] = "VAR",
+    decode: Annotated[
+        str | None,
+        typer.Option("--decode", metavar="WORDS", help="Say what filter words (of h5dump, ncdump, ...) stand for."),
+    ] = None,
+) -> None:
+    """Print what to tell h5repack, nccopy, ncgen, h5py or the netCDF C library to compress like this."""
+    if decode is not None:
+        _decode(decode)
+        return
+    chosen = options.make_codec(codec, absolute, relative, lossless, mode, block_dims)
+    if chosen is None:
+        message = "give --absolute X, --relative X or --lossless, or --decode WORDS"
+        raise InvalidArgument(message)
+    typer.echo(format_for(tool, chosen, var))
+
+
+def format_for(tool: str, codec: Codec, variable: str) -> str:
+    """Return the settings of a codec in the words of a program.
+
+    Raises
+    ------
+    InvalidArgument
+        If the program is none of `TOOLS`.
+    """
+    identity = registry().filter_id
+    words = codec.filter_options
+    listed = ",".join(map(str, words))
+    if tool == "h5repack":
+        return f"-f UD={identity},1,{len(words)},{listed}"
+    if tool == "nccopy":
+        return f'-F "{variable},{identity},{listed}"'
+    if tool == "ncgen":
+        return f'{variable}:_Filter = "{identity},{listed}" ;'
+    if tool == "h5py":
+        return f"compression={identity}, compression_opts={words}"
+    if tool == "netcdf-c":
+        array = ", ".join(f"{word}u" for word in words)
+        return (
+            f"const unsigned words[{len(words)}] = {{{array}}};\n"
+            f"nc_def_var_filter(ncid, varid, {identity}u, {len(words)}, words);"
+        )
+    message = f"--for must be one of {', '.join(TOOLS)}; got {tool!r}"
+    raise InvalidArgument(message)
+
+
+def _decode(text: str) -> None:
+    words = parse_words(text)
+    typer.echo(repr(Codec.from_cd_values(words)))
+    unsigned = [word & 0xFFFFFFFF for word in words]
+    if unsigned[0] != STAMP:
+        return
+    dtype = registry().dtype_by_code(unsigned[6] & 0xFF)
+    dims = [unsigned[10 + 2 * axis] | unsigned[11 + 2 * axis] << 32 for axis in range(unsigned[9])]
+    order = "big-endian" if unsigned[6] & 0x100 else "little-endian"
+    typer.echo(f"stored for {dtype.name if dtype else 'unknown type'}, {order}, chunks {tuple(dims)}")
+
+
+def parse_words(text: str) -> list[int]:
+    """Return the cd_values in a text: bare words, or what `format_for`, h5dump and ncdump print.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are none.
+    """
+    numbers = [int(item) for item in re.findall(r"(?<![\w.])-?\d+(?![\w.])", text.replace("_Filter", ""))]
+    identity = registry().filter_id
+    if numbers and numbers[0] == identity:
+        numbers = numbers[1:]
+        repack = "UD=" in text and len(numbers) > 2 and numbers[1] == len(numbers) - 2
+        numbers = numbers[2:] if repack else numbers
+    if not numbers:
+        message = f"--decode needs the filter's words, separated by commas or spaces; got {text!r}"
+        raise InvalidArgument(message)
+    return numbers

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pyfilter compress``: a whole file, every value checked."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pyfilter.cli import options
+from pyfilter.errors import InvalidArgument
+from pyfilter.rewrite import Report, Rules, compress_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def compress(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="An HDF5 or netCDF file.", exists=True, dir_okay=False)],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The result; replaced if it exists.", dir_okay=False)],
+    absolute: options.Absolute = None,
+    relative: options.Relative = None,
+    lossless: options.LosslessFlag = False,
+    codec: options.CodecName = "cuszp2",
+    mode: options.Mode = None,
+    block_dims: options.BlockDims = None,
+    var: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--var",
+            metavar="NAME=SPEC",
+            help="For one variable: absolute:X, relative:X, lossless or none. Without another bound only these.",
+        ),
+    ] = None,
+    lossy_coordinates: Annotated[
+        bool, typer.Option("--lossy-coordinates", help="Hold coordinates to the bound too, not bit for bit.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Copy a file with its floating-point variables compressed, and check every value against its bound.
+
+    A relative bound is of each variable's whole range, missing values left out. Coordinates stay bit for bit.
+    OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
+    """
+    default = options.make_codec(codec, absolute, relative, lossless, mode, block_dims)
+    named = dict(options.parse_variable(text, codec, mode, block_dims) for text in var or ())
+    if default is None and not named:
+        message = "give a bound: --absolute X, --relative X or --lossless, or --var NAME=absolute:X for single variables"
+        raise InvalidArgument(message)
+    rules = Rules(default, named, lossy_coordinates)
+    with Progress(
+        TextColumn("{task.description:>8}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn(),
+        console=Console(stderr=True), transient=True, disable=not Console(stderr=True).is_terminal,
+    ) as bars:  # fmt: skip
+        report = compress_file(source, target, rules, _advance(bars))
+    if json:
+        typer.echo(json_module.dumps(report.as_dict(), indent=2))
+    else:
+        _show(report, target)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _advance(bars: Progress) -> Callable[[str, int, int], None]:
+    tasks: dict[str, TaskID] = {}
+
+    def advance(stage: str, count: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(stage, total=total)
+        bars.advance(tasks[stage], count)
+
+    return advance
+
+
+def _show(report: Report, target: Path) -> None:
+    console = Console()
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("variable", "type", "shape", "codec"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("bound", "ratio", "max error"):
+        table.add_column(heading, justify="right")
+    table.add_column("ok")
+    for row in report.compressed:
+        name = str(row.codec).partition("(")[0]  # the bound has a column of its own
+        name = f"{name} ({row.note})" if row.note else name
+        table.add_row(
+            escape(row.path),
+            row.dtype,
+            options.shape(row.shape),
+            escape(name),
+            options.number(row.bound),
+            f"{row.ratio:.2f}",
+            options.number(row.max_error),
+            "[green]yes[/]" if row.ok else "[bold red]NO[/]",
+        )
+    if report.compressed:
+        console.print(table)
+    copied = len(report.rows) - len(report.compressed)
+    before, after = report.file_bytes_in, report.file_bytes_out
+    if not report.compressed:
+        console.print("[yellow]nothing to compress: no variable is of a type and size that a codec is for[/]")
+    console.print(
+        f"total: {options.size(before)} -> {options.size(after)}, ratio {before / after:.2f}; "
+        f"{len(report.compressed)} variables compressed, {copied} copied as they are",
+        soft_wrap=True,
+    )
+    if not report.ok:
+        console.print(f"[bold red]a bound does not hold: {escape(str(target))} was not written[/]", soft_wrap=True)

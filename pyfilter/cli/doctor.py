@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pyfilter doctor``: whether everything is where it must be, shown by doing it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tempfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pyfilter import _native, checking, h5, netcdf, plugin, settings, verification
+from pyfilter.codecs import Cuszp2
+from pyfilter.errors import PyfilterError
+
+
+def doctor() -> None:
+    """Show the library, its backends, each libhdf5 in this process, and whether a write and a read work."""
+    console = Console()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    healthy = True
+    for name, text, good in _findings():
+        healthy &= good
+        table.add_row(name, escape(text) if good else f"[bold red]{escape(text)}[/]")
+    console.print(table)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _findings() -> list[tuple[str, str, bool]]:
+    path = _native.library_path()
+    rows = [("library", "missing" if path is None else str(path), path is not None)]
+    if path is None:
+        return rows
+    try:
+        version = _native.version()
+    except PyfilterError as error:
+        return [*rows, ("library", str(error), False)]
+    now = settings.config()
+    rows += [
+        ("version", version, True),
+        ("cpu level", now.cpu_level, True),
+        ("threads", str(now.threads), True),
+        ("cuda", "built in" if now.cuda else "not built in", True),
+        ("plugin path", f"{plugin.VARIABLE}={os.environ.get(plugin.VARIABLE, '')}", True),
+        ("h5py", f"{h5py.version.version} with HDF5 {h5py.version.hdf5_version}", True),
+        _try("h5py write and read", _by_h5py),
+    ]
+    if importlib.util.find_spec("netCDF4") is not None:
+        import netCDF4
+
+        rows.append(("netCDF4", f"{netCDF4.__version__} with HDF5 {netCDF4.__hdf5libversion__}", True))
+        rows.append(_try("netCDF4 write and read", _by_netcdf4))
+    else:
+        rows.append(("netCDF4", "not installed", True))
+    rows += [("registered with", library, True) for library in plugin.register()]
+    return rows
+
+
+def _try(name: str, action: object) -> tuple[str, str, bool]:
+    assert callable(action)  # noqa: S101
+    with tempfile.TemporaryDirectory(prefix="pyfilter-") as folder:
+        try:
+            action(Path(folder))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is to be shown
+            return name, f"{type(error).__name__}: {error}", False
+    return name, "works", True
+
+
+def _sample() -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.sin(np.arange(40_000, dtype=np.float32) / 300).reshape(200, 200)
+
+
+def _require(condition: bool, text: str) -> None:
+    if not condition:
+        raise RuntimeError(text)
+
+
+def _by_h5py(folder: Path) -> None:
+    codec = Cuszp2(absolute=1e-3)
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.create_dataset("x", data=_sample(), chunks=(100, 100), compression=codec)
+        h5.create_dataset(file, "y", _sample(), codec)
+    with h5py.File(folder / "a.h5", "r") as file:
+        for name in ("x", "y"):
+            _require(verification.verify(_sample(), file[name]).ok, "the bound does not hold")
+        findings = checking.check(file)
+        _require(not findings, "; ".join(map(str, findings)))
+
+
+def _by_netcdf4(folder: Path) -> None:
+    import netCDF4
+
+    with netCDF4.Dataset(folder / "a.nc", "w") as file:
+        for name in ("y", "x"):
+            file.createDimension(name, 200)
+        variable = file.createVariable("v", "f4", ("y", "x"))
+        netcdf.compress(variable, Cuszp2(absolute=1e-3))
+        variable[...] = _sample()
+    with netCDF4.Dataset(folder / "a.nc") as file:
+        _require(verification.verify(_sample(), np.asarray(file["v"][...]), 1e-3).ok, "the bound does not hold")
+    findings = checking.check(folder / "a.nc")
+    _require(not findings, "; ".join(map(str, findings)))

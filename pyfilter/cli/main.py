@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command's entry: its subcommands, and how errors reach the shell.
+
+Exit status: 0 all is well, 1 a check failed (a bound, a finding), 2 the command could not do what was asked.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from pyfilter.cli import args, compress, doctor, inspect, verify
+from pyfilter.errors import PyfilterError
+
+app = typer.Typer(
+    name="pyfilter",
+    help="Error-bounded compression of floating-point data in HDF5 and netCDF-4 files.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("compress")(compress.compress)
+app.command("inspect")(inspect.inspect)
+app.command("verify")(verify.verify)
+app.command("args")(args.args)
+app.command("doctor")(doctor.doctor)
+
+
+def main() -> None:
+    """Run the command line and turn errors into a line on stderr and exit status 2."""
+    try:
+        app()
+    except (PyfilterError, OSError) as error:
+        Console(stderr=True).print(f"[bold red]pyfilter:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the subcommands share: options that make a codec, and how numbers are shown."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import typer
+
+from pyfilter.codecs import FILTERS, Codec, Lossless
+from pyfilter.errors import InvalidArgument
+
+Absolute = Annotated[
+    float | None, typer.Option("--absolute", help="Largest error of a value, in the unit of the data.", metavar="X")
+]
+Relative = Annotated[
+    float | None,
+    typer.Option("--relative", help="Largest error as a fraction of a variable's range.", metavar="X"),
+]
+LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
+CodecName = Annotated[str, typer.Option("--codec", help=f"One of {', '.join(FILTERS)}.", metavar="NAME")]
+Mode = Annotated[str | None, typer.Option("--mode", help="cuszp2: outlier, plain or fixed.", metavar="MODE")]
+BlockDims = Annotated[
+    int | None, typer.Option("--block-dims", help="Blocks of 32 values (1), 8 x 8 (2) or 4 x 4 x 4 (3).", metavar="N")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def make_codec(
+    name: str,
+    absolute: float | None = None,
+    relative: float | None = None,
+    lossless: bool = False,
+    mode: str | None = None,
+    block_dims: int | None = None,
+) -> Codec | None:
+    """Return the codec that the options ask for, None where they give no bound.
+
+    Raises
+    ------
+    InvalidArgument
+        If an option is out of range or does not go with the others.
+    """
+    if name not in FILTERS:
+        message = f"--codec must be one of {', '.join(FILTERS)}; got {name!r}"
+        raise InvalidArgument(message)
+    lossless = lossless or name == Lossless.codec_name
+    asked = [option for option, given in (
+        ("--absolute", absolute is not None), ("--relative", relative is not None), ("--lossless", lossless)
+    ) if given]  # fmt: skip
+    if len(asked) > 1:
+        message = f"give one of --absolute, --relative and --lossless, not {' and '.join(asked)}"
+        raise InvalidArgument(message)
+    if not asked:
+        return None
+    fields: dict[str, Any] = {"absolute": absolute, "relative": relative, "mode": mode, "block_dims": block_dims}
+    given = {field: value for field, value in fields.items() if value is not None}
+    if lossless and mode is not None:
+        message = "--mode is of lossy codecs and does not go with --lossless"
+        raise InvalidArgument(message)
+    cls = Lossless if lossless else FILTERS[name]
+    return cls(**given)
+
+
+def parse_variable(
+    text: str, name: str, mode: str | None = None, block_dims: int | None = None
+) -> tuple[str, Codec | None]:
+    """Return the variable and the codec of a ``--var`` option: NAME=absolute:X, relative:X, lossless or none."""
+    variable, equals, wish = text.rpartition("=")
+    kind, colon, number = wish.partition(":")
+    if not equals or not variable:
+        message = f"--var must be NAME=absolute:X, NAME=relative:X, NAME=lossless or NAME=none; got {text!r}"
+        raise InvalidArgument(message)
+    if wish == "none":
+        return variable, None
+    if wish == "lossless":
+        return variable, make_codec(name, lossless=True, block_dims=block_dims)
+    try:
+        bound = float(number)
+    except ValueError:
+        bound = math.nan
+    if kind not in ("absolute", "relative") or not colon or math.isnan(bound):
+        message = f"--var {variable} must be absolute:X, relative:X, lossless or none; got {wish!r}"
+        raise InvalidArgument(message)
+    return variable, make_codec(name, mode=mode, block_dims=block_dims, **{kind: bound})
+
+
+def number(value: float | None) -> str:
+    """Return a float for a table: short, "-" for none."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def size(count: int) -> str:
+    """Return a size in bytes for a table."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def shape(extents: tuple[int, ...]) -> str:
+    """Return a shape for a table."""
+    return " x ".join(map(str, extents)) or "scalar"

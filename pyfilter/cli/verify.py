@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pyfilter verify``: two files, dataset by dataset, against the bounds that the second one claims."""
+
+from __future__ import annotations
+
+import json as json_module
+import math
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import h5py
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pyfilter import checking, dtypes, verification
+from pyfilter.cli import options
+from pyfilter.errors import InvalidArgument
+from pyfilter.rewrite import netcdf3
+from pyfilter.rewrite.copy import is_number
+
+if TYPE_CHECKING:
+    from pyfilter.codecs import Codec
+    from pyfilter.verification import Verification
+
+
+def verify(
+    original: Annotated[Path, typer.Argument(metavar="A", help="The file before.", exists=True, dir_okay=False)],
+    stored: Annotated[Path, typer.Argument(metavar="B", help="The file after.", exists=True, dir_okay=False)],
+    absolute: options.Absolute = None,
+    relative: options.Relative = None,
+    json: options.Json = False,
+) -> None:
+    """Compare every number of A with B: largest error, PSNR, bound kept or not.
+
+    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits. --absolute
+    or --relative checks floating-point data against another bound. Exit status 1: something does not hold.
+    """
+    wish = options.make_codec("cuszp2", absolute, relative)
+    with ExitStack() as stack:
+        before = stack.enter_context(h5py.File(_readable(original, stack), "r"))
+        after = stack.enter_context(h5py.File(_readable(stored, stack), "r"))
+        rows = _compare(before, after, wish)
+    if json:
+        found = {path: {**_finite(asdict(result)), "codec": codec} for path, codec, result in rows}
+        typer.echo(json_module.dumps(found, indent=2))
+    else:
+        _show(rows)
+    if not all(result.ok for _, _, result in rows):
+        raise typer.Exit(1)
+
+
+def _readable(path: Path, stack: ExitStack) -> Path:
+    """Return the path of an HDF5 file with the same values: netCDF-3 is converted in a temporary folder."""
+    if not netcdf3.is_netcdf3(path):
+        return path
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyfilter-")))
+    netcdf3.convert(path, folder / "converted")
+    return folder / "converted"
+
+
+def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[tuple[str, str, Verification]]:
+    rows: list[tuple[str, str, Verification]] = []
+    for dataset in checking.datasets(before):
+        if not is_number(dataset.id.get_type()) or dataset.shape is None or checking.is_bare_dimension(dataset):
+            continue
+        path = str(dataset.name)
+        other = after.get(path)
+        if not isinstance(other, h5py.Dataset):
+            message = f"{path} is not in {after.filename}"
+            raise InvalidArgument(message)
+        codec = checking.codec_of(other)
+        bound: Codec | float = 0.0
+        if codec is not None and not codec.is_lossless:
+            bound = codec
+        if wish is not None and dtypes.takes(wish.codec_name, dataset.dtype):
+            bound = wish
+        rows.append((path, repr(codec) if codec is not None else "-", verification.verify(dataset, other, bound)))
+    return rows
+
+
+def _show(rows: list[tuple[str, str, Verification]]) -> None:
+    console = Console()
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("dataset", "codec"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("bound", "max error", "PSNR", "violations"):
+        table.add_column(heading, justify="right")
+    table.add_column("specials")
+    table.add_column("ok")
+    for path, codec, result in rows:
+        table.add_row(
+            escape(path),
+            escape(codec),
+            options.number(result.bound),
+            options.number(result.max_error),
+            f"{result.psnr:.1f} dB" if math.isfinite(result.psnr) else "-",
+            str(result.violations),
+            "kept" if result.specials_kept else "[bold red]changed[/]",
+            "[green]yes[/]" if result.ok else "[bold red]NO[/]",
+        )
+    console.print(table)
+
+
+def _finite(items: dict[str, Any]) -> dict[str, Any]:
+    """Return the items with None for what JSON has no number for."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in items.items()
+    }
