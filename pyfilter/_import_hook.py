@@ -52,10 +52,10 @@ class Watcher:
             run(module)
             self.after()
 
-        loader.exec_module = exec_module  # type: ignore[method-assign]
+        vars(loader)["exec_module"] = exec_module
 
 
 def install(after: Callable[[], None]) -> None:
     """Put the watcher in front of the other finders, once."""
     if not any(isinstance(finder, Watcher) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Watcher(WATCHED, after))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, Watcher(WATCHED, after))

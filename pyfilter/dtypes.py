@@ -72,7 +72,8 @@ def is_big_endian(dtype: np.dtype[Any]) -> bool:
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in the byte order of this machine."""
-    return dtype.newbyteorder("=")
+    result: np.dtype[Any] = dtype.newbyteorder("=")
+    return result
 
 
 def bits_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

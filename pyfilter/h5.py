@@ -126,10 +126,11 @@ def create_dataset(
 def _plain_dtype(dtype: Any) -> np.dtype[Any]:
     """Return a NumPy type, or say that h5py's own kinds of types are not for us."""
     try:
-        return np.dtype(dtype)
+        plain: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         message = f"dtype must be a NumPy number type, got {dtype!r}"
         raise Unsupported(message) from None
+    return plain
 
 
 def _chunk_shape(
@@ -144,12 +145,12 @@ def _chunk_shape(
         raise InvalidArgument(message)
     if chunks is None or chunks is True:
         return chunk_shapes.choose(shape, dtype.itemsize, maxshape, getattr(codec, "block_dims", 1))
-    given = (chunks,) if isinstance(chunks, Integral) and not isinstance(chunks, bool) else chunks
+    given: Any = (chunks,) if isinstance(chunks, Integral) and not isinstance(chunks, bool) else chunks
     valid = isinstance(given, (tuple, list)) and len(given) == len(shape)
-    if not valid or not all(isinstance(edge, Integral) and edge > 0 for edge in given):  # type: ignore[union-attr]
+    if not valid or not all(isinstance(edge, Integral) and int(edge) > 0 for edge in given):
         message = f"chunks must be None, True or {len(shape)} integers > 0, got {chunks!r}"
         raise InvalidArgument(message)
-    return tuple(int(edge) for edge in given)  # type: ignore[union-attr]
+    return tuple(int(edge) for edge in given)
 
 
 def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, ...]) -> Codec:
@@ -271,7 +272,7 @@ def read(dataset: h5py.Dataset, selection: Any = ..., out: NDArray[Any] | None =
 
 def _check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if out.shape != shape or not out.flags.writeable or not np.can_cast(dtype, out.dtype, casting="same_kind"):
-        message = f"out must be writeable, of shape {shape} and of a type that holds {dtype}; got {out.shape}, {out.dtype}"
+        message = f"out must be writeable, of shape {shape} and a type that holds {dtype}; got {out.shape}, {out.dtype}"
         raise InvalidArgument(message)
 
 

@@ -99,10 +99,7 @@ class Comparison:
         bits = dtypes.bits_dtype(self.dtype)
         same = x.view(bits) == y.view(bits)
         self._values += x.size
-        if self.dtype.kind == "f":
-            good = self._add_floats(x, y, same)
-        else:
-            good = self._add_integers(x, y, same)
+        good = self._add_floats(x, y, same) if self.dtype.kind == "f" else self._add_integers(x, y, same)
         bad = int(good.size - np.count_nonzero(good))
         if bad:
             first = index + int(np.argmin(good))
@@ -119,7 +116,7 @@ class Comparison:
         if self.bound > 0.0:
             # a special value on one side only would make the arithmetic warn; such values are judged by their bits
             both = finite & np.isfinite(y)
-            good = kept & np.where(both, self._within(x, y, both), same)
+            good: NDArray[np.bool_] = kept & np.where(both, self._within(x, y, both), same)
         else:
             both = finite & np.isfinite(y)
             self._within(x, y, both)
@@ -136,7 +133,7 @@ class Comparison:
             z = s - a
             e = (a - (s - z)) - (b + z)  # TwoSum of a and -b
             size = np.abs(s)
-            inside = (size < self.bound) | ((size == self.bound) & (np.where(s > 0, e, -e) <= 0))
+            inside: NDArray[np.bool_] = (size < self.bound) | ((size == self.bound) & (np.where(s > 0, e, -e) <= 0))
             self._squares += float(np.sum(np.square(size)))
         if np.any(both):
             self._finite += int(np.count_nonzero(both))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -120,10 +121,7 @@ def to_netcdf(
     _require_engine(engine)
     _require_dataset(dataset)
     plugin.refresh()
-    if isinstance(codecs, Codec):
-        chosen = _chosen(dataset, codecs, {})
-    else:
-        chosen = _chosen(dataset, None, dict(codecs or {}))
+    chosen = _chosen(dataset, codecs, {}) if isinstance(codecs, Codec) else _chosen(dataset, None, dict(codecs or {}))
     stored = {name: item for name, item in stored_codecs(dataset).items() if name not in chosen}
     chosen.update(stored)
     extra = {str(name): dict(items) for name, items in (encoding or {}).items()}
@@ -142,7 +140,7 @@ def stored_codecs(dataset: Any) -> dict[str, Codec]:
     by_source: dict[str, list[str]] = {}
     for name, variable in dataset.variables.items():
         source = variable.encoding.get("source")
-        if isinstance(source, (str, os.PathLike)) and os.path.isfile(source):  # noqa: PTH113 - may be bytes or a URL
+        if isinstance(source, (str, os.PathLike)) and Path(source).is_file():
             by_source.setdefault(os.fspath(source), []).append(str(name))
     found: dict[str, Codec] = {}
     for source, names in by_source.items():
@@ -204,9 +202,10 @@ def _chosen(dataset: Any, codec: Codec | None, codecs: Mapping[str, Codec | None
 def _stored_dtype(variable: Any) -> np.dtype[Any]:
     """Return the element type that the variable will have in the file."""
     try:
-        return np.dtype(variable.encoding.get("dtype", variable.dtype))
+        stored: np.dtype[Any] = np.dtype(variable.encoding.get("dtype", variable.dtype))
     except TypeError:  # str and other types that are none of NumPy's
-        return np.dtype(object)
+        stored = np.dtype(object)
+    return stored
 
 
 def _resolve(codec: Codec, variable: Any) -> Codec:
@@ -274,24 +273,23 @@ def _by_netcdf4(
     from xarray.backends import NetCDF4DataStore
     from xarray.backends.common import ArrayWriter
 
-    class Store(NetCDF4DataStore):  # type: ignore[misc] # xarray is untyped here
-        def prepare_variable(self, name: str, variable: Any, *args: Any, **kwargs: Any) -> Any:
-            codec = chosen.get(name)
-            fresh = name not in self.ds.variables
-            if codec is not None and fresh and self.format != "NETCDF4":
-                netcdf.create_variable(
-                    self.ds,
-                    name,
-                    variable.dtype,
-                    variable.dims,
-                    codec,
-                    fill_value=variable.attrs.get("_FillValue"),
-                    chunksizes=variable.encoding.get("chunksizes"),
-                )
-            prepared = super().prepare_variable(name, variable, *args, **kwargs)
-            if codec is not None and fresh and self.format == "NETCDF4":
-                netcdf.compress(self.ds.variables[name], codec)
-            return prepared
+    def prepare_variable(self: Any, name: str, variable: Any, *args: Any, **kwargs: Any) -> Any:
+        codec = chosen.get(name)
+        fresh = name not in self.ds.variables
+        if codec is not None and fresh and self.format != "NETCDF4":
+            netcdf.create_variable(
+                self.ds,
+                name,
+                variable.dtype,
+                variable.dims,
+                codec,
+                fill_value=variable.attrs.get("_FillValue"),
+                chunksizes=variable.encoding.get("chunksizes"),
+            )
+        prepared = NetCDF4DataStore.prepare_variable(self, name, variable, *args, **kwargs)
+        if codec is not None and fresh and self.format == "NETCDF4":
+            netcdf.compress(self.ds.variables[name], codec)
+        return prepared
 
     for name, item in chosen.items():
         given = extra.get(name, {})
@@ -299,7 +297,8 @@ def _by_netcdf4(
         extra[name] = {**ours, **given, "zlib": False, "shuffle": False}
     if unlimited_dims is None:
         unlimited_dims = [name for name in dataset.encoding.get("unlimited_dims") or () if name in dataset.dims]
-    store = Store.open(os.fspath(path), mode=mode, format=format or "NETCDF4", group=group)
+    store_class: Any = type("Store", (NetCDF4DataStore,), {"prepare_variable": prepare_variable})
+    store = store_class.open(os.fspath(path), mode=mode, format=format or "NETCDF4", group=group)
     try:
         writer = ArrayWriter()
         dataset.dump_to_store(store, writer=writer, encoding=extra, unlimited_dims=unlimited_dims)

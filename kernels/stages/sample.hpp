@@ -172,8 +172,9 @@ template <class T>
 inline bool value_range(const Request& request, const void* values, std::uint64_t count, double* low, double* high) {
   constexpr std::size_t kBatch = 64;
   const auto* from = static_cast<const std::uint8_t*>(values);
-  typename FloatTraits<T>::Code fill_bits;
-  const T fill = nonzero_fill<T>(request, &fill_bits) ? std::bit_cast<T>(fill_bits) : std::numeric_limits<T>::quiet_NaN();
+  // a fill of zero counts here: HDF5 pads edge chunks with it, and padding must not widen the range
+  const T fill = request.has_fill ? std::bit_cast<T>(static_cast<typename FloatTraits<T>::Code>(request.fill))
+                                  : std::numeric_limits<T>::quiet_NaN();
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   T lows[kBatch], highs[kBatch];
   for (std::size_t i = 0; i < kBatch; ++i) {

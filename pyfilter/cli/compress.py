@@ -51,7 +51,7 @@ def compress(
     default = options.make_codec(codec, absolute, relative, lossless, mode, block_dims)
     named = dict(options.parse_variable(text, codec, mode, block_dims) for text in var or ())
     if default is None and not named:
-        message = "give a bound: --absolute X, --relative X or --lossless, or --var NAME=absolute:X for single variables"
+        message = "give a bound: --absolute X, --relative X, --lossless; --var NAME=absolute:X for single variables"
         raise InvalidArgument(message)
     rules = Rules(default, named, lossy_coordinates)
     with Progress(

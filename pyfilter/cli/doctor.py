@@ -7,6 +7,7 @@ import importlib.util
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
@@ -18,6 +19,9 @@ from rich.table import Table
 from pyfilter import _native, checking, h5, netcdf, plugin, settings, verification
 from pyfilter.codecs import Cuszp2
 from pyfilter.errors import PyfilterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def doctor() -> None:
@@ -65,12 +69,11 @@ def _findings() -> list[tuple[str, str, bool]]:
     return rows
 
 
-def _try(name: str, action: object) -> tuple[str, str, bool]:
-    assert callable(action)  # noqa: S101
+def _try(name: str, action: Callable[[Path], None]) -> tuple[str, str, bool]:
     with tempfile.TemporaryDirectory(prefix="pyfilter-") as folder:
         try:
             action(Path(folder))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is to be shown
+        except Exception as error:  # whatever it is, it is to be shown
             return name, f"{type(error).__name__}: {error}", False
     return name, "works", True
 

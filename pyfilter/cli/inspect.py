@@ -39,10 +39,13 @@ class Entry:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An HDF5 or netCDF-4 file.", exists=True, dir_okay=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="HDF5 or netCDF-4.", exists=True, dir_okay=False)],
     json: options.Json = False,
 ) -> None:
-    """Show each dataset's codec, bound and ratio, and chunks that were stored raw. Exit status 1: something is wrong."""
+    """Show each dataset's codec, bound and ratio, and chunks that were stored raw.
+
+    Exit status 1: something is wrong with the file.
+    """
     if netcdf3.is_netcdf3(file):
         message = f"{file} is a netCDF-3 file: it has no filters (pyfilter compress makes a netCDF-4 file of it)"
         raise InvalidArgument(message)

@@ -83,7 +83,8 @@ def parse_variable(
     if kind not in ("absolute", "relative") or not colon or math.isnan(bound):
         message = f"--var {variable} must be absolute:X, relative:X, lossless or none; got {wish!r}"
         raise InvalidArgument(message)
-    return variable, make_codec(name, mode=mode, block_dims=block_dims, **{kind: bound})
+    absolute, relative = (bound, None) if kind == "absolute" else (None, bound)
+    return variable, make_codec(name, absolute, relative, mode=mode, block_dims=block_dims)
 
 
 def number(value: float | None) -> str:

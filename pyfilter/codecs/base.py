@@ -20,12 +20,16 @@ from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.registry import CodecSpec, registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from typing_extensions import Self
 
     class FilterRefBase(Mapping[str, Any]):
         """h5py's class as a type checker shall see it (h5py has no annotations)."""
+
+        def __getitem__(self, key: str) -> Any: ...
+        def __iter__(self) -> Iterator[str]: ...
+        def __len__(self) -> int: ...
 
 else:
     import h5py
@@ -45,7 +49,7 @@ class Codec(FilterRefBase):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Keep the class, so that cd_values find it by the codec's id."""
-        super(Codec, cls).__init_subclass__(**kwargs)
+        super().__init_subclass__(**kwargs)
         Codec._classes[cls.codec_name] = cls
 
     # -- what h5py asks for
@@ -100,7 +104,9 @@ class Codec(FilterRefBase):
         """Return the same codec with an absolute bound instead of the one it has."""
         changes: dict[str, Any] = {mode: None for mode in self.spec().bounds if mode != "none"}
         changes["absolute"] = absolute
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        dataclass: Any = self  # each subclass is one
+        changed: Self = dataclasses.replace(dataclass, **changes)
+        return changed
 
     # -- cd_values back to a codec
 
@@ -170,10 +176,10 @@ class Codec(FilterRefBase):
 
     def __repr__(self) -> str:
         """Return the call that makes this codec, defaults left out."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        dataclass: Any = self  # each subclass is one
         shown = [
             f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields
+            for field in dataclasses.fields(dataclass)
             if getattr(self, field.name) != field.default
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -195,11 +201,11 @@ def positive_float(name: str, value: object) -> float:
         result = float(value)
     except OverflowError:
         result = math.inf
-    if not (math.isfinite(result) and value > 0):
+    if not (math.isfinite(result) and result >= 0.0 and value):
         message = f"{name} must be {allowed}, got {_short(value)}"
         raise InvalidArgument(message)
     # A conversion that rounds up would loosen the bound: integers above 2**53, fractions, long doubles.
-    exact: Real | Fraction = Fraction(value) if isinstance(value, Rational) else value
+    exact: Any = Fraction(value) if isinstance(value, Rational) else value
     if result > exact:
         result = math.nextafter(result, 0.0)
     if result <= 0.0:
@@ -232,7 +238,7 @@ def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str | int:
 
 
 def _word(value: object) -> int:
-    if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)) or not -(2**31) <= value < 2**32:
+    if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)) or not -(2**31) <= int(value) < 2**32:
         message = f"a cd_values word must be an integer of 32 bits, signed or unsigned; got {_short(value)}"
         raise InvalidArgument(message)
     return int(value) & 0xFFFFFFFF

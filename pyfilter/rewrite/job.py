@@ -190,7 +190,7 @@ def _check(
             if item.compression is not None:
                 codec = repr(item.compression.codec)
                 bound = item.compression.codec.bound[1]
-                found = _compare(original, stored, item, fills[item.path], lambda count: _report(progress, count, total))
+                found = _compare(original, stored, item, fills[item.path], progress, total)
             yield Row(
                 path=item.path,
                 dtype=np.dtype(original.dtype).name,
@@ -205,13 +205,13 @@ def _check(
             )
 
 
-def _report(progress: Callable[[str, int, int], None] | None, count: int, total: int) -> None:
-    if progress is not None:
-        progress("check", count, total)
-
-
 def _compare(
-    original: h5py.Dataset, stored: h5py.Dataset, item: Decision, fill: Any, step: Callable[[int], None]
+    original: h5py.Dataset,
+    stored: h5py.Dataset,
+    item: Decision,
+    fill: Any,
+    progress: Callable[[str, int, int], None] | None,
+    total: int,
 ) -> Verification:
     compression = item.compression
     bound = compression.codec.bound[1] if compression is not None else 0.0
@@ -219,7 +219,8 @@ def _compare(
     for region in chunks.slabs(stored.shape, stored.chunks, original.dtype.itemsize, transfer.SLAB_BYTES):
         part = original[region]
         comparison.add(part, stored[region])
-        step(part.size)
+        if progress is not None:
+            progress("check", part.size, total)
     return comparison.result()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from h5py import h5d
 
 from pyfilter import checking, chunks, dtypes, h5, pipeline, transfer
-from pyfilter.codecs import Lossless
+from pyfilter.codecs import Cuszp2, Lossless
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
 from pyfilter.rewrite.copy import Compression, is_number
@@ -86,7 +86,8 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
     Unsupported
         If a named dataset cannot be compressed by its codec.
     """
-    found = {str(dataset.name): dataset for dataset in checking.datasets(file) if not checking.is_bare_dimension(dataset)}
+    everything = checking.datasets(file)
+    found = {str(dataset.name): dataset for dataset in everything if not checking.is_bare_dimension(dataset)}
     named = {_match(name, found): codec for name, codec in rules.named.items()}
     coordinates = set() if rules.lossy_coordinates else _coordinates(found)
     decisions: list[Decision] = []
@@ -166,8 +167,6 @@ def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tupl
                 values = np.where(hits, self.dtype.type(np.nan), values)
             return values
 
-    from pyfilter.codecs import Cuszp2
-
     request = make_request(Cuszp2(absolute=1.0), Masked.dtype, ())  # says the type only
     return _Survey(transfer.value_range(Masked(), request, chunk), counts)
 
@@ -179,15 +178,15 @@ def _fill(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, 
     declared: dict[int, np.generic] = {}
     for name in _SENTINEL_ATTRIBUTES:
         with contextlib.suppress(InvalidArgument, OSError, TypeError, KeyError):
-            for value in np.asarray(dataset.attrs[name]).reshape(-1):
-                bits = dtypes.pattern(value, dtype)
+            for sentinel in np.asarray(dataset.attrs[name]).reshape(-1):
+                bits = dtypes.pattern(sentinel, dtype)
                 declared[bits] = dtypes.value_of(bits, dtype)
     own: np.generic | None = None
     change: np.generic | None = None
     if plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
-        stored = np.zeros((), dtype=dtype)
+        stored = np.zeros(1, dtype=dtype)
         plist.get_fill_value(stored)
-        own = stored[()]
+        own = stored[0]
     elif declared:
         own = change = next(iter(declared.values()))
     # zero and NaN come back bit for bit in any case

@@ -71,13 +71,13 @@ class ObjectMap:
     def references(self, values: NDArray[Any], source: Any) -> NDArray[Any]:
         """Return an array with every reference in it replaced, inside compounds and sequences too."""
         if values.dtype.names is not None:
-            fields = values.copy()
+            fields: NDArray[Any] = values.copy()
             for name in values.dtype.names:
                 fields[name] = self.references(values[name], source)
             return fields
         if values.dtype.kind != "O":
             return values
-        out = np.empty(values.shape, dtype=values.dtype)
+        out: NDArray[Any] = np.empty(values.shape, dtype=values.dtype)
         for index in np.ndindex(values.shape):
             item = values[index]
             if isinstance(item, (h5r.Reference, h5r.RegionReference)):

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The error bound of cuszp2 and its special values: a hunt for a value that breaks docs/format.md, section 7."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pyfilter
+
+from .fields import FILLS, FRACTION_BITS, MODES, SHAPES, Case, family, fill_value, float_cases, from_bits, hunt
+from .fields import edge_bounds, nearby, special_patterns, sprinkle
+from .judge import asked_bound, check_case, check_values, first_beyond
+
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+DTYPES = pytest.mark.parametrize("dtype", [F32, F64], ids=["f32", "f64"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@DTYPES
+@given(data=st.data())
+@hunt(180)
+def test_absolute(dtype: np.dtype[Any], mode: str, data: st.DataObject) -> None:
+    check_case(data.draw(float_cases(dtype, modes=(mode,))))
+
+
+@DTYPES
+@given(data=st.data())
+@hunt(250)
+def test_relative(dtype: np.dtype[Any], data: st.DataObject) -> None:
+    check_case(data.draw(float_cases(dtype, "relative")))
+
+
+@DTYPES
+@given(data=st.data())
+@hunt(300)
+def test_a_few_values(dtype: np.dtype[Any], data: st.DataObject) -> None:
+    """Values, bound and fill value drawn one by one, so that a failure shrinks to its core."""
+    width = 8 * dtype.itemsize
+    number = st.floats(width=32 if width == 32 else 64)
+    values = np.array(data.draw(st.lists(number, max_size=40)), dtype)
+    bound = data.draw(st.floats(min_value=5e-324, allow_infinity=False, allow_nan=False))
+    fill = data.draw(st.none() | number.map(dtype.type) | st.sampled_from(values) if values.size else st.none())
+    mode = data.draw(st.sampled_from(MODES))
+    check_case(Case(values, pyfilter.Cuszp2(absolute=bound, mode=mode), fill, str(values)))
+
+
+@pytest.mark.parametrize("rank", sorted(SHAPES))
+@DTYPES
+def test_every_shape(dtype: np.dtype[Any], rank: int) -> None:
+    """Every listed shape in every mode and with all block dimensions, with and without special values."""
+    rng = np.random.default_rng(rank)
+    for shape in SHAPES[rank]:
+        n = int(np.prod(shape, dtype=np.int64))
+        plain = family("smooth", n, dtype, rng, 1.0, 1e-3).reshape(shape)
+        holes = sprinkle(plain, dtype.type(-999), "runs", rng)
+        for block_dims in range(1, min(3, max(1, rank)) + 1):
+            for mode in MODES:
+                codec = pyfilter.Cuszp2(absolute=1e-3, mode=mode, block_dims=block_dims)
+                check_case(Case(plain, codec))
+                check_case(Case(holes, codec, dtype.type(-999)))
+
+
+def bounds_near_powers(dtype: np.dtype[Any], exponent: int) -> list[float]:
+    """2^exponent and its neighbours in the dtype, and a few bounds anywhere in between."""
+    around = nearby(np.full(25, 2.0**exponent, dtype), np.arange(-12, 13))
+    rng = np.random.default_rng(exponent + 2000)
+    return [float(b) for b in around] + [float(dtype.type(2.0**exponent * (1 + u))) for u in rng.random(6)]
+
+
+def edge_values(dtype: np.dtype[Any], bound: float) -> np.ndarray[Any, np.dtype[Any]]:
+    """Values some ulps around (k + 1/2) * step for the steps that the encoder may choose: twice the bound, and less."""
+    fraction = FRACTION_BITS[dtype.itemsize]
+    full = dtype.type(2 * bound)
+    shrinks = [0.0] + [2.0 ** (k - fraction + 1) for k in (2, 3, 4, 9, fraction - 3)]
+    steps = np.array([full - full * dtype.type(s) for s in shrinks], dtype)
+    halves = np.array([0.5, 0.5, 0.5, 1.5, 2.5, 3.5, 100.5, 2.0 ** (fraction - 4) + 0.5], dtype)
+    with np.errstate(over="ignore"):
+        centres = (steps[:, None] * halves).reshape(-1)
+    values = np.concatenate([nearby(centres, np.full(centres.size, ulps)) for ulps in range(-9, 10)])
+    values = values[np.isfinite(values)]
+    return np.concatenate((values, -values))
+
+
+@pytest.mark.parametrize("exponent", [-1019, -900, -122, -121, -30, -1, 0, 1, 20, 100, 125, 1000, 1021])
+@DTYPES
+def test_at_the_edge_of_a_quantum(dtype: np.dtype[Any], exponent: int) -> None:
+    """Where x is half a step from both neighbours and the bound is near a power of two, roundings matter most."""
+    if dtype == F32 and not -122 <= exponent <= 125:
+        exponent = exponent % 100 - 50
+    for bound in bounds_near_powers(dtype, exponent):
+        values = edge_values(dtype, bound)
+        codec = pyfilter.Cuszp2(absolute=bound)
+        small = values[np.abs(values) < 3 * bound]
+        for chosen in (small, small[:40], values):  # a small range makes the step full, a large one shrinks it
+            check_case(Case(chosen, codec))
+
+
+@DTYPES
+def test_lattice_at_the_bound(dtype: np.dtype[Any]) -> None:
+    """Every value exactly half-way: the error is the whole bound, and a comparison that rounds would let more pass."""
+    for bound in (0.5, 0.1, 1e-3, 3.0, 7e-9):
+        exact = float(dtype.type(bound))
+        for reach in (3, 1000, 1 << 20):
+            k = np.arange(-5000, 5000) % reach
+            with np.errstate(over="ignore"):
+                values = ((2 * k + 1) * exact).astype(dtype)
+            check_case(Case(values, pyfilter.Cuszp2(absolute=exact)))
+            check_case(Case(values * dtype.type(1.25), pyfilter.Cuszp2(absolute=exact)))
+
+
+@pytest.mark.parametrize("fill_name", FILLS)
+@DTYPES
+def test_fill_values(dtype: np.dtype[Any], fill_name: str) -> None:
+    """Each fill value among values near it, next to other special values, as a run, and as everything there is."""
+    rng = np.random.default_rng(5)
+    smooth = family("smooth", 5000, dtype, rng, 1.0, 1e-2)
+    fill = fill_value(fill_name, smooth)
+    centre = 0.0 if fill is None or not np.isfinite(fill) else float(fill)
+    with np.errstate(over="ignore"):
+        close = (centre + rng.normal(size=5000) * 0.02).astype(dtype)  # many would decode to the fill value
+    for values in (smooth, close, np.full(5000, 1.5 if fill is None else fill, dtype)):
+        for how in ("none", "few", "runs", "one run", "most"):
+            holes = sprinkle(values, fill, how, rng)
+            for bound in (1e-2, 0.5, 1e-6):
+                for shape, block_dims in (((5000,), 1), ((50, 100), 2), ((5, 20, 50), 3)):
+                    codec = pyfilter.Cuszp2(absolute=bound, block_dims=block_dims)
+                    check_case(Case(holes.reshape(shape), codec, fill, f"{fill_name}, {how}"))
+
+
+@DTYPES
+@pytest.mark.parametrize("fill_name", FILLS)
+def test_the_range_of_a_relative_bound(dtype: np.dtype[Any], fill_name: str) -> None:
+    """The fill value, zero too, and special values must not widen the range."""
+    values = (np.linspace(100, 101, 5000) + 1e-3 * np.sin(np.arange(5000))).astype(dtype)
+    fill = fill_value(fill_name, values)
+    values[:1000] = values[0] if fill is None else fill
+    values[1000:1003] = from_bits(special_patterns(dtype)[6:8] + special_patterns(dtype)[:1], dtype)
+    info = check_case(Case(values, pyfilter.Cuszp2(relative=1e-2), fill))
+    assert info.codec == "cuszp2"
+    assert not info.stored_raw
+    assert 0.009 < info.bound < 0.0101
+
+
+@DTYPES
+def test_values_without_a_range(dtype: np.dtype[Any]) -> None:
+    """Nothing finite, or one value only: a relative bound is zero then, and every bit is kept."""
+    for values in (np.full(100, np.nan), np.full(100, -np.inf), np.full(100, 3.25), np.array([-0.0] * 99 + [0.0]), []):
+        case = Case(np.asarray(values, dtype), pyfilter.Cuszp2(relative=0.1))
+        info = check_case(case)
+        assert info.bound == 0
+        check_case(Case(case.values, case.codec, dtype.type(3.25)))
+
+
+@DTYPES
+def test_bounds_at_the_limits(dtype: np.dtype[Any]) -> None:
+    """Bounds below what the dtype can quantise are kept by keeping all bits; bounds above all values cost nothing."""
+    rng = np.random.default_rng(6)
+    for bound in [*edge_bounds(dtype), *(10.0**e for e in range(-300, 301, 25))]:
+        for name in ("huge range", "subnormal", "noise", "half-way"):
+            values = family(name, 700, dtype, rng, min(bound, float(np.finfo(dtype).max) / 8), bound)
+            check_case(Case(sprinkle(values, None, "few", rng), pyfilter.Cuszp2(absolute=bound)))
+
+
+@DTYPES
+def test_undeclared_mask_costs_little(dtype: np.dtype[Any]) -> None:
+    """A mask of 1e35 that nobody declared: found, kept bit for bit, and not at the price of the rest."""
+    rng = np.random.default_rng(7)
+    values = family("smooth", 1 << 15, dtype, rng, 0.01, 1e-3)
+    masked = values.copy()
+    masked[np.arange(values.size) % 4096 < 2000] = dtype.type(1e35)
+    codec = pyfilter.Cuszp2(absolute=1e-3)
+    info = check_case(Case(masked, codec))
+    assert info.sentinel == dtype.type(1e35)
+    assert info.frame_bytes < check_case(Case(values, codec)).frame_bytes
+
+
+def test_incompressible_values_are_stored_raw() -> None:
+    rng = np.random.default_rng(8)
+    for dtype in (F32, F64):
+        for n in (1, 3, 31, 1000, 5000):
+            info = check_case(Case(family("bits", n, dtype, rng, 1.0, 1.0), pyfilter.Cuszp2(absolute=1e-30)))
+            assert info.stored_raw
+            assert info.frame_bytes == 64 + n * dtype.itemsize
+
+
+def test_the_judge() -> None:
+    """It sees an error of one part in 2^60 beyond the bound, which f64 does not."""
+    x, y = np.array([1.0, 2.0**-60]), np.array([0.0, -1.0])
+    assert first_beyond(x[:1], y[:1], Fraction(1)) is None
+    assert first_beyond(x, y, Fraction(1)) == 1
+    assert first_beyond(x, y, Fraction(1) + Fraction(1, 1 << 60)) is None
+    assert first_beyond(np.array([1e308]), np.array([-1e308]), Fraction(10**308)) == 0
+    assert first_beyond(np.array([0.0]), np.array([5e-324]), Fraction(1, 10**400)) == 0
+    nan = from_bits([0x7FC00001], F32)
+    with pytest.raises(AssertionError, match="special"):
+        check_values(nan, from_bits([0x7FC00000], F32), Fraction(1), None)
+    with pytest.raises(AssertionError, match="became the fill value"):
+        check_values(np.array([1.0]), np.array([1.5]), Fraction(1), np.array([1.5]))
+    with pytest.raises(AssertionError, match="the bound is"):
+        check_values(np.array([1.0]), np.array([1.5]), Fraction(1, 4), None)
+    zeros = np.array([0.0, 5.0, 7.0, np.inf])
+    assert asked_bound(zeros, pyfilter.Cuszp2(relative=0.5), np.array([-0.0])) == 1
+    assert asked_bound(zeros, pyfilter.Cuszp2(relative=0.5), None) == Fraction(7, 2)
