@@ -154,7 +154,12 @@ def main(
         f"load at the end {load()}; {time.monotonic() - started:.0f} s"
     )
     text = "\n\n".join(
-        ["```text\n" + "\n".join(head) + "\n```", LEGEND, everything.markdown(), "\n".join(f"- {line}" for line in tail)]
+        [
+            "```text\n" + "\n".join(head) + "\n```",
+            LEGEND,
+            everything.markdown(),
+            "\n".join(f"- {line}" for line in tail),
+        ]
     )
     console.print("\n".join(["", *tail]))
     for path in keep(text, MARKER, markdown, update_docs):

@@ -129,7 +129,8 @@ def _turbulence(shape: tuple[int, int, int], dtype: np.dtype[Any]) -> NDArray[An
     phase = generator.uniform(0.0, 2 * np.pi, count)
 
     def factor(axis: int) -> NDArray[Any]:
-        return np.exp(2j * np.pi / 512 * vector[:, axis, None] * np.arange(shape[axis]))
+        waves: NDArray[Any] = np.exp(2j * np.pi / 512 * vector[:, axis, None] * np.arange(shape[axis]))
+        return waves
 
     first = factor(0) * (amplitude * np.exp(1j * phase))[:, None]
     left = np.concatenate([first.real, -first.imag]).T.astype(dtype)

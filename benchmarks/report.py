@@ -108,20 +108,20 @@ class Rows:
 
 @dataclass(frozen=True)
 class Floor:
-    """One demand: ``value >= wanted`` for every field and bound.
+    """One demand: ``value >= wanted`` for every field and bound; or, without ``wanted``, only what was measured.
 
     Attributes
     ----------
     what : str
         What is demanded.
-    wanted : float
+    wanted : float or None
         The smallest value allowed.
     values : list of (float, str)
         What was measured, and where.
     """
 
     what: str
-    wanted: float
+    wanted: float | None
     values: list[tuple[float, str]]
 
     def line(self) -> str:
@@ -130,11 +130,14 @@ class Floor:
             return f"{self.what}: not measured"
         worst, where = min(self.values)
         numbers = [value for value, _ in self.values]
-        below = sum(value < self.wanted for value in numbers)
-        verdict = "pass" if below == 0 else f"FAIL ({below} of {len(numbers)} below)"
+        text = self.what
+        if self.wanted is not None:
+            below = sum(value < self.wanted for value in numbers)
+            verdict = "pass" if below == 0 else f"FAIL ({below} of {len(numbers)} below)"
+            text += f" >= {self.wanted:g}x: {verdict}"
         return (
-            f"{self.what} >= {self.wanted:g}x: {verdict}; worst {worst:.3g}x ({where}), "
-            f"median {np.median(numbers):.3g}x, geometric mean {geometric_mean(numbers):.3g}x"
+            f"{text}; worst {worst:.3g}x ({where}), median {np.median(numbers):.3g}x, "
+            f"geometric mean {geometric_mean(numbers):.3g}x"
         )
 
 

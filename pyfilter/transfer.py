@@ -95,13 +95,18 @@ def _workers(chunk_count: int) -> int:
     return min(wanted, chunk_count) if chunk_count >= wanted else 1
 
 
+def padded(how: ChunkCodec, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values of a whole chunk in C order, those outside the dataset as HDF5 makes them."""
+    if values.shape == how.chunk:
+        return np.asarray(values, dtype=how.dtype, order="C")
+    block = np.full(how.chunk, how.padding, dtype=how.dtype)
+    block[tuple(slice(0, extent) for extent in values.shape)] = values
+    return block
+
+
 def encode_chunk(how: ChunkCodec, values: NDArray[Any]) -> bytes:
     """Return the frame for one chunk; ``values`` may be smaller than the chunk at the dataset's edge."""
-    if values.shape == how.chunk:
-        block = np.asarray(values, dtype=how.dtype, order="C")
-    else:
-        block = np.full(how.chunk, how.padding, dtype=how.dtype)
-        block[tuple(slice(0, extent) for extent in values.shape)] = values
+    block = padded(how, values)
     scratch = _scratch_bytes(_native.max_frame_bytes(how.request))
     size = _native.encode(how.request, block, scratch)
     return scratch[:size].tobytes()
@@ -149,7 +154,7 @@ def write_chunks(
     """
     shape = dataset.shape
 
-    def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any], int]]:
+    def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
         if isinstance(source, np.ndarray):
             slabs: Iterable[Region] = [tuple(slice(0, extent) for extent in shape)]
         else:
@@ -162,18 +167,20 @@ def write_chunks(
                     slice(inner.start - outer.start, inner.stop - outer.start)
                     for inner, outer in zip(part, slab, strict=True)
                 )
-                block = values[local]
-                yield origin, block, block.size
+                yield origin, values[local]
 
-    def encode(job: tuple[tuple[int, ...], NDArray[Any], int]) -> tuple[tuple[int, ...], bytes, int]:
-        origin, block, count = job
-        return origin, encode_chunk(how, block), count
+    def encode(job: tuple[tuple[int, ...], NDArray[Any]]) -> tuple[tuple[int, ...], bytes, NDArray[Any]]:
+        origin, block = job
+        return origin, encode_chunk(how, block), block
 
     with _pool(_workers(_chunk_count(shape, how.chunk))) as ordered:
-        for origin, frame, count in ordered(encode, regions()):
+        for origin, frame, block in ordered(encode, regions()):
+            if len(frame) == how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
+                # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
+                frame = padded(how, block).astype(how.file_dtype).tobytes()
             dataset.id.write_direct_chunk(origin, frame, 0)
             if progress is not None:
-                progress(count)
+                progress(block.size)
 
 
 def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
@@ -187,8 +194,9 @@ def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDA
             if info.byte_offset is None:
                 yield origin, None, 0
             else:
-                mask, data = dataset.id.read_direct_chunk(origin)
-                yield origin, data, mask
+                # the mask that the read itself returns may be that of the chunk's previous content (HDF5 2.0)
+                _, data = dataset.id.read_direct_chunk(origin)
+                yield origin, data, info.filter_mask
 
     def decode(job: tuple[tuple[int, ...], bytes | None, int]) -> None:
         origin, data, mask = job

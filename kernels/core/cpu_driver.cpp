@@ -32,14 +32,14 @@ Buffer allocate(std::size_t bytes) {
   return Buffer(static_cast<std::uint8_t*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
 }
 
-// Memory of one thread, kept between calls: tile scratch, and for encoding a segment.
+// What a thread needs to encode, kept between calls: scratch for a tile, and a segment.
 struct ThreadMemory {
   Buffer scratch, segment;
 
-  bool ready(bool encoding) {
+  bool ready() {
     if (!scratch) scratch = allocate(kScratchBytes);
-    if (encoding && !segment) segment = allocate(kSegmentTiles * kMaxTileBytes + kTileSlackBytes);
-    return scratch && (!encoding || segment);
+    if (!segment) segment = allocate(kSegmentTiles * kMaxTileBytes + kTileSlackBytes);
+    return scratch && segment;
   }
 };
 thread_local ThreadMemory memory;
@@ -66,7 +66,7 @@ struct EncodeJob {
     const std::uint64_t first = segment * kSegmentTiles, last = std::min(first + kSegmentTiles, plan.grid.tiles);
     std::uint32_t offsets[kSegmentTiles];  // bytes from the segment's start, and the uniform bit
     std::uint32_t size = 0;
-    if (!memory.ready(true)) out_of_memory = true;
+    if (!memory.ready()) out_of_memory = true;
     if (!full && !out_of_memory) {
       for (std::uint64_t tile = first; tile < last; ++tile) {
         const EncodedTile encoded = coder.encode(plan, values, tile, memory.scratch.get(), memory.segment.get() + size);
@@ -112,7 +112,6 @@ struct DecodeJob {
   }
 
   void decode_segment(std::uint64_t segment) {
-    if (!memory.ready(false)) return report({Code::no_memory, "no memory for the codec's scratch buffers"});
     const std::uint64_t from = first_tile + segment * kSegmentTiles, to = std::min(from + kSegmentTiles, last_tile);
     for (std::uint64_t tile = from; tile < to && !failed; ++tile) {
       const auto entry = load_le<std::uint32_t>(directory + 4 * tile);
@@ -120,7 +119,7 @@ struct DecodeJob {
       const std::size_t begin = 4 * static_cast<std::size_t>(entry & ~kUniformBit);
       const std::size_t end = 4 * static_cast<std::size_t>(next & ~kUniformBit);
       const Status s = coder.decode(plan, tiles + begin, end - begin, (entry & kUniformBit) != 0, tile,
-                                    memory.scratch.get(), start, stop, out);
+                                    start, stop, out);
       if (!s.ok()) report(s);
     }
   }

@@ -4,7 +4,8 @@
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
-#include "stages/tile.hpp"
+#include "stages/tile_decode.hpp"
+#include "stages/tile_encode.hpp"
 
 PYF_BEGIN_TARGET
 

@@ -41,7 +41,7 @@ struct EncodedTile {
 inline constexpr std::size_t kMaxTileBytes = 4096 * 8 + 128 * (1 + 2 + 8) + 4;
 inline constexpr std::size_t kTileSlackBytes = 64;
 
-// Scratch memory that one thread needs to encode or decode a tile.
+// Scratch memory that one thread needs to encode a tile.
 inline constexpr std::size_t kScratchBytes = std::size_t{192} << 10;
 
 // A deterministic sample of a chunk, as the choice of step and sentinel sees it (stages/sample.hpp).
@@ -59,7 +59,7 @@ struct TileCoder {
   // Decodes a tile of `bytes` bytes and stores those of its values whose index is in [start, stop) at
   // out[index - start].
   Status (*decode)(const Plan& plan, const std::uint8_t* tile_bytes, std::size_t bytes, bool uniform,
-                   std::uint64_t tile, void* scratch, std::uint64_t start, std::uint64_t stop, void* out);
+                   std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out);
 };
 
 // What one CPU level offers; one table per level (level_tables.hpp).

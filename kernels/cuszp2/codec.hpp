@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cuszp2 (cuSZp2, SC'24, section IV): quantise -> differences inside a block -> zigzag -> bit planes, block by block.
-// The tile layout is shared (stages/tile.hpp); this is the map between values and codes. See FORMAT.md beside it.
+// The tile layout is shared (stages/tile_encode.hpp); this is the map between values and codes. See FORMAT.md beside it.
 #pragma once
 
 #include <limits>
@@ -8,7 +8,6 @@
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "stages/quantize.hpp"
-#include "stages/tile.hpp"
 
 PYF_BEGIN_TARGET
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lossless: the bit patterns themselves as codes, in the tile layout of stages/tile.hpp. See FORMAT.md beside it.
+// Lossless: the bit patterns themselves as codes, in the tile layout of stages/tile_encode.hpp. See FORMAT.md beside it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,6 @@
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
-#include "stages/tile.hpp"
 
 PYF_BEGIN_TARGET
 

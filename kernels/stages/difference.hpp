@@ -18,6 +18,8 @@ template <int D>
 inline constexpr int kRowValues = D == 1 ? 32 : D == 2 ? 8 : 4;
 
 inline constexpr int kTileValues = 4096;
+template <int D>
+inline constexpr int kTileBlocks = kTileValues / kBlockValues<D>;
 
 }  // namespace pyfilter
 
@@ -45,18 +47,16 @@ KFN void difference(const Code* from, Code* to, int blocks) {
       to[i] = static_cast<Code>(from[i] - (from[i - kStride] & kNeighbour<Code, kStride, kRun, B>.mask[i]));
 }
 
-// Differences of whole blocks along all their axes, q -> d, through t; all three have kDifferencePad readable values
+// Differences of whole 2-D or 3-D blocks along all their axes, q -> d, through t; all three have kDifferencePad readable values
 // before them. One axis is done for all blocks before the next, so no load waits for the store of its neighbour.
 // Returns where the result is.
 template <int D, class Code>
 KFN const Code* differences(const Code* q, Code* t, Code* d, int blocks) {
   constexpr int B = kBlockValues<D>;
-  if constexpr (D == 1) {
-    difference<1, 32, B>(q, d, blocks);
-  } else if constexpr (D == 2) {
+  if constexpr (D == 2) {
     difference<1, 8, B>(q, t, blocks);
     difference<8, 64, B>(t, d, blocks);
-  } else {
+  } else if constexpr (D == 3) {
     difference<1, 4, B>(q, d, blocks);
     difference<4, 16, B>(d, t, blocks);
     difference<16, 64, B>(t, d, blocks);
@@ -68,6 +68,14 @@ KFN const Code* differences(const Code* q, Code* t, Code* d, int blocks) {
 template <class Map, int B>
 KFN void zigzag_block(const typename Map::Code* d, typename Map::Code* z) {
   for (int i = 0; i < B; ++i) z[i] = zigzag(Map::wrap(d[i]));
+}
+
+// The same of the 1-D differences of codes q.
+template <class Map, int B>
+KFN void zigzag_differences(const typename Map::Code* q, typename Map::Code* z) {
+  using Code = typename Map::Code;
+  for (int i = 0; i < B; ++i)
+    z[i] = zigzag(Map::wrap(static_cast<Code>(q[i] - (q[i - 1] & kNeighbour<Code, 1, B, B>.mask[i]))));
 }
 
 // Codes of one block from its differences, in place.

@@ -45,4 +45,18 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) 
   for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<std::uint64_t>(high[i]) << 32;
 }
 
+// A block of 32 from its planes to its running sums, in one go. Returns the first residual as the planes have it.
+template <class Code>
+KFN Code unpack_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {
+#if defined(PYF_LEVEL_AVX512)
+  if (planes <= kShortPlanes) [[likely]]
+    return unpack_short_sums(words, planes, q);
+#endif
+  unpack_planes(words, planes, q);
+  const Code low = q[0];
+  for (int i = 0; i < 32; ++i) q[i] = unzigzag(q[i]);
+  accumulate_1d(q);
+  return low;
+}
+
 PYF_END_TARGET

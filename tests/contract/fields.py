@@ -61,7 +61,8 @@ class Case:
 
 def from_bits(patterns: list[int] | Array, dtype: np.dtype[Any]) -> Array:
     """Values with these bit patterns."""
-    return np.asarray(patterns, dtype=f"u{dtype.itemsize}").view(dtype)
+    values: Array = np.asarray(patterns, dtype=f"u{dtype.itemsize}").view(dtype)
+    return values
 
 
 def nearby(values: Array, ulps: Array) -> Array:
@@ -71,7 +72,7 @@ def nearby(values: Array, ulps: Array) -> Array:
     limit = int(np.array(np.inf, dtype).view(f"u{dtype.itemsize}"))
     patterns = values.view(f"u{dtype.itemsize}")
     size = np.clip((patterns & (sign - 1)).astype(np.int64) + ulps, 0, limit).astype(patterns.dtype)
-    return np.asarray(size | patterns & sign).view(dtype)
+    return from_bits(size | patterns & sign, dtype)
 
 
 def family(name: str, n: int, dtype: np.dtype[Any], rng: np.random.Generator, scale: float, bound: float) -> Array:
@@ -83,7 +84,8 @@ def family(name: str, n: int, dtype: np.dtype[Any], rng: np.random.Generator, sc
         if name == "subnormal":
             width = FRACTION_BITS[dtype.itemsize]
             shift = rng.integers(0, width, n).astype(np.uint64)
-            return from_bits(rng.integers(0, 1 << width, n, np.uint64) >> shift, dtype) * signs.astype(dtype)
+            small = rng.integers(0, 1 << width, n, np.uint64) >> shift
+            return from_bits(small + (signs < 0) * np.uint64(1 << 8 * dtype.itemsize - 1), dtype)
         if name == "huge range":
             low, high = (-149, 128) if dtype.itemsize == 4 else (-1074, 1024)
             return (signs * np.ldexp(rng.uniform(0.5, 1, n), rng.integers(low, high, n))).astype(dtype)
@@ -127,8 +129,10 @@ def special_patterns(dtype: np.dtype[Any]) -> list[int]:
     return [*nans, infinity, infinity | sign, 0, sign, mask]
 
 
-FILLS = ("none", "nan", "nan payload", "signalling nan", "-999", "1e20", "zero", "minus zero", "subnormal", "ordinary")
-FILLS += ("infinity", "largest")
+FILLS = (
+    *("none", "nan", "nan payload", "signalling nan", "-999", "1e20", "zero", "minus zero"),
+    *("subnormal", "ordinary", "infinity", "largest"),
+)
 
 
 def fill_value(name: str, values: Array) -> Any:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the tests of the filter share: cd_values, data, fresh interpreters and command-line programs.
 
-cd_values are packed here from docs/cd_values.md and not by pyfilter, so that these tests check the document too. Scripts
-for fresh interpreters import this module: process state (what is loaded, in which order) is what they are about.
+cd_values are packed here from docs/cd_values.md and not by pyfilter, so that these tests check the document too.
+Scripts for fresh interpreters import this module: it loads no HDF5, since what is loaded when is what they are about.
 """
 
 from __future__ import annotations

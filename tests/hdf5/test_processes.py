@@ -73,7 +73,8 @@ for name in sys.argv[2].split():
 import h5py, hdf5plugin, netCDF4
 path = Path(sys.argv[1]) / "a.h5"
 with h5py.File(path, "w") as file:
-    for name, keywords in (("ours", compressed()), ("zfp", hdf5plugin.Zfp(accuracy=1e-3)), ("sz", hdf5plugin.SZ3(absolute=1e-3))):
+    others = {"zfp": hdf5plugin.Zfp(accuracy=1e-3), "sz": hdf5plugin.SZ3(absolute=1e-3)}
+    for name, keywords in {"ours": compressed(), **others}.items():
         file.create_dataset(name, data=field((40, 30)), chunks=(16, 16), **keywords)
 with h5py.File(path) as file:
     for name in file:
@@ -133,7 +134,7 @@ def test_append_where_nothing_made_hdf5_load_the_plugin(begun: Path, script: Scr
 
 @pytest.mark.parametrize("fill", ["None", "1e20", "False"])
 def test_append_through_netcdf(tmp_path: Path, script: Script, fill: str) -> None:
-    """netCDF looks for the plugin when it opens a variable. (None: netCDF's own default fill value.)"""
+    """It looks for the plugin when it opens a variable. (None: netCDF's own default fill value.)"""
     pytest.importorskip("netCDF4")
     head = "import netCDF4\npath, values = sys.argv[1], field((90, 30))\n"
     create = f"""
@@ -157,17 +158,25 @@ with netCDF4.Dataset(path, "a") as file:
 
 # A process that uses libhdf5 by ctypes alone, since H5close leaves h5py with dead ids.
 CLOSE_AND_REOPEN = """
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 library = ctypes.CDLL(sys.argv[2])
 values = field((300, 400))
 dims, chunk, back = (c_uint64 * 2)(300, 400), (c_uint64 * 2)(256, 256), np.zeros_like(values)
 user = (c_uint * 6)(*words())
 for name, result, *parameters in [
-    ("H5open", c_int), ("H5close", c_int), ("H5Fcreate", c_int64, c_char_p, c_uint, c_int64, c_int64), ("H5Fclose", c_int, c_int64),
-    ("H5Screate_simple", c_int64, c_int, c_void_p, c_void_p), ("H5Pcreate", c_int64, c_int64), ("H5Pset_chunk", c_int, c_int64, c_int, c_void_p),
-    ("H5Pset_filter", c_int, c_int64, c_int, c_uint, c_size_t, c_void_p), ("H5Fopen", c_int64, c_char_p, c_uint, c_int64),
-    ("H5Dcreate2", c_int64, c_int64, c_char_p, c_int64, c_int64, c_int64, c_int64, c_int64), ("H5Dopen2", c_int64, c_int64, c_char_p, c_int64),
-    ("H5Dwrite", c_int, c_int64, c_int64, c_int64, c_int64, c_int64, c_void_p), ("H5Dread", c_int, c_int64, c_int64, c_int64, c_int64, c_int64, c_void_p),
+    ("H5open", c_int),
+    ("H5close", c_int),
+    ("H5Fcreate", c_int64, c_char_p, c_uint, c_int64, c_int64),
+    ("H5Fopen", c_int64, c_char_p, c_uint, c_int64),
+    ("H5Fclose", c_int, c_int64),
+    ("H5Screate_simple", c_int64, c_int, c_void_p, c_void_p),
+    ("H5Pcreate", c_int64, c_int64),
+    ("H5Pset_chunk", c_int, c_int64, c_int, c_void_p),
+    ("H5Pset_filter", c_int, c_int64, c_int, c_uint, c_size_t, c_void_p),
+    ("H5Dcreate2", c_int64, c_int64, c_char_p, *[c_int64] * 5),
+    ("H5Dopen2", c_int64, c_int64, c_char_p, c_int64),
+    ("H5Dwrite", c_int, *[c_int64] * 5, c_void_p),
+    ("H5Dread", c_int, *[c_int64] * 5, c_void_p),
     ("H5Dclose", c_int, c_int64),
 ]:
     getattr(library, name).restype = result
@@ -294,7 +303,7 @@ for case, (values, user) in cases.items():
 """
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the bits of this processor are not known here")
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="unknown bits")
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_floating_point_environment_of_the_caller(tmp_path: Path, env: dict[str, str], threads: str) -> None:
     run_python(FLOATING_POINT, tmp_path, env={**env, "PYFILTER_NUM_THREADS": threads})

@@ -17,6 +17,7 @@ from reference.library import Library
 
 from .support import FILTER_ID, STAMP, compressed, double, field, loaded, lossless, stored, words
 
+NEWER = r"layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"
 KNOWN = r"1 \(cuszp2\), 2 \(lossless\)"
 BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((), "0 words given, at least 3 needed"),
@@ -45,7 +46,7 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (words(parameters=0x10000), "parameter byte 2 is 1, must be 0"),
     ((1, 2, 0, 0, 0, 1), "lossless: parameter byte 0 is 1, must be 0"),
     (words(parameters=0x300), "block_dims 3 needs data of at least that rank, this has rank 2"),
-    ((STAMP + (1 << 24), *words()[1:], 1, 0, 0, 0), "layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"),
+    ((STAMP + (1 << 24), *words()[1:], 1, 0, 0, 0), NEWER),
     ((STAMP, *words()[1:]), "6 words for a chunk of rank 0, must be 10"),
     ((*stored(words(), "f4", (5, 5)), 0), "15 words for a chunk of rank 2, must be 10"),
     (stored(words(), "f4", (5, 0)), "chunk dimension 1 is 0"),
@@ -92,7 +93,7 @@ def test_types(tmp_path: Path, dtype: Any, values: Sequence[int], text: str) -> 
 @pytest.mark.parametrize("kind", ["IEEE_F16LE", "NATIVE_LDOUBLE", "STD_B32LE", "C_S1", "STD_REF_OBJ", "UNIX_D32LE"])
 def test_types_that_only_hdf5_has(tmp_path: Path, kind: str) -> None:
     plist = pipeline((FILTER_ID, lossless()))
-    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises(ValueError, match="cannot compress the dataset's type"):
+    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises(ValueError, match="cannot compress the dataset's"):
         h5py.h5d.create(file.id, b"x", getattr(h5py.h5t, kind), h5py.h5s.create_simple((10,)), plist)
 
 
@@ -131,14 +132,14 @@ def test_only_first_in_the_pipeline(tmp_path: Path, before: tuple[int, Sequence[
 
 
 def test_h5py_shuffle(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'shuffle' .* stands before pyfilter"):
+    with pytest.raises(ValueError, match=r"'shuffle' .* stands before pyfilter"):
         create(tmp_path / "a.h5", words(), shuffle=True)
 
 
 def test_other_compressor_before_ours(tmp_path: Path) -> None:
     hdf5plugin = pytest.importorskip("hdf5plugin")
     plist = pipeline((hdf5plugin.Zstd.filter_id, ()), (FILTER_ID, words()))
-    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises(ValueError, match=r"\(id 32015\) stands before pyfilter"):
+    with h5py.File(tmp_path / "a.h5", "w") as file, pytest.raises(ValueError, match=r"\(id 32015\) stands before"):
         h5py.h5d.create(file.id, b"x", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((10,)), plist)
 
 
@@ -176,7 +177,6 @@ def test_a_refusal_leaves_the_file_usable(tmp_path: Path) -> None:
 
 def test_words_of_a_newer_layout_in_a_file(tmp_path: Path, library: Library) -> None:
     """Neither read nor, as HDF5 asks can_apply again then, written. The file is patched: no library writes them yet."""
-    text = r"layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=field((10, 10)), chunks=(5, 5), **compressed())
@@ -186,6 +186,6 @@ def test_words_of_a_newer_layout_in_a_file(tmp_path: Path, library: Library) -> 
     with h5py.File(path, "r+") as file:
         with pytest.raises(OSError, match="filter returned failure"):
             file["x"][...]
-        assert re.search(text, library.c.pyf_last_error().decode())
-        with pytest.raises(OSError, match=text):
+        assert re.search(NEWER, library.c.pyf_last_error().decode())
+        with pytest.raises(OSError, match=NEWER):
             file["x"][0, 0] = 1

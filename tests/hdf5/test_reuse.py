@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""set_local is fed what it stored: reused property lists, h5repack, nccopy. The settings stay, the rest is made anew."""
+"""set_local is fed what it stored: by reused property lists, h5repack, nccopy. Settings stay, the rest is made anew."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_ncdump(tmp_path: Path, tool: Tool) -> None:
     assert support.largest_error(np.array(values), field((20,))) <= 1e-3
 
 
-DAMAGES = {
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "truncated chunk: ": lambda frame: frame[:-5],
     "not a pyfilter frame: starts with 00 00 00 00": lambda frame: bytes(len(frame)),
     "frame format 9 needs pyfilter >= 3.1; this is pyfilter ": lambda frame: frame[:4] + b"\x09\x03\x01" + frame[7:],

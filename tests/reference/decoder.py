@@ -223,6 +223,7 @@ class Tile(NamedTuple):
 
     codes: Ints  # rate codes
     masks: Ints  # `r - 247` of special blocks, else 0
+    inner: Ints  # inner rate codes of special blocks, else the rate codes
     planes: Ints  # P, of special blocks that of the inner rate code
     outliers: NDArray[np.uint64]  # e of section 5
     verbatim_counts: Ints
@@ -273,7 +274,20 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, blocks: int,
     word_ends = (used + padding) // 4 + np.cumsum(words)
     require(int(word_ends[-1]) == size, f"tile of {size} words, by its rate codes {word_ends[-1]}")
     starts = start + word_ends - words
-    return Tile(codes, masks, PLANES[inner], outliers, verbatim_counts, starts, starts + before_planes)
+    return Tile(codes, masks, inner, PLANES[inner], outliers, verbatim_counts, starts, starts + before_planes)
+
+
+def parse_tiles(frame: bytes, header: Header) -> Tile | None:
+    """All blocks of a frame as one; None where there are none."""
+    offsets, uniform = parse_directory(frame, header)
+    base = header.header_bytes // 4 + offsets.size
+    blocks, per_tile = math.prod(block_grid(header)), 4096 // values_per_block(header)
+    starts, sizes = base + offsets, np.diff(offsets)
+    tiles = []
+    for t in range(sizes.size):
+        count = min(per_tile, blocks - t * per_tile)
+        tiles.append(parse_tile(frame, header, int(starts[t]), int(sizes[t]), count, bool(uniform[t])))
+    return Tile(*(np.concatenate(parts) for parts in zip(*tiles, strict=True))) if tiles else None
 
 
 # ---- 4.5 Words of a block -------------------------------------------------------------------------------------------
@@ -361,17 +375,9 @@ def decode(frame: bytes) -> Array:
     if header.raw:
         return np.frombuffer(frame, header.dtype, header.value_count, header.header_bytes).reshape(header.dims)
 
-    offsets, uniform = parse_directory(frame, header)
-    base = header.header_bytes // 4 + offsets.size
-    blocks, per_tile = math.prod(block_grid(header)), 4096 // values_per_block(header)
-    if blocks == 0:
+    tile = parse_tiles(frame, header)
+    if tile is None:
         return place_blocks(np.empty(0), header)
-    starts, sizes = base + offsets, np.diff(offsets)
-    tiles = []
-    for t in range(sizes.size):
-        count = min(per_tile, blocks - t * per_tile)
-        tiles.append(parse_tile(frame, header, int(starts[t]), int(sizes[t]), count, bool(uniform[t])))
-    tile = Tile(*(np.concatenate(parts) for parts in zip(*tiles, strict=True)))
     words = np.frombuffer(frame, "<u4").astype(np.uint32)  # header, directory and tiles are whole words
     z = residuals(words, tile.plane_starts, tile.planes, header)
     values = values_of_codes(codes_of_residuals(z, tile.outliers, tile.planes, header), header)

@@ -51,6 +51,13 @@ constexpr Bytes spread(unsigned half) {
     }
   return t;
 }
+// Bytes 0 and 1 of all 32 values as 16-bit numbers.
+constexpr Bytes kSpreadShort = [] {
+  Bytes t{};
+  for (unsigned i = 0; i < 32; ++i)
+    for (unsigned c = 0; c < 2; ++c) t[2 * i + c] = static_cast<std::uint8_t>(8 * (4 * c + i / 8) + i % 8);
+  return t;
+}();
 constexpr Bytes kSpreadLow = spread(0), kSpreadHigh = spread(1);
 
 }  // namespace pyfilter::avx512_tables
@@ -189,6 +196,41 @@ KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // two rows of four a register
     _mm512_storeu_si512(a + i, front_low);
     _mm512_storeu_si512(a + i + 8, front_high);
   }
+}
+
+// Residuals of up to 11 bits are differences of up to 2^10, and 32 of them add up to 2^15 at most: 16-bit arithmetic
+// does, with half the registers.
+inline constexpr int kShortPlanes = 11;
+
+KFN void store_sums(__m512i sums, std::uint32_t (&q)[32]) {
+  _mm512_storeu_si512(q, _mm512_cvtepi16_epi32(_mm512_castsi512_si256(sums)));
+  _mm512_storeu_si512(q + 16, _mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(sums, 1)));
+}
+KFN void store_sums(__m512i sums, std::uint64_t (&q)[32]) {
+  _mm512_storeu_si512(q, _mm512_cvtepi16_epi64(_mm512_castsi512_si128(sums)));
+  _mm512_storeu_si512(q + 8, _mm512_cvtepi16_epi64(_mm512_extracti64x2_epi64(sums, 1)));
+  _mm512_storeu_si512(q + 16, _mm512_cvtepi16_epi64(_mm512_extracti64x2_epi64(sums, 2)));
+  _mm512_storeu_si512(q + 24, _mm512_cvtepi16_epi64(_mm512_extracti64x2_epi64(sums, 3)));
+}
+
+// unpack_sums() of planes.hpp for such residuals.
+template <class Code>
+KFN Code unpack_short_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {
+  const __m512i units = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201ull));
+  const __m512i p = _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << planes) - 1), words);
+  const __m512i matrices = _mm512_permutexvar_epi8(load_table(avx512_tables::kPlaneGather), p);
+  const __m512i z = _mm512_permutexvar_epi8(load_table(avx512_tables::kSpreadShort), _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
+  const auto low = static_cast<Code>(_mm_cvtsi128_si32(_mm512_castsi512_si128(z)) & 0xFFFF);
+  const __m512i sign = _mm512_sub_epi16(_mm512_setzero_si512(), _mm512_and_si512(z, _mm512_set1_epi16(1)));
+  __m512i v = _mm512_xor_si512(_mm512_srli_epi16(z, 1), sign);
+  v = _mm512_add_epi16(v, _mm512_bslli_epi128(v, 2));
+  v = _mm512_add_epi16(v, _mm512_bslli_epi128(v, 4));
+  v = _mm512_add_epi16(v, _mm512_bslli_epi128(v, 8));
+  const __m512i total = _mm512_shuffle_epi8(v, _mm512_set1_epi16(0x0F0E));
+  v = _mm512_add_epi16(v, _mm512_maskz_shuffle_i64x2(0xCC, total, total, 0xA0));
+  v = _mm512_add_epi16(v, _mm512_maskz_permutexvar_epi16(0xFFFF0000u, _mm512_set1_epi16(15), v));
+  store_sums(v, q);
+  return low;
 }
 
 // Bit i is set where flags[i] is not zero.

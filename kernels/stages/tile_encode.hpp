@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tile of blocks, encoded and decoded (docs/format.md, sections 4.3 to 5). A Map turns values into codes and back:
-// cuszp2 quantises (QuantizingMap), lossless takes the bits as they are (BitMap). Sizes are fixed first, for all
-// blocks of the tile, then the parts are written, so that a GPU does the same with a scan in between.
+// Encoding a tile of blocks (docs/format.md, sections 4.3 to 5); tile_decode.hpp is the way back. A Map turns values
+// into codes: cuszp2 quantises (QuantizingMap), lossless takes the bits as they are (BitMap). Sizes are fixed first,
+// for all blocks of the tile, then the parts are written, so that a GPU does the same with a scan in between.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,6 @@
 #include "stages/special.hpp"
 
 PYF_BEGIN_TARGET
-
-template <int D>
-inline constexpr int kTileBlocks = kTileValues / kBlockValues<D>;
 
 // Blocks encoded together, stage by stage: long enough that a stage never waits for the stores of the one before.
 inline constexpr int kGroupBlocks = 8;
@@ -102,10 +99,14 @@ KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map
   constexpr int B = kBlockValues<D>;
   const bool outlier = plan.mode == 0;
   const std::uint32_t counted = outlier ? ~1u : ~0u;
-  const Code* d = plan.mode == 2 ? s.codes : differences<D>(s.codes, s.partial, s.difference, count);
+  const bool sums = plan.mode != 2;
+  const Code* d = D == 1 || !sums ? s.codes : differences<D>(s.codes, s.partial, s.difference, count);
   for (int b = 0; b < count; ++b) {
     Code z[B];
-    zigzag_block<Map, B>(d + b * B, z);
+    if (D == 1 && sums)
+      zigzag_differences<Map, B>(d + b * B, z);
+    else
+      zigzag_block<Map, B>(d + b * B, z);
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
     Code any = transpose_planes<B == 64>(z, counted, planes);
     if constexpr (B == 64) any |= transpose_planes<true>(z + 32, ~0u, planes + s.kPlaneRoom);
@@ -192,151 +193,6 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
     }
   }
   return {static_cast<std::uint32_t>(words - out), uniform};
-}
-
-// Where the parts of a block are, found before any value is decoded.
-struct BlockPlace {
-  std::uint8_t rate, inner, verbatim;
-  std::uint32_t outlier_at, words_at;  // bytes from the start of the tile
-};
-
-// Reads rates and descriptors; sets the place of every block. Fails unless the sizes add up to the tile's.
-template <class Map, int D>
-inline Status place_blocks(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform, int blocks,
-                           BlockPlace* places) {
-  constexpr std::uint32_t B = kBlockValues<D>;
-  constexpr int kCodeBits = 8 * sizeof(typename Map::Code);
-  constexpr Status kBad{pyfilter::Code::corrupt, "corrupt frame: a tile's parts do not add up to its size"};
-  constexpr Status kBadRate{pyfilter::Code::corrupt, "corrupt frame: a rate code that its frame does not allow"};
-  const std::size_t rates = size == 0 && uniform ? 0 : uniform ? 1 : static_cast<std::size_t>(blocks);
-  if (rates > size || (size == 0 && !uniform)) return kBad;
-  const std::uint8_t common = rates == 0 ? std::uint8_t{0} : bytes[0];
-  if (uniform && is_special_rate(common)) return kBadRate;
-  std::uint32_t descriptor_at = static_cast<std::uint32_t>(rates), outlier_bytes = 0;
-  // a block of 64 doubles has at most 128 words of values and 6 of masks: no sum here can overflow
-  std::uint32_t words = 0;
-  for (int b = 0; b < blocks; ++b) {
-    BlockPlace& place = places[b];
-    place.rate = place.inner = uniform ? common : bytes[b];
-    place.verbatim = 0;
-    if (place.rate >= kRateSentinel) [[unlikely]] {
-      if (!Map::kHasSpecial) return kBadRate;
-      const unsigned masks = place.rate - kRateSentinel;
-      if (place.rate == kRateSentinel || (is_special_rate(place.rate) && (masks & kMaskSentinel) != 0))
-        if (!plan.has_sentinel) return kBadRate;
-      place.words_at = words;
-      place.outlier_at = outlier_bytes;
-      if (is_special_rate(place.rate)) {
-        if (descriptor_at + 2 > size) return kBad;
-        place.inner = bytes[descriptor_at];
-        place.verbatim = bytes[descriptor_at + 1];
-        descriptor_at += 2;
-        if (place.inner > kLastPlainRate || place.verbatim > B) return kBadRate;
-        if ((masks & kMaskVerbatim) == 0 && place.verbatim != 0) return kBadRate;
-        words += (B / 32) * static_cast<std::uint32_t>(__builtin_popcount(masks)) +
-                 place.verbatim * static_cast<std::uint32_t>(sizeof(typename Map::Value) / 4);
-      } else {
-        if (place.rate == kRateVerbatim) words += B * static_cast<std::uint32_t>(sizeof(typename Map::Value)) / 4;
-        continue;
-      }
-    }
-    const Rate rate = kRates[place.inner];
-    if (rate.planes > kCodeBits) return kBadRate;
-    if (place.rate == place.inner) place.words_at = words;
-    place.outlier_at = outlier_bytes;
-    outlier_bytes += rate.outlier_bytes;
-    words += rate.planes * (B / 32);
-  }
-  const std::size_t outliers_from = descriptor_at;
-  const std::size_t words_from = (outliers_from + outlier_bytes + 3) / 4 * 4;
-  if (words_from + 4 * std::size_t{words} != size) return kBad;
-  for (std::size_t i = outliers_from + outlier_bytes; i < words_from; ++i)
-    if (bytes[i] != 0) return Status{pyfilter::Code::corrupt, "corrupt frame: padding of a tile is not zero"};
-  for (int b = 0; b < blocks; ++b) {
-    places[b].outlier_at += static_cast<std::uint32_t>(outliers_from);
-    places[b].words_at = static_cast<std::uint32_t>(words_from) + 4 * places[b].words_at;
-  }
-  return kOk;
-}
-
-// Codes of a block from its planes and outlier bytes. Returns what has to be added to each: the outlier bytes' share
-// of the first residual, which differences carry on to every value.
-template <class Map, int D>
-KFN typename Map::Code decode_codes(const Plan& plan, const std::uint8_t* tile, const std::uint8_t* words,
-                                    const BlockPlace& place, typename Map::Code (&q)[kBlockValues<D>]) {
-  using Code = typename Map::Code;
-  constexpr int B = kBlockValues<D>;
-  const Rate rate = kRates[place.inner];
-  for (int half = 0; half < B; half += 32) unpack_planes(words + 4 * rate.planes * (half / 32), rate.planes, q + half);
-  const Code low = q[0];
-  for (int i = 0; i < B; ++i) q[i] = unzigzag(q[i]);
-  Code carried = 0;
-  if (rate.outlier_bytes != 0) {
-    std::uint64_t high = 0;
-    for (int i = 0; i < rate.outlier_bytes; ++i) high |= static_cast<std::uint64_t>(tile[place.outlier_at + static_cast<std::uint32_t>(i)]) << (8 * i);
-    const auto whole = static_cast<Code>(low + static_cast<Code>(high << rate.planes));
-    carried = static_cast<Code>(unzigzag(whole) - unzigzag(low));
-  }
-  if (plan.mode != 2) {
-    accumulate<D>(q);
-  } else {
-    q[0] = static_cast<Code>(q[0] + carried);
-    carried = 0;
-  }
-  return carried;
-}
-
-template <class Map, int D>
-inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform, std::uint64_t tile,
-                          void* /*scratch*/, std::uint64_t start, std::uint64_t stop, void* out) {
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  constexpr int B = kBlockValues<D>;
-  const Map map(plan);
-  const std::uint64_t first_block = tile * kTileBlocks<D>;
-  const int blocks = static_cast<int>(std::min<std::uint64_t>(kTileBlocks<D>, plan.grid.blocks - first_block));
-  BlockPlace places[kTileBlocks<D>];
-  PYF_TRY((place_blocks<Map, D>(plan, bytes, size, uniform, blocks, places)));
-  BlockCursor cursor = block_at<D>(plan.grid, first_block);
-  for (int b = 0; b < blocks; ++b, advance<D>(plan.grid, cursor)) {
-    const BlockPlace& place = places[b];
-    const std::uint8_t* words = bytes + place.words_at;
-    alignas(64) Value x[B];
-    SpecialMasks masks{};
-    if constexpr (Map::kHasSpecial) {
-      if (place.rate >= kRateSentinel) [[unlikely]] {
-        if (place.rate == kRateSentinel) {
-          for (int i = 0; i < B; ++i) x[i] = map.quantizer.sentinel;
-        } else if (place.rate == kRateVerbatim) {
-          std::memcpy(x, words, sizeof x);
-        } else {
-          masks = read_masks<B>(place.rate, words);
-          if (masks.verbatim_count() != place.verbatim)
-            return Status{pyfilter::Code::corrupt, "corrupt frame: a block's verbatim values are not as many as its mask says"};
-          words += masks.bytes + place.verbatim * sizeof(Value);
-        }
-        if (!is_special_rate(place.rate)) {
-          store_block<D>(plan.grid, x, cursor, start, stop, out);
-          continue;
-        }
-      }
-    }
-    alignas(64) Code q[B];
-    const Code carried = decode_codes<Map, D>(plan, bytes, words, place, q);
-    if (!masks.any()) [[likely]] {
-      if (Loose<Value>* whole = whole_place<D, Value>(cursor, start, stop, out); whole != nullptr) {
-        map.decode(q, carried, whole);
-        continue;
-      }
-    }
-    map.decode(q, carried, x);
-    if constexpr (Map::kHasSpecial) {
-      if (masks.any()) [[unlikely]]
-        apply_masks<Value, B>(map.quantizer, masks, bytes + place.words_at + masks.bytes, x);
-    }
-    store_block<D>(plan.grid, x, cursor, start, stop, out);
-  }
-  return kOk;
 }
 
 PYF_END_TARGET

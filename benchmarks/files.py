@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One field through h5py with one filter, in a process of its own: some filters crash. METHOD says how it is timed."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import hdf5plugin
+import numpy as np
+
+import pyfilter
+from benchmarks.compare import Outcome, compare
+from benchmarks.memory import Bench
+from pyfilter import chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+    from benchmarks.fields import Field
+
+    Maker = Callable[[Field, str], Callable[[str], "Result"]]
+
+NONE = "no filter"
+OURS = "ours"
+OURS_TWO = "ours, 2 threads"
+OURS_CORE = "ours, core driver"
+OURS_MEMORY = "ours, in memory"
+SZ3_CORE = "SZ3, core driver"
+OUR_NAMES = (OURS, OURS_TWO, OURS_CORE, OURS_MEMORY)
+LOSSY = ("SZ3", "Zfp", "Sperr", "SZ")
+LOSSLESS = ("Blosc2", "Bitshuffle", "Zstd")
+MAX_ROUNDS, ENOUGH_SECONDS = 7, 0.12
+METHOD = (
+    "Through h5py: a field smaller than the least size (--at-least-mib) is repeated along its first axis until the "
+    "dataset has it, so that making and opening a file (0.3 ms) does not hide the filters. Chunks of up to 4 MiB from "
+    f"pyfilter.chunks.choose, the same for all. A new file for every round; up to {MAX_ROUNDS} rounds until "
+    f"{ENOUGH_SECONDS} s are spent, after one that does not count, unless that took so long by itself; medians. "
+    "'core driver': the file is in the process' memory and never written (HDF5's core driver without backing store, no "
+    "chunk cache), one chunk as large as the dataset. hdf5plugin has SZ3 only as an HDF5 filter, so this is the nearest "
+    "to a codec in memory; HDF5's own work is in it, nothing is subtracted. 'in memory': our C ABI with one thread, the "
+    "field as one frame, streaming from memory (memory.py). Fields with fill values or NaN are given as they are. Blosc2 "
+    "(level 5) and Bitshuffle (level 3) with zstd; Zstd with level 3."
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one filter made of one field at one bound.
+
+    Attributes
+    ----------
+    field, name, relative : str
+        The field, the filter and the bound; an empty bound for lossless ones.
+    field_bytes : int
+        Original bytes.
+    problem : str
+        Empty, or why there are no figures: "crash (SIGSEGV)", "timeout", "refused: ...".
+    write, read : float
+        Median speeds in GB/s; compress and decompress for 'in memory'.
+    write_two, read_two, memcpy : float
+        For 'in memory' only: with two threads, and memcpy.
+    """
+
+    field: str
+    name: str
+    relative: str
+    field_bytes: int
+    problem: str = ""
+    ratio: float = math.nan
+    bound: float = 0.0
+    write: float = math.nan
+    read: float = math.nan
+    max_error: float = math.nan
+    bound_kept: bool = True
+    specials_kept: bool = True
+    has_specials: bool = False
+    write_two: float = math.nan
+    read_two: float = math.nan
+    memcpy: float = math.nan
+
+    @property
+    def where(self) -> str:
+        """Name of the case in a floor."""
+        return f"{self.field} {self.relative}".strip()
+
+    @property
+    def kept(self) -> bool:
+        """Whether everything that was promised came back."""
+        return self.bound_kept and self.specials_kept
+
+    @property
+    def useful(self) -> bool:
+        """Whether the speed can be held against ours: special values are there, the bound is at most 1 % off."""
+        return not self.problem and self.specials_kept and self.max_error <= 1.01 * self.bound
+
+    @property
+    def both(self) -> float:
+        """Speed of writing and then reading, in GB/s of original bytes that go there and back."""
+        return 1.0 / (1.0 / self.write + 1.0 / self.read)
+
+
+@cache
+def scratch_folder() -> Path:
+    """Return the folder for files: /dev/shm (tmpfs) where it can be written, else the usual one."""
+    memory = Path("/dev/shm")
+    return memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def peer_versions() -> list[str]:
+    """Return the filters that this hdf5plugin brings, of those used here."""
+    wanted = (*LOSSY, *LOSSLESS)
+    return [name for name in wanted if hasattr(hdf5plugin, name)]
+
+
+def _codec(name: str, bound: float) -> dict[str, Any]:
+    """Return the arguments of create_dataset for a filter."""
+    base = name.split(",")[0]
+    if base == NONE:
+        return {}
+    makers: dict[str, Callable[[], Any]] = {
+        OURS: lambda: pyfilter.Cuszp2(absolute=bound),
+        "SZ3": lambda: hdf5plugin.SZ3(absolute=bound),
+        "Zfp": lambda: hdf5plugin.Zfp(accuracy=bound),
+        "Sperr": lambda: hdf5plugin.Sperr(absolute=bound),
+        "SZ": lambda: hdf5plugin.SZ(absolute=bound),
+        "Blosc2": lambda: hdf5plugin.Blosc2(cname="zstd", clevel=5, filters=hdf5plugin.Blosc2.SHUFFLE),
+        "Bitshuffle": lambda: hdf5plugin.Bitshuffle(cname="zstd", clevel=3),
+        "Zstd": lambda: hdf5plugin.Zstd(clevel=3),
+    }
+    return {"compression": makers[base]()}
+
+
+def repeated(field: Field, least_bytes: int) -> Field:
+    """Return the field, again and again along its first axis until it has ``least_bytes``."""
+    count = -(-least_bytes // field.values.nbytes)
+    return replace(field, values=np.concatenate([field.values] * count)) if count > 1 else field
+
+
+def in_own_process(field: Field, name: str, bounds: list[str], timeout: float) -> list[Result]:
+    """Return one result for each bound, whatever happens to the process."""
+    missing = Result(field.name, name, "", field.values.nbytes)
+    base = name.split(",")[0]
+    if base in (*LOSSY, *LOSSLESS) and not hasattr(hdf5plugin, base):
+        return [replace(missing, relative=relative, problem="refused: not in this hdf5plugin") for relative in bounds]
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    make_work: Maker = _in_memory if name == OURS_MEMORY else _through_h5py
+    child = context.Process(target=_child, args=(make_work, field, name, bounds, sender), daemon=True)
+    child.start()
+    sender.close()
+    found: list[Result] = []
+    problem = ""
+    deadline = time.monotonic() + timeout
+    while len(found) < len(bounds):
+        try:
+            if not receiver.poll(max(0.0, deadline - time.monotonic())):
+                problem = f"timeout ({timeout:g} s)"
+                break
+            found.append(receiver.recv())
+        except EOFError:
+            break
+    if problem:
+        child.kill()
+    child.join()
+    if not problem and child.exitcode:
+        code = child.exitcode
+        problem = f"crash ({signal.Signals(-code).name})" if code < 0 else f"crash (exit status {code})"
+    rest = bounds[len(found) :]
+    if rest and problem.startswith("crash") and len(rest) > 1:  # what did not run may work
+        found.append(replace(missing, relative=rest[0], problem=problem))
+        return found + in_own_process(field, name, rest[1:], timeout)
+    problem = problem or "crash (exit status 0)"  # some filters call exit(0)
+    return found + [replace(missing, relative=relative, problem=problem) for relative in rest]
+
+
+def _child(make_work: Maker, field: Field, name: str, bounds: list[str], sender: Connection) -> None:
+    output = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(output, 1)  # some filters print
+    os.dup2(output, 2)
+    work = make_work(field, name)
+    for relative in bounds:
+        try:
+            result = work(relative)
+        except Exception as error:  # whatever a filter does is a finding
+            text = " ".join(str(error).split())[:60]
+            result = Result(field.name, name, relative, field.values.nbytes, problem=f"refused: {text}")
+        sender.send(result)
+    sender.close()
+    os._exit(0)
+
+
+def _in_memory(field: Field, name: str) -> Callable[[str], Result]:
+    """Return what measures ours in memory at a bound."""
+    bench = Bench()
+    bench.load(field)
+
+    def work(relative: str) -> Result:
+        bound = field.bound(float(relative))
+        measured = bench.measure(pyfilter.Cuszp2(absolute=bound), two_threads=True)
+        result = _result(field, name, relative, bound, measured.outcome)
+        return replace(
+            result,
+            ratio=measured.ratio,
+            write=measured.encode,
+            read=measured.decode,
+            write_two=measured.encode_two,
+            read_two=measured.decode_two,
+            memcpy=measured.memcpy,
+        )
+
+    return work
+
+
+def _through_h5py(field: Field, name: str) -> Callable[[str], Result]:
+    """Return what writes and reads files with a filter at a bound."""
+    values = field.values
+    core, two = name.endswith("core driver"), name == OURS_TWO
+    pyfilter.config(threads=2 if two else 1)
+    out = np.empty_like(values)
+    # a chunk that stayed in HDF5's cache would be read without being decompressed
+    how: dict[str, Any] = {"driver": "core", "backing_store": False, "rdcc_nbytes": 0} if core else {}
+
+    def write(path: Path, arguments: dict[str, Any]) -> h5py.File:
+        file = h5py.File(path, "w", **how)
+        if two:
+            rest = dict(arguments)
+            pyfilter.create_dataset(file, "field", values, rest.pop("compression"), **rest)
+        else:
+            file.create_dataset("field", data=values, **arguments)
+        if core:
+            file.flush()
+        else:
+            file.close()
+        return file
+
+    def read(path: Path, file: h5py.File) -> h5py.File:
+        if not core:
+            file = h5py.File(path, "r")
+        if two:
+            pyfilter.read(file["field"], out=out)
+        else:
+            file["field"].read_direct(out)
+        return file
+
+    def work(relative: str) -> Result:
+        bound = field.bound(float(relative)) if relative else 0.0
+        arguments = _codec(name, bound)
+        arguments["chunks"] = values.shape if core else chunks.choose(values.shape, values.dtype.itemsize)
+        if field.fill is not None:
+            arguments["fillvalue"] = field.fill
+        writes: list[float] = []
+        reads: list[float] = []
+        with tempfile.TemporaryDirectory(dir=scratch_folder(), prefix="pyfilter-bench-") as folder:
+            while not writes or (len(writes) <= MAX_ROUNDS and sum(writes) + sum(reads) < ENOUGH_SECONDS):
+                path = Path(folder) / f"{len(writes)}.h5"
+                out.view(np.uint8).fill(0xA5)
+                start = time.perf_counter()
+                file = write(path, arguments)
+                middle = time.perf_counter()
+                file = read(path, file)
+                stop = time.perf_counter()
+                stored = file["field"].id.get_storage_size()
+                file.close()
+                path.unlink(missing_ok=True)
+                writes.append(middle - start)
+                reads.append(stop - middle)
+        first = int(len(writes) > 1)
+        result = _result(field, name, relative, bound, compare(values, out, bound, field.fill))
+        return replace(
+            result,
+            ratio=values.nbytes / stored,
+            write=values.nbytes * 1e-9 / statistics.median(writes[first:]),
+            read=values.nbytes * 1e-9 / statistics.median(reads[first:]),
+        )
+
+    return work
+
+
+def _result(field: Field, name: str, relative: str, bound: float, outcome: Outcome) -> Result:
+    return Result(
+        field=field.name,
+        name=name,
+        relative=relative,
+        field_bytes=field.values.nbytes,
+        bound=bound,
+        max_error=outcome.max_error,
+        bound_kept=outcome.bound_kept,
+        specials_kept=outcome.specials_kept,
+        has_specials=field.has_specials,
+    )

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One request and its values make one frame, and one frame one set of values: on every instruction set and number of
+threads, at any alignment, whatever the floating-point environment, run after run and call beside call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+import platform
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import pyfilter
+from pyfilter.registry import registry
+from pyfilter.settings import CPU_LEVELS
+
+from .fields import MODES, Case, family, float_cases, from_bits, hunt, special_patterns, sprinkle
+from .judge import bits
+
+Array = NDArray[Any]
+THREADS = (1, 2, 3, 8)
+#: more than eight segments of work (32 tiles of 4096 values), the last one neither whole nor a whole number of blocks
+MANY = (9 * 32 * 4096 - 4096 * 3 - 17,)
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def levels_here() -> tuple[str, ...]:
+    """The instruction sets that this machine has."""
+    found = []
+    for level in CPU_LEVELS:
+        try:
+            with pyfilter.config(cpu_level=level) as config:
+                found.append(config.cpu_level)
+        except pyfilter.errors.InvalidArgument:
+            continue
+    return tuple(dict.fromkeys(found))
+
+
+LEVELS = levels_here()
+EVERY = tuple(itertools.product(LEVELS, THREADS))
+
+
+def test_levels() -> None:
+    """The baseline is everywhere; a name that is no level is refused."""
+    assert "baseline" in LEVELS
+    assert pyfilter.config().cpu_level in LEVELS
+    with pytest.raises(ValueError, match="cpu_level"):
+        pyfilter.config(cpu_level="mmx")
+
+
+def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
+    """Every codec of the registry with every mode and block dimension, and the dtypes that it takes."""
+    for block_dims in range(1, min(3, max(1, rank)) + 1):
+        for name in registry().codecs["lossless"].dtypes:
+            yield pyfilter.Lossless(block_dims=block_dims), registry().dtypes[name].numpy
+        for mode, dtype in itertools.product(MODES, ("f4", "f8")):
+            yield pyfilter.Cuszp2(absolute=1e-3, mode=mode, block_dims=block_dims), dtype
+
+
+def test_every_codec_is_here() -> None:
+    assert {codec.codec_name for codec, _ in codecs(1)} == set(registry().codecs)
+
+
+def field(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int = 1) -> Array:
+    """Smooth with noise, and for floats special values in places."""
+    rng = np.random.default_rng(seed)
+    n = int(np.prod(shape, dtype=np.int64))
+    smooth = 40 * np.sin(np.arange(n) / 300) + 0.01 * rng.normal(size=n) + 60
+    if dtype.kind != "f":
+        return smooth.astype(dtype).reshape(shape)
+    return sprinkle(smooth.astype(dtype), dtype.type(-999), "runs", rng).reshape(shape)
+
+
+def frame_digests(case: Case) -> dict[tuple[str, int], str]:
+    found = {}
+    for level, threads in EVERY:
+        with pyfilter.config(cpu_level=level, threads=threads):
+            found[level, threads] = hashlib.sha256(pyfilter.encode(case.values, case.codec, case.fill)).hexdigest()
+    return found
+
+
+def value_digests(frame: bytes) -> dict[tuple[str, int], str]:
+    found = {}
+    for level, threads in EVERY:
+        with pyfilter.config(cpu_level=level, threads=threads):
+            found[level, threads] = hashlib.sha256(bits(pyfilter.decode(frame)).tobytes()).hexdigest()
+    return found
+
+
+@pytest.mark.parametrize(("codec", "dtype"), list(codecs(3)), ids=str)
+def test_levels_and_threads(codec: pyfilter.Codec, dtype: str) -> None:
+    """Arrays large enough that eight threads have work, of an odd shape."""
+    block_dims = getattr(codec, "block_dims", 1)
+    shape = {1: MANY, 2: (3, 641, 643), 3: (67, 131, 141)}[block_dims]
+    values = field(shape, np.dtype(dtype))
+    fill = np.dtype(dtype).type(-999) if dtype in ("f4", "f8") else None
+    assert len(set(frame_digests(Case(values, codec, fill)).values())) == 1
+    assert len(set(value_digests(pyfilter.encode(values, codec, fill)).values())) == 1
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=["f32", "f64"])
+@given(data=st.data())
+@hunt(150)
+def test_any_values(dtype: np.dtype[Any], data: st.DataObject) -> None:
+    """The families of the other contract tests: subnormals, NaNs of all kinds, bounds at the limits."""
+    case = data.draw(float_cases(dtype, data.draw(st.sampled_from(("absolute", "relative")))))
+    frames = {level: encode_at(level, case) for level in LEVELS}
+    assert len(set(frames.values())) == 1
+    values = set()
+    for level in LEVELS:
+        with pyfilter.config(cpu_level=level):
+            values.add(bits(pyfilter.decode(frames[level])).tobytes())
+    assert len(values) == 1
+
+
+def encode_at(level: str, case: Case) -> bytes:
+    with pyfilter.config(cpu_level=level):
+        return pyfilter.encode(case.values, case.codec, case.fill)
+
+
+def shifted(values: Array, offset: int) -> Array:
+    """The same values at an address that is `offset` bytes off any alignment."""
+    room = np.zeros(values.nbytes + 64, np.uint8)
+    start = -room.ctypes.data % 32 + offset
+    view = room[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    view[...] = values
+    assert values.size == 0 or view.ctypes.data % 32 == offset
+    return view
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_alignment(level: str) -> None:
+    """Values, frame and decoded values at odd addresses."""
+    with pyfilter.config(cpu_level=level):
+        for codec, dtype in codecs(3):
+            values = field((3, 40, 61), np.dtype(dtype))
+            frame = pyfilter.encode(values, codec)
+            expected = pyfilter.decode(frame)
+            for offset in (1, 2, 3, 4, 7, 12, 31):
+                assert pyfilter.encode(shifted(values, offset), codec) == frame
+                out = shifted(np.zeros_like(values), offset)
+                source = shifted(np.frombuffer(frame, np.uint8), offset)
+                assert pyfilter.decode(source.data, out=out) is out
+                assert np.array_equal(bits(out), bits(expected))
+
+
+def test_memory_layout() -> None:
+    """Strided, Fortran-ordered and big-endian arrays are the same values."""
+    values = field((30, 40, 50), F32)
+    for codec in (pyfilter.Cuszp2(absolute=1e-3, block_dims=3), pyfilter.Lossless()):
+        frame = pyfilter.encode(values, codec)
+        wide = np.zeros((30, 40, 100), np.float32)
+        wide[:, :, ::2] = values
+        assert pyfilter.encode(wide[:, :, ::2], codec) == frame
+        assert pyfilter.encode(np.asfortranarray(values), codec) == frame
+        swapped = pyfilter.encode(values.astype(">f4"), codec)
+        assert swapped[16:] == frame[16:]  # all but the flag and the header's checksum
+        assert (swapped[:10], swapped[10], swapped[11:12]) == (frame[:10], frame[10] | 2, frame[11:12])
+
+
+def test_again_and_again() -> None:
+    """Scratch memory is kept between calls: what was in it before does not matter."""
+    cases = [Case(field((2000,), np.dtype(dtype)), codec) for codec, dtype in codecs(1)]
+    cases += [Case(family("bits", 5000, F32, np.random.default_rng(1), 1, 1), pyfilter.Cuszp2(absolute=1e-3))]
+    first = [pyfilter.encode(case.values, case.codec) for case in cases]
+    for order in (range(len(cases)), reversed(range(len(cases))), range(0, len(cases), 2)):
+        for i in order:
+            assert pyfilter.encode(cases[i].values, cases[i].codec) == first[i]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_ranges(level: str) -> None:
+    """decode(frame, start, stop) is the slice, at the edges of blocks and tiles and anywhere."""
+    shapes: tuple[tuple[int, ...], ...] = ((13000,), (5, 70, 93), (2, 3, 21, 19, 23), (9,), (0, 3, 3))
+    for shape in shapes:
+        for codec, dtype in codecs(len(shape)):
+            values = field(shape, np.dtype(dtype))
+            n = values.size
+            fill = np.dtype(dtype).type(-999) if dtype in ("f4", "f8") else None
+            frame = pyfilter.encode(values, codec, fill)
+            whole = bits(pyfilter.decode(frame))
+            rng = np.random.default_rng(n)
+            edges = [edge for edge in (0, 1, 31, 32, 33, 4095, 4096, 4097, 8192, n - 1, n) if 0 <= edge <= n]
+            pairs = list(itertools.combinations_with_replacement(edges, 2))
+            pairs += [tuple(map(int, np.sort(rng.integers(0, n + 1, 2)))) for _ in range(20)]  # type: ignore[misc]
+            with pyfilter.config(cpu_level=level):
+                for start, stop in pairs:
+                    assert np.array_equal(bits(pyfilter.decode(frame, start, stop)), whole[start:stop]), (start, stop)
+
+
+def test_ranges_with_threads() -> None:
+    values = field(MANY, F32)
+    frame = pyfilter.encode(values, pyfilter.Cuszp2(absolute=1e-3))
+    whole = bits(pyfilter.decode(frame))
+    for threads in THREADS:
+        with pyfilter.config(threads=threads):
+            for start, stop in ((0, MANY[0]), (1, MANY[0] - 1), (4095, 700001), (131072, 131073), (131071, 262145)):
+                assert np.array_equal(bits(pyfilter.decode(frame, start, stop)), whole[start:stop])
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_calls_from_several_threads(threads: int) -> None:
+    """Python threads share the worker threads of the library; ctypes lets them run at the same time."""
+    cases = []
+    for seed, (codec, dtype) in enumerate(codecs(1)):
+        size = (1000, 150001, 600000)[seed % 3]
+        cases.append(Case(field((size,), np.dtype(dtype), seed), codec, None, f"{dtype}"))
+
+    def there_and_back(case: Case) -> tuple[bytes, bytes]:
+        frame = pyfilter.encode(case.values, case.codec)
+        return hashlib.sha256(frame).digest(), hashlib.sha256(bits(pyfilter.decode(frame)).tobytes()).digest()
+
+    with pyfilter.config(threads=1):
+        expected = [there_and_back(case) for case in cases]
+    with pyfilter.config(threads=threads), ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(there_and_back, cases * 4)) == expected * 4
+
+
+def test_errors_from_several_threads() -> None:
+    """Each thread gets its own error and its own text."""
+    frame = pyfilter.encode(field((1000,), F32), pyfilter.Cuszp2(absolute=1e-3))
+
+    def refusal(size: int) -> str:
+        with pytest.raises(pyfilter.errors.TruncatedFrame) as error:
+            pyfilter.decode(frame[:size])
+        return str(error.value)
+
+    sizes = list(range(8, len(frame), 7))
+    expected = [refusal(size) for size in sizes]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(refusal, sizes * 5)) == expected * 5
+
+
+UPWARD = {"x86_64": 0x800, "aarch64": 0x400000}  # FE_UPWARD of fenv.h
+
+
+@contextmanager
+def rounding_upward() -> Iterator[None]:
+    libm = ctypes.CDLL("libm.so.6")
+    nearest = libm.fegetround()
+    assert libm.fesetround(UPWARD[platform.machine()]) == 0
+    try:
+        yield
+    finally:
+        libm.fesetround(nearest)
+
+
+@contextmanager
+def flushing_subnormals() -> Iterator[None]:
+    """Subnormals count as zero, as programs built with -ffast-math set it for their threads."""
+    libm = ctypes.CDLL("libm.so.6")
+    before = ctypes.create_string_buffer(32)
+    libm.fegetenv(before)
+    changed = bytearray(before.raw)
+    if platform.machine() == "x86_64":
+        (mxcsr,) = struct.unpack_from("<I", changed, 28)
+        struct.pack_into("<I", changed, 28, mxcsr | 0x8040)
+    else:
+        (fpcr,) = struct.unpack_from("<I", changed, 0)
+        struct.pack_into("<I", changed, 0, fpcr | 1 << 24)
+    libm.fesetenv(bytes(changed))
+    try:
+        yield
+    finally:
+        libm.fesetenv(before)
+
+
+def test_floating_point_environment() -> None:
+    """The caller's rounding mode and flushing of subnormals change nothing, and are what they were afterwards."""
+    rng = np.random.default_rng(9)
+    cases = []
+    for dtype, bound in ((F32, 1e-3), (F32, 5e-38), (F64, 1e-3), (F64, 9e-308)):
+        for name in ("noise", "subnormal", "half-way"):
+            values = sprinkle(family(name, 300000, dtype, rng, bound * 50, bound), None, "few", rng)
+            cases.append(Case(values, pyfilter.Cuszp2(absolute=bound), from_bits([77], dtype)[0]))
+            cases.append(
+                Case(values, pyfilter.Cuszp2(relative=1e-3), from_bits(special_patterns(dtype)[3:4], dtype)[0])
+            )
+    third, tiny = np.float64(1) / np.float64(3), np.array([1e-310])
+    for case in cases:
+        frame = pyfilter.encode(case.values, case.codec, case.fill)
+        values = bits(pyfilter.decode(frame))
+        for change, one, two in ((rounding_upward, 1.0, 3.0), (flushing_subnormals, 1e-310, 1.0)):
+            for level in LEVELS:
+                with pyfilter.config(cpu_level=level):
+                    with change():
+                        before = np.float64(one) / np.float64(two)
+                        again = pyfilter.encode(case.values, case.codec, case.fill)
+                        decoded = pyfilter.decode(frame)
+                        after = np.float64(one) / np.float64(two)
+                    assert before == after
+                    assert before == 0 or before > third  # the change was in force
+                    assert again == frame
+                    assert np.array_equal(bits(decoded), values)
+    assert np.float64(1) / np.float64(3) == third
+    assert (tiny * 1.0)[0] == 1e-310
