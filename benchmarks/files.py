@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from benchmarks.fields import Field
 
-    Maker = Callable[[Field, str], Callable[[str], "Result"]]
+    Maker = Callable[[Field, str, int], Callable[[str], "Result"]]
 
 NONE = "no filter"
 OURS = "ours"
@@ -44,14 +44,15 @@ LOSSLESS = ("Blosc2", "Bitshuffle", "Zstd")
 MAX_ROUNDS, ENOUGH_SECONDS = 7, 0.12
 METHOD = (
     "Through h5py: a field smaller than the least size (--at-least-mib) is repeated along its first axis until the "
-    "dataset has it, so that making and opening a file (0.3 ms) does not hide the filters. Chunks of up to 4 MiB from "
-    f"pyfilter.chunks.choose, the same for all. A new file for every round; up to {MAX_ROUNDS} rounds until "
-    f"{ENOUGH_SECONDS} s are spent, after one that does not count, unless that took so long by itself; medians. "
-    "'core driver': the file is in the process' memory and never written (HDF5's core driver without backing store, no "
-    "chunk cache), one chunk as large as the dataset. hdf5plugin has SZ3 only as an HDF5 filter, so this is the nearest "
-    "to a codec in memory; HDF5's own work is in it, nothing is subtracted. 'in memory': our C ABI with one thread, the "
-    "field as one frame, streaming from memory (memory.py). Fields with fill values or NaN are given as they are. Blosc2 "
-    "(level 5) and Bitshuffle (level 3) with zstd; Zstd with level 3."
+    "dataset has it, so that making and opening a file (0.3 ms) does not hide the filters. Chunks are those that "
+    "pyfilter.chunks.choose makes for the field itself, up to 4 MiB and the same for all, so that none holds two "
+    f"copies. A new file for every round; up to {MAX_ROUNDS} rounds until {ENOUGH_SECONDS} s are spent, after one that "
+    "does not count, unless that took so long by itself; medians. 'core driver': the file is in the process' memory, "
+    "never on disk (HDF5's core driver without backing store, no chunk cache), one chunk for each copy of the field. "
+    "hdf5plugin has SZ3 only as an HDF5 filter, so this is the nearest to a codec in memory; HDF5's own work is in it, "
+    "nothing is subtracted. 'in memory': our C ABI with one thread, the field as one frame, streaming from memory "
+    "(memory.py). Fields with fill values or NaN are given as they are. Blosc2 (level 5) and Bitshuffle (level 3) with "
+    "zstd; Zstd with level 3."
 )
 
 
@@ -142,14 +143,18 @@ def _codec(name: str, bound: float) -> dict[str, Any]:
     return {"compression": makers[base]()}
 
 
-def repeated(field: Field, least_bytes: int) -> Field:
-    """Return the field, again and again along its first axis until it has ``least_bytes``."""
-    count = -(-least_bytes // field.values.nbytes)
-    return replace(field, values=np.concatenate([field.values] * count)) if count > 1 else field
+def in_own_process(field: Field, name: str, bounds: list[str], timeout: float, least_bytes: int) -> list[Result]:
+    """Return one result for each bound, whatever happens to the process.
 
-
-def in_own_process(field: Field, name: str, bounds: list[str], timeout: float) -> list[Result]:
-    """Return one result for each bound, whatever happens to the process."""
+    Parameters
+    ----------
+    field, name, bounds
+        What to write with which filter; bounds relative, or "" for lossless filters.
+    timeout
+        Seconds after which the process is ended.
+    least_bytes
+        Smaller fields are repeated to this size (METHOD).
+    """
     missing = Result(field.name, name, "", field.values.nbytes)
     base = name.split(",")[0]
     if base in (*LOSSY, *LOSSLESS) and not hasattr(hdf5plugin, base):
@@ -157,7 +162,7 @@ def in_own_process(field: Field, name: str, bounds: list[str], timeout: float) -
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     make_work: Maker = _in_memory if name == OURS_MEMORY else _through_h5py
-    child = context.Process(target=_child, args=(make_work, field, name, bounds, sender), daemon=True)
+    child = context.Process(target=_child, args=(make_work, field, name, bounds, least_bytes, sender), daemon=True)
     child.start()
     sender.close()
     found: list[Result] = []
@@ -180,16 +185,16 @@ def in_own_process(field: Field, name: str, bounds: list[str], timeout: float) -
     rest = bounds[len(found) :]
     if rest and problem.startswith("crash") and len(rest) > 1:  # what did not run may work
         found.append(replace(missing, relative=rest[0], problem=problem))
-        return found + in_own_process(field, name, rest[1:], timeout)
+        return found + in_own_process(field, name, rest[1:], timeout, least_bytes)
     problem = problem or "crash (exit status 0)"  # some filters call exit(0)
     return found + [replace(missing, relative=relative, problem=problem) for relative in rest]
 
 
-def _child(make_work: Maker, field: Field, name: str, bounds: list[str], sender: Connection) -> None:
+def _child(make_work: Maker, field: Field, name: str, bounds: list[str], least_bytes: int, sender: Connection) -> None:
     output = os.open(os.devnull, os.O_WRONLY)
     os.dup2(output, 1)  # some filters print
     os.dup2(output, 2)
-    work = make_work(field, name)
+    work = make_work(field, name, least_bytes)
     for relative in bounds:
         try:
             result = work(relative)
@@ -201,7 +206,7 @@ def _child(make_work: Maker, field: Field, name: str, bounds: list[str], sender:
     os._exit(0)
 
 
-def _in_memory(field: Field, name: str) -> Callable[[str], Result]:
+def _in_memory(field: Field, name: str, _: int) -> Callable[[str], Result]:
     """Return what measures ours in memory at a bound."""
     bench = Bench()
     bench.load(field)
@@ -223,9 +228,9 @@ def _in_memory(field: Field, name: str) -> Callable[[str], Result]:
     return work
 
 
-def _through_h5py(field: Field, name: str) -> Callable[[str], Result]:
+def _through_h5py(field: Field, name: str, least_bytes: int) -> Callable[[str], Result]:
     """Return what writes and reads files with a filter at a bound."""
-    values = field.values
+    values = np.concatenate([field.values] * -(-least_bytes // field.values.nbytes)) if least_bytes else field.values
     core, two = name.endswith("core driver"), name == OURS_TWO
     pyfilter.config(threads=2 if two else 1)
     out = np.empty_like(values)
@@ -257,7 +262,8 @@ def _through_h5py(field: Field, name: str) -> Callable[[str], Result]:
     def work(relative: str) -> Result:
         bound = field.bound(float(relative)) if relative else 0.0
         arguments = _codec(name, bound)
-        arguments["chunks"] = values.shape if core else chunks.choose(values.shape, values.dtype.itemsize)
+        shape = field.values.shape
+        arguments["chunks"] = shape if core else chunks.choose(shape, values.dtype.itemsize)
         if field.fill is not None:
             arguments["fillvalue"] = field.fill
         writes: list[float] = []

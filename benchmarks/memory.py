@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 ROTATION_BYTES = 256 * MIB
 PART_BYTES = 64 * MIB
 METHOD = (
-    f"In memory: the field is copied side by side until the copies fill {ROTATION_BYTES // MIB} MiB; frames, outputs and "
-    "the targets of memcpy have a place for each copy, 64-byte aligned, all pages touched before. One round times "
+    f"In memory: the field is copied side by side until the copies fill {ROTATION_BYTES // MIB} MiB; frames, outputs "
+    "and the targets of memcpy have a place for each copy, 64-byte aligned, all pages touched before. One round times "
     f"memcpy, compress and decompress one after another, each on another part of {PART_BYTES // MIB} MiB (one copy, if "
     "that is larger), so that more than 128 MiB of other memory is read and written before the same bytes come again, "
-    "and codec and memcpy both stream from memory. Calls go through ctypes with ready arguments, one call for each copy, "
-    "for memcpy (libc's) too. Figures are medians over the rounds; GB/s are 1e9 bytes of original values. Frames and "
-    "outputs are overwritten with 0xA5 before; after the last round one output is compared with the original value by "
-    "value, the others with that one (memcmp)."
+    "and codec and memcpy both stream from memory. Calls go through ctypes with ready arguments, one call for each "
+    "copy, for memcpy (libc's) too. Figures are medians over the rounds; GB/s are 1e9 bytes of original values. Frames "
+    "and outputs are overwritten with 0xA5 before; after the last round one output is compared with the original value "
+    "by value, the others with that one (memcmp)."
 )
 
 _memcpy = ctypes.CDLL(None).memcpy

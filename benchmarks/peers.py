@@ -32,20 +32,19 @@ SCALING_MIN_BYTES = 8 * MIB
 LEGEND = (
     "write: make the file, create_dataset, close; read: open, read all into an array whose pages are there. MB/s: 1e6 "
     "original bytes. 'ours/it': our speed (1-D outlier mode through the plain filter path, one thread) divided by the "
-    "filter's; 'both': with the sum of both times; the last column divides the ratios. One thread throughout, except in "
-    "'ours, 2 threads': pyfilter.create_dataset and pyfilter.read with two. 'specials': whether NaN, infinities and fill "
-    "values came back. err/bound above 1 is a broken bound; above 1.01, or where a special value is lost, the case counts "
-    "neither in the summary's multiples nor in the floors. crash: the process that used the filter died."
+    "filter's; 'both': with the sum of both times; the last column divides the ratios. One thread throughout, except "
+    "in 'ours, 2 threads': pyfilter.create_dataset and pyfilter.read with two. 'specials': whether NaN, infinities and "
+    "fill values came back. err/bound above 1 is a broken bound; above 1.01, or where a special value is lost, the "
+    "case counts neither in the summary's multiples nor in the floors. crash: the process that used the filter died."
 )
 
 
 def run_field(field: Field, bounds: list[str], names: Sequence[str], timeout: float, least: int) -> list[Result]:
     """Return what every filter made of one field, each in a process of its own."""
     found: list[Result] = []
-    long = files.repeated(field, least)
     for name in names:
-        given = field if name == OURS_MEMORY else long
-        found += files.in_own_process(given, name, [""] if name in (NONE, *LOSSLESS) else bounds, timeout)
+        asked = [""] if name in (NONE, *LOSSLESS) else bounds
+        found += files.in_own_process(field, name, asked, timeout, least)
     return found
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +80,18 @@ def codec_of(dataset: Any) -> Codec | None:
     inner = getattr(dataset, "_h5ds", dataset)  # h5netcdf's variables wrap an h5py dataset
     if isinstance(inner, h5py.Dataset):
         return pipeline.pipeline_of(inner).codec
-    if hasattr(dataset, "_grpid") and hasattr(dataset, "_varid"):
+    if is_netcdf_variable(dataset):
         from pyfilter import netcdf
 
         return netcdf.codec_of(dataset)
     message = f"an h5py.Dataset, h5netcdf or netCDF4 variable is needed, got {type(dataset).__name__}"
     raise Unsupported(message)
+
+
+def is_netcdf_variable(thing: object) -> bool:
+    """Whether this is a variable of netCDF4, which is not imported to find out."""
+    netcdf4 = sys.modules.get("netCDF4")
+    return netcdf4 is not None and isinstance(thing, netcdf4.Variable)
 
 
 def check(target: str | os.PathLike[str] | h5py.Group | h5py.Dataset) -> list[Finding]:

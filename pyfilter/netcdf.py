@@ -202,7 +202,7 @@ def codec_of(variable: Any) -> Codec | None:
 
 
 def _require_variable(variable: Any) -> None:
-    if not (hasattr(variable, "_grpid") and hasattr(variable, "_varid")):
+    if not isinstance(variable, require_netcdf4().Variable):
         message = f"a netCDF4.Variable is needed, got {type(variable).__name__}"
         raise Unsupported(message)
 

@@ -206,7 +206,7 @@ def verify(
         If shapes or types differ, or no bound is known.
     """
     if codec is None:
-        known = isinstance(stored, h5py.Dataset) or hasattr(stored, "_h5ds") or hasattr(stored, "_varid")
+        known = isinstance(getattr(stored, "_h5ds", stored), h5py.Dataset) or checking.is_netcdf_variable(stored)
         codec = checking.codec_of(stored) if known else None
         if codec is None:
             message = "no bound is known: pass a codec or an absolute bound"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,12 @@ from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, MissingExtra, Unsupported, missing_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
 ENGINES = ("h5netcdf", "netcdf4")
+
+# what h5py, and so xarray, calls every filter that is not its own
+_UNKNOWN = "unknown"
 
 # what CF encoding and both engines keep; the rest of a variable's encoding is about the file that it came from
 _KEPT = frozenset(
@@ -122,10 +126,12 @@ def to_netcdf(
     _require_dataset(dataset)
     plugin.refresh()
     chosen = _chosen(dataset, codecs, {}) if isinstance(codecs, Codec) else _chosen(dataset, None, dict(codecs or {}))
-    stored = {name: item for name, item in stored_codecs(dataset).items() if name not in chosen}
-    chosen.update(stored)
+    chosen.update(stored_codecs(dataset, skip=chosen))
     extra = {str(name): dict(items) for name, items in (encoding or {}).items()}
     if engine == "h5netcdf":
+        for name, variable in dataset.variables.items():
+            if variable.encoding.get("compression") == _UNKNOWN:
+                chosen.setdefault(str(name), None)  # h5netcdf would refuse to write what it has read
         for name, item in chosen.items():
             given = extra.pop(name, {})
             ours = _kept_encoding(dataset, name) if item is None else _h5netcdf_encoding(dataset, name, item)
@@ -135,11 +141,11 @@ def to_netcdf(
         _by_netcdf4(dataset, path, chosen, extra, **kwargs)
 
 
-def stored_codecs(dataset: Any) -> dict[str, Codec]:
+def stored_codecs(dataset: Any, skip: Container[str] = ()) -> dict[str, Codec]:
     """Return the codecs of the variables in the files that they were read from, for those that have one."""
     by_source: dict[str, list[str]] = {}
     for name, variable in dataset.variables.items():
-        source = variable.encoding.get("source")
+        source = variable.encoding.get("source") if name not in skip else None
         if isinstance(source, (str, os.PathLike)) and Path(source).is_file():
             by_source.setdefault(os.fspath(source), []).append(str(name))
     found: dict[str, Codec] = {}
@@ -147,23 +153,32 @@ def stored_codecs(dataset: Any) -> dict[str, Codec]:
         # a netCDF-3 file, or one that is open for writing: nothing of ours to keep
         with contextlib.suppress(OSError), h5py.File(source, "r") as file:
             for name in names:
-                codec = _codec_in(file, name, dataset.variables[name].encoding.get("original_shape"))
+                codec = _codec_in(file, name, dataset.variables[name].encoding)
                 if codec is not None:
                     found[name] = codec
     return found
 
 
-def _codec_in(file: h5py.File, name: str, shape: tuple[int, ...] | None) -> Codec | None:
-    """Return the codec of a variable by its name: in the root, or the same in every group that has the name."""
-    inside = file.get(name)
-    if isinstance(inside, h5py.Dataset) and shape in (None, inside.shape):
-        return checking.codec_of(inside)
-    matches = [
+def _codec_in(file: h5py.File, name: str, encoding: Mapping[str, Any]) -> Codec | None:
+    """Return the codec of a variable by its name, shape and chunks; xarray does not keep the group."""
+    sizes = encoding.get("chunksizes")
+    expected = {"shape": encoding.get("original_shape"), "chunks": None if sizes is None else tuple(sizes)}
+    matches = {
         checking.codec_of(item)
         for item in checking.datasets(file)
-        if str(item.name).rpartition("/")[2] == name and shape in (None, item.shape)
-    ]
-    return matches[0] if matches and all(match == matches[0] for match in matches) else None
+        if str(item.name).rpartition("/")[2] == name
+        and expected == {"shape": item.shape, "chunks": item.chunks}
+    }
+    if encoding.get("compression") == _UNKNOWN:
+        matches.discard(None)
+    if len(matches) > 1:
+        message = (
+            f"{file.filename} has several variables {name!r} with different compression, and xarray does not say "
+            "which one this is: it is saved uncompressed unless codecs= says otherwise"
+        )
+        warnings.warn(message, UserWarning, stacklevel=4)
+        return None
+    return next(iter(matches), None)
 
 
 def _chosen(dataset: Any, codec: Codec | None, codecs: Mapping[str, Codec | None]) -> dict[str, Codec | None]:

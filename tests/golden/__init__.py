@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames of every released format version, which must stay decodable for ever: see README.md."""

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every golden frame decodes as it always did, and our encoder still writes the same bytes (README.md)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from reference import decoder
+
+import pyfilter
+from pyfilter.registry import registry
+from pyfilter.settings import CPU_LEVELS
+
+from . import writer
+from .cases import ENCODED_DIFFERENTLY, FOLDER, HAND_MADE, GoldenCase, cases
+
+FRAMES = sorted(FOLDER.glob("v*.pyf"))
+EACH = pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
+HOW = "write it with: pytest tests/golden --write-golden"
+
+
+def expected(path: Path) -> NDArray[Any]:
+    values: NDArray[Any] = np.load(path.with_suffix(".npy"), allow_pickle=False)
+    return values
+
+
+def assert_same(decoded: NDArray[Any], values: NDArray[Any]) -> None:
+    assert decoded.shape == values.shape
+    assert decoded.dtype == values.dtype
+    assert decoded.tobytes() == values.tobytes()
+
+
+@EACH
+def test_reference_decoder(path: Path) -> None:
+    assert_same(decoder.decode(path.read_bytes()), expected(path))
+
+
+@EACH
+def test_library(path: Path) -> None:
+    frame, values = path.read_bytes(), expected(path)
+    levels = set()
+    for level in CPU_LEVELS:
+        try:
+            config = pyfilter.config(cpu_level=level)
+        except pyfilter.errors.InvalidArgument:
+            continue  # this machine does not have it
+        with config:
+            levels.add(config.cpu_level)
+            assert_same(pyfilter.decode(frame), values)
+            n = values.size
+            for start, stop in {(0, n), (n // 3, n // 2), (0, min(n, 33)), (n, n), (max(0, n - 1), n)}:
+                assert_same(pyfilter.decode(frame, start, stop), values.reshape(-1)[start:stop])
+    assert "baseline" in levels
+
+
+CASES = cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_encoder(case: GoldenCase) -> None:
+    path = FOLDER / f"{writer.stem(case.name)}.pyf"
+    assert path.exists(), f"golden file {path.name} is missing; {HOW}"
+    same = case.encode() == path.read_bytes()
+    if case.name in ENCODED_DIFFERENTLY:
+        assert not same, f"{case.name} is encoded as before: take it out of ENCODED_DIFFERENTLY"
+        return
+    assert same, (
+        f"the encoder no longer writes {path.name}. If an old decoder could not read the new bytes, this needs a new "
+        f"format version (docs/format.md, section 9). If only the encoder's choices are others, and on purpose, note "
+        f"{case.name!r} in ENCODED_DIFFERENTLY of tests/golden/cases.py, with the release and the reason"
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_values_keep_their_bound(case: GoldenCase) -> None:
+    """The golden values are those of the case, to its bound: a wrong decoder did not make them."""
+    path = FOLDER / f"{writer.stem(case.name)}.pyf"
+    given, values = case.values.astype(case.values.dtype.newbyteorder("=")), expected(path)
+    bound = pyfilter.frame_info(path.read_bytes()).bound
+    assert values.shape == given.shape
+    if bound == 0:
+        assert values.tobytes() == given.tobytes()
+        return
+    finite = np.isfinite(given)
+    error = np.abs(values[finite].astype(np.longdouble) - given[finite])
+    assert error.max(initial=0) <= bound
+    assert values[~finite].tobytes() == given[~finite].tobytes()
+
+
+def test_names() -> None:
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names)
+    assert set(ENCODED_DIFFERENTLY) <= set(names)
+    assert all(ENCODED_DIFFERENTLY.values()), "say since which release, and why"
+    for seed in HAND_MADE:
+        assert list(FOLDER.glob(f"v1_made_*_{seed}.pyf")), f"hand-made frame {seed} is missing; {HOW}"
+
+
+def test_pairs_and_size() -> None:
+    frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
+    assert frames == values
+    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 300_000
+
+
+def test_all_of_the_format_is_there() -> None:
+    """Codecs, dtypes, modes, block dimensions, raw frames, flags, ranks, and every kind of rate code."""
+    headers = [decoder.parse_header(path.read_bytes()) for path in FRAMES]
+    numbers = {np.dtype(spec.numpy): spec for spec in registry().dtypes.values()}
+    pairs = {(h.codec, numbers[h.dtype].name) for h in headers}
+    assert pairs == {(codec.id, name) for codec in registry().codecs.values() for name in codec.dtypes}
+    tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}
+    assert tiled == set(itertools.product(("f32", "f64"), range(3), (1, 2, 3)))
+    assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw} == {1, 2, 3}
+    assert {h.codec for h in headers if h.raw} == {decoder.CUSZP2, decoder.LOSSLESS}
+    assert {h.flags for h in headers} >= {0, decoder.RAW, decoder.BIG_ENDIAN, decoder.HAS_SENTINEL}
+    assert {len(h.dims) for h in headers} >= {0, 1, 2, 3, 5, 32}
+    assert any(h.value_count == 0 for h in headers)
+    rates: set[int] = set()
+    uniform: set[bool] = set()
+    for path, header in zip(FRAMES, headers, strict=True):
+        if not header.raw:
+            tile = decoder.parse_tiles(path.read_bytes(), header)
+            rates |= set(() if tile is None else tile.codes.tolist())
+            uniform |= set(decoder.parse_directory(path.read_bytes(), header)[1].tolist())
+    assert rates >= {0, *range(247, 256)}
+    assert {int(decoder.OUTLIER_BYTES[rate]) for rate in rates} == {0, 1, 2, 3, 4, 5, 6, 8}
+    assert uniform == {False, True}
+
+
+def test_writing_never_overwrites(tmp_path: Path) -> None:
+    frame, values = FRAMES[0].read_bytes(), expected(FRAMES[0])
+    first, second = writer.write_pair(tmp_path, "a", frame, values)
+    assert first.read_bytes() == frame
+    assert_same(np.load(second), values)
+    assert writer.write_pair(tmp_path, "a", b"", np.zeros(3)) == []
+    assert first.read_bytes() == frame
+    second.unlink()
+    with pytest.raises(FileExistsError, match="without its other half"):
+        writer.write_pair(tmp_path, "a", frame, values)
+    with pytest.raises(ValueError, match="other values"):
+        writer.write_pair(tmp_path, "b", frame, np.zeros(3))
