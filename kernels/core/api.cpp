@@ -113,13 +113,16 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
     return fail(Code::invalid_argument, "%zu bytes of values, the shape and dtype need %llu", value_bytes,
                 static_cast<unsigned long long>(count * dtype_bytes(request.dtype)));
   if (frame_capacity < max_frame_bytes(request))
-    return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity, max_frame_bytes(request));
+    return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
+                max_frame_bytes(request));
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
   const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
-  if (coder == nullptr) return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+  if (coder == nullptr)
+    return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
   std::size_t payload = 0;
-  if (count != 0) PYF_TRY(encode_tiles(make_plan(info), *coder, values, out + info.header_bytes, value_bytes, &payload));
+  if (count != 0)
+    PYF_TRY(encode_tiles(make_plan(info), *coder, values, out + info.header_bytes, value_bytes, &payload));
   info.frame_bytes = info.header_bytes + payload;
   if (payload == 0) store_raw(info, values, out);
   finish_header(info, out);
@@ -143,12 +146,15 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   FrameInfo info;
   PYF_TRY(frame_info(frame, frame_bytes, &info));
   if (info.frame_bytes > frame_bytes)
-    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes, static_cast<unsigned long long>(info.frame_bytes));
+    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
   if (info.frame_bytes < frame_bytes)
-    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes, static_cast<unsigned long long>(info.frame_bytes));
+    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
   if (start > stop || stop > info.value_count)
-    return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu", static_cast<unsigned long long>(start),
-                static_cast<unsigned long long>(stop), static_cast<unsigned long long>(info.value_count));
+    return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu",
+                static_cast<unsigned long long>(start), static_cast<unsigned long long>(stop),
+                static_cast<unsigned long long>(info.value_count));
   const std::uint64_t wanted = (stop - start) * dtype_bytes(info.dtype);
   if (wanted != value_bytes)
     return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
@@ -160,7 +166,8 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
     return kOk;
   }
   const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
-  if (coder == nullptr) return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+  if (coder == nullptr)
+    return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
   return decode_tiles(make_plan(info), *coder, payload, payload_bytes, start, stop, values);
 }
 

@@ -44,13 +44,13 @@ void set_last_error(const char* text) noexcept;
 
 // Threads used inside one call: 0 means one per available core. Returns invalid_argument outside 0..1024.
 Status set_thread_count(int count) noexcept;
-int thread_count() noexcept;          // the resolved number, >= 1
+int thread_count() noexcept;  // the resolved number, >= 1
 // Threads for calls from this thread only (0: follow the process setting). For callers that are themselves parallel.
 Status set_local_thread_count(int count) noexcept;
 
 // Instruction set used on the CPU: "auto", "baseline", "avx2", "avx512" (x86-64 with GFNI/VBMI). Frames are the same.
 Status set_cpu_level(const char* name) noexcept;
-const char* cpu_level() noexcept;     // the level in use
-bool has_cuda() noexcept;             // built with CUDA kernels
+const char* cpu_level() noexcept;  // the level in use
+bool has_cuda() noexcept;          // built with CUDA kernels
 
 }  // namespace pyfilter

@@ -14,7 +14,8 @@ namespace pyfilter {
 template <class U>
 KFN U zigzag(U difference) {
   using S = std::make_signed_t<U>;
-  return static_cast<U>(static_cast<U>(difference << 1) ^ static_cast<U>(static_cast<S>(difference) >> (8 * sizeof(U) - 1)));
+  return static_cast<U>(static_cast<U>(difference << 1) ^
+                        static_cast<U>(static_cast<S>(difference) >> (8 * sizeof(U) - 1)));
 }
 
 template <class U>

@@ -118,8 +118,8 @@ struct DecodeJob {
       const auto next = load_le<std::uint32_t>(directory + 4 * (tile + 1));
       const std::size_t begin = 4 * static_cast<std::size_t>(entry & ~kUniformBit);
       const std::size_t end = 4 * static_cast<std::size_t>(next & ~kUniformBit);
-      const Status s = coder.decode(plan, tiles + begin, end - begin, (entry & kUniformBit) != 0, tile,
-                                    start, stop, out);
+      const Status s =
+          coder.decode(plan, tiles + begin, end - begin, (entry & kUniformBit) != 0, tile, start, stop, out);
       if (!s.ok()) report(s);
     }
   }
@@ -156,8 +156,9 @@ Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values
   const std::size_t directory_bytes = 4 * static_cast<std::size_t>(entries);
   if (directory_bytes >= limit) return kOk;
   EncodeJob job{plan, coder, values, out, out + directory_bytes, limit - directory_bytes, {}, {}, 0, 0, {}, {}};
-  parallel_for(resolved_threads(), segments_of(plan.grid.tiles),
-               [](void* context, std::uint64_t i) { static_cast<EncodeJob*>(context)->encode_segment(i); }, &job);
+  parallel_for(
+      resolved_threads(), segments_of(plan.grid.tiles),
+      [](void* context, std::uint64_t i) { static_cast<EncodeJob*>(context)->encode_segment(i); }, &job);
   if (job.out_of_memory) return no_memory();
   if (job.full) return kOk;
   store_le(out + 4 * plan.grid.tiles, static_cast<std::uint32_t>(job.used / 4));
@@ -168,7 +169,9 @@ Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values
 Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t* payload, std::size_t payload_bytes,
                     std::uint64_t start, std::uint64_t stop, void* out) noexcept {
   const std::uint64_t tiles = plan.grid.tiles;
-  if (tiles >= payload_bytes / 4) return fail(Code::corrupt, "corrupt frame: no room for the directory of %llu tiles", static_cast<unsigned long long>(tiles));
+  if (tiles >= payload_bytes / 4)
+    return fail(Code::corrupt, "corrupt frame: no room for the directory of %llu tiles",
+                static_cast<unsigned long long>(tiles));
   const std::size_t directory_bytes = 4 * static_cast<std::size_t>(tiles + 1);
   std::uint32_t before = 0;
   for (std::uint64_t t = 0; t <= tiles; ++t) {
@@ -183,8 +186,9 @@ Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t
   if (start >= stop) return kOk;
   DecodeJob job{plan, coder, payload, payload + directory_bytes, 0, 0, start, stop, out, {}, {}, {}};
   tiles_of_range(plan.grid, start, stop, &job.first_tile, &job.last_tile);
-  parallel_for(resolved_threads(), segments_of(job.last_tile - job.first_tile),
-               [](void* context, std::uint64_t i) { static_cast<DecodeJob*>(context)->decode_segment(i); }, &job);
+  parallel_for(
+      resolved_threads(), segments_of(job.last_tile - job.first_tile),
+      [](void* context, std::uint64_t i) { static_cast<DecodeJob*>(context)->decode_segment(i); }, &job);
   if (!job.status.ok()) return fail(job.status.code, "%s", job.status.text);
   return kOk;
 }

@@ -78,7 +78,8 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   info->shape = Shape{};
   info->shape.rank = rank;
   for (int i = 0; i < rank; ++i)
-    info->shape.dims[static_cast<std::size_t>(i)] = load_le<std::uint64_t>(frame + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i));
+    info->shape.dims[static_cast<std::size_t>(i)] =
+        load_le<std::uint64_t>(frame + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i));
   if (!value_count(info->shape, &info->value_count)) return corrupt("the product of the dims is 2^61 or more");
   info->value_bytes = info->value_count * dtype_bytes(info->dtype);
   if (!std::isfinite(info->bound) || info->bound < 0) return corrupt("the bound is negative or not finite");
@@ -104,7 +105,8 @@ bool value_count(const Shape& shape, std::uint64_t* count) noexcept {
   return true;
 }
 
-void write_header(const FrameInfo& info, std::uint8_t needs_major, std::uint8_t needs_minor, std::uint8_t* out) noexcept {
+void write_header(const FrameInfo& info, std::uint8_t needs_major, std::uint8_t needs_minor,
+                  std::uint8_t* out) noexcept {
   const std::size_t bytes = header_bytes(info.shape.rank);
   std::memset(out, 0, bytes);
   std::memcpy(out, kMagic, 4);
@@ -136,15 +138,17 @@ Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* 
   info->format_version = frame[4];
   if (frame[4] == 0) return corrupt("format version 0");
   if (frame[4] > kFormatVersion)
-    return fail(Code::too_new, "frame format %d needs pyfilter >= %d.%d; this is pyfilter %s, which reads formats up to %d",
-                frame[4], frame[5], frame[6], registry::kVersion, kFormatVersion);
+    return fail(Code::too_new,
+                "frame format %d needs pyfilter >= %d.%d; this is pyfilter %s, which reads formats up to %d", frame[4],
+                frame[5], frame[6], registry::kVersion, kFormatVersion);
   const std::size_t bytes = 8 * static_cast<std::size_t>(frame[7]);
   if (available < bytes)
     return fail(Code::truncated, "truncated frame: %zu bytes, the header alone has %zu", available, bytes);
   if (bytes < kFixedHeaderBytes || bytes > header_bytes(kMaxRank) || frame[11] > kMaxRank ||
       bytes != header_bytes(frame[11]))
     return corrupt("header size and rank disagree");
-  if (load_le<std::uint32_t>(frame + 12) != header_crc(frame, bytes)) return corrupt("the header's checksum does not match");
+  if (load_le<std::uint32_t>(frame + 12) != header_crc(frame, bytes))
+    return corrupt("the header's checksum does not match");
   info->header_bytes = bytes;
   return read_fields(frame, info);
 }

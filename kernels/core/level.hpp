@@ -15,10 +15,14 @@ inline constexpr TileCoder kTileCoder{&encode_tile<Map, D>, &decode_tile<Map, D>
 template <class Map>
 inline const TileCoder* tile_coder(int block_dims) {
   switch (block_dims) {
-    case 1: return &kTileCoder<Map, 1>;
-    case 2: return &kTileCoder<Map, 2>;
-    case 3: return &kTileCoder<Map, 3>;
-    default: return nullptr;
+    case 1:
+      return &kTileCoder<Map, 1>;
+    case 2:
+      return &kTileCoder<Map, 2>;
+    case 3:
+      return &kTileCoder<Map, 3>;
+    default:
+      return nullptr;
   }
 }
 

@@ -34,16 +34,18 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) {
 Status check_parameters(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
                         int rank, Code code) {
   for (std::size_t i = 2; i < parameters.size(); ++i)
-    if (parameters[i] != 0)
-      return fail(code, "%s: parameter byte %zu is %d, must be 0", codec.name, i, parameters[i]);
+    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", codec.name, i, parameters[i]);
   const bool has_mode = codec.id == registry::kCodecCuszp2;
   if (parameters[0] >= (has_mode ? kModes : 1))
-    return fail(code, has_mode ? "%s: mode %d, allowed: 0 (outlier), 1 (plain), 2 (fixed)" : "%s: parameter byte 0 is %d, must be 0",
-                codec.name, parameters[0]);
+    return fail(
+        code,
+        has_mode ? "%s: mode %d, allowed: 0 (outlier), 1 (plain), 2 (fixed)" : "%s: parameter byte 0 is %d, must be 0",
+        codec.name, parameters[0]);
   if (parameters[1] > kMaxBlockDims)
     return fail(code, "%s: block_dims %d, allowed: 1, 2, 3", codec.name, parameters[1]);
   if (rank >= 0 && parameters[1] > (rank > 1 ? rank : 1))
-    return fail(code, "%s: block_dims %d needs data of at least that rank, this has rank %d", codec.name, parameters[1], rank);
+    return fail(code, "%s: block_dims %d needs data of at least that rank, this has rank %d", codec.name, parameters[1],
+                rank);
   return kOk;
 }
 
@@ -67,7 +69,8 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (!quantised && (info.step != 0 || info.bound != 0))
     return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a bound or a step");
   if (quantised) {
-    if (!(info.step > 0) || !(info.bound > 0)) return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
+    if (!(info.step > 0) || !(info.bound > 0))
+      return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
     if (info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
   } else if (info.has_sentinel) {
@@ -78,13 +81,15 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
 
 Status check_request(const Request& request) noexcept {
   const registry::CodecRow* codec = find_codec(request.codec);
-  if (codec == nullptr) return fail(Code::invalid_argument, "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless)", request.codec);
+  if (codec == nullptr)
+    return fail(Code::invalid_argument, "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless)", request.codec);
   if (dtype_bytes(request.dtype) == 0)
     return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
     char allowed[128];
     list_dtypes(codec->dtype_mask, allowed, sizeof allowed);
-    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s", codec->name, dtype_name(request.dtype), allowed);
+    return fail(Code::unsupported, "%s cannot compress dtype %s, allowed: %s", codec->name, dtype_name(request.dtype),
+                allowed);
   }
   const auto mode = static_cast<unsigned>(request.bound_mode);
   if (mode > 31 || (codec->bound_mask >> mode & 1) == 0)
@@ -101,7 +106,8 @@ Status check_request(const Request& request) noexcept {
   if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   if (count * dtype_bytes(request.dtype) > kMaxChunkBytes)
     return fail(Code::unsupported, "%llu bytes in one frame, at most %llu: use smaller chunks",
-                static_cast<unsigned long long>(count * dtype_bytes(request.dtype)), static_cast<unsigned long long>(kMaxChunkBytes));
+                static_cast<unsigned long long>(count * dtype_bytes(request.dtype)),
+                static_cast<unsigned long long>(kMaxChunkBytes));
   return kOk;
 }
 

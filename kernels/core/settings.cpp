@@ -43,8 +43,8 @@ bool has_avx2() {
 // Ice Lake, Zen 4 and later: AVX-512 with VBMI and GFNI. Older AVX-512 processors run the avx2 level.
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") &&
-         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("gfni");
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("gfni");
 }
 #endif
 
@@ -103,7 +103,8 @@ int resolved_threads() noexcept {
 }
 
 Status set_thread_count(int count) noexcept {
-  if (count < 0 || count > kMaxThreads) return fail(Code::invalid_argument, "threads is %d, allowed: 0 (one per core) to %d", count, kMaxThreads);
+  if (count < 0 || count > kMaxThreads)
+    return fail(Code::invalid_argument, "threads is %d, allowed: 0 (one per core) to %d", count, kMaxThreads);
   threads_in_use().store(count);
   return kOk;
 }
@@ -111,7 +112,8 @@ Status set_thread_count(int count) noexcept {
 int thread_count() noexcept { return resolved_threads(); }
 
 Status set_local_thread_count(int count) noexcept {
-  if (count < 0 || count > kMaxThreads) return fail(Code::invalid_argument, "local_threads is %d, allowed: 0 to %d", count, kMaxThreads);
+  if (count < 0 || count > kMaxThreads)
+    return fail(Code::invalid_argument, "local_threads is %d, allowed: 0 to %d", count, kMaxThreads);
   local_threads = count;
   return kOk;
 }
@@ -119,8 +121,9 @@ Status set_local_thread_count(int count) noexcept {
 Status set_cpu_level(const char* name) noexcept {
   const Level* level = name != nullptr ? find_level(name) : nullptr;
   if (level == nullptr)
-    return fail(Code::invalid_argument, "cpu_level is %s, allowed on this machine: auto, baseline%s%s", name == nullptr ? "null" : name,
-                find_level("avx2") != nullptr ? ", avx2" : "", find_level("avx512") != nullptr ? ", avx512" : "");
+    return fail(Code::invalid_argument, "cpu_level is %s, allowed on this machine: auto, baseline%s%s",
+                name == nullptr ? "null" : name, find_level("avx2") != nullptr ? ", avx2" : "",
+                find_level("avx512") != nullptr ? ", avx512" : "");
   level_in_use().store(level);
   return kOk;
 }

@@ -32,8 +32,8 @@ inline constexpr Status kOk{};
 }  // namespace pyfilter
 
 // Returns the Status of `expression` from the calling function unless it is ok.
-#define PYF_TRY(expression)                                \
-  do {                                                     \
-    const ::pyfilter::Status pyf_status_ = (expression);   \
-    if (!pyf_status_.ok()) return pyf_status_;             \
+#define PYF_TRY(expression)                              \
+  do {                                                   \
+    const ::pyfilter::Status pyf_status_ = (expression); \
+    if (!pyf_status_.ok()) return pyf_status_;           \
   } while (false)

@@ -20,8 +20,7 @@
 #endif
 
 #if defined(PYF_LEVEL_AVX512)
-#define PYF_TARGET_ISA                                                                                 \
-  "avx2,bmi,bmi2,lzcnt,popcnt,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni"
+#define PYF_TARGET_ISA "avx2,bmi,bmi2,lzcnt,popcnt,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,gfni"
 #elif defined(PYF_LEVEL_AVX2)
 #define PYF_TARGET_ISA "avx2,bmi,bmi2,lzcnt,popcnt,fma"
 #endif
@@ -45,4 +44,6 @@
 #endif
 
 #define PYF_BEGIN_TARGET PYF_PUSH_TARGET namespace pyfilter::PYF_LEVEL {
-#define PYF_END_TARGET } PYF_POP_TARGET
+#define PYF_END_TARGET \
+  }                    \
+  PYF_POP_TARGET

@@ -10,7 +10,8 @@ namespace pyfilter {
 // Runs work(context, index) for every index below `count` on up to `threads` threads, the caller among them. Indices
 // are handed out in increasing order. Returns when all are done. If the workers are busy with another call, or cannot
 // be started, the caller does it all. `work` must not throw.
-void parallel_for(int threads, std::uint64_t count, void (*work)(void* context, std::uint64_t index), void* context) noexcept;
+void parallel_for(int threads, std::uint64_t count, void (*work)(void* context, std::uint64_t index),
+                  void* context) noexcept;
 
 int available_cores() noexcept;
 

@@ -14,18 +14,41 @@ inline constexpr int kParameterBytes = 8;
 inline constexpr std::uint64_t kMaxChunkBytes = std::uint64_t{7} << 30;
 
 // Codes as in registry.json; they are part of the frame format.
-enum class Dtype : std::uint8_t { none = 0, f32 = 1, f64 = 2, i8 = 3, u8 = 4, i16 = 5, u16 = 6, i32 = 7, u32 = 8, i64 = 9, u64 = 10 };
+enum class Dtype : std::uint8_t {
+  none = 0,
+  f32 = 1,
+  f64 = 2,
+  i8 = 3,
+  u8 = 4,
+  i16 = 5,
+  u16 = 6,
+  i32 = 7,
+  u32 = 8,
+  i64 = 9,
+  u64 = 10
+};
 
 enum class Bound : std::uint8_t { none = 0, absolute = 1, relative = 2 };
 
 // Bytes of one value, 0 for an unknown code.
 constexpr std::size_t dtype_bytes(Dtype dtype) {
   switch (dtype) {
-    case Dtype::i8: case Dtype::u8: return 1;
-    case Dtype::i16: case Dtype::u16: return 2;
-    case Dtype::f32: case Dtype::i32: case Dtype::u32: return 4;
-    case Dtype::f64: case Dtype::i64: case Dtype::u64: return 8;
-    case Dtype::none: break;
+    case Dtype::i8:
+    case Dtype::u8:
+      return 1;
+    case Dtype::i16:
+    case Dtype::u16:
+      return 2;
+    case Dtype::f32:
+    case Dtype::i32:
+    case Dtype::u32:
+      return 4;
+    case Dtype::f64:
+    case Dtype::i64:
+    case Dtype::u64:
+      return 8;
+    case Dtype::none:
+      break;
   }
   return 0;
 }
@@ -45,7 +68,7 @@ struct Request {
   double bound = 0.0;  // absolute: in the unit of the data; relative: fraction of the value range
   std::array<std::uint8_t, kParameterBytes> parameters{};  // zero means the default (registry.json)
   bool has_fill = false;
-  std::uint64_t fill = 0;         // bit pattern of the fill value, zero-extended
+  std::uint64_t fill = 0;          // bit pattern of the fill value, zero-extended
   bool source_big_endian = false;  // recorded in the frame; values given here are always in host order
   Shape shape;
 };

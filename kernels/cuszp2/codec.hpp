@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cuszp2 (cuSZp2, SC'24, section IV): quantise -> differences inside a block -> zigzag -> bit planes, block by block.
-// The tile layout is shared (stages/tile_encode.hpp); this is the map between values and codes. See FORMAT.md beside it.
+// The tile layout is shared (stages/tile_encode.hpp); this is the map between values and codes. See FORMAT.md beside
+// it.
 #pragma once
 
 #include <limits>
@@ -24,7 +25,8 @@ struct QuantizingMap {
     quantizer.bound = static_cast<T>(plan.bound);
     quantizer.has_sentinel = plan.has_sentinel;
     quantizer.sentinel_bits = static_cast<Code>(plan.sentinel);
-    quantizer.sentinel = plan.has_sentinel ? std::bit_cast<T>(quantizer.sentinel_bits) : std::numeric_limits<T>::quiet_NaN();
+    quantizer.sentinel =
+        plan.has_sentinel ? std::bit_cast<T>(quantizer.sentinel_bits) : std::numeric_limits<T>::quiet_NaN();
   }
 
   static KFN Code wrap(Code difference) { return difference; }

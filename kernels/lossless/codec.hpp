@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lossless: the bit patterns themselves as codes, in the tile layout of stages/tile_encode.hpp. See FORMAT.md beside it.
+// Lossless: the bit patterns themselves as codes, in the tile layout of stages/tile_encode.hpp. See FORMAT.md beside
+// it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct BitMap {
 
   // Differences of 8- and 16-bit integers are taken modulo their own width, so they never need more planes than that.
   static KFN Code wrap(Code difference) {
-    return static_cast<Code>(static_cast<std::make_signed_t<Code>>(static_cast<std::make_signed_t<U>>(static_cast<U>(difference))));
+    return static_cast<Code>(
+        static_cast<std::make_signed_t<Code>>(static_cast<std::make_signed_t<U>>(static_cast<U>(difference))));
   }
 
   static KFN Code fold(Code bits) {

@@ -10,11 +10,16 @@ const TileCoder* lossless_coder(Dtype dtype, int block_dims) {
   if (dtype == Dtype::f32) return tile_coder<BitMap<std::uint32_t, true>>(block_dims);
   if (dtype == Dtype::f64) return tile_coder<BitMap<std::uint64_t, true>>(block_dims);
   switch (dtype_bytes(dtype)) {
-    case 1: return tile_coder<BitMap<std::uint8_t, false>>(block_dims);
-    case 2: return tile_coder<BitMap<std::uint16_t, false>>(block_dims);
-    case 4: return tile_coder<BitMap<std::uint32_t, false>>(block_dims);
-    case 8: return tile_coder<BitMap<std::uint64_t, false>>(block_dims);
-    default: return nullptr;
+    case 1:
+      return tile_coder<BitMap<std::uint8_t, false>>(block_dims);
+    case 2:
+      return tile_coder<BitMap<std::uint16_t, false>>(block_dims);
+    case 4:
+      return tile_coder<BitMap<std::uint32_t, false>>(block_dims);
+    case 8:
+      return tile_coder<BitMap<std::uint64_t, false>>(block_dims);
+    default:
+      return nullptr;
   }
 }
 

@@ -119,7 +119,8 @@ KFN void load_block(const Grid& grid, const void* values, const BlockCursor& c, 
 
 // Stores `count` values with indices from `index` on, as far as they lie in [start, stop).
 template <class T>
-KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::uint64_t start, std::uint64_t stop, void* out) {
+KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::uint64_t start, std::uint64_t stop,
+                   void* out) {
   const std::uint64_t from = std::max(index, start), to = std::min(index + count, stop);
   if (from >= to) return;
   std::memcpy(static_cast<std::uint8_t*>(out) + (from - start) * sizeof(T), x + (from - index),
@@ -127,7 +128,8 @@ KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::ui
 }
 
 template <int D, class T>
-KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::uint64_t start, std::uint64_t stop, void* out) {
+KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::uint64_t start, std::uint64_t stop,
+                     void* out) {
   if constexpr (D == 1) {
     const std::uint64_t first = c.index * 32;
     store_run(x, first, std::min<std::uint64_t>(32, grid.values - first), start, stop, out);

@@ -15,7 +15,9 @@ namespace pyfilter {
 template <int D>
 inline constexpr int kBlockValues = D == 1 ? 32 : 64;
 template <int D>
-inline constexpr int kRowValues = D == 1 ? 32 : D == 2 ? 8 : 4;
+inline constexpr int kRowValues = D == 1   ? 32
+                                  : D == 2 ? 8
+                                           : 4;
 
 inline constexpr int kTileValues = 4096;
 template <int D>
@@ -47,9 +49,9 @@ KFN void difference(const Code* from, Code* to, int blocks) {
       to[i] = static_cast<Code>(from[i] - (from[i - kStride] & kNeighbour<Code, kStride, kRun, B>.mask[i]));
 }
 
-// Differences of whole 2-D or 3-D blocks along all their axes, q -> d, through t; all three have kDifferencePad readable values
-// before them. One axis is done for all blocks before the next, so no load waits for the store of its neighbour.
-// Returns where the result is.
+// Differences of whole 2-D or 3-D blocks along all their axes, q -> d, through t; all three have kDifferencePad
+// readable values before them. One axis is done for all blocks before the next, so no load waits for the store of its
+// neighbour. Returns where the result is.
 template <int D, class Code>
 KFN const Code* differences(const Code* q, Code* t, Code* d, int blocks) {
   constexpr int B = kBlockValues<D>;

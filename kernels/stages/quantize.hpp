@@ -98,7 +98,8 @@ KFN void classify(const Quantizer<T>& p, const T* x, typename FloatTraits<T>::Co
 
 // Values of N codes, to each of which `offset` is added first.
 template <class T, std::size_t N, class Values>
-KFN void dequantize(T step, const typename FloatTraits<T>::Code (&q)[N], typename FloatTraits<T>::Code offset, Values* x) {
+KFN void dequantize(T step, const typename FloatTraits<T>::Code (&q)[N], typename FloatTraits<T>::Code offset,
+                    Values* x) {
   using Traits = FloatTraits<T>;
   const auto bias = static_cast<typename Traits::Code>(offset + Traits::kMagicBits);
   for (std::size_t i = 0; i < N; ++i)

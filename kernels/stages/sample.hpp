@@ -45,7 +45,9 @@ template <class T>
 inline T round_down(double x) {
   if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   T y = static_cast<T>(x);
-  if (static_cast<double>(y) > x) y = std::bit_cast<T>(static_cast<typename FloatTraits<T>::Code>(std::bit_cast<typename FloatTraits<T>::Code>(y) - 1));
+  if (static_cast<double>(y) > x)
+    y = std::bit_cast<T>(
+        static_cast<typename FloatTraits<T>::Code>(std::bit_cast<typename FloatTraits<T>::Code>(y) - 1));
   return y;
 }
 
@@ -59,8 +61,8 @@ inline T power_of_two(int exponent) {
 
 template <class T>
 struct SampleStatistics {
-  T largest = 0;       // largest |x| that the magic number can round
-  T worst = 0;         // largest |x - x'| among those
+  T largest = 0;                         // largest |x| that the magic number can round
+  T worst = 0;                           // largest |x - x'| among those
   std::size_t fitting = 0, failing = 0;  // finite values that could be quantised, and that could not
 };
 
@@ -93,7 +95,8 @@ inline SampleStatistics<T> sample_statistics(const Quantizer<T>& p, const T* sam
 // A value that many share and no quantum reaches: missing data whose fill value nobody declared. The first sampled
 // value that is NaN, infinite or out of reach, if it comes at least twice.
 template <class T>
-inline bool find_sentinel(const Quantizer<T>& p, const T* sample, std::size_t count, typename FloatTraits<T>::Code* bits) {
+inline bool find_sentinel(const Quantizer<T>& p, const T* sample, std::size_t count,
+                          typename FloatTraits<T>::Code* bits) {
   using Code = typename FloatTraits<T>::Code;
   const T limit = power_of_two<T>(FloatTraits<T>::kFractionBits - 1) * p.step;
   std::size_t first = count;
@@ -152,7 +155,8 @@ inline StepChoice choose_step(const Request& request, double requested, const vo
   int k = 2;
   while (k < Traits::kFractionBits - 3 && power_of_two<T>(k) * p.step < s.largest) ++k;
   const T shrink = power_of_two<T>(k - (Traits::kFractionBits - 1));
-  const bool safe = s.failing == 0 && s.worst + shrink * bound <= bound;  // a lattice, or luck: no value is near the bound
+  const bool safe =
+      s.failing == 0 && s.worst + shrink * bound <= bound;  // a lattice, or luck: no value is near the bound
   const bool complete = s.failing == 0 && sampled == count;
   if (!((safe || complete) && full_step_is_exact(bound))) {
     p.step = p.step - p.step * shrink;

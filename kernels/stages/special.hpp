@@ -109,13 +109,14 @@ inline SpecialMasks read_masks(std::uint8_t rate, const std::uint8_t* from) {
 }
 
 template <class T, int B>
-[[gnu::noinline]] inline void apply_masks(const Quantizer<T>& p, const SpecialMasks& masks, const std::uint8_t* verbatim,
-                                          T (&x)[B]) {
+[[gnu::noinline]] inline void apply_masks(const Quantizer<T>& p, const SpecialMasks& masks,
+                                          const std::uint8_t* verbatim, T (&x)[B]) {
   // memcpy, not assignment: the bits of a NaN must not pass through a floating-point register on any target
   const auto nan = FloatTraits<T>::kQuietNan;
   for (std::uint64_t rest = masks.sentinel; rest != 0; rest &= rest - 1)
     std::memcpy(x + __builtin_ctzll(rest), &p.sentinel_bits, sizeof(T));
-  for (std::uint64_t rest = masks.nan; rest != 0; rest &= rest - 1) std::memcpy(x + __builtin_ctzll(rest), &nan, sizeof(T));
+  for (std::uint64_t rest = masks.nan; rest != 0; rest &= rest - 1)
+    std::memcpy(x + __builtin_ctzll(rest), &nan, sizeof(T));
   for (std::uint64_t rest = masks.verbatim; rest != 0; rest &= rest - 1) {
     std::memcpy(x + __builtin_ctzll(rest), verbatim, sizeof(T));
     verbatim += sizeof(T);

@@ -22,7 +22,8 @@ PYF_BEGIN_TARGET
 inline constexpr Status kBadSize{Code::corrupt, "corrupt frame: a tile's parts do not add up to its size"};
 inline constexpr Status kBadRate{Code::corrupt, "corrupt frame: a rate code that its frame does not allow"};
 inline constexpr Status kBadPadding{Code::corrupt, "corrupt frame: padding of a tile is not zero"};
-inline constexpr Status kBadCount{Code::corrupt, "corrupt frame: a block's verbatim values are not as many as its mask says"};
+inline constexpr Status kBadCount{Code::corrupt,
+                                  "corrupt frame: a block's verbatim values are not as many as its mask says"};
 
 // The parts of a tile. The decoder walks through them block by block.
 struct TileParts {
@@ -61,13 +62,15 @@ inline Status add_special(const Plan& plan, std::uint8_t code, const std::uint8_
   if (rate.planes > 8 * sizeof(typename Map::Code)) return kBadRate;
   sizes.descriptor_bytes += 2;
   sizes.outlier_bytes += rate.outlier_bytes;
-  sizes.words += B / 32 * (static_cast<std::uint32_t>(__builtin_popcount(masks)) + rate.planes) + verbatim * kValueWords;
+  sizes.words +=
+      B / 32 * (static_cast<std::uint32_t>(__builtin_popcount(masks)) + rate.planes) + verbatim * kValueWords;
   return kOk;
 }
 
 // Finds the parts of a tile and checks that they fill it.
 template <class Map, int D>
-inline Status find_parts(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform, int blocks, TileParts* parts) {
+inline Status find_parts(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform, int blocks,
+                         TileParts* parts) {
   constexpr std::uint32_t kHalves = kBlockValues<D> / 32;
   const std::uint8_t* const end = bytes + size;
   const std::size_t rates = !uniform ? static_cast<std::size_t>(blocks) : size != 0 ? 1 : 0;
@@ -112,8 +115,8 @@ KFN std::uint64_t read_outlier(const std::uint8_t* from, int bytes, const std::u
   return high;
 }
 
-// Codes of a block from its planes, and past them. Returns what has to be added to each: the outlier bytes' share of the
-// first residual, which differences carry on to every value.
+// Codes of a block from its planes, and past them. Returns what has to be added to each: the outlier bytes' share of
+// the first residual, which differences carry on to every value.
 template <class Map, int D>
 KFN typename Map::Code decode_codes(bool sums, Rate rate, TileParts& parts, typename Map::Code (&q)[kBlockValues<D>]) {
   using Code = typename Map::Code;
@@ -123,7 +126,8 @@ KFN typename Map::Code decode_codes(bool sums, Rate rate, TileParts& parts, type
     if (sums) low = unpack_sums(parts.words, rate.planes, q);
   }
   if (D != 1 || !sums) {
-    for (int half = 0; half < B; half += 32) unpack_planes(parts.words + 4 * rate.planes * (half / 32), rate.planes, q + half);
+    for (int half = 0; half < B; half += 32)
+      unpack_planes(parts.words + 4 * rate.planes * (half / 32), rate.planes, q + half);
     low = q[0];
     for (int i = 0; i < B; ++i) q[i] = unzigzag(q[i]);
     if (sums) accumulate<D>(q);
@@ -168,8 +172,8 @@ template <class Map, int D>
 }
 
 template <class Map, int D>
-inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform, std::uint64_t tile,
-                          std::uint64_t start, std::uint64_t stop, void* out) {
+inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
+                          std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
   const Map map(plan);

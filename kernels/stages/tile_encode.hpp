@@ -71,7 +71,8 @@ KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, Bloc
       map.template encode<B>(x + b * B, s.codes + b * B, s.misfits + b * kLanes);
     }
   } else {
-    for (int b = 0; b < count; ++b, advance<D>(plan.grid, cursor)) load_block<D>(plan.grid, values, cursor, s.values + b * B);
+    for (int b = 0; b < count; ++b, advance<D>(plan.grid, cursor))
+      load_block<D>(plan.grid, values, cursor, s.values + b * B);
     for (int b = 0; b < count; ++b) map.template encode<B>(s.values + b * B, s.codes + b * B, s.misfits + b * kLanes);
   }
   if constexpr (!Map::kHasSpecial) return true;
@@ -108,7 +109,7 @@ KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map
     else
       zigzag_block<Map, B>(d + b * B, z);
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
-    Code any = transpose_planes<B == 64>(z, counted, planes);
+    Code any = transpose_planes < B == 64 > (z, counted, planes);
     if constexpr (B == 64) any |= transpose_planes<true>(z + 32, ~0u, planes + s.kPlaneRoom);
     const Code z0 = zigzag(Map::wrap(d[b * B]));
     s.first[first + b] = z0;
@@ -118,7 +119,8 @@ KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map
 }
 
 template <class Map, int D>
-inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch, std::uint8_t* out) {
+inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch,
+                               std::uint8_t* out) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
   auto& s = *static_cast<EncodeScratch<Map, D>*>(scratch);

@@ -49,8 +49,8 @@ KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
-  const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
-                                          2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
+  const __m256i spread =
+      _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
   const __m256i own_bit = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
   __m256i v[4];
   for (int g = 0; g < 4; ++g) v[g] = _mm256_setzero_si256();

@@ -70,7 +70,8 @@ KFN __m512i load_table(const avx512_tables::Bytes& table) { return _mm512_loadu_
 KFN __m512i low_planes(__m512i low, __m512i high) {
   const __m512i units = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201ull));
   const __m512i matrices = _mm512_permutex2var_epi8(low, load_table(avx512_tables::kGather), high);
-  return _mm512_permutexvar_epi8(load_table(avx512_tables::kPlaneOrder), _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
+  return _mm512_permutexvar_epi8(load_table(avx512_tables::kPlaneOrder),
+                                 _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
 }
 
 // planes_generic.hpp says what this writes and returns: the planes themselves tell which of them are not zero.
@@ -126,7 +127,8 @@ KFN __m512i sum_quarters(__m512i v, std::uint64_t) { return _mm512_add_epi64(v, 
 template <class Code>
 KFN __m512i sum_halves(__m512i v, Code) {
   v = sum_quarters(v, Code{});
-  const __m512i total = sizeof(Code) == 4 ? _mm512_shuffle_epi32(v, _MM_PERM_DDDD) : _mm512_shuffle_epi32(v, _MM_PERM_DCDC);
+  const __m512i total =
+      sizeof(Code) == 4 ? _mm512_shuffle_epi32(v, _MM_PERM_DDDD) : _mm512_shuffle_epi32(v, _MM_PERM_DCDC);
   // totals of quarters 0 and 2 to quarters 1 and 3
   return add(v, _mm512_maskz_shuffle_i64x2(0xCC, total, total, 0xA0), Code{});
 }
@@ -219,7 +221,8 @@ KFN Code unpack_short_sums(const std::uint8_t* words, int planes, Code (&q)[32])
   const __m512i units = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201ull));
   const __m512i p = _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << planes) - 1), words);
   const __m512i matrices = _mm512_permutexvar_epi8(load_table(avx512_tables::kPlaneGather), p);
-  const __m512i z = _mm512_permutexvar_epi8(load_table(avx512_tables::kSpreadShort), _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
+  const __m512i z = _mm512_permutexvar_epi8(load_table(avx512_tables::kSpreadShort),
+                                            _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
   const auto low = static_cast<Code>(_mm_cvtsi128_si32(_mm512_castsi512_si128(z)) & 0xFFFF);
   const __m512i sign = _mm512_sub_epi16(_mm512_setzero_si512(), _mm512_and_si512(z, _mm512_set1_epi16(1)));
   __m512i v = _mm512_xor_si512(_mm512_srli_epi16(z, 1), sign);
