@@ -30,7 +30,8 @@ LEGEND = (
     "Speeds in GB/s of original bytes; C, D: compress, decompress. '2 threads' is the speed-up of one call with two "
     "threads over one with one. 'cached': one copy again and again, where it fits the last-level cache three times "
     "over. '1e-3 (lossless)': that bound gained nothing, the frame is lossless. Where a field has no range "
-    "(a constant, nothing but fill), the bound is relative to the value instead."
+    "(a constant, nothing but fill), the bound is relative to the value instead. 2-D and 3-D blocks (8x8, 4x4x4) only "
+    "where the field's last dimensions have these extents."
 )
 
 
@@ -59,7 +60,7 @@ class Row:
             self.field, f"{self.field_bytes / 1e6:.2f}", self.label, self.relative + note, f"{m.ratio:.2f}",
             error if m.ok else f"BROKEN {error}", f"{m.memcpy:.2f}", f"{m.encode:.2f}", f"{m.decode:.2f}",
             f"{m.encode / m.memcpy:.2f}", f"{m.decode / m.memcpy:.2f}",
-            _number(m.encode_two / m.encode), _number(m.decode_two / m.decode), *map(_number, m.cached),
+            _number(m.encode_gain), _number(m.decode_gain), *map(_number, m.cached),
         ]  # fmt: skip
 
 
@@ -67,13 +68,13 @@ def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.2f}"
 
 
-def codecs(bound: float, rank: int, all_modes: bool) -> list[tuple[str, pyfilter.Codec]]:
-    """Return the lossy codecs to measure; the first is the default one."""
+def codecs(bound: float, shape: tuple[int, ...], all_modes: bool) -> list[tuple[str, pyfilter.Codec]]:
+    """Return the lossy codecs to measure, the default one first; no blocks that are longer than the field."""
     return [
         (f"{mode} {dims}-D", pyfilter.Cuszp2(absolute=bound, mode=mode, block_dims=dims))
         for mode in (MODES if all_modes else MODES[:1])
-        for dims in (1, 2, 3)
-        if dims <= rank
+        for dims, edge in ((1, 1), (2, 8), (3, 4))
+        if dims <= len(shape) and min(shape[-dims:]) >= edge
     ]
 
 
@@ -82,7 +83,7 @@ def measure_field(bench: Bench, field: Field, bounds: list[str], rounds: int, al
     bench.load(field)
     rows: list[Row] = []
     for relative in bounds:
-        for position, (label, codec) in enumerate(codecs(field.bound(float(relative)), field.values.ndim, all_modes)):
+        for position, (label, codec) in enumerate(codecs(field.bound(float(relative)), field.values.shape, all_modes)):
             measured = bench.measure(codec, rounds=rounds, two_threads=position == 0, cached=position == 0)
             rows.append(Row(field.name, field.values.nbytes, label, relative, measured))
     measured = bench.measure(pyfilter.Lossless(), rounds=rounds, two_threads=True, cached=True)
@@ -101,11 +102,14 @@ def floors(rows: list[Row]) -> list[Floor]:
             found.append(Floor(f"Cuszp2 {label} {_VERB[what]} against memcpy, one thread", 0.25, values))
     for what in ("encode", "decode"):
         values = [
-            (getattr(row.measured, f"{what}_two") / getattr(row.measured, what), row.where)
+            (getattr(row.measured, f"{what}_gain"), row.where)
             for row in lossy
-            if row.field_bytes >= SCALING_MIN_BYTES and not np.isnan(row.measured.encode_two)
+            if row.field_bytes >= SCALING_MIN_BYTES and not np.isnan(row.measured.encode_gain)
         ]
         found.append(Floor(f"Cuszp2 {_VERB[what]} two threads against one (fields >= 8 MiB)", 1.7, values))
+        exact = [row for row in rows if row not in lossy]
+        values = [(getattr(row.measured, what) / row.measured.memcpy, row.where) for row in exact]
+        found.append(Floor(f"Lossless 1-D {_VERB[what]} against memcpy, one thread", None, values))
     return found
 
 
@@ -117,9 +121,12 @@ def main(
     only: Annotated[str, typer.Option("--fields", help="Parts of field names, with commas between.")] = "",
     generated_mib: Annotated[int, typer.Option(help="Size of a generated field in MiB; 0 for none.")] = 256,
     bounds: Annotated[str, typer.Option(help="Bounds relative to a field's range.")] = "1e-2,1e-3,1e-4",
-    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=5)] = 5,
+    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=5)] = 9,
     all_modes: Annotated[bool, typer.Option("--all-modes", help="Also modes plain and fixed.")] = False,
     level: Annotated[str, typer.Option(help="Instruction set: auto, baseline, avx2, avx512.")] = "auto",
+    cpu_time: Annotated[
+        bool, typer.Option("--cpu-time", help="One thread's speeds by CPU time: for a machine that is busy.")
+    ] = False,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
     update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
 ) -> None:
@@ -130,8 +137,10 @@ def main(
         head = origin(shlex.join(["python", "-m", "benchmarks.cpu_codec", *sys.argv[1:]]))
         folder = find_data(data)
         head.append(f"data: {folder or 'none found'}; generated fields of {generated_mib} MiB")
+        if cpu_time:
+            head.append("speeds of one thread by its CPU time, not by the clock")
         console.print("\n".join(head), METHOD, LEGEND, sep="\n")
-        bench = Bench()
+        bench = Bench(cpu_time)
         rows: list[Row] = []
         wanted = [part for part in only.split(",") if part]
         for field in fields(folder, generated_mib * MIB, wanted):

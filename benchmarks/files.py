@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from benchmarks.fields import Field
 
-    Maker = Callable[[Field, str, int], Callable[[str], "Result"]]
-
 NONE = "no filter"
 OURS = "ours"
 OURS_TWO = "ours, 2 threads"
@@ -70,8 +68,8 @@ class Result:
         Empty, or why there are no figures: "crash (SIGSEGV)", "timeout", "refused: ...".
     write, read : float
         Median speeds in GB/s; compress and decompress for 'in memory'.
-    write_two, read_two, memcpy : float
-        For 'in memory' only: with two threads, and memcpy.
+    write_gain, read_gain, memcpy : float
+        For 'in memory' only: speed-up by a second thread, and memcpy in GB/s.
     """
 
     field: str
@@ -87,8 +85,8 @@ class Result:
     bound_kept: bool = True
     specials_kept: bool = True
     has_specials: bool = False
-    write_two: float = math.nan
-    read_two: float = math.nan
+    write_gain: float = math.nan
+    read_gain: float = math.nan
     memcpy: float = math.nan
 
     @property
@@ -110,6 +108,20 @@ class Result:
     def both(self) -> float:
         """Speed of writing and then reading, in GB/s of original bytes that go there and back."""
         return 1.0 / (1.0 / self.write + 1.0 / self.read)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process does: a field, a filter, bounds (relative; "" for lossless filters), and where to write.
+
+    Fields smaller than ``least_bytes`` are repeated (METHOD).
+    """
+
+    field: Field
+    name: str
+    bounds: list[str]
+    least_bytes: int
+    path: Path
 
 
 @cache
@@ -159,55 +171,58 @@ def in_own_process(field: Field, name: str, bounds: list[str], timeout: float, l
     base = name.split(",")[0]
     if base in (*LOSSY, *LOSSLESS) and not hasattr(hdf5plugin, base):
         return [replace(missing, relative=relative, problem="refused: not in this hdf5plugin") for relative in bounds]
+    with tempfile.TemporaryDirectory(dir=scratch_folder(), prefix="pyfilter-bench-") as folder:
+        job = Job(field, name, bounds, least_bytes, Path(folder) / "field.h5")
+        found, problem = _run(job, timeout)
+    rest = bounds[len(found) :]
+    failed = [replace(missing, relative=relative, problem=problem) for relative in rest]
+    if len(rest) > 1 and problem.startswith("crash"):  # what did not run yet may work
+        return found + failed[:1] + in_own_process(field, name, rest[1:], timeout, least_bytes)
+    return found + failed
+
+
+def _run(job: Job, timeout: float) -> tuple[list[Result], str]:
+    """Return the results that came, and why there are no more."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    make_work: Maker = _in_memory if name == OURS_MEMORY else _through_h5py
-    child = context.Process(target=_child, args=(make_work, field, name, bounds, least_bytes, sender), daemon=True)
+    child = context.Process(target=_child, args=(job, sender), daemon=True)
     child.start()
     sender.close()
     found: list[Result] = []
-    problem = ""
     deadline = time.monotonic() + timeout
-    while len(found) < len(bounds):
-        try:
+    try:
+        while len(found) < len(job.bounds):
             if not receiver.poll(max(0.0, deadline - time.monotonic())):
-                problem = f"timeout ({timeout:g} s)"
-                break
+                child.kill()
+                child.join()
+                return found, f"timeout ({timeout:g} s)"
             found.append(receiver.recv())
-        except EOFError:
-            break
-    if problem:
-        child.kill()
+    except EOFError:
+        pass
     child.join()
-    if not problem and child.exitcode:
-        code = child.exitcode
-        problem = f"crash ({signal.Signals(-code).name})" if code < 0 else f"crash (exit status {code})"
-    rest = bounds[len(found) :]
-    if rest and problem.startswith("crash") and len(rest) > 1:  # what did not run may work
-        found.append(replace(missing, relative=rest[0], problem=problem))
-        return found + in_own_process(field, name, rest[1:], timeout, least_bytes)
-    problem = problem or "crash (exit status 0)"  # some filters call exit(0)
-    return found + [replace(missing, relative=relative, problem=problem) for relative in rest]
+    code = child.exitcode or 0  # some filters call exit(0)
+    return found, f"crash ({signal.Signals(-code).name})" if code < 0 else f"crash (exit status {code})"
 
 
-def _child(make_work: Maker, field: Field, name: str, bounds: list[str], least_bytes: int, sender: Connection) -> None:
+def _child(job: Job, sender: Connection) -> None:
     output = os.open(os.devnull, os.O_WRONLY)
     os.dup2(output, 1)  # some filters print
     os.dup2(output, 2)
-    work = make_work(field, name, least_bytes)
-    for relative in bounds:
+    work = _in_memory(job) if job.name == OURS_MEMORY else _through_h5py(job)
+    for relative in job.bounds:
         try:
             result = work(relative)
         except Exception as error:  # whatever a filter does is a finding
             text = " ".join(str(error).split())[:60]
-            result = Result(field.name, name, relative, field.values.nbytes, problem=f"refused: {text}")
+            result = Result(job.field.name, job.name, relative, job.field.values.nbytes, problem=f"refused: {text}")
         sender.send(result)
     sender.close()
     os._exit(0)
 
 
-def _in_memory(field: Field, name: str, _: int) -> Callable[[str], Result]:
+def _in_memory(job: Job) -> Callable[[str], Result]:
     """Return what measures ours in memory at a bound."""
+    field, name = job.field, job.name
     bench = Bench()
     bench.load(field)
 
@@ -220,24 +235,26 @@ def _in_memory(field: Field, name: str, _: int) -> Callable[[str], Result]:
             ratio=measured.ratio,
             write=measured.encode,
             read=measured.decode,
-            write_two=measured.encode_two,
-            read_two=measured.decode_two,
+            write_gain=measured.encode_gain,
+            read_gain=measured.decode_gain,
             memcpy=measured.memcpy,
         )
 
     return work
 
 
-def _through_h5py(field: Field, name: str, least_bytes: int) -> Callable[[str], Result]:
+def _through_h5py(job: Job) -> Callable[[str], Result]:
     """Return what writes and reads files with a filter at a bound."""
-    values = np.concatenate([field.values] * -(-least_bytes // field.values.nbytes)) if least_bytes else field.values
+    field, name, path = job.field, job.name, job.path
+    copies = -(-job.least_bytes // field.values.nbytes)
+    values = np.concatenate([field.values] * copies) if copies > 1 else field.values
     core, two = name.endswith("core driver"), name == OURS_TWO
     pyfilter.config(threads=2 if two else 1)
     out = np.empty_like(values)
     # a chunk that stayed in HDF5's cache would be read without being decompressed
     how: dict[str, Any] = {"driver": "core", "backing_store": False, "rdcc_nbytes": 0} if core else {}
 
-    def write(path: Path, arguments: dict[str, Any]) -> h5py.File:
+    def write(arguments: dict[str, Any]) -> h5py.File:
         file = h5py.File(path, "w", **how)
         if two:
             rest = dict(arguments)
@@ -250,7 +267,7 @@ def _through_h5py(field: Field, name: str, least_bytes: int) -> Callable[[str], 
             file.close()
         return file
 
-    def read(path: Path, file: h5py.File) -> h5py.File:
+    def read(file: h5py.File) -> h5py.File:
         if not core:
             file = h5py.File(path, "r")
         if two:
@@ -268,20 +285,18 @@ def _through_h5py(field: Field, name: str, least_bytes: int) -> Callable[[str], 
             arguments["fillvalue"] = field.fill
         writes: list[float] = []
         reads: list[float] = []
-        with tempfile.TemporaryDirectory(dir=scratch_folder(), prefix="pyfilter-bench-") as folder:
-            while not writes or (len(writes) <= MAX_ROUNDS and sum(writes) + sum(reads) < ENOUGH_SECONDS):
-                path = Path(folder) / f"{len(writes)}.h5"
-                out.view(np.uint8).fill(0xA5)
-                start = time.perf_counter()
-                file = write(path, arguments)
-                middle = time.perf_counter()
-                file = read(path, file)
-                stop = time.perf_counter()
-                stored = file["field"].id.get_storage_size()
-                file.close()
-                path.unlink(missing_ok=True)
-                writes.append(middle - start)
-                reads.append(stop - middle)
+        while not writes or (len(writes) <= MAX_ROUNDS and sum(writes) + sum(reads) < ENOUGH_SECONDS):
+            out.view(np.uint8).fill(0xA5)
+            start = time.perf_counter()
+            file = write(arguments)
+            middle = time.perf_counter()
+            file = read(file)
+            stop = time.perf_counter()
+            stored = file["field"].id.get_storage_size()
+            file.close()
+            path.unlink(missing_ok=True)
+            writes.append(middle - start)
+            reads.append(stop - middle)
         first = int(len(writes) > 1)
         result = _result(field, name, relative, bound, compare(values, out, bound, field.fill))
         return replace(

@@ -82,16 +82,16 @@ class Samples:
     wall : list of float
         By the clock.
     cpu : list of float
-        Of this process' CPU time.
+        Of this thread's CPU time.
     """
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
 
-    @property
-    def speed(self) -> float:
-        """Median speed in GB/s, NaN if nothing was measured."""
-        return 1e-9 / statistics.median(self.wall) if self.wall else float("nan")
+    def speed(self, cpu_time: bool = False) -> float:
+        """Return the median speed in GB/s, NaN if nothing was measured."""
+        chosen = self.cpu if cpu_time else self.wall
+        return 1e-9 / statistics.median(chosen) if chosen else float("nan")
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Measured:
         What came back.
     memcpy, encode, decode : float
         One thread.
-    encode_two, decode_two : float
-        Two threads.
+    encode_gain, decode_gain : float
+        Speed with two threads by that with one, both by the clock.
     cached : tuple of float
         memcpy, encode and decode of one copy again and again.
     busy : float
@@ -125,8 +125,8 @@ class Measured:
     memcpy: float
     encode: float
     decode: float
-    encode_two: float
-    decode_two: float
+    encode_gain: float
+    decode_gain: float
     cached: tuple[float, float, float]
     busy: float
 
@@ -142,9 +142,16 @@ class Measured:
 
 
 class Bench:
-    """Buffers, and one field in them."""
+    """Buffers, and one field in them.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    cpu_time
+        Whether the speeds of one thread are by its CPU time instead of the clock.
+    """
+
+    def __init__(self, cpu_time: bool = False) -> None:
+        self._cpu_time = cpu_time
         self._input, self._frame, self._output, self._copy = Arena(0), Arena(1024), Arena(2048), Arena(2048)
         self._field: Field | None = None
         self._sources: list[int] = []
@@ -194,11 +201,12 @@ class Bench:
                 raise AssertionError(message)
             outcome = self._outcome(outputs, output_bytes, codec)
             small = cached and 3 * size <= cache_bytes()
-            in_cache = _cached([(work, calls[0]) for work, calls, _ in works[:3]], size, rounds) if small else None
+            in_cache = self._cached([(work, calls[0]) for work, calls, _ in works[:3]], size, rounds) if small else None
         info = pyfilter.frame_info((ctypes.c_uint8 * frame_size).from_address(frames[0]))
         wall, cpu = (sum(sum(getattr(item, name)) for item in samples[:3]) for name in ("wall", "cpu"))
         nothing = float("nan")
-        speeds = [item.speed for item in samples] + [nothing] * (5 - len(samples))
+        speeds = [item.speed(self._cpu_time) for item in samples[:3]]
+        gains = [two.speed() / one.speed() for one, two in zip(samples[1:3], samples[3:], strict=False)]
         return Measured(
             ratio=size / frame_size,
             bound=codec.bound[1],
@@ -207,8 +215,8 @@ class Bench:
             memcpy=speeds[0],
             encode=speeds[1],
             decode=speeds[2],
-            encode_two=speeds[3],
-            decode_two=speeds[4],
+            encode_gain=gains[0] if gains else nothing,
+            decode_gain=gains[1] if gains else nothing,
             cached=in_cache or (nothing, nothing, nothing),
             busy=cpu / wall,
         )
@@ -222,11 +230,26 @@ class Bench:
             return outcome
         return Outcome(float("inf"), bound_kept=False, specials_kept=False)
 
+    def _cached(
+        self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]], size: int, rounds: int
+    ) -> tuple[float, float, float]:
+        """Time one copy again and again."""
+        repeats = max(1, 16 * MIB // size)
+        samples = [Samples() for _ in works]
+        for turn in range(rounds + 1):
+            for sample, (function, call) in zip(samples, works, strict=True):
+                wall, cpu = _timed(function, [call] * repeats)
+                if turn:
+                    sample.wall.append(wall / (repeats * size))
+                    sample.cpu.append(cpu / (repeats * size))
+        memcpy, encode, decode = (sample.speed(self._cpu_time) for sample in samples)
+        return memcpy, encode, decode
+
 
 def _timed(function: Callable[..., Any], calls: Calls) -> tuple[float, float]:
     """Make the calls; return wall and CPU seconds."""
     bad = 0
-    cpu = time.process_time_ns()
+    cpu = time.thread_time_ns()
     start = time.perf_counter_ns()
     for arguments in calls:
         if function(*arguments):
@@ -235,7 +258,7 @@ def _timed(function: Callable[..., Any], calls: Calls) -> tuple[float, float]:
     if bad:
         message = f"{bad} calls failed: {_native.library().pyf_last_error().decode()}"
         raise RuntimeError(message)
-    return (stop - start) * 1e-9, (time.process_time_ns() - cpu) * 1e-9
+    return (stop - start) * 1e-9, (time.thread_time_ns() - cpu) * 1e-9
 
 
 def _rounds(works: Sequence[tuple[Callable[..., Any], Calls, int]], size: int, rounds: int) -> list[Samples]:
@@ -258,17 +281,3 @@ def _rounds(works: Sequence[tuple[Callable[..., Any], Calls, int]], size: int, r
             samples[index].wall.append(wall / (len(chosen) * size))
             samples[index].cpu.append(cpu / (len(chosen) * size))
     return samples
-
-
-def _cached(
-    works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]], size: int, rounds: int
-) -> tuple[float, float, float]:
-    """Time one copy again and again."""
-    repeats = max(1, 16 * MIB // size)
-    samples = [Samples() for _ in works]
-    for turn in range(rounds + 1):
-        for sample, (function, call) in zip(samples, works, strict=True):
-            wall, _ = _timed(function, [call] * repeats)
-            if turn:
-                sample.wall.append(wall / (repeats * size))
-    return samples[0].speed, samples[1].speed, samples[2].speed

@@ -29,8 +29,14 @@ Status need(const void* pointer, const char* name) {
   return fail(Code::invalid_argument, "%s is NULL", name);
 }
 
-// Memory of `bytes` bytes; nothing is touched where that is 0, so then NULL will do.
-Status need_memory(const void* memory, std::size_t bytes, const char* name) { return bytes == 0 ? kOk : need(memory, name); }
+// Memory of `bytes` bytes. NULL will do where that is 0, as an empty vector has it; the kernels get an address even then,
+// since memcpy must not see NULL.
+template <class Byte>
+Status need_memory(Byte** memory, std::size_t bytes, const char* name) {
+  static std::uint64_t nothing = 0;
+  if (*memory == nullptr && bytes == 0) *memory = reinterpret_cast<Byte*>(&nothing);
+  return need(*memory, name);
+}
 
 Status check_size(std::uint32_t given, std::size_t expected, const char* name) {
   if (given == expected) return kOk;
@@ -147,7 +153,7 @@ int pyf_encode(const pyf_request* request, const void* values, size_t value_byte
   return call([&] {
     Request checked;
     PYF_TRY(to_request(request, &checked));
-    PYF_TRY(need_memory(values, value_bytes, "values"));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
     PYF_TRY(need(frame, "frame"));
     PYF_TRY(need(frame_bytes, "frame_bytes"));
     return encode(checked, values, value_bytes, frame, frame_capacity, frame_bytes);
@@ -156,7 +162,7 @@ int pyf_encode(const pyf_request* request, const void* values, size_t value_byte
 
 int pyf_frame_info(const void* frame, size_t available, pyf_info* info) {
   return call([&] {
-    PYF_TRY(need_memory(frame, available, "frame"));
+    PYF_TRY(need_memory(&frame, available, "frame"));
     PYF_TRY(need(info, "info"));
     PYF_TRY(check_size(info->struct_bytes, sizeof *info, "info"));
     FrameInfo read;
@@ -168,16 +174,16 @@ int pyf_frame_info(const void* frame, size_t available, pyf_info* info) {
 
 int pyf_decode(const void* frame, size_t frame_bytes, void* values, size_t value_bytes) {
   return call([&] {
-    PYF_TRY(need_memory(frame, frame_bytes, "frame"));
-    PYF_TRY(need_memory(values, value_bytes, "values"));
+    PYF_TRY(need_memory(&frame, frame_bytes, "frame"));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
     return decode(frame, frame_bytes, values, value_bytes);
   });
 }
 
 int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint64_t stop, void* values, size_t value_bytes) {
   return call([&] {
-    PYF_TRY(need_memory(frame, frame_bytes, "frame"));
-    PYF_TRY(need_memory(values, value_bytes, "values"));
+    PYF_TRY(need_memory(&frame, frame_bytes, "frame"));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
     return decode_range(frame, frame_bytes, start, stop, values, value_bytes);
   });
 }
@@ -186,7 +192,7 @@ int pyf_value_range(const pyf_request* request, const void* values, size_t value
   return call([&] {
     Request checked;
     PYF_TRY(to_request(request, &checked));
-    PYF_TRY(need_memory(values, value_bytes, "values"));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
     PYF_TRY(need(low, "low"));
     PYF_TRY(need(high, "high"));
     PYF_TRY(need(found, "found"));
@@ -203,7 +209,7 @@ int pyf_register(const char* path) {
 
 int pyf_parse_cd_values(const unsigned* cd_values, size_t count, pyf_request* request) {
   return call([&] {
-    PYF_TRY(need_memory(cd_values, count, "cd_values"));
+    PYF_TRY(need_memory(&cd_values, count, "cd_values"));
     PYF_TRY(need(request, "request"));
     PYF_TRY(check_size(request->struct_bytes, sizeof *request, "request"));
     Request parsed;

@@ -101,6 +101,13 @@ def comment_of(object_id: int) -> bytes:
     return buffer.value
 
 
+def reclaim(type_id: int, space_id: int, buffer: int) -> None:
+    """Free what HDF5 allocated for the sequences in a buffer (an address) of raw values that it has read."""
+    free = _h5py_hdf5().H5Dvlen_reclaim
+    free.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+    free(type_id, space_id, 0, buffer)
+
+
 class Netcdf:
     """The netCDF-C library that the netCDF4 package is linked to."""
 
@@ -128,9 +135,7 @@ class Netcdf:
     def def_var_filter(self, group: int, variable: int, filter_id: int, words: tuple[int, ...]) -> None:
         """Put a filter at the end of a variable's pipeline."""
         values = (ctypes.c_uint * len(words))(*words)
-        self._call(
-            "nc_def_var_filter", group, variable, ctypes.c_uint(filter_id), ctypes.c_size_t(len(words)), values
-        )
+        self._call("nc_def_var_filter", group, variable, ctypes.c_uint(filter_id), ctypes.c_size_t(len(words)), values)
 
     def filter_ids(self, group: int, variable: int) -> list[int]:
         """Return the ids of a variable's filters in their order."""
@@ -175,9 +180,7 @@ class Netcdf:
         """Define a variable and return its id."""
         variable = ctypes.c_int(-1)
         ids = (ctypes.c_int * max(len(dimensions), 1))(*dimensions)
-        self._call(
-            "nc_def_var", group, name.encode("utf-8"), nc_type, len(dimensions), ids, ctypes.byref(variable)
-        )
+        self._call("nc_def_var", group, name.encode("utf-8"), nc_type, len(dimensions), ids, ctypes.byref(variable))
         return variable.value
 
     def var_type(self, group: int, variable: int) -> int:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
-from h5py import h5z
+from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5z
 
 from pyfilter import pipeline, plugin
 from pyfilter.codecs.base import Codec
@@ -147,11 +147,57 @@ def text_attribute(dataset: h5py.Dataset, name: str) -> str:
 
 
 def datasets(group: h5py.Group) -> Iterator[h5py.Dataset]:
-    """Yield every dataset below a group once, whatever the number of links to it."""
-    names: list[str] = []
-    group.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-    for name in names:
-        yield group[name]
+    """Yield every dataset below a group once, whatever the number of links to it.
+
+    Groups are gone through in depth, their links in the order in which they were made where the group keeps it: the
+    order in which rewrite/copy.py copies a file.
+    """
+    seen: set[tuple[int, int]] = set()
+
+    def walk(inner: Any) -> Iterator[h5py.Dataset]:
+        for link in links(inner):
+            if link.kind != h5l.TYPE_HARD:
+                continue
+            item = h5o.open(inner, link.name)
+            place = address(item)
+            if place in seen:
+                continue
+            seen.add(place)
+            if isinstance(item, h5d.DatasetID):
+                yield h5py.Dataset(item)
+            elif isinstance(item, h5g.GroupID):
+                yield from walk(item)
+
+    root = h5o.open(group.id, b".")  # a file's own identifier is not that of its root group
+    seen.add(address(root))
+    return walk(root)
+
+
+class Link(NamedTuple):
+    """One link of a group: its name, its kind (h5py.h5l.TYPE_*) and the character set of the name (h5py.h5t.CSET_*)."""
+
+    name: bytes
+    kind: int
+    charset: int
+
+
+def links(group: Any) -> list[Link]:
+    """Return the links of a low-level group: in the order of creation, else of names."""
+    tracked = group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    found: list[Link] = []
+    group.links.iterate(
+        lambda name, info: found.append(Link(name, info.type, info.cset)),  # info is the same object each time
+        info=True,
+        idx_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME,
+        order=h5.ITER_INC,
+    )
+    return found
+
+
+def address(identity: Any) -> tuple[int, int]:
+    """Return what tells an open object from every other one in the process: its file and its place there."""
+    info = h5o.get_info(identity)
+    return int(info.fileno), int(info.addr)
 
 
 def raw_chunks(dataset: h5py.Dataset, position: int) -> tuple[int, int]:

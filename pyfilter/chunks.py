@@ -15,6 +15,9 @@ TARGET_BYTES = 4 << 20
 #: along unlimited dimensions chunks grow up to this size only: appending to a chunk means encoding it again
 APPEND_BYTES = 1 << 20
 
+# the last dimension is cut where it is this many times longer than the others
+_ROW_WEIGHT = 16
+
 Region = tuple[slice, ...]
 
 
@@ -23,9 +26,9 @@ def choose(
 ) -> tuple[int, ...]:
     """Return a chunk shape for a dataset.
 
-    Fixed dimensions are cut into equal parts, the longest first, until a chunk has at most 4 MiB; extents are
-    multiples of the block's edge where that fits. Unlimited dimensions get extents of 1 that grow while a chunk is
-    smaller than 1 MiB.
+    Fixed dimensions are cut into equal parts, the longest first, until a chunk has at most 4 MiB; the last one only
+    where it is by far the longest, because whole rows are fastest to move. Extents are multiples of the block's edge
+    where that fits. Unlimited dimensions get extents of 1 that grow while a chunk is smaller than 1 MiB.
 
     Parameters
     ----------
@@ -61,9 +64,9 @@ def _cut(shape: list[int], itemsize: int, block_dims: int) -> list[int]:
     parts = [1] * rank
     chunk = list(shape)
     while math.prod(chunk) * itemsize > TARGET_BYTES:
-        axis = max(range(rank), key=lambda index: chunk[index])
+        axis = max(range(rank), key=lambda index: chunk[index] if index < rank - 1 else chunk[index] / _ROW_WEIGHT)
         if chunk[axis] == 1:
-            break
+            axis = rank - 1
         # jump near the target at once where one extent is very long
         excess = math.prod(chunk) * itemsize / TARGET_BYTES
         parts[axis] = max(parts[axis] + 1, int(parts[axis] * min(excess, chunk[axis] / _second(chunk, axis))))

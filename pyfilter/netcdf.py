@@ -153,9 +153,7 @@ def create_variable(
     group = dataset._grpid
     library.redef(group)
     try:
-        number = library.def_var(
-            group, name, _nc_type(dtype), tuple(dimension._dimid for dimension in found)
-        )
+        number = library.def_var(group, name, _nc_type(dtype), tuple(dimension._dimid for dimension in found))
         library.def_var_chunking(group, number, tuple(chunksizes))
         if fill_value is False:
             library.def_var_fill(group, number, None)

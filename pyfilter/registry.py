@@ -86,9 +86,7 @@ def registry_path() -> Path:
 def parse(text: str) -> Registry:
     """Return the registry that a JSON text describes."""
     raw: dict[str, Any] = json.loads(text)
-    dtypes = {
-        name: DtypeSpec(name, item["code"], item["numpy"], item["bytes"]) for name, item in raw["dtypes"].items()
-    }
+    dtypes = {name: DtypeSpec(name, item["code"], item["numpy"], item["bytes"]) for name, item in raw["dtypes"].items()}
     codecs = {
         item["name"]: CodecSpec(
             name=item["name"],

@@ -48,9 +48,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     'cpu'
     """
 
-    def __init__(
-        self, *, backend: str | None = None, threads: int | None = None, cpu_level: str | None = None
-    ) -> None:
+    def __init__(self, *, backend: str | None = None, threads: int | None = None, cpu_level: str | None = None) -> None:
         changes: dict[str, str] = {}
         if backend is not None:
             changes["backend"] = _one_of("backend", backend, BACKENDS)

@@ -48,13 +48,22 @@ class Source(Protocol):
     def __getitem__(self, region: Any, /) -> Any: ...
 
 
-def _scratch_bytes(size: int) -> NDArray[np.uint8]:
-    """Return a buffer of this thread of at least ``size`` bytes, kept for its next use."""
-    buffer: NDArray[np.uint8] | None = getattr(_scratch, "buffer", None)
+def _scratch_bytes(name: str, size: int) -> NDArray[np.uint8]:
+    """Return a buffer of this thread of at least ``size`` bytes: fresh memory for each chunk costs as much as a copy.
+
+    The buffers of a pool's threads go with them; the calling thread's are given back after a call (`_pool`).
+    """
+    buffer: NDArray[np.uint8] | None = getattr(_scratch, name, None)
     if buffer is None or buffer.nbytes < size:
         buffer = np.empty(size, dtype=np.uint8)
-        _scratch.buffer = buffer
+        setattr(_scratch, name, buffer)
     return buffer
+
+
+def _scratch_block(how: ChunkCodec) -> NDArray[Any]:
+    """Return this thread's array for the values of one chunk."""
+    buffer = _scratch_bytes("block", how.chunk_bytes)[: how.chunk_bytes]
+    return buffer.view(how.dtype).reshape(how.chunk)
 
 
 def _one_thread() -> None:
@@ -69,7 +78,10 @@ def _pool(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[I
     With one worker the calls are made by the calling thread, where the library uses all its threads on one chunk.
     """
     if count <= 1:
-        yield map
+        try:
+            yield map
+        finally:
+            vars(_scratch).clear()
         return
     with ThreadPoolExecutor(count, thread_name_prefix="pyfilter", initializer=_one_thread) as pool:
         waiting: deque[Future[Any]] = deque()
@@ -96,10 +108,15 @@ def _workers(chunk_count: int) -> int:
 
 
 def padded(how: ChunkCodec, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the values of a whole chunk in C order, those outside the dataset as HDF5 makes them."""
-    if values.shape == how.chunk:
-        return np.asarray(values, dtype=how.dtype, order="C")
-    block = np.full(how.chunk, how.padding, dtype=how.dtype)
+    """Return the values of a whole chunk in C order, those outside the dataset as HDF5 makes them.
+
+    The array is ``values`` itself or this thread's scratch.
+    """
+    if values.shape == how.chunk and values.flags.c_contiguous and values.dtype == how.dtype:
+        return values
+    block = _scratch_block(how)
+    if values.shape != how.chunk:
+        block[...] = how.padding
     block[tuple(slice(0, extent) for extent in values.shape)] = values
     return block
 
@@ -107,13 +124,13 @@ def padded(how: ChunkCodec, values: NDArray[Any]) -> NDArray[Any]:
 def encode_chunk(how: ChunkCodec, values: NDArray[Any]) -> bytes:
     """Return the frame for one chunk; ``values`` may be smaller than the chunk at the dataset's edge."""
     block = padded(how, values)
-    scratch = _scratch_bytes(_native.max_frame_bytes(how.request))
+    scratch = _scratch_bytes("frame", _native.max_frame_bytes(how.request))
     size = _native.encode(how.request, block, scratch)
     return scratch[:size].tobytes()
 
 
 def decode_chunk(how: ChunkCodec, stored: bytes, filter_mask: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Return the values of one stored chunk, in ``out`` where its memory is laid out like the chunk.
+    """Return the values of one stored chunk: in ``out`` where its memory is laid out like the chunk, else in scratch.
 
     Raises
     ------
@@ -131,7 +148,7 @@ def decode_chunk(how: ChunkCodec, stored: bytes, filter_mask: int, out: NDArray[
         message = f"a chunk of shape {how.chunk}, {how.dtype} holds a frame of shape {info.shape}, {info.dtype}"
         raise CorruptFrame(message)
     fits = out is not None and out.shape == how.chunk and out.dtype == how.dtype and out.flags.c_contiguous
-    target = out if out is not None and fits else np.empty(how.chunk, dtype=how.dtype)
+    target = out if out is not None and fits else _scratch_block(how)
     _native.decode(data, target)
     return target
 

@@ -166,8 +166,7 @@ def _codec_in(file: h5py.File, name: str, encoding: Mapping[str, Any]) -> Codec 
     matches = {
         checking.codec_of(item)
         for item in checking.datasets(file)
-        if str(item.name).rpartition("/")[2] == name
-        and expected == {"shape": item.shape, "chunks": item.chunks}
+        if str(item.name).rpartition("/")[2] == name and expected == {"shape": item.shape, "chunks": item.chunks}
     }
     if encoding.get("compression") == _UNKNOWN:
         matches.discard(None)
@@ -209,9 +208,7 @@ def _chosen(dataset: Any, codec: Codec | None, codecs: Mapping[str, Codec | None
             known = ", ".join(dtypes.names(item.codec_name))
             message = f"variable {name!r} is stored as {stored}, which {item!r} does not take; it takes {known}"
             raise Unsupported(message)
-    return {
-        name: item if item is None else _resolve(item, dataset.variables[name]) for name, item in chosen.items()
-    }
+    return {name: item if item is None else _resolve(item, dataset.variables[name]) for name, item in chosen.items()}
 
 
 def _stored_dtype(variable: Any) -> np.dtype[Any]:

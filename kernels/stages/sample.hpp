@@ -63,7 +63,7 @@ template <class T>
 struct SampleStatistics {
   T largest = 0;                         // largest |x| that the magic number can round
   T worst = 0;                           // largest |x - x'| among those
-  std::size_t fitting = 0, failing = 0;  // finite values that could be quantised, and that could not
+  std::size_t fitting = 0, failing = 0;  // finite values within reach and bound, and the others
 };
 
 template <class T>
@@ -82,8 +82,8 @@ inline SampleStatistics<T> sample_statistics(const Quantizer<T>& p, const T* sam
     const T error = absolute(x - decoded);
     largest = in_reach && size > largest ? size : largest;
     worst = in_reach && error > worst ? error : worst;
-    fitting += counts && error <= p.bound ? 1u : 0u;
-    failing += counts && !(error <= p.bound) ? 1u : 0u;
+    fitting += in_reach && error <= p.bound ? 1u : 0u;
+    failing += counts && !(in_reach && error <= p.bound) ? 1u : 0u;
   }
   s.largest = largest;
   s.worst = worst;

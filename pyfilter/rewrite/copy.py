@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-from h5py import h5, h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t, h5z
+from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t, h5z
 
-from pyfilter import _foreign, chunks, dtypes, pipeline, transfer
+from pyfilter import _foreign, checking, chunks, dtypes, pipeline, transfer
 from pyfilter.errors import Unsupported
 from pyfilter.rewrite import values
 from pyfilter.rewrite.values import ObjectMap
@@ -86,26 +86,18 @@ class FileCopy:
     def _copy_group(self, source: Any, target: Any, path: bytes) -> None:
         """Copy the links of a group in their order, and what they lead to."""
         properties = source.get_create_plist()
-        tracked = properties.get_link_creation_order() & h5p.CRT_ORDER_TRACKED
         self._pending.append((source, target, bool(properties.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED)))
-        links: list[tuple[bytes, Any]] = []
-        source.links.iterate(
-            lambda name, info: links.append((name, info)),
-            info=True,
-            idx_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME,
-            order=h5.ITER_INC,
-        )
-        for name, info in links:
-            properties = values.link_properties(info.cset)
-            if info.type == h5l.TYPE_HARD:
+        for name, kind, charset in checking.links(source):
+            properties = values.link_properties(charset)
+            if kind == h5l.TYPE_HARD:
                 self._copy_object(source, target, name, path.rstrip(b"/") + b"/" + name, properties)
-            elif info.type == h5l.TYPE_SOFT:
+            elif kind == h5l.TYPE_SOFT:
                 target.links.create_soft(name, source.links.get_val(name), lcpl=properties)
-            elif info.type == h5l.TYPE_EXTERNAL:
+            elif kind == h5l.TYPE_EXTERNAL:
                 file, inner = source.links.get_val(name)
                 target.links.create_external(name, file, inner, lcpl=properties)
             else:
-                message = f"{_text(path)}: link {_text(name)!r} is of a kind of its own ({info.type}); cannot copy it"
+                message = f"{_text(path)}: link {_text(name)!r} is of a kind of its own ({kind}); cannot copy it"
                 raise Unsupported(message)
 
     def _copy_object(self, source: Any, target: Any, name: bytes, path: bytes, properties: Any) -> None:
@@ -116,27 +108,30 @@ class FileCopy:
             return
         self.objects.add(original, path)
         if isinstance(original, h5g.GroupID):
-            copy = h5g.create(target, name, properties, original.get_create_plist())
+            copy = h5g.create(target, name, properties, group_properties(original))
             self._copy_group(original, copy, path)
         elif isinstance(original, h5d.DatasetID):
             copy = self._copy_dataset(original, target, name, path, properties)
             kept = original.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
             self._pending.append((original, copy, bool(kept)))
         else:  # a committed type
-            _copy_whole(source, target, name, properties)
+            self.objects.link_type(original, target, name, properties)
             self._pending.append((original, h5o.open(target, name), False))
 
     def _copy_dataset(self, original: Any, target: Any, name: bytes, path: bytes, properties: Any) -> Any:
         compression = self.compressions.get(_text(path))
         tid = original.get_type()
         refers = values.has_references(tid)
-        if compression is None and not refers and not tid.committed():
-            _copy_whole(self.source.id, target, name, properties, path=path)
-            return h5o.open(target, name)
         dcpl = original.get_create_plist()
+        elsewhere = dcpl.get_layout() == h5d.VIRTUAL or dcpl.get_external_count() > 0
+        # H5Ocopy loses the fill value of variable-length strings, and with it netCDF its way to open the file
+        made_anew = compression is not None or refers or tid.committed() or values.has_sequences(tid)
+        if not made_anew or (elsewhere and compression is None and not refers and not tid.committed()):
+            values.copy_whole(self.source.id, path, target, name, properties)
+            return h5o.open(target, name)
         if compression is not None:
             dcpl = compressed_properties(original, compression)
-        elif dcpl.get_layout() == h5d.VIRTUAL or dcpl.get_external_count():
+        elif elsewhere:
             message = f"{_text(path)}: virtual and external datasets of committed or reference types cannot be copied"
             raise Unsupported(message)
         copy = h5d.create(target, name, self.objects.type_of(tid), original.get_space(), dcpl, properties)
@@ -170,10 +165,7 @@ class FileCopy:
 def create_like(source: h5py.File, path: Path) -> h5py.File:
     """Create a new file with the creation properties of another one, to be readable by the same releases of HDF5."""
     properties = source.id.get_create_plist()
-    root = source["/"].id.get_create_plist()  # the file's own list does not have what the root group keeps
-    properties.set_link_creation_order(root.get_link_creation_order())
-    properties.set_attr_creation_order(root.get_attr_creation_order())
-    properties.set_attr_phase_change(*root.get_attr_phase_change())
+    _keep_orders(source["/"].id, properties)  # the file's own list does not have what the root group keeps
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
     superblock = properties.get_version()[0]
@@ -182,15 +174,30 @@ def create_like(source: h5py.File, path: Path) -> h5py.File:
     return h5py.File(h5f.create(bytes(path), h5f.ACC_EXCL, fcpl=properties, fapl=access))
 
 
+def group_properties(group: Any) -> Any:
+    """Return the creation properties for the copy of a group.
+
+    HDF5's own list for an existing group cannot be used: of a group with many links it holds addresses in its file.
+    """
+    properties = h5p.create(h5p.GROUP_CREATE)
+    _keep_orders(group, properties)
+    return properties
+
+
+def _keep_orders(group: Any, properties: Any) -> None:
+    before = group.get_create_plist()
+    properties.set_link_creation_order(before.get_link_creation_order())
+    properties.set_attr_creation_order(before.get_attr_creation_order())
+    properties.set_attr_phase_change(*before.get_attr_phase_change())
+
+
 def compressed_properties(original: Any, compression: Compression) -> Any:
     """Return the creation properties of a dataset with our filter in the place of those that it has.
 
     Its fill value, fill time and the order of its attributes are kept; a checksum stays, behind our filter.
     """
     before = original.get_create_plist()
-    checksum = any(
-        before.get_filter(index)[0] == h5z.FILTER_FLETCHER32 for index in range(before.get_nfilters())
-    )
+    checksum = any(before.get_filter(index)[0] == h5z.FILTER_FLETCHER32 for index in range(before.get_nfilters()))
     if before.get_layout() == h5d.VIRTUAL or before.get_external_count():
         dcpl = h5p.create(h5p.DATASET_CREATE)
         dcpl.set_attr_creation_order(before.get_attr_creation_order())
@@ -213,15 +220,8 @@ def compressed_properties(original: Any, compression: Compression) -> Any:
     return dcpl
 
 
-def _copy_whole(source: Any, target: Any, name: bytes, properties: Any, path: bytes | None = None) -> None:
-    """Copy an object without its attributes by HDF5's own copy: stored bytes stay as they are."""
-    how = h5p.create(h5p.OBJECT_COPY)
-    how.set_copy_object(h5o.COPY_WITHOUT_ATTR_FLAG)
-    h5o.copy(source, path or name, target, name, copypl=how, lcpl=properties)
-
-
 def _copy_values(source: h5py.Dataset, target: h5py.Dataset) -> None:
-    """Copy the values of a dataset without references whose type is the committed one of the other file."""
+    """Copy the values of a dataset without references as they are stored, or as they lie in memory."""
     if source.size in (None, 0):
         return
     tid = source.id.get_type()
@@ -235,6 +235,8 @@ def _copy_values(source: h5py.Dataset, target: h5py.Dataset) -> None:
     contents = np.empty(source.shape, dtype=values.raw_dtype(tid))
     source.id.read(h5s.ALL, h5s.ALL, contents, mtype=tid)
     target.id.write(h5s.ALL, h5s.ALL, contents, mtype=tid)
+    if values.has_sequences(tid):
+        _foreign.reclaim(tid.id, source.id.get_space().id, contents.ctypes.data)
 
 
 def _stored_chunks(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:

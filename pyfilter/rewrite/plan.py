@@ -88,7 +88,7 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
     """
     everything = checking.datasets(file)
     found = {str(dataset.name): dataset for dataset in everything if not checking.is_bare_dimension(dataset)}
-    named = {_match(name, found): codec for name, codec in rules.named.items()}
+    named = {_match(file, name, found): codec for name, codec in rules.named.items()}
     coordinates = set() if rules.lossy_coordinates else _coordinates(found)
     decisions: list[Decision] = []
     for path, dataset in found.items():
@@ -124,8 +124,11 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
     if not codec.is_lossless and (codec.bound[0] == "relative" or others):
         survey = _survey(dataset, specials, chunk)
         missing = next((value for value in others if survey.counts[_bits(value)]), None)
-        if missing is not None and change is None and "_FillValue" not in dataset.attrs and (
-            fill is None or not survey.counts[_bits(fill)]
+        if (
+            missing is not None
+            and change is None
+            and "_FillValue" not in dataset.attrs
+            and (fill is None or not survey.counts[_bits(fill)])
         ):
             # the fill value is netCDF's default and not in use: the one in use may take its place
             fill = change = missing
@@ -206,11 +209,14 @@ def _chunk_of(dataset: h5py.Dataset, codec: Codec) -> tuple[int, ...]:
     return chunks.choose(dataset.shape, itemsize, dataset.maxshape, getattr(codec, "block_dims", 1))
 
 
-def _match(name: str, found: Mapping[str, h5py.Dataset]) -> str:
-    """Return the path of a dataset given by path or by its last name."""
-    path = "/" + name.strip("/")
-    if path in found:
-        return path
+def _match(file: h5py.File, name: str, found: Mapping[str, h5py.Dataset]) -> str:
+    """Return the path of a dataset given by path (any of its links) or by its last name."""
+    inside = file.get(name)
+    if isinstance(inside, h5py.Dataset):
+        place = checking.address(inside.id)
+        path = next((path for path, dataset in found.items() if checking.address(dataset.id) == place), None)
+        if path is not None:
+            return path
     matches = [item for item in found if item.rpartition("/")[2] == name]
     if not matches:
         message = f"there is no dataset {name!r}; there are {', '.join(found) or 'none'}"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-from h5py import h5, h5a, h5o, h5p, h5r, h5s, h5t
+from h5py import h5, h5a, h5g, h5o, h5p, h5r, h5s, h5t
 
+from pyfilter import _foreign, checking
 from pyfilter.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -31,26 +32,36 @@ class ObjectMap:
     def __init__(self, target: h5py.File) -> None:
         self.target = target
         self._paths: dict[tuple[int, int], bytes] = {}
-
-    def __contains__(self, identity: Any) -> bool:
-        """Whether an open object of the source has been copied."""
-        return _address(identity) in self._paths
+        # types that are used before the link to them is met; a group without a name goes away by itself
+        self._shelf = h5g.create(target.id, None)
+        self._shelved: dict[tuple[int, int], bytes] = {}
 
     def add(self, identity: Any, path: bytes) -> None:
         """Keep the path of an object's copy."""
-        self._paths[_address(identity)] = path
+        self._paths[checking.address(identity)] = path
 
     def path_of(self, identity: Any) -> bytes | None:
         """Return the path of an object's copy, None where it was not copied."""
-        return self._paths.get(_address(identity))
+        return self._paths.get(checking.address(identity))
 
     def type_of(self, tid: Any) -> Any:
         """Return the type to use in the copy: the committed one there, where the source's is committed."""
         if not tid.committed():
             return tid
         path = self.path_of(tid)
-        # a type without a name of its own: use it as if it were not committed
-        return tid.copy() if path is None else h5t.open(self.target.id, path)
+        return h5t.open(self.target.id, path) if path is not None else h5t.open(self._shelf, self._shelve(tid))
+
+    def link_type(self, tid: Any, group: Any, name: bytes, properties: Any) -> None:
+        """Give a committed type its place in the copy, under ``name`` in ``group``."""
+        group.links.create_hard(name, self._shelf, self._shelve(tid), lcpl=properties)
+
+    def _shelve(self, tid: Any) -> bytes:
+        """Return the name that the copy of a committed type has on the shelf, copying it there if need be."""
+        place = checking.address(tid)
+        if place not in self._shelved:
+            self._shelved[place] = b"%d" % len(self._shelved)
+            copy_whole(tid, b".", self._shelf, self._shelved[place], None)
+        return self._shelved[place]
 
     def reference(self, reference: Any, source: Any) -> Any:
         """Return the reference that means in the copy what ``reference`` means in the source."""
@@ -87,11 +98,6 @@ class ObjectMap:
             else:
                 out[index] = item
         return out
-
-
-def _address(identity: Any) -> tuple[int, int]:
-    info = h5o.get_info(identity)
-    return int(info.fileno), int(info.addr)
 
 
 def has_references(tid: Any) -> bool:
@@ -147,6 +153,8 @@ def copy_attributes(source: Any, target: Any, objects: ObjectMap, *, by_creation
             raw = np.empty(attribute.shape, dtype=raw_dtype(tid))
             attribute.read(raw, mtype=tid)
             copy.write(raw, mtype=tid)
+            if has_sequences(tid):
+                _foreign.reclaim(tid.id, space.id, raw.ctypes.data)
 
 
 def _readable(dtype: Any, name: bytes) -> Any:
@@ -154,6 +162,13 @@ def _readable(dtype: Any, name: bytes) -> Any:
         message = f"attribute {name.decode('utf-8', 'replace')!r} has a type with references that h5py cannot read"
         raise Unsupported(message)
     return dtype
+
+
+def copy_whole(source: Any, path: bytes, target: Any, name: bytes, properties: Any) -> None:
+    """Copy an object without its attributes by HDF5's own copy: stored bytes stay as they are."""
+    how = h5p.create(h5p.OBJECT_COPY)
+    how.set_copy_object(h5o.COPY_WITHOUT_ATTR_FLAG)
+    h5o.copy(source, path, target, name, copypl=how, lcpl=properties)
 
 
 def link_properties(cset: int) -> Any:

@@ -61,13 +61,13 @@ def waves(shape: tuple[int, ...], dtype: str) -> Array:
     patterns = np.array([(v // (100 if modulus == 256 else 3) - (i % 7 == 0)) % modulus for i, v in enumerate(whole)])
     if dtype[1] == "8":  # the full width, and over its edge
         patterns = np.array([(v + (1 << 63) - 900) % modulus for v in whole], np.uint64)
-    values: Array = patterns.astype(f"u{dtype[1]}").view(dtype)
-    return values.reshape(shape)
+    values: Array = patterns.astype(f"u{dtype[1]}").view(np.dtype(dtype))
+    return np.reshape(values, shape)
 
 
 def with_bits(values: Array, patterns: dict[int, int]) -> Array:
     """A copy with these bit patterns at these flat indices."""
-    changed = values.copy()
+    changed: Array = values.copy()
     flat = changed.reshape(-1).view(f"u{values.dtype.itemsize}")
     for index, pattern in patterns.items():
         flat[index] = pattern

@@ -36,7 +36,7 @@ def build(folder: Path, *linker: str | Path) -> Path:
     return program
 
 
-def dynamic_hdf5() -> Path | str:
+def dynamic_hdf5() -> str:
     """The linker's name for a shared libhdf5 of the system."""
     for name in ("hdf5_serial", "hdf5"):
         if found := ctypes.util.find_library(name):
@@ -107,5 +107,14 @@ def test_static_program_that_does_not(tmp_path: Path, env: dict[str, str]) -> No
     done = run(program, "read", tmp_path / "a.h5", env)
     assert done.returncode == 0, done.stderr
     done = run(program, "write", tmp_path / "b.h5", env)
+    assert done.returncode == 3
+    assert "error during user callback" in done.stderr
+
+
+def test_static_program_beside_a_shared_hdf5(tmp_path: Path, env: dict[str, str]) -> None:
+    """The shared one's functions are in reach, but the program's ids are not theirs: as if there were none."""
+    shared = dynamic_hdf5().removeprefix("-l:")
+    program = build(tmp_path, *static_hdf5())
+    done = run(program, "write", tmp_path / "a.h5", {**env, "LD_PRELOAD": shared})
     assert done.returncode == 3
     assert "error during user callback" in done.stderr

@@ -48,7 +48,7 @@ def test_codec_of_others_is_none(path: Path) -> None:
 
 @pytest.mark.parametrize("thing", [None, "a", np.zeros(3)])
 def test_codec_of_needs_a_dataset(thing: Any) -> None:
-    with pytest.raises(TypeError, match="dataset|Dataset"):
+    with pytest.raises(TypeError, match=r"h5py\.Dataset, h5netcdf"):
         pyfilter.codec_of(thing)
 
 

@@ -201,7 +201,7 @@ def test_bad_block_dims_are_refused(make: Any, block_dims: Any) -> None:
 
 def test_arguments_are_by_name_only() -> None:
     with pytest.raises(TypeError):
-        Cuszp2(1e-3)  # type: ignore[misc]
+        Cuszp2(1e-3)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         Lossless(absolute=1.0)  # type: ignore[call-arg]
 

@@ -88,7 +88,7 @@ def test_other_types_are_refused_and_the_allowed_ones_named(values: Any) -> None
 
 
 def test_lossless_names_its_types() -> None:
-    with pytest.raises(errors.Unsupported, match="float32, float64, int8, .*uint64"):
+    with pytest.raises(errors.Unsupported, match=r"float32, float64, int8, .*uint64"):
         pyfilter.encode(np.zeros(3, bool), Lossless())
 
 
@@ -209,8 +209,15 @@ def test_bad_ranges_are_refused(start: Any, stop: Any, text: str) -> None:
         pyfilter.decode(frame, start, stop)
 
 
-@pytest.mark.parametrize("make", [np.zeros, lambda shape: np.zeros(shape, order="F"), lambda shape: np.zeros((*shape, 2))[..., 0],
-                                  lambda shape: np.zeros(shape, ">f8")])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.zeros,
+        lambda shape: np.zeros(shape, order="F"),
+        lambda shape: np.zeros((*shape, 2))[..., 0],
+        lambda shape: np.zeros(shape, ">f8"),
+    ],
+)
 def test_out_is_filled_and_returned(make: Any) -> None:
     values = field((30, 40), "f8")
     out = make((30, 40))

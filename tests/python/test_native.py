@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from pyfilter import _native
 
 from .support import REPOSITORY, clean_environment, run_script
 
-C_TYPES = {
+C_TYPES: dict[str, Any] = {
     "uint8_t": ctypes.c_uint8,
     "uint32_t": ctypes.c_uint32,
     "int32_t": ctypes.c_int32,
@@ -61,7 +62,8 @@ with warnings.catch_warnings(record=True) as caught:
     import pyfilter
 assert "missing" in str(caught[0].message), caught
 assert pyfilter.Cuszp2(absolute=1.0).filter_options[0] == 1
-for action in (lambda: pyfilter.encode([1.0], pyfilter.Lossless()), pyfilter.register, lambda: pyfilter.config().threads):
+encode = lambda: pyfilter.encode([1.0], pyfilter.Lossless())
+for action in (encode, pyfilter.register, lambda: pyfilter.config().threads):
     try:
         action()
     except pyfilter.errors.LibraryMissing as error:

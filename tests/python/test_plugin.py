@@ -85,7 +85,14 @@ with h5py.File(sys.argv[1], "r+") as file:
     assert pyfilter.check(tmp_path / "a.h5") == []
 
 
-@pytest.mark.parametrize("imports", ["import netCDF4, pyfilter", "import pyfilter, netCDF4", "import pyfilter, importlib\nnetCDF4 = importlib.import_module('netCDF4')"])  # fmt: skip
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import netCDF4, pyfilter",
+        "import pyfilter, netCDF4",
+        "import pyfilter, importlib; netCDF4 = importlib.import_module('netCDF4')",
+    ],
+)
 def test_appending_by_netcdf4_is_never_raw_in_silence(tmp_path: Path, imports: str) -> None:
     netCDF4 = pytest.importorskip("netCDF4")
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
@@ -165,7 +172,8 @@ def test_the_plugin_path_holds_the_library() -> None:
 def test_importing_loads_no_optional_package() -> None:
     script = """
 import sys, pyfilter
-print([name for name in ("netCDF4", "xarray", "h5netcdf", "hdf5plugin", "cupy", "typer", "rich") if name in sys.modules])
+optional = ("netCDF4", "xarray", "h5netcdf", "hdf5plugin", "cupy", "typer", "rich")
+print([name for name in optional if name in sys.modules])
 """
     assert run_script(script).stdout.strip() == "[]"
 

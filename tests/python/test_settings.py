@@ -44,7 +44,7 @@ def test_zero_threads_are_one_for_each_core() -> None:
 @pytest.mark.parametrize("threads", [-1, 1025, 1.0, "2", True, 10**30, None.__class__])
 def test_bad_thread_counts_are_refused(threads: Any) -> None:
     before = pyfilter.config().threads
-    with pytest.raises(ValueError, match="threads must be an integer from 0 .* to 1024, got"):
+    with pytest.raises(ValueError, match=r"threads must be an integer from 0 .* to 1024, got"):
         pyfilter.config(threads=threads)
     assert pyfilter.config().threads == before
 

@@ -62,7 +62,10 @@ def test_bounds_next_to_the_error_are_told_apart(x: float, y: float, steps: int)
         assert pyfilter.verify([x], [y], bound).ok == (error <= Fraction(bound))
 
 
-@given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.floats(width=32, allow_nan=False, allow_infinity=False))
+@given(
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+    st.floats(width=32, allow_nan=False, allow_infinity=False),
+)
 def test_float32_is_judged_as_in_exact_arithmetic(x: float, y: float) -> None:
     error = abs(Fraction(x) - Fraction(y))
     bound = float(error)
@@ -137,7 +140,9 @@ def test_a_relative_bound_is_of_the_whole_range_without_special_values() -> None
     result = pyfilter.verify(values, values + np.array([0.01, 0, 0, 0, 0]), Cuszp2(relative=1e-3), fill_value=1e20)
     assert result.ok
     assert result.bound == 0.01
-    assert not pyfilter.verify(values, values + np.array([0.0101, 0, 0, 0, 0]), Cuszp2(relative=1e-3), fill_value=1e20).ok
+    assert not pyfilter.verify(
+        values, values + np.array([0.0101, 0, 0, 0, 0]), Cuszp2(relative=1e-3), fill_value=1e20
+    ).ok
 
 
 def test_an_array_without_range_may_not_change_under_a_relative_bound() -> None:

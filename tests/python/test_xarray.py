@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def codecs(path: Path) -> dict[str, pyfilter.Codec]:
 
 
 @pytest.fixture(params=list(itertools.product(ENGINES, FORMATS)), ids=" ".join)
-def saved(request: pytest.FixtureRequest, dataset: Any, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+def saved(request: pytest.FixtureRequest, dataset: Any, tmp_path: Path) -> tuple[Path, str]:
     engine, model = request.param
     path = tmp_path / "saved.nc"
     pyfilter.xarray.to_netcdf(dataset, path, engine=engine, format=model, codecs={"t": BOUND})
@@ -72,7 +71,9 @@ def test_to_netcdf_by_both_engines(saved: tuple[Path, str], dataset: Any, reader
 
 @pytest.mark.parametrize("reader", ENGINES)
 @pytest.mark.parametrize("writer", ENGINES)
-def test_a_dataset_saved_again_keeps_its_compression(saved: tuple[Path, str], tmp_path: Path, reader: str, writer: str) -> None:
+def test_a_dataset_saved_again_keeps_its_compression(
+    saved: tuple[Path, str], tmp_path: Path, reader: str, writer: str
+) -> None:
     path, _ = saved
     with xr.open_dataset(path, engine=reader) as found:
         pyfilter.xarray.to_netcdf(found, tmp_path / "again.nc", engine=writer)
@@ -102,7 +103,8 @@ def test_a_relative_bound_is_of_the_whole_variable(dataset: Any, tmp_path: Path,
     spread = float(np.nanmax(dataset.t)) - float(np.nanmin(dataset.t))
     found = codecs(tmp_path / "a.nc")["t"]
     assert isinstance(found, Cuszp2)
-    assert (found.absolute, found.mode) == (pytest.approx(spread * 1e-3, rel=1e-6), "plain")
+    assert found.mode == "plain"
+    assert found.absolute == pytest.approx(spread * 1e-3, rel=1e-6)
     with xr.open_dataset(tmp_path / "a.nc") as again:
         assert pyfilter.verify(dataset.t.values, again.t.values, codec).ok
 

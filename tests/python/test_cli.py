@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pyfilter command: what it prints, what it leaves, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pyfilter
+from pyfilter import Cuszp2, Lossless, verification
+from pyfilter.cli import app, args, options
+
+from .support import clean_environment, field, run_script, run_tool
+
+BOUND = Cuszp2(absolute=1e-3)
+
+
+def run(*arguments: str | Path, status: int = 0) -> str:
+    """Run the command in this process; errors that it turns into status 2 are raised."""
+    result = CliRunner().invoke(app, [str(item) for item in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def in_a_shell(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "pyfilter", *map(str, arguments)],
+        env=clean_environment(COLUMNS="200"), capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["t"] = field((60, 70)) + 280
+        file["group/p"] = field((60, 70), "f8")
+        file["count"] = np.arange(5000)
+    return tmp_path / "a.h5"
+
+
+@pytest.fixture
+def target(source: Path) -> Path:
+    out = source.with_name("b.h5")
+    run("compress", source, out, "--absolute", "1e-3")
+    return out
+
+
+# -- compress
+
+
+def test_compress_prints_a_table_and_the_ratio(source: Path) -> None:
+    result = in_a_shell("compress", source, source.with_name("b.h5"), "--relative", "1e-3")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["variable", "type", "shape", "codec", "bound", "ratio", "max", "error", "ok"]
+    assert re.match(r"/group/p +float64 +60 x 70 +Cuszp2 +[\d.e-]+ +[\d.]+ +[\d.e-]+ +yes", lines[1])
+    assert re.match(r"/t +float32 +60 x 70 +Cuszp2 +[\d.e-]+ +[\d.]+ +[\d.e-]+ +yes", lines[2])
+    assert re.match(r"total: .* -> .*, ratio [\d.]+; 2 variables compressed, 1 copied as they are", lines[3])
+
+
+def test_compress_as_json(source: Path) -> None:
+    report = json.loads(run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", "--json"))
+    assert report["ok"] is True
+    assert report["file_bytes_in"] == source.stat().st_size
+    rows = {row["path"]: row for row in report["datasets"]}
+    assert rows["/t"]["codec"] == repr(BOUND)
+    assert rows["/t"]["bound"] == 1e-3
+    assert 0 < rows["/t"]["max_error"] <= 1e-3
+    assert rows["/count"]["codec"] is None
+
+
+LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("--absolute 1e-3", {"/t": BOUND, "/group/p": BOUND}),
+        (
+            "--absolute 1e-3 --mode plain --block-dims 2",
+            dict.fromkeys(["/t", "/group/p"], Cuszp2(absolute=1e-3, mode="plain", block_dims=2)),
+        ),
+        ("--lossless", LOSSLESS),
+        ("--codec lossless", LOSSLESS),
+        ("--var t=absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),
+        ("--var t=none --absolute 1e-3", {"/group/p": BOUND}),
+        (
+            "--var group/p=lossless --absolute 1e-3 --var count=lossless",
+            {"/t": BOUND, "/group/p": Lossless(), "/count": Lossless()},
+        ),
+    ],
+)
+def test_bounds_and_variables(source: Path, arguments: str, expected: dict[str, pyfilter.Codec]) -> None:
+    run("compress", source, source.with_name("b.h5"), *arguments.split())
+    with h5py.File(source.with_name("b.h5")) as file:
+        found = {path: pyfilter.codec_of(file[path]) for path in ("/t", "/group/p", "/count")}
+    assert {path: codec for path, codec in found.items() if codec is not None} == expected
+
+
+def test_a_relative_bound_is_of_each_variable(source: Path) -> None:
+    run("compress", source, source.with_name("b.h5"), "--relative", "1e-2", "--var", "p=relative:1e-3")
+    with h5py.File(source) as before, h5py.File(source.with_name("b.h5")) as after:
+        for path, relative in (("t", 1e-2), ("group/p", 1e-3)):
+            found = pyfilter.codec_of(after[path])
+            assert isinstance(found, Cuszp2)
+            assert found.absolute == pytest.approx(float(np.ptp(before[path][()].astype("f8"))) * relative, rel=1e-12)
+
+
+def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["text"] = "nothing"
+    assert "nothing to compress" in run("compress", tmp_path / "a.h5", tmp_path / "b.h5", "--absolute", "1")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["text"][()] == b"nothing"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "give a bound"),
+        (["--absolute", "1", "--relative", "1"], "--absolute and --relative"),
+        (["--absolute", "1", "--lossless"], "--absolute and --lossless"),
+        (["--absolute", "0"], "absolute must be a finite number > 0"),
+        (["--absolute", "nan"], "absolute must be a finite number > 0"),
+        (["--relative", "-1e-3"], "relative must be a finite number > 0"),
+        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, lossless"),
+        (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
+        (["--absolute", "1", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
+        (["--lossless", "--mode", "plain"], "--mode"),
+        (["--var", "t"], "--var must be NAME=absolute:X"),
+        (["--var", "t=0.1"], "absolute:X, relative:X, lossless or none"),
+        (["--var", "t=absolute:"], "absolute:X, relative:X, lossless or none"),
+        (["--var", "t=absolute:nan"], "absolute:X, relative:X, lossless or none"),
+        (["--var", "=absolute:1"], "--var must be NAME=absolute:X"),
+        (["--var", "nothing=lossless"], "no dataset 'nothing'"),
+        (["--var", "count=absolute:1"], "count is of type int64"),
+    ],
+)
+def test_bad_options_are_refused(source: Path, arguments: list[str], text: str) -> None:
+    with pytest.raises(pyfilter.PyfilterError, match=text):
+        run("compress", source, source.with_name("b.h5"), *arguments)
+    assert not source.with_name("b.h5").exists()
+
+
+def test_errors_are_one_line_and_status_2(source: Path) -> None:
+    for arguments in (
+        ["compress", source, source.with_name("b.h5"), "--absolute", "-1"],
+        ["compress", source, source, "--absolute", "1"],
+        ["compress", source, source.parent / "nowhere" / "b.h5", "--absolute", "1"],
+        ["inspect", Path(__file__)],
+        ["args", "--decode", "1,2,3,4"],
+    ):
+        result = in_a_shell(*arguments)
+        assert result.returncode == 2
+        assert result.stderr.startswith("pyfilter: ")
+        assert len(result.stderr.splitlines()) == 1
+        assert "Traceback" not in result.stderr
+    assert in_a_shell("compress", source.with_name("nothing.h5"), "b.h5", "--absolute", "1").returncode == 2
+
+
+def test_a_broken_bound_is_status_1(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification.Comparison, "_within", lambda self, x, y, both: np.zeros(x.shape, bool))
+    out = run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", status=1)
+    assert "NO" in out
+    assert "was not written" in out
+    assert not source.with_name("b.h5").exists()
+
+
+# -- inspect, verify
+
+
+def test_inspect(target: Path) -> None:
+    found = json.loads(run("inspect", target, "--json"))
+    rows = {row["path"]: row for row in found["datasets"]}
+    assert rows["/t"]["codec"] == repr(BOUND)
+    assert (rows["/t"]["bound"], rows["/t"]["raw_chunks"], rows["/t"]["chunk_count"]) == (1e-3, 0, 1)
+    assert rows["/t"]["ratio"] > 2
+    assert rows["/count"]["codec"] is None
+    assert found["findings"] == []
+    assert "0 of 1" in in_a_shell("inspect", target).stdout
+
+
+def test_inspect_says_what_is_wrong(target: Path) -> None:
+    with h5py.File(target, "r+") as file:
+        file["t"].id.write_direct_chunk((0, 0), file["t"][()].tobytes(), 1)
+    out = run("inspect", target, status=1)
+    assert "stored raw" in out
+    assert json.loads(run("inspect", target, "--json", status=1))["findings"][0]["chunks"] == 1
+
+
+def test_inspect_of_netcdf3_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.nc").write_bytes(b"CDF\1" + bytes(28))
+    with pytest.raises(ValueError, match="netCDF-3"):
+        run("inspect", tmp_path / "a.nc")
+
+
+def test_verify(source: Path, target: Path) -> None:
+    found = json.loads(run("verify", source, target, "--json"))
+    assert set(found) == {"/t", "/group/p", "/count"}
+    assert all(item["ok"] for item in found.values())
+    assert found["/t"]["bound"] == 1e-3
+    assert found["/count"]["bound"] == 0
+    assert "dB" in run("verify", source, target)
+    run("verify", source, target, "--absolute", "1e-2")
+    assert "NO" in run("verify", source, target, "--absolute", "1e-5", status=1)
+    run("verify", source, target, "--relative", "1e-8", status=1)
+
+
+def test_verify_finds_changes(source: Path, target: Path) -> None:
+    with h5py.File(target, "r+") as file:
+        file["count"][17] += 1
+    found = json.loads(run("verify", source, target, "--json", status=1))
+    assert (found["/count"]["ok"], found["/count"]["first_violation"]) == (False, 17)
+    with h5py.File(target, "r+") as file:
+        del file["count"]
+    with pytest.raises(ValueError, match="/count is not in"):
+        run("verify", source, target)
+
+
+def test_verify_of_netcdf3(tmp_path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("x", 5000)
+        file.createVariable("t", "f4", ("x",))[:] = field((5000,))
+    run("compress", tmp_path / "a.nc", tmp_path / "b.nc", "--relative", "1e-3")
+    assert json.loads(run("verify", tmp_path / "a.nc", tmp_path / "b.nc", "--json"))["/t"]["ok"]
+
+
+# -- args
+
+
+def test_args_for_h5repack(source: Path) -> None:
+    words = run("args", "--absolute", "1e-3", "--for", "h5repack").split()
+    run_tool("h5repack", "-l", "t:CHUNK=30x70", words[0], f"t:{words[1]}", source, source.with_name("c.h5"))
+    with h5py.File(source) as before, h5py.File(source.with_name("c.h5")) as after:
+        assert pyfilter.codec_of(after["t"]) == BOUND
+        assert pyfilter.verify(before["t"], after["t"]).ok
+
+
+def test_args_for_nccopy_and_ncgen(tmp_path: Path) -> None:
+    option, spec = run("args", "--absolute", "0.5", "--for", "nccopy", "--var", "t").strip().replace('"', "").split()
+    line = run("args", "--absolute", "0.5", "--for", "ncgen", "--var", "t").strip()
+    (tmp_path / "a.cdl").write_text(
+        f"netcdf a {{ dimensions: x = 4 ; variables: float t(x) ; {line} data: t = 1, 2, 3, 4 ; }}", encoding="utf-8"
+    )
+    run_tool("ncgen", "-4", "-o", tmp_path / "a.nc", tmp_path / "a.cdl")
+    (tmp_path / "b.cdl").write_text(
+        "netcdf b { dimensions: x = 4 ; variables: float t(x) ; data: t = 1, 2, 3, 4 ; }", encoding="utf-8"
+    )
+    run_tool("ncgen", "-4", "-o", tmp_path / "b.nc", tmp_path / "b.cdl")
+    run_tool("nccopy", option, spec, tmp_path / "b.nc", tmp_path / "c.nc")
+    for name in ("a", "c"):
+        with h5py.File(tmp_path / f"{name}.nc") as file:
+            assert pyfilter.codec_of(file["t"]) == Cuszp2(absolute=0.5)
+            assert np.all(np.abs(file["t"][()] - [1, 2, 3, 4]) <= 0.5)
+
+
+def test_args_for_h5py(tmp_path: Path) -> None:
+    text = run("args", "--relative", "1e-3", "--mode", "fixed", "--for", "h5py").strip()
+    script = f"""
+import sys, h5py, numpy as np
+import pyfilter
+with h5py.File(sys.argv[1], "w") as file:
+    file.create_dataset("a", data=np.arange(1000.0), chunks=(100,), {text})
+    print(pyfilter.codec_of(file["a"]))
+"""
+    assert run_script(script, tmp_path / "a.h5").stdout.strip() == "Cuszp2(relative=0.001, mode='fixed')"
+
+
+def test_args_for_the_c_library() -> None:
+    text = run("args", "--lossless", "--for", "netcdf-c")
+    assert "{1u, 2u, 0u, 0u, 0u, 0u}" in text
+    assert "nc_def_var_filter(ncid, varid, 52907u, 6, words);" in text
+
+
+@pytest.mark.parametrize(
+    "codec", [BOUND, Cuszp2(relative=0.25, mode="plain", block_dims=2), Lossless(block_dims=3)], ids=repr
+)
+@pytest.mark.parametrize("tool", args.TOOLS)
+def test_args_are_decoded(codec: pyfilter.Codec, tool: str) -> None:
+    if tool == "netcdf-c":
+        return
+    text = args.format_for(tool, codec, "var2")
+    assert pyfilter.Codec.from_cd_values(args.parse_words(text)) == codec
+    assert run("args", "--decode", text).strip() == repr(codec)
+
+
+def test_stored_words_are_decoded_as_programs_print_them(target: Path) -> None:
+    dump = run_tool("h5dump", "-pH", "-d", "/t", target)
+    params = re.search(r"PARAMS \{ (.*) \}", dump)
+    assert params is not None
+    out = run("args", "--decode", params.group(1))
+    assert out.splitlines() == [repr(BOUND), "stored for f32, little-endian, chunks (60, 70)"]
+
+
+@pytest.mark.parametrize("text", ["", "abc", "1,2,3,4,5,6,7,8", "1 9 0"])
+def test_words_that_mean_nothing_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"decode|cd_values"):
+        run("args", "--decode", text)
+
+
+def test_args_need_a_bound_and_a_known_tool() -> None:
+    with pytest.raises(ValueError, match="--absolute X"):
+        run("args")
+    with pytest.raises(ValueError, match="--for must be one of h5repack, nccopy, ncgen, h5py, netcdf-c"):
+        run("args", "--lossless", "--for", "zip")
+
+
+# -- doctor and the rest
+
+
+def test_doctor_is_healthy() -> None:
+    result = in_a_shell("doctor")
+    assert result.returncode == 0, result.stdout
+    for text in ("library", "cpu level", "cuda", "h5py write and read", "works", "registered with"):
+        assert text in result.stdout
+
+
+def test_doctor_says_that_the_library_is_missing(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "pyfilter", "doctor"], env=clean_environment(PYFILTER_LIBRARY=str(tmp_path / "no.so")),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "missing" in result.stdout
+
+
+def test_help_names_every_command() -> None:
+    text = run("--help")
+    for name in ("compress", "inspect", "verify", "args", "doctor"):
+        assert name in text
+        assert "Usage" in run(name, "--help")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (1 << 45, "32.0 TiB")]
+)
+def test_sizes(count: int, text: str) -> None:
+    assert options.size(count) == text
+
+
+def test_numbers() -> None:
+    assert [options.number(value) for value in (None, 0.0, 1.23456e-9)] == ["-", "0", "1.235e-09"]
+    assert [options.shape(value) for value in ((), (3,), (3, 4))] == ["scalar", "3", "3 x 4"]
