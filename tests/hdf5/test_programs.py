@@ -118,3 +118,4 @@ def test_static_program_beside_a_shared_hdf5(tmp_path: Path, env: dict[str, str]
     done = run(program, "write", tmp_path / "a.h5", {**env, "LD_PRELOAD": shared})
     assert done.returncode == 3
     assert "error during user callback" in done.stderr
+    assert "H5Pget_nfilters" not in done.stderr, "the shared library was asked about an id of the program"
