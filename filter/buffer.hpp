@@ -23,7 +23,8 @@ class ChunkBuffer {
   // Gives memory back when more than half would lie idle: parallel writers hold many chunks at once.
   void shrink(std::size_t used) {
     if (used == 0 || used > bytes_ / 2) return;
-    void* const smaller = hdf5_.H5resize_memory != nullptr ? hdf5_.H5resize_memory(data_, used) : std::realloc(data_, used);
+    void* const smaller =
+        hdf5_.H5resize_memory != nullptr ? hdf5_.H5resize_memory(data_, used) : std::realloc(data_, used);
     if (smaller == nullptr) return;
     data_ = smaller;
     bytes_ = used;

@@ -28,10 +28,14 @@ void swap_words(const void* from, void* to, std::size_t bytes) {
 // `from` and `to` are the same array or do not overlap.
 inline void swap_values(const void* from, void* to, std::size_t bytes, std::size_t value_bytes) {
   switch (value_bytes) {
-    case 2: return swap_words<std::uint16_t>(from, to, bytes);
-    case 4: return swap_words<std::uint32_t>(from, to, bytes);
-    case 8: return swap_words<std::uint64_t>(from, to, bytes);
-    default: if (from != to) std::memcpy(to, from, bytes);
+    case 2:
+      return swap_words<std::uint16_t>(from, to, bytes);
+    case 4:
+      return swap_words<std::uint32_t>(from, to, bytes);
+    case 8:
+      return swap_words<std::uint64_t>(from, to, bytes);
+    default:
+      if (from != to) std::memcpy(to, from, bytes);
   }
 }
 

@@ -29,8 +29,8 @@ Status need(const void* pointer, const char* name) {
   return fail(Code::invalid_argument, "%s is NULL", name);
 }
 
-// Memory of `bytes` bytes. NULL will do where that is 0, as an empty vector has it; the kernels get an address even then,
-// since memcpy must not see NULL.
+// Memory of `bytes` bytes. NULL will do where that is 0, as an empty vector has it; the kernels get an address even
+// then, since memcpy must not see NULL.
 template <class Byte>
 Status need_memory(Byte** memory, std::size_t bytes, const char* name) {
   static std::uint64_t nothing = 0;
@@ -40,8 +40,8 @@ Status need_memory(Byte** memory, std::size_t bytes, const char* name) {
 
 Status check_size(std::uint32_t given, std::size_t expected, const char* name) {
   if (given == expected) return kOk;
-  return fail(Code::invalid_argument, "%s.struct_bytes is %u, this library's is %zu: header and library do not match", name,
-              given, expected);
+  return fail(Code::invalid_argument, "%s.struct_bytes is %u, this library's is %zu: header and library do not match",
+              name, given, expected);
 }
 
 Status check_flag(std::uint8_t value, const char* name) {
@@ -180,7 +180,8 @@ int pyf_decode(const void* frame, size_t frame_bytes, void* values, size_t value
   });
 }
 
-int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint64_t stop, void* values, size_t value_bytes) {
+int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint64_t stop, void* values,
+                     size_t value_bytes) {
   return call([&] {
     PYF_TRY(need_memory(&frame, frame_bytes, "frame"));
     PYF_TRY(need_memory(&values, value_bytes, "values"));
@@ -188,7 +189,8 @@ int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint
   });
 }
 
-int pyf_value_range(const pyf_request* request, const void* values, size_t value_bytes, double* low, double* high, int* found) {
+int pyf_value_range(const pyf_request* request, const void* values, size_t value_bytes, double* low, double* high,
+                    int* found) {
   return call([&] {
     Request checked;
     PYF_TRY(to_request(request, &checked));

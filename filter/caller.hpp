@@ -6,27 +6,30 @@
 #include "filter/hdf5_abi.hpp"
 
 // X(name, result, parameters): functions that can_apply and set_local cannot do without.
-#define PYF_HDF5_REQUIRED(X)                                                                                         \
-  X(H5open, herr_t, (void))                                                                                          \
-  X(H5get_libversion, herr_t, (unsigned* major, unsigned* minor, unsigned* release))                                 \
-  X(H5Epush2, herr_t, (hid_t stack, const char* file, const char* function, unsigned line, hid_t error_class,        \
-                       hid_t major, hid_t minor, const char* format, ...))                                           \
-  X(H5Pget_nfilters, int, (hid_t dcpl))                                                                              \
-  X(H5Pget_filter2, int, (hid_t dcpl, unsigned index, unsigned* flags, std::size_t* word_count, unsigned words[],    \
-                          std::size_t name_bytes, char name[], unsigned* config))                                    \
-  X(H5Pmodify_filter, herr_t, (hid_t dcpl, int filter, unsigned flags, std::size_t word_count, const unsigned words[])) \
-  X(H5Pget_chunk, int, (hid_t dcpl, int max_rank, hsize_t dims[]))                                                   \
-  X(H5Pfill_value_defined, herr_t, (hid_t dcpl, int* status))                                                        \
-  X(H5Pget_fill_value, herr_t, (hid_t dcpl, hid_t type, void* value))                                                \
-  X(H5Pget_fill_time, herr_t, (hid_t dcpl, int* fill_time))                                                          \
-  X(H5Tequal, htri_t, (hid_t a, hid_t b))                                                                            \
-  X(H5Tget_class, int, (hid_t type))                                                                                 \
+#define PYF_HDF5_REQUIRED(X)                                                                                          \
+  X(H5open, herr_t, (void))                                                                                           \
+  X(H5get_libversion, herr_t, (unsigned* major, unsigned* minor, unsigned* release))                                  \
+  X(H5Epush2, herr_t,                                                                                                 \
+    (hid_t stack, const char* file, const char* function, unsigned line, hid_t error_class, hid_t major, hid_t minor, \
+     const char* format, ...))                                                                                        \
+  X(H5Pget_nfilters, int, (hid_t dcpl))                                                                               \
+  X(H5Pget_filter2, int,                                                                                              \
+    (hid_t dcpl, unsigned index, unsigned* flags, std::size_t* word_count, unsigned words[], std::size_t name_bytes,  \
+     char name[], unsigned* config))                                                                                  \
+  X(H5Pmodify_filter, herr_t,                                                                                         \
+    (hid_t dcpl, int filter, unsigned flags, std::size_t word_count, const unsigned words[]))                         \
+  X(H5Pget_chunk, int, (hid_t dcpl, int max_rank, hsize_t dims[]))                                                    \
+  X(H5Pfill_value_defined, herr_t, (hid_t dcpl, int* status))                                                         \
+  X(H5Pget_fill_value, herr_t, (hid_t dcpl, hid_t type, void* value))                                                 \
+  X(H5Pget_fill_time, herr_t, (hid_t dcpl, int* fill_time))                                                           \
+  X(H5Tequal, htri_t, (hid_t a, hid_t b))                                                                             \
+  X(H5Tget_class, int, (hid_t type))                                                                                  \
   X(H5Tget_size, std::size_t, (hid_t type))
 
 // Those that have a stand-in where a static libhdf5 does not export them. `clear` is hbool_t, int in older releases.
-#define PYF_HDF5_OPTIONAL(X)                                         \
-  X(H5allocate_memory, void*, (std::size_t bytes, unsigned clear))   \
-  X(H5resize_memory, void*, (void* memory, std::size_t bytes))       \
+#define PYF_HDF5_OPTIONAL(X)                                       \
+  X(H5allocate_memory, void*, (std::size_t bytes, unsigned clear)) \
+  X(H5resize_memory, void*, (void* memory, std::size_t bytes))     \
   X(H5free_memory, herr_t, (void* memory))
 
 namespace pyfilter::filter {
@@ -49,7 +52,7 @@ class Hdf5 {
 
  private:
   friend struct Resolver;
-  void* own_symbols_ = nullptr;      // dlopen handles, kept for ever: they also pin the module
+  void* own_symbols_ = nullptr;  // dlopen handles, kept for ever: they also pin the module
   void* program_symbols_ = nullptr;
   bool complete_ = false;
 };

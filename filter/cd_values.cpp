@@ -48,8 +48,8 @@ Status check_codec_and_mode(const unsigned* words) {
                 registry::kVersion, known);
   }
   if (words[2] > static_cast<unsigned>(Bound::relative))
-    return fail(Code::invalid_argument, "cd_values[2] is %u: unknown bound mode, allowed: 0 (none), 1 (absolute), 2 (relative)",
-                words[2]);
+    return fail(Code::invalid_argument,
+                "cd_values[2] is %u: unknown bound mode, allowed: 0 (none), 1 (absolute), 2 (relative)", words[2]);
   return kOk;
 }
 
@@ -59,7 +59,8 @@ void read_settings(const unsigned* words, std::size_t count, Request* request) {
   request->bound_mode = static_cast<Bound>(words[2]);
   request->bound = count >= 5 ? std::bit_cast<double>(join(words[3], words[4])) : 0.0;
   if (count >= 6)
-    for (unsigned byte = 0; byte < 4; ++byte) request->parameters[byte] = static_cast<std::uint8_t>(words[5] >> 8 * byte);
+    for (unsigned byte = 0; byte < 4; ++byte)
+      request->parameters[byte] = static_cast<std::uint8_t>(words[5] >> 8 * byte);
 }
 
 // A bound written without its type is the commonest slip: nccopy and ncgen then pass the integer part.
@@ -87,19 +88,22 @@ Status check_codec_rules(const Request& request) {
 Status parse_user(const unsigned* words, std::size_t count, Request* request) {
   *request = {};
   if (count < kUserMinWords)
-    return fail(Code::invalid_argument, "cd_values: %zu words given, at least %zu needed (layout version, codec, bound mode)",
-                count, kUserMinWords);
-  if (words[0] != kLayoutVersion)
-    return fail(Code::invalid_argument, "cd_values[0] is %u: unknown layout version, this pyfilter (%s) knows %u", words[0],
-                registry::kVersion, kLayoutVersion);
-  if (count > kUserMaxWords)
     return fail(Code::invalid_argument,
-                "cd_values: %zu words given, at most %zu allowed (layout version, codec, bound mode, bound in two, parameters)",
-                count, kUserMaxWords);
+                "cd_values: %zu words given, at least %zu needed (layout version, codec, bound mode)", count,
+                kUserMinWords);
+  if (words[0] != kLayoutVersion)
+    return fail(Code::invalid_argument, "cd_values[0] is %u: unknown layout version, this pyfilter (%s) knows %u",
+                words[0], registry::kVersion, kLayoutVersion);
+  if (count > kUserMaxWords)
+    return fail(
+        Code::invalid_argument,
+        "cd_values: %zu words given, at most %zu allowed (layout version, codec, bound mode, bound in two, parameters)",
+        count, kUserMaxWords);
   PYF_TRY(check_codec_and_mode(words));
   read_settings(words, count, request);
   if (count == 4 || (count == 3 && request->bound_mode != Bound::none))
-    return fail(Code::invalid_argument, "cd_values: %zu words given, but the bound is a double in words 3 and 4", count);
+    return fail(Code::invalid_argument, "cd_values: %zu words given, but the bound is a double in words 3 and 4",
+                count);
   return kOk;
 }
 
@@ -144,12 +148,14 @@ Status parse_stored(const unsigned* words, std::size_t count, Request* request) 
   *request = {};
   if (!is_stamped(words, count)) return fail(Code::corrupt, "stored cd_values: the stamp is missing");
   if (words[0] != kStamp)
-    return fail(Code::too_new, "stored cd_values have layout version '%c', pyfilter %s knows '1': a newer pyfilter is needed",
+    return fail(Code::too_new,
+                "stored cd_values have layout version '%c', pyfilter %s knows '1': a newer pyfilter is needed",
                 static_cast<char>(words[0] >> 24 & 0x7F), registry::kVersion);
   const unsigned rank = count >= kStoredFixedWords ? words[9] : 0;
   if (rank > kMaxStoredRank || count != kStoredFixedWords + 2 * rank)
-    return fail(Code::corrupt, "stored cd_values: %zu words for a chunk of rank %u, must be 10 + 2 * rank and rank at most %d",
-                count, rank, kMaxStoredRank);
+    return fail(Code::corrupt,
+                "stored cd_values: %zu words for a chunk of rank %u, must be 10 + 2 * rank and rank at most %d", count,
+                rank, kMaxStoredRank);
   if (words[1] > 0xFF || words[2] > 0xFF)
     return fail(Code::corrupt, "stored cd_values: codec %u and bound mode %u cannot be", words[1], words[2]);
   read_settings(words, kUserMaxWords, request);

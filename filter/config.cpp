@@ -85,7 +85,8 @@ Status configure(const char* key, const char* value) {
   if (key == nullptr || value == nullptr) return fail(Code::invalid_argument, "key or value is NULL");
   const Setting* const setting = find_setting(key);
   if (setting == nullptr)
-    return fail(Code::invalid_argument, "unknown setting \"%s\", known: threads, local_threads, cpu_level, backend", key);
+    return fail(Code::invalid_argument, "unknown setting \"%s\", known: threads, local_threads, cpu_level, backend",
+                key);
   return setting->set(key, value);
 }
 

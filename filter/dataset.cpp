@@ -40,9 +40,10 @@ Status read_pipeline(const Hdf5& hdf5, hid_t dcpl, PipelineEntry* ours) {
   if (count < 1 || !read_entry(hdf5, dcpl, 0, ours))
     return fail(Code::internal, "HDF5 did not say which filters the dataset has");
   if (ours->id != kFilterId)
-    return fail(Code::invalid_argument, "filter '%s' (id %d) stands before %s: %s must be the first filter, put it before '%s'",
-                ours->name[0] != '\0' ? ours->name.data() : "unnamed", ours->id, registry::kFilterName, registry::kFilterName,
-                ours->name[0] != '\0' ? ours->name.data() : "that one");
+    return fail(Code::invalid_argument,
+                "filter '%s' (id %d) stands before %s: %s must be the first filter, put it before '%s'",
+                ours->name[0] != '\0' ? ours->name.data() : "unnamed", ours->id, registry::kFilterName,
+                registry::kFilterName, ours->name[0] != '\0' ? ours->name.data() : "that one");
   for (int i = 1; i < count; ++i) {
     PipelineEntry other;
     if (read_entry(hdf5, dcpl, static_cast<unsigned>(i), &other) && other.id == kFilterId)
@@ -54,8 +55,8 @@ Status read_pipeline(const Hdf5& hdf5, hid_t dcpl, PipelineEntry* ours) {
 
 Status read_settings(const PipelineEntry& ours, Request* request) {
   if (ours.word_count > kMaxWords)
-    return fail(Code::invalid_argument, "cd_values: %zu words given, at most 6 allowed (%zu in the stored form)", ours.word_count,
-                kMaxWords);
+    return fail(Code::invalid_argument, "cd_values: %zu words given, at most 6 allowed (%zu in the stored form)",
+                ours.word_count, kMaxWords);
   return parse_words(ours.words.data(), ours.word_count, request);
 }
 
@@ -143,8 +144,10 @@ Status read_fill_bits(const Hdf5& hdf5, hid_t dcpl, hid_t type, const Request& r
 
 Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noexcept {
   if (!hdf5.open())
-    return fail(Code::unsupported, "%s cannot see the functions of the HDF5 library (1.10 or newer) that called it; a program "
-                "with a static HDF5 must export them (-rdynamic) to write with %s", registry::kFilterName, registry::kFilterName);
+    return fail(Code::unsupported,
+                "%s cannot see the functions of the HDF5 library (1.10 or newer) that called it; a program "
+                "with a static HDF5 must export them (-rdynamic) to write with %s",
+                registry::kFilterName, registry::kFilterName);
   if (dcpl < 0 || type < 0) return fail(Code::unsupported, "groups cannot be compressed, only datasets");
   PipelineEntry ours;
   Request& request = dataset->request;
@@ -166,7 +169,8 @@ Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request) noe
   int fill_time = 0;
   if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not say the fill time");
   if (fill_time == kFillTimeNever && request->fill != 0 && request->bound_mode == Bound::relative)
-    return fail(Code::unsupported, "a relative bound cannot be kept with fill time 'never' and a fill value other than 0: "
+    return fail(Code::unsupported,
+                "a relative bound cannot be kept with fill time 'never' and a fill value other than 0: "
                 "HDF5 pads edge chunks with zeros; use an absolute bound or another fill time");
   return kOk;
 }

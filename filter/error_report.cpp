@@ -11,11 +11,21 @@ namespace {
 // HDF5's minor code that comes closest.
 const char* minor_of(Code code) {
   switch (code) {
-    case Code::invalid_argument: return "H5E_BADVALUE_g";
-    case Code::unsupported: return "H5E_UNSUPPORTED_g";
-    case Code::corrupt: case Code::truncated: case Code::too_new: return "H5E_CANTDECODE_g";
-    case Code::no_space: case Code::no_memory: return "H5E_NOSPACE_g";
-    case Code::ok: case Code::device: case Code::internal: break;
+    case Code::invalid_argument:
+      return "H5E_BADVALUE_g";
+    case Code::unsupported:
+      return "H5E_UNSUPPORTED_g";
+    case Code::corrupt:
+    case Code::truncated:
+    case Code::too_new:
+      return "H5E_CANTDECODE_g";
+    case Code::no_space:
+    case Code::no_memory:
+      return "H5E_NOSPACE_g";
+    case Code::ok:
+    case Code::device:
+    case Code::internal:
+      break;
   }
   return "H5E_CANTFILTER_g";
 }

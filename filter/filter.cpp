@@ -64,9 +64,9 @@ Status check_frame(const Request& request, const Chunk& chunk) {
     return fail(Code::corrupt, "corrupt chunk: %zu bytes, but its frame has %llu", chunk.bytes,
                 static_cast<unsigned long long>(info.frame_bytes));
   if (info.dtype != request.dtype || info.source_big_endian != request.source_big_endian)
-    return fail(Code::corrupt, "corrupt chunk: its frame holds dtype %d%s, the dataset has %d%s", static_cast<int>(info.dtype),
-                info.source_big_endian ? " (big-endian)" : "", static_cast<int>(request.dtype),
-                request.source_big_endian ? " (big-endian)" : "");
+    return fail(Code::corrupt, "corrupt chunk: its frame holds dtype %d%s, the dataset has %d%s",
+                static_cast<int>(info.dtype), info.source_big_endian ? " (big-endian)" : "",
+                static_cast<int>(request.dtype), request.source_big_endian ? " (big-endian)" : "");
   if (info.value_bytes != value_bytes_of(request))
     return fail(Code::corrupt, "corrupt chunk: its frame holds %llu bytes of values, the dataset's chunks have %zu",
                 static_cast<unsigned long long>(info.value_bytes), value_bytes_of(request));
@@ -79,7 +79,8 @@ Status decode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
   ChunkBuffer values(hdf5, bytes);
   if (values.data() == nullptr) return fail(Code::no_memory, "no memory for %zu bytes of values", bytes);
   PYF_TRY(decode(*chunk.buffer, chunk.bytes, values.data(), bytes));
-  if (needs_swap(request.source_big_endian)) swap_values(values.data(), values.data(), bytes, dtype_bytes(request.dtype));
+  if (needs_swap(request.source_big_endian))
+    swap_values(values.data(), values.data(), bytes, dtype_bytes(request.dtype));
   values.replace(chunk.buffer, chunk.buffer_bytes);
   chunk.bytes = bytes;
   return kOk;

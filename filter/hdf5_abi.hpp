@@ -14,8 +14,8 @@ using herr_t = int;
 using htri_t = int;
 using hsize_t = std::uint64_t;
 
-inline constexpr int kFilterClassVersion = 1;  // H5Z_CLASS_T_VERS of H5Z_class2_t
-inline constexpr int kPluginTypeFilter = 0;    // H5PL_TYPE_FILTER
+inline constexpr int kFilterClassVersion = 1;     // H5Z_CLASS_T_VERS of H5Z_class2_t
+inline constexpr int kPluginTypeFilter = 0;       // H5PL_TYPE_FILTER
 inline constexpr unsigned kFlagReverse = 0x0100;  // H5Z_FLAG_REVERSE: decode
 inline constexpr hid_t kDefaultErrorStack = 0;    // H5E_DEFAULT
 inline constexpr int kFillUserDefined = 2;        // H5D_FILL_VALUE_USER_DEFINED
@@ -24,8 +24,8 @@ inline constexpr int kFillTimeNever = 1;          // H5D_FILL_TIME_NEVER
 extern "C" {
 using CanApplyCallback = htri_t (*)(hid_t dcpl, hid_t type, hid_t space);
 using SetLocalCallback = herr_t (*)(hid_t dcpl, hid_t type, hid_t space);
-using FilterCallback = std::size_t (*)(unsigned flags, std::size_t word_count, const unsigned words[], std::size_t bytes,
-                                       std::size_t* buffer_bytes, void** buffer);
+using FilterCallback = std::size_t (*)(unsigned flags, std::size_t word_count, const unsigned words[],
+                                       std::size_t bytes, std::size_t* buffer_bytes, void** buffer);
 }
 
 // H5Z_class2_t, unchanged from 1.8 to 2.2.
@@ -42,8 +42,8 @@ struct FilterClass {
 static_assert(offsetof(FilterClass, name) == 16 && sizeof(FilterClass) == 16 + 4 * sizeof(void*));
 
 // H5T_class_t, in its order.
-inline constexpr const char* kTypeClassNames[] = {"integer", "float",    "time",     "string",    "bitfield",
-                                                  "opaque",  "compound", "reference", "enumeration",
-                                                  "variable-length", "array", "complex"};
+inline constexpr const char* kTypeClassNames[] = {"integer",     "float",           "time",     "string",
+                                                  "bitfield",    "opaque",          "compound", "reference",
+                                                  "enumeration", "variable-length", "array",    "complex"};
 
 }  // namespace pyfilter::filter

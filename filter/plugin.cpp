@@ -29,7 +29,8 @@ Status register_with(const char* path) noexcept {
   const char* const where = path != nullptr ? path : "the main program";
   void* const symbol = loaded_symbol(path, "H5Zregister");
   if (symbol == nullptr)
-    return fail(Code::invalid_argument, "%s is not loaded in this process or is no libhdf5 (it has no H5Zregister)", where);
+    return fail(Code::invalid_argument, "%s is not loaded in this process or is no libhdf5 (it has no H5Zregister)",
+                where);
   const auto h5z_register = reinterpret_cast<herr_t (*)(const void*)>(symbol);
   if (h5z_register(&kFilterClass) < 0) return fail(Code::internal, "H5Zregister of %s failed", where);
   return kOk;

@@ -16,7 +16,8 @@ Status store_words(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
   PYF_TRY(read_dataset(hdf5, dcpl, type, &dataset));
   PYF_TRY(read_fill(hdf5, dcpl, type, &dataset.request));
   const Words words = stored_words(dataset.request);
-  if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), dataset.flags, words.count, words.values.data()) < 0)
+  if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), dataset.flags, words.count,
+                            words.values.data()) < 0)
     return fail(Code::internal, "HDF5 did not take the stored cd_values");
   return kOk;
 }

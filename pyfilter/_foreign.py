@@ -88,6 +88,36 @@ def filters_partial_chunks(dcpl_id: int) -> bool:
     return bool(get(dcpl_id, ctypes.byref(options)) < 0 or not options.value & dont_filter_partial_chunks)
 
 
+def filters_of(dcpl_id: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the id and the cd_values of each filter of a creation property list of h5py's HDF5.
+
+    h5py before 3.9 reads past the end of its buffer where a filter has more than 16 values; ours has up to 20.
+    """
+    library = _h5py_hdf5()
+    count_of, get = library.H5Pget_nfilters, library.H5Pget_filter2
+    count_of.argtypes = (ctypes.c_int64,)
+    get.argtypes = (
+        ctypes.c_int64,
+        ctypes.c_uint,
+        ctypes.POINTER(ctypes.c_uint),
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_uint),
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_uint),
+    )
+    room = 256
+    words = (ctypes.c_uint * room)()
+    found: list[tuple[int, tuple[int, ...]]] = []
+    for index in range(count_of(dcpl_id)):
+        flags, config, count = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_size_t(room)
+        identity = get(
+            dcpl_id, index, ctypes.byref(flags), ctypes.byref(count), words, 0, None, ctypes.byref(config)
+        )
+        found.append((int(identity), tuple(words[: min(count.value, room)])))
+    return found
+
+
 def comment_of(object_id: int) -> bytes:
     """Return the comment on an object that h5py has open (its own call returns noise where there is none)."""
     get = _h5py_hdf5().H5Oget_comment

@@ -72,14 +72,9 @@ def filter_name(filter_id: int) -> str:
 def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     """Return the filters of an h5py dataset."""
     plist = dataset.id.get_create_plist()
-    ids: list[int] = []
-    words: tuple[int, ...] | None = None
-    for index in range(plist.get_nfilters()):
-        identity, _, values, _ = plist.get_filter(index)
-        ids.append(int(identity))
-        if identity == registry().filter_id:
-            words = tuple(int(value) & 0xFFFFFFFF for value in values)
-    return Pipeline(tuple(ids), words)
+    filters = _foreign.filters_of(plist.id)
+    words = next((values for identity, values in filters if identity == registry().filter_id), None)
+    return Pipeline(tuple(identity for identity, _ in filters), words)
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ def compressed_properties(original: Any, compression: Compression) -> Any:
     Its fill value, fill time and the order of its attributes are kept; a checksum stays, behind our filter.
     """
     before = original.get_create_plist()
-    checksum = any(before.get_filter(index)[0] == h5z.FILTER_FLETCHER32 for index in range(before.get_nfilters()))
+    checksum = any(identity == h5z.FILTER_FLETCHER32 for identity, _ in _foreign.filters_of(before.id))
     if before.get_layout() == h5d.VIRTUAL or before.get_external_count():
         dcpl = h5p.create(h5p.DATASET_CREATE)
         dcpl.set_attr_creation_order(before.get_attr_creation_order())

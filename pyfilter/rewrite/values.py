@@ -60,7 +60,7 @@ class ObjectMap:
         place = checking.address(tid)
         if place not in self._shelved:
             self._shelved[place] = b"%d" % len(self._shelved)
-            copy_whole(tid, b".", self._shelf, self._shelved[place], None)
+            tid.copy().commit(self._shelf, self._shelved[place])
         return self._shelved[place]
 
     def reference(self, reference: Any, source: Any) -> Any:

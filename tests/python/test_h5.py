@@ -71,6 +71,8 @@ def test_direct_chunks_are_the_bytes_of_the_filter(
     codec: pyfilter.Codec,
     keywords: dict[str, Any],
 ) -> None:
+    if "fill_time" in keywords and h5py.version.version_tuple < (3, 9):
+        pytest.skip("this h5py has no fill_time")
     values = (field(shape, "f8") * (50 if np.dtype(dtype).kind in "iu" else 1) + 60).astype(dtype)
     values[: shape[0] // 4] = keywords.get("fillvalue", 0)
     plain = file.create_dataset("plain", data=values, chunks=chunks, dtype=dtype, compression=codec, **keywords)

@@ -155,7 +155,10 @@ def test_netcdf3_files_are_refused(tmp_path: Path) -> None:
 )
 def test_other_filters_are_refused(tmp_path: Path, keywords: dict[str, Any], text: str) -> None:
     with make(tmp_path / "a.nc") as dataset:
-        variable = dataset.createVariable("t", "f4", ("lat", "lon"), **keywords)
+        try:
+            variable = dataset.createVariable("t", "f4", ("lat", "lon"), **keywords)
+        except RuntimeError as error:
+            pytest.skip(f"this netCDF4 has no such filter: {error}")
         with pytest.raises(ValueError, match=rf"'t' has .*{text}.* set"):
             pyfilter.netcdf.compress(variable, BOUND)
 

@@ -17,7 +17,7 @@ from pyfilter import Cuszp2, Lossless
 from .support import field
 
 xr = pytest.importorskip("xarray")
-pytest.importorskip("h5netcdf")
+h5netcdf = pytest.importorskip("h5netcdf")
 pytest.importorskip("netCDF4")
 
 ENGINES = ["h5netcdf", "netcdf4"]
@@ -51,6 +51,8 @@ def codecs(path: Path) -> dict[str, pyfilter.Codec]:
 @pytest.fixture(params=list(itertools.product(ENGINES, FORMATS)), ids=" ".join)
 def saved(request: pytest.FixtureRequest, dataset: Any, tmp_path: Path) -> tuple[Path, str]:
     engine, model = request.param
+    if request.param == ("h5netcdf", "NETCDF4_CLASSIC") and not hasattr(h5netcdf.File, "data_model"):
+        pytest.skip("this h5netcdf writes no NETCDF4_CLASSIC files")
     path = tmp_path / "saved.nc"
     pyfilter.xarray.to_netcdf(dataset, path, engine=engine, format=model, codecs={"t": BOUND})
     return path, engine
