@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
 import os
 import platform
@@ -64,7 +65,9 @@ def load() -> str:
 def origin(command: str, peers: Sequence[str] = ()) -> list[str]:
     """Return the lines that say what was measured, where and when."""
     library = _native.library_path()
-    shown = os.path.relpath(library, ROOT) if library is not None else "missing"
+    shown = "missing"
+    if library is not None:
+        shown = f"{os.path.relpath(library, ROOT)}, sha256 {hashlib.sha256(library.read_bytes()).hexdigest()[:12]}"
     return [
         f"command: {command}",
         f"commit: {_commit()}; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",

@@ -14,12 +14,13 @@ using herr_t = int;
 using htri_t = int;
 using hsize_t = std::uint64_t;
 
-inline constexpr int kFilterClassVersion = 1;     // H5Z_CLASS_T_VERS of H5Z_class2_t
-inline constexpr int kPluginTypeFilter = 0;       // H5PL_TYPE_FILTER
-inline constexpr unsigned kFlagReverse = 0x0100;  // H5Z_FLAG_REVERSE: decode
-inline constexpr hid_t kDefaultErrorStack = 0;    // H5E_DEFAULT
-inline constexpr int kFillUserDefined = 2;        // H5D_FILL_VALUE_USER_DEFINED
-inline constexpr int kFillTimeNever = 1;          // H5D_FILL_TIME_NEVER
+inline constexpr int kFilterClassVersion = 1;      // H5Z_CLASS_T_VERS of H5Z_class2_t
+inline constexpr int kPluginTypeFilter = 0;        // H5PL_TYPE_FILTER
+inline constexpr unsigned kFlagOptional = 0x0001;  // H5Z_FLAG_OPTIONAL
+inline constexpr unsigned kFlagReverse = 0x0100;   // H5Z_FLAG_REVERSE: decode
+inline constexpr hid_t kDefaultErrorStack = 0;     // H5E_DEFAULT
+inline constexpr int kFillUserDefined = 2;         // H5D_FILL_VALUE_USER_DEFINED
+inline constexpr int kFillTimeNever = 1;           // H5D_FILL_TIME_NEVER
 
 extern "C" {
 using CanApplyCallback = htri_t (*)(hid_t dcpl, hid_t type, hid_t space);

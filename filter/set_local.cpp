@@ -16,8 +16,10 @@ Status store_words(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
   PYF_TRY(read_dataset(hdf5, dcpl, type, &dataset));
   PYF_TRY(read_fill(hdf5, dcpl, type, &dataset.request));
   const Words words = stored_words(dataset.request);
-  if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), dataset.flags, words.count,
-                            words.values.data()) < 0)
+  // Mandatory, though h5py and netCDF ask for optional: HDF5 loads no plugin when it writes to a dataset that exists,
+  // and skips an optional filter that it does not know, which would store raw chunks and say nothing.
+  const unsigned flags = dataset.flags & ~kFlagOptional;
+  if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), flags, words.count, words.values.data()) < 0)
     return fail(Code::internal, "HDF5 did not take the stored cd_values");
   return kOk;
 }

@@ -111,9 +111,7 @@ def filters_of(dcpl_id: int) -> list[tuple[int, tuple[int, ...]]]:
     found: list[tuple[int, tuple[int, ...]]] = []
     for index in range(count_of(dcpl_id)):
         flags, config, count = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_size_t(room)
-        identity = get(
-            dcpl_id, index, ctypes.byref(flags), ctypes.byref(count), words, 0, None, ctypes.byref(config)
-        )
+        identity = get(dcpl_id, index, ctypes.byref(flags), ctypes.byref(count), words, 0, None, ctypes.byref(config))
         found.append((int(identity), tuple(words[: min(count.value, room)])))
     return found
 

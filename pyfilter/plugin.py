@@ -107,7 +107,8 @@ def _folders_of_others() -> list[str]:
                 found.append(str(plugins))
     with contextlib.suppress(Exception):
         found += [os.fsdecode(h5py.h5pl.get(index)) for index in range(h5py.h5pl.size())]
-    return found
+    # HDF5 before 1.14 gives up its search at the first folder that does not exist
+    return [folder for folder in found if Path(folder).is_dir()]
 
 
 def install() -> None:

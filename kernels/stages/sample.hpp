@@ -28,7 +28,7 @@ template <class T>
 inline std::size_t take_sample(const void* values, std::uint64_t count, T (&sample)[kSampleValues]) {
   const auto* from = static_cast<const std::uint8_t*>(values);
   if (count <= kSampleValues) {
-    std::memcpy(sample, from, static_cast<std::size_t>(count) * sizeof(T));
+    if (count != 0) std::memcpy(sample, from, static_cast<std::size_t>(count) * sizeof(T));
     return static_cast<std::size_t>(count);
   }
   const std::uint64_t last = count - kSampleRunValues;

@@ -54,11 +54,13 @@ def compress(
         message = "give a bound: --absolute X, --relative X, --lossless; --var NAME=absolute:X for single variables"
         raise InvalidArgument(message)
     rules = Rules(default, named, lossy_coordinates)
-    with Progress(
-        TextColumn("{task.description:>8}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn(),
-        console=Console(stderr=True), transient=True, disable=not Console(stderr=True).is_terminal,
-    ) as bars:  # fmt: skip
-        report = compress_file(source, target, rules, _advance(bars))
+    terminal = Console(stderr=True)
+    if terminal.is_terminal:
+        columns = TextColumn("{task.description:>8}"), BarColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=terminal, transient=True) as bars:
+            report = compress_file(source, target, rules, _advance(bars))
+    else:
+        report = compress_file(source, target, rules)
     if json:
         typer.echo(json_module.dumps(report.as_dict(), indent=2))
     else:

@@ -10,6 +10,7 @@ from itertools import permutations
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 from .support import compressed, field, frames, largest_error, run_python
@@ -125,11 +126,48 @@ def test_append_in_a_new_process(begun: Path, script: Script, library_path: Path
 
 
 def test_append_where_nothing_made_hdf5_load_the_plugin(begun: Path, script: Script) -> None:
-    """HDF5 loads no plugin to write to an existing dataset: it stores raw chunks, but right ones, and marks them."""
-    script(APPEND, begun, "nothing")
+    """HDF5 loads no plugin to write to an existing dataset. It says so, and what was there stays readable."""
+    refused = """
+try:
+    APPEND
+except Exception as error:
+    assert "required filter" in str(error) and "is not registered" in str(error), str(error)
+else:
+    raise AssertionError("stored without the filter")
+"""
+    body = APPEND.strip().replace("\n", "\n    ")
+    script(refused.replace("APPEND", body), begun, "nothing")
     with h5py.File(begun) as file:
-        assert [file["x"].id.get_chunk_info(i).filter_mask for i in range(3)] == [0, 1, 1]
-        assert largest_error(file["x"][...], field((90, 30))) <= 1e-3
+        assert all(file["x"].id.get_chunk_info(i).filter_mask == 0 for i in range(file["x"].id.get_num_chunks()))
+        assert largest_error(file["x"][:30], field((90, 30))[:30]) <= 1e-3
+
+
+NO_MEMORY = """
+import resource
+import h5py
+with h5py.File(sys.argv[1], "w") as file:
+    dataset = file.create_dataset("x", (16, 1 << 20), "f4", chunks=(8, 1 << 20), **compressed())
+    values = np.sin(np.arange(8 << 20, dtype="f4") / 1000).reshape(8, -1)
+    dataset[:8] = values
+    file.flush()
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + (40 << 20)  # enough for HDF5's copy of the chunk, not for the frame too
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    try:
+        dataset[8:] = values
+    except (OSError, MemoryError) as error:
+        print(error)
+    else:
+        raise AssertionError("written without memory")
+"""
+
+
+def test_a_write_without_memory_fails_and_loses_nothing(tmp_path: Path, script: Script) -> None:
+    script("import numpy as np\n" + NO_MEMORY, tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        chunks = [file["x"].id.get_chunk_info(i) for i in range(file["x"].id.get_num_chunks())]
+        assert [chunk.filter_mask for chunk in chunks] == [0]
+        assert largest_error(file["x"][:8].ravel(), np.sin(np.arange(8 << 20, dtype="f4") / 1000)) <= 1e-3
 
 
 @pytest.mark.parametrize("fill", ["None", "1e20", "False"])
