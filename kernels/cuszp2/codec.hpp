@@ -4,8 +4,6 @@
 // it.
 #pragma once
 
-#include <limits>
-
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "stages/quantize.hpp"
@@ -19,15 +17,9 @@ struct QuantizingMap {
   static constexpr bool kHasSpecial = true;
   Quantizer<T> quantizer;
 
-  explicit QuantizingMap(const Plan& plan) {
-    quantizer.step = static_cast<T>(plan.step);
-    quantizer.inverse_step = 1 / quantizer.step;
-    quantizer.bound = static_cast<T>(plan.bound);
-    quantizer.has_sentinel = plan.has_sentinel;
-    quantizer.sentinel_bits = static_cast<Code>(plan.sentinel);
-    quantizer.sentinel =
-        plan.has_sentinel ? std::bit_cast<T>(quantizer.sentinel_bits) : std::numeric_limits<T>::quiet_NaN();
-  }
+  explicit QuantizingMap(const Plan& plan)
+      : quantizer(make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
+                                 static_cast<Code>(plan.sentinel))) {}
 
   static KFN Code wrap(Code difference) { return difference; }
 

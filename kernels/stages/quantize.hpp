@@ -24,6 +24,8 @@ struct FloatTraits<float> {
   static constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
   static constexpr Code kMagicBits = 0x4B400000u, kQuietNan = 0x7FC00000u;
   static constexpr int kFractionBits = 23;
+  // The step is this part of twice the bound smaller than that: see step_of().
+  static constexpr float kShrink = 0.0078125f;  // 2^-7
 };
 
 template <>
@@ -32,12 +34,14 @@ struct FloatTraits<double> {
   static constexpr double kMagic = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr Code kMagicBits = 0x4338000000000000ull, kQuietNan = 0x7FF8000000000000ull;
   static constexpr int kFractionBits = 52;
+  static constexpr double kShrink = 0.000244140625;  // 2^-12
 };
 
 // What quantiser and dequantiser need of a chunk.
 template <class T>
 struct Quantizer {
   T step, inverse_step, bound;
+  T reach;     // the magic number rounds values smaller than this to integers
   T sentinel;  // a NaN where there is none: it equals nothing
   typename FloatTraits<T>::Code sentinel_bits;
   bool has_sentinel;
@@ -46,6 +50,28 @@ struct Quantizer {
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
+
+// The step for a bound: it depends on nothing else, so that decoded values are on the grid of the next encoding too and
+// stay what they are however often a chunk is rewritten. Twice the bound would be the widest; rounding of x / step and
+// q * step would then push values half-way between two quanta over the bound, so it is a little less.
+template <class T>
+KFN T step_of(T bound) {
+  return (bound + bound) - (bound + bound) * FloatTraits<T>::kShrink;
+}
+
+template <class T>
+KFN Quantizer<T> make_quantizer(T bound, T step, bool has_sentinel, typename FloatTraits<T>::Code sentinel_bits) {
+  constexpr T kReach = static_cast<T>(typename FloatTraits<T>::Code{1} << (FloatTraits<T>::kFractionBits - 1));
+  Quantizer<T> p;
+  p.step = step;
+  p.inverse_step = 1 / step;
+  p.bound = bound;
+  p.reach = kReach * step;
+  p.has_sentinel = has_sentinel;
+  p.sentinel_bits = has_sentinel ? sentinel_bits : 0;
+  p.sentinel = std::bit_cast<T>(has_sentinel ? sentinel_bits : FloatTraits<T>::kQuietNan);
+  return p;
+}
 
 KFN float fused(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 KFN double fused(double x, double y, double z) { return __builtin_fma(x, y, z); }
@@ -56,7 +82,7 @@ KFN double absolute(double x) { return __builtin_fabs(x); }
 inline constexpr std::size_t kLanes = 16;
 
 // Codes of N values, filled whether they fit or not. misfits[lane] becomes nonzero where a value of that lane must be
-// stored as it is: beyond the bound, NaN, infinite, the sentinel, or decoding to the sentinel.
+// looked at: beyond the bound or reach, NaN, infinite, the sentinel, or decoding to the sentinel.
 template <bool kHasSentinel, std::size_t N, class T, class Values>
 KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
                   typename FloatTraits<T>::Code* misfits) {
@@ -68,7 +94,7 @@ KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
       const std::size_t i = from + lane;
       const T t = fused(x[i], p.inverse_step, Traits::kMagic);
       const T decoded = (t - Traits::kMagic) * p.step;
-      bool misfit = !(absolute(x[i] - decoded) <= p.bound);
+      bool misfit = !((absolute(x[i] - decoded) <= p.bound) & (absolute(x[i]) < p.reach));
       if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
       flags[lane] |= static_cast<Code>(misfit);
       q[i] = std::bit_cast<Code>(t) - Traits::kMagicBits;
@@ -89,11 +115,26 @@ KFN void classify(const Quantizer<T>& p, const T* x, typename FloatTraits<T>::Co
     const Code bits = std::bit_cast<Code>(x[i]);
     const T t = fused(x[i], p.inverse_step, Traits::kMagic);
     const T decoded = (t - Traits::kMagic) * p.step;
-    const bool fits = (absolute(x[i] - decoded) <= p.bound) & !(decoded == p.sentinel);
+    const bool near = (absolute(x[i] - decoded) <= p.bound) & (absolute(x[i]) < p.reach);
+    const bool fits = near & !(decoded == p.sentinel);
     sentinel[i] = static_cast<Code>(bits == p.sentinel_bits) & has_sentinel;
     nan[i] = static_cast<Code>(bits == Traits::kQuietNan) & (sentinel[i] ^ 1);
     verbatim[i] = static_cast<Code>(!fits) & ((sentinel[i] | nan[i]) ^ 1);
   }
+}
+
+// The code next to q on x's side, where x' is just out of bound for rounding: true if that one keeps it.
+template <class T>
+KFN bool neighbour_fits(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+  using Traits = FloatTraits<T>;
+  using Code = typename Traits::Code;
+  if (!(absolute(x) < p.reach)) return false;
+  const T decoded = (std::bit_cast<T>(static_cast<Code>(q + Traits::kMagicBits)) - Traits::kMagic) * p.step;
+  const auto next = static_cast<Code>(x > decoded ? q + 1 : q - 1);
+  const T other = (std::bit_cast<T>(static_cast<Code>(next + Traits::kMagicBits)) - Traits::kMagic) * p.step;
+  if (!(absolute(x - other) <= p.bound) || other == p.sentinel) return false;
+  q = next;
+  return true;
 }
 
 // Values of N codes, to each of which `offset` is added first.

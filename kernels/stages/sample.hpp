@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The choices that cuszp2 makes once per chunk, from a deterministic sample of it: the step, and a sentinel where the
-// caller names none (kernels/cuszp2/FORMAT.md). Only minima, maxima and counts are taken of the sample, so any order
-// of evaluation gives the same result. Also the value range, over all values.
+// The choices that cuszp2 makes once per chunk, from a deterministic sample of it: whether to quantise at all, and a
+// sentinel where the caller names none (kernels/cuszp2/FORMAT.md). Only the first of some values and counts are taken
+// of the sample, so any order of evaluation gives the same result. Also the value range, over all values.
 #pragma once
 
 #include <algorithm>
@@ -51,45 +51,24 @@ inline T round_down(double x) {
   return y;
 }
 
-template <class T>
-inline T power_of_two(int exponent) {
-  T x = 1;
-  for (; exponent < 0; ++exponent) x *= static_cast<T>(0.5);
-  for (; exponent > 0; --exponent) x *= static_cast<T>(2);
-  return x;
-}
-
-template <class T>
-struct SampleStatistics {
-  T largest = 0;                         // largest |x| that the magic number can round
-  T worst = 0;                           // largest |x - x'| among those
-  std::size_t fitting = 0, failing = 0;  // finite values within reach and bound, and the others
+// How many of the sampled finite values keep the bound by their code, and how many do not.
+struct SampleCounts {
+  std::uint32_t fitting = 0, failing = 0;
 };
 
 template <class T>
-inline SampleStatistics<T> sample_statistics(const Quantizer<T>& p, const T* sample, std::size_t count) {
+inline SampleCounts count_fitting(const Quantizer<T>& p, const T* sample, std::size_t count) {
   using Traits = FloatTraits<T>;
-  const T limit = power_of_two<T>(Traits::kFractionBits - 1) * p.step;
-  SampleStatistics<T> s;
-  T largest = 0, worst = 0;
-  std::uint32_t fitting = 0, failing = 0;
+  SampleCounts counts;
   for (std::size_t i = 0; i < count; ++i) {
     const T x = sample[i];
-    const T size = absolute(x);
-    const bool counts = size <= std::numeric_limits<T>::max() && x != p.sentinel;
-    const bool in_reach = counts && size < limit;
+    const bool finite = (absolute(x) <= std::numeric_limits<T>::max()) & (x != p.sentinel);
     const T decoded = (fused(x, p.inverse_step, Traits::kMagic) - Traits::kMagic) * p.step;
-    const T error = absolute(x - decoded);
-    largest = in_reach && size > largest ? size : largest;
-    worst = in_reach && error > worst ? error : worst;
-    fitting += in_reach && error <= p.bound ? 1u : 0u;
-    failing += counts && !(in_reach && error <= p.bound) ? 1u : 0u;
+    const bool fits = (absolute(x - decoded) <= p.bound) & (absolute(x) < p.reach);
+    counts.fitting += finite & fits ? 1u : 0u;
+    counts.failing += finite & !fits ? 1u : 0u;
   }
-  s.largest = largest;
-  s.worst = worst;
-  s.fitting = fitting;
-  s.failing = failing;
-  return s;
+  return counts;
 }
 
 // A value that many share and no quantum reaches: missing data whose fill value nobody declared. The first sampled
@@ -98,24 +77,14 @@ template <class T>
 inline bool find_sentinel(const Quantizer<T>& p, const T* sample, std::size_t count,
                           typename FloatTraits<T>::Code* bits) {
   using Code = typename FloatTraits<T>::Code;
-  const T limit = power_of_two<T>(FloatTraits<T>::kFractionBits - 1) * p.step;
   std::size_t first = count;
   for (std::size_t i = count; i-- > 0;)
-    if (!(absolute(sample[i]) < limit)) first = i;
+    if (!(absolute(sample[i]) < p.reach)) first = i;
   if (first == count) return false;
   *bits = std::bit_cast<Code>(sample[first]);
   std::size_t same = 0;
   for (std::size_t i = 0; i < count; ++i) same += std::bit_cast<Code>(sample[i]) == *bits ? 1 : 0;
   return same >= 2;
-}
-
-// `bound` near a power of two (but not one): there a full step could make one comparison inexact (FORMAT.md).
-template <class T>
-inline bool full_step_is_exact(T bound) {
-  using Code = typename FloatTraits<T>::Code;
-  constexpr Code kMask = (Code{1} << FloatTraits<T>::kFractionBits) - 1;
-  const Code fraction = std::bit_cast<Code>(bound) & kMask;
-  return fraction == 0 || (fraction > 8 && fraction < kMask - 8);
 }
 
 // The fill value as a sentinel. Zero of either sign needs none: zeros come back as zeros anyway.
@@ -130,40 +99,19 @@ inline bool nonzero_fill(const Request& request, typename FloatTraits<T>::Code* 
 
 template <class T>
 inline StepChoice choose_step(const Request& request, double requested, const void* values, std::uint64_t count) {
-  using Traits = FloatTraits<T>;
   using Limits = std::numeric_limits<T>;
   StepChoice choice;
   const T bound = std::min(round_down<T>(requested), static_cast<T>(Limits::max() / 2));
   // below this the reciprocal of the step would overflow or the step lose bits
   if (!(bound >= 4 * Limits::min())) return choice;
-  Quantizer<T> p{};
-  p.bound = bound;
-  p.step = 2 * bound;
-  p.inverse_step = 1 / p.step;
-  p.has_sentinel = nonzero_fill<T>(request, &p.sentinel_bits);
-  p.sentinel = p.has_sentinel ? std::bit_cast<T>(p.sentinel_bits) : Limits::quiet_NaN();
-
+  typename FloatTraits<T>::Code sentinel;
+  const bool declared = nonzero_fill<T>(request, &sentinel);
+  Quantizer<T> p = make_quantizer(bound, step_of(bound), declared, sentinel);
   T sample[kSampleValues];
   const std::size_t sampled = take_sample(values, count, sample);
-  if (!p.has_sentinel && find_sentinel(p, sample, sampled, &p.sentinel_bits)) {
-    p.has_sentinel = true;
-    p.sentinel = std::bit_cast<T>(p.sentinel_bits);
-  }
-  SampleStatistics<T> s = sample_statistics(p, sample, sampled);
-
-  // |q| <= 2^k: rounding q * step and x / step costs up to 2^(k - fraction bits) of a quantum
-  int k = 2;
-  while (k < Traits::kFractionBits - 3 && power_of_two<T>(k) * p.step < s.largest) ++k;
-  const T shrink = power_of_two<T>(k - (Traits::kFractionBits - 1));
-  const bool safe =
-      s.failing == 0 && s.worst + shrink * bound <= bound;  // a lattice, or luck: no value is near the bound
-  const bool complete = s.failing == 0 && sampled == count;
-  if (!((safe || complete) && full_step_is_exact(bound))) {
-    p.step = p.step - p.step * shrink;
-    p.inverse_step = 1 / p.step;
-    s = sample_statistics(p, sample, sampled);
-  }
-  if (s.failing * 8 > s.failing + s.fitting) return choice;
+  if (!declared && find_sentinel(p, sample, sampled, &sentinel)) p = make_quantizer(bound, p.step, true, sentinel);
+  const SampleCounts counts = count_fitting(p, sample, sampled);
+  if (counts.failing * 8 > counts.failing + counts.fitting) return choice;
   choice.quantise = true;
   choice.bound = static_cast<double>(bound);
   choice.step = static_cast<double>(p.step);

@@ -36,6 +36,10 @@ template <class T, int B>
   block.sentinel = flag_bits<B>(sentinel);
   block.nan = flag_bits<B>(nan);
   block.verbatim = flag_bits<B>(verbatim);
+  for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
+    const int i = __builtin_ctzll(rest);
+    if (neighbour_fits(p, x[i], q[i])) block.verbatim ^= rest & (~rest + 1);
+  }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
   std::memcpy(block.values, x, sizeof block.values);
