@@ -108,11 +108,15 @@ KFN void load_block(const Grid& grid, const void* values, const BlockCursor& c, 
       }
       return;
     }
-    for (std::uint64_t i = 0; i < 64; ++i) {
-      const std::uint64_t slab = std::min(i / L / L, box.slabs - 1), row = std::min(i / L % L, box.rows - 1);
-      const std::uint64_t column = std::min(i % L, box.columns - 1);
-      const std::uint64_t index = box.first + slab * box.slab_stride * (D == 3) + row * box.row_stride + column;
-      std::memcpy(x + i, value_at<T>(values, index), sizeof(T));
+    for (std::uint64_t slab = 0; slab < 64 / (L * L); ++slab) {
+      for (std::uint64_t row = 0; row < L; ++row, x += L) {
+        const std::uint64_t inside = std::min(slab, box.slabs - 1) * L + std::min(row, box.rows - 1);
+        const Loose<T>* from = loose_values<T>(values, box.row_at(inside));
+        if (box.columns == L)
+          std::memcpy(x, from, L * sizeof(T));
+        else
+          for (std::uint64_t i = 0; i < L; ++i) x[i] = from[std::min(i, box.columns - 1)];
+      }
     }
   }
 }

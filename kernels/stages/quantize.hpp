@@ -123,6 +123,15 @@ KFN void classify(const Quantizer<T>& p, const T* x, typename FloatTraits<T>::Co
   }
 }
 
+template <class T, std::size_t N>
+KFN bool all_sentinel(const Quantizer<T>& p, const T (&x)[N]) {
+  using Code = typename FloatTraits<T>::Code;
+  if (!p.has_sentinel) return false;
+  Code other = 0;
+  for (std::size_t i = 0; i < N; ++i) other |= std::bit_cast<Code>(x[i]) ^ p.sentinel_bits;
+  return other == 0;
+}
+
 // The code next to q on x's side, where x' is just out of bound for rounding: true if that one keeps it.
 template <class T>
 KFN bool neighbour_fits(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {

@@ -51,22 +51,27 @@ inline T round_down(double x) {
   return y;
 }
 
-// How many of the sampled finite values keep the bound by their code, and how many do not.
+// How many of the sampled finite values keep the bound by their code, how many do not, and how many values (finite or
+// not) are out of reach.
+template <class T>
 struct SampleCounts {
-  std::uint32_t fitting = 0, failing = 0;
+  typename FloatTraits<T>::Code fitting = 0, failing = 0, unreached = 0;
 };
 
 template <class T>
-inline SampleCounts count_fitting(const Quantizer<T>& p, const T* sample, std::size_t count) {
+inline SampleCounts<T> count_fitting(const Quantizer<T>& p, const T* sample, std::size_t count) {
   using Traits = FloatTraits<T>;
-  SampleCounts counts;
+  using Code = typename Traits::Code;
+  SampleCounts<T> counts;
   for (std::size_t i = 0; i < count; ++i) {
     const T x = sample[i];
     const bool finite = (absolute(x) <= std::numeric_limits<T>::max()) & (x != p.sentinel);
     const T decoded = (fused(x, p.inverse_step, Traits::kMagic) - Traits::kMagic) * p.step;
-    const bool fits = (absolute(x - decoded) <= p.bound) & (absolute(x) < p.reach);
-    counts.fitting += finite & fits ? 1u : 0u;
-    counts.failing += finite & !fits ? 1u : 0u;
+    const bool reached = absolute(x) < p.reach;
+    const bool fits = (absolute(x - decoded) <= p.bound) & reached;
+    counts.fitting += static_cast<Code>(finite & fits);
+    counts.failing += static_cast<Code>(finite & !fits);
+    counts.unreached += static_cast<Code>(!reached);
   }
   return counts;
 }
@@ -109,8 +114,11 @@ inline StepChoice choose_step(const Request& request, double requested, const vo
   Quantizer<T> p = make_quantizer(bound, step_of(bound), declared, sentinel);
   T sample[kSampleValues];
   const std::size_t sampled = take_sample(values, count, sample);
-  if (!declared && find_sentinel(p, sample, sampled, &sentinel)) p = make_quantizer(bound, p.step, true, sentinel);
-  const SampleCounts counts = count_fitting(p, sample, sampled);
+  SampleCounts<T> counts = count_fitting(p, sample, sampled);
+  if (!declared && counts.unreached != 0 && find_sentinel(p, sample, sampled, &sentinel)) {
+    p = make_quantizer(bound, p.step, true, sentinel);
+    counts = count_fitting(p, sample, sampled);
+  }
   if (counts.failing * 8 > counts.failing + counts.fitting) return choice;
   choice.quantise = true;
   choice.bound = static_cast<double>(bound);

@@ -31,6 +31,14 @@ template <class T, int B>
 [[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const T (&x)[B], typename FloatTraits<T>::Code* q,
                                            SpecialBlock<T, B>& block) {
   using Code = typename FloatTraits<T>::Code;
+  constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
+  if (all_sentinel(p, x)) {  // the inside of a land mask
+    block.sentinel = kAll;
+    block.nan = block.verbatim = 0;
+    block.masks = kMaskSentinel;
+    for (int i = 0; i < B; ++i) q[i] = 0;
+    return;
+  }
   Code sentinel[B], nan[B], verbatim[B];
   classify<B>(p, x, sentinel, nan, verbatim);
   block.sentinel = flag_bits<B>(sentinel);
@@ -38,27 +46,22 @@ template <class T, int B>
   block.verbatim = flag_bits<B>(verbatim);
   for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctzll(rest);
-    if (neighbour_fits(p, x[i], q[i])) block.verbatim ^= rest & (~rest + 1);
+    if (neighbour_fits(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
   }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
+  const std::uint64_t plain = ~(block.sentinel | block.nan | block.verbatim) & kAll;
+  if (plain != 0)
+    forward_fill<B>(q, plain);
+  else
+    for (int i = 0; i < B; ++i) q[i] = 0;
   std::memcpy(block.values, x, sizeof block.values);
-  const std::uint64_t special = block.sentinel | block.nan | block.verbatim;
-  const std::uint64_t plain = ~special & (~std::uint64_t{0} >> (64 - B));
-  Code before = plain != 0 ? q[__builtin_ctzll(plain)] : Code{0};
-  for (std::uint64_t rest = special; rest != 0;) {  // run by run: missing values come in runs
-    const int first = __builtin_ctzll(rest);
-    if (first > 0) before = q[first - 1];
-    int i = first;
-    for (; i < B && (special >> i & 1) != 0; ++i) q[i] = before;
-    rest = i < 64 ? rest >> i << i : 0;
-  }
 }
 
 // The rate code of a special block whose planes have the rate `inner`.
 template <class T, int B>
 inline std::uint8_t special_rate(const SpecialBlock<T, B>& block, std::uint8_t inner) {
-  if (block.sentinel == (B == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << (B % 64)) - 1)) return kRateSentinel;
+  if (block.sentinel == ~std::uint64_t{0} >> (64 - B)) return kRateSentinel;
   const Rate rate = kRates[inner];
   const unsigned bytes = 2 + rate.outlier_bytes + static_cast<unsigned>(__builtin_popcount(block.masks)) * (B / 8) +
                          block.verbatim_count() * static_cast<unsigned>(sizeof(T)) + rate.planes * (B / 8);

@@ -25,14 +25,13 @@ inline constexpr int kGroupBlocks = 8;
 
 inline constexpr std::size_t kPrefetchBytes = 4096;
 
+// Whether any lane of any of these blocks has a misfit.
 template <class Code>
 KFN bool any_misfit(const Code* misfits, int blocks) {
   Code any[kLanes] = {};
   for (int b = 0; b < blocks; ++b)
     for (std::size_t lane = 0; lane < kLanes; ++lane) any[lane] |= misfits[static_cast<std::size_t>(b) * kLanes + lane];
-  Code all = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) all |= any[lane];
-  return all != 0;
+  return flag_bits<static_cast<int>(kLanes)>(any) != 0;
 }
 
 template <class Map, int D>
@@ -109,7 +108,7 @@ KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map
     else
       zigzag_block<Map, B>(d + b * B, z);
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
-    Code any = transpose_planes < B == 64 > (z, counted, planes);
+    Code any = transpose_planes<B == 64>(z, counted, planes);
     if constexpr (B == 64) any |= transpose_planes<true>(z + 32, ~0u, planes + s.kPlaneRoom);
     const Code z0 = zigzag(Map::wrap(d[b * B]));
     s.first[first + b] = z0;

@@ -29,7 +29,7 @@ from .fields import (
     special_patterns,
     sprinkle,
 )
-from .judge import asked_bound, check_case, check_values, first_beyond
+from .judge import asked_bound, bits, check_case, check_values, first_beyond
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 DTYPES = pytest.mark.parametrize("dtype", [F32, F64], ids=["f32", "f64"])
@@ -88,12 +88,13 @@ def bounds_near_powers(dtype: np.dtype[Any], exponent: int) -> list[float]:
 
 
 def edge_values(dtype: np.dtype[Any], bound: float) -> np.ndarray[Any, np.dtype[Any]]:
-    """Values some ulps around (k + 1/2) * step for the steps that the encoder may choose: twice the bound, and less."""
+    """Values some ulps around (k + 1/2) * step, for the encoder's step, twice the bound, and steps in between."""
     fraction = FRACTION_BITS[dtype.itemsize]
     full = dtype.type(2 * bound)
-    shrinks = [0.0] + [2.0 ** (k - fraction + 1) for k in (2, 3, 4, 9, fraction - 3)]
-    steps = np.array([full - full * dtype.type(s) for s in shrinks], dtype)
-    halves = np.array([0.5, 0.5, 0.5, 1.5, 2.5, 3.5, 100.5, 2.0 ** (fraction - 4) + 0.5], dtype)
+    chosen = pyfilter.frame_info(pyfilter.encode(np.zeros(100, dtype), pyfilter.Cuszp2(absolute=bound))).step
+    steps = np.array([chosen, full, *(full - full * dtype.type(2.0**-s) for s in (fraction - 3, 12, 7))], dtype)
+    reach = 2.0 ** (fraction - 1)  # from here on there are no codes
+    halves = np.array([0.5, 0.5, 1.5, 2.5, 100.5, 2.0**15 + 0.5, reach / 8 + 0.5, reach - 0.5, reach], dtype)
     with np.errstate(over="ignore"):
         centres = (steps[:, None] * halves).reshape(-1)
     values = np.concatenate([nearby(centres, np.full(centres.size, ulps)) for ulps in range(-9, 10)])
@@ -111,8 +112,24 @@ def test_at_the_edge_of_a_quantum(dtype: np.dtype[Any], exponent: int) -> None:
         values = edge_values(dtype, bound)
         codec = pyfilter.Cuszp2(absolute=bound)
         small = values[np.abs(values) < 3 * bound]
-        for chosen in (small, small[:40], values):  # a small range makes the step full, a large one shrinks it
+        large = np.concatenate(
+            (np.zeros(8 * values.size, dtype), values)
+        )  # so many fit that the rest is not in the way
+        for chosen in (small, small[:40], values, large):
             check_case(Case(chosen, codec))
+
+
+@DTYPES
+@given(data=st.data())
+@hunt(300)
+def test_rewriting(dtype: np.dtype[Any], data: st.DataObject) -> None:
+    """Decoded values encoded again, with the same bound, are what they were: errors do not add up."""
+    case = data.draw(float_cases(dtype))
+    once = pyfilter.decode(pyfilter.encode(case.values, case.codec, case.fill))
+    again = Case(once, case.codec, case.fill, case.recipe)
+    check_case(again)
+    twice = pyfilter.decode(pyfilter.encode(once, case.codec, case.fill))
+    assert np.array_equal(bits(twice), bits(once)), again
 
 
 @DTYPES

@@ -247,4 +247,54 @@ KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
   return bits;
 }
 
+// The last kStride lanes of `before`, then all but the last of v.
+template <int kStride>
+KFN __m512i shift_in(__m512i v, __m512i before, std::uint32_t) {
+  return _mm512_alignr_epi32(v, before, 16 - kStride);
+}
+template <int kStride>
+KFN __m512i shift_in(__m512i v, __m512i before, std::uint64_t) {
+  return _mm512_alignr_epi64(v, before, 8 - kStride);
+}
+KFN __m512i select(std::uint64_t lanes, __m512i yes, __m512i no, std::uint32_t) {
+  return _mm512_mask_mov_epi32(no, static_cast<__mmask16>(lanes), yes);
+}
+KFN __m512i select(std::uint64_t lanes, __m512i yes, __m512i no, std::uint64_t) {
+  return _mm512_mask_mov_epi64(no, static_cast<__mmask8>(lanes), yes);
+}
+KFN __m512i broadcast(std::uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+KFN __m512i broadcast(std::uint64_t x) { return _mm512_set1_epi64(static_cast<long long>(x)); }
+
+// One doubling step of forward_fill(): lanes without a code take that of kStride lanes before.
+template <int kStride, class Code, int N>
+KFN void fill_step(__m512i (&v)[N], std::uint64_t& have) {
+  constexpr int kPer = 64 / sizeof(Code);
+  for (int r = N - 1; r >= 0; --r) {
+    __m512i from;
+    if constexpr (kStride < kPer)
+      from = shift_in<kStride>(v[r], v[r > 0 ? r - 1 : 0], Code{});
+    else
+      from = v[r >= kStride / kPer ? r - kStride / kPer : r];
+    v[r] = select(have >> (r * kPer), v[r], from, Code{});
+  }
+  have |= have << kStride;
+}
+
+// planes_generic.hpp says what this does: log2 steps instead of one a code.
+template <int B, class Code>
+KFN void forward_fill(Code* q, std::uint64_t plain) {
+  constexpr int kPer = 64 / sizeof(Code), N = B / kPer;
+  const __m512i first = broadcast(q[__builtin_ctzll(plain)]);
+  __m512i v[N];
+  for (int r = 0; r < N; ++r) v[r] = _mm512_loadu_si512(q + r * kPer);
+  std::uint64_t have = plain;
+  fill_step<1, Code>(v, have);
+  fill_step<2, Code>(v, have);
+  fill_step<4, Code>(v, have);
+  fill_step<8, Code>(v, have);
+  fill_step<16, Code>(v, have);
+  if constexpr (B == 64) fill_step<32, Code>(v, have);
+  for (int r = 0; r < N; ++r) _mm512_storeu_si512(q + r * kPer, select(have >> (r * kPer), v[r], first, Code{}));
+}
+
 PYF_END_TARGET
