@@ -214,7 +214,7 @@ def test_generated_fields(dtype: np.dtype[Any], name: str) -> None:
             values = family(name, n, dtype, rng, 1.0, bound).reshape(SHAPES[block_dims])
             codec = pyfilter.Cuszp2(absolute=bound, mode=mode, block_dims=block_dims)
             part = check_blocks(Case(values, codec))
-            assert part > 0.98 or bound < 1e-3 or name == "half-way"  # finer than f32 can quantise, or at the edge
+            assert part > 0.9 or bound < 1e-3 or name == "half-way"  # finer than f32 can quantise, or at the edge
             assert part == 1 or dtype == F32
 
 
