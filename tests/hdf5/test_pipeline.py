@@ -125,3 +125,25 @@ print(file["x"].shape[0], largest_error(file["x"][...], field((60, 50))[: file["
                 tmp_path / "a.h5",
             )
             assert said.split() == [str(rows), "True"]
+
+
+@pytest.mark.parametrize("dtype", ["f4", ">f4", "f8"])
+@pytest.mark.parametrize("fill", [None, 1e20])
+def test_rewriting_parts_of_chunks_adds_no_error(tmp_path: Path, dtype: str, fill: float | None) -> None:
+    """Every value stays within the bound of what was written, however often its chunk is decoded and encoded again."""
+    rng = np.random.default_rng(7)
+    written = (field((90, 70), dtype) + 273.15).astype(dtype)
+    written[20:30, 5:25] = 1e20 if fill else np.nan
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        keywords = {"chunks": (40, 40), "fillvalue": fill, "maxshape": (None, 70), **compressed(words(1e-3))}
+        file.create_dataset("x", data=written, **keywords)
+    for _ in range(25):
+        part = tuple(slice(first, first + rng.integers(1, 30)) for first in rng.integers(0, (80, 60)))
+        written[part] = (rng.normal(0, 10 ** rng.uniform(-3, 4), written[part].shape)).astype(dtype)
+        with h5py.File(tmp_path / "a.h5", "r+") as file:
+            file["x"][part] = written[part]
+        with h5py.File(tmp_path / "a.h5") as file:
+            stored = file["x"][...]
+        ordinary = np.abs(written) < 1e19
+        assert np.abs(stored[ordinary].astype("f8") - written[ordinary].astype("f8")).max() <= 1e-3
+        assert stored[~ordinary].tobytes() == written[~ordinary].tobytes()
