@@ -108,7 +108,7 @@ KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map
     else
       zigzag_block<Map, B>(d + b * B, z);
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
-    Code any = transpose_planes<B == 64>(z, counted, planes);
+    Code any = transpose_planes < B == 64 > (z, counted, planes);
     if constexpr (B == 64) any |= transpose_planes<true>(z + 32, ~0u, planes + s.kPlaneRoom);
     const Code z0 = zigzag(Map::wrap(d[b * B]));
     s.first[first + b] = z0;

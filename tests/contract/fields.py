@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import pyfilter
+from pyfilter.settings import CPU_LEVELS
 
 Array = NDArray[Any]
 
@@ -44,6 +45,18 @@ def hunt(examples: int) -> settings:
         suppress_health_check=list(HealthCheck),
         print_blob=True,
     )
+
+
+def levels_here() -> tuple[str, ...]:
+    """The instruction sets that this machine has."""
+    found = []
+    for level in CPU_LEVELS:
+        try:
+            with pyfilter.config(cpu_level=level) as config:
+                found.append(config.cpu_level)
+        except pyfilter.errors.InvalidArgument:
+            continue
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, eq=False)

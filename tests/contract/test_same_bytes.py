@@ -20,12 +20,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from reference import decoder
 
 import pyfilter
 from pyfilter.registry import registry
-from pyfilter.settings import CPU_LEVELS
 
-from .fields import MODES, Case, family, float_cases, from_bits, hunt, special_patterns, sprinkle
+from .fields import MODES, Case, family, float_cases, from_bits, hunt, levels_here, special_patterns, sprinkle
 from .judge import bits
 
 Array = NDArray[Any]
@@ -33,18 +33,6 @@ THREADS = (1, 2, 3, 8)
 #: more than eight segments of work (32 tiles of 4096 values), the last one neither whole nor a whole number of blocks
 MANY = (9 * 32 * 4096 - 4096 * 3 - 17,)
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-
-
-def levels_here() -> tuple[str, ...]:
-    """The instruction sets that this machine has."""
-    found = []
-    for level in CPU_LEVELS:
-        try:
-            with pyfilter.config(cpu_level=level) as config:
-                found.append(config.cpu_level)
-        except pyfilter.errors.InvalidArgument:
-            continue
-    return tuple(dict.fromkeys(found))
 
 
 LEVELS = levels_here()
@@ -122,6 +110,43 @@ def test_any_values(dtype: np.dtype[Any], data: st.DataObject) -> None:
         with pyfilter.config(cpu_level=level):
             values.add(bits(pyfilter.decode(frames[level])).tobytes())
     assert len(values) == 1
+
+
+def sums_of_residuals(width: int, block_dims: int, code_bits: int) -> Array:
+    """Blocks whose residuals have this many bits and add up as far as they can: one after the other, as codes."""
+    size, edge = (32, 32) if block_dims == 1 else (64, {2: 8, 3: 4}[block_dims])
+    top = (1 << width) - 1
+    rng = np.random.default_rng(width)
+    rows = [[top] * size, [-top - 1] * size, [top, *[-top - 1] * (size - 1)], [-top - 1] + [top] * (size - 1)]
+    rows += [[int(top * sign) for sign in rng.choice((-1, 1), size)], [1 << code_bits - 1, *[top] * (size - 1)]]
+    modulus = 1 << 64
+    residuals = np.array([[v % modulus for v in row] for row in rows], np.uint64)
+    codes = residuals.reshape(-1, *(edge,) * block_dims)
+    for axis in range(1, block_dims + 1):
+        codes = np.cumsum(codes, axis=axis, dtype=np.uint64)
+    return codes
+
+
+@pytest.mark.parametrize("block_dims", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f4", "f8"])
+def test_largest_sums(dtype: str, block_dims: int) -> None:
+    """Residuals of every width whose sums are as large as they get: where short sums would overflow, if any."""
+    bits_here = 8 * int(dtype[1])
+    codes = np.concatenate([sums_of_residuals(width, block_dims, max(bits_here, 32)) for width in range(bits_here)])
+    values = from_bits(codes.astype(f"u{dtype[1]}"), np.dtype(dtype))
+    requests: list[tuple[Array, pyfilter.Codec]] = [(values, pyfilter.Lossless(block_dims=block_dims))]
+    if dtype[0] == "f":
+        few = codes[: 6 * (12 if dtype == "f4" else 40)].astype(np.int64).astype(dtype) * np.dtype(dtype).type(1.25)
+        requests += [(few, pyfilter.Cuszp2(absolute=0.6, block_dims=block_dims, mode=mode)) for mode in MODES]
+    for array, codec in requests:
+        frame = pyfilter.encode(array, codec)
+        expected = bits(decoder.decode(frame))
+        assert isinstance(codec, pyfilter.Cuszp2) or np.array_equal(expected, bits(array))
+        for level in LEVELS:
+            assert encode_at(level, Case(array, codec)) == frame
+            with pyfilter.config(cpu_level=level):
+                assert np.array_equal(bits(pyfilter.decode(frame)), expected)
+                assert np.array_equal(bits(pyfilter.decode(frame, 33, 99)), expected[33:99])
 
 
 def encode_at(level: str, case: Case) -> bytes:

@@ -30,7 +30,7 @@ def find_library() -> Path | None:
 def library_path() -> Path:
     path = find_library()
     if path is None or not path.is_file():
-        pytest.skip("no library: install pyfilter or set PYFILTER_LIBRARY")
+        pytest.fail("no library: install pyfilter or set PYFILTER_LIBRARY")
     return path
 
 

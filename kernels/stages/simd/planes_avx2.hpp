@@ -169,15 +169,4 @@ KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
   return ~zero & (~std::uint64_t{0} >> (64 - N));
 }
 
-// Codes whose bit in `plain` (not zero) is not set take the code before them, those at the start the first plain one.
-template <int B, class Code>
-KFN void forward_fill(Code* q, std::uint64_t plain) {
-  Code before = q[__builtin_ctzll(plain)];
-  for (int i = 0; i < B; ++i) {  // no branches: special values may be anywhere
-    const auto keep = static_cast<Code>(Code{0} - static_cast<Code>(plain >> i & 1));
-    before = (before & ~keep) | (q[i] & keep);
-    q[i] = before;
-  }
-}
-
 PYF_END_TARGET

@@ -280,7 +280,7 @@ KFN void fill_step(__m512i (&v)[N], std::uint64_t& have) {
   have |= have << kStride;
 }
 
-// planes_generic.hpp says what this does: log2 steps instead of one a code.
+// planes.hpp says what this does: log2 steps instead of one a code.
 template <int B, class Code>
 KFN void forward_fill(Code* q, std::uint64_t plain) {
   constexpr int kPer = 64 / sizeof(Code), N = B / kPer;
