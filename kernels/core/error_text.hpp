@@ -9,7 +9,6 @@ namespace pyfilter {
 #if defined(__GNUC__)
 [[gnu::format(printf, 2, 3)]]
 #endif
-Status
-fail(Code code, const char* format, ...) noexcept;
+Status fail(Code code, const char* format, ...) noexcept;
 
 }  // namespace pyfilter

@@ -177,6 +177,19 @@ def test_the_range_of_a_relative_bound(dtype: np.dtype[Any], fill_name: str) -> 
 
 
 @DTYPES
+def test_ranges_at_the_limits(dtype: np.dtype[Any]) -> None:
+    """Ranges of a few subnormals, and beyond the largest number: their fractions are not rounded up either."""
+    tiny, largest = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
+    ends = [(0 * tiny, k * tiny) for k in (1, 2, 3, 5, 7, 1001)] + [(-3 * tiny, 2 * tiny), (5 * tiny, 6 * tiny)]
+    ends += [(-largest, largest), (largest / 3, largest), (-largest / 2, largest), (-tiny, largest)]
+    for low, high in ends:
+        for relative in (1e300, 1e20, 0.7, 0.1, 1e-3, 1e-300):
+            values = np.array([low, high, low, high], dtype)
+            check_case(Case(values, pyfilter.Cuszp2(relative=relative)))
+            check_case(Case(np.tile(values, 100), pyfilter.Cuszp2(relative=relative)))
+
+
+@DTYPES
 def test_values_without_a_range(dtype: np.dtype[Any]) -> None:
     """Nothing finite, or one value only: a relative bound is zero then, and every bit is kept."""
     for numbers in ([np.nan] * 100, [-np.inf] * 100, [3.25] * 100, [-0.0] * 99 + [0.0], []):
