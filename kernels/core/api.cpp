@@ -38,8 +38,9 @@ Plan make_plan(const FrameInfo& info) {
 
 // The largest double that is not above fraction * (high - low), whatever the roundings on the way.
 double resolve_relative(double fraction, double low, double high) {
-  const double half_range = high / 2 - low / 2;  // no overflow
-  double bound = fraction * half_range * 2;
+  const double range = high - low;
+  // halves of what overflows are far from the subnormal numbers, so they are exact
+  double bound = std::isinf(range) ? fraction * (high / 2 - low / 2) * 2 : fraction * range;
   if (std::isinf(bound)) bound = DBL_MAX;
   for (int i = 0; i < 4; ++i) bound = std::nextafter(bound, 0.0);
   return bound;
