@@ -105,14 +105,15 @@ KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
 
 // For each value one of three flags: it is the sentinel, it is the quiet NaN, or it is anything else that its code
 // cannot give back. No flag: the code will do.
-template <std::size_t N, class T>
-KFN void classify(const Quantizer<T>& p, const T* x, typename FloatTraits<T>::Code (&sentinel)[N],
+template <std::size_t N, class T, class Values>
+KFN void classify(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code (&sentinel)[N],
                   typename FloatTraits<T>::Code (&nan)[N], typename FloatTraits<T>::Code (&verbatim)[N]) {
   using Traits = FloatTraits<T>;
   using Code = typename Traits::Code;
   const Code has_sentinel = p.has_sentinel ? 1 : 0;
   for (std::size_t i = 0; i < N; ++i) {
-    const Code bits = std::bit_cast<Code>(x[i]);
+    const T value = x[i];
+    const Code bits = std::bit_cast<Code>(value);
     const T t = fused(x[i], p.inverse_step, Traits::kMagic);
     const T decoded = (t - Traits::kMagic) * p.step;
     const bool near = (absolute(x[i] - decoded) <= p.bound) & (absolute(x[i]) < p.reach);
@@ -121,15 +122,6 @@ KFN void classify(const Quantizer<T>& p, const T* x, typename FloatTraits<T>::Co
     nan[i] = static_cast<Code>(bits == Traits::kQuietNan) & (sentinel[i] ^ 1);
     verbatim[i] = static_cast<Code>(!fits) & ((sentinel[i] | nan[i]) ^ 1);
   }
-}
-
-template <class T, std::size_t N>
-KFN bool all_sentinel(const Quantizer<T>& p, const T (&x)[N]) {
-  using Code = typename FloatTraits<T>::Code;
-  if (!p.has_sentinel) return false;
-  Code other = 0;
-  for (std::size_t i = 0; i < N; ++i) other |= std::bit_cast<Code>(x[i]) ^ p.sentinel_bits;
-  return other == 0;
 }
 
 // The code next to q on x's side, where x' is just out of bound for rounding: true if that one keeps it.

@@ -27,26 +27,25 @@ struct SpecialBlock {
 };
 
 // Sorts the values of a block into its masks and repairs the codes of the special ones.
-template <class T, int B>
-[[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const T (&x)[B], typename FloatTraits<T>::Code* q,
+template <class T, int B, class Values>
+[[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
                                            SpecialBlock<T, B>& block) {
   using Code = typename FloatTraits<T>::Code;
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
-  if (all_sentinel(p, x)) {  // the inside of a land mask
-    block.sentinel = kAll;
+  Code sentinel[B], nan[B], verbatim[B];
+  classify<B>(p, x, sentinel, nan, verbatim);
+  block.sentinel = flag_bits<B>(sentinel);
+  if (block.sentinel == kAll) {  // the inside of a land mask
     block.nan = block.verbatim = 0;
     block.masks = kMaskSentinel;
     for (int i = 0; i < B; ++i) q[i] = 0;
     return;
   }
-  Code sentinel[B], nan[B], verbatim[B];
-  classify<B>(p, x, sentinel, nan, verbatim);
-  block.sentinel = flag_bits<B>(sentinel);
   block.nan = flag_bits<B>(nan);
   block.verbatim = flag_bits<B>(verbatim);
   for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctzll(rest);
-    if (neighbour_fits(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
+    if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
   }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
@@ -55,7 +54,7 @@ template <class T, int B>
     forward_fill<B>(q, plain);
   else
     for (int i = 0; i < B; ++i) q[i] = 0;
-  std::memcpy(block.values, x, sizeof block.values);
+  std::memcpy(block.values, x, B * sizeof(T));
 }
 
 // The rate code of a special block whose planes have the rate `inner`.

@@ -84,11 +84,15 @@ template <class Map, int D>
                                             int first, int count, EncodeScratch<Map, D>& s) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
+  const bool gathered = D != 1 || !whole_blocks(plan.grid, cursor, count);
   for (int b = 0; b < count; ++b, advance<D>(plan.grid, cursor)) {
     if (!any_misfit(s.misfits + b * kLanes, 1)) continue;
-    Value x[B];
-    load_block<D>(plan.grid, values, cursor, x);
-    note_special<Value, B>(map.quantizer, x, s.codes + b * B, s.special[first + b]);
+    // 2-D and 3-D blocks, and 1-D ones with padding, were gathered; others lie in the array
+    if (gathered)
+      note_special<Value, B>(map.quantizer, s.values + b * B, s.codes + b * B, s.special[first + b]);
+    else
+      note_special<Value, B>(map.quantizer, loose_values<Value>(values, cursor.index * 32), s.codes + b * B,
+                             s.special[first + b]);
   }
 }
 
