@@ -175,7 +175,8 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   for (int b = 0; b < blocks && outlier_bytes != 0; ++b) {
     if (s.rate[b] >= kRateSentinel && !is_special_rate(s.rate[b])) continue;
     const Rate rate = kRates[s.inner[b]];
-    store_le(p, static_cast<std::uint64_t>(s.first[b]) >> rate.planes);  // what is too much is overwritten
+    const auto first = static_cast<std::uint64_t>(s.first[b]);
+    store_le(p, rate.planes < 64 ? first >> rate.planes : std::uint64_t{0});  // what is too much is overwritten
     p += rate.outlier_bytes;
   }
   std::memset(p, 0, 4);
