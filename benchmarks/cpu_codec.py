@@ -136,7 +136,7 @@ def main(
     with pyfilter.config(cpu_level=level):
         head = origin(shlex.join(["python", "-m", "benchmarks.cpu_codec", *sys.argv[1:]]))
         folder = find_data(data)
-        head.append(f"data: {folder or 'none found'}; generated fields of {generated_mib} MiB")
+        head.append(f"data: {folder.name if folder else 'none found'}; generated fields of {generated_mib} MiB")
         if cpu_time:
             head.append("speeds of one thread by its CPU time, not by the clock")
         console.print("\n".join(head), METHOD, LEGEND, sep="\n")

@@ -182,7 +182,8 @@ def main(
     versions = f"hdf5plugin {hdf5plugin.version} with its own {', '.join(files.peer_versions())}"
     head = origin(shlex.join(["python", "-m", "benchmarks.peers", *sys.argv[1:]]), [versions])
     head.append(
-        f"data: {folder or 'none found'}; generated fields of {generated_mib} MiB; files in {files.scratch_folder()}, "
+        f"data: {folder.name if folder else 'none found'}; generated fields of {generated_mib} MiB; "
+        f"files in {files.scratch_folder()}, "
         f"datasets of at least {at_least_mib} MiB"
     )
     console.print("\n".join(head), files.METHOD, LEGEND, sep="\n")

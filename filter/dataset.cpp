@@ -3,7 +3,6 @@
 #include "filter/dataset.hpp"
 
 #include <array>
-#include <cstdio>
 #include <iterator>
 
 #include "core/api.hpp"
@@ -74,27 +73,9 @@ constexpr TypeName kTypes[] = {
     {Dtype::i64, "H5T_STD_I64LE_g", "H5T_STD_I64BE_g"},   {Dtype::u64, "H5T_STD_U64LE_g", "H5T_STD_U64BE_g"},
 };
 
-const char* dtype_name(unsigned code) {
-  for (const auto& row : registry::kDtypes)
-    if (row.code == code) return row.name;
-  return "?";
-}
-
-// "f32, f64": what the chosen codec takes, by code.
-void list_dtypes(std::uint8_t codec, char* out, std::size_t size) {
-  const std::uint32_t mask = find_codec(codec)->dtype_mask;
-  std::size_t used = 0;
-  out[0] = '\0';
-  for (unsigned code = 0; code < 32 && used < size; ++code) {
-    if ((mask >> code & 1) == 0) continue;
-    const int n = std::snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", dtype_name(code));
-    if (n > 0) used += static_cast<std::size_t>(n);
-  }
-}
-
 Status refuse_type(const Hdf5& hdf5, hid_t type, std::uint8_t codec) {
   char allowed[128];
-  list_dtypes(codec, allowed, sizeof allowed);
+  list_dtypes(find_codec(codec)->dtype_mask, allowed, sizeof allowed);
   const int type_class = hdf5.H5Tget_class(type);
   const bool known = type_class >= 0 && static_cast<std::size_t>(type_class) < std::size(kTypeClassNames);
   return fail(Code::unsupported,

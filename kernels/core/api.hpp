@@ -40,7 +40,6 @@ Status value_range(const Request& request, const void* values, std::size_t value
 // Text of the last failure on this thread, with the values that were wrong ("bound is -1, must be > 0 and finite").
 // Valid until the next call on this thread. Empty when nothing failed yet.
 const char* last_error() noexcept;
-void set_last_error(const char* text) noexcept;
 
 // Threads used inside one call: 0 means one per available core. Returns invalid_argument outside 0..1024.
 Status set_thread_count(int count) noexcept;

@@ -22,8 +22,4 @@ Status fail(Code code, const char* format, ...) noexcept {
 
 const char* last_error() noexcept { return text; }
 
-void set_last_error(const char* new_text) noexcept {
-  if (new_text != text) std::snprintf(text, sizeof text, "%s", new_text == nullptr ? "" : new_text);
-}
-
 }  // namespace pyfilter

@@ -14,23 +14,6 @@ namespace {
 
 constexpr std::uint8_t kModes = 3, kMaxBlockDims = 3;
 
-const char* dtype_name(Dtype dtype) {
-  for (const auto& row : registry::kDtypes)
-    if (row.code == static_cast<std::uint8_t>(dtype)) return row.name;
-  return "unknown";
-}
-
-// "f32, f64": the dtypes that a codec takes.
-void list_dtypes(std::uint32_t mask, char* out, std::size_t size) {
-  std::size_t used = 0;
-  out[0] = '\0';
-  for (const auto& row : registry::kDtypes) {
-    if ((mask >> row.code & 1) == 0 || used >= size) continue;
-    const int n = std::snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", row.name);
-    if (n > 0) used += static_cast<std::size_t>(n);
-  }
-}
-
 Status check_parameters(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
                         int rank, Code code) {
   for (std::size_t i = 2; i < parameters.size(); ++i)
@@ -50,6 +33,23 @@ Status check_parameters(const registry::CodecRow& codec, const std::array<std::u
 }
 
 }  // namespace
+
+const char* dtype_name(Dtype dtype) noexcept {
+  for (const auto& row : registry::kDtypes)
+    if (row.code == static_cast<std::uint8_t>(dtype)) return row.name;
+  return "unknown";
+}
+
+void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept {
+  std::size_t used = 0;
+  out[0] = '\0';
+  for (unsigned code = 0; code < 32 && used < size; ++code) {
+    if ((mask >> code & 1) == 0) continue;
+    const int n =
+        std::snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", dtype_name(static_cast<Dtype>(code)));
+    if (n > 0) used += static_cast<std::size_t>(n);
+  }
+}
 
 const registry::CodecRow* find_codec(std::uint8_t id) noexcept {
   for (const auto& row : registry::kCodecs)
