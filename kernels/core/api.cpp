@@ -2,10 +2,9 @@
 // The entry points (api.hpp): requests to frames and back. What a frame holds is decided here; how, in the rooms.
 #include "core/api.hpp"
 
-#include <cfloat>
-#include <cmath>
 #include <cstring>
 
+#include "core/bound.hpp"
 #include "core/cpu_driver.hpp"
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
@@ -34,16 +33,6 @@ Plan make_plan(const FrameInfo& info) {
   plan.step = info.step;
   plan.grid = make_grid(info.shape, info.value_count, info.parameters[1]);
   return plan;
-}
-
-// The largest double that is not above fraction * (high - low), whatever the roundings on the way.
-double resolve_relative(double fraction, double low, double high) {
-  const double range = high - low;
-  // halves of what overflows are far from the subnormal numbers, so they are exact
-  double bound = std::isinf(range) ? fraction * (high / 2 - low / 2) * 2 : fraction * range;
-  if (std::isinf(bound)) bound = DBL_MAX;
-  for (int i = 0; i < 4; ++i) bound = std::nextafter(bound, 0.0);
-  return bound;
 }
 
 // The absolute bound of a request for these values; 0 asks for a bit-exact frame.

@@ -23,7 +23,12 @@ KFN U unzigzag(U z) {
   return static_cast<U>((z >> 1) ^ (U{0} - (z & U{1})));
 }
 
+#if defined(__CUDA_ARCH__)
+KFN int bit_width(std::uint32_t x) { return 32 - __clz(static_cast<int>(x)); }
+KFN int bit_width(std::uint64_t x) { return 64 - __clzll(static_cast<long long>(x)); }
+#else
 KFN int bit_width(std::uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }
 KFN int bit_width(std::uint64_t x) { return x == 0 ? 0 : 64 - __builtin_clzll(x); }
+#endif
 
 }  // namespace pyfilter

@@ -73,10 +73,45 @@ KFN Quantizer<T> make_quantizer(T bound, T step, bool has_sentinel, typename Flo
   return p;
 }
 
+#if defined(__CUDA_ARCH__)
+KFN float fused(float x, float y, float z) { return __fmaf_rn(x, y, z); }
+KFN double fused(double x, double y, double z) { return __fma_rn(x, y, z); }
+KFN float absolute(float x) { return fabsf(x); }
+KFN double absolute(double x) { return fabs(x); }
+#else
 KFN float fused(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 KFN double fused(double x, double y, double z) { return __builtin_fma(x, y, z); }
 KFN float absolute(float x) { return __builtin_fabsf(x); }
 KFN double absolute(double x) { return __builtin_fabs(x); }
+#endif
+
+// One value: its magic form t, the code in the bits of that, the value that the code decodes to, and the two tests
+// that decide whether the code will do.
+template <class T>
+KFN T magic_form(const Quantizer<T>& p, T x) {
+  return fused(x, p.inverse_step, FloatTraits<T>::kMagic);
+}
+template <class T>
+KFN typename FloatTraits<T>::Code code_of(T magic_form) {
+  return std::bit_cast<typename FloatTraits<T>::Code>(magic_form) - FloatTraits<T>::kMagicBits;
+}
+template <class T>
+KFN T decoded_value(T step, T magic_form) {
+  return (magic_form - FloatTraits<T>::kMagic) * step;
+}
+template <class T>
+KFN T value_of_code(T step, typename FloatTraits<T>::Code code) {
+  return decoded_value(step,
+                       std::bit_cast<T>(static_cast<typename FloatTraits<T>::Code>(code + FloatTraits<T>::kMagicBits)));
+}
+template <class T>
+KFN bool keeps_bound(const Quantizer<T>& p, T x, T decoded) {
+  return absolute(x - decoded) <= p.bound;
+}
+template <class T>
+KFN bool in_reach(const Quantizer<T>& p, T x) {
+  return absolute(x) < p.reach;
+}
 
 // Lanes in which misfits are noted: enough for the widest vectors of any target.
 inline constexpr std::size_t kLanes = 16;
@@ -92,12 +127,11 @@ KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
   for (std::size_t from = 0; from < N; from += kLanes) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const std::size_t i = from + lane;
-      const T t = fused(x[i], p.inverse_step, Traits::kMagic);
-      const T decoded = (t - Traits::kMagic) * p.step;
-      bool misfit = !((absolute(x[i] - decoded) <= p.bound) & (absolute(x[i]) < p.reach));
-      if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
+      const T value = x[i], t = magic_form(p, value), decoded = decoded_value(p.step, t);
+      bool misfit = !(keeps_bound(p, value, decoded) & in_reach(p, value));
+      if constexpr (kHasSentinel) misfit = misfit | (value == p.sentinel) | (decoded == p.sentinel);
       flags[lane] |= static_cast<Code>(misfit);
-      q[i] = std::bit_cast<Code>(t) - Traits::kMagicBits;
+      q[i] = code_of(t);
     }
   }
   for (std::size_t lane = 0; lane < kLanes; ++lane) misfits[lane] = flags[lane];
@@ -114,10 +148,8 @@ KFN void classify(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
   for (std::size_t i = 0; i < N; ++i) {
     const T value = x[i];
     const Code bits = std::bit_cast<Code>(value);
-    const T t = fused(x[i], p.inverse_step, Traits::kMagic);
-    const T decoded = (t - Traits::kMagic) * p.step;
-    const bool near = (absolute(x[i] - decoded) <= p.bound) & (absolute(x[i]) < p.reach);
-    const bool fits = near & !(decoded == p.sentinel);
+    const T decoded = decoded_value(p.step, magic_form(p, value));
+    const bool fits = keeps_bound(p, value, decoded) & in_reach(p, value) & !(decoded == p.sentinel);
     sentinel[i] = static_cast<Code>(bits == p.sentinel_bits) & has_sentinel;
     nan[i] = static_cast<Code>(bits == Traits::kQuietNan) & (sentinel[i] ^ 1);
     verbatim[i] = static_cast<Code>(!fits) & ((sentinel[i] | nan[i]) ^ 1);
@@ -127,13 +159,12 @@ KFN void classify(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
 // The code next to q on x's side, where x' is just out of bound for rounding: true if that one keeps it.
 template <class T>
 KFN bool neighbour_fits(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
-  using Traits = FloatTraits<T>;
-  using Code = typename Traits::Code;
-  if (!(absolute(x) < p.reach)) return false;
-  const T decoded = (std::bit_cast<T>(static_cast<Code>(q + Traits::kMagicBits)) - Traits::kMagic) * p.step;
+  using Code = typename FloatTraits<T>::Code;
+  if (!in_reach(p, x)) return false;
+  const T decoded = value_of_code(p.step, q);
   const auto next = static_cast<Code>(x > decoded ? q + 1 : q - 1);
-  const T other = (std::bit_cast<T>(static_cast<Code>(next + Traits::kMagicBits)) - Traits::kMagic) * p.step;
-  if (!(absolute(x - other) <= p.bound) || other == p.sentinel) return false;
+  const T other = value_of_code(p.step, next);
+  if (!keeps_bound(p, x, other) || other == p.sentinel) return false;
   q = next;
   return true;
 }

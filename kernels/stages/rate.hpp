@@ -48,6 +48,16 @@ constexpr KFN std::uint8_t choose_rate(int width, int first_width) {
   return static_cast<std::uint8_t>(214 + planes - 32);
 }
 
+// The rate code of a block of `values` values with special ones, `masks` of them, `verbatim` values of `value_bytes`
+// bytes, and planes of the rate `inner`: with masks where that is shorter than the values themselves.
+constexpr KFN std::uint8_t special_rate(bool only_sentinels, unsigned masks, unsigned verbatim, unsigned value_bytes,
+                                        unsigned values, Rate inner) {
+  if (only_sentinels) return kRateSentinel;
+  const unsigned mask_count = (masks & 1) + (masks >> 1 & 1) + (masks >> 2);
+  const unsigned bytes = 2 + inner.outlier_bytes + (mask_count + inner.planes) * (values / 8) + verbatim * value_bytes;
+  return bytes < values * value_bytes ? static_cast<std::uint8_t>(kRateSentinel + masks) : kRateVerbatim;
+}
+
 inline constexpr std::array<Rate, 256> kRates = [] {
   std::array<Rate, 256> table{};
   for (int i = 0; i < 256; ++i) table[static_cast<std::size_t>(i)] = decode_rate(static_cast<std::uint8_t>(i));

@@ -19,11 +19,18 @@ namespace pyfilter {
 
 inline constexpr std::size_t kSampleRuns = 64, kSampleRunValues = 16, kSampleValues = kSampleRuns * kSampleRunValues;
 
+// Where value `k` of the sample lies: runs of 16 values spread evenly; all values of a chunk of up to 1024.
+KFN std::uint64_t sample_index(std::uint64_t count, std::uint64_t k) {
+  if (count <= kSampleValues) return k;
+  // the product would exceed 64 bits only for counts beyond kMaxChunkBytes
+  return (count - kSampleRunValues) * (k / kSampleRunValues) / (kSampleRuns - 1) + k % kSampleRunValues;
+}
+
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
 
-// Runs of 16 values spread evenly; all values of a chunk of up to 1024. Returns how many.
+// Returns how many values the sample has.
 template <class T>
 inline std::size_t take_sample(const void* values, std::uint64_t count, T (&sample)[kSampleValues]) {
   const auto* from = static_cast<const std::uint8_t*>(values);
@@ -31,18 +38,14 @@ inline std::size_t take_sample(const void* values, std::uint64_t count, T (&samp
     if (count != 0) std::memcpy(sample, from, static_cast<std::size_t>(count) * sizeof(T));
     return static_cast<std::size_t>(count);
   }
-  const std::uint64_t last = count - kSampleRunValues;
-  for (std::uint64_t run = 0; run < kSampleRuns; ++run) {
-    // the product may exceed 64 bits only for counts beyond kMaxChunkBytes
-    const std::uint64_t first = last * run / (kSampleRuns - 1);
-    std::memcpy(sample + run * kSampleRunValues, from + first * sizeof(T), kSampleRunValues * sizeof(T));
-  }
+  for (std::size_t k = 0; k < kSampleValues; k += kSampleRunValues)
+    std::memcpy(sample + k, from + sample_index(count, k) * sizeof(T), kSampleRunValues * sizeof(T));
   return kSampleValues;
 }
 
 // The largest T that is not above the double x > 0.
 template <class T>
-inline T round_down(double x) {
+KFN T round_down(double x) {
   if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   T y = static_cast<T>(x);
   if (static_cast<double>(y) > x)
@@ -58,20 +61,29 @@ struct SampleCounts {
   typename FloatTraits<T>::Code fitting = 0, failing = 0, unreached = 0;
 };
 
+// What one sampled value adds.
+template <class T>
+struct SampledValue {
+  bool fitting, failing, unreached;
+
+  KFN SampledValue(const Quantizer<T>& p, T x) {
+    const bool finite = (absolute(x) <= std::numeric_limits<T>::max()) & (x != p.sentinel);
+    const bool fits = keeps_bound(p, x, decoded_value(p.step, magic_form(p, x))) & in_reach(p, x);
+    fitting = finite & fits;
+    failing = finite & !fits;
+    unreached = !in_reach(p, x);
+  }
+};
+
 template <class T>
 inline SampleCounts<T> count_fitting(const Quantizer<T>& p, const T* sample, std::size_t count) {
-  using Traits = FloatTraits<T>;
-  using Code = typename Traits::Code;
+  using Code = typename FloatTraits<T>::Code;
   SampleCounts<T> counts;
   for (std::size_t i = 0; i < count; ++i) {
-    const T x = sample[i];
-    const bool finite = (absolute(x) <= std::numeric_limits<T>::max()) & (x != p.sentinel);
-    const T decoded = (fused(x, p.inverse_step, Traits::kMagic) - Traits::kMagic) * p.step;
-    const bool reached = absolute(x) < p.reach;
-    const bool fits = (absolute(x - decoded) <= p.bound) & reached;
-    counts.fitting += static_cast<Code>(finite & fits);
-    counts.failing += static_cast<Code>(finite & !fits);
-    counts.unreached += static_cast<Code>(!reached);
+    const SampledValue<T> value(p, sample[i]);
+    counts.fitting += static_cast<Code>(value.fitting);
+    counts.failing += static_cast<Code>(value.failing);
+    counts.unreached += static_cast<Code>(value.unreached);
   }
   return counts;
 }
@@ -84,7 +96,7 @@ inline bool find_sentinel(const Quantizer<T>& p, const T* sample, std::size_t co
   using Code = typename FloatTraits<T>::Code;
   std::size_t first = count;
   for (std::size_t i = count; i-- > 0;)
-    if (!(absolute(sample[i]) < p.reach)) first = i;
+    if (!in_reach(p, sample[i])) first = i;
   if (first == count) return false;
   *bits = std::bit_cast<Code>(sample[first]);
   std::size_t same = 0;
@@ -94,23 +106,35 @@ inline bool find_sentinel(const Quantizer<T>& p, const T* sample, std::size_t co
 
 // The fill value as a sentinel. Zero of either sign needs none: zeros come back as zeros anyway.
 template <class T>
-inline bool nonzero_fill(const Request& request, typename FloatTraits<T>::Code* bits) {
+KFN bool nonzero_fill(bool has_fill, std::uint64_t fill, typename FloatTraits<T>::Code* bits) {
   using Code = typename FloatTraits<T>::Code;
-  *bits = static_cast<Code>(request.fill);
-  if (request.has_fill && static_cast<Code>(*bits << 1) != 0) return true;
+  *bits = static_cast<Code>(fill);
+  if (has_fill && static_cast<Code>(*bits << 1) != 0) return true;
   *bits = 0;
   return false;
 }
 
+// The bound that a chunk keeps, or 0 where there is none that steps could be made of: below that the reciprocal of
+// the step would overflow or the step lose bits.
+template <class T>
+KFN T usable_bound(double requested) {
+  using Limits = std::numeric_limits<T>;
+  if (!(requested > 0)) return 0;
+  const T rounded = round_down<T>(requested), highest = static_cast<T>(Limits::max() / 2);
+  const T bound = rounded < highest ? rounded : highest;
+  return bound >= 4 * Limits::min() ? bound : 0;
+}
+
+// The bound is too tight for the data: more than an eighth of the sampled finite values fail.
+KFN bool too_tight(std::uint64_t failing, std::uint64_t fitting) { return failing * 8 > failing + fitting; }
+
 template <class T>
 inline StepChoice choose_step(const Request& request, double requested, const void* values, std::uint64_t count) {
-  using Limits = std::numeric_limits<T>;
   StepChoice choice;
-  const T bound = std::min(round_down<T>(requested), static_cast<T>(Limits::max() / 2));
-  // below this the reciprocal of the step would overflow or the step lose bits
-  if (!(bound >= 4 * Limits::min())) return choice;
+  const T bound = usable_bound<T>(requested);
+  if (bound == 0) return choice;
   typename FloatTraits<T>::Code sentinel;
-  const bool declared = nonzero_fill<T>(request, &sentinel);
+  const bool declared = nonzero_fill<T>(request.has_fill, request.fill, &sentinel);
   Quantizer<T> p = make_quantizer(bound, step_of(bound), declared, sentinel);
   T sample[kSampleValues];
   const std::size_t sampled = take_sample(values, count, sample);
@@ -119,7 +143,7 @@ inline StepChoice choose_step(const Request& request, double requested, const vo
     p = make_quantizer(bound, p.step, true, sentinel);
     counts = count_fitting(p, sample, sampled);
   }
-  if (counts.failing * 8 > counts.failing + counts.fitting) return choice;
+  if (too_tight(counts.failing, counts.fitting)) return choice;
   choice.quantise = true;
   choice.bound = static_cast<double>(bound);
   choice.step = static_cast<double>(p.step);

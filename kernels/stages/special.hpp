@@ -60,11 +60,8 @@ template <class T, int B, class Values>
 // The rate code of a special block whose planes have the rate `inner`.
 template <class T, int B>
 inline std::uint8_t special_rate(const SpecialBlock<T, B>& block, std::uint8_t inner) {
-  if (block.sentinel == ~std::uint64_t{0} >> (64 - B)) return kRateSentinel;
-  const Rate rate = kRates[inner];
-  const unsigned bytes = 2 + rate.outlier_bytes + static_cast<unsigned>(__builtin_popcount(block.masks)) * (B / 8) +
-                         block.verbatim_count() * static_cast<unsigned>(sizeof(T)) + rate.planes * (B / 8);
-  return bytes < B * sizeof(T) ? static_cast<std::uint8_t>(kRateSentinel + block.masks) : kRateVerbatim;
+  return special_rate(block.sentinel == ~std::uint64_t{0} >> (64 - B), block.masks, block.verbatim_count(), sizeof(T),
+                      B, kRates[inner]);
 }
 
 // Writes what comes before the planes of a block with code 247 to 255; returns where the planes go.
