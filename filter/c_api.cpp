@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/api.hpp"
+#include "core/cuda_driver.hpp"
 #include "core/error_text.hpp"
 #include "filter/cd_values.hpp"
 #include "filter/guard.hpp"
@@ -207,6 +208,33 @@ int pyf_value_range(const pyf_request* request, const void* values, size_t value
 
 int pyf_register(const char* path) {
   return call([&] { return register_with(path); });
+}
+
+int pyf_cuda_encode(const pyf_request* request, size_t count, const void* values, size_t value_stride, void* frames,
+                    size_t frame_stride, uint64_t* frame_bytes, void* stream) {
+  return call([&] {
+    Request checked;
+    PYF_TRY(to_request(request, &checked));
+    PYF_TRY(need(frames, "frames"));
+    PYF_TRY(need(frame_bytes, "frame_bytes"));
+    return cuda_encode(checked, {values, value_stride, frames, frame_stride, frame_bytes, count, stream});
+  });
+}
+
+int pyf_cuda_decode(const pyf_cuda_frame* frames, size_t count, uint64_t start, uint64_t stop, size_t value_bytes,
+                    uint32_t* faults, void* stream) {
+  return call([&] {
+    PYF_TRY(need_memory(&frames, count, "frames"));
+    PYF_TRY(need(faults, "faults"));
+    // the same structure under the C ABI's name
+    static_assert(sizeof(pyf_cuda_frame) == sizeof(CudaFrame));
+    static_assert(offsetof(pyf_cuda_frame, values) == offsetof(CudaFrame, values));
+    return cuda_decode(reinterpret_cast<const CudaFrame*>(frames), count, start, stop, value_bytes, faults, stream);
+  });
+}
+
+int pyf_cuda_fault(uint32_t fault) {
+  return call([&] { return cuda_fault(fault); });
 }
 
 int pyf_parse_cd_values(const unsigned* cd_values, size_t count, pyf_request* request) {

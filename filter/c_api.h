@@ -79,9 +79,11 @@ PYF_API int pyf_value_range(const pyf_request* request, const void* values, size
                             double* high, int* found);
 
 /* key: "threads" (0..1024, 0 = one per core), "local_threads" (this thread only), "cpu_level" (auto, baseline, avx2,
- * avx512), "backend" (auto, cpu, cuda) */
+ * avx512), "backend" (auto, cpu, cuda), "release_memory" (any value: pooled device memory goes back to the driver) */
 PYF_API int pyf_configure(const char* key, const char* value);
-PYF_API const char* pyf_config(const char* key); /* value in use, NULL for an unknown key; also "cuda" (built in: 0/1) */
+/* Value in use, NULL for an unknown key; also "cuda" (built in: 0/1) and "cuda_devices" (usable here; asking
+ * initialises CUDA). */
+PYF_API const char* pyf_config(const char* key);
 
 /* Registers the filter with a libhdf5 that is already loaded in this process. `path` is its file as the loader knows
  * it (from /proc/self/maps), or NULL for the symbols of the main program. */
@@ -91,6 +93,28 @@ PYF_API int pyf_register(const char* path);
  * Accepts both the user's form and the stored form; shape, dtype and fill are filled in from the stored form (fill 0
  * where it names none: HDF5's padding, which must not count in the range of a relative bound). */
 PYF_API int pyf_parse_cd_values(const unsigned* cd_values, size_t count, pyf_request* request);
+
+/* The GPU: pointers marked "device" are device memory of the current device; work is put on `stream` (a cudaStream_t,
+ * NULL: the default stream) and the calls return without waiting. All chunks of a call have one shape and dtype. */
+
+/* Chunk i: values at values + i * value_stride (device), frame to frames + i * frame_stride (device; room for
+ * pyf_max_frame_bytes each), its size to frame_bytes[i] (device). Values must be aligned to their dtype, frames to 8. */
+PYF_API int pyf_cuda_encode(const pyf_request* request, size_t count, const void* values, size_t value_stride,
+                            void* frames, size_t frame_stride, uint64_t* frame_bytes, void* stream);
+
+typedef struct pyf_cuda_frame {
+  const void* header;  /* a copy in host memory of the frame's first bytes, at least its header (at most 312) */
+  size_t header_bytes; /* bytes of that copy */
+  const void* frame;   /* device, aligned to 4 */
+  size_t frame_bytes;
+  void* values;        /* device, aligned to the dtype: (stop - start) values */
+} pyf_cuda_frame;
+
+/* Values [start, stop) of each frame, value_bytes bytes each. faults[i] (device) becomes 0, or what pyf_cuda_fault
+ * turns into a pyf_code and the text of pyf_last_error. Where there is a fault, what the values are is undefined. */
+PYF_API int pyf_cuda_decode(const pyf_cuda_frame* frames, size_t count, uint64_t start, uint64_t stop,
+                            size_t value_bytes, uint32_t* faults, void* stream);
+PYF_API int pyf_cuda_fault(uint32_t fault);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/api.hpp"
+#include "core/cuda_driver.hpp"
 #include "core/error_text.hpp"
 #include "filter/c_api.h"
 #include "filter/guard.hpp"
@@ -49,16 +50,18 @@ Status set_local_threads(const char* key, const char* value) {
 
 Status set_level(const char*, const char* value) { return set_cpu_level(value); }
 
-// There is one backend in a build without CUDA, so "auto" and "cpu" are the same.
-Status set_backend(const char* key, const char* value) {
-  if (std::strcmp(value, "auto") == 0 || std::strcmp(value, "cpu") == 0) return kOk;
-  if (std::strcmp(value, "cuda") != 0)
-    return fail(Code::invalid_argument, "%s is \"%s\", allowed: auto, cpu, cuda", key, value);
-  return fail(Code::unsupported, "%s is \"cuda\", but this library was built without CUDA kernels", key);
+Status set_backend_of(const char*, const char* value) { return set_backend(value); }
+
+Status set_release(const char*, const char*) { return cuda_release_memory(); }
+
+// Devices that can be used here and now; asking initialises CUDA.
+const char* device_count() {
+  int count = 0;
+  return cuda_device_count(&count).ok() ? number(count) : "0";
 }
 
 Status set_never(const char* key, const char*) {
-  return fail(Code::invalid_argument, "%s says how the library was built and cannot be set", key);
+  return fail(Code::invalid_argument, "%s says what there is and cannot be set", key);
 }
 
 struct Setting {
@@ -71,8 +74,10 @@ constexpr Setting kSettings[] = {
     {"threads", set_threads, [] { return number(thread_count()); }},
     {"local_threads", set_local_threads, [] { return number(local_threads); }},
     {"cpu_level", set_level, [] { return cpu_level(); }},
-    {"backend", set_backend, [] { return "cpu"; }},
+    {"backend", set_backend_of, [] { return backend_name(); }},
     {"cuda", set_never, [] { return has_cuda() ? "1" : "0"; }},
+    {"cuda_devices", set_never, device_count},
+    {"release_memory", set_release, [] { return ""; }},
 };
 
 const Setting* find_setting(const char* key) {
@@ -85,7 +90,9 @@ Status configure(const char* key, const char* value) {
   if (key == nullptr || value == nullptr) return fail(Code::invalid_argument, "key or value is NULL");
   const Setting* const setting = find_setting(key);
   if (setting == nullptr)
-    return fail(Code::invalid_argument, "unknown setting \"%s\", known: threads, local_threads, cpu_level, backend",
+    return fail(Code::invalid_argument,
+                "unknown setting \"%s\", known: threads, local_threads, cpu_level, backend, "
+                "release_memory",
                 key);
   return setting->set(key, value);
 }

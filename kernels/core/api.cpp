@@ -6,6 +6,7 @@
 
 #include "core/bound.hpp"
 #include "core/cpu_driver.hpp"
+#include "core/cuda_driver.hpp"
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
 #include "core/header.hpp"
@@ -45,16 +46,7 @@ double resolve_bound(const Request& request, const void* values, std::uint64_t c
 
 // What the frame will say, but for its size; whether it is cuszp2 or the lossless fallback.
 FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t count) {
-  FrameInfo info;
-  info.codec = request.codec;
-  info.dtype = request.dtype;
-  info.source_big_endian = request.source_big_endian;
-  info.parameters = request.parameters;
-  if (info.parameters[1] == 0) info.parameters[1] = 1;
-  info.shape = request.shape;
-  info.header_bytes = header_bytes(request.shape.rank);
-  info.value_count = count;
-  info.value_bytes = count * dtype_bytes(request.dtype);
+  FrameInfo info = frame_template(request, request.codec, count);
   if (request.codec != registry::kCodecCuszp2) return info;
   const double bound = resolve_bound(request, values, count);
   const StepChoice choice = bound > 0 ? level_table().choose_step(request, bound, values, count) : StepChoice{};
@@ -64,15 +56,9 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
     info.has_sentinel = choice.has_sentinel;
     info.sentinel = choice.sentinel;
   } else {
-    info.codec = registry::kCodecLossless;
-    info.parameters[0] = 0;
+    info = frame_template(request, registry::kCodecLossless, count);
   }
   return info;
-}
-
-void finish_header(const FrameInfo& info, std::uint8_t* out) {
-  const registry::CodecRow* row = find_codec(info.codec);
-  write_header(info, row->needs_major, row->needs_minor, out);
 }
 
 void store_raw(FrameInfo& info, const void* values, std::uint8_t* out) {
@@ -105,6 +91,8 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
   if (frame_capacity < max_frame_bytes(request))
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
+  // a device that fails (no memory, a fork) must not fail a write that the CPU can do
+  if (prefers_cuda(value_bytes) && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok()) return kOk;
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
   const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
@@ -155,6 +143,9 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
     if (wanted != 0) std::memcpy(values, payload + start * dtype_bytes(info.dtype), value_bytes);
     return kOk;
   }
+  // where the device fails or finds a fault the CPU looks again, and has the last word on the error
+  if (prefers_cuda(value_bytes) && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
+    return kOk;
   const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
   if (coder == nullptr)
     return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));

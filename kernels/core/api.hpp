@@ -52,4 +52,9 @@ Status set_cpu_level(const char* name) noexcept;
 const char* cpu_level() noexcept;  // the level in use
 bool has_cuda() noexcept;          // built with CUDA kernels
 
+// Where encode() and decode() compute: "auto", "cpu", "cuda". Whatever is chosen, what the GPU cannot do the CPU does.
+// "cuda" is an error (device) where there is no device.
+Status set_backend(const char* name) noexcept;
+const char* backend_name() noexcept;
+
 }  // namespace pyfilter

@@ -34,4 +34,25 @@ Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcep
   return grid;
 }
 
+void tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
+                    std::uint64_t* last) noexcept {
+  if (g.block_dims == 1) {
+    *first = start / 4096;
+    *last = (stop - 1) / 4096 + 1;
+    return;
+  }
+  const std::uint64_t side = g.block_dims == 2 ? 8 : 4, slab = g.block_dims == 2 ? 1 : side;
+  // rows of blocks (outer, bz, by) are numbered like the rows of values that they hold, except that the `slab` planes
+  // of a slab of blocks share theirs
+  const auto slab_of = [&](std::uint64_t row) { return row / g.ny / g.nz * g.gz + row / g.ny % g.nz / slab; };
+  const std::uint64_t row0 = start / g.nx, row1 = (stop - 1) / g.nx;
+  std::uint64_t by0 = 0, by1 = g.gy - 1;
+  if (g.block_dims == 2 || row0 / g.ny == row1 / g.ny) {  // one plane, or planes whose blocks are in row order
+    by0 = row0 % g.ny / side;
+    by1 = row1 % g.ny / side;
+  }
+  *first = (slab_of(row0) * g.gy + by0) * g.gx / 64;
+  *last = ((slab_of(row1) * g.gy + by1 + 1) * g.gx - 1) / 64 + 1;
+}
+
 }  // namespace pyfilter

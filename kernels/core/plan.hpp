@@ -22,6 +22,10 @@ struct Grid {
 
 Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcept;
 
+// Tiles that hold the values [start, stop), start < stop (a superset for 2-D and 3-D blocks).
+void tiles_of_range(const Grid& grid, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
+                    std::uint64_t* last) noexcept;
+
 struct Plan {
   Dtype dtype = Dtype::none;
   std::uint8_t mode = 0;  // cuszp2: 0 outlier, 1 plain, 2 fixed
@@ -38,7 +42,8 @@ struct EncodedTile {
 };
 
 // Largest tile: rates, descriptors, outlier bytes, words; and what vector stores may overwrite behind it.
-inline constexpr std::size_t kMaxTileBytes = 4096 * 8 + 128 * (1 + 2 + 8) + 4;
+constexpr std::size_t max_tile_bytes(std::size_t value_bytes) { return 4096 * value_bytes + 128 * (1 + 2 + 8) + 4; }
+inline constexpr std::size_t kMaxTileBytes = max_tile_bytes(8);
 inline constexpr std::size_t kTileSlackBytes = 64;
 
 // Scratch memory that one thread needs to encode a tile.

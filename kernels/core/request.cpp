@@ -111,4 +111,24 @@ Status check_request(const Request& request) noexcept {
   return kOk;
 }
 
+FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept {
+  FrameInfo info;
+  info.codec = codec;
+  info.dtype = request.dtype;
+  info.source_big_endian = request.source_big_endian;
+  info.parameters = request.parameters;
+  if (info.parameters[1] == 0) info.parameters[1] = 1;
+  if (codec == registry::kCodecLossless) info.parameters[0] = 0;
+  info.shape = request.shape;
+  info.header_bytes = header_bytes(request.shape.rank);
+  info.value_count = count;
+  info.value_bytes = count * dtype_bytes(request.dtype);
+  return info;
+}
+
+void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {
+  const registry::CodecRow* row = find_codec(info.codec);
+  write_header(info, row->needs_major, row->needs_minor, out);
+}
+
 }  // namespace pyfilter

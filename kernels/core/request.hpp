@@ -22,4 +22,11 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept;
 // The codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;
 
+// What a frame of `count` values for this request says in its header but for bound, step, sentinel and size; `codec` is
+// the request's or the bit-exact one that stands in for it.
+FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept;
+
+// Writes the header, with the release that its codec needs.
+void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept;
+
 }  // namespace pyfilter

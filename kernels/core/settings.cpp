@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/api.hpp"
+#include "core/cuda_driver.hpp"
 #include "core/error_text.hpp"
 #include "core/threads.hpp"
 
@@ -26,6 +27,11 @@ extern const LevelTable kLevelTable;
 namespace {
 
 constexpr int kMaxThreads = 1024;
+
+// Backend "auto" and values in host memory: the codecs of this release are faster on this many CPU threads than the
+// copies to the device and back are (docs/architecture.md, "Backends"; measured by benchmarks/gpu_codec.py).
+constexpr int kCudaThreads = 0;
+constexpr std::size_t kCudaBytes = std::size_t{4} << 20;
 
 struct Level {
   const char* name;
@@ -89,6 +95,27 @@ std::atomic<int>& threads_in_use() {
 
 thread_local int local_threads = 0;
 
+constexpr const char* kBackends[] = {"auto", "cpu", "cuda"};
+
+bool find_backend(const char* name, Backend* backend) {
+  for (int i = 0; i < 3; ++i) {
+    if (std::strcmp(name, kBackends[i]) != 0) continue;
+    *backend = static_cast<Backend>(i);
+    return true;
+  }
+  return false;
+}
+
+std::atomic<Backend>& backend_in_use() {
+  static std::atomic<Backend> backend{[] {
+    const char* wanted = std::getenv("PYFILTER_BACKEND");
+    Backend found = Backend::automatic;
+    if (wanted != nullptr) find_backend(wanted, &found);
+    return found;
+  }()};
+  return backend;
+}
+
 }  // namespace
 
 const LevelTable& level_table() noexcept { return *level_in_use().load()->table; }
@@ -128,8 +155,32 @@ Status set_cpu_level(const char* name) noexcept {
   return kOk;
 }
 
-const char* cpu_level() noexcept { return level_in_use().load()->name; }
+Backend backend() noexcept { return backend_in_use().load(); }
 
-bool has_cuda() noexcept { return false; }
+Status set_backend(const char* name) noexcept {
+  Backend wanted;
+  if (name == nullptr || !find_backend(name, &wanted))
+    return fail(Code::invalid_argument, "backend is \"%s\", allowed: auto, cpu, cuda", name == nullptr ? "" : name);
+  int devices = 0;
+  if (wanted == Backend::cuda) PYF_TRY(cuda_device_count(&devices));
+  backend_in_use().store(wanted);
+  return kOk;
+}
+
+const char* backend_name() noexcept { return kBackends[static_cast<int>(backend())]; }
+
+bool prefers_cuda(std::size_t value_bytes) noexcept {
+  switch (backend()) {
+    case Backend::cpu:
+      return false;
+    case Backend::cuda:
+      return has_cuda();
+    case Backend::automatic:
+      break;
+  }
+  return has_cuda() && value_bytes >= kCudaBytes && resolved_threads() <= kCudaThreads;
+}
+
+const char* cpu_level() noexcept { return level_in_use().load()->name; }
 
 }  // namespace pyfilter

@@ -14,6 +14,10 @@
 #define KFN inline
 #endif
 
+// CUDA sources take the portable level under a name of their own.
+#if defined(__CUDACC__) && !defined(PYF_LEVEL)
+#define PYF_LEVEL cuda
+#endif
 #ifndef PYF_LEVEL
 #define PYF_LEVEL baseline
 #define PYF_LEVEL_BASELINE 1

@@ -15,13 +15,17 @@ struct QuantizingMap {
   using Value = T;
   using Code = typename FloatTraits<T>::Code;
   static constexpr bool kHasSpecial = true;
+  // A biased code is the magic form's bit pattern. Differences do not see the bias.
+  static constexpr Code kBias = FloatTraits<T>::kMagicBits;
   Quantizer<T> quantizer;
 
+  explicit KFN QuantizingMap(const Quantizer<T>& ready) : quantizer(ready) {}
   explicit QuantizingMap(const Plan& plan)
       : quantizer(make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
                                  static_cast<Code>(plan.sentinel))) {}
 
   static KFN Code wrap(Code difference) { return difference; }
+  KFN Value decode_biased(Code code) const { return decoded_value(quantizer.step, std::bit_cast<T>(code)); }
 
   template <std::size_t N, class Values>
   KFN void encode(const Values* x, Code* q, Code* misfits) const {

@@ -17,7 +17,9 @@ struct BitMap {
   using Value = U;
   using Code = std::conditional_t<sizeof(U) == 8, std::uint64_t, std::uint32_t>;
   static constexpr bool kHasSpecial = false;
+  static constexpr Code kBias = 0;
 
+  BitMap() = default;
   explicit BitMap(const Plan&) {}
 
   // Differences of 8- and 16-bit integers are taken modulo their own width, so they never need more planes than that.
@@ -31,20 +33,19 @@ struct BitMap {
     return bits ^ (static_cast<Code>(static_cast<S>(bits) >> (8 * sizeof(Code) - 1)) >> 1);
   }
 
+  static KFN Code encode_biased(Value value) {
+    return kFloat ? fold(static_cast<Code>(value)) : wrap(static_cast<Code>(value));
+  }
+  static KFN Value decode_biased(Code code) { return static_cast<Value>(kFloat ? fold(code) : code); }
+
   template <std::size_t N, class Values>
   KFN void encode(const Values* x, Code* q, Code* /*misfits*/) const {
-    for (std::size_t i = 0; i < N; ++i) {
-      const Value value = x[i];
-      q[i] = kFloat ? fold(static_cast<Code>(value)) : wrap(static_cast<Code>(value));
-    }
+    for (std::size_t i = 0; i < N; ++i) q[i] = encode_biased(x[i]);
   }
 
   template <std::size_t N, class Values>
   KFN void decode(const Code (&q)[N], Code offset, Values* x) const {
-    for (std::size_t i = 0; i < N; ++i) {
-      const auto bits = static_cast<Code>(q[i] + offset);
-      x[i] = static_cast<Value>(kFloat ? fold(bits) : bits);
-    }
+    for (std::size_t i = 0; i < N; ++i) x[i] = decode_biased(static_cast<Code>(q[i] + offset));
   }
 };
 

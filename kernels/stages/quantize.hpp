@@ -69,7 +69,8 @@ KFN Quantizer<T> make_quantizer(T bound, T step, bool has_sentinel, typename Flo
   p.reach = kReach * step;
   p.has_sentinel = has_sentinel;
   p.sentinel_bits = has_sentinel ? sentinel_bits : 0;
-  p.sentinel = std::bit_cast<T>(has_sentinel ? sentinel_bits : FloatTraits<T>::kQuietNan);
+  constexpr auto kNone = FloatTraits<T>::kQuietNan;
+  p.sentinel = std::bit_cast<T>(has_sentinel ? sentinel_bits : kNone);
   return p;
 }
 

@@ -74,7 +74,7 @@ inline Status find_parts(const Plan& plan, const std::uint8_t* bytes, std::size_
   constexpr std::uint32_t kHalves = kBlockValues<D> / 32;
   const std::uint8_t* const end = bytes + size;
   const std::size_t rates = !uniform ? static_cast<std::size_t>(blocks) : size != 0 ? 1 : 0;
-  if (rates > size) return kBadSize;
+  if (rates > size || size > max_tile_bytes(sizeof(typename Map::Value))) return kBadSize;
   parts->rates = uniform ? nullptr : bytes;
   parts->common = uniform && size != 0 ? bytes[0] : std::uint8_t{0};
   parts->descriptors = bytes + rates;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The CUDA driver's place in builds without CUDA (cuda_driver.hpp).
+#include "core/api.hpp"
+#include "core/cuda_driver.hpp"
+#include "core/error_text.hpp"
+
+#if !defined(PYF_HAVE_CUDA)
+
+namespace pyfilter {
+namespace {
+
+Status absent() { return fail(Code::device, "this library was built without CUDA kernels"); }
+
+}  // namespace
+
+bool has_cuda() noexcept { return false; }
+
+Status cuda_device_count(int* count) noexcept {
+  *count = 0;
+  return absent();
+}
+Status cuda_encode(const Request&, const CudaEncodeBatch&) noexcept { return absent(); }
+Status cuda_decode(const CudaFrame*, std::size_t, std::uint64_t, std::uint64_t, std::size_t, std::uint32_t*,
+                   void*) noexcept {
+  return absent();
+}
+Status cuda_fault(std::uint32_t) noexcept { return absent(); }
+Status cuda_encode_host(const Request&, const void*, std::size_t, void*, std::size_t*) noexcept { return absent(); }
+Status cuda_decode_host(const void*, std::size_t, std::uint64_t, std::uint64_t, void*, std::size_t) noexcept {
+  return absent();
+}
+Status cuda_release_memory() noexcept { return kOk; }
+
+}  // namespace pyfilter
+
+#endif

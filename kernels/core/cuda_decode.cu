@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoding batches of frames on a stream (cuda_driver.hpp): frames are sorted by codec and block dimensions, one launch
+// each; raw ones are copied.
+#include <algorithm>
+#include <array>
+#include <new>
+#include <vector>
+
+#include "core/api.hpp"
+#include "core/cuda_driver.hpp"
+#include "core/cuda_memory.cuh"
+#include "core/error_text.hpp"
+#include "core/header.hpp"
+#include "core/plan.hpp"
+#include "core/request.hpp"
+#include "stages/cuda/directory.cuh"
+#include "stages/cuda/params.cuh"
+#include "stages/cuda/raw_chunks.cuh"
+
+namespace pyfilter {
+namespace {
+
+using namespace cuda;
+
+constexpr std::size_t kMaxCopies = 32768;  // of a launch: the y dimension of a grid has 16 bits
+constexpr unsigned kBlocksPerCopy = 64;
+
+// All entries, for launches that decode only some of the tiles: every pair of neighbours is looked at.
+inline constexpr int kDirectoryThreads = 256;
+__global__ void __launch_bounds__(kDirectoryThreads) check_directory_kernel(const __grid_constant__ DecodeParams job) {
+  const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.y] : job.only_frame;
+  for (std::uint32_t tile = blockIdx.x * kDirectoryThreads + threadIdx.x; tile < job.tiles;
+       tile += gridDim.x * kDirectoryThreads) {
+    const Fault fault = find_tile(frame, job.tiles, tile).fault;
+    if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
+  }
+}
+
+struct RawCopy {
+  const std::uint8_t* from;
+  std::uint8_t* to;
+  std::uint64_t bytes;
+};
+__global__ void __launch_bounds__(kCopyThreads) load_raw_kernel(const RawCopy* copies) {
+  const RawCopy copy = copies[blockIdx.y];
+  copy_bytes(copy.to, copy.from, copy.bytes);
+}
+
+// Frames of one codec and block dimensions.
+struct Group {
+  const Coder* coder = nullptr;
+  int dims = 1;
+  std::vector<DecodeFrame> frames;
+};
+
+struct Sorted {
+  FrameInfo first;  // of the batch: all others have its shape and dtype
+  std::array<Group, 6> groups;
+  std::vector<RawCopy> copies;
+};
+
+Status corrupt_size(const FrameInfo& info, std::size_t bytes) {
+  if (info.frame_bytes > bytes)
+    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", bytes,
+              static_cast<unsigned long long>(info.frame_bytes));
+}
+
+bool same_array(const FrameInfo& a, const FrameInfo& b) {
+  return a.dtype == b.dtype && a.shape.rank == b.shape.rank &&
+         std::equal(a.shape.dims.begin(), a.shape.dims.begin() + a.shape.rank, b.shape.dims.begin());
+}
+
+Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
+                   std::size_t value_bytes, std::uint32_t* faults, Sorted& sorted) {
+  for (std::size_t i = 0; i < count; ++i) {
+    FrameInfo info;
+    PYF_TRY(frame_info(frames[i].header, frames[i].header_bytes, &info));
+    if (info.frame_bytes != frames[i].frame_bytes) return corrupt_size(info, frames[i].frame_bytes);
+    if (i == 0) sorted.first = info;
+    if (!same_array(info, sorted.first))
+      return fail(Code::invalid_argument, "frame %zu of a batch has another shape or dtype than frame 0", i);
+    const std::size_t width = dtype_bytes(info.dtype);
+    if (start > stop || stop > info.value_count)
+      return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu",
+                  static_cast<unsigned long long>(start), static_cast<unsigned long long>(stop),
+                  static_cast<unsigned long long>(info.value_count));
+    if ((stop - start) * width != value_bytes)
+      return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
+                  static_cast<unsigned long long>((stop - start) * width));
+    if (reinterpret_cast<std::uintptr_t>(frames[i].values) % width != 0)
+      return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
+    if (reinterpret_cast<std::uintptr_t>(frames[i].frame) % 4 != 0)
+      return fail(Code::invalid_argument, "device frames must be at a multiple of 4 bytes");
+    const auto* payload = static_cast<const std::uint8_t*>(frames[i].frame) + info.header_bytes;
+    auto* const out = static_cast<std::uint8_t*>(frames[i].values);
+    if (info.stored_raw) {
+      sorted.copies.push_back({payload + start * width, out, value_bytes});
+      continue;
+    }
+    const int dims = info.parameters[1];
+    const bool quantised = info.codec == registry::kCodecCuszp2;
+    Group& group = sorted.groups[static_cast<std::size_t>(dims - 1 + (quantised ? 3 : 0))];
+    group.coder = quantised ? cuda::cuszp2_coder(info.dtype, dims) : cuda::lossless_coder(info.dtype, dims);
+    group.dims = dims;
+    if (group.coder == nullptr)
+      return fail(Code::internal, "codec %d has no CUDA kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+    DecodeFrame frame = {};
+    frame.payload = payload;
+    frame.payload_bytes = info.frame_bytes - info.header_bytes;
+    frame.out = out;
+    frame.fault = faults + i;
+    frame.bound = info.bound;
+    frame.step = info.step;
+    frame.sentinel = info.sentinel;
+    frame.has_sentinel = info.has_sentinel ? 1 : 0;
+    frame.mode = info.parameters[0];
+    group.frames.push_back(frame);
+  }
+  return kOk;
+}
+
+Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t start, std::uint64_t stop,
+                    const DecodeFrame* on_device, cudaStream_t stream) {
+  DecodeParams job = {};
+  job.grid = make_grid(info.shape, info.value_count, group.dims);
+  job.tiles = static_cast<std::uint32_t>(job.grid.tiles);
+  job.blocks = static_cast<std::uint32_t>(job.grid.blocks);
+  std::uint64_t first = 0, last = job.grid.tiles;
+  if (start < stop) tiles_of_range(job.grid, start, stop, &first, &last);
+  job.first_tile = static_cast<std::uint32_t>(first);
+  job.tile_count = start < stop ? static_cast<std::uint32_t>(last - first) : 0;
+  job.start = start;
+  job.stop = stop;
+  const std::size_t width = dtype_bytes(info.dtype);
+  const std::uint64_t row = (group.dims == 2 ? 8 : 4) * width;
+  job.aligned = start == 0 && stop == info.value_count && job.grid.nx * width % std::min<std::uint64_t>(row, 16) == 0;
+  for (const DecodeFrame& frame : group.frames)
+    job.aligned = job.aligned && reinterpret_cast<std::uintptr_t>(frame.out) % 16 == 0;
+  std::size_t done = 0;
+  const std::size_t most = job.tile_count != 0 ? (std::size_t{1} << 30) / job.tile_count + 1 : kMaxCopies;
+  while (done < group.frames.size()) {
+    const std::size_t here = std::min({group.frames.size() - done, most, kMaxCopies});
+    job.frames = group.frames.size() == 1 ? nullptr : on_device + done;
+    job.only_frame = group.frames[0];
+    if (job.tile_count != job.tiles && job.tiles != 0) {
+      const unsigned blocks = std::min(64u, job.tiles / kDirectoryThreads + 1);
+      check_directory_kernel<<<dim3(blocks, static_cast<unsigned>(here)), kDirectoryThreads, 0, stream>>>(job);
+      PYF_TRY(check(cudaGetLastError(), "launch of the directory kernel"));
+    }
+    if (job.tile_count != 0)
+      PYF_TRY(check(group.coder->decode(job, static_cast<std::uint32_t>(here), stream), "launch of the decoder"));
+    done += here;
+  }
+  return kOk;
+}
+
+Status launch_all(const Sorted& sorted, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
+  std::size_t frames = 0;
+  for (const Group& group : sorted.groups)
+    if (group.frames.size() > 1) frames += group.frames.size();
+  const std::size_t frame_bytes = frames * sizeof(DecodeFrame), copy_bytes = sorted.copies.size() * sizeof(RawCopy);
+  Workspace workspace(stream);
+  if (frame_bytes + copy_bytes != 0) PYF_TRY(workspace.allocate(frame_bytes + copy_bytes));
+  auto* on_device = reinterpret_cast<DecodeFrame*>(workspace.data());
+  for (const Group& group : sorted.groups) {
+    if (group.frames.empty()) continue;
+    if (group.frames.size() > 1)
+      PYF_TRY(check(cudaMemcpyAsync(on_device, group.frames.data(), group.frames.size() * sizeof(DecodeFrame),
+                                    cudaMemcpyHostToDevice, stream),
+                    "cudaMemcpyAsync"));
+    PYF_TRY(launch_group(group, sorted.first, start, stop, on_device, stream));
+    if (group.frames.size() > 1) on_device += group.frames.size();
+  }
+  if (copy_bytes == 0 || start == stop) return kOk;
+  auto* const copies = reinterpret_cast<RawCopy*>(workspace.data() + frame_bytes);
+  PYF_TRY(check(cudaMemcpyAsync(copies, sorted.copies.data(), copy_bytes, cudaMemcpyHostToDevice, stream),
+                "cudaMemcpyAsync"));
+  for (std::size_t done = 0; done < sorted.copies.size(); done += kMaxCopies) {
+    const auto here = static_cast<unsigned>(std::min(sorted.copies.size() - done, kMaxCopies));
+    load_raw_kernel<<<dim3(kBlocksPerCopy, here), kCopyThreads, 0, stream>>>(copies + done);
+    PYF_TRY(check(cudaGetLastError(), "launch of the copy kernel"));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
+                   std::size_t value_bytes, std::uint32_t* faults, void* stream) noexcept {
+  PYF_TRY(cuda::usable());
+  if (count == 0) return kOk;
+  try {
+    Sorted sorted;
+    PYF_TRY(sort_frames(frames, count, start, stop, value_bytes, faults, sorted));
+    const auto on = static_cast<cudaStream_t>(stream);
+    PYF_TRY(check(cudaMemsetAsync(faults, 0, count * sizeof(std::uint32_t), on), "cudaMemsetAsync"));
+    return launch_all(sorted, start, stop, on);
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu frames", count);
+  }
+}
+
+Status cuda_fault(std::uint32_t fault) noexcept {
+  switch (static_cast<Fault>(fault)) {
+    case Fault::none:
+      return kOk;
+    case Fault::directory:
+      return fail(Code::corrupt, "corrupt frame: the directory contradicts itself or the frame's size");
+    case Fault::size:
+      return fail(Code::corrupt, "corrupt frame: a tile's parts do not add up to its size");
+    case Fault::rate:
+      return fail(Code::corrupt, "corrupt frame: a rate code that its frame does not allow");
+    case Fault::padding:
+      return fail(Code::corrupt, "corrupt frame: padding of a tile is not zero");
+    case Fault::count:
+      return fail(Code::corrupt, "corrupt frame: a block's verbatim values are not as many as its mask says");
+  }
+  return fail(Code::internal, "unknown fault %u", fault);
+}
+
+}  // namespace pyfilter

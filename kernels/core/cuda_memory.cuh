@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CUDA errors as ours, whether this process may use CUDA at all, and device memory from a pool of our own.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/status.hpp"
+
+namespace pyfilter::cuda {
+
+// `what` names the call in the error's text. Clears the runtime's note of the error.
+Status check(cudaError_t error, const char* what) noexcept;
+
+// An error unless CUDA can be used here: there is a driver and a device, and the process was not forked since CUDA
+// was first used. Cheap after the first call.
+Status usable() noexcept;
+
+// Device memory of one call, ordered on its stream: given back behind the work that was put there.
+class Workspace {
+ public:
+  explicit Workspace(cudaStream_t stream) noexcept : stream_(stream) {}
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  Status allocate(std::size_t bytes) noexcept;
+  [[nodiscard]] std::uint8_t* data() const noexcept { return data_; }
+
+ private:
+  cudaStream_t stream_;
+  std::uint8_t* data_ = nullptr;
+};
+
+Status release_pools() noexcept;
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bit planes of 32 residuals (docs/format.md, section 4.5) in one thread's registers, eight planes at a time: byte g
+// of values j, j + 8, j + 16, j + 24 is gathered into word j; those eight words are four 8x8 bit matrices side by side,
+// which three rounds of swaps transpose (Hacker's Delight, 7-3). stages/simd does the same with vectors.
+#pragma once
+
+#include <cstdint>
+
+namespace pyfilter::cuda {
+
+// One round: swaps the bits that `mask` leaves out of `low` with those that it covers of `high`, kShift apart.
+template <int kShift, std::uint32_t kMask>
+__device__ __forceinline__ void swap_bits(std::uint32_t& low, std::uint32_t& high) {
+  const std::uint32_t a = (low & kMask) | ((high << kShift) & ~kMask);
+  const std::uint32_t b = ((low >> kShift) & kMask) | (high & ~kMask);
+  low = a;
+  high = b;
+}
+
+__device__ __forceinline__ void transpose_8x8(std::uint32_t (&w)[8]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) swap_bits<4, 0x0F0F0F0Fu>(w[j], w[j + 4]);
+#pragma unroll
+  for (int j = 0; j < 8; j += 4) {
+    swap_bits<2, 0x33333333u>(w[j], w[j + 2]);
+    swap_bits<2, 0x33333333u>(w[j + 1], w[j + 3]);
+  }
+#pragma unroll
+  for (int j = 0; j < 8; j += 2) swap_bits<1, 0x55555555u>(w[j], w[j + 1]);
+}
+
+// Planes 8g to 8g + 7 of 32 words; word(i) gives the i-th.
+template <int g, class Word>
+__device__ __forceinline__ void pack_group(Word word, std::uint32_t (&planes)[8]) {
+  constexpr unsigned kPick = g | (g + 4) << 4;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const std::uint32_t low = __byte_perm(word(j), word(j + 8), kPick);
+    const std::uint32_t high = __byte_perm(word(j + 16), word(j + 24), kPick);
+    planes[j] = __byte_perm(low, high, 0x5410);
+  }
+  transpose_8x8(planes);
+}
+
+// The way back: puts byte g of all 32 words; z(i) is the i-th. Group 0 clears the bytes above.
+template <int g, class Word>
+__device__ __forceinline__ void unpack_group(std::uint32_t (&planes)[8], Word z) {
+  transpose_8x8(planes);
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const unsigned byte = static_cast<unsigned>(i / 8);
+    if constexpr (g == 0) {
+      z(i) = __byte_perm(planes[i % 8], 0, 0x4440 | byte);
+    } else {
+      constexpr unsigned kIdentity = 0x3210, kHole = ~(0xFu << (4 * g)) & 0xFFFFu;
+      z(i) = __byte_perm(z(i), planes[i % 8], (kIdentity & kHole) | (4 + byte) << (4 * g));
+    }
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Values of a tile between device memory and the threads, 32 a thread (docs/format.md, section 4.1). 1-D tiles go
+// through rows in shared memory, so that all accesses are coalesced; the rows of 2-D and 3-D blocks are short runs,
+// which threads next to each other load and store side by side.
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include <cstdint>
+
+#include "stages/cuda/params.cuh"
+#include "stages/difference.hpp"
+
+namespace pyfilter::cuda {
+
+// A row of shared memory holds a thread's 32 values; an odd number of 16-byte units keeps quarter warps apart.
+template <class Value>
+inline constexpr int kRowBytes = (32 * static_cast<int>(sizeof(Value)) / 16 | 1) * 16;
+template <class Value>
+inline constexpr int kArenaBytes = (kThreads * kRowBytes<Value> > static_cast<int>(max_tile_bytes(sizeof(Value))) + 32
+                                        ? kThreads * kRowBytes<Value>
+                                        : static_cast<int>(max_tile_bytes(sizeof(Value))) + 32 + 15) /
+                                   16 * 16;
+
+template <class Value>
+__device__ __forceinline__ Value* row_of(std::uint8_t* arena, int thread) {
+  return reinterpret_cast<Value*>(arena + thread * kRowBytes<Value>);
+}
+
+template <class Value>
+__device__ __forceinline__ void read_row(const std::uint8_t* arena, Value (&x)[32]) {
+  const auto* from = reinterpret_cast<const uint4*>(arena + threadIdx.x * kRowBytes<Value>);
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) reinterpret_cast<uint4*>(x)[i] = from[i];
+}
+
+template <class Value>
+__device__ __forceinline__ void write_row(std::uint8_t* arena, const Value (&x)[32]) {
+  auto* to = reinterpret_cast<uint4*>(arena + threadIdx.x * kRowBytes<Value>);
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
+}
+
+// 1-D: all values of a tile into rows; the last value is repeated as padding of the last block.
+template <class Value>
+__device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile,
+                                          bool aligned, std::uint8_t* arena) {
+  constexpr int kPieces = static_cast<int>(kTileValues * sizeof(Value) / 16), kPerRow = kPieces / kThreads;
+  const std::uint64_t first = std::uint64_t{tile} * kTileValues, left = grid.values - first;
+  const std::uint8_t* from = values + first * sizeof(Value);
+  if (left >= kTileValues && aligned) {
+#pragma unroll
+    for (int i = 0; i < kPerRow; ++i) {
+      const int piece = i * kThreads + static_cast<int>(threadIdx.x);
+      __pipeline_memcpy_async(arena + piece / kPerRow * kRowBytes<Value> + piece % kPerRow * 16, from + piece * 16, 16);
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    return;
+  }
+  const int here = left < kTileValues ? static_cast<int>(left) : kTileValues, padded = (here + 31) / 32 * 32;
+  for (int i = static_cast<int>(threadIdx.x); i < padded; i += kThreads)
+    row_of<Value>(arena, i / 32)[i % 32] = reinterpret_cast<const Value*>(from)[i < here ? i : here - 1];
+}
+
+// 1-D: rows back to memory, those of the values [start, stop).
+template <class Value>
+__device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint32_t tile, std::uint64_t start,
+                                           std::uint64_t stop, std::uint8_t* out) {
+  constexpr int kPieces = static_cast<int>(kTileValues * sizeof(Value) / 16), kPerRow = kPieces / kThreads;
+  const std::uint64_t first = std::uint64_t{tile} * kTileValues;
+  std::uint8_t* to = out + (first - start) * sizeof(Value);
+  if (first >= start && first + kTileValues <= stop && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+#pragma unroll
+    for (int i = 0; i < kPerRow; ++i) {
+      const int piece = i * kThreads + static_cast<int>(threadIdx.x);
+      __stcs(reinterpret_cast<uint4*>(to) + piece,
+             *reinterpret_cast<const uint4*>(arena + piece / kPerRow * kRowBytes<Value> + piece % kPerRow * 16));
+    }
+    return;
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < kTileValues; i += kThreads) {
+    const std::uint64_t index = first + static_cast<unsigned>(i);
+    if (index >= start && index < stop)
+      reinterpret_cast<Value*>(out)[index - start] =
+          reinterpret_cast<const Value*>(arena + i / 32 * kRowBytes<Value>)[i % 32];
+  }
+}
+
+// This thread's half of a 2-D or 3-D block: where it starts, how much of its block is inside the array.
+template <int D>
+struct HalfBlock {
+  static constexpr int L = kRowValues<D>, kRows = 32 / L;  // rows of a half
+  std::uint64_t first, row_stride, slab_stride;
+  int columns, rows, slabs, half;
+
+  __device__ HalfBlock(const Grid& grid, std::uint32_t block, int half_) : half(half_) {
+    const auto gx = static_cast<std::uint32_t>(grid.gx), gy = static_cast<std::uint32_t>(grid.gy),
+               gz = static_cast<std::uint32_t>(grid.gz);
+    const std::uint32_t bx = block % gx, column = block / gx, by = column % gy, plane = column / gy;
+    const std::uint32_t bz = D == 3 ? plane % gz : 0, outer = D == 3 ? plane / gz : plane;
+    const std::uint64_t z0 = std::uint64_t{bz} * L, y0 = std::uint64_t{by} * L, x0 = std::uint64_t{bx} * L;
+    row_stride = grid.nx;
+    slab_stride = grid.nx * grid.ny;
+    first = (outer * grid.nz + z0) * slab_stride + y0 * row_stride + x0;
+    columns = static_cast<int>(grid.nx - x0 < L ? grid.nx - x0 : L);
+    rows = static_cast<int>(grid.ny - y0 < L ? grid.ny - y0 : L);
+    slabs = D == 3 ? static_cast<int>(grid.nz - z0 < L ? grid.nz - z0 : L) : 1;
+  }
+  // Row and slab of row `r` of this half.
+  __device__ int row(int r) const { return D == 2 ? half * kRows + r : r % L; }
+  __device__ int slab(int r) const { return D == 2 ? 0 : half * (kRows / L) + r / L; }
+  __device__ bool inside(int r) const { return row(r) < rows && slab(r) < slabs; }
+  // Where a row starts, as an index of values; those outside the array are the last inside again.
+  __device__ std::uint64_t row_at(int r) const {
+    const int y = row(r) < rows ? row(r) : rows - 1, z = slab(r) < slabs ? slab(r) : slabs - 1;
+    return first + static_cast<unsigned>(z) * slab_stride + static_cast<unsigned>(y) * row_stride;
+  }
+  __device__ std::uint64_t value_at(int i) const {
+    const int x = i % L < columns ? i % L : columns - 1;
+    return row_at(i / L) + static_cast<unsigned>(x);
+  }
+};
+
+// Copies a row of L values in as few accesses as its size allows.
+template <int kBytes, class To, class From>
+__device__ __forceinline__ void copy_row(To* to, const From* from) {
+  if constexpr (kBytes >= 16) {
+#pragma unroll
+    for (int i = 0; i < kBytes / 16; ++i) reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+  } else if constexpr (kBytes == 8) {
+    *reinterpret_cast<uint2*>(to) = *reinterpret_cast<const uint2*>(from);
+  } else {
+    *reinterpret_cast<std::uint32_t*>(to) = *reinterpret_cast<const std::uint32_t*>(from);
+  }
+}
+
+template <int D, class Value>
+__device__ __forceinline__ void load_half(const HalfBlock<D>& block, const std::uint8_t* values, bool aligned,
+                                          Value (&x)[32]) {
+  constexpr int L = kRowValues<D>;
+  const auto* from = reinterpret_cast<const Value*>(values);
+  if (aligned && block.columns == L) {
+#pragma unroll
+    for (int r = 0; r < 32 / L; ++r) copy_row<L* static_cast<int>(sizeof(Value))>(x + r * L, from + block.row_at(r));
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 32; ++i) x[i] = from[block.value_at(i)];
+}
+
+template <int D, class Value>
+__device__ __forceinline__ void store_half(const HalfBlock<D>& block, const Value (&x)[32], bool aligned,
+                                           std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
+  constexpr int L = kRowValues<D>;
+  auto* to = reinterpret_cast<Value*>(out);
+  if (aligned && block.columns == L) {
+#pragma unroll
+    for (int r = 0; r < 32 / L; ++r)
+      if (block.inside(r)) copy_row<L* static_cast<int>(sizeof(Value))>(to + block.row_at(r), x + r * L);
+    return;
+  }
+#pragma unroll
+  for (int r = 0; r < 32 / L; ++r) {
+    const std::uint64_t row = block.row_at(r);
+#pragma unroll
+    for (int c = 0; c < L; ++c) {
+      const std::uint64_t index = row + static_cast<unsigned>(c);
+      if (block.inside(r) && c < block.columns && index >= start && index < stop) to[index - start] = x[r * L + c];
+    }
+  }
+}
+
+}  // namespace pyfilter::cuda

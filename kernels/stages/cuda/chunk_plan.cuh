@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is decided once per chunk, on the device: its value range, then bound, step, sentinel and whether to quantise
+// (stages/sample.hpp has the rules). Only counts, minima and maxima are taken, so no order changes a choice.
+#pragma once
+
+#include <cfloat>
+#include <cstdint>
+#include <cub/block/block_reduce.cuh>
+#include <limits>
+
+#include "core/bound.hpp"
+#include "stages/cuda/params.cuh"
+#include "stages/cuda/residuals.cuh"
+#include "stages/sample.hpp"
+
+namespace pyfilter::cuda {
+
+inline constexpr int kPlanThreads = 256;
+
+// Lowest and highest value of a chunk as keys that order like the floats do (0: none yet); `low` inverted, so that both
+// grow.
+struct RangeKeys {
+  unsigned long long low, high;
+};
+
+// What a chunk's plan is made from.
+struct PlanParams {
+  Bound bound_mode;
+  double bound;
+  bool has_fill, quantise;  // quantise: false where the codec is bit-exact anyway
+  std::uint64_t fill;
+  std::uint64_t count;  // values of a chunk
+  const std::uint8_t* values;
+  std::uint64_t value_stride;
+  std::uint32_t tiles, tile_states;
+  RangeKeys* ranges;
+  ChunkPlan* plans;
+  uint2* states;
+  std::uint32_t* raw;
+  Counters* counters;
+};
+
+__device__ __forceinline__ unsigned long long order_key(double x) {
+  const auto bits = static_cast<unsigned long long>(__double_as_longlong(x));
+  return (bits >> 63) != 0 ? ~bits : bits | 0x8000000000000000ull;
+}
+__device__ __forceinline__ double value_of_key(unsigned long long key) {
+  return __longlong_as_double(static_cast<long long>((key >> 63) != 0 ? key & ~0x8000000000000000ull : ~key));
+}
+
+// Smallest and largest finite value but the fill's, which counts where it is not declared or a NaN.
+template <class T>
+__global__ void __launch_bounds__(kPlanThreads) range_kernel(const __grid_constant__ PlanParams job) {
+  using Code = typename FloatTraits<T>::Code;
+  const T infinity = std::numeric_limits<T>::infinity();
+  const T fill = job.has_fill ? std::bit_cast<T>(static_cast<Code>(job.fill)) : std::numeric_limits<T>::quiet_NaN();
+  const auto* values = reinterpret_cast<const T*>(job.values + blockIdx.y * job.value_stride);
+  T low = infinity, high = -infinity;
+  const auto take = [&](T x) {
+    const bool counts = (absolute(x) < infinity) & (x != fill);
+    low = counts && x < low ? x : low;
+    high = counts && x > high ? x : high;
+  };
+  constexpr std::uint64_t kPer = 16 / sizeof(T);
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * kPlanThreads;
+  const std::uint64_t thread = std::uint64_t{blockIdx.x} * kPlanThreads + threadIdx.x;
+  std::uint64_t taken = 0;
+  if (reinterpret_cast<std::uintptr_t>(values) % 16 == 0) {
+    taken = job.count / kPer * kPer;
+#pragma unroll 4
+    for (std::uint64_t i = thread; i < job.count / kPer; i += stride) {
+      const uint4 piece = __ldcs(reinterpret_cast<const uint4*>(values) + i);
+      const T* x = reinterpret_cast<const T*>(&piece);
+#pragma unroll
+      for (int k = 0; k < static_cast<int>(kPer); ++k) take(x[k]);
+    }
+  }
+  for (std::uint64_t i = taken + thread; i < job.count; i += stride) take(values[i]);
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) {
+    const T other_low = __shfl_xor_sync(kAllLanes, low, d), other_high = __shfl_xor_sync(kAllLanes, high, d);
+    low = other_low < low ? other_low : low;
+    high = other_high > high ? other_high : high;
+  }
+  if (threadIdx.x % 32 == 0 && low <= high) {
+    atomicMax(&job.ranges[blockIdx.y].low, ~order_key(static_cast<double>(low)));
+    atomicMax(&job.ranges[blockIdx.y].high, order_key(static_cast<double>(high)));
+  }
+}
+
+// Counts of the sample under a quantiser, to all threads.
+struct PlanSpace {
+  std::uint32_t fitting, failing, unreached, first_unreached, same;
+};
+template <class T>
+__device__ void count_sample(const Quantizer<T>& p, const T* values, std::uint64_t count, PlanSpace& space) {
+  __syncthreads();
+  if (threadIdx.x == 0) space = {0, 0, 0, 0xFFFFFFFFu, 0};
+  __syncthreads();
+  const auto sampled = static_cast<std::uint32_t>(count < kSampleValues ? count : kSampleValues);
+  for (std::uint32_t k = threadIdx.x; k < sampled; k += kPlanThreads) {
+    const SampledValue<T> value(p, values[sample_index(count, k)]);
+    if (value.fitting) atomicAdd(&space.fitting, 1);
+    if (value.failing) atomicAdd(&space.failing, 1);
+    if (value.unreached) {
+      atomicAdd(&space.unreached, 1);
+      atomicMin(&space.first_unreached, k);
+    }
+  }
+  __syncthreads();
+}
+
+template <class T>
+__device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, PlanSpace& space) {
+  using Code = typename FloatTraits<T>::Code;
+  const ChunkPlan exact{0, 0, 0, 0, 0};
+  double requested = job.bound;
+  if (job.bound_mode == Bound::relative) {
+    const RangeKeys keys = job.ranges[chunk];
+    if (keys.high == 0) return exact;  // nothing finite
+    requested = resolve_relative(job.bound, value_of_key(~keys.low), value_of_key(keys.high));
+  }
+  const T bound = usable_bound<T>(requested);
+  if (bound == 0) return exact;
+  const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
+  Code sentinel = 0;
+  const bool declared = nonzero_fill<T>(job.has_fill, job.fill, &sentinel);
+  Quantizer<T> p = make_quantizer(bound, step_of(bound), declared, sentinel);
+  count_sample(p, values, job.count, space);
+  if (!declared && space.unreached != 0) {
+    sentinel = std::bit_cast<Code>(values[sample_index(job.count, space.first_unreached)]);
+    const auto sampled = static_cast<std::uint32_t>(job.count < kSampleValues ? job.count : kSampleValues);
+    for (std::uint32_t k = threadIdx.x; k < sampled; k += kPlanThreads)
+      if (std::bit_cast<Code>(values[sample_index(job.count, k)]) == sentinel) atomicAdd(&space.same, 1);
+    __syncthreads();
+    if (space.same >= 2) {
+      p = make_quantizer(bound, p.step, true, sentinel);
+      count_sample(p, values, job.count, space);
+    }
+  }
+  if (too_tight(space.failing, space.fitting)) return exact;
+  return {static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, p.has_sentinel ? 1u : 0u, 1};
+}
+
+// One row of thread blocks a chunk: the first makes its plan, all prepare the states of its tiles.
+template <class T>
+__global__ void __launch_bounds__(kPlanThreads) prepare_kernel(const __grid_constant__ PlanParams job) {
+  __shared__ PlanSpace space;
+  const std::uint32_t chunk = blockIdx.y;
+  TileState states;
+  states.d_tile_descriptors = job.states + std::size_t{chunk} * job.tile_states;
+  states.InitializeStatus(static_cast<int>(job.tiles));
+  if (blockIdx.x != 0) return;
+  ChunkPlan plan{0, 0, 0, 0, 0};
+  if (job.quantise) plan = plan_chunk<T>(job, chunk, space);
+  if (threadIdx.x == 0) {
+    job.plans[chunk] = plan;
+    job.raw[chunk] = 0;
+    if (plan.quantise == 0) atomicAdd(&job.counters->exact_chunks, 1);
+  }
+}
+
+}  // namespace pyfilter::cuda

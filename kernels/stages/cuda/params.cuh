@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the CUDA kernels are given, and the table of a room's launchers. All chunks of a batch have one shape and dtype.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cub/agent/single_pass_scan_operators.cuh>
+
+#include "core/plan.hpp"
+#include "core/types.hpp"
+
+namespace pyfilter::cuda {
+
+inline constexpr int kThreads = 128;  // of a thread block: one for each run of 32 values of a tile
+inline constexpr int kWarps = kThreads / 32;
+inline constexpr int kMaxHeaderWords = 78;  // of a frame of rank 32
+
+// Sizes of a tile's predecessors in words, found by decoupled look-back.
+using TileState = cub::ScanTileState<std::uint32_t>;
+
+// Choices of a chunk, made on the device by the prepare kernel.
+struct ChunkPlan {
+  double bound, step;
+  std::uint64_t sentinel;
+  std::uint32_t has_sentinel;
+  std::uint32_t quantise;  // 0: bit-exact
+};
+
+// A header with zeros where the device fills in: raw and sentinel flags, checksum, size, bound, step, sentinel.
+struct HeaderTemplate {
+  std::uint32_t words[kMaxHeaderWords];
+};
+
+struct Counters {
+  std::uint32_t ticket[2];     // next tile, of the quantising and of the bit-exact pass
+  std::uint32_t exact_chunks;  // chunks that the second pass of a quantising request encodes
+  std::uint32_t raw_chunks;
+};
+
+struct EncodeParams {
+  Grid grid;
+  std::uint32_t tiles, blocks, chunks;  // tiles and blocks of one chunk
+  std::uint32_t tile_states;            // from one chunk's to the next
+  std::uint8_t mode;
+  bool exact_pass;  // whether this launch encodes the chunks that are not quantised
+  bool aligned;     // every row of every chunk starts at a multiple of 16 bytes
+  const std::uint8_t* values;
+  std::uint64_t value_stride, value_bytes;
+  std::uint8_t* frames;
+  std::uint64_t frame_stride;
+  std::uint64_t* frame_bytes;
+  const ChunkPlan* plans;
+  uint2* states;
+  std::uint32_t* raw;  // one flag a chunk
+  Counters* counters;
+  std::uint32_t header_words;
+  HeaderTemplate headers[2];                      // quantised, bit-exact
+  std::uint32_t crc_powers[kMaxHeaderWords + 1];  // x^(32 k) modulo the polynomial of CRC-32
+};
+
+// Faults that the decoder finds in a frame; 0 is none.
+enum class Fault : std::uint32_t { none, directory, size, rate, padding, count };
+
+// A frame to decode: as its header says, with bounds checked by the host.
+struct DecodeFrame {
+  const std::uint8_t* payload;  // behind the header
+  std::uint64_t payload_bytes;
+  std::uint8_t* out;  // where value `start` goes
+  std::uint32_t* fault;
+  double bound, step;
+  std::uint64_t sentinel;
+  std::uint32_t has_sentinel, mode;
+};
+
+struct DecodeParams {
+  Grid grid;
+  std::uint32_t tiles, blocks;
+  std::uint32_t first_tile, tile_count;  // of each frame, decoded by this launch
+  bool aligned;
+  std::uint64_t start, stop;  // values wanted
+  const DecodeFrame* frames;  // nullptr: only_frame is meant
+  DecodeFrame only_frame;
+};
+
+// Launchers of one codec, dtype and block dimensions. They return the launch's error.
+struct Coder {
+  cudaError_t (*encode)(const EncodeParams& params, cudaStream_t stream);
+  cudaError_t (*decode)(const DecodeParams& params, std::uint32_t frames, cudaStream_t stream);
+};
+
+// nullptr where the codec does not take the dtype.
+const Coder* cuszp2_coder(Dtype dtype, int block_dims);
+const Coder* lossless_coder(Dtype dtype, int block_dims);
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Codes of a thread's 32 values to residuals and back (docs/format.md, section 5). Two neighbouring lanes hold the
+// halves of a 2-D or 3-D block; what crosses the middle goes by shuffles. Codes are biased (Map::kBias): differences
+// do not see it, only the first code of a block does.
+#pragma once
+
+#include <cstdint>
+
+#include "core/bits.hpp"
+#include "stages/difference.hpp"
+
+namespace pyfilter::cuda {
+
+inline constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
+
+__device__ __forceinline__ int warp_max(int x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x = max(x, __shfl_xor_sync(kAllLanes, x, d));
+  return x;
+#endif
+}
+
+// Differences along x of rows of L, from the end so that neighbours are still there.
+template <int L, class Code>
+__device__ __forceinline__ void row_differences(Code (&c)[32]) {
+#pragma unroll
+  for (int i = 31; i > 0; --i)
+    if (i % L != 0) c[i] -= c[i - 1];
+}
+
+template <int L, class Code>
+__device__ __forceinline__ void row_sums(Code (&c)[32]) {
+#pragma unroll
+  for (int i = 1; i < 32; ++i)
+    if (i % L != 0) c[i] += c[i - 1];
+}
+
+// Codes -> zigzag residuals, in place. `half` is 0 where the thread has the block's first value.
+template <class Map, int D>
+__device__ __forceinline__ void make_residuals(bool differences, int half, typename Map::Code (&c)[32]) {
+  using Code = typename Map::Code;
+  if (!differences) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) c[i] -= Map::kBias;
+  } else {
+    row_differences<kRowValues<D>>(c);
+    if constexpr (D == 2) {
+      Code above[8];  // the last row of the first half
+#pragma unroll
+      for (int i = 0; i < 8; ++i) above[i] = __shfl_up_sync(kAllLanes, c[24 + i], 1);
+#pragma unroll
+      for (int i = 31; i >= 8; --i) c[i] -= c[i - 8];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) c[i] -= half != 0 ? above[i] : 0;
+    }
+    if constexpr (D == 3) {
+#pragma unroll
+      for (int i = 31; i > 0; --i)
+        if (i % 16 >= 4) c[i] -= c[i - 4];
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        const Code before = __shfl_up_sync(kAllLanes, c[16 + i], 1);  // slab 1 of the first half
+        c[16 + i] -= c[i];
+        c[i] -= half != 0 ? before : 0;
+      }
+    }
+    if (half == 0) c[0] -= Map::kBias;
+  }
+#pragma unroll
+  for (int i = 0; i < 32; ++i) c[i] = zigzag(Map::wrap(c[i]));
+}
+
+// Residuals -> biased codes, in place.
+template <class Map, int D>
+__device__ __forceinline__ void undo_residuals(bool differences, int half, typename Map::Code (&z)[32]) {
+  using Code = typename Map::Code;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
+  if (!differences) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) z[i] += Map::kBias;
+    return;
+  }
+  if (half == 0) z[0] += Map::kBias;
+  row_sums<kRowValues<D>>(z);
+  if constexpr (D == 2) {
+#pragma unroll
+    for (int i = 8; i < 32; ++i) z[i] += z[i - 8];
+    Code above[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) above[i] = __shfl_up_sync(kAllLanes, z[24 + i], 1);
+    if (half != 0) {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) z[i] += above[i % 8];
+    }
+  }
+  if constexpr (D == 3) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i)
+      if (i % 16 >= 4) z[i] += z[i - 4];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      z[16 + i] += z[i];
+      const Code before = __shfl_up_sync(kAllLanes, z[16 + i], 1);
+      if (half != 0) {
+        z[i] += before;
+        z[16 + i] += before;
+      }
+    }
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks with values that their code cannot give back (stages/special.hpp says what they are), by the threads that
+// hold them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/plan.hpp"
+#include "stages/cuda/residuals.cuh"
+#include "stages/quantize.hpp"
+#include "stages/rate.hpp"
+
+namespace pyfilter::cuda {
+
+// Masks of a thread's 32 values, and of its block what both threads of it know.
+struct Specials {
+  std::uint32_t sentinel = 0, nan = 0, verbatim = 0;
+  std::uint32_t masks = 0;           // of the block: kMaskSentinel, kMaskNan, kMaskVerbatim
+  std::uint32_t verbatim_count = 0;  // of the block
+  bool only_sentinels = false;       // the block
+};
+
+// Sorts this thread's values into masks and leaves repaired, biased codes in `codes` (which may be where value(i) reads
+// from). A whole warp must come here together.
+template <int D, class T, class ValueAt>
+__device__ __noinline__ Specials note_specials(const Quantizer<T>& p, int half, bool valid, ValueAt value,
+                                               typename FloatTraits<T>::Code* codes) {
+  using Traits = FloatTraits<T>;
+  using Code = typename Traits::Code;
+  Specials s;
+  for (int i = 0; i < 32 && valid; ++i) {
+    const T x = value(i);
+    const Code bits = std::bit_cast<Code>(x);
+    const T t = magic_form(p, x), decoded = decoded_value(p.step, t);
+    Code q = code_of(t);
+    const std::uint32_t bit = 1u << i;
+    if (p.has_sentinel && bits == p.sentinel_bits)
+      s.sentinel |= bit;
+    else if (bits == Traits::kQuietNan)
+      s.nan |= bit;
+    else if (!(keeps_bound(p, x, decoded) & in_reach(p, x) & !(decoded == p.sentinel)) && !neighbour_fits<T>(p, x, q))
+      s.verbatim |= bit;
+    codes[i] = q + Traits::kMagicBits;
+  }
+  // special values take the code before them, those at the start of the block the first plain one
+  const std::uint32_t plain = valid ? ~(s.sentinel | s.nan | s.verbatim) : 0;
+  Code first = plain != 0 ? codes[__ffs(static_cast<int>(plain)) - 1] : Traits::kMagicBits;
+  Code last = plain != 0 ? codes[31 - __clz(static_cast<int>(plain))] : Traits::kMagicBits;
+  s.masks = (s.sentinel != 0 ? kMaskSentinel : 0) | (s.nan != 0 ? kMaskNan : 0) | (s.verbatim != 0 ? kMaskVerbatim : 0);
+  s.verbatim_count = static_cast<std::uint32_t>(__popc(s.verbatim));
+  s.only_sentinels = s.sentinel == kAllLanes;
+  Code before = first;
+  if constexpr (D > 1) {
+    const std::uint32_t other_plain = __shfl_xor_sync(kAllLanes, plain, 1);
+    const Code other_first = __shfl_xor_sync(kAllLanes, first, 1), other_last = __shfl_xor_sync(kAllLanes, last, 1);
+    s.masks |= __shfl_xor_sync(kAllLanes, s.masks, 1);
+    s.verbatim_count += __shfl_xor_sync(kAllLanes, s.verbatim_count, 1);
+    s.only_sentinels = __shfl_xor_sync(kAllLanes, static_cast<int>(s.only_sentinels), 1) != 0 && s.only_sentinels;
+    if (half != 0)
+      before = other_plain != 0 ? other_last : first;
+    else
+      before = plain != 0 ? first : other_first;
+  }
+  for (int i = 0; i < 32; ++i) {
+    if ((plain >> i & 1) != 0)
+      before = codes[i];
+    else
+      codes[i] = before;
+  }
+  return s;
+}
+
+}  // namespace pyfilter::cuda
