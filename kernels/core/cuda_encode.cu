@@ -22,7 +22,7 @@ namespace {
 using namespace cuda;
 
 constexpr std::size_t kMaxChunks = 32768;  // of a launch: the y dimension of a grid has 16 bits
-constexpr unsigned kCopyBlocks = 512;
+constexpr unsigned kCopyBlocks = 2112;  // sixteen to each multiprocessor of the largest devices
 constexpr unsigned kRangeBlocks = 1056;  // eight to each multiprocessor of the largest devices
 
 // Behind the encoders: chunks that turned out not to get smaller. `all`: every chunk is raw and has no header yet.
@@ -130,7 +130,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   plan.bound_mode = request.bound_mode;
   plan.bound = request.bound;
   plan.has_fill = request.has_fill;
-  plan.quantise = quantise && count != 0;
+  plan.quantise = quantise;
   plan.fill = request.fill;
   plan.count = count;
   plan.values = job.values;

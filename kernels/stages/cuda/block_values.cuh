@@ -87,6 +87,11 @@ __device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint3
   }
 }
 
+// 2-D and 3-D blocks whose rows have at least 16 bytes go through shared memory, too: threads next to each other then
+// access the same rows of the array.
+template <int D, class Value>
+inline constexpr bool kStaged = D == 1 || kRowValues<D> * sizeof(Value) >= 16;
+
 // This thread's half of a 2-D or 3-D block: where it starts, how much of its block is inside the array.
 template <int D>
 struct HalfBlock {
@@ -169,6 +174,93 @@ __device__ __forceinline__ void store_half(const HalfBlock<D>& block, const Valu
       if (block.inside(r) && c < block.columns && index >= start && index < stop) to[index - start] = x[r * L + c];
     }
   }
+}
+
+// Where the blocks of a tile start and how much of them is inside the array; in shared memory.
+struct BlockPlaces {
+  std::uint64_t first[kTileBlocks<2>];
+  uchar4 inside[kTileBlocks<2>];  // columns, rows, slabs
+};
+
+// By all threads; a barrier. True if no block of the tile ends within a row.
+template <int D>
+__device__ __forceinline__ bool find_places(const Grid& grid, std::uint32_t tile, int blocks, BlockPlaces& places) {
+  const int b = static_cast<int>(threadIdx.x);
+  bool whole = true;
+  if (b < blocks) {
+    const HalfBlock<D> block(grid, tile * kTileBlocks<D> + threadIdx.x, 0);
+    places.first[b] = block.first;
+    places.inside[b] = make_uchar4(static_cast<unsigned char>(block.columns), static_cast<unsigned char>(block.rows),
+                                   static_cast<unsigned char>(block.slabs), 0);
+    whole = block.columns == kRowValues<D>;
+  }
+  return __syncthreads_and(whole ? 1 : 0) != 0;
+}
+
+// Calls visit(index, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves: the
+// index of its first value, its place in the arena, how many of its row's columns from there on are inside the array,
+// and whether its row is (else it stands for the last row inside).
+template <int D, class Value, int kUnroll, class Visit>
+__device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
+  constexpr int L = kRowValues<D>, kRows = 32 / L, kPer = 16 / static_cast<int>(sizeof(Value));
+  constexpr int kPieces = L / kPer, kCount = kTileValues / kPer / kThreads;
+  const std::uint64_t slab_stride = grid.nx * grid.ny;
+#pragma unroll kUnroll
+  for (int i = 0; i < kCount; ++i) {
+    const int index = i * kThreads + static_cast<int>(threadIdx.x);
+    const int k = index % kPieces, b = index / kPieces % kTileBlocks<D>, row = index / (kPieces * kTileBlocks<D>);
+    if (b >= blocks) continue;
+    const uchar4 inside = places.inside[b];
+    const int y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
+    const int y_in = min(y, inside.y - 1), z_in = min(z, inside.z - 1);
+    const std::uint64_t from = places.first[b] + static_cast<unsigned>(z_in) * slab_stride +
+                               static_cast<unsigned>(y_in) * grid.nx + static_cast<unsigned>(k * kPer);
+    const int place =
+        (2 * b + row / kRows) * kRowBytes<Value> + (row % kRows) * L * static_cast<int>(sizeof(Value)) + 16 * k;
+    visit(from, place, static_cast<int>(inside.x) - k * kPer, y == y_in && z == z_in);
+  }
+}
+
+template <int D, class Value>
+__device__ __forceinline__ void load_blocks(const Grid& grid, const std::uint8_t* values, int blocks, bool whole,
+                                            const BlockPlaces& places, std::uint8_t* arena) {
+  constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
+  const auto* from = reinterpret_cast<const Value*>(values);
+  if (whole) {
+    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t index, int place, int, bool) {
+      __pipeline_memcpy_async(arena + place, from + index, 16);
+    });
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    return;
+  }
+  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t index, int place, int columns, bool) {
+#pragma unroll 1
+    for (int c = 0; c < kPer; ++c)  // columns may be 0 or less: the last value inside is then before this piece
+      reinterpret_cast<Value*>(arena + place)[c] =
+          from[static_cast<std::int64_t>(index) + (c < columns ? c : columns - 1)];
+  });
+}
+
+template <int D, class Value>
+__device__ __forceinline__ void store_blocks(const Grid& grid, const std::uint8_t* arena, int blocks, bool whole,
+                                             const BlockPlaces& places, std::uint64_t start, std::uint64_t stop,
+                                             std::uint8_t* out) {
+  constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
+  auto* to = reinterpret_cast<Value*>(out);
+  if (whole) {
+    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t index, int place, int, bool inside) {
+      if (inside) __stcs(reinterpret_cast<uint4*>(to + index), *reinterpret_cast<const uint4*>(arena + place));
+    });
+    return;
+  }
+  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t index, int place, int columns, bool inside) {
+#pragma unroll 1
+    for (int c = 0; c < kPer && inside; ++c) {
+      const std::uint64_t at = index + static_cast<unsigned>(c);
+      if (c < columns && at >= start && at < stop) to[at - start] = reinterpret_cast<const Value*>(arena + place)[c];
+    }
+  });
 }
 
 }  // namespace pyfilter::cuda

@@ -2,6 +2,8 @@
 // Helper for the rooms' cuda.cu: the launchers of one map, and the choice of block dimensions.
 #pragma once
 
+#include <algorithm>
+
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/tile_decode.cuh"
 #include "stages/cuda/tile_encode.cuh"
@@ -25,11 +27,13 @@ cudaError_t resident_blocks(Kernel kernel, int* blocks) {
 
 template <class Map, int D>
 cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
-  int blocks = 0;
-  if (const cudaError_t e = resident_blocks(encode_kernel<Map, D>, &blocks); e != cudaSuccess) return e;
-  const std::uint64_t tiles = std::uint64_t{params.tiles} * params.chunks;
-  if (tiles < static_cast<std::uint64_t>(blocks)) blocks = static_cast<int>(tiles);
-  encode_kernel<Map, D><<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(params);
+  std::uint32_t blocks = params.tiles * params.chunks;
+  if (params.exact_pass) {  // often there is nothing to do: a grid that loops is cheaper then
+    int resident = 0;
+    if (const cudaError_t e = resident_blocks(encode_kernel<Map, D>, &resident); e != cudaSuccess) return e;
+    blocks = std::min(blocks, static_cast<std::uint32_t>(resident));
+  }
+  encode_kernel<Map, D><<<blocks, kThreads, 0, stream>>>(params);
   return cudaGetLastError();
 }
 

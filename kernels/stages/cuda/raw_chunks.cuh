@@ -16,10 +16,12 @@ __device__ __forceinline__ void copy_bytes(std::uint8_t* to, const std::uint8_t*
   std::uint64_t done = 0;
   if (both % 16 == 0) {
     done = count / 16 * 16;
+#pragma unroll 4
     for (std::uint64_t i = thread; i < count / 16; i += stride)
       reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
   } else if (both % 8 == 0) {
     done = count / 8 * 8;
+#pragma unroll 4
     for (std::uint64_t i = thread; i < count / 8; i += stride)
       reinterpret_cast<uint2*>(to)[i] = reinterpret_cast<const uint2*>(from)[i];
   }

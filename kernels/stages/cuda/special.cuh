@@ -20,16 +20,16 @@ struct Specials {
   bool only_sentinels = false;       // the block
 };
 
-// Sorts this thread's values into masks and leaves repaired, biased codes in `codes` (which may be where value(i) reads
-// from). A whole warp must come here together.
-template <int D, class T, class ValueAt>
-__device__ __noinline__ Specials note_specials(const Quantizer<T>& p, int half, bool valid, ValueAt value,
-                                               typename FloatTraits<T>::Code* codes) {
+// Sorts this thread's 32 values, which are in its row of the arena, into masks and leaves repaired, biased codes in
+// their places. A whole warp must come here together.
+template <int D, class T>
+__device__ __noinline__ Specials note_specials(const Quantizer<T>& p, int half, bool valid, T* row) {
   using Traits = FloatTraits<T>;
   using Code = typename Traits::Code;
+  Code* const codes = reinterpret_cast<Code*>(row);
   Specials s;
   for (int i = 0; i < 32 && valid; ++i) {
-    const T x = value(i);
+    const T x = row[i];
     const Code bits = std::bit_cast<Code>(x);
     const T t = magic_form(p, x), decoded = decoded_value(p.step, t);
     Code q = code_of(t);

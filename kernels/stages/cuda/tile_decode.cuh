@@ -18,11 +18,16 @@
 
 namespace pyfilter::cuda {
 
-template <class Value>
+template <class Value, int D>
 struct DecodeSpace {
   alignas(16) std::uint8_t arena[kArenaBytes<Value>];
+  std::conditional_t<D == 1, char, BlockPlaces> places;
   ScanSpace scan;
 };
+
+// Thread blocks of a multiprocessor that registers must suffice for.
+template <int kCodeBytes>
+inline constexpr int kDecodeBlocks = kCodeBytes == 4 ? 8 : 4;
 
 // Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike.
 __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
@@ -188,7 +193,7 @@ __device__ __forceinline__ Map decoding_map(const DecodeFrame& frame) {
 // Decodes a tile up to the values of each thread, which are right where no thread returns a fault.
 template <class Map, int D>
 __device__ __forceinline__ Fault decode_values(const DecodeFrame& frame, const TilePlace& place, std::uint32_t tiles,
-                                               int blocks, const Map& map, DecodeSpace<typename Map::Value>& space,
+                                               int blocks, const Map& map, DecodeSpace<typename Map::Value, D>& space,
                                                typename Map::Value (&x)[32]) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
@@ -265,9 +270,10 @@ __device__ __forceinline__ Fault decode_values(const DecodeFrame& frame, const T
 }
 
 template <class Map, int D>
-__global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant__ DecodeParams job) {
+__global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::Code)>)
+    decode_kernel(const __grid_constant__ DecodeParams job) {
   using Value = typename Map::Value;
-  __shared__ DecodeSpace<Value> space;
+  __shared__ DecodeSpace<Value, D> space;
   constexpr int kHalves = D == 1 ? 1 : 2;
   const std::uint32_t tile = job.first_tile + blockIdx.x % job.tile_count;
   const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.x / job.tile_count] : job.only_frame;
@@ -278,11 +284,16 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   if (fault == Fault::none)
     fault = decode_values<Map, D>(frame, place, job.tiles, blocks, decoding_map<Map>(frame), space, x);
   if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
-  if constexpr (D == 1) {
+  if constexpr (kStaged<D, Value>) {
     if (__syncthreads_or(fault != Fault::none ? 1 : 0) != 0) return;  // the tile's bytes are read
     write_row(space.arena, x);
-    __syncthreads();
-    store_rows<Value>(space.arena, tile, job.start, min(job.stop, job.grid.values), frame.out);
+    if constexpr (D == 1) {
+      __syncthreads();
+      store_rows<Value>(space.arena, tile, job.start, min(job.stop, job.grid.values), frame.out);
+    } else {
+      const bool whole = find_places<D>(job.grid, tile, blocks, space.places) && job.aligned;
+      store_blocks<D, Value>(job.grid, space.arena, blocks, whole, space.places, job.start, job.stop, frame.out);
+    }
   } else {
     const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / kHalves;
     if (block < job.blocks && fault == Fault::none)

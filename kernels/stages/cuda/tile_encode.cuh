@@ -6,12 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cuda/std/functional>
 
 #include "core/bits.hpp"
 #include "stages/cuda/bit_transpose.cuh"
 #include "stages/cuda/block_values.cuh"
 #include "stages/cuda/header.cuh"
+#include "stages/cuda/look_back.cuh"
 #include "stages/cuda/residuals.cuh"
 #include "stages/cuda/special.cuh"
 #include "stages/cuda/tile_layout.cuh"
@@ -19,16 +19,21 @@
 
 namespace pyfilter::cuda {
 
-using Prefix = cub::TilePrefixCallbackOp<std::uint32_t, ::cuda::std::plus<>, TileState>;
-
-template <class Value, bool kHasSpecial>
+template <class Value, int D, bool kHasSpecial>
 struct EncodeSpace {
   alignas(16) std::uint8_t arena[kArenaBytes<Value>];
+  std::conditional_t<D == 1, char, BlockPlaces> places;
   std::uint32_t masks[kHasSpecial ? 3 : 1][kHasSpecial ? kThreads : 1];
   ScanSpace scan;
-  typename Prefix::TempStorage prefix;
   std::uint32_t ticket, words_before;
 };
+
+// Thread blocks of a multiprocessor that registers must suffice for: they are what hides the memory's latency.
+#ifndef PYF_ENCODE_BLOCKS
+#define PYF_ENCODE_BLOCKS 8
+#endif
+template <int kCodeBytes>
+inline constexpr int kEncodeBlocks = kCodeBytes == 4 ? PYF_ENCODE_BLOCKS : PYF_ENCODE_BLOCKS / 2;
 
 // Values -> biased codes; true where one must be looked at. What is out of reach is found later, by its width.
 template <bool kHasSentinel, class T>
@@ -74,50 +79,56 @@ __device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, Re
   if constexpr (D > 1) r.any |= __shfl_xor_sync(kAllLanes, r.any, 1);
 }
 
-// Loads and quantises this thread's values. All threads of the block take part.
-template <class Map, int D>
-__device__ __forceinline__ Specials encode_values(const EncodeParams& job, const Map& map, const std::uint8_t* values,
-                                                  std::uint32_t tile, bool valid, std::uint8_t* arena,
-                                                  Residuals<typename Map::Code>& r) {
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
-  const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / (D == 1 ? 1 : 2);
-  Specials special;
-  Value x[32];
-  const HalfBlock<D == 1 ? 2 : D> place(job.grid, D == 1 || !valid ? 0 : block, half);
+// This thread's values. All threads of the block take part; theirs are in rows of the arena afterwards.
+template <int D, class Value, class Space>
+__device__ __forceinline__ void load_values(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
+                                            int blocks, bool valid, Space& space, Value (&x)[32]) {
   if constexpr (D == 1) {
-    load_rows<Value>(job.grid, values, tile, job.aligned, arena);
-    __syncthreads();
-    read_row(arena, x);
+    load_rows<Value>(job.grid, values, tile, job.aligned, space.arena);
+  } else if constexpr (kStaged<D, Value>) {
+    const bool whole = find_places<D>(job.grid, tile, blocks, space.places) && job.aligned;
+    load_blocks<D, Value>(job.grid, values, blocks, whole, space.places, space.arena);
   } else {
+    const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / 2;
     if (valid) {
-      load_half(place, values, job.aligned, x);
+      load_half(HalfBlock<D>(job.grid, block, static_cast<int>(threadIdx.x % 2)), values, job.aligned, x);
     } else {
 #pragma unroll
       for (int i = 0; i < 32; ++i) x[i] = 0;
     }
+    return;
   }
+  __syncthreads();
+  read_row(space.arena, x);
+}
+
+// Loads and quantises this thread's values. All threads of the block take part.
+template <class Map, int D, class Space>
+__device__ __forceinline__ Specials encode_values(const EncodeParams& job, const Map& map, const std::uint8_t* values,
+                                                  std::uint32_t tile, int blocks, bool valid, Space& space,
+                                                  Residuals<typename Map::Code>& r) {
+  using Value = typename Map::Value;
+  using Code = typename Map::Code;
+  const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
+  Specials special;
+  Value x[32];
+  load_values<D>(job, values, tile, blocks, valid, space, x);
   if constexpr (!Map::kHasSpecial) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) r.z[i] = Map::encode_biased(x[i]);
     finish_residuals<Map, D>(0, half, r);
   } else {
     const Quantizer<Value>& p = map.quantizer;
+    Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
     bool misfit = p.has_sentinel ? quantise<true>(p, x, r.z) : quantise<false>(p, x, r.z);
     finish_residuals<Map, D>(job.mode, half, r);
-    const auto value = [&](int i) -> Value {
-      if constexpr (D == 1) return row_of<Value>(arena, static_cast<int>(threadIdx.x))[i];
-      return reinterpret_cast<const Value*>(values)[place.value_at(i)];
-    };
     const Code wide = (r.any >> kReachBits<Code>) | (r.first >> (kReachBits<Code> + (job.mode == 2 ? 0 : 5)));
     if (__any_sync(kAllLanes, valid && wide != 0)) {
-      for (int i = 0; i < 32 && valid; ++i) misfit = misfit || !in_reach(p, value(i));
+      for (int i = 0; i < 32 && valid; ++i) misfit = misfit || !in_reach(p, row[i]);
     }
     if (__any_sync(kAllLanes, valid && misfit)) {
-      auto* codes = reinterpret_cast<Code*>(row_of<Value>(arena, static_cast<int>(threadIdx.x)));
-      special = note_specials<D, Value>(p, half, valid, value, codes);
-      read_row(arena, r.z);
+      special = note_specials<D>(p, half, valid, row);
+      read_row(space.arena, r.z);
       finish_residuals<Map, D>(job.mode, half, r);
     }
   }
@@ -200,7 +211,7 @@ __device__ __forceinline__ Map make_map(const EncodeParams& job, const ChunkPlan
 
 template <class Map, int D>
 __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32_t chunk, std::uint32_t tile,
-                                            EncodeSpace<typename Map::Value, Map::kHasSpecial>& space) {
+                                            EncodeSpace<typename Map::Value, D, Map::kHasSpecial>& space) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   constexpr int kHalves = D == 1 ? 1 : 2, kValueWords = (sizeof(Value) + 3) / 4;
@@ -213,7 +224,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const Map map = make_map<Map, D>(job, job.plans[chunk]);
 
   Residuals<Code> r;
-  const Specials special = encode_values<Map, D>(job, map, values, tile, valid, space.arena, r);
+  const Specials special = encode_values<Map, D>(job, map, values, tile, blocks, valid, space, r);
 
   // rates and sizes
   const bool outlier = Map::kHasSpecial ? job.mode == 0 : true;
@@ -302,11 +313,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
 
   // its place
   if (thread < 32) {
-    std::uint32_t prefix = 0;
-    if (tile != 0) {
-      Prefix look_back(state, space.prefix, ::cuda::std::plus<>{}, static_cast<int>(tile));
-      prefix = look_back(tile_words);
-    }
+    const std::uint32_t prefix = tile != 0 ? look_back(state, tile, tile_words) : 0;
     if (thread == 0) space.words_before = prefix;
   }
   __syncthreads();
@@ -331,20 +338,22 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
 }
 
 template <class Map, int D>
-__global__ void __launch_bounds__(kThreads) encode_kernel(const __grid_constant__ EncodeParams job) {
-  __shared__ EncodeSpace<typename Map::Value, Map::kHasSpecial> space;
+__global__ void __launch_bounds__(kThreads, kEncodeBlocks<sizeof(typename Map::Code)>)
+    encode_kernel(const __grid_constant__ EncodeParams job) {
+  __shared__ EncodeSpace<typename Map::Value, D, Map::kHasSpecial> space;
   constexpr bool kExact = !Map::kHasSpecial;
   if (kExact && job.exact_pass && job.counters->exact_chunks == 0) return;
+  // A tile gets its number when a thread block is ready for it: those before it are being worked on or done.
   const std::uint32_t all = job.tiles * job.chunks;
-  for (;;) {
+  do {
     if (threadIdx.x == 0) space.ticket = atomicAdd(&job.counters->ticket[kExact ? 1 : 0], 1);
     __syncthreads();
     const std::uint32_t ticket = space.ticket;
     if (ticket >= all) return;
     const std::uint32_t chunk = ticket / job.tiles, tile = ticket % job.tiles;
     if ((job.plans[chunk].quantise != 0) != kExact) encode_tile<Map, D>(job, chunk, tile, space);
-    __syncthreads();
-  }
+    if (job.exact_pass) __syncthreads();
+  } while (job.exact_pass);
 }
 
 }  // namespace pyfilter::cuda

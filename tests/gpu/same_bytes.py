@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every frame of the GPU is that of the CPU, byte for byte, and decodes to the same bits, there and back.
+
+Run on a machine with a GPU: ``python tests/gpu/same_bytes.py [--data FOLDER] [--quick]``. Prints a line for each group
+of cases; ends with status 1 where one differs. With ``--sanitize`` only small cases, for compute-sanitizer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import lzma
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from contract import fields  # noqa: E402
+from gpu import device  # noqa: E402
+from hypothesis import given, settings  # noqa: E402
+from reference import hostile  # noqa: E402
+
+import pyfilter  # noqa: E402
+from pyfilter import _native, frames  # noqa: E402
+from pyfilter.registry import registry  # noqa: E402
+
+Array = NDArray[Any]
+ROOT = Path(__file__).resolve().parents[2]
+BOUNDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
+GIB = 1 << 30
+
+
+class Group:
+    """Counts the cases of a group and what differed."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.cases, self.bytes, self.bad = name, 0, 0, []
+        self.since = time.monotonic()
+
+    def check(self, values: Array, codec: pyfilter.Codec, fill: Any = None, copies: int = 1, ranges: int = 2) -> None:
+        """Encode on both sides, decode what came out on the device, whole and in parts."""
+        self.cases += 1
+        self.bytes += values.nbytes * copies
+        what = f"{values.dtype} {values.shape} {codec!r} fill={fill!r}"
+        try:
+            expected = pyfilter.encode(values, codec, fill_value=fill)
+            request = frames.make_request(codec, values.dtype, values.shape, fill)
+            got = device.encode(request, [values] * copies)
+            for frame in set(got):
+                if frame != expected:
+                    self.bad.append(f"{what}: {first_difference(frame, expected)}")
+                    return
+            decoded = pyfilter.decode(expected)
+            flat = decoded.reshape(-1)
+            for back in device.decode(got, values.dtype, values.size)[:: max(1, copies - 1)]:
+                if back.tobytes() != flat.tobytes():
+                    self.bad.append(f"{what}: decoded values differ")
+                    return
+            rng = np.random.default_rng(values.size)
+            for _ in range(ranges if values.size else 0):
+                start, stop = sorted(rng.integers(0, values.size + 1, 2).tolist())
+                part = device.decode(got[:1], values.dtype, values.size, start, stop)[0]
+                if part.tobytes() != flat[start:stop].tobytes():
+                    self.bad.append(f"{what}: values {start} to {stop} differ")
+                    return
+        except pyfilter.PyfilterError as error:
+            self.bad.append(f"{what}: {error}")
+
+    def report(self) -> bool:
+        seconds = time.monotonic() - self.since
+        state = "identical" if not self.bad else f"{len(self.bad)} DIFFER"
+        print(f"{self.name:44} {self.cases:7} cases {self.bytes / 1e6:10.1f} MB  {state}  {seconds:.1f} s", flush=True)
+        for text in self.bad[:6]:
+            print("   ", text[:400])
+        return not self.bad
+
+
+def first_difference(a: bytes, b: bytes) -> str:
+    if len(a) != len(b):
+        return f"{len(a)} bytes, the CPU's frame has {len(b)}; stored as {describe(a)} and {describe(b)}"
+    at = int(np.flatnonzero(np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8))[0])
+    header = 8 * b[7]
+    return f"byte {at} of {len(b)} (header {header}): {a[at]:#x}, the CPU has {b[at]:#x}"
+
+
+def describe(frame: bytes) -> str:
+    try:
+        info = pyfilter.frame_info(frame)
+    except pyfilter.PyfilterError as error:
+        return str(error)
+    return f"{info.codec} raw={info.stored_raw} bound={info.bound} sentinel={info.sentinel}"
+
+
+def float_codecs(rank: int, **bound: float) -> Iterator[pyfilter.Codec]:
+    for mode, block_dims in itertools.product(fields.MODES, range(1, min(3, max(1, rank)) + 1)):
+        yield pyfilter.Cuszp2(mode=mode, block_dims=block_dims, **bound)
+
+
+def load(path: Path) -> Array:
+    if path.suffix == ".xz":
+        with lzma.open(path) as file:
+            return np.lib.format.read_array(file)
+    return np.load(path)
+
+
+def real_fields(folder: Path) -> Iterator[Group]:
+    for path in sorted([*folder.glob("*.npy"), *folder.glob("*.npy.xz")]):
+        values = np.ascontiguousarray(load(path))
+        group = Group(path.name.removesuffix(".xz").removesuffix(".npy"))
+        for block_dims in range(1, min(3, values.ndim) + 1):
+            group.check(values, pyfilter.Lossless(block_dims=block_dims))
+        if values.dtype.kind == "f":
+            flat = np.abs(values[np.isfinite(values) & (np.abs(values) < 1e19)])
+            scale = float(flat.max()) if flat.size else 1.0
+            for bound in BOUNDS:
+                for codec in float_codecs(values.ndim, relative=bound):
+                    group.check(values, codec)
+                for codec in float_codecs(values.ndim, absolute=bound * (scale or 1.0)):
+                    group.check(values, codec, fill=values.reshape(-1)[0])
+        yield group
+
+
+def sizes(quick: bool) -> Iterator[Group]:
+    rng = np.random.default_rng(5)
+    wanted = [*range(0, 130), *fields.SIZES, *(4096 * k + d for k in (1, 2, 5, 24) for d in (-33, -1, 0, 1, 32))]
+    wanted += rng.integers(130, 100001, 40 if quick else 300).tolist()
+    for dtype in ("f4", "f8"):
+        group = Group(f"sizes 0 to 100000, {dtype}")
+        for size in wanted:
+            values = np.cumsum(rng.normal(size=size)).astype(dtype)
+            for codec in float_codecs(1, absolute=1e-2):
+                group.check(values, codec, ranges=1)
+        yield group
+    group = Group("sizes, Lossless, ten dtypes")
+    for name in registry().codecs["lossless"].dtypes:
+        dtype = np.dtype(registry().dtypes[name].numpy)
+        for size in wanted[:: 6 if quick else 2]:
+            walk = np.cumsum(rng.normal(size=size) * 3)
+            values = walk.astype(dtype) if dtype.kind == "f" else np.int64(walk).astype(dtype)
+            group.check(values, pyfilter.Lossless(), ranges=1)
+    yield group
+    group = Group("shapes of rank 0 to 5")
+    for rank, shapes in fields.SHAPES.items():
+        for shape, dtype in itertools.product(shapes, ("f4", "f8", "i2", "u1")):
+            values = (100 * rng.normal(size=shape)).astype(dtype)
+            for block_dims in range(1, min(3, max(1, rank)) + 1):
+                group.check(values, pyfilter.Lossless(block_dims=block_dims))
+            if values.dtype.kind == "f":
+                for codec in float_codecs(rank, absolute=0.5):
+                    group.check(values, codec)
+    yield group
+
+
+def random_cases(count: int) -> Iterator[Group]:
+    for dtype, kind in itertools.product((np.dtype(np.float32), np.dtype(np.float64)), ("absolute", "relative")):
+        group = Group(f"random cases, {dtype}, {kind}")
+
+        @settings(parent=fields.hunt(1), max_examples=count)
+        @given(fields.float_cases(dtype, kind))
+        def hunt(case: fields.Case) -> None:
+            group.check(case.values, case.codec, case.fill)  # noqa: B023  (called before the next round)
+
+        hunt()
+        yield group
+
+
+def large(quick: bool) -> Iterator[Group]:
+    rng = np.random.default_rng(6)
+    group = Group("large, no multiple of anything")
+    for dtype, count in (("f4", 300_000_007), ("f8", 134_217_729 + 999)):
+        if quick:
+            count //= 16
+        values = np.sin(np.arange(count, dtype=np.float64) * 1e-4).astype(dtype)
+        values += (1e-4 * rng.standard_normal(1 << 20)).astype(dtype)[np.arange(count) & (1 << 20) - 1]
+        group.check(values, pyfilter.Cuszp2(relative=1e-3), ranges=1)
+        group.check(values, pyfilter.Lossless(), ranges=1)
+        if not quick:
+            cube = values[: 997 * 313 * 401].reshape(997, 313, 401)
+            for block_dims in (2, 3):
+                group.check(cube, pyfilter.Cuszp2(absolute=1e-3, block_dims=block_dims), ranges=1)
+    yield group
+
+
+def batches(quick: bool) -> Iterator[Group]:
+    rng = np.random.default_rng(7)
+    group = Group("batches of chunks in one launch")
+    for copies, shape in ((3000, (16, 32, 32)), (257, (1000,)), (40000, (33,)), (100, (64, 64, 64)), (5, (0,))):
+        copies = max(2, copies // 8) if quick else copies
+        values = np.cumsum(rng.normal(size=shape), axis=-1).astype(np.float32)
+        for codec in float_codecs(len(shape), relative=1e-3):
+            group.check(values, codec, copies=copies, ranges=0)
+        group.check(values, pyfilter.Lossless(), copies=copies, ranges=0)
+    yield group
+    group = Group("batches of different chunks")
+    for dtype in (np.float32, np.float64):
+        chunks = []
+        for i in range(600):
+            scale = 10.0 ** rng.integers(-3, 8)
+            values = fields.family(fields.FAMILIES[i % len(fields.FAMILIES)], 5000, np.dtype(dtype), rng, scale, 0.01)
+            chunks.append(fields.sprinkle(values, None, ("none", "few", "runs")[i % 3], rng))
+        for codec in (*float_codecs(1, absolute=0.01), *float_codecs(1, relative=1e-3), pyfilter.Lossless()):
+            request = frames.make_request(codec, np.dtype(dtype), (5000,))
+            got = device.encode(request, chunks)
+            back = device.decode(got, np.dtype(dtype), 5000)
+            group.cases += 1
+            group.bytes += 5000 * 600 * np.dtype(dtype).itemsize
+            for chunk, frame, values in zip(chunks, got, back, strict=True):
+                expected = pyfilter.encode(chunk, codec)
+                if frame != expected:
+                    group.bad.append(f"{codec!r}: {first_difference(frame, expected)}")
+                elif values.tobytes() != pyfilter.decode(expected).tobytes():
+                    group.bad.append(f"{codec!r}: decoded values differ")
+    yield group
+
+
+def outcome(decode: Callable[[], bytes]) -> bytes | None:
+    try:
+        return decode()
+    except pyfilter.errors.FrameError:
+        return None
+
+
+def damaged(quick: bool) -> Iterator[Group]:
+    """What the CPU refuses the GPU refuses; what it takes has the same values."""
+    rng = np.random.default_rng(8)
+    group = Group("damaged and crafted frames")
+
+    def compare(frame: bytes, what: str) -> None:
+        group.cases += 1
+        group.bytes += len(frame)
+        try:
+            info = pyfilter.frame_info(frame)
+        except pyfilter.PyfilterError:
+            return
+        if info.value_bytes > 1 << 24:
+            return
+        on_cpu = outcome(lambda: pyfilter.decode(frame).tobytes())
+        on_gpu = outcome(lambda: device.decode([frame], info.dtype, info.value_count)[0].tobytes())
+        if on_cpu != on_gpu:
+            states = ["refused" if each is None else "taken" for each in (on_cpu, on_gpu)]
+            group.bad.append(f"{what}: CPU {states[0]}, GPU {states[1]}")
+
+    for case in hostile.crafted():
+        compare(case.frame, case.name)
+    for dtype, block_dims, mode in itertools.product(("f4", "f8"), (1, 2, 3), fields.MODES):
+        values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
+        values = fields.sprinkle(values, None, "few", rng)
+        frame = pyfilter.encode(values, pyfilter.Cuszp2(absolute=0.01, mode=mode, block_dims=block_dims))
+        for _ in range(60 if quick else 400):
+            broken = bytearray(frame)
+            for _ in range(int(rng.integers(1, 4))):
+                at = int(rng.integers(8 * frame[7], len(frame)))
+                broken[at] ^= 1 << int(rng.integers(0, 8))
+            compare(bytes(broken), f"{dtype} {block_dims}-D {mode} with flipped bits")
+    yield group
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
+    parser.add_argument("--sanitize", action="store_true", help="a few small cases of every kind")
+    options = parser.parse_args()
+    quick = options.quick or options.sanitize
+    groups: list[Iterator[Group]] = [random_cases(15 if options.sanitize else 150 if quick else 1000)]
+    if options.sanitize:
+        groups += [damaged(quick)]
+    else:
+        groups += [sizes(quick), batches(quick), damaged(quick), large(quick)]
+        if options.data.is_dir():
+            groups.append(real_fields(options.data))
+    good = [group.report() for group in itertools.chain.from_iterable(groups)]
+    print(f"{sum(good)} of {len(good)} groups identical on CPU and GPU")
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
