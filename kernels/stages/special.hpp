@@ -17,32 +17,31 @@
 PYF_BEGIN_TARGET
 
 // What an encoder notes of a block; masks == 0 is an ordinary block.
-template <class T, int B>
 struct SpecialBlock {
   unsigned masks;
   std::uint64_t sentinel, nan, verbatim;
-  T values[B];
 
   std::uint8_t verbatim_count() const { return static_cast<std::uint8_t>(__builtin_popcountll(verbatim)); }
 };
 
 // Sorts the values of a block into its masks and repairs the codes of the special ones.
-template <class T, int B, class Values>
+template <int B, class T, class Values>
 [[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
-                                           SpecialBlock<T, B>& block) {
+                                           SpecialBlock& block) {
   using Code = typename FloatTraits<T>::Code;
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
-  Code sentinel[B], nan[B], verbatim[B];
-  classify<B>(p, x, sentinel, nan, verbatim);
-  block.sentinel = flag_bits<B>(sentinel);
+  block.nan = block.verbatim = 0;
+  block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
   if (block.sentinel == kAll) {  // the inside of a land mask
-    block.nan = block.verbatim = 0;
     block.masks = kMaskSentinel;
     for (int i = 0; i < B; ++i) q[i] = 0;
     return;
   }
-  block.nan = flag_bits<B>(nan);
-  block.verbatim = flag_bits<B>(verbatim);
+  alignas(64) Code misfits[B];
+  find_misfits<B>(p, x, q, misfits);
+  const std::uint64_t misfit = flag_bits<B>(misfits);
+  block.nan = equal_bits<B>(x, FloatTraits<T>::kQuietNan) & ~block.sentinel;
+  block.verbatim = misfit & ~(block.sentinel | block.nan);
   for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctzll(rest);
     if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
@@ -50,37 +49,33 @@ template <class T, int B, class Values>
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
   const std::uint64_t plain = ~(block.sentinel | block.nan | block.verbatim) & kAll;
-  if (plain != 0)
+  if (plain != 0) [[likely]]
     forward_fill<B>(q, plain);
   else
     for (int i = 0; i < B; ++i) q[i] = 0;
-  std::memcpy(block.values, x, B * sizeof(T));
 }
 
 // The rate code of a special block whose planes have the rate `inner`.
 template <class T, int B>
-inline std::uint8_t special_rate(const SpecialBlock<T, B>& block, std::uint8_t inner) {
+inline std::uint8_t special_rate(const SpecialBlock& block, std::uint8_t inner) {
   return special_rate(block.sentinel == ~std::uint64_t{0} >> (64 - B), block.masks, block.verbatim_count(), sizeof(T),
                       B, kRates[inner]);
 }
 
-// Writes what comes before the planes of a block with code 247 to 255; returns where the planes go.
+// Writes what comes before the planes of a block with code 247 to 255 and these values; returns where the planes go.
 template <class T, int B>
-inline std::uint8_t* write_special(const SpecialBlock<T, B>& block, std::uint8_t rate, std::uint8_t* out) {
+inline std::uint8_t* write_special(const SpecialBlock& block, const T* values, std::uint8_t rate, std::uint8_t* out) {
   if (rate == kRateSentinel) return out;
   if (rate == kRateVerbatim) {
-    std::memcpy(out, block.values, sizeof block.values);
-    return out + sizeof block.values;
+    std::memcpy(out, values, B * sizeof(T));
+    return out + B * sizeof(T);
   }
   for (const std::uint64_t mask : {block.sentinel, block.nan, block.verbatim}) {
-    if (mask == 0) continue;
-    std::uint8_t bytes[8];
-    store_le(bytes, mask);
-    std::memcpy(out, bytes, B / 8);
-    out += B / 8;
+    store_le(out, mask);  // what is too much is overwritten
+    out += mask != 0 ? B / 8 : 0;
   }
   for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
-    store_le(out, block.values[__builtin_ctzll(rest)]);
+    store_le(out, values[__builtin_ctzll(rest)]);
     out += sizeof(T);
   }
   return out;
