@@ -90,8 +90,6 @@ struct BlockBox {
   }
 };
 
-inline constexpr std::size_t kRowPrefetchBytes = 512;
-
 // A 1-D block that may reach beyond the array's end.
 template <class T>
 KFN void load_last(const Grid& grid, const void* values, std::uint64_t block, T* x) {
@@ -123,7 +121,7 @@ KFN void load_columns(const std::uint8_t* first, const RowPlaces<D, T>& places, 
   for (std::uint64_t i = 0; i < 64 / L; i += kJoined) {
     const std::uint8_t* rows[kJoined];
     for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + places.at(i + k);
-    join_rows<kRowBytes>(rows, x + i * L);
+    join_rows<kRowBytes>(rows, reinterpret_cast<std::uint8_t*>(x + i * L));
   }
 }
 
@@ -155,13 +153,27 @@ KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int
   const RowPlaces<D, T> places(box);
   const std::uint64_t run = std::min(static_cast<std::uint64_t>(count), grid.gx - c.bx);
   const std::uint8_t* first = value_at<T>(values, box.first);
-  for (std::uint64_t i = 0; i < 64 / L; ++i)  // rows are too many streams for hardware prefetchers
-    for (std::uint64_t ahead = 0; ahead < run * L * sizeof(T); ahead += 64)
-      __builtin_prefetch(first + places.at(i) + kRowPrefetchBytes + ahead);
   const std::uint64_t inside = grid.nx - c.bx * L, whole = std::min(run, inside / L);
   for (std::uint64_t b = 0; b < whole; ++b) load_columns<D>(first + b * L * sizeof(T), places, x + b * 64);
   if (whole < run) load_edge<D>(first + whole * L * sizeof(T), places, inside % L, grid.nx, x + whole * 64);
   return static_cast<int>(run);
+}
+
+// Prefetches up to `count` blocks from the cursor on, and moves it behind them: rows are too many streams for hardware
+// prefetchers, and short ones end soon.
+template <int D, class T>
+KFN void prefetch_blocks(const Grid& grid, const void* values, BlockCursor& c, int count) {
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  for (auto left = static_cast<std::uint64_t>(count); left != 0 && c.index < grid.blocks;) {
+    const BlockBox<D> box(grid, c);
+    const RowPlaces<D, T> places(box);
+    const std::uint64_t run = std::min(left, grid.gx - c.bx);
+    const std::uint8_t* first = value_at<T>(values, box.first);
+    for (std::uint64_t ahead = 0; ahead < run * L * sizeof(T); ahead += 64)
+      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + places.at(i) + ahead);
+    advance<D>(grid, c, run);
+    left -= run;
+  }
 }
 
 // Stores `count` values with indices from `index` on, as far as they lie in [start, stop).

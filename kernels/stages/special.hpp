@@ -32,9 +32,8 @@ template <int B, class T, class Values>
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
   block.nan = block.verbatim = 0;
   block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
-  if (block.sentinel == kAll) {  // the inside of a land mask
+  if (block.sentinel == kAll) {  // the inside of a land mask: codes will not be written
     block.masks = kMaskSentinel;
-    for (int i = 0; i < B; ++i) q[i] = 0;
     return;
   }
   alignas(64) Code misfits[B];

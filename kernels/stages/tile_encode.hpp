@@ -23,7 +23,9 @@ PYF_BEGIN_TARGET
 // Blocks encoded together, stage by stage: long enough that a stage never waits for the stores of the one before.
 inline constexpr int kGroupBlocks = 8;
 
+// How far ahead values are prefetched, in 1-D and otherwise.
 inline constexpr std::size_t kPrefetchBytes = 4096;
+inline constexpr int kPrefetchBlocks = 2 * kGroupBlocks;
 
 // Whether any lane of any of these blocks has a misfit.
 template <class Code>
@@ -166,10 +168,12 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   const Map map(plan);
   const std::uint64_t first_block = tile * kTileBlocks<D>;
   const int blocks = static_cast<int>(std::min<std::uint64_t>(kTileBlocks<D>, plan.grid.blocks - first_block));
-  BlockCursor cursor = block_at<D>(plan.grid, first_block);
+  BlockCursor cursor = block_at<D>(plan.grid, first_block), ahead;
+  if constexpr (D != 1) ahead = block_at<D>(plan.grid, first_block + kPrefetchBlocks);
   s.descriptors = 0;
   for (int b = 0; b < blocks; b += kGroupBlocks) {
     const int here = std::min(kGroupBlocks, blocks - b);
+    if constexpr (D != 1) prefetch_blocks<D, Value>(plan.grid, values, ahead, kGroupBlocks);
     const bool plain = encode_codes<Map, D>(plan, map, values, cursor, here, s);
     if constexpr (Map::kHasSpecial) {
       const Loose<Value>* x = gathered<D>(plan.grid, cursor, here) ? loose_values<Value>(s.values, 0)

@@ -17,19 +17,19 @@ inline constexpr int kJoinedRows = kRowBytes == 16   ? 4
                                                      : 1;
 
 template <int kRowBytes>
-KFN void join_rows(const std::uint8_t* const (&rows)[1], void* to) {
+KFN void join_rows(const std::uint8_t* const (&rows)[1], std::uint8_t* to) {
   std::memcpy(to, rows[0], kRowBytes);
 }
 
 template <int kRowBytes>
-KFN void join_rows(const std::uint8_t* const (&rows)[2], void* to) {
+KFN void join_rows(const std::uint8_t* const (&rows)[2], std::uint8_t* to) {
   static_assert(kRowBytes == 32);
   const auto row = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[i])); };
   _mm512_storeu_si512(to, _mm512_inserti64x4(_mm512_castsi256_si512(row(0)), row(1), 1));
 }
 
 template <int kRowBytes>
-KFN void join_rows(const std::uint8_t* const (&rows)[4], void* to) {
+KFN void join_rows(const std::uint8_t* const (&rows)[4], std::uint8_t* to) {
   static_assert(kRowBytes == 16);
   const auto row = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i])); };
   __m512i v = _mm512_castsi128_si512(row(0));

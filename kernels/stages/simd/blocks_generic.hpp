@@ -16,7 +16,7 @@ template <int kRowBytes>
 inline constexpr int kJoinedRows = 1;
 
 template <int kRowBytes>
-KFN void join_rows(const std::uint8_t* const (&rows)[1], void* to) {
+KFN void join_rows(const std::uint8_t* const (&rows)[1], std::uint8_t* to) {
   std::memcpy(to, rows[0], kRowBytes);
 }
 
