@@ -38,12 +38,14 @@ template <int B, class T, class Values>
   }
   alignas(64) Code misfits[B];
   find_misfits<B>(p, x, q, misfits);
-  const std::uint64_t misfit = flag_bits<B>(misfits);
-  block.nan = equal_bits<B>(x, FloatTraits<T>::kQuietNan) & ~block.sentinel;
-  block.verbatim = misfit & ~(block.sentinel | block.nan);
-  for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
-    const int i = __builtin_ctzll(rest);
-    if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
+  block.verbatim = flag_bits<B>(misfits) & ~block.sentinel;
+  if (block.verbatim != 0) {
+    block.nan = equal_bits<B>(x, FloatTraits<T>::kQuietNan) & ~block.sentinel;
+    block.verbatim &= ~block.nan;
+    for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
+      const int i = __builtin_ctzll(rest);
+      if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
+    }
   }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
@@ -61,23 +63,40 @@ inline std::uint8_t special_rate(const SpecialBlock& block, std::uint8_t inner) 
                       B, kRates[inner]);
 }
 
-// Writes what comes before the planes of a block with code 247 to 255 and these values; returns where the planes go.
+// Keeps the values of a special block that its rate wants written: all of them, or the verbatim ones.
+template <class T, int B, class Values>
+KFN void keep_values(const SpecialBlock& block, std::uint8_t rate, const Values* x, T (&kept)[B]) {
+  if (rate == kRateVerbatim) {
+    std::memcpy(kept, x, sizeof kept);
+    return;
+  }
+  T* to = kept;
+  std::uint64_t rest = block.verbatim;
+  while (rest != 0) {
+    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
+      std::memcpy(to, x + (rest != 0 ? __builtin_ctzll(rest) : 0), sizeof(T));
+      to += rest != 0 ? 1 : 0;
+    }
+  }
+}
+
+// Writes what comes before the planes of a block with code 247 to 255, with the values kept of it; returns where the
+// planes go. What is too much in a store is overwritten.
 template <class T, int B>
-inline std::uint8_t* write_special(const SpecialBlock& block, const T* values, std::uint8_t rate, std::uint8_t* out) {
+inline std::uint8_t* write_special(const SpecialBlock& block, const T (&kept)[B], std::uint8_t rate,
+                                   std::uint8_t* out) {
   if (rate == kRateSentinel) return out;
   if (rate == kRateVerbatim) {
-    std::memcpy(out, values, B * sizeof(T));
-    return out + B * sizeof(T);
+    std::memcpy(out, kept, sizeof kept);
+    return out + sizeof kept;
   }
   for (const std::uint64_t mask : {block.sentinel, block.nan, block.verbatim}) {
-    store_le(out, mask);  // what is too much is overwritten
+    store_le(out, mask);
     out += mask != 0 ? B / 8 : 0;
   }
-  for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
-    store_le(out, values[__builtin_ctzll(rest)]);
-    out += sizeof(T);
-  }
-  return out;
+  const int count = block.verbatim_count();
+  for (int i = 0; i < count; i += 4) std::memcpy(out + i * sizeof(T), kept + i, 4 * sizeof(T));
+  return out + count * sizeof(T);
 }
 
 struct SpecialMasks {

@@ -57,7 +57,7 @@ struct EncodeScratch {
   int descriptors;                         // blocks that have one, and which
   std::uint8_t described[kTileBlocks<D>];
   SpecialBlock special[kTileBlocks<D>];
-  alignas(64) typename Map::Value special_values[kTileBlocks<D>][B];  // of blocks whose values are written
+  alignas(64) typename Map::Value kept[kTileBlocks<D>][B];  // values of special blocks
 };
 
 // Whether the values of a group of blocks were gathered: 1-D ones without padding lie together in the array.
@@ -120,8 +120,7 @@ template <class Map, int D>
   for (unsigned rest = special; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctz(rest), b = first + i;
     s.rate[b] = special_rate<Value, B>(s.special[b], s.inner[b]);
-    if (s.rate[b] == kRateVerbatim || s.special[b].verbatim != 0)
-      std::memcpy(s.special_values[b], x + i * B, B * sizeof(Value));
+    keep_values<Value, B>(s.special[b], s.rate[b], x + i * B, s.kept[b]);
     if (is_special_rate(s.rate[b])) [[likely]]
       s.described[s.descriptors++] = static_cast<std::uint8_t>(b);
     else
@@ -218,7 +217,7 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   for (int b = 0; b < blocks; ++b) {
     if constexpr (Map::kHasSpecial) {
       if (s.rate[b] >= kRateSentinel) [[unlikely]] {
-        words = write_special<Value, B>(s.special[b], s.special_values[b], s.rate[b], words);
+        words = write_special<Value, B>(s.special[b], s.kept[b], s.rate[b], words);
       }
     }
     const std::size_t rate_planes = kRates[s.inner[b]].planes;
