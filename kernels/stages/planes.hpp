@@ -40,8 +40,8 @@ KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted
     high[i] = static_cast<std::uint32_t>(z[i] >> 32);
     any_high |= high[i];
   }
-  const std::uint64_t any = transpose_planes<kRuns>(low, counted, any_high != 0, planes, stride);
-  if (any_high == 0) return any;
+  if (any_high == 0) return transpose_planes<kRuns>(low, counted, false, planes, stride);
+  const std::uint64_t any = transpose_planes<kRuns>(low, counted, true, planes, stride);
   return any | std::uint64_t{transpose_planes<kRuns>(high, counted, true, planes + 32, stride)} << 32;
 }
 
