@@ -32,11 +32,13 @@ KFN BlockCursor block_at(const Grid& grid, std::uint64_t index) {
   return c;
 }
 
+// By `blocks` blocks, not beyond the first of the next row of blocks.
 template <int D>
-KFN void advance(const Grid& grid, BlockCursor& c) {
-  ++c.index;
+KFN void advance(const Grid& grid, BlockCursor& c, std::uint64_t blocks = 1) {
+  c.index += blocks;
   if constexpr (D > 1) {
-    if (++c.bx < grid.gx) return;
+    c.bx += blocks;
+    if (c.bx < grid.gx) return;
     c.bx = 0;
     if (++c.by < grid.gy) return;
     c.by = 0;
@@ -88,36 +90,89 @@ struct BlockBox {
   }
 };
 
-inline constexpr std::size_t kRowPrefetchBytes = 512;
+// A 1-D block that may reach beyond the array's end.
+template <class T>
+KFN void load_last(const Grid& grid, const void* values, std::uint64_t block, T* x) {
+  const std::uint64_t first = block * 32;
+  const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(32, grid.values - first));
+  std::memcpy(x, value_at<T>(values, first), here * sizeof(T));
+  for (std::size_t i = here; i < 32; ++i) x[i] = x[here - 1];
+}
 
+// Where the rows of a 2-D or 3-D block start, in bytes from the first one. Rows and slabs outside the array are the
+// last one inside.
 template <int D, class T>
-KFN void load_block(const Grid& grid, const void* values, const BlockCursor& c, T* x) {
-  if constexpr (D == 1) {
-    const std::uint64_t first = c.index * 32;
-    const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(32, grid.values - first));
-    std::memcpy(x, value_at<T>(values, first), here * sizeof(T));
-    for (std::size_t i = here; i < 32; ++i) x[i] = x[here - 1];
-  } else {
+struct RowPlaces {
+  static constexpr std::uint64_t L = BlockBox<D>::L, kRows = 64 / L;
+  std::uint64_t row[L], slab[kRows / L];
+
+  KFN explicit RowPlaces(const BlockBox<D>& box) {
+    for (std::uint64_t i = 0; i < L; ++i) row[i] = std::min(i, box.rows - 1) * box.row_stride * sizeof(T);
+    for (std::uint64_t i = 0; i < kRows / L; ++i) slab[i] = std::min(i, box.slabs - 1) * box.slab_stride * sizeof(T);
+  }
+  KFN std::uint64_t at(std::uint64_t i) const { return slab[i / L] + row[i % L]; }
+};
+
+// A block with all its columns inside the array.
+template <int D, class T>
+KFN void load_columns(const std::uint8_t* first, const RowPlaces<D, T>& places, T* x) {
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  constexpr int kRowBytes = L * sizeof(T), kJoined = kJoinedRows<kRowBytes>;
+  for (std::uint64_t i = 0; i < 64 / L; i += kJoined) {
+    const std::uint8_t* rows[kJoined];
+    for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + places.at(i + k);
+    join_rows<kRowBytes>(rows, reinterpret_cast<std::uint8_t*>(x + i * L));
+  }
+}
+
+// A block with `columns` columns inside the array, which is `nx` values wide.
+template <int D, class T>
+[[gnu::noinline]] inline void load_edge(const std::uint8_t* first, const RowPlaces<D, T>& places, std::uint64_t columns,
+                                        std::uint64_t nx, T* x) {
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  for (std::uint64_t i = 0; i < 64 / L; ++i, x += L) {
+    const std::uint8_t* row = first + places.at(i);
+    if (nx >= L) {  // the last L values, and L times the last one: what is wanted begins inside
+      T last[2 * L];
+      std::memcpy(last, row - (L - columns) * sizeof(T), L * sizeof(T));
+      for (std::uint64_t k = 0; k < L; ++k) last[L + k] = last[L - 1];
+      std::memcpy(x, last + (L - columns), L * sizeof(T));
+    } else {
+      const Loose<T>* from = loose_values<T>(row, 0);
+      for (std::uint64_t k = 0; k < L; ++k) x[k] = from[std::min(k, columns - 1)];
+    }
+  }
+}
+
+// Up to `count` 2-D or 3-D blocks from the cursor on, as many as share their rows: they differ in their first column
+// only. Returns how many.
+template <int D, class T>
+KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int count, T* x) {
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  const BlockBox<D> box(grid, c);
+  const RowPlaces<D, T> places(box);
+  const std::uint64_t run = std::min(static_cast<std::uint64_t>(count), grid.gx - c.bx);
+  const std::uint8_t* first = value_at<T>(values, box.first);
+  const std::uint64_t inside = grid.nx - c.bx * L, whole = std::min(run, inside / L);
+  for (std::uint64_t b = 0; b < whole; ++b) load_columns<D>(first + b * L * sizeof(T), places, x + b * 64);
+  if (whole < run) load_edge<D>(first + whole * L * sizeof(T), places, inside % L, grid.nx, x + whole * 64);
+  return static_cast<int>(run);
+}
+
+// Prefetches up to `count` blocks from the cursor on, and moves it behind them: rows are too many streams for hardware
+// prefetchers, and short ones end soon.
+template <int D, class T>
+KFN void prefetch_blocks(const Grid& grid, const void* values, BlockCursor& c, int count) {
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  for (auto left = static_cast<std::uint64_t>(count); left != 0 && c.index < grid.blocks;) {
     const BlockBox<D> box(grid, c);
-    constexpr std::uint64_t L = BlockBox<D>::L;
-    if (box.interior()) {
-      for (std::uint64_t row = 0; row < 64 / L; ++row) {
-        const std::uint8_t* from = value_at<T>(values, box.row_at(row));
-        __builtin_prefetch(from + kRowPrefetchBytes);  // rows are too many streams for hardware prefetchers
-        std::memcpy(x + row * L, from, L * sizeof(T));
-      }
-      return;
-    }
-    for (std::uint64_t slab = 0; slab < 64 / (L * L); ++slab) {
-      for (std::uint64_t row = 0; row < L; ++row, x += L) {
-        const std::uint64_t inside = std::min(slab, box.slabs - 1) * L + std::min(row, box.rows - 1);
-        const Loose<T>* from = loose_values<T>(values, box.row_at(inside));
-        if (box.columns == L)
-          std::memcpy(x, from, L * sizeof(T));
-        else
-          for (std::uint64_t i = 0; i < L; ++i) x[i] = from[std::min(i, box.columns - 1)];
-      }
-    }
+    const RowPlaces<D, T> places(box);
+    const std::uint64_t run = std::min(left, grid.gx - c.bx);
+    const std::uint8_t* first = value_at<T>(values, box.first);
+    for (std::uint64_t ahead = 0; ahead < run * L * sizeof(T); ahead += 64)
+      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + places.at(i) + ahead);
+    advance<D>(grid, c, run);
+    left -= run;
   }
 }
 

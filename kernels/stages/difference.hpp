@@ -41,30 +41,30 @@ inline constexpr NeighbourMask<Code, kStride, kRun, B> kNeighbour{};
 // Values before the first block that difference() may read (and masks out).
 inline constexpr int kDifferencePad = 16;
 
-// to[i] = from[i] - its neighbour along one axis, for `blocks` blocks one after another.
-template <int kStride, int kRun, int B, class Code>
-KFN void difference(const Code* from, Code* to, int blocks) {
-  for (int b = 0; b < blocks; ++b, from += B, to += B)
-    for (int i = 0; i < B; ++i)
-      to[i] = static_cast<Code>(from[i] - (from[i - kStride] & kNeighbour<Code, kStride, kRun, B>.mask[i]));
-}
+PYF_END_TARGET
 
-// Differences of whole 2-D or 3-D blocks along all their axes, q -> d, through t; all three have kDifferencePad
-// readable values before them. One axis is done for all blocks before the next, so no load waits for the store of its
-// neighbour. Returns where the result is.
+#if defined(PYF_LEVEL_AVX512)
+#include "stages/simd/blocks_avx512.hpp"
+#elif defined(PYF_LEVEL_AVX2)
+#include "stages/simd/blocks_avx2.hpp"
+#else
+#include "stages/simd/blocks_generic.hpp"
+#endif
+
+PYF_BEGIN_TARGET
+
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+// blocks_generic.hpp says what this does; here a block stays in registers between the axes.
 template <int D, class Code>
-KFN const Code* differences(const Code* q, Code* t, Code* d, int blocks) {
-  constexpr int B = kBlockValues<D>;
-  if constexpr (D == 2) {
-    difference<1, 8, B>(q, t, blocks);
-    difference<8, 64, B>(t, d, blocks);
-  } else if constexpr (D == 3) {
-    difference<1, 4, B>(q, d, blocks);
-    difference<4, 16, B>(d, t, blocks);
-    difference<16, 64, B>(t, d, blocks);
+KFN void differences(const Code* q, Code* /*t*/, Code* d, int blocks) {
+  for (int b = 0; b < blocks; ++b) {
+    if constexpr (D == 2)
+      differences_2d(q + b * 64, d + b * 64);
+    else
+      differences_3d(q + b * 64, d + b * 64);
   }
-  return d;
 }
+#endif
 
 // z[i] = zigzag(d[i]) of one block. Map::wrap shortens differences of types narrower than the code.
 template <class Map, int B>

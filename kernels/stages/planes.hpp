@@ -14,23 +14,35 @@
 
 PYF_BEGIN_TARGET
 
+#if !defined(PYF_LEVEL_AVX512)
+// Planes of kRuns runs of 32 words, one a word; those of the next run are `stride` words on. `counted` masks the
+// values of the first run that count (all, or all but the first). Returns the counted planes that are not zero, as
+// bits: the OR of the counted values. Planes above the highest of these are written only if `complete`; then all 32
+// are right, whether their values count or not.
+template <int kRuns>
+KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
+                                   int stride) {
+  const std::uint32_t any = any_bits<32 * kRuns>(z, counted);
+  for (int run = 0; run < kRuns; ++run)
+    pack_planes(z + 32 * run, complete ? 32 : bit_width(any), planes + run * stride);
+  return any;
+}
+#endif
+
 // The same of 64-bit codes: 64 planes. Once any value, counted or not, has more than 32 bits all planes are written.
-template <bool kComplete>
-KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted, std::uint32_t* planes) {
-  std::uint32_t low[32], high[32];
+template <int kRuns>
+KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted, bool /*complete*/,
+                                   std::uint32_t* planes, int stride) {
+  std::uint32_t low[32 * kRuns], high[32 * kRuns];
   std::uint32_t any_high = 0;
-  for (int i = 0; i < 32; ++i) {
+  for (int i = 0; i < 32 * kRuns; ++i) {
     low[i] = static_cast<std::uint32_t>(z[i]);
     high[i] = static_cast<std::uint32_t>(z[i] >> 32);
     any_high |= high[i];
   }
-  if (any_high == 0) {
-    if constexpr (kComplete)
-      for (int p = 32; p < 64; ++p) planes[p] = 0;
-    return transpose_planes<kComplete>(low, counted, planes);
-  }
-  const std::uint64_t any = transpose_planes<true>(low, counted, planes);
-  return any | static_cast<std::uint64_t>(transpose_planes<true>(high, counted, planes + 32)) << 32;
+  if (any_high == 0) return transpose_planes<kRuns>(low, counted, false, planes, stride);
+  const std::uint64_t any = transpose_planes<kRuns>(low, counted, true, planes, stride);
+  return any | std::uint64_t{transpose_planes<kRuns>(high, counted, true, planes + 32, stride)} << 32;
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) {
@@ -63,11 +75,15 @@ KFN Code unpack_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {
 // Codes whose bit in `plain` (not zero) is not set take the code before them, those at the start the first plain one.
 template <int B, class Code>
 KFN void forward_fill(Code* q, std::uint64_t plain) {
-  Code before = q[__builtin_ctzll(plain)];
-  for (int i = 0; i < B; ++i) {  // no branches: special values may be anywhere
-    const auto keep = static_cast<Code>(Code{0} - static_cast<Code>(plain >> i & 1));
-    before = (before & ~keep) | (q[i] & keep);
-    q[i] = before;
+  q[0] = q[__builtin_ctzll(plain)];
+  plain |= 1;
+  std::uint64_t rest = ~plain & (~std::uint64_t{0} >> (64 - B));
+  while (rest != 0) {
+    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
+      const std::uint64_t lowest = rest != 0 ? rest & (0 - rest) : 1;
+      // the last plain code before, not q[i - 1], for which the next round would have to wait
+      q[63 - __builtin_clzll(lowest)] = q[63 - __builtin_clzll((plain & (lowest - 1)) | 1)];
+    }
   }
 }
 #endif

@@ -138,22 +138,14 @@ KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
   for (std::size_t lane = 0; lane < kLanes; ++lane) misfits[lane] = flags[lane];
 }
 
-// For each value one of three flags: it is the sentinel, it is the quiet NaN, or it is anything else that its code
-// cannot give back. No flag: the code will do.
+// misfits[i] becomes 1 where the code that quantize() gave does not give x[i] back, else 0.
 template <std::size_t N, class T, class Values>
-KFN void classify(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code (&sentinel)[N],
-                  typename FloatTraits<T>::Code (&nan)[N], typename FloatTraits<T>::Code (&verbatim)[N]) {
-  using Traits = FloatTraits<T>;
-  using Code = typename Traits::Code;
-  const Code has_sentinel = p.has_sentinel ? 1 : 0;
+KFN void find_misfits(const Quantizer<T>& p, const Values* x, const typename FloatTraits<T>::Code* q,
+                      typename FloatTraits<T>::Code (&misfits)[N]) {
   for (std::size_t i = 0; i < N; ++i) {
-    const T value = x[i];
-    const Code bits = std::bit_cast<Code>(value);
-    const T decoded = decoded_value(p.step, magic_form(p, value));
+    const T value = x[i], decoded = value_of_code(p.step, q[i]);
     const bool fits = keeps_bound(p, value, decoded) & in_reach(p, value) & !(decoded == p.sentinel);
-    sentinel[i] = static_cast<Code>(bits == p.sentinel_bits) & has_sentinel;
-    nan[i] = static_cast<Code>(bits == Traits::kQuietNan) & (sentinel[i] ^ 1);
-    verbatim[i] = static_cast<Code>(!fits) & ((sentinel[i] | nan[i]) ^ 1);
+    misfits[i] = static_cast<typename FloatTraits<T>::Code>(!fits);
   }
 }
 

@@ -17,73 +17,86 @@
 PYF_BEGIN_TARGET
 
 // What an encoder notes of a block; masks == 0 is an ordinary block.
-template <class T, int B>
 struct SpecialBlock {
   unsigned masks;
   std::uint64_t sentinel, nan, verbatim;
-  T values[B];
 
   std::uint8_t verbatim_count() const { return static_cast<std::uint8_t>(__builtin_popcountll(verbatim)); }
 };
 
 // Sorts the values of a block into its masks and repairs the codes of the special ones.
-template <class T, int B, class Values>
+template <int B, class T, class Values>
 [[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
-                                           SpecialBlock<T, B>& block) {
+                                           SpecialBlock& block) {
   using Code = typename FloatTraits<T>::Code;
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
-  Code sentinel[B], nan[B], verbatim[B];
-  classify<B>(p, x, sentinel, nan, verbatim);
-  block.sentinel = flag_bits<B>(sentinel);
-  if (block.sentinel == kAll) {  // the inside of a land mask
-    block.nan = block.verbatim = 0;
+  block.nan = block.verbatim = 0;
+  block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
+  if (block.sentinel == kAll) {  // the inside of a land mask: codes will not be written
     block.masks = kMaskSentinel;
-    for (int i = 0; i < B; ++i) q[i] = 0;
     return;
   }
-  block.nan = flag_bits<B>(nan);
-  block.verbatim = flag_bits<B>(verbatim);
-  for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
-    const int i = __builtin_ctzll(rest);
-    if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
+  alignas(64) Code misfits[B];
+  find_misfits<B>(p, x, q, misfits);
+  block.verbatim = flag_bits<B>(misfits) & ~block.sentinel;
+  if (block.verbatim != 0) {
+    block.nan = equal_bits<B>(x, FloatTraits<T>::kQuietNan) & ~block.sentinel;
+    block.verbatim &= ~block.nan;
+    for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
+      const int i = __builtin_ctzll(rest);
+      if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
+    }
   }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
   const std::uint64_t plain = ~(block.sentinel | block.nan | block.verbatim) & kAll;
-  if (plain != 0)
+  if (plain != 0) [[likely]]
     forward_fill<B>(q, plain);
   else
     for (int i = 0; i < B; ++i) q[i] = 0;
-  std::memcpy(block.values, x, B * sizeof(T));
 }
 
 // The rate code of a special block whose planes have the rate `inner`.
 template <class T, int B>
-inline std::uint8_t special_rate(const SpecialBlock<T, B>& block, std::uint8_t inner) {
+inline std::uint8_t special_rate(const SpecialBlock& block, std::uint8_t inner) {
   return special_rate(block.sentinel == ~std::uint64_t{0} >> (64 - B), block.masks, block.verbatim_count(), sizeof(T),
                       B, kRates[inner]);
 }
 
-// Writes what comes before the planes of a block with code 247 to 255; returns where the planes go.
+// Keeps the values of a special block that its rate wants written: all of them, or the verbatim ones.
+template <class T, int B, class Values>
+KFN void keep_values(const SpecialBlock& block, std::uint8_t rate, const Values* x, T (&kept)[B]) {
+  if (rate == kRateVerbatim) {
+    std::memcpy(kept, x, sizeof kept);
+    return;
+  }
+  T* to = kept;
+  std::uint64_t rest = block.verbatim;
+  while (rest != 0) {
+    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
+      std::memcpy(to, x + (rest != 0 ? __builtin_ctzll(rest) : 0), sizeof(T));
+      to += rest != 0 ? 1 : 0;
+    }
+  }
+}
+
+// Writes what comes before the planes of a block with code 247 to 255, with the values kept of it; returns where the
+// planes go. What is too much in a store is overwritten.
 template <class T, int B>
-inline std::uint8_t* write_special(const SpecialBlock<T, B>& block, std::uint8_t rate, std::uint8_t* out) {
+inline std::uint8_t* write_special(const SpecialBlock& block, const T (&kept)[B], std::uint8_t rate,
+                                   std::uint8_t* out) {
   if (rate == kRateSentinel) return out;
   if (rate == kRateVerbatim) {
-    std::memcpy(out, block.values, sizeof block.values);
-    return out + sizeof block.values;
+    std::memcpy(out, kept, sizeof kept);
+    return out + sizeof kept;
   }
   for (const std::uint64_t mask : {block.sentinel, block.nan, block.verbatim}) {
-    if (mask == 0) continue;
-    std::uint8_t bytes[8];
-    store_le(bytes, mask);
-    std::memcpy(out, bytes, B / 8);
-    out += B / 8;
+    store_le(out, mask);
+    out += mask != 0 ? B / 8 : 0;
   }
-  for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
-    store_le(out, block.values[__builtin_ctzll(rest)]);
-    out += sizeof(T);
-  }
-  return out;
+  const int count = block.verbatim_count();
+  for (int i = 0; i < count; i += 4) std::memcpy(out + i * sizeof(T), kept + i, 4 * sizeof(T));
+  return out + count * sizeof(T);
 }
 
 struct SpecialMasks {

@@ -23,7 +23,9 @@ PYF_BEGIN_TARGET
 // Blocks encoded together, stage by stage: long enough that a stage never waits for the stores of the one before.
 inline constexpr int kGroupBlocks = 8;
 
+// How far ahead values are prefetched, in 1-D and otherwise.
 inline constexpr std::size_t kPrefetchBytes = 4096;
+inline constexpr int kPrefetchBlocks = 2 * kGroupBlocks;
 
 // Whether any lane of any of these blocks has a misfit.
 template <class Code>
@@ -52,8 +54,17 @@ struct EncodeScratch {
   alignas(64) Code first[kTileBlocks<D>];  // residual of the first value, all its bits
   std::uint8_t rate[kTileBlocks<D>];       // as in the tile
   std::uint8_t inner[kTileBlocks<D>];      // rate of the planes: the same, or the inner one of a special block
-  SpecialBlock<typename Map::Value, B> special[kTileBlocks<D>];
+  int descriptors;                         // blocks that have one, and which
+  std::uint8_t described[kTileBlocks<D>];
+  SpecialBlock special[kTileBlocks<D>];
+  alignas(64) typename Map::Value kept[kTileBlocks<D>][B];  // values of special blocks
 };
+
+// Whether the values of a group of blocks were gathered: 1-D ones without padding lie together in the array.
+template <int D>
+KFN bool gathered(const Grid& grid, const BlockCursor& cursor, int count) {
+  return D != 1 || !whole_blocks(grid, cursor, count);
+}
 
 // Stage 1 of a group: values -> codes. False if any block has misfits.
 template <class Map, int D>
@@ -61,7 +72,7 @@ KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, Bloc
                       EncodeScratch<Map, D>& s) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
-  if (D == 1 && whole_blocks(plan.grid, cursor, count)) {
+  if (!gathered<D>(plan.grid, cursor, count)) {
     const Loose<Value>* x = loose_values<Value>(values, cursor.index * 32);
     for (int b = 0; b < count; ++b) {
       // hardware prefetchers stop at the end of a page; this does not
@@ -70,29 +81,50 @@ KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, Bloc
       map.template encode<B>(x + b * B, s.codes + b * B, s.misfits + b * kLanes);
     }
   } else {
-    for (int b = 0; b < count; ++b, advance<D>(plan.grid, cursor))
-      load_block<D>(plan.grid, values, cursor, s.values + b * B);
+    for (int b = 0; b < count;) {
+      int run = 1;
+      if constexpr (D == 1)
+        load_last(plan.grid, values, cursor.index, s.values + b * B);
+      else
+        run = load_run<D>(plan.grid, values, cursor, count - b, s.values + b * B);
+      advance<D>(plan.grid, cursor, static_cast<std::uint64_t>(run));
+      b += run;
+    }
     for (int b = 0; b < count; ++b) map.template encode<B>(s.values + b * B, s.codes + b * B, s.misfits + b * kLanes);
   }
   if constexpr (!Map::kHasSpecial) return true;
   return !any_misfit(s.misfits, count);
 }
 
-// Stage 1 for a group with misfits: sorts out which values of which blocks are special.
+// Stage 1 for a group with misfits: sorts out which values of which blocks are special. Returns these blocks, as bits.
 template <class Map, int D>
-[[gnu::noinline]] inline void note_specials(const Plan& plan, const Map& map, const void* values, BlockCursor cursor,
-                                            int first, int count, EncodeScratch<Map, D>& s) {
+[[gnu::noinline]] inline unsigned note_specials(const Map& map, const Loose<typename Map::Value>* x, int first,
+                                                int count, EncodeScratch<Map, D>& s) {
+  constexpr int B = kBlockValues<D>;
+  unsigned looked_at = 0, special = 0;
+  for (int b = 0; b < count; ++b) looked_at |= static_cast<unsigned>(any_misfit(s.misfits + b * kLanes, 1)) << b;
+  for (unsigned rest = looked_at; rest != 0; rest &= rest - 1) {
+    const int b = __builtin_ctz(rest);
+    note_special<B>(map.quantizer, x + b * B, s.codes + b * B, s.special[first + b]);
+    special |= static_cast<unsigned>(s.special[first + b].masks != 0) << b;
+  }
+  return special;
+}
+
+// Rates of the special blocks of a group. Their values are still at hand, and kept where they will be written.
+template <class Map, int D>
+[[gnu::noinline]] inline void rate_specials(const Loose<typename Map::Value>* x, int first, unsigned special,
+                                            EncodeScratch<Map, D>& s) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
-  const bool gathered = D != 1 || !whole_blocks(plan.grid, cursor, count);
-  for (int b = 0; b < count; ++b, advance<D>(plan.grid, cursor)) {
-    if (!any_misfit(s.misfits + b * kLanes, 1)) continue;
-    // 2-D and 3-D blocks, and 1-D ones with padding, were gathered; others lie in the array
-    if (gathered)
-      note_special<Value, B>(map.quantizer, s.values + b * B, s.codes + b * B, s.special[first + b]);
+  for (unsigned rest = special; rest != 0; rest &= rest - 1) {
+    const int i = __builtin_ctz(rest), b = first + i;
+    s.rate[b] = special_rate<Value, B>(s.special[b], s.inner[b]);
+    keep_values<Value, B>(s.special[b], s.rate[b], x + i * B, s.kept[b]);
+    if (is_special_rate(s.rate[b])) [[likely]]
+      s.described[s.descriptors++] = static_cast<std::uint8_t>(b);
     else
-      note_special<Value, B>(map.quantizer, loose_values<Value>(values, cursor.index * 32), s.codes + b * B,
-                             s.special[first + b]);
+      s.inner[b] = 0;  // no planes, no outlier bytes
   }
 }
 
@@ -104,17 +136,21 @@ KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map
   const bool outlier = plan.mode == 0;
   const std::uint32_t counted = outlier ? ~1u : ~0u;
   const bool sums = plan.mode != 2;
-  const Code* d = D == 1 || !sums ? s.codes : differences<D>(s.codes, s.partial, s.difference, count);
+  const Code* d = s.codes;
+  if constexpr (D != 1) {
+    if (sums) {
+      differences<D>(s.codes, s.partial, s.difference, count);
+      d = s.difference;
+    }
+  }
   for (int b = 0; b < count; ++b) {
-    Code z[B];
+    alignas(64) Code z[B];
     if (D == 1 && sums)
       zigzag_differences<Map, B>(d + b * B, z);
     else
       zigzag_block<Map, B>(d + b * B, z);
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
-    Code any = transpose_planes < B == 64 > (z, counted, planes);
-    if constexpr (B == 64) any |= transpose_planes<true>(z + 32, ~0u, planes + s.kPlaneRoom);
-    const Code z0 = zigzag(Map::wrap(d[b * B]));
+    const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom), z0 = z[0];
     s.first[first + b] = z0;
     const int width = bit_width(any);
     s.inner[first + b] = s.rate[first + b] = choose_rate(width, outlier ? bit_width(z0) : width);
@@ -131,33 +167,33 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   const Map map(plan);
   const std::uint64_t first_block = tile * kTileBlocks<D>;
   const int blocks = static_cast<int>(std::min<std::uint64_t>(kTileBlocks<D>, plan.grid.blocks - first_block));
-  BlockCursor cursor = block_at<D>(plan.grid, first_block);
+  BlockCursor cursor = block_at<D>(plan.grid, first_block), ahead;
+  if constexpr (D != 1) ahead = block_at<D>(plan.grid, first_block + kPrefetchBlocks);
+  s.descriptors = 0;
   for (int b = 0; b < blocks; b += kGroupBlocks) {
     const int here = std::min(kGroupBlocks, blocks - b);
-    if constexpr (Map::kHasSpecial)
-      for (int i = 0; i < here; ++i) s.special[b + i].masks = 0;
+    if constexpr (D != 1) prefetch_blocks<D, Value>(plan.grid, values, ahead, kGroupBlocks);
     const bool plain = encode_codes<Map, D>(plan, map, values, cursor, here, s);
     if constexpr (Map::kHasSpecial) {
-      if (!plain) [[unlikely]]
-        note_specials<Map, D>(plan, map, values, cursor, b, here, s);
+      const Loose<Value>* x = gathered<D>(plan.grid, cursor, here) ? loose_values<Value>(s.values, 0)
+                                                                   : loose_values<Value>(values, cursor.index * 32);
+      const unsigned special = plain ? 0 : note_specials<Map, D>(map, x, b, here, s);
+      encode_planes<Map, D>(plan, b, here, s);
+      if (special != 0) [[unlikely]]
+        rate_specials<Map, D>(x, b, special, s);
+    } else {
+      encode_planes<Map, D>(plan, b, here, s);
     }
-    encode_planes<Map, D>(plan, b, here, s);
     for (int i = 0; i < here; ++i) advance<D>(plan.grid, cursor);
   }
 
   // sizes
-  std::size_t outlier_bytes = 0, descriptors = 0;
-  bool uniform = true;
+  std::size_t outlier_bytes = 0;
+  bool uniform = s.descriptors == 0;
   for (int b = 0; b < blocks; ++b) {
-    if constexpr (Map::kHasSpecial) {
-      if (s.special[b].masks != 0) [[unlikely]]
-        s.rate[b] = special_rate<Value, B>(s.special[b], s.inner[b]);
-      descriptors += is_special_rate(s.rate[b]) ? 1 : 0;
-    }
-    uniform = uniform && s.rate[b] == s.rate[0];
-    outlier_bytes += s.rate[b] >= kRateSentinel && !is_special_rate(s.rate[b]) ? 0 : kRates[s.inner[b]].outlier_bytes;
+    uniform &= s.rate[b] == s.rate[0];
+    outlier_bytes += kRates[s.inner[b]].outlier_bytes;
   }
-  uniform = uniform && descriptors == 0;
   if (uniform && s.rate[0] == 0) return {0, true};
 
   // rates, descriptors, outlier bytes, padding, words
@@ -165,15 +201,11 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   const std::size_t rates = uniform ? 1 : static_cast<std::size_t>(blocks);
   std::memcpy(p, s.rate, rates);
   p += rates;
-  if constexpr (Map::kHasSpecial) {
-    for (int b = 0; b < blocks && descriptors != 0; ++b) {
-      if (!is_special_rate(s.rate[b])) continue;
-      *p++ = s.inner[b];
-      *p++ = s.special[b].verbatim_count();
-    }
+  for (int i = 0; i < s.descriptors; ++i) {
+    *p++ = s.inner[s.described[i]];
+    *p++ = s.special[s.described[i]].verbatim_count();
   }
   for (int b = 0; b < blocks && outlier_bytes != 0; ++b) {
-    if (s.rate[b] >= kRateSentinel && !is_special_rate(s.rate[b])) continue;
     const Rate rate = kRates[s.inner[b]];
     const auto first = static_cast<std::uint64_t>(s.first[b]);
     store_le(p, rate.planes < 64 ? first >> rate.planes : std::uint64_t{0});  // what is too much is overwritten
@@ -185,8 +217,7 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   for (int b = 0; b < blocks; ++b) {
     if constexpr (Map::kHasSpecial) {
       if (s.rate[b] >= kRateSentinel) [[unlikely]] {
-        words = write_special<Value, B>(s.special[b], s.rate[b], words);
-        if (!is_special_rate(s.rate[b])) continue;
+        words = write_special<Value, B>(s.special[b], s.kept[b], s.rate[b], words);
       }
     }
     const std::size_t rate_planes = kRates[s.inner[b]].planes;

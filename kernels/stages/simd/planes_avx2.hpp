@@ -13,6 +13,21 @@
 
 PYF_BEGIN_TARGET
 
+KFN __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+KFN void store(void* to, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+
+template <int N>
+KFN std::uint32_t any_bits(const std::uint32_t* z, std::uint32_t counted) {
+  const int first = 0 - static_cast<int>(counted & 1);
+  __m256i any = _mm256_and_si256(load(z), _mm256_setr_epi32(first, -1, -1, -1, -1, -1, -1, -1));
+  for (int i = 8; i < N; i += 8) any = _mm256_or_si256(any, load(z + i));
+  __m128i half = _mm_or_si128(_mm256_castsi256_si128(any), _mm256_extracti128_si256(any, 1));
+  half = _mm_or_si128(half, _mm_shuffle_epi32(half, 0x4E));
+  half = _mm_or_si128(half, _mm_shuffle_epi32(half, 0xB1));
+  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(half));
+}
+
+// Whole bytes of planes, so that the loops are the same for most blocks and branches are foreseen.
 KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   const __m256i byte_mask = _mm256_set1_epi32(0xFF);
   // vpackusdw and vpackuswb work within 128-bit lanes; this puts the groups of four bytes back in order
@@ -27,25 +42,11 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
     }
     __m256i bytes = _mm256_packus_epi16(_mm256_packus_epi32(b[0], b[1]), _mm256_packus_epi32(b[2], b[3]));
     bytes = _mm256_permutevar8x32_epi32(bytes, order);
-    const int in_byte = planes - first < 8 ? planes - first : 8;
-    bytes = _mm256_sll_epi16(bytes, _mm_cvtsi32_si128(8 - in_byte));  // highest wanted plane to the sign bits
-    for (int k = in_byte - 1; k >= 0; --k) {
+    for (int k = 7; k >= 0; --k) {
       out[first + k] = static_cast<std::uint32_t>(_mm256_movemask_epi8(bytes));
       bytes = _mm256_add_epi8(bytes, bytes);
     }
   }
-}
-
-// planes_generic.hpp says what this writes and returns.
-template <bool kComplete>
-KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, std::uint32_t* planes) {
-  std::uint32_t any = z[0] & (0u - (counted & 1));
-  for (int i = 1; i < 32; ++i) any |= z[i];
-  const int width = bit_width(kComplete ? any | z[0] : any);
-  if constexpr (kComplete)
-    for (int p = width; p < 32; ++p) planes[p] = 0;
-  pack_planes(z, width, planes);
-  return any;
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
@@ -73,8 +74,6 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
 
 // Running sums (planes_generic.hpp says which), in registers: log2 steps of shifted adds along x, adds of rows along
 // y and z.
-KFN __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
-KFN void store(void* to, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
 KFN __m256i add(__m256i a, __m256i b, std::uint32_t) { return _mm256_add_epi32(a, b); }
 KFN __m256i add(__m256i a, __m256i b, std::uint64_t) { return _mm256_add_epi64(a, b); }
 // the low 128 bits of v in the high half, zeros below
@@ -154,7 +153,7 @@ KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // one row of four a register
   }
 }
 
-// Bit i is set where flags[i] is not zero.
+// Bit i is set where flags[i] is not zero; where x[i] has just the bits `wanted`.
 KFN unsigned zero_lanes(__m256i v, std::uint32_t) {
   return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(v, _mm256_setzero_si256()))));
 }
@@ -167,6 +166,19 @@ KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
   std::uint64_t zero = 0;
   for (int i = 0; i < N; i += kPer) zero |= static_cast<std::uint64_t>(zero_lanes(load(flags + i), Code{})) << i;
   return ~zero & (~std::uint64_t{0} >> (64 - N));
+}
+
+template <int N, class Code>
+KFN std::uint64_t equal_bits(const void* x, Code wanted) {
+  constexpr int kPer = 32 / sizeof(Code);
+  const __m256i all = sizeof(Code) == 4 ? _mm256_set1_epi32(static_cast<int>(wanted))
+                                        : _mm256_set1_epi64x(static_cast<long long>(wanted));
+  std::uint64_t bits = 0;
+  for (int i = 0; i < N; i += kPer) {
+    const __m256i different = _mm256_xor_si256(load(static_cast<const std::uint8_t*>(x) + i * sizeof(Code)), all);
+    bits |= static_cast<std::uint64_t>(zero_lanes(different, Code{})) << i;
+  }
+  return bits;
 }
 
 PYF_END_TARGET

@@ -74,22 +74,28 @@ KFN __m512i low_planes(__m512i low, __m512i high) {
                                  _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
 }
 
-// planes_generic.hpp says what this writes and returns: the planes themselves tell which of them are not zero.
-template <bool kComplete>
-KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, std::uint32_t* planes) {
-  const __m512i low = _mm512_loadu_si512(z), high = _mm512_loadu_si512(z + 16);
-  const __m512i counted_values = _mm512_set1_epi32(static_cast<int>(counted)), upper = _mm512_set1_epi32(-65536);
-  const __m512i p = low_planes(low, high);
-  _mm512_storeu_si512(planes, p);
-  std::uint32_t any = _mm512_test_epi32_mask(p, counted_values);
-  const auto first = static_cast<__mmask16>(kComplete ? 0xFFFFu : 0xFFFEu | (counted & 1));
-  const __mmask16 large = _mm512_mask_test_epi32_mask(first, low, upper);
-  if (_mm512_kortestz(large, _mm512_test_epi32_mask(high, upper)) == 0) {
-    const __m512i q = low_planes(_mm512_srli_epi32(low, 16), _mm512_srli_epi32(high, 16));
-    _mm512_storeu_si512(planes + 16, q);
-    any |= static_cast<std::uint32_t>(_mm512_test_epi32_mask(q, counted_values)) << 16;
-  } else if constexpr (kComplete) {
-    _mm512_storeu_si512(planes + 16, _mm512_setzero_si512());
+// planes.hpp says what this writes and returns: the planes themselves tell which of them are not zero.
+template <int kRuns>
+KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
+                                   int stride) {
+  const __m512i all = _mm512_set1_epi32(-1), first = _mm512_set1_epi32(static_cast<int>(counted));
+  __m512i low[kRuns], high[kRuns], together = _mm512_setzero_si512();
+  std::uint32_t any = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    low[run] = _mm512_loadu_si512(z + 32 * run);
+    high[run] = _mm512_loadu_si512(z + 32 * run + 16);
+    const __m512i p = low_planes(low[run], high[run]);
+    _mm512_storeu_si512(planes + run * stride, p);
+    any |= _mm512_test_epi32_mask(p, run == 0 ? first : all);
+    together = _mm512_or_si512(together, high[run]);
+    together = run == 0 ? _mm512_mask_or_epi32(together, counted & 1 ? 0xFFFF : 0xFFFE, together, low[run])
+                        : _mm512_or_si512(together, low[run]);
+  }
+  if (!complete && _mm512_test_epi32_mask(together, _mm512_set1_epi32(-65536)) == 0) return any;
+  for (int run = 0; run < kRuns; ++run) {
+    const __m512i p = low_planes(_mm512_srli_epi32(low[run], 16), _mm512_srli_epi32(high[run], 16));
+    _mm512_storeu_si512(planes + run * stride + 16, p);
+    any |= static_cast<std::uint32_t>(_mm512_test_epi32_mask(p, run == 0 ? first : all)) << 16;
   }
   return any;
 }
@@ -247,6 +253,21 @@ KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
   return bits;
 }
 
+// Bit i is set where x[i] has just the bits `wanted`.
+KFN __m512i broadcast(std::uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+KFN __m512i broadcast(std::uint64_t x) { return _mm512_set1_epi64(static_cast<long long>(x)); }
+KFN std::uint64_t equal_lanes(__m512i a, __m512i b, std::uint32_t) { return _mm512_cmpeq_epi32_mask(a, b); }
+KFN std::uint64_t equal_lanes(__m512i a, __m512i b, std::uint64_t) { return _mm512_cmpeq_epi64_mask(a, b); }
+template <int N, class Code>
+KFN std::uint64_t equal_bits(const void* x, Code wanted) {
+  constexpr int kPer = 64 / sizeof(Code);
+  const __m512i all = broadcast(wanted);
+  std::uint64_t bits = 0;
+  for (int i = 0; i < N; i += kPer)
+    bits |= equal_lanes(_mm512_loadu_si512(static_cast<const std::uint8_t*>(x) + i * sizeof(Code)), all, Code{}) << i;
+  return bits;
+}
+
 // The last kStride lanes of `before`, then all but the last of v.
 template <int kStride>
 KFN __m512i shift_in(__m512i v, __m512i before, std::uint32_t) {
@@ -262,8 +283,6 @@ KFN __m512i select(std::uint64_t lanes, __m512i yes, __m512i no, std::uint32_t) 
 KFN __m512i select(std::uint64_t lanes, __m512i yes, __m512i no, std::uint64_t) {
   return _mm512_mask_mov_epi64(no, static_cast<__mmask8>(lanes), yes);
 }
-KFN __m512i broadcast(std::uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
-KFN __m512i broadcast(std::uint64_t x) { return _mm512_set1_epi64(static_cast<long long>(x)); }
 
 // One doubling step of forward_fill(): lanes without a code take that of kStride lanes before.
 template <int kStride, class Code, int N>

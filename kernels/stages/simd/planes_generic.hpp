@@ -20,6 +20,15 @@ KFN std::uint64_t transpose_8x8(std::uint64_t x) {
   return x ^ t ^ (t << 28);
 }
 
+// The OR of N values, of the first only if bit 0 of `counted` is set.
+template <int N>
+KFN std::uint32_t any_bits(const std::uint32_t* z, std::uint32_t counted) {
+  std::uint32_t any = z[0] & (0u - (counted & 1));
+  for (int i = 1; i < N; ++i) any |= z[i];
+  return any;
+}
+
+// `planes` planes of 32 words, one a word, rounded up to a multiple of eight.
 KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   for (int c = 0; 8 * c < planes; ++c) {
     std::uint64_t columns[4];
@@ -34,17 +43,6 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
       out[8 * c + k] = plane;
     }
   }
-}
-
-// Planes of 32 words, one a word. `counted` masks the values that count (all, or all but the first). Returns the
-// counted planes that are not zero, as bits: the OR of the counted values. Planes above the highest of these are
-// written only if kComplete; with it all 32 are right, whether their values count or not.
-template <bool kComplete>
-KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, std::uint32_t* planes) {
-  std::uint32_t any = z[0] & (0u - (counted & 1));
-  for (int i = 1; i < 32; ++i) any |= z[i];
-  pack_planes(z, kComplete ? 32 : bit_width(any), planes);
-  return any;
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
@@ -92,6 +90,17 @@ template <int N, class Code>
 KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
   std::uint64_t bits = 0;
   for (int i = 0; i < N; ++i) bits |= static_cast<std::uint64_t>(flags[i] != 0) << i;
+  return bits;
+}
+
+// Bit i is set where x[i] has just the bits `wanted`.
+template <int N, class Code>
+KFN std::uint64_t equal_bits(const void* x, Code wanted) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < N; ++i) {
+    const auto value = load_le<Code>(static_cast<const std::uint8_t*>(x) + i * sizeof(Code));
+    bits |= static_cast<std::uint64_t>(value == wanted) << i;
+  }
   return bits;
 }
 
