@@ -106,8 +106,7 @@ def create_dataset(
     limits = (None,) * len(source.shape) if maxshape is True else maxshape
     shape = _chunk_shape(chunks, source.shape, dtype, limits or None, codec)
     if dtype != source.dtype:
-        on_device = is_device_array(source)
-        source = source.astype(dtypes.native(dtype)) if on_device else np.asarray(source[...]).astype(dtype)
+        source = _converted(source, dtype)
     codec = resolve(codec, source, fillvalue, shape)
     dataset = group.create_dataset(
         name,
@@ -139,6 +138,14 @@ def _source(data: Any) -> Any:
 
         return arrays.device_array(data)
     return plain_array(data)
+
+
+def _converted(source: Any, dtype: np.dtype[Any]) -> Any:
+    if is_device_array(source):
+        from pyfilter.gpu import arrays
+
+        return arrays.converted(source, dtypes.native(dtype))
+    return np.asarray(source[...]).astype(dtype)
 
 
 def _plain_dtype(dtype: Any) -> np.dtype[Any]:

@@ -154,6 +154,13 @@ def device_array(thing: Any) -> Any:
     raise Unsupported(message) from reason
 
 
+@device_errors()
+def converted(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a cupy.ndarray's values in another element type, on their device."""
+    with import_cupy().cuda.Device(values.device.id):
+        return values.astype(dtype)
+
+
 def out_array(out: Any) -> Any:
     """Return a cupy.ndarray of the memory of ``out``, which must be a device array that may be written to."""
     if not is_device_array(out):

@@ -58,8 +58,10 @@ class Lane:
         buffer = self._pinned.get(name)
         if buffer is None or buffer.nbytes < size:
             self._pinned.pop(name, None)
-            memory = self.cupy.cuda.alloc_pinned_memory(_rounded(size))  # CuPy pools it by its exact size
-            buffer = np.frombuffer(memory, dtype=np.uint8, count=_rounded(size))
+            # a power of two: making such memory is slow, and CuPy's pool of it knows exact sizes only
+            whole = 1 << max(size - 1, 1).bit_length()
+            memory = self.cupy.cuda.alloc_pinned_memory(whole)
+            buffer = np.frombuffer(memory, dtype=np.uint8, count=whole)
             self._pinned[name] = buffer
         return buffer[:size]
 
