@@ -107,6 +107,7 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
             cupy.copyto(there, data)
+            cupy.cuda.get_current_stream().synchronize()  # before the other device's pool gets a copy of ours back
             data = there
     return data, header
 

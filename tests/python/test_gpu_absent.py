@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 import pyfilter
 from pyfilter import Cuszp2, _native_cuda
+from pyfilter.cli import doctor
 from pyfilter.gpu import is_device_array
 
 from .support import REPOSITORY, clean_environment, field, run_script
@@ -107,6 +109,16 @@ def test_without_a_device_the_reason_is_given(monkeypatch: pytest.MonkeyPatch) -
         _native_cuda.require()
     assert pyfilter.gpu.device_count() == pyfilter.config().cuda_devices == 0
     pyfilter.gpu.release_memory()  # nothing there, nothing wrong
+
+
+def test_doctor_says_what_cuda_can_do() -> None:
+    said = doctor._cuda(pyfilter.config())
+    if not pyfilter.config().cuda:
+        assert said == "not built in"
+    elif devices() == 0:
+        assert re.match("built in, not usable here: .*CUDA", said)
+    else:
+        assert re.match(r"built in, devices: \d+, with", said)
 
 
 def test_names_of_devices(tmp_path: Path) -> None:
