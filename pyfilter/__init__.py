@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pyfilter import errors, plugin
+from pyfilter import errors, gpu, plugin
 from pyfilter.checking import Finding, check, codec_of
 from pyfilter.codecs import FILTERS, Codec, Cuszp2, Lossless
 from pyfilter.errors import PyfilterError
@@ -69,6 +69,7 @@ __all__ = [
     "encode",
     "errors",
     "frame_info",
+    "gpu",
     "netcdf",
     "read",
     "register",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls into libh5pyfilter.so by ctypes: filter/c_api.h in Python. ctypes drops the GIL for the length of each call.
 
-Libraries of other people (libhdf5, libnetcdf) are called from _foreign.py. Nothing else in the package uses ctypes.
+The CUDA functions have their wrappers in _native_cuda.py. Libraries of other people (libhdf5, libnetcdf) are called
+from _foreign.py. Nothing else in the package uses ctypes.
 """
 
 from __future__ import annotations
@@ -115,6 +116,9 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_config": (ctypes.c_char_p, (ctypes.c_char_p,)),
     "pyf_register": (ctypes.c_int, (ctypes.c_char_p,)),
     "pyf_parse_cd_values": (ctypes.c_int, (ctypes.POINTER(ctypes.c_uint), _SIZE, _REQUEST)),
+    "pyf_cuda_encode": (ctypes.c_int, (_REQUEST, _SIZE, _POINTER, _SIZE, _POINTER, _SIZE, _POINTER, _POINTER)),
+    "pyf_cuda_decode": (ctypes.c_int, (_POINTER, _SIZE, ctypes.c_uint64, ctypes.c_uint64, _SIZE, _POINTER, _POINTER)),
+    "pyf_cuda_fault": (ctypes.c_int, (ctypes.c_uint32,)),
 }
 
 
@@ -171,7 +175,7 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def _check(code: int) -> None:
+def check(code: int) -> None:
     """Raise the exception for a status code other than 0."""
     if code != 0:
         message = library().pyf_last_error()
@@ -185,7 +189,7 @@ def version() -> str:
 
 def check_request(request: Request) -> None:
     """Raise InvalidArgument or Unsupported where the library would refuse to encode this."""
-    _check(library().pyf_check_request(ctypes.byref(request)))
+    check(library().pyf_check_request(ctypes.byref(request)))
 
 
 def max_frame_bytes(request: Request) -> int:
@@ -201,7 +205,7 @@ def max_frame_bytes(request: Request) -> int:
 def encode(request: Request, values: NDArray[Any], out: NDArray[np.uint8]) -> int:
     """Write the frame of C-contiguous native ``values`` to the start of ``out`` and return its size in bytes."""
     size = ctypes.c_size_t(0)
-    _check(
+    check(
         library().pyf_encode(
             ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data, out.nbytes, ctypes.byref(size)
         )
@@ -212,24 +216,24 @@ def encode(request: Request, values: NDArray[Any], out: NDArray[np.uint8]) -> in
 def frame_info(frame: NDArray[np.uint8]) -> Info:
     """Return what the header at the start of ``frame`` says."""
     info = Info()
-    _check(library().pyf_frame_info(frame.ctypes.data, frame.nbytes, ctypes.byref(info)))
+    check(library().pyf_frame_info(frame.ctypes.data, frame.nbytes, ctypes.byref(info)))
     return info
 
 
 def decode(frame: NDArray[np.uint8], out: NDArray[Any]) -> None:
     """Decode a whole frame into the C-contiguous array ``out``, whose size in bytes must be the frame's."""
-    _check(library().pyf_decode(frame.ctypes.data, frame.nbytes, out.ctypes.data, out.nbytes))
+    check(library().pyf_decode(frame.ctypes.data, frame.nbytes, out.ctypes.data, out.nbytes))
 
 
 def decode_range(frame: NDArray[np.uint8], start: int, stop: int, out: NDArray[Any]) -> None:
     """Decode the values ``start`` to ``stop`` (C order) into the C-contiguous array ``out``."""
-    _check(library().pyf_decode_range(frame.ctypes.data, frame.nbytes, start, stop, out.ctypes.data, out.nbytes))
+    check(library().pyf_decode_range(frame.ctypes.data, frame.nbytes, start, stop, out.ctypes.data, out.nbytes))
 
 
 def value_range(request: Request, values: NDArray[Any]) -> tuple[float, float] | None:
     """Return the lowest and highest finite value other than the fill value, None where there is none."""
     low, high, found = ctypes.c_double(), ctypes.c_double(), ctypes.c_int()
-    _check(
+    check(
         library().pyf_value_range(
             ctypes.byref(request),
             values.ctypes.data,
@@ -244,7 +248,7 @@ def value_range(request: Request, values: NDArray[Any]) -> tuple[float, float] |
 
 def configure(key: str, value: str) -> None:
     """Set one of the library's settings."""
-    _check(library().pyf_configure(key.encode(), value.encode()))
+    check(library().pyf_configure(key.encode(), value.encode()))
 
 
 def config(key: str) -> str | None:
@@ -255,12 +259,12 @@ def config(key: str) -> str | None:
 
 def register(path: str) -> None:
     """Register the filter with a libhdf5 that is loaded already, by the file's path."""
-    _check(library().pyf_register(os.fsencode(path)))
+    check(library().pyf_register(os.fsencode(path)))
 
 
 def parse_cd_values(cd_values: Sequence[int]) -> Request:
     """Return the request that cd_values stand for; the stored form brings shape, dtype and fill value along."""
     words = (ctypes.c_uint * len(cd_values))(*(word & 0xFFFFFFFF for word in cd_values))
     request = Request()
-    _check(library().pyf_parse_cd_values(words, len(cd_values), ctypes.byref(request)))
+    check(library().pyf_parse_cd_values(words, len(cd_values), ctypes.byref(request)))
     return request

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays to frames and back, without a file. A frame is what one HDF5 chunk holds: docs/format.md."""
+"""Arrays to frames and back, without a file. A frame is what one HDF5 chunk holds: docs/format.md.
+
+Arrays and frames in device memory go on to gpu/frames.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
 from pyfilter import _native, dtypes
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import CorruptFrame, InvalidArgument, TruncatedFrame, Unsupported
+from pyfilter.gpu.arrays import is_device_array
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
@@ -21,6 +25,13 @@ if TYPE_CHECKING:
 # A tile of at most 4096 values has a directory entry of 4 bytes (docs/format.md, section 4.2), so no frame has more
 # values than this for each of its bytes. It keeps a hostile header from asking for all the memory there is.
 _MAX_VALUES_PER_BYTE = 1024
+
+
+class DeviceArray(Protocol):
+    """An array on a CUDA device; objects that have only DLPack are taken as well."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -125,14 +136,19 @@ def plain_array(array: ArrayLike) -> NDArray[Any]:
     return np.asarray(array)
 
 
-def encode(array: ArrayLike, codec: Codec, fill_value: object = None) -> bytes:
+@overload
+def encode(array: DeviceArray, codec: Codec, fill_value: object = None) -> Any: ...
+@overload
+def encode(array: ArrayLike, codec: Codec, fill_value: object = None) -> bytes: ...
+def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     """Compress an array into one frame.
 
     Parameters
     ----------
-    array : array_like
+    array : array_like or device array
         Numbers of any shape, scalars and empty arrays included; of any memory layout and byte order. float32 and
-        float64 for `Cuszp2`, also integers of 8 to 64 bits for `Lossless`.
+        float64 for `Cuszp2`, also integers of 8 to 64 bits for `Lossless`. An array on a CUDA device (CuPy, PyTorch,
+        JAX, Numba; in the machine's byte order) is compressed there.
     codec : Codec
         How. A relative bound is taken of this array's own range: its finite values without the fill value.
     fill_value : scalar, optional
@@ -140,8 +156,8 @@ def encode(array: ArrayLike, codec: Codec, fill_value: object = None) -> bytes:
 
     Returns
     -------
-    bytes
-        The frame; `decode` needs nothing else.
+    bytes or cupy.ndarray
+        The frame; `decode` needs nothing else. For a device array one dimension of uint8 on the same device.
 
     Raises
     ------
@@ -149,7 +165,13 @@ def encode(array: ArrayLike, codec: Codec, fill_value: object = None) -> bytes:
         If the codec does not take the element type (`pyfilter.errors.Unsupported`).
     ValueError
         If the fill value is not of that type, values are masked, or ``block_dims`` is more than the dimensions.
+    RuntimeError
+        If a device array is given and CUDA cannot be used (`pyfilter.errors.DeviceError`).
     """
+    if is_device_array(array):
+        from pyfilter.gpu import frames as device_frames
+
+        return device_frames.encode(array, codec, fill_value)
     given = plain_array(array)
     request = make_request(codec, given.dtype, given.shape, fill_value)
     values = np.asarray(given, dtype=dtypes.native(given.dtype), order="C")
@@ -170,12 +192,12 @@ def frame_bytes(frame: Buffer) -> NDArray[np.uint8]:
         raise Unsupported(message) from None
 
 
-def frame_info(frame: Buffer) -> FrameInfo:
+def frame_info(frame: Buffer | DeviceArray) -> FrameInfo:
     """Return what a frame's header says; the values are not looked at.
 
     Parameters
     ----------
-    frame : bytes-like
+    frame : bytes-like or device array
         The frame, or at least its header.
 
     Raises
@@ -183,7 +205,11 @@ def frame_info(frame: Buffer) -> FrameInfo:
     FrameError
         If the header is not whole (`TruncatedFrame`), not one (`CorruptFrame`) or of a newer release (`TooNew`).
     """
-    return _info(_native.frame_info(frame_bytes(frame)))
+    if is_device_array(frame):
+        from pyfilter.gpu import frames as device_frames
+
+        return _info(_native.frame_info(device_frames.header_bytes(frame)))
+    return _info(_native.frame_info(frame_bytes(frame)))  # type: ignore[arg-type]
 
 
 def _info(raw: _native.Info) -> FrameInfo:
@@ -215,35 +241,59 @@ def _info(raw: _native.Info) -> FrameInfo:
     )
 
 
-def checked_info(frame: NDArray[np.uint8]) -> FrameInfo:
-    """Return the header of a whole frame whose claimed sizes can be true."""
+def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo:
+    """Return the header of a whole frame whose claimed sizes can be true.
+
+    Parameters
+    ----------
+    frame
+        The frame, or the first bytes of it with its header.
+    size
+        Bytes of the whole frame, where ``frame`` is not all of it.
+    """
+    size = frame.nbytes if size is None else size
     info = _info(_native.frame_info(frame))
-    if info.frame_bytes > frame.nbytes:
-        message = f"the frame has {info.frame_bytes} bytes, only {frame.nbytes} are there"
+    if info.frame_bytes > size:
+        message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    if info.value_count > _MAX_VALUES_PER_BYTE * frame.nbytes:
-        message = f"a frame of {frame.nbytes} bytes cannot hold {info.value_count} values"
+    if info.value_count > _MAX_VALUES_PER_BYTE * size:
+        message = f"a frame of {size} bytes cannot hold {info.value_count} values"
         raise CorruptFrame(message)
     return info
 
 
+def asked_range(info: FrameInfo, start: int | None, stop: int | None) -> tuple[int, int, tuple[int, ...]]:
+    """Return the first value asked for, the one behind the last, and the shape of the result."""
+    first = _index("start", start, 0, 0, info.value_count)
+    last = _index("stop", stop, info.value_count, first, info.value_count)
+    return first, last, info.shape if start is None and stop is None else (last - first,)
+
+
 def decode(
-    frame: Buffer, start: int | None = None, stop: int | None = None, out: NDArray[Any] | None = None
-) -> NDArray[Any]:
+    frame: Buffer | DeviceArray,
+    start: int | None = None,
+    stop: int | None = None,
+    out: NDArray[Any] | DeviceArray | None = None,
+    *,
+    device: str | None = None,
+) -> Any:
     """Decompress a frame, or a range of its values without decoding the rest.
 
     Parameters
     ----------
-    frame : bytes-like
+    frame : bytes-like or device array
         A whole frame.
     start, stop : int, optional
         Decode the values number ``start`` to ``stop - 1`` in C order; 0 <= start <= stop <= value count.
-    out : numpy.ndarray, optional
+    out : numpy.ndarray or device array, optional
         Where to put the values; of the frame's element type (either byte order), and of the shape of the result.
+        The bytes of the frame go to where ``out`` is and are decoded there.
+    device : {"cpu", "cuda", "cuda:0", ...}, optional
+        Where to decode; by default where ``out`` or else the frame is. Not together with ``out``.
 
     Returns
     -------
-    numpy.ndarray
+    numpy.ndarray or cupy.ndarray
         The array in its own shape and in this machine's byte order; with ``start`` or ``stop`` one dimension of
         ``stop - start`` values; ``out`` where it was given.
 
@@ -253,21 +303,25 @@ def decode(
         If the frame is damaged, cut short or of a newer release.
     ValueError
         If the range or ``out`` does not fit.
+    RuntimeError
+        If a device is asked for and CUDA cannot be used (`pyfilter.errors.DeviceError`).
     """
-    data = frame_bytes(frame)
+    if device is not None or is_device_array(frame) or is_device_array(out):
+        from pyfilter.gpu import frames as device_frames
+
+        return device_frames.decode(frame, start, stop, out, device)
+    data = frame_bytes(frame)  # type: ignore[arg-type]
     info = checked_info(data)
-    ranged = start is not None or stop is not None
-    first = _index("start", start, 0, 0, info.value_count)
-    last = _index("stop", stop, info.value_count, first, info.value_count)
-    shape = (last - first,) if ranged else info.shape
+    first, last, shape = asked_range(info, start, stop)
+    given: Any = out
     target = np.empty(shape, dtype=info.dtype) if out is None else _direct(out, shape, info.dtype)
-    if ranged:
+    if start is not None or stop is not None:
         _native.decode_range(data, first, last, target)
     else:
         _native.decode(data, target)
-    if out is not None and target is not out:
-        out[...] = target
-    return target if out is None else out
+    if given is not None and target is not given:
+        given[...] = target
+    return target if given is None else given
 
 
 def _index(name: str, value: int | None, default: int, low: int, high: int) -> int:
@@ -279,10 +333,10 @@ def _index(name: str, value: int | None, default: int, low: int, high: int) -> i
     return int(value)
 
 
-def _direct(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _direct(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the array that the library can write to: ``out`` itself where its memory is as it must be."""
     if not isinstance(out, np.ndarray):
-        message = f"out must be a numpy.ndarray, got {type(out).__name__}"
+        message = f"out must be a numpy.ndarray or an array on a CUDA device, got {type(out).__name__}"
         raise Unsupported(message)
     if out.shape != shape or dtypes.native(out.dtype) != dtype:
         message = f"out must have shape {shape} and type {dtype.name}, got {out.shape} and {out.dtype.name}"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datasets of h5py written and read by several threads. The work is in transfer.py, chunk shapes are in chunks.py."""
+"""Datasets of h5py written and read by several threads. The work is in transfer.py, chunk shapes are in chunks.py.
+
+Device arrays go on to gpu/writing.py and gpu/reading.py.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from pyfilter import dtypes, pipeline, plugin, transfer
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
+from pyfilter.gpu.arrays import is_device_array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pyfilter.chunks import Region
+    from pyfilter.frames import DeviceArray
     from pyfilter.transfer import Source
 
 _REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
@@ -31,7 +36,7 @@ _REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape"
 def create_dataset(
     group: h5py.Group,
     name: str | None,
-    data: ArrayLike | h5py.Dataset,
+    data: ArrayLike | DeviceArray | h5py.Dataset,
     codec: Codec,
     *,
     chunks: tuple[int, ...] | bool | None = None,
@@ -55,8 +60,9 @@ def create_dataset(
         Where to create it; a file is a group.
     name : str or None
         The dataset's name, None for an anonymous one.
-    data : array_like or h5py.Dataset
-        One or more dimensions of an element type that the codec takes. A dataset is read in slabs.
+    data : array_like, device array or h5py.Dataset
+        One or more dimensions of an element type that the codec takes. A dataset is read in slabs; an array on a CUDA
+        device (CuPy, PyTorch, JAX, Numba) is compressed there.
     codec : Codec
         Such as ``Cuszp2(relative=1e-4)``.
     chunks : tuple of int, optional
@@ -91,7 +97,7 @@ def create_dataset(
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
     plugin.refresh()
-    source = data if isinstance(data, h5py.Dataset) else plain_array(data)
+    source = _source(data)
     dtype = _plain_dtype(kwargs.pop("dtype", None) or source.dtype)
     dtypes.require(codec.codec_name, dtype)
     if source.shape is None or source.shape == ():
@@ -100,7 +106,7 @@ def create_dataset(
     limits = (None,) * len(source.shape) if maxshape is True else maxshape
     shape = _chunk_shape(chunks, source.shape, dtype, limits or None, codec)
     if dtype != source.dtype:
-        source = np.asarray(source[...]).astype(dtype)
+        source = _converted(source, dtype)
     codec = resolve(codec, source, fillvalue, shape)
     dataset = group.create_dataset(
         name,
@@ -121,6 +127,25 @@ def create_dataset(
             del group[name]
         raise
     return dataset
+
+
+def _source(data: Any) -> Any:
+    """Return something with a shape that gives values for slices: a dataset, a cupy.ndarray or a numpy.ndarray."""
+    if isinstance(data, h5py.Dataset):
+        return data
+    if is_device_array(data):
+        from pyfilter.gpu import arrays
+
+        return arrays.device_array(data)
+    return plain_array(data)
+
+
+def _converted(source: Any, dtype: np.dtype[Any]) -> Any:
+    if is_device_array(source):
+        from pyfilter.gpu import arrays
+
+        return arrays.converted(source, dtypes.native(dtype))
+    return np.asarray(source[...]).astype(dtype)
 
 
 def _plain_dtype(dtype: Any) -> np.dtype[Any]:
@@ -171,7 +196,12 @@ def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, 
     if mode != "relative":
         return codec
     request = make_request(codec, dtypes.native(source.dtype), (), fill_value)
-    found = transfer.value_range(source, request, chunk)
+    if is_device_array(source):
+        from pyfilter.gpu import ranges
+
+        found = ranges.value_range(source, request)
+    else:
+        found = transfer.value_range(source, request, chunk)
     absolute = absolute_of(relative, found) if found is not None else 0.0
     return codec.with_absolute(absolute) if absolute > 0.0 else codec
 
@@ -186,15 +216,17 @@ def absolute_of(relative: float, limits: tuple[float, float]) -> float:
     return math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded
 
 
-def write(dataset: h5py.Dataset, array: ArrayLike | h5py.Dataset) -> None:
+def write(dataset: h5py.Dataset, array: ArrayLike | DeviceArray | h5py.Dataset) -> None:
     """Write a whole dataset, its chunks compressed by several threads.
 
     Parameters
     ----------
     dataset : h5py.Dataset
         An open dataset. What is not compressed by pyfilter alone is written by h5py itself.
-    array : array_like or h5py.Dataset
-        The values, of the dataset's shape; another element type is converted by HDF5.
+    array : array_like, device array or h5py.Dataset
+        The values, of the dataset's shape; another element type is converted by HDF5. An array on a CUDA device (CuPy,
+        PyTorch, JAX, Numba) is compressed there, and only compressed bytes leave the device; the chunks are byte for
+        byte the same.
 
     Raises
     ------
@@ -202,25 +234,37 @@ def write(dataset: h5py.Dataset, array: ArrayLike | h5py.Dataset) -> None:
         If the shapes differ, or values are masked.
     TypeError
         If ``dataset`` is not an h5py dataset.
+    RuntimeError
+        If a device array is given and CUDA cannot be used (`pyfilter.errors.DeviceError`).
     """
     if not isinstance(dataset, h5py.Dataset):
         message = f"an h5py.Dataset is needed, got {type(dataset).__name__}"
         raise Unsupported(message)
     plugin.refresh()
-    source = array if isinstance(array, h5py.Dataset) else plain_array(array)
+    source = _source(array)
     if source.shape != dataset.shape:
         message = f"the array must have the dataset's shape {dataset.shape}, got {source.shape}"
         raise InvalidArgument(message)
     if source.size == 0:
         return
     how = pipeline.chunk_codec(dataset)
-    if how is None or dtypes.code_of(source.dtype) != dtypes.code_of(how.dtype):
+    if is_device_array(source):
+        from pyfilter.gpu import writing
+
+        writing.write(dataset, how, source)
+    elif how is None or dtypes.code_of(source.dtype) != dtypes.code_of(how.dtype):
         dataset[...] = source[...] if isinstance(source, h5py.Dataset) else source
     else:
         transfer.write_chunks(dataset, how, source)
 
 
-def read(dataset: h5py.Dataset, selection: Any = ..., out: NDArray[Any] | None = None) -> Any:
+def read(
+    dataset: h5py.Dataset,
+    selection: Any = ...,
+    out: NDArray[Any] | DeviceArray | None = None,
+    *,
+    device: str | None = None,
+) -> Any:
     """Read a dataset, or a part of it, its chunks decompressed by several threads.
 
     Parameters
@@ -229,30 +273,42 @@ def read(dataset: h5py.Dataset, selection: Any = ..., out: NDArray[Any] | None =
         An open dataset. What is not compressed by pyfilter alone is read by h5py itself.
     selection : optional
         What to read: anything that ``dataset[selection]`` takes, such as ``numpy.s_[10:20, ..., 3]``.
-    out : numpy.ndarray, optional
-        Where to put the values; of the selection's shape and of a type that holds the dataset's.
+    out : numpy.ndarray or device array, optional
+        Where to put the values; of the selection's shape and of a type that holds the dataset's. Where it is on a CUDA
+        device (CuPy, PyTorch, Numba), compressed bytes go there and are decoded there.
+    device : {"cpu", "cuda", "cuda:0", ...}, optional
+        Where to put the values where there is no ``out``; "cuda" is CuPy's current device.
 
     Returns
     -------
-    numpy.ndarray or scalar
-        The same values as ``dataset[selection]``; ``out`` where it was given.
+    numpy.ndarray, scalar or cupy.ndarray
+        The same values as ``dataset[selection]``; ``out`` where it was given. On a device always an array, in the
+        machine's byte order.
 
     Raises
     ------
     FrameError
         If a chunk is damaged.
     ValueError
-        If ``out`` has another shape.
+        If ``out`` has another shape, or is given together with ``device``.
     TypeError
-        If ``dataset`` is not an h5py dataset, or ``out`` not a NumPy array.
+        If ``dataset`` is not an h5py dataset, or ``out`` neither a NumPy array nor a device array.
+    RuntimeError
+        If a device is asked for and CUDA cannot be used (`pyfilter.errors.DeviceError`).
     """
     if not isinstance(dataset, h5py.Dataset):
         message = f"an h5py.Dataset is needed, got {type(dataset).__name__}"
         raise Unsupported(message)
-    if out is not None and not isinstance(out, np.ndarray):
-        message = f"out must be a numpy.ndarray, got {type(out).__name__}"
-        raise Unsupported(message)
     plugin.refresh()
+    if device is not None or is_device_array(out):
+        number = _device_of(out, device)
+        if out is not None or number is not None:
+            from pyfilter.gpu import reading
+
+            return reading.read(dataset, selection, out, number)
+    if out is not None and not isinstance(out, np.ndarray):
+        message = f"out must be a numpy.ndarray or an array on a CUDA device, got {type(out).__name__}"
+        raise Unsupported(message)
     how = pipeline.chunk_codec(dataset)
     basic = basic_selection(selection, dataset.shape) if how is not None else None
     if how is None or basic is None:
@@ -268,6 +324,16 @@ def read(dataset: h5py.Dataset, selection: Any = ..., out: NDArray[Any] | None =
     _check_out(out, shape, dataset.dtype)
     transfer.read_chunks(dataset, how, region, out.reshape(full) if out.flags.c_contiguous else _expand(out, kept))
     return out
+
+
+def _device_of(out: Any, device: str | None) -> int | None:
+    """Return the number of the device that was asked for by name, None for the host."""
+    from pyfilter.gpu import arrays
+
+    if out is not None and device is not None:
+        message = "give out or device, not both: values go to where out is"
+        raise InvalidArgument(message)
+    return None if device is None else arrays.device_number(device)
 
 
 def _check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

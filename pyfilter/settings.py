@@ -27,7 +27,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     Parameters
     ----------
     backend : {"auto", "cpu", "cuda"}, optional
-        Where to compute.
+        Where to compute on arrays in host memory. Arrays on a device are always worked on there.
     threads : int, optional
         Threads used by one call, 1 to 1024; 0 is one for each core that the process may use.
     cpu_level : {"auto", "baseline", "avx2", "avx512"}, optional
@@ -38,7 +38,8 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     ValueError
         If a value is none of those; nothing is changed then.
     DeviceError
-        If ``backend="cuda"`` is asked of a library built without CUDA, or without a device.
+        If ``backend="cuda"`` is asked of a library built without CUDA, or where no device can be used; nothing is
+        changed then.
 
     Examples
     --------
@@ -52,9 +53,6 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
         changes: dict[str, str] = {}
         if backend is not None:
             changes["backend"] = _one_of("backend", backend, BACKENDS)
-            if backend == "cuda" and not self.cuda:
-                message = "backend 'cuda' is not built into this library; use 'auto' or 'cpu'"
-                raise errors.DeviceError(message)
         if threads is not None:
             if not isinstance(threads, Integral) or isinstance(threads, bool) or not 0 <= threads <= MAX_THREADS:
                 message = f"threads must be an integer from 0 (one for each core) to {MAX_THREADS}, got {threads!r}"
@@ -106,6 +104,11 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     def cuda(self) -> bool:
         """Whether the library was built with CUDA."""
         return _native.config("cuda") == "1"
+
+    @property
+    def cuda_devices(self) -> int:
+        """The number of CUDA devices that can be used here; asking initialises CUDA."""
+        return int(_native.config("cuda_devices") or 0)
 
     def __repr__(self) -> str:
         """Return the settings in use."""

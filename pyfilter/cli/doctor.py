@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pyfilter import _native, checking, h5, netcdf, plugin, settings, verification
+from pyfilter import _native, _native_cuda, checking, h5, netcdf, plugin, settings, verification
 from pyfilter.codecs import Cuszp2
 from pyfilter.errors import PyfilterError
 
@@ -53,7 +53,7 @@ def _findings() -> list[tuple[str, str, bool]]:
         ("version", version, True),
         ("cpu level", now.cpu_level, True),
         ("threads", str(now.threads), True),
-        ("cuda", "built in" if now.cuda else "not built in", True),
+        ("cuda", _cuda(now), True),
         ("plugin path", f"{plugin.VARIABLE}={os.environ.get(plugin.VARIABLE, '')}", True),
         ("h5py", f"{h5py.version.version} with HDF5 {h5py.version.hdf5_version}", True),
         _try("h5py write and read", _by_h5py),
@@ -67,6 +67,18 @@ def _findings() -> list[tuple[str, str, bool]]:
         rows.append(("netCDF4", "not installed", True))
     rows += [("registered with", library, True) for library in plugin.register()]
     return rows
+
+
+def _cuda(now: settings.config) -> str:
+    """Return whether CUDA is built in, and which devices can be used or why none; having none is no fault."""
+    if not now.cuda:
+        return "not built in"
+    try:
+        _native_cuda.require()
+    except PyfilterError as error:
+        return f"built in, not usable here: {error}"
+    cupy = "with cupy" if importlib.util.find_spec("cupy") is not None else "without cupy: pip install 'pyfilter[gpu]'"
+    return f"built in, devices: {now.cuda_devices}, {cupy}"
 
 
 def _try(name: str, action: Callable[[Path], None]) -> tuple[str, str, bool]:

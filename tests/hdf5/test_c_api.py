@@ -15,7 +15,7 @@ from reference.library import Info, Library, Request
 
 from .support import DTYPES, LOSSLESS, Array, field, largest_error, loaded, lossless, stored, words
 
-OK, INVALID_ARGUMENT, UNSUPPORTED, CORRUPT, TRUNCATED, TOO_NEW, NO_SPACE = 0, 10, 20, 30, 31, 32, 40
+OK, INVALID_ARGUMENT, UNSUPPORTED, CORRUPT, TRUNCATED, TOO_NEW, NO_SPACE, DEVICE = 0, 10, 20, 30, 31, 32, 40, 60
 
 
 @pytest.fixture
@@ -252,8 +252,12 @@ def test_settings(c: Any) -> None:
     ]:  # fmt: skip
         assert c.pyf_configure(key, value) == INVALID_ARGUMENT, (key, value)
         assert key.decode() in text(c)
-    if c.pyf_config(b"cuda") == b"0":
-        assert c.pyf_configure(b"backend", b"cuda") == UNSUPPORTED
+    if c.pyf_config(b"cuda_devices") == b"0":
+        before = c.pyf_config(b"backend")
+        assert c.pyf_configure(b"backend", b"cuda") == DEVICE
+        assert "CUDA" in text(c)
+        assert c.pyf_config(b"backend") == before
+    assert c.pyf_configure(b"release_memory", b"1") == OK
     assert c.pyf_config(b"nothing") is None
 
 

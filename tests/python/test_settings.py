@@ -63,13 +63,15 @@ def test_nothing_is_changed_where_one_of_several_is_wrong() -> None:
     assert pyfilter.config().threads == before
 
 
-def test_cuda_is_refused_where_it_is_not_built_in() -> None:
-    if pyfilter.config().cuda:
+def test_cuda_is_refused_where_it_cannot_be_used() -> None:
+    before = pyfilter.config()
+    if before.cuda_devices:
         with pyfilter.config(backend="cuda") as settings:
             assert settings.backend == "cuda"
-    else:
-        with pytest.raises(pyfilter.errors.DeviceError, match="not built"):
-            pyfilter.config(backend="cuda")
+        return
+    with pytest.raises(pyfilter.errors.DeviceError, match="no CUDA device" if before.cuda else "built without CUDA"):
+        pyfilter.config(backend="cuda", threads=before.threads + 1)
+    assert (pyfilter.config().backend, pyfilter.config().threads) == ("auto", before.threads)
 
 
 def test_the_environment_is_read_by_the_library() -> None:

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CUDA functions of libh5pyfilter.so (filter/c_api.h). Addresses and streams are integers, as CuPy gives them.
+
+All work on the current device, put their work on a stream and return; who calls keeps the memory alive until it is
+done. Prototypes are in _native.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import _native
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: a header is never longer
+MAX_HEADER_BYTES = 312
+
+#: ``pyf_cuda_frame``: addresses of a copy of the header (host), of the frame and of its values (device)
+FRAME = np.dtype([("header", "u8"), ("header_bytes", "u8"), ("frame", "u8"), ("frame_bytes", "u8"), ("values", "u8")])
+
+
+def require() -> None:
+    """Raise DeviceError, with the library's reason, where CUDA cannot be used here and now.
+
+    Asking initialises CUDA.
+    """
+    faults = ctypes.c_uint32(0)  # a batch of no frames: nothing is written
+    _native.check(_native.library().pyf_cuda_decode(None, 0, 0, 0, 0, ctypes.byref(faults), None))
+
+
+def device_count() -> int:
+    """Return the number of devices that can be used, 0 where there are none or CUDA is not built in."""
+    return int(_native.config("cuda_devices") or 0)
+
+
+def encode(
+    request: _native.Request,
+    count: int,
+    values: int,
+    value_stride: int,
+    frames: int,
+    frame_stride: int,
+    frame_bytes: int,
+    stream: int,
+) -> None:
+    """Encode ``count`` chunks in device memory, one every ``value_stride`` bytes, to frames every ``frame_stride``.
+
+    ``frame_bytes`` is the address of ``count`` unsigned 64-bit integers (device) for the sizes of the frames.
+    """
+    _native.check(
+        _native.library().pyf_cuda_encode(
+            ctypes.byref(request),
+            count,
+            values or None,
+            value_stride,
+            frames,
+            frame_stride,
+            frame_bytes,
+            stream or None,
+        )
+    )
+
+
+def decode(frames: NDArray[Any], start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:
+    """Decode the values ``start`` to ``stop`` of frames of one shape and element type.
+
+    ``frames`` has the element type `FRAME`; ``faults`` is the address of as many unsigned 32-bit integers (device).
+    """
+    _native.check(
+        _native.library().pyf_cuda_decode(
+            frames.ctypes.data, len(frames), start, stop, value_bytes, faults, stream or None
+        )
+    )
+
+
+def check_fault(fault: int) -> None:
+    """Raise CorruptFrame for a fault word that `decode` left, nothing for 0."""
+    _native.check(_native.library().pyf_cuda_fault(fault))

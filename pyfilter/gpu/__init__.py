@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays on CUDA devices, in and out. `pyfilter.encode`, `decode`, `write`, `read` and `create_dataset` come here.
+
+arrays.py recognises device arrays, frames.py encodes and decodes without a file, ranges.py finds value ranges,
+writing.py and reading.py move chunks between device and file (tiling.py: boxes to chunks and back; staging.py: streams
+and buffers). CuPy is imported when a device array is first met, and does all but the coding itself.
+"""
+
+from __future__ import annotations
+
+from pyfilter import _native, _native_cuda
+from pyfilter.gpu.arrays import is_device_array
+
+
+def device_count() -> int:
+    """Return the number of CUDA devices that can be used by this process; asking initialises CUDA."""
+    return _native_cuda.device_count()
+
+
+def release_memory() -> None:
+    """Give the device memory that the library pools (up to 512 MiB a device) back to the driver.
+
+    Memory in CuPy's own pools is CuPy's: ``cupy.get_default_memory_pool().free_all_blocks()``.
+    """
+    _native.configure("release_memory", "1")
+
+
+__all__ = ["device_count", "is_device_array", "release_memory"]

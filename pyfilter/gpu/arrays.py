@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is an array on a CUDA device, and the same memory as a cupy.ndarray. CuPy is imported when first needed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import _native_cuda, dtypes
+from pyfilter.errors import (
+    DeviceError,
+    InvalidArgument,
+    MissingExtra,
+    NoMemory,
+    PyfilterError,
+    Unsupported,
+    missing_extra,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HOST = (np.ndarray, np.generic, bytes, bytearray, memoryview, str, list, tuple, int, float, type(None))
+_DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
+
+
+def is_device_array(thing: object) -> bool:
+    """Return whether something is an array on a CUDA device.
+
+    Parameters
+    ----------
+    thing : object
+        Anything. CuPy, Numba, PyTorch and JAX arrays, and whatever else has ``__cuda_array_interface__``, or
+        ``__dlpack__`` with a ``__dlpack_device__()`` that is a CUDA device, are device arrays.
+    """
+    if isinstance(thing, _HOST):
+        return False
+    if _is_cupys(thing):  # without asking it: in a forked process the answer would be an error
+        return True
+    return _interface(thing) is not None or _dlpack_device(thing) is not None
+
+
+def _is_cupys(thing: object) -> bool:
+    kind = type(thing)
+    return kind.__module__.partition(".")[0] == "cupy" and hasattr(kind, "__cuda_array_interface__")
+
+
+def _interface(thing: object) -> dict[str, Any] | None:
+    """Return the array's ``__cuda_array_interface__``, None where it has none or does not give it."""
+    try:
+        found = getattr(thing, "__cuda_array_interface__", None)
+    except Exception:  # PyTorch's answer for a tensor that requires a gradient, JAX's for an array on several devices
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _dlpack_device(thing: object) -> int | None:
+    """Return the number of the CUDA device that an object of the DLPack protocol is on, else None."""
+    if not hasattr(type(thing), "__dlpack__") or not hasattr(type(thing), "__dlpack_device__"):
+        return None
+    try:
+        kind, number = thing.__dlpack_device__()  # type: ignore[attr-defined]
+    except Exception:  # whatever it is, nothing that can be read on a device
+        return None
+    return int(number) if int(kind) in _DLPACK_CUDA else None
+
+
+def import_cupy() -> Any:
+    """Return the module cupy.
+
+    Raises
+    ------
+    MissingExtra
+        If it is not installed, or cannot be imported.
+    """
+    try:
+        import cupy
+    except ModuleNotFoundError as error:
+        if error.name == "cupy":
+            raise missing_extra("cupy", "gpu") from None
+        message = f"cupy cannot be imported: {error}"
+        raise MissingExtra(message) from error
+    except ImportError as error:
+        message = f"cupy cannot be imported: {error}"
+        raise MissingExtra(message) from error
+    return cupy
+
+
+def require() -> Any:
+    """Return the module cupy once the library has agreed that CUDA can be used here.
+
+    Raises
+    ------
+    MissingExtra
+        If cupy is not installed.
+    DeviceError
+        If there is no driver or no device, the library has no CUDA, or the process was forked after CUDA was used.
+    """
+    cupy = import_cupy()
+    _native_cuda.require()
+    return cupy
+
+
+@contextmanager
+def device_errors() -> Iterator[None]:
+    """Turn what CuPy raises for CUDA's errors into DeviceError and NoMemory."""
+    try:
+        yield
+    except PyfilterError:
+        raise
+    except MemoryError as error:
+        raise NoMemory(str(error)) from error
+    except RuntimeError as error:
+        if type(error).__name__ not in ("CUDARuntimeError", "CUDADriverError"):
+            raise
+        kind = NoMemory if getattr(error, "status", None) == _OUT_OF_MEMORY else DeviceError
+        raise kind(str(error)) from error
+
+
+def device_array(thing: Any) -> Any:
+    """Return a device array as a cupy.ndarray of the same memory.
+
+    What was put on the array's stream before is waited for by CuPy's current stream, where the array says so (DLPack
+    does; an interface of version 3 does where it names a stream).
+
+    Raises
+    ------
+    Unsupported
+        If the values are big-endian, or CuPy cannot take the array over; the text says why.
+    """
+    cupy = require()
+    if isinstance(thing, cupy.ndarray):
+        return thing
+    described = _interface(thing)
+    if described is not None and str(described.get("typestr", ""))[:1] == ">":
+        message = f"device arrays must be in this machine's byte order, got {described['typestr']}"
+        raise Unsupported(message)
+    reason: Exception | None = None
+    # DLPack first: PyTorch's interface names no stream, so nothing would wait for what computes the values
+    if _dlpack_device(thing) is not None:
+        try:
+            return cupy.from_dlpack(thing)
+        except Exception as error:  # the other protocol may do
+            reason = error
+    if described is not None:
+        try:
+            return cupy.asarray(thing)
+        except Exception as error:  # to be raised below
+            reason = reason or error
+    message = f"this {type(thing).__name__} cannot be used as a device array: {reason}"
+    raise Unsupported(message) from reason
+
+
+@device_errors()
+def converted(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a cupy.ndarray's values in another element type, on their device."""
+    with import_cupy().cuda.Device(values.device.id):
+        return values.astype(dtype)
+
+
+def out_array(out: Any) -> Any:
+    """Return a cupy.ndarray of the memory of ``out``, which must be a device array that may be written to."""
+    if not is_device_array(out):
+        message = f"out must be a numpy.ndarray or an array on a CUDA device, got {type(out).__name__}"
+        raise Unsupported(message)
+    described = None if _is_cupys(out) else _interface(out)
+    if described is not None and described.get("data", (0, False))[1]:
+        message = "out is read-only"
+        raise InvalidArgument(message)
+    return device_array(out)
+
+
+def check_shape(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise InvalidArgument where a device array has not this shape and element type."""
+    if out.shape != shape or out.dtype != dtype:
+        message = f"out must have shape {shape} and type {dtype.name}, got {out.shape} and {out.dtype.name}"
+        raise InvalidArgument(message)
+
+
+def writable_by_library(out: Any) -> bool:
+    """Whether the library can write to this cupy.ndarray itself: C-contiguous and aligned."""
+    return bool(out.flags.c_contiguous) and out.data.ptr % out.dtype.itemsize == 0
+
+
+def readable_by_library(values: Any) -> Any:
+    """Return a cupy.ndarray, C-contiguous and aligned to its element type: ``values`` itself or a copy."""
+    cupy = import_cupy()
+    if values.flags.c_contiguous and values.data.ptr % values.dtype.itemsize == 0:
+        return values
+    copy = cupy.empty(values.shape, dtype=values.dtype)
+    cupy.copyto(copy, values)
+    return copy
+
+
+def device_number(device: object) -> int | None:
+    """Return the number of a device named "cuda" (the current one) or "cuda:1", None for "cpu".
+
+    Raises
+    ------
+    InvalidArgument
+        If it is no such name, or there is no such device.
+    """
+    if device == "cpu":
+        return None
+    if isinstance(device, str):
+        name, _, number = device.partition(":")
+        if name == "cuda" and (number.isdecimal() or device == "cuda"):
+            cupy = require()
+            if not number:
+                return int(cupy.cuda.Device().id)
+            count = _native_cuda.device_count()
+            if int(number) < count:
+                return int(number)
+            message = f"device {device!r} is not there: {count} can be used"
+            raise InvalidArgument(message)
+    message = f"device must be 'cpu', 'cuda' or 'cuda:0', 'cuda:1', ...; got {device!r}"
+    raise InvalidArgument(message)
+
+
+def fill_bits(blocks: Any, value: np.generic) -> None:
+    """Set all of a C-contiguous cupy.ndarray to one value of its element type, whatever NaN it may be."""
+    bits = dtypes.bits_dtype(value.dtype)
+    blocks.view(bits)[...] = np.asarray(value).reshape(1).view(bits)[0]
+
+
+def to_host(values: Any) -> Any:
+    """Return a cupy.ndarray's values as a NumPy array."""
+    return import_cupy().asnumpy(values)

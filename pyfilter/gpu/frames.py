@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames in device memory: `pyfilter.encode` and `decode` of device arrays come here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import _native, _native_cuda
+from pyfilter import frames as host
+from pyfilter.errors import InvalidArgument
+from pyfilter.gpu import arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyfilter.codecs.base import Codec
+
+
+@arrays.device_errors()
+def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
+    """Compress a device array into one frame on its device; as `pyfilter.encode`.
+
+    Returns
+    -------
+    cupy.ndarray
+        The frame: one dimension of uint8, byte for byte what `pyfilter.encode` makes of the same values on the host.
+    """
+    values = arrays.device_array(array)
+    cupy = arrays.import_cupy()
+    request = host.make_request(codec, values.dtype, values.shape, fill_value)
+    with cupy.cuda.Device(values.device.id):
+        values = arrays.readable_by_library(values)
+        stream = cupy.cuda.get_current_stream()
+        frame = cupy.empty(_native.max_frame_bytes(request), dtype=np.uint8)
+        size = cupy.empty(1, dtype=np.uint64)
+        _native_cuda.encode(request, 1, values.data.ptr, 0, frame.data.ptr, 0, size.data.ptr, stream.ptr)
+        return frame[: int(size.get()[0])].copy()
+
+
+@arrays.device_errors()
+def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: str | None) -> Any:
+    """Decompress a frame of either memory into either memory; as `pyfilter.decode`.
+
+    Where both are given, ``out`` says where to; else ``device``; else the frame's own place. Only compressed bytes
+    go from one memory to the other.
+    """
+    if out is not None and device is not None:
+        message = "give out or device, not both: values go to where out is"
+        raise InvalidArgument(message)
+    number = arrays.device_number(device) if device is not None else None
+    to_host = device is not None and number is None
+    if to_host or (out is not None and not arrays.is_device_array(out)):
+        return host.decode(host_bytes(frame).data, start, stop, out)
+    target = None if out is None else arrays.out_array(out)
+    given = arrays.device_array(frame) if arrays.is_device_array(frame) else None
+    if target is not None:
+        number = target.device.id
+    elif number is None:
+        number = given.device.id if given is not None else arrays.device_number("cuda")
+    data, header = (_of_device(given, number)) if given is not None else _of_host(frame, number)
+    info = host.checked_info(header, data.nbytes)
+    first, last, shape = host.asked_range(info, start, stop)
+    cupy = arrays.import_cupy()
+    with cupy.cuda.Device(number):
+        if target is not None:
+            arrays.check_shape(target, shape, info.dtype)
+        direct = target is not None and arrays.writable_by_library(target)
+        values = target if direct else cupy.empty(shape, dtype=info.dtype)
+        _decode_one(cupy, data, header, first, last, values)
+        if target is None:
+            return values
+        if not direct:
+            cupy.copyto(target, values)
+            cupy.cuda.get_current_stream().synchronize()
+        return out
+
+
+def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, last: int, values: Any) -> None:
+    """Decode a frame on the current device and wait for the end of it."""
+    entry = np.zeros(1, dtype=_native_cuda.FRAME)
+    entry[0] = (header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)
+    fault = cupy.empty(1, dtype=np.uint32)
+    stream = cupy.cuda.get_current_stream()
+    _native_cuda.decode(entry, first, last, values.nbytes, fault.data.ptr, stream.ptr)
+    _native_cuda.check_fault(int(fault.get()[0]))
+
+
+def _of_host(frame: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
+    """Return a copy of a host frame on a device, and the bytes that begin with its header."""
+    cupy = arrays.require()
+    data = host.frame_bytes(frame)
+    with cupy.cuda.Device(number):
+        return cupy.asarray(data), data
+
+
+def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
+    """Return a device frame on device ``number`` and a host copy of its first bytes."""
+    cupy = arrays.import_cupy()
+    with cupy.cuda.Device(given.device.id):
+        data = _bytes_of(given)
+        if data.data.ptr % 4 != 0:
+            data = data.copy()
+        header = data[: _native_cuda.MAX_HEADER_BYTES].get()  # waits for what makes the frame
+    if given.device.id != number:
+        with cupy.cuda.Device(number):
+            there = cupy.empty(data.nbytes, dtype=np.uint8)
+            cupy.copyto(there, data)
+            cupy.cuda.get_current_stream().synchronize()  # before the other device's pool gets a copy of ours back
+            data = there
+    return data, header
+
+
+def _bytes_of(given: Any) -> Any:
+    """Return the bytes of a cupy.ndarray in one dimension, without a copy where they lie so."""
+    return arrays.import_cupy().ascontiguousarray(given).reshape(-1).view(np.uint8)
+
+
+def header_bytes(frame: Any) -> NDArray[np.uint8]:
+    """Return a host copy of the first bytes of a device frame, at least its header."""
+    given = arrays.device_array(frame)
+    cupy = arrays.import_cupy()
+    with arrays.device_errors(), cupy.cuda.Device(given.device.id):
+        header: NDArray[np.uint8] = _bytes_of(given)[: _native_cuda.MAX_HEADER_BYTES].get()
+    return header
+
+
+def host_bytes(frame: Any) -> NDArray[np.uint8]:
+    """Return the bytes of a frame of either memory as a NumPy array."""
+    if not arrays.is_device_array(frame):
+        return host.frame_bytes(frame)
+    given = arrays.device_array(frame)
+    cupy = arrays.import_cupy()
+    with cupy.cuda.Device(given.device.id):
+        data: NDArray[np.uint8] = _bytes_of(given).get()
+    return data

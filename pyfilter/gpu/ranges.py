@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The value range of a device array, for relative bounds: what `pyfilter.transfer.value_range` is on the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import chunks, dtypes
+from pyfilter.gpu import arrays
+
+if TYPE_CHECKING:
+    from pyfilter import _native
+
+# what is looked at at a time: the masks and copies made of it are as large
+SLAB_BYTES = 256 << 20
+
+
+@arrays.device_errors()
+def value_range(source: Any, request: _native.Request) -> tuple[float, float] | None:
+    """Return the lowest and the highest finite value of a floating-point cupy.ndarray, its fill value left out.
+
+    The same values count as in kernels/stages/sample.hpp: finite ones that are not equal to the fill.
+    """
+    cupy = arrays.import_cupy()
+    dtype = source.dtype
+    fill = dtypes.value_of(request.fill, dtype) if request.has_fill else None
+    infinity = dtype.type(np.inf)
+    with cupy.cuda.Device(source.device.id):
+        lows, highs = [], []
+        for slab in chunks.slabs(source.shape, (1,) * source.ndim, dtype.itemsize, SLAB_BYTES):
+            values = source[slab]
+            if values.size == 0:
+                continue
+            counts = cupy.isfinite(values)
+            if fill is not None:
+                counts &= values != fill
+            lows.append(cupy.where(counts, values, infinity).min())
+            highs.append(cupy.where(counts, values, -infinity).max())
+        if not lows:
+            return None
+        low, high = float(cupy.stack(lows).min()), float(cupy.stack(highs).max())
+    return (low, high) if low <= high else None

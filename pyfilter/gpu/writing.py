@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Device arrays into datasets: `pyfilter.write` of a device array comes here.
+
+Batches of chunks are made contiguous and encoded on the device; their frames alone go to the host, and from there to
+the file by HDF5's direct chunk calls. While one batch is written, the next is copied and the one behind it encoded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import cache
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import _native, _native_cuda, chunks, dtypes, transfer
+from pyfilter.errors import InternalError
+from pyfilter.gpu import arrays, staging, tiling
+
+if TYPE_CHECKING:
+    import h5py
+    from numpy.typing import NDArray
+
+    from pyfilter.chunks import Region
+    from pyfilter.gpu.staging import Lane
+    from pyfilter.pipeline import ChunkCodec
+
+# Frames one behind the other, each from a multiple of 16 bytes on. Reads up to 15 bytes behind a frame, which its slot
+# has: slots begin at multiples of 256.
+_PACK = r"""
+extern "C" __global__ void pyfilter_pack(const unsigned char* slots, unsigned long long slot_bytes,
+                                         const unsigned long long* sizes, const unsigned long long* ends,
+                                         unsigned char* packed) {
+  const unsigned long long frame = blockIdx.y;
+  const unsigned long long words = (sizes[frame] + 15) / 16;
+  const uint4* from = reinterpret_cast<const uint4*>(slots + frame * slot_bytes);
+  uint4* to = reinterpret_cast<uint4*>(packed + ends[frame]) - words;
+  for (unsigned long long word = blockIdx.x * blockDim.x + threadIdx.x; word < words; word += gridDim.x * blockDim.x)
+    to[word] = from[word];
+}
+"""
+_PACK_THREADS = 256
+
+
+@cache
+def _pack_kernel() -> Any:
+    return arrays.import_cupy().RawKernel(_PACK, "pyfilter_pack")
+
+
+class _Batch:
+    """A box of chunks on its way: `encode`, `fetch` and `store`, in this order, other batches' in between."""
+
+    def __init__(self, lane: Lane, how: ChunkCodec, box: Region, shape: tuple[int, ...]) -> None:
+        self.lane = lane
+        self.how = how
+        self.box = box
+        self.origins = list(chunks.origins(shape, how.chunk, box))
+        self.count = len(self.origins)
+        self.slot_bytes = -(-_native.max_frame_bytes(how.request) // 256) * 256
+
+    def encode(self, source: Any) -> None:
+        """Put the gathering and the encoding on the stream."""
+        lane, how, cupy = self.lane, self.how, self.lane.cupy
+        with lane.stream:
+            self.stack = self._stack(source[self.box])
+            slots = lane.device_bytes("slots", self.count * self.slot_bytes)
+            sizes = lane.device_bytes("sizes", 8 * self.count).view(np.uint64)
+            _native_cuda.encode(
+                how.request,
+                self.count,
+                self.stack.data.ptr,
+                how.chunk_bytes,
+                slots.data.ptr,
+                self.slot_bytes,
+                sizes.data.ptr,
+                lane.stream.ptr,
+            )
+            self.packed = slots
+            if self.count > 1:
+                self.packed = lane.device_bytes("packed", self.count * self.slot_bytes)
+                blocks = max(1, min(64, self.slot_bytes // (16 * _PACK_THREADS)))
+                ends = cupy.cumsum((sizes + np.uint64(15)) & np.uint64(0xFFFFFFFFFFFFFFF0), dtype=np.uint64)
+                _pack_kernel()(
+                    (blocks, self.count),
+                    (_PACK_THREADS,),
+                    (slots, np.uint64(self.slot_bytes), sizes, ends, self.packed),
+                )
+            self.sizes = lane.pinned_bytes("sizes", 8 * self.count).view(np.uint64)
+            lane.to_host(self.sizes, sizes)
+            self.encoded = lane.stream.record()
+
+    def _stack(self, values: Any) -> Any:
+        """Return the chunks of the box, contiguous, what is outside of the dataset as HDF5 makes it."""
+        found = tiling.same_memory(values, self.box, self.how.chunk)
+        if found is not None:
+            return found
+        buffer = self.lane.device_bytes("values", self.count * self.how.chunk_bytes)
+        stack = buffer.view(self.how.dtype).reshape((self.count, *self.how.chunk))
+        if values.size != stack.size:
+            arrays.fill_bits(stack, self.how.padding)
+        tiling.gather(values, self.box, self.how.chunk, stack)
+        return stack
+
+    def fetch(self) -> None:
+        """Wait for the sizes and put the copy of the frames on the stream."""
+        self.encoded.synchronize()
+        lane = self.lane
+        lengths = [int(size) for size in self.sizes]
+        if max(lengths) > self.slot_bytes:
+            message = f"the device reports a frame of {max(lengths)} bytes in a slot of {self.slot_bytes}"
+            raise InternalError(message)
+        self.frames: list[NDArray[np.uint8]] = []
+        total = sum(map(staging.aligned, lengths))
+        pinned = lane.pinned_bytes("frames", total)
+        first = 0
+        for length in lengths:
+            self.frames.append(pinned[first : first + length])
+            first += staging.aligned(length)
+        with lane.stream:
+            lane.to_host(pinned, self.packed)
+            self.fetched = lane.stream.record()
+
+    def store(self, dataset: h5py.Dataset) -> None:
+        """Wait for the frames and write them."""
+        self.fetched.synchronize()
+        for number, (origin, frame) in enumerate(zip(self.origins, self.frames, strict=True)):
+            data: Any = frame
+            if len(frame) == self.how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
+                # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
+                with self.lane.stream:
+                    data = arrays.to_host(self.stack[number]).astype(self.how.file_dtype).tobytes()
+            dataset.id.write_direct_chunk(origin, data, 0)
+
+
+@arrays.device_errors()
+def write(dataset: h5py.Dataset, how: ChunkCodec | None, source: Any) -> None:
+    """Write all of a dataset that is not empty from a cupy.ndarray of its shape.
+
+    Parameters
+    ----------
+    dataset
+        Where to write.
+    how
+        From `pipeline.chunk_codec`. Where it is None or of another element type, the values go to the host and through
+        HDF5, piece by piece.
+    source
+        The values.
+    """
+    cupy = arrays.require()
+    with cupy.cuda.Device(source.device.id):
+        if how is None or dtypes.code_of(source.dtype) != dtypes.code_of(how.dtype):
+            _through_hdf5(dataset, source)
+        else:
+            _write_chunks(dataset, how, source)
+
+
+def _through_hdf5(dataset: h5py.Dataset, source: Any) -> None:
+    chunk = dataset.chunks or (1,) * source.ndim
+    for slab in chunks.slabs(source.shape, chunk, source.dtype.itemsize, transfer.SLAB_BYTES):
+        dataset[slab] = arrays.to_host(source[slab])
+
+
+def _write_chunks(dataset: h5py.Dataset, how: ChunkCodec, source: Any) -> None:
+    shape = dataset.shape
+    whole = tuple(slice(0, extent) for extent in shape)
+    boxes = tiling.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
+    with staging.open_lanes() as lanes:
+        under_way: deque[_Batch] = deque()  # encoded, fetched or being either
+        for lane, box in zip(cycle(lanes), boxes):
+            batch = _Batch(lane, how, box, shape)
+            batch.encode(source)
+            under_way.append(batch)
+            if len(under_way) > 1:
+                under_way[-2].fetch()
+            if len(under_way) == len(lanes):
+                under_way.popleft().store(dataset)
+        if under_way:
+            under_way[-1].fetch()
+        for batch in under_way:
+            batch.store(dataset)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Skips the folder where no device can be used, and says why. Warnings of other packages are no errors here."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+
+from pyfilter import _native_cuda, errors
+
+from . import model
+
+MODEL = os.environ.get("PYFILTER_TEST_GPU") == "model"
+if MODEL:
+    model.install()
+
+
+@cache
+def why_not() -> str | None:
+    """Return why nothing here can run, None where it can."""
+    try:
+        _native_cuda.require()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import cupy  # noqa: F401
+    except (errors.PyfilterError, ImportError) as error:
+        return f"no CUDA device can be used: {error}"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here not in Path(item.path).parents:
+            continue
+        item.add_marker(pytest.mark.filterwarnings("default"))
+        reason = why_not()
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
+        elif MODEL and item.get_closest_marker("device_only") is not None:
+            item.add_marker(pytest.mark.skip(reason="needs a device, not a model of one"))
+
+
+@pytest.fixture
+def cp() -> Any:
+    import cupy
+
+    return cupy
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[h5py.File]:
+    with h5py.File(tmp_path / "a.h5", "w") as opened:
+        yield opened
