@@ -29,6 +29,10 @@ constexpr unsigned kBlocksPerCopy = 64;
 inline constexpr int kDirectoryThreads = 256;
 __global__ void __launch_bounds__(kDirectoryThreads) check_directory_kernel(const __grid_constant__ DecodeParams job) {
   const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.y] : job.only_frame;
+  if (job.tiles == 0) {  // one word of zero
+    const bool empty = frame.payload_bytes == 4 && *reinterpret_cast<const std::uint32_t*>(frame.payload) == 0;
+    if (!empty && threadIdx.x == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(Fault::directory));
+  }
   for (std::uint32_t tile = blockIdx.x * kDirectoryThreads + threadIdx.x; tile < job.tiles;
        tile += gridDim.x * kDirectoryThreads) {
     const Fault fault = find_tile(frame, job.tiles, tile).fault;
@@ -144,7 +148,7 @@ Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t sta
     const std::size_t here = std::min({group.frames.size() - done, most, kMaxCopies});
     job.frames = group.frames.size() == 1 ? nullptr : on_device + done;
     job.only_frame = group.frames[0];
-    if (job.tile_count != job.tiles && job.tiles != 0) {
+    if (job.tile_count != job.tiles || job.tiles == 0) {
       const unsigned blocks = std::min(64u, job.tiles / kDirectoryThreads + 1);
       check_directory_kernel<<<dim3(blocks, static_cast<unsigned>(here)), kDirectoryThreads, 0, stream>>>(job);
       PYF_TRY(check(cudaGetLastError(), "launch of the directory kernel"));

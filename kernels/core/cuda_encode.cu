@@ -13,6 +13,7 @@
 #include "core/request.hpp"
 #include "stages/cuda/chunk_plan.cuh"
 #include "stages/cuda/header.cuh"
+#include "stages/cuda/launch.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/raw_chunks.cuh"
 
@@ -22,11 +23,12 @@ namespace {
 using namespace cuda;
 
 constexpr std::size_t kMaxChunks = 32768;  // of a launch: the y dimension of a grid has 16 bits
-constexpr unsigned kCopyBlocks = 2112;  // sixteen to each multiprocessor of the largest devices
-constexpr unsigned kRangeBlocks = 1056;  // eight to each multiprocessor of the largest devices
+constexpr unsigned kCopyBlocks = 2112;     // sixteen to each multiprocessor of the largest devices
+constexpr unsigned kRangeBlocks = 1056;    // eight to each multiprocessor of the largest devices
 
 // Behind the encoders: chunks that turned out not to get smaller. `all`: every chunk is raw and has no header yet.
 __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_constant__ EncodeParams job, bool all) {
+  follow();
   if (!all && job.counters->raw_chunks == 0) return;
   for (std::uint32_t chunk = 0; chunk < job.chunks; ++chunk) {
     if (!all && job.raw[chunk] == 0) continue;
@@ -39,9 +41,10 @@ __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_co
 // Offsets of a launch's parts in its workspace.
 struct Layout {
   std::size_t bytes = 0;
-  std::size_t counters, ranges, zeroed, plans, raw, states;
+  std::size_t counters, ranges, sums[2], zeroed, plans, raw;
 
-  Layout(std::size_t chunks, std::size_t tile_states) {
+  // `passes` of the encoders, over `tiles` tiles in all
+  Layout(std::size_t chunks, std::size_t tiles, int passes) {
     const auto place = [&](std::size_t part) {
       const std::size_t at = bytes;
       bytes += (part + 15) / 16 * 16;
@@ -49,10 +52,10 @@ struct Layout {
     };
     counters = place(sizeof(Counters));
     ranges = place(chunks * sizeof(RangeKeys));
+    for (int i = 0; i < 2; ++i) sums[i] = place(i < passes ? tiles * (sizeof(std::uint32_t) + sizeof(uint2)) : 0);
     zeroed = bytes;
     plans = place(chunks * sizeof(ChunkPlan));
     raw = place(chunks * sizeof(std::uint32_t));
-    states = place(chunks * tile_states * sizeof(uint2));
   }
 };
 
@@ -71,16 +74,14 @@ std::uint64_t row_bytes(const Grid& grid, std::size_t value_bytes) {
 }
 
 template <class T>
-Status launch_plans(const PlanParams& job, std::uint32_t chunks, std::uint32_t tiles, cudaStream_t stream) {
+Status launch_plans(const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
   if (job.quantise && job.bound_mode == Bound::relative) {
     const std::uint64_t wanted = job.count / (kPlanThreads * 16) + 1;
     const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(wanted, kRangeBlocks / chunks + 1));
     range_kernel<T><<<dim3(blocks, chunks), kPlanThreads, 0, stream>>>(job);
     PYF_TRY(check(cudaGetLastError(), "launch of the range kernel"));
   }
-  const unsigned blocks = std::max(1u, (tiles + kPlanThreads - 1) / kPlanThreads);
-  prepare_kernel<T><<<dim3(blocks, chunks), kPlanThreads, 0, stream>>>(job);
-  return check(cudaGetLastError(), "launch of the plan kernel");
+  return check(launch_behind(prepare_kernel<T>, chunks, kSampleThreads, stream, job), "launch of the plan kernel");
 }
 
 // A batch whose chunks and tiles fit the counters of one launch.
@@ -98,9 +99,6 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.tiles = all_raw ? 0 : static_cast<std::uint32_t>(job.grid.tiles);
   job.blocks = all_raw ? 0 : static_cast<std::uint32_t>(job.grid.blocks);
   job.chunks = chunks;
-  std::size_t state_bytes = 0;
-  (void)TileState::AllocationSize(static_cast<int>(job.tiles), state_bytes);
-  job.tile_states = static_cast<std::uint32_t>((state_bytes + sizeof(uint2) - 1) / sizeof(uint2));
   job.mode = request.parameters[0];
   job.values = static_cast<const std::uint8_t*>(batch.values);
   job.value_stride = batch.value_stride;
@@ -115,7 +113,8 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.headers[1] = quantise ? header_template(request, registry::kCodecLossless, count) : job.headers[0];
   fill_crc_powers(job.crc_powers);
 
-  const Layout layout(chunks, job.tile_states);
+  const std::size_t all_tiles = std::size_t{job.tiles} * chunks;
+  const Layout layout(chunks, all_tiles, quantise ? 2 : 1);
   Workspace workspace(stream);
   PYF_TRY(workspace.allocate(layout.bytes));
   std::uint8_t* const memory = workspace.data();
@@ -124,7 +123,11 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
   job.plans = plans;
   job.raw = reinterpret_cast<std::uint32_t*>(memory + layout.raw);
-  job.states = reinterpret_cast<uint2*>(memory + layout.states);
+  const auto sums = [&](int pass) {
+    std::uint8_t* const at = memory + layout.sums[pass];
+    return TileSums{reinterpret_cast<std::uint32_t*>(at + all_tiles * sizeof(uint2)), reinterpret_cast<uint2*>(at)};
+  };
+  job.sums = sums(0);
 
   PlanParams plan = {};
   plan.bound_mode = request.bound_mode;
@@ -135,17 +138,14 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   plan.count = count;
   plan.values = job.values;
   plan.value_stride = job.value_stride;
-  plan.tiles = job.tiles;
-  plan.tile_states = job.tile_states;
   plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
   plan.plans = plans;
-  plan.states = job.states;
   plan.raw = job.raw;
   plan.counters = job.counters;
   if (request.dtype == Dtype::f64)
-    PYF_TRY(launch_plans<double>(plan, chunks, job.tiles, stream));
+    PYF_TRY(launch_plans<double>(plan, chunks, stream));
   else
-    PYF_TRY(launch_plans<float>(plan, chunks, job.tiles, stream));
+    PYF_TRY(launch_plans<float>(plan, chunks, stream));
 
   if (!all_raw) {
     if (quantise) {
@@ -153,13 +153,14 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
       if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for cuszp2 with this dtype");
       PYF_TRY(check(coder->encode(job, stream), "launch of the encoder"));
       job.exact_pass = true;
+      job.sums = sums(1);
     }
     const Coder* coder = cuda::lossless_coder(request.dtype, dims);
     if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for lossless with this dtype");
     PYF_TRY(check(coder->encode(job, stream), "launch of the bit-exact encoder"));
   }
-  store_raw_kernel<<<kCopyBlocks, kCopyThreads, 0, stream>>>(job, all_raw);
-  return check(cudaGetLastError(), "launch of the copy kernel");
+  return check(launch_behind(store_raw_kernel, kCopyBlocks, kCopyThreads, stream, job, all_raw),
+               "launch of the copy kernel");
 }
 
 Status check_batch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t* count) {

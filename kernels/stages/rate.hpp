@@ -30,22 +30,34 @@ constexpr KFN Rate decode_rate(std::uint8_t code) {
   return {};
 }
 
-// The cheapest rate for residuals of `width` bits besides a first one of `first_width` bits. A plane costs at least
-// four bytes and shortens the outlier by one bit, so more planes never pay except where no code has enough bytes.
-constexpr KFN std::uint8_t choose_rate(int width, int first_width) {
+// The cheapest planes and outlier bytes for residuals of `width` bits besides a first one of `first_width` bits. A
+// plane costs at least four bytes and shortens the outlier by one bit, so more planes never pay except where no code
+// has enough bytes.
+constexpr KFN Rate choose_parts(int width, int first_width) {
   int planes = width;
   if (planes <= 24) {
     const int missing = first_width > planes ? first_width - planes : 0;
-    const int bytes = (missing + 7) / 8;
-    return static_cast<std::uint8_t>(8 * planes + (bytes >= 7 ? 7 : bytes));
+    const int bytes = (missing + 7) >> 3;
+    return {static_cast<std::uint8_t>(planes), static_cast<std::uint8_t>(bytes >= 7 ? 8 : bytes)};
   }
   if (planes <= 31) {
     if (first_width - 8 > planes) planes = first_width - 8;
-    if (planes <= 31) return static_cast<std::uint8_t>(200 + 2 * (planes - 25) + (first_width > planes ? 1 : 0));
+    if (planes <= 31)
+      return {static_cast<std::uint8_t>(planes), first_width > planes ? std::uint8_t{1} : std::uint8_t{0}};
   }
   planes = width > first_width ? width : first_width;
-  if (planes < 32) planes = 32;
-  return static_cast<std::uint8_t>(214 + planes - 32);
+  return {static_cast<std::uint8_t>(planes < 32 ? 32 : planes), 0};
+}
+
+constexpr KFN std::uint8_t rate_code(Rate parts) {
+  if (parts.planes <= 24)
+    return static_cast<std::uint8_t>(8 * parts.planes + (parts.outlier_bytes >= 7 ? 7 : parts.outlier_bytes));
+  if (parts.planes <= 31) return static_cast<std::uint8_t>(200 + 2 * (parts.planes - 25) + parts.outlier_bytes);
+  return static_cast<std::uint8_t>(214 + parts.planes - 32);
+}
+
+constexpr KFN std::uint8_t choose_rate(int width, int first_width) {
+  return rate_code(choose_parts(width, first_width));
 }
 
 // The rate code of a block of `values` values with special ones, `masks` of them, `verbatim` values of `value_bytes`

@@ -8,13 +8,19 @@
 
 namespace pyfilter::cuda {
 
-// One round: swaps the bits that `mask` leaves out of `low` with those that it covers of `high`, kShift apart.
+// (a where mask is 1, b where it is 0). One instruction, which the compiler does not find where a and b are shifted.
+__device__ __forceinline__ std::uint32_t select_bits(std::uint32_t a, std::uint32_t b, std::uint32_t mask) {
+  std::uint32_t selected;
+  asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(selected) : "r"(a), "r"(b), "r"(mask));
+  return selected;
+}
+
+// One round: swaps the bits that kMask leaves out of `low` with those that it covers of `high`, kShift apart.
 template <int kShift, std::uint32_t kMask>
 __device__ __forceinline__ void swap_bits(std::uint32_t& low, std::uint32_t& high) {
-  const std::uint32_t a = (low & kMask) | ((high << kShift) & ~kMask);
-  const std::uint32_t b = ((low >> kShift) & kMask) | (high & ~kMask);
+  const std::uint32_t a = select_bits(low, high << kShift, kMask);
+  high = select_bits(low >> kShift, high, kMask);
   low = a;
-  high = b;
 }
 
 __device__ __forceinline__ void transpose_8x8(std::uint32_t (&w)[8]) {

@@ -41,6 +41,22 @@ __device__ __forceinline__ void write_row(std::uint8_t* arena, const Value (&x)[
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
 
+// A tile's values are pieces of 16 bytes; a thread moves every 128th. Where its first one is in the arena, and how far
+// the next one.
+template <class Value>
+__device__ __forceinline__ unsigned first_piece() {
+  constexpr unsigned kPerRow = 32 * sizeof(Value) / 16;
+  return threadIdx.x / kPerRow * kRowBytes<Value> + threadIdx.x % kPerRow * 16;
+}
+template <class Value>
+inline constexpr int kPieceStep = kThreads / (32 * static_cast<int>(sizeof(Value)) / 16) * kRowBytes<Value>;
+
+// Behind load_rows() and load_blocks(), before a barrier.
+__device__ __forceinline__ void await_loads() {
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+}
+
 // 1-D: all values of a tile into rows; the last value is repeated as padding of the last block.
 template <class Value>
 __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile,
@@ -49,11 +65,10 @@ __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* 
   const std::uint64_t first = std::uint64_t{tile} * kTileValues, left = grid.values - first;
   const std::uint8_t* from = values + first * sizeof(Value);
   if (left >= kTileValues && aligned) {
+    std::uint8_t* const to = arena + first_piece<Value>();
+    from += 16 * threadIdx.x;
 #pragma unroll
-    for (int i = 0; i < kPerRow; ++i) {
-      const int piece = i * kThreads + static_cast<int>(threadIdx.x);
-      __pipeline_memcpy_async(arena + piece / kPerRow * kRowBytes<Value> + piece % kPerRow * 16, from + piece * 16, 16);
-    }
+    for (int i = 0; i < kPerRow; ++i) __pipeline_memcpy_async(to + i * kPieceStep<Value>, from + i * 16 * kThreads, 16);
     __pipeline_commit();
     __pipeline_wait_prior(0);
     return;
@@ -71,12 +86,12 @@ __device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint3
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   std::uint8_t* to = out + (first - start) * sizeof(Value);
   if (first >= start && first + kTileValues <= stop && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    arena += first_piece<Value>();
+    to += 16 * threadIdx.x;
 #pragma unroll
-    for (int i = 0; i < kPerRow; ++i) {
-      const int piece = i * kThreads + static_cast<int>(threadIdx.x);
-      __stcs(reinterpret_cast<uint4*>(to) + piece,
-             *reinterpret_cast<const uint4*>(arena + piece / kPerRow * kRowBytes<Value> + piece % kPerRow * 16));
-    }
+    for (int i = 0; i < kPerRow; ++i)
+      __stcs(reinterpret_cast<uint4*>(to + i * 16 * kThreads),
+             *reinterpret_cast<const uint4*>(arena + i * kPieceStep<Value>));
     return;
   }
   for (int i = static_cast<int>(threadIdx.x); i < kTileValues; i += kThreads) {
@@ -180,21 +195,54 @@ __device__ __forceinline__ void store_half(const HalfBlock<D>& block, const Valu
 struct BlockPlaces {
   std::uint64_t first[kTileBlocks<2>];
   uchar4 inside[kTileBlocks<2>];  // columns, rows, slabs
+  int whole[2];                   // no block of those of a warp ends within a row
+
+  __device__ __forceinline__ bool all_whole() const { return whole[0] != 0 && whole[1] != 0; }
 };
 
-// By all threads; a barrier. True if no block of the tile ends within a row.
+// By the first two warps; a barrier must follow.
 template <int D>
-__device__ __forceinline__ bool find_places(const Grid& grid, std::uint32_t tile, int blocks, BlockPlaces& places) {
-  const int b = static_cast<int>(threadIdx.x);
-  bool whole = true;
-  if (b < blocks) {
-    const HalfBlock<D> block(grid, tile * kTileBlocks<D> + threadIdx.x, 0);
-    places.first[b] = block.first;
-    places.inside[b] = make_uchar4(static_cast<unsigned char>(block.columns), static_cast<unsigned char>(block.rows),
-                                   static_cast<unsigned char>(block.slabs), 0);
-    whole = block.columns == kRowValues<D>;
+__device__ __forceinline__ void find_places(const Grid& grid, std::uint32_t tile, std::uint32_t all_blocks,
+                                            BlockPlaces& places) {
+  if (threadIdx.x >= kTileBlocks<D>) return;
+  const std::uint32_t number = tile * kTileBlocks<D> + threadIdx.x;
+  const HalfBlock<D> block(grid, min(number, all_blocks - 1), 0);
+  places.first[threadIdx.x] = block.first;
+  places.inside[threadIdx.x] =
+      make_uchar4(static_cast<unsigned char>(block.columns), static_cast<unsigned char>(block.rows),
+                  static_cast<unsigned char>(block.slabs), 0);
+  const int whole = __all_sync(0xFFFFFFFFu, block.columns == kRowValues<D>);
+  if (threadIdx.x % 32 == 0) places.whole[threadIdx.x / 32] = whole;
+}
+
+__device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
+// 1-D: asks for the values of a whole tile to come to the L2 cache.
+template <class Value>
+__device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile) {
+  constexpr int kLines = static_cast<int>(kTileValues * sizeof(Value) / 128);
+  const std::uint64_t first = std::uint64_t{tile} * kTileValues;
+  if (first + kTileValues > grid.values) return;
+#pragma unroll
+  for (int line = static_cast<int>(threadIdx.x); line < kLines; line += kThreads)
+    prefetch(values + first * sizeof(Value) + 128 * line);
+}
+
+// The same for blocks, by the threads of find_places(): neighbouring blocks share lines of 128 bytes.
+template <int D, class Value>
+__device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uint8_t* values,
+                                                const BlockPlaces& places) {
+  constexpr int L = kRowValues<D>, kSharing = 128 / (L * static_cast<int>(sizeof(Value)));
+  if (threadIdx.x >= kTileBlocks<D> || threadIdx.x % kSharing != 0) return;
+  const uchar4 inside = places.inside[threadIdx.x];
+  const std::uint8_t* const from = values + places.first[threadIdx.x] * sizeof(Value);
+#pragma unroll
+  for (int r = 0; r < 64 / L; ++r) {
+    const int y = r % (D == 2 ? 8 : L), z = D == 2 ? 0 : r / L;
+    if (y < inside.y && z < inside.z)
+      prefetch(from +
+               (static_cast<unsigned>(z) * grid.nx * grid.ny + static_cast<unsigned>(y) * grid.nx) * sizeof(Value));
   }
-  return __syncthreads_and(whole ? 1 : 0) != 0;
 }
 
 // Calls visit(index, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves: the
@@ -202,22 +250,30 @@ __device__ __forceinline__ bool find_places(const Grid& grid, std::uint32_t tile
 // and whether its row is (else it stands for the last row inside).
 template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
-  constexpr int L = kRowValues<D>, kRows = 32 / L, kPer = 16 / static_cast<int>(sizeof(Value));
-  constexpr int kPieces = L / kPer, kCount = kTileValues / kPer / kThreads;
+  constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
+  // threads take the pieces of a row of a block, then those of the blocks after it, then those of the next row
+  constexpr unsigned kBlocks = kTileBlocks<D>, kStep = kThreads / kPieces;
+  constexpr unsigned kGroups = kStep < kBlocks ? kBlocks / kStep : 1, kRowStep = kStep < kBlocks ? 1 : kStep / kBlocks;
+  const unsigned k = threadIdx.x % kPieces, b0 = threadIdx.x / kPieces % kBlocks,
+                 row0 = threadIdx.x / (kPieces * kBlocks);
   const std::uint64_t slab_stride = grid.nx * grid.ny;
-#pragma unroll kUnroll
-  for (int i = 0; i < kCount; ++i) {
-    const int index = i * kThreads + static_cast<int>(threadIdx.x);
-    const int k = index % kPieces, b = index / kPieces % kTileBlocks<D>, row = index / (kPieces * kTileBlocks<D>);
-    if (b >= blocks) continue;
+#pragma unroll
+  for (unsigned group = 0; group < kGroups; ++group) {
+    const unsigned b = b0 + group * kStep;
+    if (b >= static_cast<unsigned>(blocks)) continue;
     const uchar4 inside = places.inside[b];
-    const int y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
-    const int y_in = min(y, inside.y - 1), z_in = min(z, inside.z - 1);
-    const std::uint64_t from = places.first[b] + static_cast<unsigned>(z_in) * slab_stride +
-                               static_cast<unsigned>(y_in) * grid.nx + static_cast<unsigned>(k * kPer);
-    const int place =
-        (2 * b + row / kRows) * kRowBytes<Value> + (row % kRows) * L * static_cast<int>(sizeof(Value)) + 16 * k;
-    visit(from, place, static_cast<int>(inside.x) - k * kPer, y == y_in && z == z_in);
+    const std::uint64_t first = places.first[b] + k * kPer;
+    const int columns = static_cast<int>(inside.x) - static_cast<int>(k * kPer);
+    const unsigned place = 2 * b * kRowBytes<Value> + 16 * k;
+#pragma unroll kUnroll
+    for (unsigned i = 0; i < 64 / L / kRowStep; ++i) {
+      const unsigned row = i * kRowStep + row0;
+      const unsigned y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
+      const unsigned y_in = min(y, inside.y - 1u), z_in = D == 2 ? 0 : min(z, inside.z - 1u);
+      const std::uint64_t from = first + y_in * grid.nx + (D == 2 ? 0 : z_in * slab_stride);
+      visit(from, static_cast<int>(place + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
+            y == y_in && z == z_in);
+    }
   }
 }
 
@@ -230,8 +286,6 @@ __device__ __forceinline__ void load_blocks(const Grid& grid, const std::uint8_t
     for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t index, int place, int, bool) {
       __pipeline_memcpy_async(arena + place, from + index, 16);
     });
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
     return;
   }
   for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t index, int place, int columns, bool) {

@@ -9,13 +9,17 @@
 #include <limits>
 
 #include "core/bound.hpp"
+#include "stages/cuda/launch.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
 #include "stages/sample.hpp"
 
 namespace pyfilter::cuda {
 
-inline constexpr int kPlanThreads = 256;
+inline constexpr int kPlanThreads = 256;     // of a block that looks for a range
+inline constexpr int kSampleThreads = 1024;  // of a block that makes a plan: one for each sampled value
+
+static_assert(kSampleThreads == kSampleValues);
 
 // Lowest and highest value of a chunk as keys that order like the floats do (0: none yet); `low` inverted, so that both
 // grow.
@@ -32,10 +36,8 @@ struct PlanParams {
   std::uint64_t count;  // values of a chunk
   const std::uint8_t* values;
   std::uint64_t value_stride;
-  std::uint32_t tiles, tile_states;
   RangeKeys* ranges;
   ChunkPlan* plans;
-  uint2* states;
   std::uint32_t* raw;
   Counters* counters;
 };
@@ -88,32 +90,35 @@ __global__ void __launch_bounds__(kPlanThreads) range_kernel(const __grid_consta
   }
 }
 
-// Counts of the sample under a quantiser, to all threads.
+// Counts of the sample under a quantiser, to all threads. x: this thread's sampled value, if there are so many.
 struct PlanSpace {
   std::uint32_t fitting, failing, unreached, first_unreached, same;
 };
 template <class T>
-__device__ void count_sample(const Quantizer<T>& p, const T* values, std::uint64_t count, PlanSpace& space) {
+__device__ void count_sample(const Quantizer<T>& p, T x, std::uint64_t count, PlanSpace& space) {
   __syncthreads();
   if (threadIdx.x == 0) space = {0, 0, 0, 0xFFFFFFFFu, 0};
   __syncthreads();
-  const auto sampled = static_cast<std::uint32_t>(count < kSampleValues ? count : kSampleValues);
-  for (std::uint32_t k = threadIdx.x; k < sampled; k += kPlanThreads) {
-    const SampledValue<T> value(p, values[sample_index(count, k)]);
-    if (value.fitting) atomicAdd(&space.fitting, 1);
-    if (value.failing) atomicAdd(&space.failing, 1);
-    if (value.unreached) {
-      atomicAdd(&space.unreached, 1);
-      atomicMin(&space.first_unreached, k);
-    }
-  }
+  const std::uint32_t k = threadIdx.x;
+  const bool sampled = k < count;
+  const SampledValue<T> value(p, x);
+  const auto add = [](bool counts, std::uint32_t* to) {
+    const std::uint32_t lanes = __ballot_sync(kAllLanes, counts);
+    if (threadIdx.x % 32 == 0 && lanes != 0) atomicAdd(to, static_cast<std::uint32_t>(__popc(lanes)));
+  };
+  add(sampled && value.fitting, &space.fitting);
+  add(sampled && value.failing, &space.failing);
+  add(sampled && value.unreached, &space.unreached);
+  if (sampled && value.unreached) atomicMin(&space.first_unreached, k);
   __syncthreads();
 }
 
 template <class T>
 __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, PlanSpace& space) {
   using Code = typename FloatTraits<T>::Code;
-  const ChunkPlan exact{0, 0, 0, 0, 0};
+  const ChunkPlan exact = {};
+  const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
+  const T x = threadIdx.x < job.count ? values[sample_index(job.count, threadIdx.x)] : T{0};
   double requested = job.bound;
   if (job.bound_mode == Bound::relative) {
     const RangeKeys keys = job.ranges[chunk];
@@ -122,36 +127,33 @@ __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, Plan
   }
   const T bound = usable_bound<T>(requested);
   if (bound == 0) return exact;
-  const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
   Code sentinel = 0;
   const bool declared = nonzero_fill<T>(job.has_fill, job.fill, &sentinel);
   Quantizer<T> p = make_quantizer(bound, step_of(bound), declared, sentinel);
-  count_sample(p, values, job.count, space);
+  count_sample(p, x, job.count, space);
   if (!declared && space.unreached != 0) {
     sentinel = std::bit_cast<Code>(values[sample_index(job.count, space.first_unreached)]);
-    const auto sampled = static_cast<std::uint32_t>(job.count < kSampleValues ? job.count : kSampleValues);
-    for (std::uint32_t k = threadIdx.x; k < sampled; k += kPlanThreads)
-      if (std::bit_cast<Code>(values[sample_index(job.count, k)]) == sentinel) atomicAdd(&space.same, 1);
+    if (threadIdx.x < job.count && std::bit_cast<Code>(x) == sentinel) atomicAdd(&space.same, 1);
     __syncthreads();
     if (space.same >= 2) {
       p = make_quantizer(bound, p.step, true, sentinel);
-      count_sample(p, values, job.count, space);
+      count_sample(p, x, job.count, space);
     }
   }
   if (too_tight(space.failing, space.fitting)) return exact;
-  return {static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, p.has_sentinel ? 1u : 0u, 1};
+  ChunkPlan plan = {
+      static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, p.has_sentinel ? 1u : 0u, 1, {}};
+  memcpy(plan.ready, &p, sizeof p);
+  return plan;
 }
 
-// One row of thread blocks a chunk: the first makes its plan, all prepare the states of its tiles.
+// A thread block a chunk.
 template <class T>
-__global__ void __launch_bounds__(kPlanThreads) prepare_kernel(const __grid_constant__ PlanParams job) {
+__global__ void __launch_bounds__(kSampleThreads) prepare_kernel(const __grid_constant__ PlanParams job) {
   __shared__ PlanSpace space;
-  const std::uint32_t chunk = blockIdx.y;
-  TileState states;
-  states.d_tile_descriptors = job.states + std::size_t{chunk} * job.tile_states;
-  states.InitializeStatus(static_cast<int>(job.tiles));
-  if (blockIdx.x != 0) return;
-  ChunkPlan plan{0, 0, 0, 0, 0};
+  follow();
+  const std::uint32_t chunk = blockIdx.x;
+  ChunkPlan plan = {};
   if (job.quantise) plan = plan_chunk<T>(job, chunk, space);
   if (threadIdx.x == 0) {
     job.plans[chunk] = plan;

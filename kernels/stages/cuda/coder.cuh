@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "stages/cuda/launch.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/tile_decode.cuh"
 #include "stages/cuda/tile_encode.cuh"
@@ -27,14 +28,11 @@ cudaError_t resident_blocks(Kernel kernel, int* blocks) {
 
 template <class Map, int D>
 cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
-  std::uint32_t blocks = params.tiles * params.chunks;
-  if (params.exact_pass) {  // often there is nothing to do: a grid that loops is cheaper then
-    int resident = 0;
-    if (const cudaError_t e = resident_blocks(encode_kernel<Map, D>, &resident); e != cudaSuccess) return e;
-    blocks = std::min(blocks, static_cast<std::uint32_t>(resident));
-  }
-  encode_kernel<Map, D><<<blocks, kThreads, 0, stream>>>(params);
-  return cudaGetLastError();
+  int resident = 0;
+  if (const cudaError_t e = resident_blocks(encode_kernel<Map, D>, &resident); e != cudaSuccess) return e;
+  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // and the scanner
+  return launch_behind(encode_kernel<Map, D>, std::min(tasks, static_cast<std::uint32_t>(resident)), kThreads, stream,
+                       params);
 }
 
 template <class Map, int D>

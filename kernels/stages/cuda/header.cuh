@@ -29,8 +29,8 @@ inline void fill_crc_powers(std::uint32_t (&powers)[kMaxHeaderWords + 1]) {
 }
 
 // By one warp.
-__device__ inline void write_header(const EncodeParams& job, std::uint32_t chunk, bool raw,
-                                    std::uint64_t payload_bytes) {
+static __device__ __noinline__ void write_header(const EncodeParams& job, std::uint32_t chunk, bool raw,
+                                                 std::uint64_t payload_bytes) {
   constexpr std::uint32_t kFlagsWord = 2, kFlagRaw = 1u << 16, kFlagSentinel = 4u << 16;
   const ChunkPlan plan = job.plans[chunk];
   const bool exact = plan.quantise == 0, keeps = !exact && !raw;

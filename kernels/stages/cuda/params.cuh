@@ -6,10 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cub/agent/single_pass_scan_operators.cuh>
 
 #include "core/plan.hpp"
 #include "core/types.hpp"
+#include "stages/quantize.hpp"
 
 namespace pyfilter::cuda {
 
@@ -17,8 +17,12 @@ inline constexpr int kThreads = 128;  // of a thread block: one for each run of 
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kMaxHeaderWords = 78;  // of a frame of rank 32
 
-// Sizes of a tile's predecessors in words, found by decoupled look-back.
-using TileState = cub::ScanTileState<std::uint32_t>;
+// Sizes of the tiles of a batch as they are posted (one more than the size, 0: not yet), and the sums of all up to each
+// (0 or 1: there; the sum). In words.
+struct TileSums {
+  std::uint32_t* sizes;
+  uint2* ends;
+};
 
 // Choices of a chunk, made on the device by the prepare kernel.
 struct ChunkPlan {
@@ -26,6 +30,14 @@ struct ChunkPlan {
   std::uint64_t sentinel;
   std::uint32_t has_sentinel;
   std::uint32_t quantise;  // 0: bit-exact
+  // what the tiles use of it: a Quantizer of the chunk's dtype
+  alignas(16) unsigned char ready[64];
+
+  template <class T>
+  __device__ __forceinline__ const Quantizer<T>& quantizer() const {
+    static_assert(sizeof(Quantizer<T>) <= sizeof ready);
+    return *reinterpret_cast<const Quantizer<T>*>(ready);
+  }
 };
 
 // A header with zeros where the device fills in: raw and sentinel flags, checksum, size, bound, step, sentinel.
@@ -34,7 +46,7 @@ struct HeaderTemplate {
 };
 
 struct Counters {
-  std::uint32_t ticket[2];     // next tile, of the quantising and of the bit-exact pass
+  std::uint32_t task[2];       // next one, of the quantising and of the bit-exact pass
   std::uint32_t exact_chunks;  // chunks that the second pass of a quantising request encodes
   std::uint32_t raw_chunks;
 };
@@ -42,7 +54,6 @@ struct Counters {
 struct EncodeParams {
   Grid grid;
   std::uint32_t tiles, blocks, chunks;  // tiles and blocks of one chunk
-  std::uint32_t tile_states;            // from one chunk's to the next
   std::uint8_t mode;
   bool exact_pass;  // whether this launch encodes the chunks that are not quantised
   bool aligned;     // every row of every chunk starts at a multiple of 16 bytes
@@ -52,7 +63,7 @@ struct EncodeParams {
   std::uint64_t frame_stride;
   std::uint64_t* frame_bytes;
   const ChunkPlan* plans;
-  uint2* states;
+  TileSums sums;
   std::uint32_t* raw;  // one flag a chunk
   Counters* counters;
   std::uint32_t header_words;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/plan.hpp"
+#include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
 #include "stages/quantize.hpp"
 #include "stages/rate.hpp"
@@ -23,7 +24,8 @@ struct Specials {
 // Sorts this thread's 32 values, which are in its row of the arena, into masks and leaves repaired, biased codes in
 // their places. A whole warp must come here together.
 template <int D, class T>
-__device__ __noinline__ Specials note_specials(const Quantizer<T>& p, int half, bool valid, T* row) {
+__device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, bool valid, T* row) {
+  const Quantizer<T> p = plan.quantizer<T>();
   using Traits = FloatTraits<T>;
   using Code = typename Traits::Code;
   Code* const codes = reinterpret_cast<Code*>(row);

@@ -279,6 +279,7 @@ __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::C
   const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.x / job.tile_count] : job.only_frame;
   const TilePlace place = find_tile(frame, job.tiles, tile);
   const int blocks = static_cast<int>(min(job.blocks - tile * kTileBlocks<D>, std::uint32_t{kTileBlocks<D>}));
+  if constexpr (D > 1 && kStaged<D, Value>) find_places<D>(job.grid, tile, job.blocks, space.places);
   Value x[32];
   Fault fault = place.fault;
   if (fault == Fault::none)
@@ -287,12 +288,12 @@ __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::C
   if constexpr (kStaged<D, Value>) {
     if (__syncthreads_or(fault != Fault::none ? 1 : 0) != 0) return;  // the tile's bytes are read
     write_row(space.arena, x);
+    __syncthreads();
     if constexpr (D == 1) {
-      __syncthreads();
       store_rows<Value>(space.arena, tile, job.start, min(job.stop, job.grid.values), frame.out);
     } else {
-      const bool whole = find_places<D>(job.grid, tile, blocks, space.places) && job.aligned;
-      store_blocks<D, Value>(job.grid, space.arena, blocks, whole, space.places, job.start, job.stop, frame.out);
+      store_blocks<D, Value>(job.grid, space.arena, blocks, space.places.all_whole() && job.aligned, space.places,
+                             job.start, job.stop, frame.out);
     }
   } else {
     const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / kHalves;

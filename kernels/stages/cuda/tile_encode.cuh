@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encoding tiles on the GPU (docs/format.md, sections 4.2 to 5); stages/tile_encode.hpp is the same for the CPU. Each
 // of 128 threads owns 32 values in registers: codes, differences and planes never leave them. Shared memory holds the
-// tile's values first, then the tile's bytes; their place in the frame comes from decoupled look-back over the tiles
-// before it. Tiles are numbered by tickets, so progress never depends on the order of thread blocks.
+// tile's values first, then the tile's bytes. Where they go depends on the tiles before (placement.cuh), so they wait
+// in shared memory while the thread block works on its next tile. Tiles are numbered by tickets, so progress never
+// depends on the order of thread blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 #include "stages/cuda/bit_transpose.cuh"
 #include "stages/cuda/block_values.cuh"
 #include "stages/cuda/header.cuh"
-#include "stages/cuda/look_back.cuh"
+#include "stages/cuda/launch.cuh"
+#include "stages/cuda/placement.cuh"
 #include "stages/cuda/residuals.cuh"
 #include "stages/cuda/special.cuh"
 #include "stages/cuda/tile_layout.cuh"
@@ -19,21 +21,35 @@
 
 namespace pyfilter::cuda {
 
+// Room for the bytes of a tile that waits for its place; larger ones are waited for.
+template <class Value>
+inline constexpr int kWaitingBytes = sizeof(Value) == 8 ? 9216 : 6656;
+
 template <class Value, int D, bool kHasSpecial>
 struct EncodeSpace {
   alignas(16) std::uint8_t arena[kArenaBytes<Value>];
-  std::conditional_t<D == 1, char, BlockPlaces> places;
+  alignas(16) std::uint8_t waiting[kWaitingBytes<Value>];
+  std::conditional_t<D == 1, char, BlockPlaces> places[2];  // of this tile and the next
   std::uint32_t masks[kHasSpecial ? 3 : 1][kHasSpecial ? kThreads : 1];
   ScanSpace scan;
+  ScannerSpace scanner;
   std::uint32_t ticket, words_before;
 };
 
+// A tile whose bytes are made and whose place is not known yet. The same in all threads.
+struct Waiting {
+  std::uint32_t chunk, tile, words;
+  bool there, uniform;
+};
+
 // Thread blocks of a multiprocessor that registers must suffice for: they are what hides the memory's latency.
-#ifndef PYF_ENCODE_BLOCKS
-#define PYF_ENCODE_BLOCKS 8
+#ifndef PYF_BLOCKS_N
+#define PYF_BLOCKS_N 5
 #endif
-template <int kCodeBytes>
-inline constexpr int kEncodeBlocks = kCodeBytes == 4 ? PYF_ENCODE_BLOCKS : PYF_ENCODE_BLOCKS / 2;
+template <int kCodeBytes, int D>
+inline constexpr int kEncodeBlocks = kCodeBytes == 8 ? 3
+                                     : D == 1        ? 6
+                                                     : PYF_BLOCKS_N;
 
 // Values -> biased codes; true where one must be looked at. What is out of reach is found later, by its width.
 template <bool kHasSentinel, class T>
@@ -43,8 +59,8 @@ __device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32]
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const T t = magic_form(p, x[i]), decoded = decoded_value(p.step, t);
-    misfit = misfit || !keeps_bound(p, x[i], decoded);
-    if constexpr (kHasSentinel) misfit = misfit || x[i] == p.sentinel || decoded == p.sentinel;
+    misfit = misfit | !keeps_bound(p, x[i], decoded);  // no branches: nothing waits for the value before
+    if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
     c[i] = std::bit_cast<typename FloatTraits<T>::Code>(t);
   }
   return misfit;
@@ -79,15 +95,52 @@ __device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, Re
   if constexpr (D > 1) r.any |= __shfl_xor_sync(kAllLanes, r.any, 1);
 }
 
+// Copies a tile's bytes to the place that they have by now, `before` words into its chunk's tiles; the last tile of a
+// chunk finishes the frame.
+__device__ __forceinline__ void place_tile(const EncodeParams& job, const Waiting& tile, std::uint32_t before,
+                                           const std::uint8_t* bytes) {
+  std::uint8_t* const frame = job.frames + tile.chunk * job.frame_stride;
+  auto* const directory = reinterpret_cast<std::uint32_t*>(frame + 4 * job.header_words);
+  const std::uint64_t end = 4 * (std::uint64_t{job.tiles} + 1 + before + tile.words);
+  if (threadIdx.x == 0) directory[tile.tile] = before | (tile.uniform ? 0x80000000u : 0);
+  if (end < job.value_bytes) {  // else the frame becomes a raw one
+    std::uint32_t* to = directory + job.tiles + 1 + before + threadIdx.x;
+    const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
+#pragma unroll 4
+    for (std::uint32_t i = threadIdx.x; i < tile.words; i += kThreads, to += kThreads, from += kThreads) *to = *from;
+  }
+  if (tile.tile == job.tiles - 1) {
+    const bool raw = end >= job.value_bytes;
+    if (threadIdx.x == 0) {
+      directory[job.tiles] = before + tile.words;
+      job.raw[tile.chunk] = raw ? 1 : 0;
+      if (raw) atomicAdd(&job.counters->raw_chunks, 1);
+    }
+    if (threadIdx.x < 32) write_header(job, tile.chunk, raw, raw ? job.value_bytes : end);
+  }
+}
+
+// Part 1 of placing a waiting tile: one thread asks for its place. Part 2, behind a barrier, is place_waiting().
+template <class Space>
+__device__ __forceinline__ void find_place(const EncodeParams& job, const Waiting& tile, Space& space) {
+  if (tile.there && threadIdx.x == 32)
+    space.words_before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile);
+}
+template <class Space>
+__device__ __forceinline__ void place_waiting(const EncodeParams& job, Waiting& tile, Space& space) {
+  if (tile.there) place_tile(job, tile, space.words_before, space.waiting);
+  tile.there = false;
+}
+
 // This thread's values. All threads of the block take part; theirs are in rows of the arena afterwards.
 template <int D, class Value, class Space>
 __device__ __forceinline__ void load_values(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
-                                            int blocks, bool valid, Space& space, Value (&x)[32]) {
+                                            int blocks, bool valid, int parity, Space& space, Value (&x)[32]) {
   if constexpr (D == 1) {
     load_rows<Value>(job.grid, values, tile, job.aligned, space.arena);
   } else if constexpr (kStaged<D, Value>) {
-    const bool whole = find_places<D>(job.grid, tile, blocks, space.places) && job.aligned;
-    load_blocks<D, Value>(job.grid, values, blocks, whole, space.places, space.arena);
+    load_blocks<D, Value>(job.grid, values, blocks, space.places[parity].all_whole() && job.aligned,
+                          space.places[parity], space.arena);
   } else {
     const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / 2;
     if (valid) {
@@ -98,27 +151,29 @@ __device__ __forceinline__ void load_values(const EncodeParams& job, const std::
     }
     return;
   }
+  await_loads();
   __syncthreads();
   read_row(space.arena, x);
 }
 
 // Loads and quantises this thread's values. All threads of the block take part.
 template <class Map, int D, class Space>
-__device__ __forceinline__ Specials encode_values(const EncodeParams& job, const Map& map, const std::uint8_t* values,
-                                                  std::uint32_t tile, int blocks, bool valid, Space& space,
+__device__ __forceinline__ Specials encode_values(const EncodeParams& job, const ChunkPlan* plan,
+                                                  const std::uint8_t* values, std::uint32_t tile, int blocks,
+                                                  bool valid, int parity, Space& space,
                                                   Residuals<typename Map::Code>& r) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
   Specials special;
   Value x[32];
-  load_values<D>(job, values, tile, blocks, valid, space, x);
+  load_values<D>(job, values, tile, blocks, valid, parity, space, x);
   if constexpr (!Map::kHasSpecial) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) r.z[i] = Map::encode_biased(x[i]);
     finish_residuals<Map, D>(0, half, r);
   } else {
-    const Quantizer<Value>& p = map.quantizer;
+    const Quantizer<Value> p = plan->quantizer<Value>();
     Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
     bool misfit = p.has_sentinel ? quantise<true>(p, x, r.z) : quantise<false>(p, x, r.z);
     finish_residuals<Map, D>(job.mode, half, r);
@@ -127,7 +182,7 @@ __device__ __forceinline__ Specials encode_values(const EncodeParams& job, const
       for (int i = 0; i < 32 && valid; ++i) misfit = misfit || !in_reach(p, row[i]);
     }
     if (__any_sync(kAllLanes, valid && misfit)) {
-      special = note_specials<D>(p, half, valid, row);
+      special = note_specials<D, Value>(*plan, half, valid, row);
       read_row(space.arena, r.z);
       finish_residuals<Map, D>(job.mode, half, r);
     }
@@ -198,54 +253,53 @@ __device__ __noinline__ void write_special(const EncodeParams& job, const std::u
     copy_value(__ffs(static_cast<int>(rest)) - 1, to);
 }
 
-template <class Map, int D>
-__device__ __forceinline__ Map make_map(const EncodeParams& job, const ChunkPlan& plan) {
-  if constexpr (Map::kHasSpecial) {
-    using Value = typename Map::Value;
-    return Map(make_quantizer(static_cast<Value>(plan.bound), static_cast<Value>(plan.step), plan.has_sentinel != 0,
-                              static_cast<typename Map::Code>(plan.sentinel)));
-  } else {
-    return Map();
+// What a thread block can do for its next tile before it has one hand free: find out where its blocks lie (the places
+// of the other parity), and move their values towards the processor. Behind the barrier that made space.ticket known.
+template <int D, class Value, class Space>
+__device__ __forceinline__ void look_ahead(const EncodeParams& job, std::uint32_t task, int parity, Space& space) {
+  const std::uint32_t number = task - 1;
+  if (number >= job.tiles * job.chunks) return;
+  const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
+  const std::uint8_t* const values = job.values + chunk * job.value_stride;
+  if constexpr (D == 1) {
+    prefetch_rows<Value>(job.grid, values, tile);
+  } else if constexpr (kStaged<D, Value>) {
+    find_places<D>(job.grid, tile, job.blocks, space.places[parity ^ 1]);
+    prefetch_blocks<D, Value>(job.grid, values, space.places[parity ^ 1]);
   }
 }
 
+// Encodes a tile into shared memory and puts the one that waits there to its place.
 template <class Map, int D>
 __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32_t chunk, std::uint32_t tile,
+                                            std::uint32_t next_task, int parity, Waiting& waiting,
                                             EncodeSpace<typename Map::Value, D, Map::kHasSpecial>& space) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   constexpr int kHalves = D == 1 ? 1 : 2, kValueWords = (sizeof(Value) + 3) / 4;
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
-  std::uint8_t* const frame = job.frames + chunk * job.frame_stride;
   const int thread = static_cast<int>(threadIdx.x), half = thread % kHalves;
   const int blocks = static_cast<int>(min(job.blocks - tile * kTileBlocks<D>, std::uint32_t{kTileBlocks<D>}));
   const int threads = blocks * kHalves;
   const bool valid = thread < threads;
-  const Map map = make_map<Map, D>(job, job.plans[chunk]);
 
   Residuals<Code> r;
-  const Specials special = encode_values<Map, D>(job, map, values, tile, blocks, valid, space, r);
+  const Specials special = encode_values<Map, D>(job, job.plans + chunk, values, tile, blocks, valid, parity, space, r);
 
   // rates and sizes
   const bool outlier = Map::kHasSpecial ? job.mode == 0 : true;
-  std::uint32_t rate = 0, inner = 0;
-  if (half == 0) {
-    const int first_width = bit_width(r.first);
-    int width = bit_width(r.any);
-    if (!outlier && first_width > width) width = first_width;
-    inner = rate = choose_rate(width, outlier ? first_width : width);
-    if (Map::kHasSpecial && special.masks != 0)
-      rate = special_rate(special.only_sentinels, special.masks, special.verbatim_count, sizeof(Value), 32 * kHalves,
-                          decode_rate(static_cast<std::uint8_t>(inner)));
-    if (!valid) inner = rate = 0;
-  }
-  if constexpr (D > 1) {
-    const std::uint32_t both = __shfl_sync(kAllLanes, rate | inner << 8, (thread % 32) & ~1);
-    rate = both & 0xFF;
-    inner = both >> 8;
-  }
-  const Rate decoded_rate = decode_rate(static_cast<std::uint8_t>(inner));
-  std::uint32_t planes = decoded_rate.planes, outlier_bytes = half == 0 ? decoded_rate.outlier_bytes : 0;
+  Code first = r.first;
+  if constexpr (D > 1) first = __shfl_sync(kAllLanes, first, (thread % 32) & ~1);
+  const int first_width = bit_width(first), rest_width = bit_width(r.any);
+  const int width = outlier ? rest_width : max(rest_width, first_width);
+  const Rate parts = choose_parts(width, outlier ? first_width : width);
+  std::uint32_t rate = rate_code(parts);
+  const std::uint32_t inner = rate;
+  if (Map::kHasSpecial && special.masks != 0)
+    rate =
+        special_rate(special.only_sentinels, special.masks, special.verbatim_count, sizeof(Value), 32 * kHalves, parts);
+  if (!valid) rate = 0;
+  std::uint32_t planes = parts.planes, outlier_bytes = half == 0 ? parts.outlier_bytes : 0;
   std::uint32_t words = planes;
   if constexpr (Map::kHasSpecial) {
     if (rate >= kRateSentinel) {
@@ -264,6 +318,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   std::uint32_t specials_before = 0;
   const Taken before =
       scan_warp(Taken(words, outlier_bytes), valid, valid && half == 0, rate, specials_before, space.scan);
+  if (thread == 0) space.ticket = next_task;
   __syncthreads();  // the rows are read, too: the arena is free for the tile's bytes
   const Placed at = scan_block(before, specials_before, threads, space.scan);
 
@@ -274,14 +329,10 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const std::uint32_t parts_end = outliers_at + at.total_outlier_bytes;
   const std::uint32_t words_at = (parts_end + 3) / 4;
   const std::uint32_t tile_words = uniform && at.common_rate == 0 ? 0 : words_at + at.total_words;
-  TileState state;
-  state.d_tile_descriptors = job.states + std::size_t{chunk} * job.tile_states;
-  if (thread == 0) {
-    if (tile == 0)
-      state.SetInclusive(0, tile_words);
-    else
-      state.SetPartial(static_cast<int>(tile), tile_words);
-  }
+  if (thread == 0) post_size(job.sums, chunk * job.tiles + tile, tile_words);
+  // by now the sizes of all tiles before the waiting one are there, or soon will be
+  look_ahead<D, Value>(job, space.ticket, parity, space);
+  find_place(job, waiting, space);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -289,9 +340,9 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   if (tile_words != 0) {
     if (valid && half == 0 && !uniform) bytes[thread / kHalves] = static_cast<std::uint8_t>(rate);
     if (thread == 0 && uniform) bytes[0] = static_cast<std::uint8_t>(rate);
-    const std::uint64_t first = planes < 64 ? static_cast<std::uint64_t>(r.first) >> planes : 0;
+    const std::uint64_t high = planes < 64 ? static_cast<std::uint64_t>(r.first) >> planes : 0;
     for (std::uint32_t i = 0; i < outlier_bytes; ++i)
-      bytes[outliers_at + at.outlier_bytes + i] = static_cast<std::uint8_t>(first >> (8 * i));
+      bytes[outliers_at + at.outlier_bytes + i] = static_cast<std::uint8_t>(high >> (8 * i));
     if (thread < static_cast<int>(4 * words_at - parts_end)) bytes[parts_end + static_cast<unsigned>(thread)] = 0;
     std::uint32_t planes_at = at.words;
     if constexpr (Map::kHasSpecial) {
@@ -311,49 +362,76 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
     write_planes(r.z, static_cast<int>(planes), word_part + planes_at);
   }
 
-  // its place
-  if (thread < 32) {
-    const std::uint32_t prefix = tile != 0 ? look_back(state, tile, tile_words) : 0;
-    if (thread == 0) space.words_before = prefix;
-  }
   __syncthreads();
-  const std::uint32_t words_before = space.words_before;
-  auto* const directory = reinterpret_cast<std::uint32_t*>(frame + 4 * job.header_words);
-  const std::uint64_t end = 4 * (std::uint64_t{job.tiles} + 1 + words_before + tile_words);
-  if (thread == 0) directory[tile] = words_before | (uniform ? 0x80000000u : 0);
-  if (end < job.value_bytes) {  // else the frame becomes a raw one
-    std::uint32_t* const to = directory + job.tiles + 1 + words_before;
-    for (std::uint32_t i = threadIdx.x; i < tile_words; i += kThreads)
-      to[i] = reinterpret_cast<const std::uint32_t*>(bytes)[i];
+
+  // the waiting tile goes, this one waits
+  constexpr int kPieces = (kWaitingBytes<Value> / 16 + kThreads - 1) / kThreads;
+  uint4 piece[kPieces];
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    const std::uint32_t at = threadIdx.x + i * kThreads;
+    if (4 * at < tile_words) piece[i] = reinterpret_cast<const uint4*>(bytes)[at];
   }
-  if (tile == job.tiles - 1) {
-    const bool raw = end >= job.value_bytes;
-    if (thread == 0) {
-      directory[job.tiles] = words_before + tile_words;
-      job.raw[chunk] = raw ? 1 : 0;
-      if (raw) atomicAdd(&job.counters->raw_chunks, 1);
+  place_waiting(job, waiting, space);
+  __syncthreads();
+  waiting = {chunk, tile, tile_words, true, uniform};
+  if (4 * tile_words <= sizeof space.waiting) {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      const std::uint32_t at = threadIdx.x + i * kThreads;
+      if (4 * at < tile_words) reinterpret_cast<uint4*>(space.waiting)[at] = piece[i];
     }
-    if (thread < 32) write_header(job, chunk, raw, raw ? job.value_bytes : end);
+    return;
   }
+  find_place(job, waiting, space);
+  __syncthreads();
+  place_tile(job, waiting, space.words_before, bytes);
+  waiting.there = false;
+  __syncthreads();
 }
 
 template <class Map, int D>
-__global__ void __launch_bounds__(kThreads, kEncodeBlocks<sizeof(typename Map::Code)>)
+__global__ void __launch_bounds__(kThreads, kEncodeBlocks<sizeof(typename Map::Code), D>)
     encode_kernel(const __grid_constant__ EncodeParams job) {
   __shared__ EncodeSpace<typename Map::Value, D, Map::kHasSpecial> space;
   constexpr bool kExact = !Map::kHasSpecial;
+  follow();
   if (kExact && job.exact_pass && job.counters->exact_chunks == 0) return;
-  // A tile gets its number when a thread block is ready for it: those before it are being worked on or done.
+  // Task 0 is the scanner, the others are tiles. Tasks are numbered as thread blocks come for them: those before are
+  // being worked on or done.
   const std::uint32_t all = job.tiles * job.chunks;
-  do {
-    if (threadIdx.x == 0) space.ticket = atomicAdd(&job.counters->ticket[kExact ? 1 : 0], 1);
-    __syncthreads();
-    const std::uint32_t ticket = space.ticket;
-    if (ticket >= all) return;
-    const std::uint32_t chunk = ticket / job.tiles, tile = ticket % job.tiles;
-    if ((job.plans[chunk].quantise != 0) != kExact) encode_tile<Map, D>(job, chunk, tile, space);
-    if (job.exact_pass) __syncthreads();
-  } while (job.exact_pass);
+  std::uint32_t* const tasks = &job.counters->task[kExact ? 1 : 0];
+  if (threadIdx.x == 0) space.ticket = atomicAdd(tasks, 1);
+  __syncthreads();
+  std::uint32_t task = space.ticket;
+  if (task == 0) {
+    scan_sizes(job.sums, all, space.scanner);
+    return;
+  }
+  Waiting waiting = {};
+  int parity = 1;
+  look_ahead<D, typename Map::Value>(job, task, parity, space);
+  __syncthreads();
+  for (; task <= all; parity ^= 1) {
+    const std::uint32_t number = task - 1;
+    const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
+    const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
+    if ((job.plans[chunk].quantise != 0) != kExact) {
+      encode_tile<Map, D>(job, chunk, tile, next, parity ^ 1, waiting, space);
+    } else {  // of the other pass
+      if (threadIdx.x == 0) {
+        space.ticket = next;
+        post_size(job.sums, number, 0);
+      }
+      __syncthreads();
+      look_ahead<D, typename Map::Value>(job, space.ticket, parity ^ 1, space);
+      __syncthreads();
+    }
+    task = space.ticket;
+  }
+  find_place(job, waiting, space);
+  __syncthreads();
+  place_waiting(job, waiting, space);
 }
 
 }  // namespace pyfilter::cuda

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels that follow each other on a stream, with the start of each hidden behind the end of the one before
+// (programmatic dependent launch, compute capability 9.0 and later; elsewhere an ordinary launch). Each such kernel
+// calls follow() before it touches anything, and so do all of its thread blocks.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace pyfilter::cuda {
+
+// Lets the next kernel get ready, and waits until all before this one are done and their writes can be seen.
+__device__ __forceinline__ void follow() {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch_behind(void (*kernel)(Parameters...), unsigned blocks, int threads, cudaStream_t stream,
+                          const Arguments&... arguments) {
+  int device = 0, major = 0;
+  if (const cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
+  if (const cudaError_t e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device); e != cudaSuccess)
+    return e;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = major >= 9 ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the tiles of a frame go: a running sum over their sizes while they are encoded, in one pass. One thread block,
+// the scanner, follows the sizes as they are posted and publishes how many words end with each tile; the others read
+// the sum that they need a whole tile later, when it has long been there. Decoupled look-back (every tile adds up those
+// before it) was measured first: its frontier moves 32 tiles each round trip to the L2 cache, which held the encoder at
+// 1.9 TB/s (docs/benchmarks.md).
+#pragma once
+
+#include <cstdint>
+
+#include "stages/cuda/params.cuh"
+#include "stages/cuda/residuals.cuh"
+
+namespace pyfilter::cuda {
+
+__device__ __forceinline__ std::uint32_t load_relaxed(const std::uint32_t* at) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+__device__ __forceinline__ void store_relaxed(std::uint32_t* at, std::uint32_t value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+// A sum and whether it is there, in one access.
+__device__ __forceinline__ uint2 load_relaxed(const uint2* at) {
+  uint2 value;
+  asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "l"(at) : "memory");
+  return value;
+}
+__device__ __forceinline__ void store_relaxed(uint2* at, uint2 value) {
+  asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(value.x), "r"(value.y) : "memory");
+}
+
+// By the thread block of tile number `number` of the batch, once.
+__device__ __forceinline__ void post_size(const TileSums& sums, std::uint32_t number, std::uint32_t words) {
+  store_relaxed(sums.sizes + number, words + 1);
+}
+
+// Words of all tiles up to and with `number`, modulo 2^32. Waits for it.
+__device__ __forceinline__ std::uint32_t sum_up_to(const TileSums& sums, std::uint32_t number) {
+  uint2 sum = load_relaxed(sums.ends + number);
+  while (sum.x == 0) {
+    __nanosleep(40);
+    sum = load_relaxed(sums.ends + number);
+  }
+  return sum.y;
+}
+
+// Words before tile `tile` in its chunk.
+__device__ __forceinline__ std::uint32_t words_before(const TileSums& sums, std::uint32_t number, std::uint32_t tile) {
+  if (tile == 0) return 0;
+  const std::uint32_t first = number - tile;
+  return sum_up_to(sums, number - 1) - (first != 0 ? sum_up_to(sums, first - 1) : 0);
+}
+
+inline constexpr int kSizesPerThread = 4;
+
+struct ScannerSpace {
+  std::uint32_t counts[2][kWarps], totals[2][kWarps];
+};
+
+// What the scanner does until all sizes are there; by all threads of a block.
+__device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t tiles, ScannerSpace& space) {
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  std::uint32_t done = 0, sum = 0;  // tiles whose sums are published, and the last of these
+  for (int round = 0; done < tiles; round ^= 1) {
+    const std::uint32_t first = done + kSizesPerThread * threadIdx.x;
+    std::uint32_t size[kSizesPerThread];
+#pragma unroll
+    for (int k = 0; k < kSizesPerThread; ++k) size[k] = first + k < tiles ? load_relaxed(sums.sizes + first + k) : 0;
+    // sizes up to the first that is missing: of this thread, of its warp, of all
+    std::uint32_t count = 0, total = 0;
+#pragma unroll
+    for (int k = 0; k < kSizesPerThread; ++k) {
+      if (size[k] != 0 && count == static_cast<unsigned>(k)) {
+        ++count;
+        total += size[k] - 1;
+      }
+    }
+    const std::uint32_t full = __ballot_sync(kAllLanes, count == kSizesPerThread);
+    const int open = full == kAllLanes ? 32 : __ffs(static_cast<int>(~full)) - 1;  // first lane that misses one
+    if (lane > open) count = total = 0;
+    std::uint32_t upto = total;
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+      const std::uint32_t before = __shfl_up_sync(kAllLanes, upto, d);
+      if (lane >= d) upto += before;
+    }
+    const std::uint32_t counted = __shfl_sync(kAllLanes, count, open & 31);
+    if (lane == 31) {
+      space.counts[round][warp] = kSizesPerThread * static_cast<unsigned>(open) + (open < 32 ? counted : 0);
+      space.totals[round][warp] = upto;
+    }
+    __syncthreads();
+    bool reached = true;
+    std::uint32_t before = sum;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      if (w == warp && !reached) count = 0;
+      if (w == warp) before = sum;
+      if (!reached) continue;
+      done += space.counts[round][w];
+      sum += space.totals[round][w];
+      reached = space.counts[round][w] == 32 * kSizesPerThread;
+    }
+    before += upto - total;
+#pragma unroll
+    for (int k = 0; k < kSizesPerThread; ++k) {
+      if (static_cast<unsigned>(k) < count) {
+        before += size[k] - 1;
+        store_relaxed(sums.ends + first + k, make_uint2(1, before));
+      }
+    }
+  }
+}
+
+}  // namespace pyfilter::cuda
