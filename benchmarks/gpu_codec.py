@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Speed of the codecs on a GPU, against the device's own copy. python -m benchmarks.gpu_codec (needs CuPy)."""
+"""Speed of the codecs on a GPU, against the device's own copy and nvCOMP. python -m benchmarks.gpu_codec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shlex
 import statistics
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +16,10 @@ import typer
 from rich.console import Console
 
 import pyfilter
+from benchmarks import bitcomp
 from benchmarks.gpu_fields import FIELDS
 from benchmarks.report import Rows, keep, origin
-from pyfilter import _native, frames
-from tests.gpu import device
+from pyfilter import _native, _native_cuda, frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,75 +27,66 @@ if TYPE_CHECKING:
 MARKER = "gpu_codec"
 COLUMNS = ("field", "dtype", "codec", "rel", "ratio", "err/bound", "compress", "decompress", "C/copy", "D/copy")
 LEGEND = (
-    "GB/s of original bytes on the device, medians of CUDA events over rotating inputs larger than the cache. "
-    "'copy' is a device-to-device copy of the same bytes in the same run."
+    "GB/s (1e9 bytes) of original bytes on the device: medians of CUDA events around the call, with inputs in rotation "
+    "that together are larger than the cache. 'copy' is a device-to-device copy of the same bytes in the same run, "
+    "one way. Bitcomp (nvCOMP) takes the largest power of two below twice the bound as its quantum. Bounds are fractions of "
+    "the range."
 )
-GIB = 1 << 30
 WARM_UP, ROUNDS = 3, 15
 
 
-def event_times(work: Callable[[int], None], rounds: int = ROUNDS) -> list[float]:
-    """Return the seconds that each round's work takes on the current stream."""
+def event_seconds(work: Callable[[int], None]) -> float:
+    """Return the median of the seconds that a round's work takes on the current stream."""
     for i in range(WARM_UP):
         work(i)
-    events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(rounds)]
+    events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(ROUNDS)]
     for i, (begin, end) in enumerate(events):
         begin.record()
         work(i)
         end.record()
     events[-1][1].synchronize()
-    return [cupy.cuda.get_elapsed_time(begin, end) / 1e3 for begin, end in events]
+    return statistics.median(float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 for begin, end in events)
 
 
-@dataclass
 class Batch:
-    """Device memory for `copies` chunks, encoded and decoded by one call each."""
+    """Device memory for ``copies`` chunks, encoded and decoded by one call each."""
 
-    inputs: list[Any]
-    request: _native.Request
-    chunk_values: int
-    copies: int
-
-    def __post_init__(self) -> None:
-        self.library = device.library()
-        self.chunk_bytes = self.chunk_values * self.inputs[0].itemsize
-        self.capacity = device.stride_of(_native.max_frame_bytes(self.request), 256)
-        self.frames = cupy.full(self.capacity * self.copies, 0xA5, dtype=cupy.uint8)
-        self.sizes = cupy.zeros(self.copies, dtype=cupy.uint64)
-        self.out = cupy.full(self.inputs[0].size, -1, dtype=self.inputs[0].dtype)
-        self.faults = cupy.zeros(self.copies, dtype=cupy.uint32)
+    def __init__(self, inputs: list[Any], request: _native.Request, copies: int = 1) -> None:
+        self.inputs, self.request, self.copies = inputs, request, copies
+        self.chunk_values = inputs[0].size // copies
+        self.chunk_bytes = self.chunk_values * inputs[0].itemsize
+        self.capacity = -(-_native.max_frame_bytes(request) // 256) * 256
+        self.frames = cupy.full(self.capacity * copies, 0xA5, dtype=cupy.uint8)
+        self.sizes = cupy.zeros(copies, dtype=cupy.uint64)
+        self.out = cupy.full(inputs[0].size, -1, dtype=inputs[0].dtype)
+        self.faults = cupy.zeros(copies, dtype=cupy.uint32)
+        self.stream = cupy.cuda.get_current_stream().ptr
 
     def encode(self, i: int) -> None:
         """Encode input number ``i``, modulo their number."""
-        values = self.inputs[i % len(self.inputs)]
-        device.raise_for(
-            self.library.pyf_cuda_encode(
-                self.request, self.copies, values.data.ptr, self.chunk_bytes, self.frames.data.ptr, self.capacity,
-                self.sizes.data.ptr, cupy.cuda.get_current_stream().ptr,
-            )
+        values = self.inputs[i % len(self.inputs)].data.ptr
+        _native_cuda.encode(
+            self.request, self.copies, values, self.chunk_bytes, self.frames.data.ptr, self.capacity,
+            self.sizes.data.ptr, self.stream,
         )  # fmt: skip
 
     def prepare_decode(self) -> int:
         """Read sizes and headers of what was encoded; return the bytes of all frames."""
         sizes = self.sizes.get()
-        heads = self.frames.reshape(self.copies, self.capacity)[:, :312].get()
-        self.heads = np.ascontiguousarray(heads)
-        self.table = (device.Frame * self.copies)()
-        for k in range(self.copies):
-            self.table[k] = device.Frame(
-                self.heads.ctypes.data + 312 * k, 312, self.frames.data.ptr + k * self.capacity, int(sizes[k]),
-                self.out.data.ptr + k * self.chunk_bytes,
-            )  # fmt: skip
+        most = _native_cuda.MAX_HEADER_BYTES
+        self.heads = np.ascontiguousarray(self.frames.reshape(self.copies, self.capacity)[:, :most].get())
+        numbers = np.arange(self.copies, dtype=np.uint64)
+        self.table = np.zeros(self.copies, dtype=_native_cuda.FRAME)
+        self.table["header"] = self.heads.ctypes.data + self.heads.strides[0] * numbers
+        self.table["header_bytes"] = self.heads.shape[1]
+        self.table["frame"] = self.frames.data.ptr + self.capacity * numbers
+        self.table["frame_bytes"] = sizes
+        self.table["values"] = self.out.data.ptr + self.chunk_bytes * numbers
         return int(sizes.sum())
 
     def decode(self, _: int) -> None:
         """Decode the frames."""
-        device.raise_for(
-            self.library.pyf_cuda_decode(
-                self.table, self.copies, 0, self.chunk_values, self.chunk_bytes, self.faults.data.ptr,
-                cupy.cuda.get_current_stream().ptr,
-            )
-        )  # fmt: skip
+        _native_cuda.decode(self.table, 0, self.chunk_values, self.chunk_bytes, self.faults.data.ptr, self.stream)
 
 
 def largest_error(a: Any, b: Any) -> float:
@@ -108,13 +98,6 @@ def largest_error(a: Any, b: Any) -> float:
     return worst
 
 
-def copy_speed(inputs: list[Any]) -> float:
-    """Return GB/s (one way) of a device-to-device copy."""
-    out = cupy.empty_like(inputs[0])
-    seconds = statistics.median(event_times(lambda i: cupy.copyto(out, inputs[i % len(inputs)])))
-    return float(inputs[0].nbytes / seconds / 1e9)
-
-
 def codec_of(kind: str, bound: float) -> pyfilter.Codec:
     """Return the codec of a row: "outlier 2-D", "Lossless 1-D"."""
     mode, dims = kind.split()
@@ -123,84 +106,134 @@ def codec_of(kind: str, bound: float) -> pyfilter.Codec:
     return pyfilter.Cuszp2(absolute=bound, mode=mode, block_dims=int(dims[0]))
 
 
-def main(
-    fields: Annotated[str, typer.Option(help="parts of names, comma-separated")] = "",
-    kinds: Annotated[str, typer.Option(help="codecs, comma-separated")] = "outlier 1-D,outlier 2-D,outlier 3-D,Lossless 1-D",
-    dtypes: Annotated[str, typer.Option()] = "f4,f8",
-    bounds: Annotated[str, typer.Option()] = "1e-2,1e-3,1e-4",
-    mib: Annotated[int, typer.Option(help="size of a field")] = 1024,
-    update_docs: Annotated[bool, typer.Option("--update-docs")] = False,
-    markdown: Annotated[Path | None, typer.Option()] = None,
-) -> None:
-    """Measure and print the tables."""
-    console = Console(width=200)
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    lines = [*origin(shlex.join(["python", "-m", "benchmarks.gpu_codec", *sys.argv[1:]])), f"GPU: {name}"]
-    console.print("\n".join(lines))
-    rows: list[tuple[str, ...]] = []
-    good = True
-    for code in dtypes.split(","):
-        for field, make in FIELDS.items():
-            if not any(part in field for part in fields.split(",")):
-                continue
-            inputs = [make((mib << 20) // (512 * 512 * int(code[1])), code, seed) for seed in range(3)]
-            speed = copy_speed(inputs)
-            console.print(f"{field} {code}: copy {speed:.0f} GB/s")
-            span = float(inputs[0].max()) - float(inputs[0].min())
-            for kind in kinds.split(","):
-                for relative in bounds.split(",") if "Lossless" not in kind else [""]:
-                    bound = float(relative) * span if relative else 0.0
-                    codec = codec_of(kind, bound)
-                    shape = inputs[0].shape
-                    request = frames.make_request(codec, inputs[0].dtype, shape)
-                    batch = Batch(inputs, request, inputs[0].size, 1)
-                    compress = inputs[0].nbytes / statistics.median(event_times(batch.encode)) / 1e9
-                    batch.encode(0)
-                    ratio = inputs[0].nbytes / batch.prepare_decode()
-                    decompress = inputs[0].nbytes / statistics.median(event_times(batch.decode)) / 1e9
-                    error = largest_error(inputs[0].reshape(-1), batch.out.reshape(-1))
-                    good = good and error <= bound and not batch.faults.any()
-                    rows.append(
-                        (field, code, kind, relative, f"{ratio:.2f}", f"{error / bound if bound else error:.4f}",
-                         f"{compress:.0f}", f"{decompress:.0f}", f"{compress / speed:.2f}", f"{decompress / speed:.2f}")
-                    )  # fmt: skip
-                    console.print("  ".join(rows[-1]))
-                    del batch
-            del inputs
-            cupy.get_default_memory_pool().free_all_blocks()
-    latency_rows(console)
-    raise typer.Exit(0 if good else 1)
+class Fields:
+    """Measures all rows of one field."""
+
+    def __init__(self, name: str, code: str, inputs: list[Any]) -> None:
+        self.name, self.code, self.inputs = name, code, inputs
+        out = cupy.empty_like(inputs[0])
+        self.bytes = inputs[0].nbytes
+        self.copy = self.bytes / event_seconds(lambda i: cupy.copyto(out, inputs[i % len(inputs)])) / 1e9
+        self.span = float(inputs[0].max()) - float(inputs[0].min())
+        self.good = True
+
+    def row(self, kind: str, relative: str, ratio: float, error: float, seconds: tuple[float, float]) -> list[str]:
+        """Return the cells of a row."""
+        bound = float(relative) * self.span if relative else 0.0
+        compress, decompress = (self.bytes / each / 1e9 for each in seconds)
+        return [
+            self.name, self.code, kind, relative, f"{ratio:.2f}", f"{error / bound:.4f}" if bound else f"{error:g}",
+            f"{compress:.0f}", f"{decompress:.0f}", f"{compress / self.copy:.2f}", f"{decompress / self.copy:.2f}",
+        ]  # fmt: skip
+
+    def ours(self, kind: str, relative: str) -> list[str]:
+        """Measure one of our codecs."""
+        bound = float(relative) * self.span if relative else 0.0
+        first = self.inputs[0]
+        batch = Batch(self.inputs, frames.make_request(codec_of(kind, bound), first.dtype, first.shape))
+        compress = event_seconds(batch.encode)
+        batch.encode(0)
+        ratio = self.bytes / batch.prepare_decode()
+        decompress = event_seconds(batch.decode)
+        error = largest_error(first.reshape(-1), batch.out)
+        self.good = self.good and error <= bound and not bool(batch.faults.any())
+        return self.row(kind, relative, ratio, error, (compress, decompress))
+
+    def peer(self, library: Any, algorithm: str, relative: str) -> list[str]:
+        """Measure nvCOMP."""
+        plan = bitcomp.Bitcomp(library, self.code, self.bytes, algorithm, float(relative) * self.span)
+        compress = event_seconds(lambda i: plan.encode(self.inputs[i % len(self.inputs)]))
+        plan.encode(self.inputs[0])
+        ratio = self.bytes / plan.size()
+        out = cupy.full(self.inputs[0].size, -1, dtype=self.inputs[0].dtype)
+        decompress = event_seconds(lambda _: plan.decode(out))
+        error = largest_error(self.inputs[0].reshape(-1), out)
+        plan.close()
+        return self.row(algorithm, relative, ratio, error, (compress, decompress))
 
 
-def latency_rows(console: Console) -> None:
-    """One chunk of 4 MB, launch to result on the host's clock; and 1000 chunks of 1 MB in one call."""
+def calls(planes: int) -> Rows:
+    """Measure single chunks of 4 MB on the host's clock, and batches of many chunks."""
+    rows = Rows("Latency and batches (turbulence, f4, rel 1e-3)", ("what", "ratio", "compress", "decompress"))
     values = FIELDS["turbulence"](4, "f4", 0)
     span = float(values.max()) - float(values.min())
-    for label, codec in (("absolute", pyfilter.Cuszp2(absolute=1e-3 * span)), ("relative", pyfilter.Cuszp2(relative=1e-3))):
-        batch = Batch([values], frames.make_request(codec, values.dtype, values.shape), values.size, 1)
+    codecs = {"absolute": pyfilter.Cuszp2(absolute=1e-3 * span), "relative": pyfilter.Cuszp2(relative=1e-3)}
+    for label, codec in codecs.items():
+        batch = Batch([values], frames.make_request(codec, values.dtype, values.shape))
         stream = cupy.cuda.get_current_stream()
-        times: dict[str, list[float]] = {"encode": [], "decode": []}
+        times: tuple[list[float], list[float]] = ([], [])
         for i in range(60):
-            for name, work in (("encode", batch.encode), ("decode", batch.decode)):
-                if name == "decode":
-                    batch.prepare_decode()
+            for taken, work in zip(times, (batch.encode, batch.decode), strict=True):
+                if work == batch.decode:
+                    size = batch.prepare_decode()
                 stream.synchronize()
                 begin = time.perf_counter()
                 work(i)
                 stream.synchronize()
-                times[name].append(time.perf_counter() - begin)
-        for name, seconds in times.items():
-            console.print(f"4 MB chunk, {label}, {name}: median {statistics.median(seconds[10:]) * 1e6:.1f} us")
-    inputs = [FIELDS["turbulence"](1000, "f4", seed) for seed in range(3)]
+                taken.append(time.perf_counter() - begin)
+        micros = [f"{statistics.median(taken[10:]) * 1e6:.1f} us" for taken in times]
+        rows.add(f"one chunk of 4 MB, {label} bound, call to result", f"{values.nbytes / size:.2f}", *micros)
+    inputs = [FIELDS["turbulence"](planes, "f4", seed) for seed in range(3)]
     span = float(inputs[0].max()) - float(inputs[0].min())
-    for copies in (1, 1000, 16000):
-        count = inputs[0].size // copies
-        request = frames.make_request(pyfilter.Cuszp2(absolute=1e-3 * span), inputs[0].dtype, (count,))
-        batch = Batch(inputs, request, count, copies)
-        compress = inputs[0].nbytes / statistics.median(event_times(batch.encode)) / 1e9
+    for copies in (1, planes, 16 * planes):
+        codec = pyfilter.Cuszp2(absolute=1e-3 * span)
+        batch = Batch(inputs, frames.make_request(codec, inputs[0].dtype, (inputs[0].size // copies,)), copies)
+        compress = event_seconds(batch.encode)
         ratio = inputs[0].nbytes / batch.prepare_decode()
-        decompress = inputs[0].nbytes / statistics.median(event_times(batch.decode)) / 1e9
-        console.print(f"{copies} chunks of {count * 4} bytes: ratio {ratio:.2f}, {compress:.0f} / {decompress:.0f} GB/s")
+        speeds = [f"{inputs[0].nbytes / each / 1e9:.0f} GB/s" for each in (compress, event_seconds(batch.decode))]
+        rows.add(f"{copies} chunks of {batch.chunk_bytes} bytes in one call", f"{ratio:.2f}", *speeds)
+    return rows
+
+
+def main(
+    only: Annotated[str, typer.Option("--fields", help="Parts of names, comma-separated.")] = "",
+    kinds: Annotated[str, typer.Option(help="Codecs.")] = "outlier 1-D,outlier 2-D,outlier 3-D,plain 1-D,Lossless 1-D",
+    dtypes: Annotated[str, typer.Option(help="Element types.")] = "f4,f8",
+    bounds: Annotated[str, typer.Option(help="Fractions of the range.")] = "1e-2,1e-3,1e-4",
+    mib: Annotated[int, typer.Option(help="Size of a field in MiB.")] = 1024,
+    markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
+    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+) -> None:
+    """Measure every field, codec and bound, then single chunks and batches."""
+    console = Console(width=200, highlight=False)
+    device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    peer = bitcomp.library()
+    head = [
+        *origin(shlex.join(["python", "-m", "benchmarks.gpu_codec", *sys.argv[1:]])),
+        f"GPU: {device['name'].decode()}",
+    ]
+    head.append(f"fields of {mib} MiB; nvCOMP {'beside ours' if peer is not None else 'not installed'}")
+    console.print("\n".join(head), LEGEND, sep="\n")
+    table, good = Rows("", COLUMNS), True
+    for code in dtypes.split(","):
+        for name, make in FIELDS.items():
+            if not any(part in name for part in only.split(",")):
+                continue
+            field = Fields(
+                name, code, [make((mib << 20) // (512 * 512 * int(code[1])), code, seed) for seed in range(3)]
+            )
+            table.add(name, code, "copy", "", "1", "0", f"{field.copy:.0f}", "", "1", "")
+            for relative in bounds.split(","):
+                for kind in kinds.split(","):
+                    if not kind.startswith("Lossless"):
+                        table.add(*field.ours(kind, relative))
+                for algorithm in bitcomp.ALGORITHMS if peer is not None else ():
+                    table.add(*field.peer(peer, algorithm, relative))
+            for kind in kinds.split(","):
+                if kind.startswith("Lossless"):
+                    table.add(*field.ours(kind, ""))
+            good = good and field.good
+            del field
+            cupy.get_default_memory_pool().free_all_blocks()
+    table.show(console)
+    more = calls(max(1, mib))
+    more.show(console)
+    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, table.markdown(), more.markdown()])
+    for path in keep(text, MARKER, markdown, update_docs):
+        console.print(f"wrote {path}")
+    if not good:
+        console.print("a bound was not kept")
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

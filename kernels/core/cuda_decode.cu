@@ -22,8 +22,9 @@ namespace {
 
 using namespace cuda;
 
-constexpr std::size_t kMaxCopies = 32768;  // of a launch: the y dimension of a grid has 16 bits
-constexpr unsigned kBlocksPerCopy = 64;
+constexpr std::size_t kMaxCopies = 32768;                      // of a launch: the y dimension of a grid has 16 bits
+constexpr std::size_t kBytesPerBlock = std::size_t{64} << 10;  // of a copy
+constexpr std::size_t kMaxCopyBlocks = 2112;
 
 // All entries, for launches that decode only some of the tiles: every pair of neighbours is looked at.
 inline constexpr int kDirectoryThreads = 256;
@@ -183,7 +184,9 @@ Status launch_all(const Sorted& sorted, std::uint64_t start, std::uint64_t stop,
                 "cudaMemcpyAsync"));
   for (std::size_t done = 0; done < sorted.copies.size(); done += kMaxCopies) {
     const auto here = static_cast<unsigned>(std::min(sorted.copies.size() - done, kMaxCopies));
-    load_raw_kernel<<<dim3(kBlocksPerCopy, here), kCopyThreads, 0, stream>>>(copies + done);
+    const auto blocks =
+        static_cast<unsigned>(std::clamp<std::size_t>(sorted.copies[0].bytes / kBytesPerBlock, 1, kMaxCopyBlocks));
+    load_raw_kernel<<<dim3(blocks, here), kCopyThreads, 0, stream>>>(copies + done);
     PYF_TRY(check(cudaGetLastError(), "launch of the copy kernel"));
   }
   return kOk;

@@ -81,7 +81,7 @@ Status launch_plans(const PlanParams& job, std::uint32_t chunks, cudaStream_t st
     range_kernel<T><<<dim3(blocks, chunks), kPlanThreads, 0, stream>>>(job);
     PYF_TRY(check(cudaGetLastError(), "launch of the range kernel"));
   }
-  return check(launch_behind(prepare_kernel<T>, chunks, kSampleThreads, stream, job), "launch of the plan kernel");
+  return check(launch_behind(prepare_kernel<T>, chunks, kSampleThreads, 0, stream, job), "launch of the plan kernel");
 }
 
 // A batch whose chunks and tiles fit the counters of one launch.
@@ -159,7 +159,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for lossless with this dtype");
     PYF_TRY(check(coder->encode(job, stream), "launch of the bit-exact encoder"));
   }
-  return check(launch_behind(store_raw_kernel, kCopyBlocks, kCopyThreads, stream, job, all_raw),
+  return check(launch_behind(store_raw_kernel, kCopyBlocks, kCopyThreads, 0, stream, job, all_raw),
                "launch of the copy kernel");
 }
 

@@ -66,8 +66,8 @@ def encode(request: _native.Request, chunks: list[Array]) -> list[bytes]:
     sizes = cupy.full(len(chunks), 0xFFFFFFFF, dtype=cupy.uint64)
     raise_for(
         library().pyf_cuda_encode(
-            ctypes.byref(request), len(chunks), values.data.ptr, value_stride, frames.data.ptr, capacity, sizes.data.ptr,
-            cupy.cuda.get_current_stream().ptr,
+            ctypes.byref(request), len(chunks), values.data.ptr, value_stride, frames.data.ptr, capacity,
+            sizes.data.ptr, cupy.cuda.get_current_stream().ptr,
         )
     )  # fmt: skip
     cupy.cuda.get_current_stream().synchronize()
@@ -95,12 +95,8 @@ def decode(
             values.data.ptr + i * value_stride,
         )  # fmt: skip
     stream = cupy.cuda.get_current_stream()
-    raise_for(
-        library().pyf_cuda_decode(table, len(frames), start, stop, wanted, faults.data.ptr, stream.ptr)
-    )
+    raise_for(library().pyf_cuda_decode(table, len(frames), start, stop, wanted, faults.data.ptr, stream.ptr))
     stream.synchronize()
     for fault in faults.get():
         raise_for(library().pyf_cuda_fault(int(fault)))
-    return [
-        values[i * value_stride : i * value_stride + wanted].get().view(dtype) for i in range(len(frames))
-    ]
+    return [values[i * value_stride : i * value_stride + wanted].get().view(dtype) for i in range(len(frames))]

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from contract import fields  # noqa: E402
-from gpu import device  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
-from reference import hostile  # noqa: E402
+from contract import fields
+from hypothesis import given, settings
+from reference import hostile
 
-import pyfilter  # noqa: E402
-from pyfilter import _native, frames  # noqa: E402
-from pyfilter.registry import registry  # noqa: E402
+import pyfilter
+from gpu import device
+from pyfilter import frames
+from pyfilter.registry import registry
 
 Array = NDArray[Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,8 @@ class Group:
     """Counts the cases of a group and what differed."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.cases, self.bytes, self.bad = name, 0, 0, []
+        self.name, self.cases, self.bytes = name, 0, 0
+        self.bad: list[str] = []
         self.since = time.monotonic()
 
     def check(self, values: Array, codec: pyfilter.Codec, fill: Any = None, copies: int = 1, ranges: int = 2) -> None:
@@ -106,8 +107,10 @@ def float_codecs(rank: int, **bound: float) -> Iterator[pyfilter.Codec]:
 def load(path: Path) -> Array:
     if path.suffix == ".xz":
         with lzma.open(path) as file:
-            return np.lib.format.read_array(file)
-    return np.load(path)
+            unpacked: Array = np.lib.format.read_array(file)
+            return unpacked
+    loaded: Array = np.load(path)
+    return loaded
 
 
 def real_fields(folder: Path) -> Iterator[Group]:
@@ -131,10 +134,10 @@ def sizes(quick: bool) -> Iterator[Group]:
     rng = np.random.default_rng(5)
     wanted = [*range(0, 130), *fields.SIZES, *(4096 * k + d for k in (1, 2, 5, 24) for d in (-33, -1, 0, 1, 32))]
     wanted += rng.integers(130, 100001, 40 if quick else 300).tolist()
-    for dtype in ("f4", "f8"):
-        group = Group(f"sizes 0 to 100000, {dtype}")
+    for code in ("f4", "f8"):
+        group = Group(f"sizes 0 to 100000, {code}")
         for size in wanted:
-            values = np.cumsum(rng.normal(size=size)).astype(dtype)
+            values = np.cumsum(rng.normal(size=size)).astype(code)
             for codec in float_codecs(1, absolute=1e-2):
                 group.check(values, codec, ranges=1)
         yield group
@@ -159,7 +162,8 @@ def sizes(quick: bool) -> Iterator[Group]:
 
 
 def random_cases(count: int) -> Iterator[Group]:
-    for dtype, kind in itertools.product((np.dtype(np.float32), np.dtype(np.float64)), ("absolute", "relative")):
+    for code, kind in itertools.product(("f4", "f8"), ("absolute", "relative")):
+        dtype = np.dtype(code)
         group = Group(f"random cases, {dtype}, {kind}")
 
         @settings(parent=fields.hunt(1), max_examples=count)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/params.cuh"
@@ -11,28 +12,43 @@
 
 namespace pyfilter::cuda {
 
-// As many thread blocks as run at a time: more would only wait.
-template <class Kernel>
-cudaError_t resident_blocks(Kernel kernel, int* blocks) {
-  int device = 0, per_processor = 0, processors = 0;
-  if (const cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
-  if (const cudaError_t e = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-      e != cudaSuccess)
-    return e;
-  if (const cudaError_t e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, 0);
-      e != cudaSuccess)
-    return e;
-  *blocks = per_processor * processors;
+#define PYF_CUDA_TRY(call)                                                       \
+  do {                                                                           \
+    if (const cudaError_t error_ = (call); error_ != cudaSuccess) return error_; \
+  } while (false)
+
+// A grid that the device runs all at once (more would only wait), and its shared memory: all that a multiprocessor has
+// for as many thread blocks as registers suffice for, so that even tiles that hardly get smaller can wait for their
+// place.
+template <class Map, int D>
+cudaError_t plan_encode(std::uint32_t* waiting_bytes, std::size_t* shared_bytes, std::uint32_t* resident) {
+  using Space = EncodeSpace<typename Map::Value, D, Map::kHasSpecial>;
+  constexpr int kFixed = static_cast<int>(offsetof(Space, waiting)), kReserved = 1024;  // of each block by the system
+  constexpr int kBlocks = kEncodeBlocks<sizeof(typename Map::Code), D>;
+  int device = 0, all = 0, most = 0, per_processor = 0, processors = 0;
+  PYF_CUDA_TRY(cudaGetDevice(&device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  const int room = std::min(all / kBlocks - kReserved, most) - kFixed;
+  const int waiting = std::clamp(room / 16 * 16, 16, kMostWaiting<typename Map::Value>);
+  const auto kernel = encode_kernel<Map, D>;
+  *shared_bytes = static_cast<std::size_t>(kFixed + waiting);
+  *waiting_bytes = static_cast<std::uint32_t>(waiting);
+  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kFixed + waiting));
+  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, *shared_bytes));
+  *resident = static_cast<std::uint32_t>(per_processor * processors);
   return cudaSuccess;
 }
 
 template <class Map, int D>
 cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
-  int resident = 0;
-  if (const cudaError_t e = resident_blocks(encode_kernel<Map, D>, &resident); e != cudaSuccess) return e;
+  EncodeParams job = params;
+  std::size_t shared_bytes = 0;
+  std::uint32_t resident = 0;
+  PYF_CUDA_TRY((plan_encode<Map, D>(&job.waiting_bytes, &shared_bytes, &resident)));
   const std::uint32_t tasks = params.tiles * params.chunks + 1;  // and the scanner
-  return launch_behind(encode_kernel<Map, D>, std::min(tasks, static_cast<std::uint32_t>(resident)), kThreads, stream,
-                       params);
+  return launch_behind(encode_kernel<Map, D>, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
 }
 
 template <class Map, int D>

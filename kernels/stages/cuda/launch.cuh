@@ -17,8 +17,8 @@ __device__ __forceinline__ void follow() {
 }
 
 template <class... Parameters, class... Arguments>
-cudaError_t launch_behind(void (*kernel)(Parameters...), unsigned blocks, int threads, cudaStream_t stream,
-                          const Arguments&... arguments) {
+cudaError_t launch_behind(void (*kernel)(Parameters...), unsigned blocks, int threads, std::size_t shared_bytes,
+                          cudaStream_t stream, const Arguments&... arguments) {
   int device = 0, major = 0;
   if (const cudaError_t e = cudaGetDevice(&device); e != cudaSuccess) return e;
   if (const cudaError_t e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device); e != cudaSuccess)
@@ -29,6 +29,7 @@ cudaError_t launch_behind(void (*kernel)(Parameters...), unsigned blocks, int th
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(blocks);
   config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = major >= 9 ? 1 : 0;

@@ -54,6 +54,7 @@ struct Counters {
 struct EncodeParams {
   Grid grid;
   std::uint32_t tiles, blocks, chunks;  // tiles and blocks of one chunk
+  std::uint32_t waiting_bytes;          // room for a tile that waits for its place, in shared memory
   std::uint8_t mode;
   bool exact_pass;  // whether this launch encodes the chunks that are not quantised
   bool aligned;     // every row of every chunk starts at a multiple of 16 bytes

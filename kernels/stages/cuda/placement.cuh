@@ -56,14 +56,14 @@ __device__ __forceinline__ std::uint32_t words_before(const TileSums& sums, std:
 inline constexpr int kSizesPerThread = 4;
 
 struct ScannerSpace {
-  std::uint32_t counts[2][kWarps], totals[2][kWarps];
+  std::uint32_t counts[kWarps], totals[kWarps];
 };
 
 // What the scanner does until all sizes are there; by all threads of a block.
 __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t tiles, ScannerSpace& space) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   std::uint32_t done = 0, sum = 0;  // tiles whose sums are published, and the last of these
-  for (int round = 0; done < tiles; round ^= 1) {
+  while (done < tiles) {
     const std::uint32_t first = done + kSizesPerThread * threadIdx.x;
     std::uint32_t size[kSizesPerThread];
 #pragma unroll
@@ -88,8 +88,8 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
     }
     const std::uint32_t counted = __shfl_sync(kAllLanes, count, open & 31);
     if (lane == 31) {
-      space.counts[round][warp] = kSizesPerThread * static_cast<unsigned>(open) + (open < 32 ? counted : 0);
-      space.totals[round][warp] = upto;
+      space.counts[warp] = kSizesPerThread * static_cast<unsigned>(open) + (open < 32 ? counted : 0);
+      space.totals[warp] = upto;
     }
     __syncthreads();
     bool reached = true;
@@ -99,9 +99,9 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
       if (w == warp && !reached) count = 0;
       if (w == warp) before = sum;
       if (!reached) continue;
-      done += space.counts[round][w];
-      sum += space.totals[round][w];
-      reached = space.counts[round][w] == 32 * kSizesPerThread;
+      done += space.counts[w];
+      sum += space.totals[w];
+      reached = space.counts[w] == 32 * kSizesPerThread;
     }
     before += upto - total;
 #pragma unroll
@@ -111,6 +111,7 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
         store_relaxed(sums.ends + first + k, make_uint2(1, before));
       }
     }
+    __syncthreads();
   }
 }
 

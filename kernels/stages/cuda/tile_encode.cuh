@@ -21,20 +21,21 @@
 
 namespace pyfilter::cuda {
 
-// Room for the bytes of a tile that waits for its place; larger ones are waited for.
-template <class Value>
-inline constexpr int kWaitingBytes = sizeof(Value) == 8 ? 9216 : 6656;
-
 template <class Value, int D, bool kHasSpecial>
 struct EncodeSpace {
   alignas(16) std::uint8_t arena[kArenaBytes<Value>];
-  alignas(16) std::uint8_t waiting[kWaitingBytes<Value>];
   std::conditional_t<D == 1, char, BlockPlaces> places[2];  // of this tile and the next
   std::uint32_t masks[kHasSpecial ? 3 : 1][kHasSpecial ? kThreads : 1];
   ScanSpace scan;
   ScannerSpace scanner;
   std::uint32_t ticket, words_before;
+  // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
+  alignas(16) std::uint8_t waiting[16];
 };
+
+// Bytes of a tile that may wait, where there is room for more than this.
+template <class Value>
+inline constexpr int kMostWaiting = (static_cast<int>(max_tile_bytes(sizeof(Value))) + 15) / 16 * 16;
 
 // A tile whose bytes are made and whose place is not known yet. The same in all threads.
 struct Waiting {
@@ -106,7 +107,7 @@ __device__ __forceinline__ void place_tile(const EncodeParams& job, const Waitin
   if (end < job.value_bytes) {  // else the frame becomes a raw one
     std::uint32_t* to = directory + job.tiles + 1 + before + threadIdx.x;
     const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
-#pragma unroll 4
+#pragma unroll 1
     for (std::uint32_t i = threadIdx.x; i < tile.words; i += kThreads, to += kThreads, from += kThreads) *to = *from;
   }
   if (tile.tile == job.tiles - 1) {
@@ -131,6 +132,18 @@ __device__ __forceinline__ void place_waiting(const EncodeParams& job, Waiting& 
   if (tile.there) place_tile(job, tile, space.words_before, space.waiting);
   tile.there = false;
 }
+
+// The quantiser of a chunk in registers; nothing for a bit-exact map.
+template <class Map, bool kQuantises = Map::kHasSpecial>
+struct ReadyQuantizer {
+  Quantizer<typename Map::Value> quantizer;
+  __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan& plan)
+      : quantizer(plan.quantizer<typename Map::Value>()) {}
+};
+template <class Map>
+struct ReadyQuantizer<Map, false> {
+  __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan&) {}
+};
 
 // This thread's values. All threads of the block take part; theirs are in rows of the arena afterwards.
 template <int D, class Value, class Space>
@@ -167,13 +180,14 @@ __device__ __forceinline__ Specials encode_values(const EncodeParams& job, const
   const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
   Specials special;
   Value x[32];
+  const ReadyQuantizer<Map> ready(*plan);  // before the values: it comes while they do
   load_values<D>(job, values, tile, blocks, valid, parity, space, x);
   if constexpr (!Map::kHasSpecial) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) r.z[i] = Map::encode_biased(x[i]);
     finish_residuals<Map, D>(0, half, r);
   } else {
-    const Quantizer<Value> p = plan->quantizer<Value>();
+    const Quantizer<Value>& p = ready.quantizer;
     Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
     bool misfit = p.has_sentinel ? quantise<true>(p, x, r.z) : quantise<false>(p, x, r.z);
     finish_residuals<Map, D>(job.mode, half, r);
@@ -364,36 +378,44 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
 
   __syncthreads();
 
-  // the waiting tile goes, this one waits
-  constexpr int kPieces = (kWaitingBytes<Value> / 16 + kThreads - 1) / kThreads;
+  // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
+  constexpr std::uint32_t kPieces = 1;
+  const auto* const from = reinterpret_cast<const uint4*>(bytes);
+  auto* const to = reinterpret_cast<uint4*>(space.waiting);
+  const bool small = tile_words <= 4 * kPieces * kThreads;
   uint4 piece[kPieces];
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
+  for (std::uint32_t i = 0; i < kPieces; ++i) {
     const std::uint32_t at = threadIdx.x + i * kThreads;
-    if (4 * at < tile_words) piece[i] = reinterpret_cast<const uint4*>(bytes)[at];
+    if (4 * at < tile_words) piece[i] = from[at];
   }
   place_waiting(job, waiting, space);
   __syncthreads();
   waiting = {chunk, tile, tile_words, true, uniform};
-  if (4 * tile_words <= sizeof space.waiting) {
-#pragma unroll
-    for (int i = 0; i < kPieces; ++i) {
-      const std::uint32_t at = threadIdx.x + i * kThreads;
-      if (4 * at < tile_words) reinterpret_cast<uint4*>(space.waiting)[at] = piece[i];
-    }
+  if (4 * tile_words > job.waiting_bytes) {  // a device with little shared memory
+    find_place(job, waiting, space);
+    __syncthreads();
+    place_tile(job, waiting, space.words_before, bytes);
+    waiting.there = false;
+    __syncthreads();
     return;
   }
-  find_place(job, waiting, space);
-  __syncthreads();
-  place_tile(job, waiting, space.words_before, bytes);
-  waiting.there = false;
+#pragma unroll
+  for (std::uint32_t i = 0; i < kPieces; ++i) {
+    const std::uint32_t at = threadIdx.x + i * kThreads;
+    if (4 * at < tile_words) to[at] = piece[i];
+  }
+  if (small) return;
+#pragma unroll 1
+  for (std::uint32_t at = threadIdx.x + kPieces * kThreads; 4 * at < tile_words; at += kThreads) to[at] = from[at];
   __syncthreads();
 }
 
 template <class Map, int D>
 __global__ void __launch_bounds__(kThreads, kEncodeBlocks<sizeof(typename Map::Code), D>)
     encode_kernel(const __grid_constant__ EncodeParams job) {
-  __shared__ EncodeSpace<typename Map::Value, D, Map::kHasSpecial> space;
+  extern __shared__ uint4 shared_memory[];
+  auto& space = *reinterpret_cast<EncodeSpace<typename Map::Value, D, Map::kHasSpecial>*>(shared_memory);
   constexpr bool kExact = !Map::kHasSpecial;
   follow();
   if (kExact && job.exact_pass && job.counters->exact_chunks == 0) return;
