@@ -151,8 +151,8 @@ def sizes(quick: bool) -> Iterator[Group]:
     yield group
     group = Group("shapes of rank 0 to 5")
     for rank, shapes in fields.SHAPES.items():
-        for shape, dtype in itertools.product(shapes, ("f4", "f8", "i2", "u1")):
-            values = (100 * rng.normal(size=shape)).astype(dtype)
+        for shape, code in itertools.product(shapes, ("f4", "f8", "i2", "u1")):
+            values = (100 * rng.normal(size=shape)).astype(code)
             for block_dims in range(1, min(3, max(1, rank)) + 1):
                 group.check(values, pyfilter.Lossless(block_dims=block_dims))
             if values.dtype.kind == "f":

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "stages/cuda/residuals.cuh"
+
 namespace pyfilter::cuda {
 
 // (a where mask is 1, b where it is 0). One instruction, which the compiler does not find where a and b are shifted.
@@ -61,6 +63,32 @@ __device__ __forceinline__ void unpack_group(std::uint32_t (&planes)[8], Word z)
       constexpr unsigned kIdentity = 0x3210, kHole = ~(0xFu << (4 * g)) & 0xFFFFu;
       z(i) = __byte_perm(z(i), planes[i % 8], (kIdentity & kHole) | (4 + byte) << (4 * g));
     }
+  }
+}
+
+// Bytes of the residuals' planes, eight at a time, to this thread's words.
+template <class Code>
+__device__ __forceinline__ void write_planes(const Code (&z)[32], int planes, std::uint32_t* to) {
+  const int highest = warp_max(planes);
+  const auto group = [&]<int g>(auto word) {
+    if (8 * g >= highest) return;
+    std::uint32_t w[8];
+    pack_group<g % 4>(word, w);
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      if (8 * g + k < planes) to[8 * g + k] = w[k];
+  };
+  const auto low = [&](int i) { return static_cast<std::uint32_t>(z[i]); };
+  group.template operator()<0>(low);
+  group.template operator()<1>(low);
+  group.template operator()<2>(low);
+  group.template operator()<3>(low);
+  if constexpr (sizeof(Code) == 8) {
+    const auto high = [&](int i) { return static_cast<std::uint32_t>(z[i] >> 32); };
+    group.template operator()<4>(high);
+    group.template operator()<5>(high);
+    group.template operator()<6>(high);
+    group.template operator()<7>(high);
   }
 }
 

@@ -3,9 +3,7 @@
 // (stages/sample.hpp has the rules). Only counts, minima and maxima are taken, so no order changes a choice.
 #pragma once
 
-#include <cfloat>
 #include <cstdint>
-#include <cub/block/block_reduce.cuh>
 #include <limits>
 
 #include "core/bound.hpp"

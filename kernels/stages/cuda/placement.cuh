@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "stages/cuda/header.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
 
@@ -113,6 +114,49 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
     }
     __syncthreads();
   }
+}
+
+// A tile whose bytes are made and whose place is not known yet. The same in all threads.
+struct Waiting {
+  std::uint32_t chunk, tile, words;
+  bool there, uniform;
+};
+
+// Copies a tile's bytes to the place that they have by now, `before` words into its chunk's tiles; the last tile of a
+// chunk finishes the frame.
+__device__ __forceinline__ void place_tile(const EncodeParams& job, const Waiting& tile, std::uint32_t before,
+                                           const std::uint8_t* bytes) {
+  std::uint8_t* const frame = job.frames + tile.chunk * job.frame_stride;
+  auto* const directory = reinterpret_cast<std::uint32_t*>(frame + 4 * job.header_words);
+  const std::uint64_t end = 4 * (std::uint64_t{job.tiles} + 1 + before + tile.words);
+  if (threadIdx.x == 0) directory[tile.tile] = before | (tile.uniform ? 0x80000000u : 0);
+  if (end < job.value_bytes) {  // else the frame becomes a raw one
+    std::uint32_t* to = directory + job.tiles + 1 + before + threadIdx.x;
+    const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
+#pragma unroll 1
+    for (std::uint32_t i = threadIdx.x; i < tile.words; i += kThreads, to += kThreads, from += kThreads) *to = *from;
+  }
+  if (tile.tile == job.tiles - 1) {
+    const bool raw = end >= job.value_bytes;
+    if (threadIdx.x == 0) {
+      directory[job.tiles] = before + tile.words;
+      job.raw[tile.chunk] = raw ? 1 : 0;
+      if (raw) atomicAdd(&job.counters->raw_chunks, 1);
+    }
+    if (threadIdx.x < 32) write_header(job, tile.chunk, raw, raw ? job.value_bytes : end);
+  }
+}
+
+// Part 1 of placing a waiting tile: one thread asks for its place. Part 2, behind a barrier, is place_waiting().
+template <class Space>
+__device__ __forceinline__ void find_place(const EncodeParams& job, const Waiting& tile, Space& space) {
+  if (tile.there && threadIdx.x == 32)
+    space.words_before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile);
+}
+template <class Space>
+__device__ __forceinline__ void place_waiting(const EncodeParams& job, Waiting& tile, Space& space) {
+  if (tile.there) place_tile(job, tile, space.words_before, space.waiting);
+  tile.there = false;
 }
 
 }  // namespace pyfilter::cuda

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/plan.hpp"
+#include "stages/cuda/block_values.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
 #include "stages/quantize.hpp"
@@ -70,6 +71,43 @@ __device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, 
       codes[i] = before;
   }
   return s;
+}
+
+// What comes before the planes of a special block, and verbatim blocks. `to` is where this thread's words start.
+template <class Map, int D>
+__device__ __noinline__ void write_special(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
+                                           std::uint32_t rate, const std::uint32_t* masks, std::uint32_t verbatim,
+                                           std::uint32_t partner_words, std::uint32_t* to) {
+  using Value = typename Map::Value;
+  constexpr int kHalves = kBlockValues<D> / 32, kValueWords = sizeof(Value) / 4;
+  const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
+  const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / (D == 1 ? 1 : 2);
+  const HalfBlock<D == 1 ? 2 : D> place(job.grid, D == 1 ? 0 : block, half);
+  const auto copy_value = [&](int i, std::uint32_t* words) {
+    std::uint64_t index = 0;
+    if constexpr (D == 1) {
+      index = std::uint64_t{block} * 32 + static_cast<unsigned>(i);
+      if (index >= job.grid.values) index = job.grid.values - 1;
+    } else {
+      index = place.value_at(i);
+    }
+    const auto* from = reinterpret_cast<const std::uint32_t*>(values + index * sizeof(Value));
+    for (int w = 0; w < kValueWords; ++w) words[w] = from[w];
+  };
+  if (rate == kRateVerbatim) {
+    for (int i = 0; i < 32; ++i) copy_value(i, to + i * kValueWords);
+    return;
+  }
+  if (half != 0) to -= partner_words;  // the block's first word
+  const std::uint32_t present = rate - kRateSentinel;
+  for (int m = 0; m < 3; ++m) {
+    if ((present >> m & 1) == 0) continue;
+    to[half] = masks[m * kThreads];
+    to += kHalves;
+  }
+  to += verbatim * kValueWords;  // of the half before
+  for (std::uint32_t rest = masks[2 * kThreads]; rest != 0; rest &= rest - 1, to += kValueWords)
+    copy_value(__ffs(static_cast<int>(rest)) - 1, to);
 }
 
 }  // namespace pyfilter::cuda

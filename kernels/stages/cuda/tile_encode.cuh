@@ -11,12 +11,12 @@
 #include "core/bits.hpp"
 #include "stages/cuda/bit_transpose.cuh"
 #include "stages/cuda/block_values.cuh"
-#include "stages/cuda/header.cuh"
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/placement.cuh"
 #include "stages/cuda/residuals.cuh"
 #include "stages/cuda/special.cuh"
 #include "stages/cuda/tile_layout.cuh"
+#include "stages/cuda/tile_values.cuh"
 #include "stages/rate.hpp"
 
 namespace pyfilter::cuda {
@@ -37,12 +37,6 @@ struct EncodeSpace {
 template <class Value>
 inline constexpr int kMostWaiting = (static_cast<int>(max_tile_bytes(sizeof(Value))) + 15) / 16 * 16;
 
-// A tile whose bytes are made and whose place is not known yet. The same in all threads.
-struct Waiting {
-  std::uint32_t chunk, tile, words;
-  bool there, uniform;
-};
-
 // Thread blocks of a multiprocessor that registers must suffice for: they are what hides the memory's latency.
 #ifndef PYF_BLOCKS_N
 #define PYF_BLOCKS_N 5
@@ -51,221 +45,6 @@ template <int kCodeBytes, int D>
 inline constexpr int kEncodeBlocks = kCodeBytes == 8 ? 3
                                      : D == 1        ? 6
                                                      : PYF_BLOCKS_N;
-
-// Values -> biased codes; true where one must be looked at. What is out of reach is found later, by its width.
-template <bool kHasSentinel, class T>
-__device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32],
-                                         typename FloatTraits<T>::Code (&c)[32]) {
-  bool misfit = false;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    const T t = magic_form(p, x[i]), decoded = decoded_value(p.step, t);
-    misfit = misfit | !keeps_bound(p, x[i], decoded);  // no branches: nothing waits for the value before
-    if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
-    c[i] = std::bit_cast<typename FloatTraits<T>::Code>(t);
-  }
-  return misfit;
-}
-
-template <class Code>
-__device__ __forceinline__ Code combine(const Code (&z)[32]) {
-  Code any = 0;
-#pragma unroll
-  for (int i = 1; i < 32; ++i) any |= z[i];
-  return any;
-}
-
-// Values whose codes were summed from residuals of at most this many bits, and a first one of at most five more, are
-// within reach, which is 2^(f - 1) quanta (f the bits of a fraction): 2^(f - 3) and 63 * 2^(f - 8) together are less.
-template <class Code>
-inline constexpr int kReachBits = (sizeof(Code) == 4 ? 23 : 52) - 7;
-
-// What a thread knows of its 32 values once they are residuals.
-template <class Code>
-struct Residuals {
-  Code z[32];
-  Code any;    // OR of all but the block's first
-  Code first;  // the block's first, in the threads of half 0
-};
-
-template <class Map, int D>
-__device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, Residuals<typename Map::Code>& r) {
-  make_residuals<Map, D>(mode != 2, half, r.z);
-  r.any = combine(r.z) | (half != 0 ? r.z[0] : 0);
-  r.first = r.z[0];
-  if constexpr (D > 1) r.any |= __shfl_xor_sync(kAllLanes, r.any, 1);
-}
-
-// Copies a tile's bytes to the place that they have by now, `before` words into its chunk's tiles; the last tile of a
-// chunk finishes the frame.
-__device__ __forceinline__ void place_tile(const EncodeParams& job, const Waiting& tile, std::uint32_t before,
-                                           const std::uint8_t* bytes) {
-  std::uint8_t* const frame = job.frames + tile.chunk * job.frame_stride;
-  auto* const directory = reinterpret_cast<std::uint32_t*>(frame + 4 * job.header_words);
-  const std::uint64_t end = 4 * (std::uint64_t{job.tiles} + 1 + before + tile.words);
-  if (threadIdx.x == 0) directory[tile.tile] = before | (tile.uniform ? 0x80000000u : 0);
-  if (end < job.value_bytes) {  // else the frame becomes a raw one
-    std::uint32_t* to = directory + job.tiles + 1 + before + threadIdx.x;
-    const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
-#pragma unroll 1
-    for (std::uint32_t i = threadIdx.x; i < tile.words; i += kThreads, to += kThreads, from += kThreads) *to = *from;
-  }
-  if (tile.tile == job.tiles - 1) {
-    const bool raw = end >= job.value_bytes;
-    if (threadIdx.x == 0) {
-      directory[job.tiles] = before + tile.words;
-      job.raw[tile.chunk] = raw ? 1 : 0;
-      if (raw) atomicAdd(&job.counters->raw_chunks, 1);
-    }
-    if (threadIdx.x < 32) write_header(job, tile.chunk, raw, raw ? job.value_bytes : end);
-  }
-}
-
-// Part 1 of placing a waiting tile: one thread asks for its place. Part 2, behind a barrier, is place_waiting().
-template <class Space>
-__device__ __forceinline__ void find_place(const EncodeParams& job, const Waiting& tile, Space& space) {
-  if (tile.there && threadIdx.x == 32)
-    space.words_before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile);
-}
-template <class Space>
-__device__ __forceinline__ void place_waiting(const EncodeParams& job, Waiting& tile, Space& space) {
-  if (tile.there) place_tile(job, tile, space.words_before, space.waiting);
-  tile.there = false;
-}
-
-// The quantiser of a chunk in registers; nothing for a bit-exact map.
-template <class Map, bool kQuantises = Map::kHasSpecial>
-struct ReadyQuantizer {
-  Quantizer<typename Map::Value> quantizer;
-  __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan& plan)
-      : quantizer(plan.quantizer<typename Map::Value>()) {}
-};
-template <class Map>
-struct ReadyQuantizer<Map, false> {
-  __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan&) {}
-};
-
-// This thread's values. All threads of the block take part; theirs are in rows of the arena afterwards.
-template <int D, class Value, class Space>
-__device__ __forceinline__ void load_values(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
-                                            int blocks, bool valid, int parity, Space& space, Value (&x)[32]) {
-  if constexpr (D == 1) {
-    load_rows<Value>(job.grid, values, tile, job.aligned, space.arena);
-  } else if constexpr (kStaged<D, Value>) {
-    load_blocks<D, Value>(job.grid, values, blocks, space.places[parity].all_whole() && job.aligned,
-                          space.places[parity], space.arena);
-  } else {
-    const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / 2;
-    if (valid) {
-      load_half(HalfBlock<D>(job.grid, block, static_cast<int>(threadIdx.x % 2)), values, job.aligned, x);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 32; ++i) x[i] = 0;
-    }
-    return;
-  }
-  await_loads();
-  __syncthreads();
-  read_row(space.arena, x);
-}
-
-// Loads and quantises this thread's values. All threads of the block take part.
-template <class Map, int D, class Space>
-__device__ __forceinline__ Specials encode_values(const EncodeParams& job, const ChunkPlan* plan,
-                                                  const std::uint8_t* values, std::uint32_t tile, int blocks,
-                                                  bool valid, int parity, Space& space,
-                                                  Residuals<typename Map::Code>& r) {
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
-  Specials special;
-  Value x[32];
-  const ReadyQuantizer<Map> ready(*plan);  // before the values: it comes while they do
-  load_values<D>(job, values, tile, blocks, valid, parity, space, x);
-  if constexpr (!Map::kHasSpecial) {
-#pragma unroll
-    for (int i = 0; i < 32; ++i) r.z[i] = Map::encode_biased(x[i]);
-    finish_residuals<Map, D>(0, half, r);
-  } else {
-    const Quantizer<Value>& p = ready.quantizer;
-    Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
-    bool misfit = p.has_sentinel ? quantise<true>(p, x, r.z) : quantise<false>(p, x, r.z);
-    finish_residuals<Map, D>(job.mode, half, r);
-    const Code wide = (r.any >> kReachBits<Code>) | (r.first >> (kReachBits<Code> + (job.mode == 2 ? 0 : 5)));
-    if (__any_sync(kAllLanes, valid && wide != 0)) {
-      for (int i = 0; i < 32 && valid; ++i) misfit = misfit || !in_reach(p, row[i]);
-    }
-    if (__any_sync(kAllLanes, valid && misfit)) {
-      special = note_specials<D, Value>(*plan, half, valid, row);
-      read_row(space.arena, r.z);
-      finish_residuals<Map, D>(job.mode, half, r);
-    }
-  }
-  return special;
-}
-
-// Bytes of the residuals' planes, eight at a time, to this thread's words.
-template <class Code>
-__device__ __forceinline__ void write_planes(const Code (&z)[32], int planes, std::uint32_t* to) {
-  const int highest = warp_max(planes);
-  const auto group = [&]<int g>(auto word) {
-    if (8 * g >= highest) return;
-    std::uint32_t w[8];
-    pack_group<g % 4>(word, w);
-#pragma unroll
-    for (int k = 0; k < 8; ++k)
-      if (8 * g + k < planes) to[8 * g + k] = w[k];
-  };
-  const auto low = [&](int i) { return static_cast<std::uint32_t>(z[i]); };
-  group.template operator()<0>(low);
-  group.template operator()<1>(low);
-  group.template operator()<2>(low);
-  group.template operator()<3>(low);
-  if constexpr (sizeof(Code) == 8) {
-    const auto high = [&](int i) { return static_cast<std::uint32_t>(z[i] >> 32); };
-    group.template operator()<4>(high);
-    group.template operator()<5>(high);
-    group.template operator()<6>(high);
-    group.template operator()<7>(high);
-  }
-}
-
-// What comes before the planes of a special block, and verbatim blocks. `to` is where this thread's words start.
-template <class Map, int D>
-__device__ __noinline__ void write_special(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
-                                           std::uint32_t rate, const std::uint32_t* masks, std::uint32_t verbatim,
-                                           std::uint32_t partner_words, std::uint32_t* to) {
-  using Value = typename Map::Value;
-  constexpr int kHalves = kBlockValues<D> / 32, kValueWords = sizeof(Value) / 4;
-  const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
-  const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / (D == 1 ? 1 : 2);
-  const HalfBlock<D == 1 ? 2 : D> place(job.grid, D == 1 ? 0 : block, half);
-  const auto copy_value = [&](int i, std::uint32_t* words) {
-    std::uint64_t index = 0;
-    if constexpr (D == 1) {
-      index = std::uint64_t{block} * 32 + static_cast<unsigned>(i);
-      if (index >= job.grid.values) index = job.grid.values - 1;
-    } else {
-      index = place.value_at(i);
-    }
-    const auto* from = reinterpret_cast<const std::uint32_t*>(values + index * sizeof(Value));
-    for (int w = 0; w < kValueWords; ++w) words[w] = from[w];
-  };
-  if (rate == kRateVerbatim) {
-    for (int i = 0; i < 32; ++i) copy_value(i, to + i * kValueWords);
-    return;
-  }
-  if (half != 0) to -= partner_words;  // the block's first word
-  const std::uint32_t present = rate - kRateSentinel;
-  for (int m = 0; m < 3; ++m) {
-    if ((present >> m & 1) == 0) continue;
-    to[half] = masks[m * kThreads];
-    to += kHalves;
-  }
-  to += verbatim * kValueWords;  // of the half before
-  for (std::uint32_t rest = masks[2 * kThreads]; rest != 0; rest &= rest - 1, to += kValueWords)
-    copy_value(__ffs(static_cast<int>(rest)) - 1, to);
-}
 
 // What a thread block can do for its next tile before it has one hand free: find out where its blocks lie (the places
 // of the other parity), and move their values towards the processor. Behind the barrier that made space.ticket known.

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The first half of encoding a tile: values from memory to quantised, differenced, zigzag residuals in the registers of
+// the threads, special values sorted out on the way.
+#pragma once
+
+#include <cstdint>
+
+#include "core/bits.hpp"
+#include "stages/cuda/block_values.cuh"
+#include "stages/cuda/params.cuh"
+#include "stages/cuda/residuals.cuh"
+#include "stages/cuda/special.cuh"
+#include "stages/quantize.hpp"
+
+namespace pyfilter::cuda {
+
+// Values -> biased codes; true where one must be looked at. What is out of reach is found later, by its width.
+template <bool kHasSentinel, class T>
+__device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32],
+                                         typename FloatTraits<T>::Code (&c)[32]) {
+  bool misfit = false;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const T t = magic_form(p, x[i]), decoded = decoded_value(p.step, t);
+    misfit = misfit | !keeps_bound(p, x[i], decoded);  // no branches: nothing waits for the value before
+    if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
+    c[i] = std::bit_cast<typename FloatTraits<T>::Code>(t);
+  }
+  return misfit;
+}
+
+template <class Code>
+__device__ __forceinline__ Code combine(const Code (&z)[32]) {
+  Code any = 0;
+#pragma unroll
+  for (int i = 1; i < 32; ++i) any |= z[i];
+  return any;
+}
+
+// Values whose codes were summed from residuals of at most this many bits, and a first one of at most five more, are
+// within reach, which is 2^(f - 1) quanta (f the bits of a fraction): 2^(f - 3) and 63 * 2^(f - 8) together are less.
+template <class Code>
+inline constexpr int kReachBits = (sizeof(Code) == 4 ? 23 : 52) - 7;
+
+// What a thread knows of its 32 values once they are residuals.
+template <class Code>
+struct Residuals {
+  Code z[32];
+  Code any;    // OR of all but the block's first
+  Code first;  // the block's first, in the threads of half 0
+};
+
+template <class Map, int D>
+__device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, Residuals<typename Map::Code>& r) {
+  make_residuals<Map, D>(mode != 2, half, r.z);
+  r.any = combine(r.z) | (half != 0 ? r.z[0] : 0);
+  r.first = r.z[0];
+  if constexpr (D > 1) r.any |= __shfl_xor_sync(kAllLanes, r.any, 1);
+}
+
+// The quantiser of a chunk in registers; nothing for a bit-exact map.
+template <class Map, bool kQuantises = Map::kHasSpecial>
+struct ReadyQuantizer {
+  Quantizer<typename Map::Value> quantizer;
+  __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan& plan)
+      : quantizer(plan.quantizer<typename Map::Value>()) {}
+};
+template <class Map>
+struct ReadyQuantizer<Map, false> {
+  __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan&) {}
+};
+
+// This thread's values. All threads of the block take part; theirs are in rows of the arena afterwards.
+template <int D, class Value, class Space>
+__device__ __forceinline__ void load_values(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
+                                            int blocks, bool valid, int parity, Space& space, Value (&x)[32]) {
+  if constexpr (D == 1) {
+    load_rows<Value>(job.grid, values, tile, job.aligned, space.arena);
+  } else if constexpr (kStaged<D, Value>) {
+    load_blocks<D, Value>(job.grid, values, blocks, space.places[parity].all_whole() && job.aligned,
+                          space.places[parity], space.arena);
+  } else {
+    const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / 2;
+    if (valid) {
+      load_half(HalfBlock<D>(job.grid, block, static_cast<int>(threadIdx.x % 2)), values, job.aligned, x);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 32; ++i) x[i] = 0;
+    }
+    return;
+  }
+  await_loads();
+  __syncthreads();
+  read_row(space.arena, x);
+}
+
+// Loads and quantises this thread's values. All threads of the block take part.
+template <class Map, int D, class Space>
+__device__ __forceinline__ Specials encode_values(const EncodeParams& job, const ChunkPlan* plan,
+                                                  const std::uint8_t* values, std::uint32_t tile, int blocks,
+                                                  bool valid, int parity, Space& space,
+                                                  Residuals<typename Map::Code>& r) {
+  using Value = typename Map::Value;
+  using Code = typename Map::Code;
+  const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
+  Specials special;
+  Value x[32];
+  const ReadyQuantizer<Map> ready(*plan);  // before the values: it comes while they do
+  load_values<D>(job, values, tile, blocks, valid, parity, space, x);
+  if constexpr (!Map::kHasSpecial) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) r.z[i] = Map::encode_biased(x[i]);
+    finish_residuals<Map, D>(0, half, r);
+  } else {
+    const Quantizer<Value>& p = ready.quantizer;
+    Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
+    bool misfit = p.has_sentinel ? quantise<true>(p, x, r.z) : quantise<false>(p, x, r.z);
+    finish_residuals<Map, D>(job.mode, half, r);
+    const Code wide = (r.any >> kReachBits<Code>) | (r.first >> (kReachBits<Code> + (job.mode == 2 ? 0 : 5)));
+    if (__any_sync(kAllLanes, valid && wide != 0)) {
+      for (int i = 0; i < 32 && valid; ++i) misfit = misfit || !in_reach(p, row[i]);
+    }
+    if (__any_sync(kAllLanes, valid && misfit)) {
+      special = note_specials<D, Value>(*plan, half, valid, row);
+      read_row(space.arena, r.z);
+      finish_residuals<Map, D>(job.mode, half, r);
+    }
+  }
+  return special;
+}
+
+}  // namespace pyfilter::cuda
