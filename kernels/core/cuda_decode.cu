@@ -130,6 +130,9 @@ Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t sta
                     const DecodeFrame* on_device, cudaStream_t stream) {
   DecodeParams job = {};
   job.grid = make_grid(info.shape, info.value_count, group.dims);
+  if (job.grid.blocks >> 32 != 0)
+    return fail(Code::unsupported, "a frame of %llu blocks, at most 2^32 are decoded on a device",
+                static_cast<unsigned long long>(job.grid.blocks));
   job.tiles = static_cast<std::uint32_t>(job.grid.tiles);
   job.blocks = static_cast<std::uint32_t>(job.grid.blocks);
   std::uint64_t first = 0, last = job.grid.tiles;

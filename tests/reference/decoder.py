@@ -233,6 +233,7 @@ class Tile(NamedTuple):
 
 def parse_tile(frame: bytes, header: Header, start: int, size: int, blocks: int, uniform: bool) -> Tile:
     """`start` in words from the start of the frame, `size` in words."""
+    require(4 * size <= 4096 * header.dtype.itemsize + 1412, "tile is larger than any tile may be")
     data = np.frombuffer(frame, np.uint8, 4 * size, 4 * start).astype(np.int64)
     used = 1 if uniform else blocks
     if uniform and size == 0:

@@ -199,6 +199,11 @@ def write_tile(blocks: list[Block], spec: Spec, uniform: str = "no") -> bytes:
     return front + bytes(-len(front) % 4) + b"".join(words)
 
 
+def largest_tile(spec: Spec) -> int:
+    """Section 4.3: no tile may have more bytes."""
+    return 4096 * spec.value_bytes + 1412
+
+
 def write_frame(spec: Spec, blocks: list[Block], uniform: list[str] | None = None) -> bytes:
     """A tiled frame; `uniform` has one word of `write_tile` for each tile."""
     per_tile = 4096 // spec.values_per_block
@@ -405,4 +410,6 @@ def random_frame(rng: random.Random) -> tuple[Spec, bytes, list[Block]]:
         else:
             blocks += [Block(codes=zeros)] * k
         uniform.append({"mixed": "no", "empty": "empty"}.get(kind, "yes"))
+        if len(write_tile(blocks[first:], spec, uniform[-1])) > largest_tile(spec):
+            blocks[first:], uniform[-1] = [Block(codes=zeros)] * k, "yes"
     return spec, write_frame(spec, blocks, uniform), blocks

@@ -244,6 +244,9 @@ def tiles() -> Iterator[Hostile]:
     one_block = replace(WIDE, dims=(3, 4, 4))
     for count in (1, 255):
         yield tile(f"f64: verbatim count {count} of none", bytes((251, 0, count, *bytes(9))), one_block)
+    large = replace(BASE, dims=(4096,))
+    every = Block(codes=[0] * 32, planes=32, verbatim={i: i for i in range(32)})
+    yield tile("larger than any tile may be", tile_bytes(large, [every] * 128), large)
     yield tile("f64: verbatim block cut", bytes((255, *bytes(3 + 8 * 63))), one_block)
 
 
