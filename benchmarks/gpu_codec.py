@@ -29,8 +29,8 @@ COLUMNS = ("field", "dtype", "codec", "rel", "ratio", "err/bound", "compress", "
 LEGEND = (
     "GB/s (1e9 bytes) of original bytes on the device: medians of CUDA events around the call, with inputs in rotation "
     "that together are larger than the cache. 'copy' is a device-to-device copy of the same bytes in the same run, "
-    "one way. Bitcomp (nvCOMP) takes the largest power of two below twice the bound as its quantum. Bounds are fractions "
-    "of the range."
+    "one way. Bitcomp (nvCOMP) takes the largest power of two below twice the bound as its quantum. Bounds are "
+    "fractions of the range."
 )
 WARM_UP, ROUNDS = 3, 15
 
