@@ -92,7 +92,7 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
   // a device that fails (no memory, a fork) must not fail a write that the CPU can do
-  if (prefers_cuda(value_bytes) && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok()) return kOk;
+  if (prefers_cuda() && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok()) return kOk;
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
   const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
@@ -123,29 +123,15 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   const FpEnvironment environment;
   FrameInfo info;
   PYF_TRY(frame_info(frame, frame_bytes, &info));
-  if (info.frame_bytes > frame_bytes)
-    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
-  if (info.frame_bytes < frame_bytes)
-    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
-  if (start > stop || stop > info.value_count)
-    return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu",
-                static_cast<unsigned long long>(start), static_cast<unsigned long long>(stop),
-                static_cast<unsigned long long>(info.value_count));
-  const std::uint64_t wanted = (stop - start) * dtype_bytes(info.dtype);
-  if (wanted != value_bytes)
-    return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
-                static_cast<unsigned long long>(wanted));
+  PYF_TRY(check_decode(info, frame_bytes, start, stop, value_bytes));
   const auto* payload = static_cast<const std::uint8_t*>(frame) + info.header_bytes;
   const std::size_t payload_bytes = frame_bytes - static_cast<std::size_t>(info.header_bytes);
   if (info.stored_raw) {
-    if (wanted != 0) std::memcpy(values, payload + start * dtype_bytes(info.dtype), value_bytes);
+    if (value_bytes != 0) std::memcpy(values, payload + start * dtype_bytes(info.dtype), value_bytes);
     return kOk;
   }
   // where the device fails or finds a fault the CPU looks again, and has the last word on the error
-  if (prefers_cuda(value_bytes) && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
-    return kOk;
+  if (prefers_cuda() && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok()) return kOk;
   const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
   if (coder == nullptr)
     return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));

@@ -64,14 +64,6 @@ struct Sorted {
   std::vector<RawCopy> copies;
 };
 
-Status corrupt_size(const FrameInfo& info, std::size_t bytes) {
-  if (info.frame_bytes > bytes)
-    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", bytes,
-                static_cast<unsigned long long>(info.frame_bytes));
-  return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", bytes,
-              static_cast<unsigned long long>(info.frame_bytes));
-}
-
 bool same_array(const FrameInfo& a, const FrameInfo& b) {
   return a.dtype == b.dtype && a.shape.rank == b.shape.rank &&
          std::equal(a.shape.dims.begin(), a.shape.dims.begin() + a.shape.rank, b.shape.dims.begin());
@@ -82,18 +74,11 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
   for (std::size_t i = 0; i < count; ++i) {
     FrameInfo info;
     PYF_TRY(frame_info(frames[i].header, frames[i].header_bytes, &info));
-    if (info.frame_bytes != frames[i].frame_bytes) return corrupt_size(info, frames[i].frame_bytes);
     if (i == 0) sorted.first = info;
     if (!same_array(info, sorted.first))
       return fail(Code::invalid_argument, "frame %zu of a batch has another shape or dtype than frame 0", i);
+    PYF_TRY(check_decode(info, frames[i].frame_bytes, start, stop, value_bytes));
     const std::size_t width = dtype_bytes(info.dtype);
-    if (start > stop || stop > info.value_count)
-      return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu",
-                  static_cast<unsigned long long>(start), static_cast<unsigned long long>(stop),
-                  static_cast<unsigned long long>(info.value_count));
-    if ((stop - start) * width != value_bytes)
-      return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
-                  static_cast<unsigned long long>((stop - start) * width));
     if (reinterpret_cast<std::uintptr_t>(frames[i].values) % width != 0)
       return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
     if (reinterpret_cast<std::uintptr_t>(frames[i].frame) % 4 != 0)

@@ -111,6 +111,25 @@ Status check_request(const Request& request) noexcept {
   return kOk;
 }
 
+Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,
+                    std::size_t value_bytes) noexcept {
+  if (info.frame_bytes > frame_bytes)
+    return fail(Code::truncated, "truncated frame: %zu bytes of %llu", frame_bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  if (info.frame_bytes < frame_bytes)
+    return fail(Code::corrupt, "corrupt frame: %zu bytes, the header says %llu", frame_bytes,
+                static_cast<unsigned long long>(info.frame_bytes));
+  if (start > stop || stop > info.value_count)
+    return fail(Code::invalid_argument, "values %llu to %llu asked for, the frame holds %llu",
+                static_cast<unsigned long long>(start), static_cast<unsigned long long>(stop),
+                static_cast<unsigned long long>(info.value_count));
+  const std::uint64_t wanted = (stop - start) * dtype_bytes(info.dtype);
+  if (wanted != value_bytes)
+    return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
+                static_cast<unsigned long long>(wanted));
+  return kOk;
+}
+
 FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept {
   FrameInfo info;
   info.codec = codec;

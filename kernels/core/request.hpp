@@ -22,6 +22,11 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept;
 // The codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;
 
+// A frame of `frame_bytes` bytes is as long as its header says, holds the values [start, stop), and `value_bytes` is
+// their size.
+Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,
+                    std::size_t value_bytes) noexcept;
+
 // What a frame of `count` values for this request says in its header but for bound, step, sentinel and size; `codec` is
 // the request's or the bit-exact one that stands in for it.
 FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept;

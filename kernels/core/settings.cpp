@@ -28,11 +28,6 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 
-// Backend "auto" and values in host memory: the codecs of this release are faster on this many CPU threads than the
-// copies to the device and back are (docs/architecture.md, "Backends"; measured by benchmarks/gpu_codec.py).
-constexpr int kCudaThreads = 0;
-constexpr std::size_t kCudaBytes = std::size_t{4} << 20;
-
 struct Level {
   const char* name;
   const LevelTable* table;
@@ -169,17 +164,7 @@ Status set_backend(const char* name) noexcept {
 
 const char* backend_name() noexcept { return kBackends[static_cast<int>(backend())]; }
 
-bool prefers_cuda(std::size_t value_bytes) noexcept {
-  switch (backend()) {
-    case Backend::cpu:
-      return false;
-    case Backend::cuda:
-      return has_cuda();
-    case Backend::automatic:
-      break;
-  }
-  return has_cuda() && value_bytes >= kCudaBytes && resolved_threads() <= kCudaThreads;
-}
+bool prefers_cuda() noexcept { return backend() == Backend::cuda && has_cuda(); }
 
 const char* cpu_level() noexcept { return level_in_use().load()->name; }
 

@@ -12,7 +12,8 @@ int resolved_threads() noexcept;  // for a call made now on this thread, >= 1
 
 enum class Backend { automatic, cpu, cuda };
 Backend backend() noexcept;
-// Whether a call on values in host memory is worth trying on the GPU first.
-bool prefers_cuda(std::size_t value_bytes) noexcept;
+// Whether a call on values in host memory goes to the GPU first. Backend auto leaves them to the CPU, which is faster
+// than copies to the device and back with both codecs (docs/architecture.md, "Backends"; benchmarks/gpu_pipeline.py).
+bool prefers_cuda() noexcept;
 
 }  // namespace pyfilter

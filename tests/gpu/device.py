@@ -3,47 +3,15 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfilter import _native, errors
+from pyfilter import _native, _native_cuda
 
 Array = NDArray[Any]
-
-
-class Frame(ctypes.Structure):
-    """``pyf_cuda_frame``."""
-
-    _fields_ = (
-        ("header", ctypes.c_void_p),
-        ("header_bytes", ctypes.c_size_t),
-        ("frame", ctypes.c_void_p),
-        ("frame_bytes", ctypes.c_size_t),
-        ("values", ctypes.c_void_p),
-    )
-
-
-def library() -> ctypes.CDLL:
-    """The library with the prototypes of its device calls."""
-    loaded = _native.library()
-    size, pointer = ctypes.c_size_t, ctypes.c_void_p
-    loaded.pyf_cuda_encode.argtypes = (
-        *(ctypes.POINTER(_native.Request), size, pointer, size, pointer, size, pointer, pointer),
-    )
-    loaded.pyf_cuda_decode.argtypes = (
-        *(ctypes.POINTER(Frame), size, ctypes.c_uint64, ctypes.c_uint64, size, pointer, pointer),
-    )
-    loaded.pyf_cuda_fault.argtypes = (ctypes.c_uint32,)
-    return loaded
-
-
-def raise_for(code: int) -> None:
-    if code != 0:
-        raise errors.from_code(code, _native.library().pyf_last_error().decode())
 
 
 def stride_of(size: int, unit: int = 16) -> int:
@@ -64,11 +32,9 @@ def encode(request: _native.Request, chunks: list[Array]) -> list[bytes]:
         flat = np.frombuffer(np.ascontiguousarray(chunk).tobytes(), np.uint8)
         values[i * value_stride : i * value_stride + flat.size] = cupy.asarray(flat)
     sizes = cupy.full(len(chunks), 0xFFFFFFFF, dtype=cupy.uint64)
-    raise_for(
-        library().pyf_cuda_encode(
-            ctypes.byref(request), len(chunks), values.data.ptr, value_stride, frames.data.ptr, capacity,
-            sizes.data.ptr, cupy.cuda.get_current_stream().ptr,
-        )
+    _native_cuda.encode(
+        request, len(chunks), values.data.ptr, value_stride, frames.data.ptr, capacity, sizes.data.ptr,
+        cupy.cuda.get_current_stream().ptr,
     )  # fmt: skip
     cupy.cuda.get_current_stream().synchronize()
     done = sizes.get()
@@ -86,17 +52,17 @@ def decode(
     value_stride = stride_of(wanted)
     values = poison(value_stride * len(frames))
     faults = cupy.full(len(frames), 77, dtype=cupy.uint32)
-    table = (Frame * len(frames))()
+    table = np.zeros(len(frames), dtype=_native_cuda.FRAME)
     host = [np.frombuffer(frame, np.uint8) for frame in frames]
     for i, frame in enumerate(host):
         packed[int(offsets[i]) : int(offsets[i]) + frame.size] = cupy.asarray(frame)
-        table[i] = Frame(
-            frame.ctypes.data, min(frame.size, 312), packed.data.ptr + int(offsets[i]), frame.size,
-            values.data.ptr + i * value_stride,
+        table[i] = (
+            frame.ctypes.data, min(frame.size, _native_cuda.MAX_HEADER_BYTES), packed.data.ptr + int(offsets[i]),
+            frame.size, values.data.ptr + i * value_stride,
         )  # fmt: skip
     stream = cupy.cuda.get_current_stream()
-    raise_for(library().pyf_cuda_decode(table, len(frames), start, stop, wanted, faults.data.ptr, stream.ptr))
+    _native_cuda.decode(table, start, stop, wanted, faults.data.ptr, stream.ptr)
     stream.synchronize()
     for fault in faults.get():
-        raise_for(library().pyf_cuda_fault(int(fault)))
+        _native_cuda.check_fault(int(fault))
     return [values[i * value_stride : i * value_stride + wanted].get().view(dtype) for i in range(len(frames))]

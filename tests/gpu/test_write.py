@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from python.support import field
-from python.test_h5 import CASES, stored_chunks
+from python.test_h5 import CASES, case_values, stored_chunks
 
 import pyfilter
 from pyfilter import Cuszp2, Lossless, pipeline
@@ -37,10 +37,7 @@ def test_chunks_are_those_of_the_host(
     codec: pyfilter.Codec,
     keywords: dict[str, Any],
 ) -> None:
-    if "fill_time" in keywords and h5py.version.version_tuple < (3, 9):
-        pytest.skip("this h5py has no fill_time")
-    values = (field(shape, "f8") * (50 if np.dtype(dtype).kind in "iu" else 1) + 60).astype(dtype)
-    values[: shape[0] // 4] = keywords.get("fillvalue", 0)
+    values = case_values(shape, dtype, keywords)
     host = file.create_dataset("host", shape, dtype=dtype, chunks=chunks, compression=codec, **keywords)
     device = file.create_dataset("device", shape, dtype=dtype, chunks=chunks, compression=codec, **keywords)
     assert pipeline.chunk_codec(device) is not None

@@ -69,8 +69,6 @@ __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* 
     from += 16 * threadIdx.x;
 #pragma unroll
     for (int i = 0; i < kPerRow; ++i) __pipeline_memcpy_async(to + i * kPieceStep<Value>, from + i * 16 * kThreads, 16);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
     return;
   }
   const int here = left < kTileValues ? static_cast<int>(left) : kTileValues, padded = (here + 31) / 32 * 32;

@@ -58,9 +58,9 @@ static __device__ __noinline__ void write_header(const EncodeParams& job, std::u
   }
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) crc ^= __shfl_xor_sync(kAllLanes, crc, d);
-  if (threadIdx.x == 0) out[3] = ~crc;
-  const auto size = job.frame_bytes + chunk;
-  if (threadIdx.x == 0) *size = frame_bytes;
+  if (threadIdx.x != 0) return;
+  out[3] = ~crc;
+  job.frame_bytes[chunk] = frame_bytes;
 }
 
 }  // namespace pyfilter::cuda

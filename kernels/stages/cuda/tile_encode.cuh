@@ -38,13 +38,10 @@ template <class Value>
 inline constexpr int kMostWaiting = (static_cast<int>(max_tile_bytes(sizeof(Value))) + 15) / 16 * 16;
 
 // Thread blocks of a multiprocessor that registers must suffice for: they are what hides the memory's latency.
-#ifndef PYF_BLOCKS_N
-#define PYF_BLOCKS_N 5
-#endif
 template <int kCodeBytes, int D>
 inline constexpr int kEncodeBlocks = kCodeBytes == 8 ? 3
                                      : D == 1        ? 6
-                                                     : PYF_BLOCKS_N;
+                                                     : 5;
 
 // What a thread block can do for its next tile before it has one hand free: find out where its blocks lie (the places
 // of the other parity), and move their values towards the processor. Behind the barrier that made space.ticket known.
