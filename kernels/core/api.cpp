@@ -21,18 +21,24 @@ const TileCoder* find_coder(std::uint8_t codec, Dtype dtype, int block_dims) {
   const LevelTable& level = level_table();
   if (codec == registry::kCodecCuszp2) return level.cuszp2(dtype, block_dims);
   if (codec == registry::kCodecLossless) return level.lossless(dtype, block_dims);
+  if (codec == registry::kCodecHierarchicalDelta) return level.hierarchical_delta(dtype, block_dims);
   return nullptr;
 }
 
 Plan make_plan(const FrameInfo& info) {
   Plan plan;
   plan.dtype = info.dtype;
-  plan.mode = info.parameters[0];
+  if (info.codec == registry::kCodecHierarchicalDelta) {
+    plan.exceptions = info.parameters[1] == 1;
+    plan.order = info.parameters[2];
+  } else {
+    plan.mode = info.parameters[0];
+  }
   plan.has_sentinel = info.has_sentinel;
   plan.sentinel = info.sentinel;
   plan.bound = info.bound;
   plan.step = info.step;
-  plan.grid = make_grid(info.shape, info.value_count, info.parameters[1]);
+  plan.grid = grid_of(info);
   return plan;
 }
 
@@ -44,10 +50,10 @@ double resolve_bound(const Request& request, const void* values, std::uint64_t c
   return resolve_relative(request.bound, low, high);
 }
 
-// What the frame will say, but for its size; whether it is cuszp2 or the lossless fallback.
+// What the frame will say, but for its size; whether it is quantised or the lossless fallback.
 FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t count) {
   FrameInfo info = frame_template(request, request.codec, count);
-  if (request.codec != registry::kCodecCuszp2) return info;
+  if (request.codec == registry::kCodecLossless) return info;
   const double bound = resolve_bound(request, values, count);
   const StepChoice choice = bound > 0 ? level_table().choose_step(request, bound, values, count) : StepChoice{};
   if (choice.quantise) {
@@ -55,6 +61,11 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
     info.step = choice.step;
     info.has_sentinel = choice.has_sentinel;
     info.sentinel = choice.sentinel;
+    if (info.codec == registry::kCodecHierarchicalDelta && count != 0) {
+      const Predictor predictor = level_table().choose_predictor(request, make_plan(info), values, count);
+      info.parameters[0] = predictor.tile_shape;
+      info.parameters[2] = predictor.order;
+    }
   } else {
     info = frame_template(request, registry::kCodecLossless, count);
   }
@@ -95,12 +106,13 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
   if (prefers_cuda() && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok()) return kOk;
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
-  const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
+  const Plan plan = make_plan(info);
+  const TileCoder* coder = find_coder(info.codec, info.dtype, plan.grid.block_dims);
   if (coder == nullptr)
     return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
   std::size_t payload = 0;
   if (count != 0)
-    PYF_TRY(encode_tiles(make_plan(info), *coder, values, out + info.header_bytes, value_bytes, &payload));
+    PYF_TRY(encode_tiles(plan, *coder, values, out + info.header_bytes, value_bytes, &payload));
   info.frame_bytes = info.header_bytes + payload;
   if (payload == 0) store_raw(info, values, out);
   finish_header(info, out);
@@ -132,10 +144,11 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   }
   // where the device fails or finds a fault the CPU looks again, and has the last word on the error
   if (prefers_cuda() && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok()) return kOk;
-  const TileCoder* coder = find_coder(info.codec, info.dtype, info.parameters[1]);
+  const Plan plan = make_plan(info);
+  const TileCoder* coder = find_coder(info.codec, info.dtype, plan.grid.block_dims);
   if (coder == nullptr)
     return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
-  return decode_tiles(make_plan(info), *coder, payload, payload_bytes, start, stop, values);
+  return decode_tiles(plan, *coder, payload, payload_bytes, start, stop, values);
 }
 
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The grid of blocks over a shape (plan.hpp; docs/format.md, section 4.1).
+// The grids of blocks and of packed tiles over a shape (plan.hpp; docs/format.md, sections 4.1 and 7.1).
 #include "core/plan.hpp"
+#include "core/tile_shape.hpp"
+#include "registry_table.hpp"
 
 namespace pyfilter {
 
@@ -34,8 +36,66 @@ Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcep
   return grid;
 }
 
+Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) noexcept {
+  Grid grid;
+  grid.block_dims = tile_shape;
+  grid.packed = true;
+  grid.values = values;
+  if (values == 0) return grid;
+  const auto dim_from_end = [&](int k) { return shape.dims[static_cast<std::size_t>(shape.rank - k)]; };
+  grid.nx = tile_shape == kChain ? values : dim_from_end(1);
+  grid.ny = tile_shape == kChain ? 1 : tile_shape == kColumns ? values / grid.nx : dim_from_end(2);
+  grid.nz = tile_shape == kVolume ? dim_from_end(3) : 1;
+  grid.outer = values / (grid.nx * grid.ny * grid.nz);
+  const TileExtent tile = kTileExtents[tile_shape];
+  const auto tiles_along = [](std::uint64_t n, std::uint64_t side) { return n / side + (n % side != 0 ? 1 : 0); };
+  grid.gx = tiles_along(grid.nx, tile.x);
+  grid.gy = tiles_along(grid.ny, tile.y);
+  grid.gz = tiles_along(grid.nz, tile.z);
+  // as for blocks: saturate
+  if (__builtin_mul_overflow(grid.gx * grid.gy, grid.gz, &grid.tiles) ||
+      __builtin_mul_overflow(grid.tiles, grid.outer, &grid.tiles) || grid.tiles > ~std::uint64_t{0} / 256)
+    grid.tiles = ~std::uint64_t{0} / 256;
+  grid.blocks = grid.tiles * 128;
+  return grid;
+}
+
+Grid grid_of(const FrameInfo& info) noexcept {
+  if (info.codec == registry::kCodecHierarchicalDelta)
+    return make_packed_grid(info.shape, info.value_count, info.parameters[0]);
+  return make_grid(info.shape, info.value_count, info.parameters[1]);
+}
+
+namespace {
+
+// Rows of values to rows of tiles, which are numbered alike.
+void packed_tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
+                           std::uint64_t* last) {
+  const TileExtent tile = kTileExtents[g.block_dims];
+  const auto row_of = [&](std::uint64_t index, bool end) {  // of tiles: the first, or the last, that may hold it
+    const std::uint64_t row = index / g.nx, y = row % g.ny, plane = row / g.ny, z = plane % g.nz;
+    const std::uint64_t slab = plane / g.nz * g.gz + z / tile.z;
+    // planes of a slab share its tiles: between its first row and its last, any of them may come
+    const bool whole = g.block_dims == kVolume;
+    return slab * g.gy + (whole ? (end ? g.gy - 1 : 0) : y / tile.y);
+  };
+  if (g.block_dims == kChain) {
+    *first = start / tile.x;
+    *last = (stop - 1) / tile.x + 1;
+    return;
+  }
+  *first = row_of(start, false) * g.gx;
+  *last = (row_of(stop - 1, true) + 1) * g.gx;
+}
+
+}  // namespace
+
 void tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
                     std::uint64_t* last) noexcept {
+  if (g.packed) {
+    packed_tiles_of_range(g, start, stop, first, last);
+    return;
+  }
   if (g.block_dims == 1) {
     *first = start / 4096;
     *last = (stop - 1) / 4096 + 1;

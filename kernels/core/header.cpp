@@ -10,7 +10,6 @@
 #include "core/plan.hpp"
 #include "core/request.hpp"
 #include "core/wire.hpp"
-#include "registry_table.hpp"
 
 namespace pyfilter {
 namespace {
@@ -55,7 +54,7 @@ Status check_size(const FrameInfo& info) {
     if (info.frame_bytes != info.header_bytes + info.value_bytes) return corrupt("raw values do not fill the frame");
     return kOk;
   }
-  const std::uint64_t tiles = make_grid(info.shape, info.value_count, info.parameters[1]).tiles;
+  const std::uint64_t tiles = grid_of(info).tiles;
   if (info.frame_bytes < info.header_bytes || (info.frame_bytes - info.header_bytes) / 4 <= tiles)
     return corrupt("the frame is too short for its directory");
   return kOk;
@@ -107,14 +106,13 @@ bool value_count(const Shape& shape, std::uint64_t* count) noexcept {
   return true;
 }
 
-void write_header(const FrameInfo& info, std::uint8_t needs_major, std::uint8_t needs_minor,
-                  std::uint8_t* out) noexcept {
+void write_header(const FrameInfo& info, const registry::CodecRow& codec, std::uint8_t* out) noexcept {
   const std::size_t bytes = header_bytes(info.shape.rank);
   std::memset(out, 0, bytes);
   std::memcpy(out, kMagic, 4);
-  out[4] = kFormatVersion;
-  out[5] = needs_major;
-  out[6] = needs_minor;
+  out[4] = codec.format_version;
+  out[5] = codec.needs_major;
+  out[6] = codec.needs_minor;
   out[7] = static_cast<std::uint8_t>(bytes / 8);
   out[8] = info.codec;
   out[9] = static_cast<std::uint8_t>(info.dtype);
@@ -139,10 +137,10 @@ Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* 
                 frame[1], frame[2], frame[3]);
   info->format_version = frame[4];
   if (frame[4] == 0) return corrupt("format version 0");
-  if (frame[4] > kFormatVersion)
+  if (frame[4] > registry::kFormatVersion)
     return fail(Code::too_new,
                 "frame format %d needs pyfilter >= %d.%d; this is pyfilter %s, which reads formats up to %d", frame[4],
-                frame[5], frame[6], registry::kVersion, kFormatVersion);
+                frame[5], frame[6], registry::kVersion, registry::kFormatVersion);
   const std::size_t bytes = 8 * static_cast<std::size_t>(frame[7]);
   if (available < bytes)
     return fail(Code::truncated, "truncated frame: %zu bytes, the header alone has %zu", available, bytes);

@@ -7,10 +7,10 @@
 
 #include "core/status.hpp"
 #include "core/types.hpp"
+#include "registry_table.hpp"
 
 namespace pyfilter {
 
-inline constexpr std::uint8_t kFormatVersion = 1;
 inline constexpr std::size_t kFixedHeaderBytes = 56;
 inline constexpr std::uint64_t kMaxValueCount = std::uint64_t{1} << 61;
 
@@ -20,8 +20,7 @@ constexpr std::size_t header_bytes(int rank) { return kFixedHeaderBytes + 8 * st
 bool value_count(const Shape& shape, std::uint64_t* count) noexcept;
 
 // Writes header_bytes(info.shape.rank) bytes with their checksum. info.header_bytes and value counts are not read.
-void write_header(const FrameInfo& info, std::uint8_t needs_major, std::uint8_t needs_minor,
-                  std::uint8_t* out) noexcept;
+void write_header(const FrameInfo& info, const registry::CodecRow& codec, std::uint8_t* out) noexcept;
 
 // Reads and checks a header of which `available` bytes are at hand; see api.hpp, frame_info().
 Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* info) noexcept;

@@ -11,16 +11,23 @@
 
 namespace pyfilter {
 
-// The grid of blocks (docs/format.md, section 4.1). 1-D: n values flat. Otherwise `outer` planes or volumes of
-// nz * ny * nx values; nz is 1 for 2-D.
+// The grid of blocks (docs/format.md, section 4.1) or, `packed`, of tiles (7.1). 1-D: n values flat. Otherwise `outer`
+// planes or volumes of nz * ny * nx values; nz is 1 for 2-D.
 struct Grid {
-  int block_dims = 1;
+  int block_dims = 1;  // packed: the tile shape
+  bool packed = false;
   std::uint64_t values = 0, outer = 1, nz = 1, ny = 1, nx = 0;
-  std::uint64_t gz = 1, gy = 1, gx = 0;  // blocks along each axis
-  std::uint64_t blocks = 0, tiles = 0;
+  std::uint64_t gz = 1, gy = 1, gx = 0;  // blocks along each axis; packed: tiles
+  std::uint64_t blocks = 0, tiles = 0;   // packed: blocks that tiles have, absent ones too
 };
 
+// Tile shapes of packed tiles.
+inline constexpr int kChain = 1, kPlane = 2, kVolume = 3, kColumns = 4;
+
 Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcept;
+Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) noexcept;
+// The grid that a header means.
+Grid grid_of(const FrameInfo& info) noexcept;
 
 // Tiles that hold the values [start, stop), start < stop (a superset for 2-D and 3-D blocks).
 void tiles_of_range(const Grid& grid, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
@@ -28,7 +35,9 @@ void tiles_of_range(const Grid& grid, std::uint64_t start, std::uint64_t stop, s
 
 struct Plan {
   Dtype dtype = Dtype::none;
-  std::uint8_t mode = 0;  // cuszp2: 0 outlier, 1 plain, 2 fixed
+  std::uint8_t mode = 0;     // cuszp2: 0 outlier, 1 plain, 2 fixed
+  std::uint8_t order = 0;    // hierarchical_delta: axes that differences are taken along
+  bool exceptions = false;   // hierarchical_delta: whether the encoder may use them
   bool has_sentinel = false;
   std::uint64_t sentinel = 0;
   double bound = 0.0, step = 0.0;
@@ -58,6 +67,11 @@ struct StepChoice {
   std::uint64_t sentinel = 0;
 };
 
+// How hierarchical_delta predicts: what a frame's parameters say.
+struct Predictor {
+  std::uint8_t tile_shape = kChain, order = 1;
+};
+
 struct TileCoder {
   // Encodes tile `tile` of the chunk at `values` into `out` (kMaxTileBytes + kTileSlackBytes at least).
   EncodedTile (*encode)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch, std::uint8_t* out);
@@ -72,6 +86,9 @@ struct LevelTable {
   // nullptr where the codec does not take the dtype.
   const TileCoder* (*cuszp2)(Dtype dtype, int block_dims);
   const TileCoder* (*lossless)(Dtype dtype, int block_dims);
+  const TileCoder* (*hierarchical_delta)(Dtype dtype, int tile_shape);
+  // Among those that the request leaves open; `plan` has bound, step and sentinel.
+  Predictor (*choose_predictor)(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
   StepChoice (*choose_step)(const Request& request, double bound, const void* values, std::uint64_t count);
   // Smallest and largest finite value but the fill's; false when there is none.
   bool (*value_range)(const Request& request, const void* values, std::uint64_t count, double* low, double* high);

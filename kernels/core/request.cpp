@@ -8,14 +8,37 @@
 #include "core/api.hpp"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
+#include "core/plan.hpp"
 
 namespace pyfilter {
 namespace {
 
 constexpr std::uint8_t kModes = 3, kMaxBlockDims = 3;
 
+// hierarchical_delta: what a request may ask for, or a frame say (docs/format.md, section 7.1).
+Status check_predictor(const std::array<std::uint8_t, kParameterBytes>& parameters, int rank, bool in_frame) {
+  constexpr const char* kName = "hierarchical_delta";
+  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
+  constexpr int kRanks[] = {0, 0, 2, 3, 2}, kOrders[] = {0, 1, 2, 3, 1};
+  for (std::size_t i = in_frame ? 3 : 2; i < parameters.size(); ++i)
+    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", kName, i, parameters[i]);
+  const int shape = parameters[0];
+  if (shape > kColumns || (in_frame && shape == 0))
+    return fail(code, "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)", kName, shape,
+                in_frame ? "" : "0 (auto), ");
+  if (parameters[1] > 2 || (in_frame && parameters[1] == 0))
+    return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", kName, parameters[1], in_frame ? "" : "0 (auto), ");
+  if (in_frame && (parameters[2] < 1 || parameters[2] > kOrders[shape]))
+    return fail(code, "%s: order %d, allowed for this tile shape: 1 to %d", kName, parameters[2], kOrders[shape]);
+  if (rank >= 0 && rank < kRanks[shape])
+    return fail(code, "%s: predictor %d needs data of rank %d or more, this has rank %d", kName, shape, kRanks[shape],
+                rank);
+  return kOk;
+}
+
 Status check_parameters(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
                         int rank, Code code) {
+  if (codec.id == registry::kCodecHierarchicalDelta) return check_predictor(parameters, rank, code == Code::corrupt);
   for (std::size_t i = 2; i < parameters.size(); ++i)
     if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", codec.name, i, parameters[i]);
   const bool has_mode = codec.id == registry::kCodecCuszp2;
@@ -63,9 +86,13 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     return fail(Code::corrupt, "corrupt frame: codec id %d is unknown to pyfilter %s", info.codec, registry::kVersion);
   if ((codec->dtype_mask >> static_cast<unsigned>(info.dtype) & 1) == 0)
     return fail(Code::corrupt, "corrupt frame: codec %s cannot hold dtype %s", codec->name, dtype_name(info.dtype));
-  if (info.parameters[1] == 0) return fail(Code::corrupt, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
+  if (info.format_version < codec->format_version)
+    return fail(Code::corrupt, "corrupt frame: codec %s in format %d, it came with %d", codec->name,
+                info.format_version, codec->format_version);
+  if (info.codec != registry::kCodecHierarchicalDelta && info.parameters[1] == 0)
+    return fail(Code::corrupt, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
   PYF_TRY(check_parameters(*codec, info.parameters, info.shape.rank, Code::corrupt));
-  const bool quantised = info.codec == registry::kCodecCuszp2 && !info.stored_raw;
+  const bool quantised = info.codec != registry::kCodecLossless && !info.stored_raw;
   if (!quantised && (info.step != 0 || info.bound != 0))
     return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a bound or a step");
   if (quantised) {
@@ -82,7 +109,8 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
 Status check_request(const Request& request) noexcept {
   const registry::CodecRow* codec = find_codec(request.codec);
   if (codec == nullptr)
-    return fail(Code::invalid_argument, "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless)", request.codec);
+    return fail(Code::invalid_argument, "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta)",
+                request.codec);
   if (dtype_bytes(request.dtype) == 0)
     return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
@@ -136,8 +164,17 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
   info.dtype = request.dtype;
   info.source_big_endian = request.source_big_endian;
   info.parameters = request.parameters;
-  if (info.parameters[1] == 0) info.parameters[1] = 1;
-  if (codec == registry::kCodecLossless) info.parameters[0] = 0;
+  if (codec == registry::kCodecHierarchicalDelta) {
+    // the chain is held to speed, unless the caller says otherwise
+    if (info.parameters[1] == 0) info.parameters[1] = info.parameters[0] == kChain ? 2 : 1;
+    info.parameters[0] = info.parameters[0] == 0 ? kChain : info.parameters[0];  // until it is chosen
+    info.parameters[2] = 1;
+  } else if (request.codec == registry::kCodecHierarchicalDelta) {
+    info.parameters = {0, 1};
+  } else {
+    if (info.parameters[1] == 0) info.parameters[1] = 1;
+    if (codec == registry::kCodecLossless) info.parameters[0] = 0;
+  }
   info.shape = request.shape;
   info.header_bytes = header_bytes(request.shape.rank);
   info.value_count = count;
@@ -146,8 +183,7 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
 }
 
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {
-  const registry::CodecRow* row = find_codec(info.codec);
-  write_header(info, row->needs_major, row->needs_minor, out);
+  write_header(info, *find_codec(info.codec), out);
 }
 
 }  // namespace pyfilter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The verdict on a frame: docs/format.md section 7 in exact arithmetic. Neighbour: fields.py makes the values.
+"""The verdict on a frame: docs/format.md section 8 in exact arithmetic. Neighbour: fields.py makes the values.
 
 Why the comparison with the bound is exact. Let e = |x - x'| in real numbers, r = e rounded to f64, and b the largest
 f64 that is not above the bound. Rounding never turns an order round and leaves b where it is, so e >= b gives r >= b:
@@ -74,7 +74,7 @@ def asked_bound(x: Array, codec: pyfilter.Cuszp2, fill: Array | None) -> Fractio
 
 
 def check_values(x: Array, y: Array, bound: Fraction, fill: Array | None) -> None:
-    """Assert that y is what a decoder may give for x: section 7."""
+    """Assert that y is what a decoder may give for x: section 8."""
     exact = ~np.isfinite(x)
     if fill is not None and fill[0] != 0:
         exact |= is_fill(x, fill)

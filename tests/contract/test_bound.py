@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The error bound of cuszp2 and its special values: a hunt for a value that breaks docs/format.md, section 7."""
+"""The error bound of cuszp2 and its special values: a hunt for a value that breaks docs/format.md, section 8."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_encoder(case: GoldenCase) -> None:
         return
     assert same, (
         f"the encoder no longer writes {path.name}. If an old decoder could not read the new bytes, this needs a new "
-        f"format version (docs/format.md, section 9). If only the encoder's choices are others, and on purpose, note "
+        f"format version (docs/format.md, section 10). If only the encoder's choices are others, and on purpose, note "
         f"{case.name!r} in ENCODED_DIFFERENTLY of tests/golden/cases.py, with the release and the reason"
     )
 

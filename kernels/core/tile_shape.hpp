@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shapes of packed tiles and their blocks (docs/format.md, section 7.1): where position i of block b is.
+#pragma once
+
+#include <cstdint>
+
+#include "core/plan.hpp"
+
+namespace pyfilter {
+
+struct TileExtent {
+  std::uint32_t z, y, x;        // of a tile, in values
+  std::uint32_t bz, by, bx;     // of a block
+};
+
+// By tile shape; 0 is none.
+inline constexpr TileExtent kTileExtents[5] = {
+    {0, 0, 0, 0, 0, 0}, {1, 1, 4096, 1, 1, 32}, {1, 64, 64, 1, 4, 8}, {8, 16, 32, 2, 4, 4}, {1, 1024, 4, 1, 32, 1},
+};
+
+inline constexpr int kPackedBlocks = 128;  // of a tile, 32 values each
+
+template <int S>
+struct TileShape {
+  static constexpr TileExtent kExtent = kTileExtents[S];
+  static constexpr std::uint32_t kZ = kExtent.z, kY = kExtent.y, kX = kExtent.x;
+  static constexpr std::uint32_t kBlockZ = kExtent.bz, kBlockY = kExtent.by, kBlockX = kExtent.bx;
+  static constexpr std::uint32_t kBlocksX = kX / kBlockX, kBlocksY = kY / kBlockY;
+
+  // Coordinates of a block's first position in its tile.
+  static constexpr std::uint32_t block_x(std::uint32_t b) { return b % kBlocksX * kBlockX; }
+  static constexpr std::uint32_t block_y(std::uint32_t b) { return b / kBlocksX % kBlocksY * kBlockY; }
+  static constexpr std::uint32_t block_z(std::uint32_t b) { return b / kBlocksX / kBlocksY * kBlockZ; }
+  // Index of a position in its tile, row by row: of a block's first, and of position i from there.
+  static constexpr std::uint32_t first_of(std::uint32_t b) { return (block_z(b) * kY + block_y(b)) * kX + block_x(b); }
+  static constexpr std::uint32_t within(std::uint32_t i) {
+    return (i / kBlockX / kBlockY * kY + i / kBlockX % kBlockY) * kX + i % kBlockX;
+  }
+};
+
+// A tile's place in the array and how much of it is inside.
+struct TileBox {
+  std::uint64_t first;           // index of its first value
+  std::uint32_t inz, iny, inx;  // extent inside the array
+};
+
+template <int S>
+constexpr TileBox tile_box(const Grid& g, std::uint64_t tile) {
+  using Extent = TileShape<S>;
+  if constexpr (S == kChain) {
+    const std::uint64_t first = tile * Extent::kX, left = g.values - first;
+    return {first, 1, 1, left < Extent::kX ? static_cast<std::uint32_t>(left) : Extent::kX};
+  }
+  const std::uint64_t tx = tile % g.gx, row = tile / g.gx, ty = row % g.gy, slab = row / g.gy, tz = slab % g.gz;
+  const std::uint64_t x = tx * Extent::kX, y = ty * Extent::kY, z = tz * Extent::kZ;
+  const auto inside = [](std::uint64_t left, std::uint32_t side) {
+    return left < side ? static_cast<std::uint32_t>(left) : side;
+  };
+  return {((slab / g.gz * g.nz + z) * g.ny + y) * g.nx + x, inside(g.nz - z, Extent::kZ), inside(g.ny - y, Extent::kY),
+          inside(g.nx - x, Extent::kX)};
+}
+
+// Whether a block has a value of the array: the others are absent.
+template <int S>
+constexpr bool is_present(const TileBox& box, std::uint32_t b) {
+  using Shape = TileShape<S>;
+  return Shape::block_x(b) < box.inx && Shape::block_y(b) < box.iny && Shape::block_z(b) < box.inz;
+}
+
+}  // namespace pyfilter
