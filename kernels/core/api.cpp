@@ -17,11 +17,12 @@
 namespace pyfilter {
 namespace {
 
-const TileCoder* find_coder(std::uint8_t codec, Dtype dtype, int block_dims) {
+const TileCoder* find_coder(std::uint8_t codec, const Plan& plan) {
   const LevelTable& level = level_table();
-  if (codec == registry::kCodecCuszp2) return level.cuszp2(dtype, block_dims);
-  if (codec == registry::kCodecLossless) return level.lossless(dtype, block_dims);
-  if (codec == registry::kCodecHierarchicalDelta) return level.hierarchical_delta(dtype, block_dims);
+  const int dims = plan.grid.block_dims;
+  if (codec == registry::kCodecCuszp2) return level.cuszp2(plan.dtype, dims);
+  if (codec == registry::kCodecLossless) return level.lossless(plan.dtype, dims);
+  if (codec == registry::kCodecHierarchicalDelta) return level.hierarchical_delta(plan.dtype, dims, plan.step == 0);
   return nullptr;
 }
 
@@ -61,13 +62,13 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
     info.step = choice.step;
     info.has_sentinel = choice.has_sentinel;
     info.sentinel = choice.sentinel;
-    if (info.codec == registry::kCodecHierarchicalDelta && count != 0) {
-      const Predictor predictor = level_table().choose_predictor(request, make_plan(info), values, count);
-      info.parameters[0] = predictor.tile_shape;
-      info.parameters[2] = predictor.order;
-    }
-  } else {
+  } else if (info.codec == registry::kCodecCuszp2) {
     info = frame_template(request, registry::kCodecLossless, count);
+  }
+  if (info.codec == registry::kCodecHierarchicalDelta && count != 0) {
+    const Predictor predictor = level_table().choose_predictor(request, make_plan(info), values, count);
+    info.parameters[0] = predictor.tile_shape;
+    info.parameters[2] = predictor.order;
   }
   return info;
 }
@@ -107,12 +108,11 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
   const Plan plan = make_plan(info);
-  const TileCoder* coder = find_coder(info.codec, info.dtype, plan.grid.block_dims);
+  const TileCoder* coder = find_coder(info.codec, plan);
   if (coder == nullptr)
     return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
   std::size_t payload = 0;
-  if (count != 0)
-    PYF_TRY(encode_tiles(plan, *coder, values, out + info.header_bytes, value_bytes, &payload));
+  if (count != 0) PYF_TRY(encode_tiles(plan, *coder, values, out + info.header_bytes, value_bytes, &payload));
   info.frame_bytes = info.header_bytes + payload;
   if (payload == 0) store_raw(info, values, out);
   finish_header(info, out);
@@ -145,7 +145,7 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   // where the device fails or finds a fault the CPU looks again, and has the last word on the error
   if (prefers_cuda() && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok()) return kOk;
   const Plan plan = make_plan(info);
-  const TileCoder* coder = find_coder(info.codec, info.dtype, plan.grid.block_dims);
+  const TileCoder* coder = find_coder(info.codec, plan);
   if (coder == nullptr)
     return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
   return decode_tiles(plan, *coder, payload, payload_bytes, start, stop, values);

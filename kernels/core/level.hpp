@@ -28,5 +28,7 @@ inline const TileCoder* tile_coder(int block_dims) {
 
 const TileCoder* cuszp2_coder(Dtype dtype, int block_dims);
 const TileCoder* lossless_coder(Dtype dtype, int block_dims);
+const TileCoder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact);
+Predictor choose_predictor_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
 
 PYF_END_TARGET

@@ -27,7 +27,8 @@ Status check_predictor(const std::array<std::uint8_t, kParameterBytes>& paramete
     return fail(code, "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)", kName, shape,
                 in_frame ? "" : "0 (auto), ");
   if (parameters[1] > 2 || (in_frame && parameters[1] == 0))
-    return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", kName, parameters[1], in_frame ? "" : "0 (auto), ");
+    return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", kName, parameters[1],
+                in_frame ? "" : "0 (auto), ");
   if (in_frame && (parameters[2] < 1 || parameters[2] > kOrders[shape]))
     return fail(code, "%s: order %d, allowed for this tile shape: 1 to %d", kName, parameters[2], kOrders[shape]);
   if (rank >= 0 && rank < kRanks[shape])
@@ -92,7 +93,9 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (info.codec != registry::kCodecHierarchicalDelta && info.parameters[1] == 0)
     return fail(Code::corrupt, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
   PYF_TRY(check_parameters(*codec, info.parameters, info.shape.rank, Code::corrupt));
-  const bool quantised = info.codec != registry::kCodecLossless && !info.stored_raw;
+  // hierarchical_delta is bit-exact where it has no step
+  const bool quantised = info.codec != registry::kCodecLossless && !info.stored_raw &&
+                         !(info.codec == registry::kCodecHierarchicalDelta && info.step == 0);
   if (!quantised && (info.step != 0 || info.bound != 0))
     return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a bound or a step");
   if (quantised) {
@@ -109,8 +112,8 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
 Status check_request(const Request& request) noexcept {
   const registry::CodecRow* codec = find_codec(request.codec);
   if (codec == nullptr)
-    return fail(Code::invalid_argument, "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta)",
-                request.codec);
+    return fail(Code::invalid_argument,
+                "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta)", request.codec);
   if (dtype_bytes(request.dtype) == 0)
     return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
@@ -169,8 +172,6 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
     if (info.parameters[1] == 0) info.parameters[1] = info.parameters[0] == kChain ? 2 : 1;
     info.parameters[0] = info.parameters[0] == 0 ? kChain : info.parameters[0];  // until it is chosen
     info.parameters[2] = 1;
-  } else if (request.codec == registry::kCodecHierarchicalDelta) {
-    info.parameters = {0, 1};
   } else {
     if (info.parameters[1] == 0) info.parameters[1] = 1;
     if (codec == registry::kCodecLossless) info.parameters[0] = 0;

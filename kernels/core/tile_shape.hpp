@@ -9,8 +9,8 @@
 namespace pyfilter {
 
 struct TileExtent {
-  std::uint32_t z, y, x;        // of a tile, in values
-  std::uint32_t bz, by, bx;     // of a block
+  std::uint32_t z, y, x;     // of a tile, in values
+  std::uint32_t bz, by, bx;  // of a block
 };
 
 // By tile shape; 0 is none.
@@ -40,7 +40,7 @@ struct TileShape {
 
 // A tile's place in the array and how much of it is inside.
 struct TileBox {
-  std::uint64_t first;           // index of its first value
+  std::uint64_t first;          // index of its first value
   std::uint32_t inz, iny, inx;  // extent inside the array
 };
 
@@ -60,11 +60,21 @@ constexpr TileBox tile_box(const Grid& g, std::uint64_t tile) {
           inside(g.nx - x, Extent::kX)};
 }
 
+// The tile that holds a value.
+template <int S>
+constexpr std::uint64_t tile_of_value(const Grid& g, std::uint64_t index) {
+  using Tile = TileShape<S>;
+  if constexpr (S == kChain) return index / Tile::kX;
+  const std::uint64_t row = index / g.nx, plane = row / g.ny;
+  const std::uint64_t slab = plane / g.nz * g.gz + plane % g.nz / Tile::kZ;
+  return (slab * g.gy + row % g.ny / Tile::kY) * g.gx + index % g.nx / Tile::kX;
+}
+
 // Whether a block has a value of the array: the others are absent.
 template <int S>
 constexpr bool is_present(const TileBox& box, std::uint32_t b) {
-  using Shape = TileShape<S>;
-  return Shape::block_x(b) < box.inx && Shape::block_y(b) < box.iny && Shape::block_z(b) < box.inz;
+  using Tile = TileShape<S>;
+  return Tile::block_x(b) < box.inx && Tile::block_y(b) < box.iny && Tile::block_z(b) < box.inz;
 }
 
 }  // namespace pyfilter

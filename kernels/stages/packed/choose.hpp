@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which predictor a chunk gets: the one that needs the fewest bits for a sample of tiles spread evenly over the chunk.
+// Only integers are summed, so no order of evaluation, thread or device changes the choice. It decides how well a chunk
+// is compressed, never whether it keeps its bound.
+#pragma once
+
+#include <cstdint>
+
+#include "core/bits.hpp"
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "core/tile_shape.hpp"
+#include "core/types.hpp"
+#include "stages/packed/layout.hpp"
+
+namespace pyfilter {
+
+inline constexpr int kCandidates = 7;
+// Of equals the first is taken: where a sample of sparse data has seen nothing, the one that does best on such data.
+inline constexpr Predictor kPredictors[kCandidates] = {
+    {kVolume, 3}, {kPlane, 2}, {kVolume, 2}, {kVolume, 1}, {kPlane, 1}, {kChain, 1}, {kColumns, 1},
+};
+inline constexpr std::uint64_t kMostColumns = 16;  // that "auto" tries columns for
+
+// Whether a request leaves a candidate open.
+KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t columns) {
+  if (asked != 0) return p.tile_shape == asked;
+  if (p.tile_shape == kChain) return true;
+  if (p.tile_shape == kColumns) return rank >= 2 && columns <= kMostColumns;
+  return rank >= p.tile_shape;
+}
+
+// Every candidate is tried on the tiles that hold the same values, spread over the chunk by the golden ratio. How many:
+KFN std::uint64_t sample_count(std::uint64_t values) {
+  const std::uint64_t tiles = values / 4096;
+  if (tiles < 32) return tiles < 4 ? tiles + 1 : 4;
+  return tiles < 256 ? tiles / 8 : 32;
+}
+KFN std::uint64_t sampled_value(std::uint64_t values, std::uint64_t k) {
+  const std::uint64_t fraction = (2 * k + 1) * 0x4F1BBCDCBFA53E0Bull;
+#if defined(__CUDA_ARCH__)
+  return __umul64hi(fraction, values);
+#else
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(fraction) * values >> 64);
+#endif
+}
+
+// Bits of a block whose widest residuals are these.
+template <class Code>
+KFN std::uint32_t block_cost(Code widest, Code second, bool exceptions) {
+  const auto plain = 32 * static_cast<std::uint32_t>(bit_width(widest));
+  const auto split = 32 * static_cast<std::uint32_t>(bit_width(second)) + kExceptionCost;
+  return exceptions && split < plain ? split : plain;
+}
+// Bits of a tile for 4096 of its `inside` values: those of its blocks, whose narrowest and widest have so many planes,
+// and of the head.
+KFN std::uint64_t tile_cost(std::uint64_t bits, std::uint32_t narrowest, std::uint32_t widest, std::uint32_t inside) {
+  if (widest == 0) return bits;
+  const auto rate_planes = static_cast<std::uint32_t>(bit_width(widest - narrowest));
+  return (bits + 64 + 8 * kPackedPlaneBytes * rate_planes) * 4096 / inside;
+}
+
+}  // namespace pyfilter

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The choice of a predictor (choose.hpp) on the CPU.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "stages/packed/choose.hpp"
+#include "stages/packed/encode.hpp"
+#include "stages/packed/lorenzo.hpp"
+#include "stages/packed/values.hpp"
+
+PYF_BEGIN_TARGET
+
+// Codes of a run of 32 values for the sample. Values without one take that of the value before them in the run, those
+// at its start the first one that there is, or 0.
+template <class Map>
+inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, typename Map::Code* q) {
+  using T = typename Map::Value;
+  using Code = typename Map::Code;
+  if constexpr (!Map::kHasSpecial) {
+    map.template encode<32>(x, q, q);
+    return;
+  } else {
+    const Quantizer<T>& p = map.quantizer;
+    std::uint32_t plain = 0;
+    for (int i = 0; i < 32; ++i) {
+      const T value = x[i];
+      plain |= static_cast<std::uint32_t>(in_reach(p, value) & !(value == p.sentinel)) << i;
+      q[i] = code_of(magic_form(p, value));
+    }
+    if (plain == ~0u) return;
+    Code last = plain != 0 ? q[__builtin_ctz(plain)] : Code{0};
+    for (int i = 0; i < 32; ++i) {
+      if ((plain >> i & 1) != 0)
+        last = q[i];
+      else
+        q[i] = last;
+    }
+  }
+}
+
+template <class Map>
+struct SampleScratch {
+  using Code = typename Map::Code;
+  alignas(64) typename Map::Value values[4096];
+  alignas(64) Code pad[kDifferencePad];
+  alignas(64) Code codes[4096];
+  alignas(64) Code differences[4096];
+};
+
+// Bits of the present blocks of a tile whose codes are there.
+template <int S, class Map>
+inline std::uint64_t sampled_bits(const TileBox& box, int order, bool exceptions, SampleScratch<Map>& s) {
+  using Code = typename Map::Code;
+  if constexpr (S == kChain) {
+    s.pad[kDifferencePad - 1] = s.codes[0];
+    for (int i = 0; i < 4096; ++i) s.differences[i] = static_cast<Code>(s.codes[i] - s.codes[i - 1]);
+  } else {
+    tile_differences<S>(order, s.codes, s.differences);
+    s.differences[0] = 0;
+  }
+  std::uint64_t bits = 0;
+  std::uint32_t narrowest = 255, widest = 0;
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+    if (!is_present<S>(box, b)) continue;
+    Code d[32], first = 0, second = 0;
+    take_block<S>(s.differences, b, d);
+    for (const Code difference : d) {
+      const Code z = zigzag(difference);
+      second = std::max(second, std::min(first, z));
+      first = std::max(first, z);
+    }
+    const std::uint32_t cost = block_cost(first, second, exceptions), width = cost / 32;
+    bits += cost;
+    narrowest = std::min(narrowest, width);
+    widest = std::max(widest, width);
+  }
+  return tile_cost(bits, narrowest, widest, box.inz * box.iny * box.inx);
+}
+
+// Adds to each open candidate of a tile shape the bits of the sample.
+template <int S, class Map>
+inline void sample_shape(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                         const bool (&open)[kCandidates], SampleScratch<Map>& s, std::uint64_t (&bits)[kCandidates]) {
+  bool any = false;
+  for (int c = 0; c < kCandidates; ++c) any = any || (open[c] && kPredictors[c].tile_shape == S);
+  if (!any) return;
+  const Map map(plan);
+  const Grid grid = make_packed_grid(request.shape, count, S);
+  for (std::uint64_t k = 0; k < sample_count(count); ++k) {
+    const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(count, k)));
+    const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
+    for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
+    for (int c = 0; c < kCandidates; ++c)
+      if (kPredictors[c].tile_shape == S) bits[c] += sampled_bits<S>(box, kPredictors[c].order, plan.exceptions, s);
+  }
+}
+
+template <class Map>
+inline Predictor choose_predictor(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
+  const int asked = request.parameters[0], rank = request.shape.rank;
+  if (asked == kChain || asked == kColumns) return {static_cast<std::uint8_t>(asked), 1};
+  const std::uint64_t columns = rank == 0 ? 1 : request.shape.dims[static_cast<std::size_t>(rank - 1)];
+  bool open[kCandidates];
+  for (int c = 0; c < kCandidates; ++c) open[c] = is_candidate(kPredictors[c], asked, rank, columns);
+  std::uint64_t bits[kCandidates] = {};
+  const std::unique_ptr<SampleScratch<Map>> scratch(new (std::nothrow) SampleScratch<Map>);
+  if (scratch != nullptr) {  // else the first: any predictor will do
+    sample_shape<kChain, Map>(request, plan, values, count, open, *scratch, bits);
+    sample_shape<kColumns, Map>(request, plan, values, count, open, *scratch, bits);
+    sample_shape<kPlane, Map>(request, plan, values, count, open, *scratch, bits);
+    sample_shape<kVolume, Map>(request, plan, values, count, open, *scratch, bits);
+  }
+  int best = -1;
+  for (int c = 0; c < kCandidates; ++c)
+    if (open[c] && (best < 0 || bits[c] < bits[best])) best = c;
+  return kPredictors[best];
+}
+
+PYF_END_TARGET

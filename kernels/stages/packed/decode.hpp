@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoding a packed tile (docs/format.md, section 7); encode.hpp is the way there. Head, planes and descriptors are
+// read first and must add up to the tile's size; after that no read can leave the tile.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/bits.hpp"
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "core/wire.hpp"
+#include "stages/packed/layout.hpp"
+#include "stages/packed/lorenzo.hpp"
+#include "stages/packed/values.hpp"
+#include "stages/planes.hpp"
+#include "stages/special.hpp"
+#include "stages/tile_decode.hpp"
+
+PYF_BEGIN_TARGET
+
+inline constexpr Status kBadHead{Code::corrupt, "corrupt frame: a tile's head is not one that its frame allows"};
+inline constexpr Status kBadAbsent{Code::corrupt, "corrupt frame: a tile has bits for blocks outside the array"};
+
+// A tile's parts, found and checked.
+template <class Code>
+struct PackedParts {
+  PackedHead head;
+  Code first = 0;
+  std::uint8_t width[kPackedBlocks];  // planes of each block; absent ones have none
+  std::uint32_t exceptions[4] = {}, empty[4] = {}, masked[4] = {};
+  const std::uint8_t* descriptors = nullptr;
+  const std::uint8_t* entries = nullptr;  // exceptions
+  const std::uint8_t* words = nullptr;
+  std::uint32_t special_bytes = 0;
+
+  bool is_special(std::uint32_t b) const { return (masked[b / 32] >> b % 32 & 1) != 0; }
+  bool is_void(std::uint32_t b) const { return (empty[b / 32] >> b % 32 & 1) != 0; }
+  bool has_exception(std::uint32_t b) const { return (exceptions[b / 32] >> b % 32 & 1) != 0; }
+};
+
+KFN void read_bits(const std::uint8_t* from, std::uint32_t (&to)[4]) {
+  for (int w = 0; w < 4; ++w) to[w] = load_le<std::uint32_t>(from + 4 * w);
+}
+KFN std::uint32_t count_bits(const std::uint32_t (&words)[4]) {
+  std::uint32_t n = 0;
+  for (const std::uint32_t w : words) n += static_cast<std::uint32_t>(__builtin_popcount(w));
+  return n;
+}
+
+template <class Map, int S>
+inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std::uint8_t* bytes, std::size_t size,
+                                PackedParts<typename Map::Code>& parts) {
+  using Code = typename Map::Code;
+  const std::uint32_t word = load_le<std::uint32_t>(bytes);
+  if (!head_allowed(word, sizeof(Code), plan.has_sentinel, !Map::kHasSpecial)) return kBadHead;
+  const PackedHead head = parts.head = read_head(word);
+  std::uint32_t present_bits[4] = {}, present = 0;
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b)
+    present_bits[b / 32] |= static_cast<std::uint32_t>(is_present<S>(box, b)) << b % 32;
+  present = count_bits(present_bits);
+  if ((head.flags & kPackedVerbatim) != 0) {
+    parts.words = bytes + kPackedHeadBytes;
+    return size == kPackedHeadBytes + std::size_t{present} * 32 * sizeof(typename Map::Value) ? kOk : kBadSize;
+  }
+  std::size_t at = head.bytes() + std::size_t{head.tile_planes()} * kPackedPlaneBytes;
+  if (at > size) return kBadSize;
+  std::uint64_t first = 0;
+  for (std::uint32_t i = 0; i < (head.first_bytes + 3) / 4 * 4; ++i) {
+    if (i < head.first_bytes)
+      first |= std::uint64_t{bytes[kPackedHeadBytes + i]} << 8 * i;
+    else if (bytes[kPackedHeadBytes + i] != 0)
+      return kBadPadding;
+  }
+  parts.first = static_cast<Code>(first);
+
+  // planes of the tile
+  const std::uint8_t* plane = bytes + head.bytes();
+  std::uint32_t rates[kMostRatePlanes][4], all[4] = {};
+  const auto take = [&](std::uint32_t(&to)[4]) {
+    read_bits(plane, to);
+    plane += kPackedPlaneBytes;
+    for (int w = 0; w < 4; ++w) all[w] |= to[w];
+  };
+  for (std::uint32_t r = 0; r < head.rate_planes; ++r) take(rates[r]);
+  if ((head.flags & kPackedExceptions) != 0) take(parts.exceptions);
+  if ((head.flags & kPackedVoid) != 0) take(parts.empty);
+  if ((head.flags & kPackedSpecial) != 0) take(parts.masked);
+  for (int w = 0; w < 4; ++w) {
+    if ((all[w] & ~present_bits[w]) != 0) return kBadAbsent;
+    if ((parts.empty[w] & parts.masked[w]) != 0) return kBadRate;
+    if ((head.flags & kPackedAllVoid) != 0) parts.empty[w] = present_bits[w];
+    if ((parts.empty[w] & parts.masked[w]) != 0) return kBadRate;
+  }
+  std::uint32_t planes = 0;
+  int highest = 0;
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+    std::uint32_t width = head.base;
+    for (std::uint32_t r = 0; r < head.rate_planes; ++r) width += (rates[r][b / 32] >> b % 32 & 1) << r;
+    if ((present_bits[b / 32] >> b % 32 & 1) == 0) width = 0;
+    parts.width[b] = static_cast<std::uint8_t>(width);
+    highest = std::max<int>(highest, static_cast<int>(width));
+    planes += width;
+  }
+  if (highest > static_cast<int>(8 * sizeof(Code))) return kBadRate;
+
+  // descriptors, exceptions, words
+  const std::uint32_t described = count_bits(parts.masked), entries = count_bits(parts.exceptions);
+  parts.descriptors = bytes + at;
+  parts.entries = parts.descriptors + 2 * described;
+  const std::size_t end = at + 2 * (described + entries), words_from = (end + 3) / 4 * 4;
+  if (words_from > size) return kBadSize;
+  for (std::size_t i = end; i < words_from; ++i)
+    if (bytes[i] != 0) return kBadPadding;
+  std::size_t special = 0;
+  for (std::uint32_t i = 0; i < described; ++i) {
+    const std::uint32_t masks = parts.descriptors[2 * i], verbatim = parts.descriptors[2 * i + 1];
+    if (masks < 1 || masks > 7 || verbatim > 32 || ((masks & kMaskVerbatim) == 0 && verbatim != 0)) return kBadRate;
+    if ((masks & kMaskSentinel) != 0 && !plan.has_sentinel) return kBadRate;
+    special += 4 * static_cast<std::size_t>(__builtin_popcount(masks)) + verbatim * sizeof(typename Map::Value);
+  }
+  parts.words = bytes + words_from;
+  return words_from + 4 * std::size_t{planes} + special == size ? kOk : kBadSize;
+}
+
+// A special block's masks and values, kept until its codes are values.
+struct MaskedBlock {
+  SpecialMasks masks;
+  const std::uint8_t* verbatim;
+  std::uint32_t block;
+};
+
+template <class Map, int S>
+struct PackedDecodeSpace {
+  using Code = typename Map::Code;
+  alignas(64) Code codes[4096];
+  alignas(64) typename Map::Value values[4096];
+  MaskedBlock masked[kPackedBlocks];
+};
+
+template <int S, class T>
+KFN void put_values(const T* from, std::uint32_t block, T* tile) {
+  using Tile = TileShape<S>;
+  auto* const to = reinterpret_cast<std::uint8_t*>(tile) + Tile::first_of(block) * sizeof(T);
+  for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX)
+    std::memcpy(to + Tile::within(i) * sizeof(T), from + i, Tile::kBlockX * sizeof(T));
+}
+
+// Values of a tile that are not made from codes, into their places.
+template <class Map, int S>
+[[gnu::noinline]] inline void place_specials(const Map& map, const PackedParts<typename Map::Code>& parts, int masked,
+                                             PackedDecodeSpace<Map, S>& space) {
+  using Value = typename Map::Value;
+  alignas(64) Value x[32];
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+    if (!parts.is_void(b)) continue;
+    for (Value& value : x) std::memcpy(&value, &map.quantizer.sentinel_bits, sizeof(Value));
+    put_values<S>(x, b, space.values);
+  }
+  for (int i = 0; i < masked; ++i) {
+    const auto& block = space.masked[i];
+    take_values<S, Value>(loose_values<Value>(space.values, 0), block.block, x);
+    apply_masks<Value, 32>(map.quantizer, block.masks, block.verbatim, x);
+    put_values<S>(x, block.block, space.values);
+  }
+}
+
+template <class Map, int S>
+inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
+                                 std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out) {
+  using Value = typename Map::Value;
+  using Code = typename Map::Code;
+  using Tile = TileShape<S>;
+  if (uniform) return kBadHead;
+  if (size > max_packed_bytes(sizeof(Value))) return kBadSize;
+  const Map map(plan);
+  const TileBox box = tile_box<S>(plan.grid, tile);
+  PackedDecodeSpace<Map, S> space;
+  PackedParts<Code> parts;
+  if (size != 0) {
+    PYF_TRY((find_packed_parts<Map, S>(plan, box, bytes, size, parts)));
+    if ((parts.head.flags & kPackedVerbatim) != 0) {
+      const std::uint8_t* from = parts.words;
+      for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+        if (!is_present<S>(box, b)) continue;
+        Value x[32];
+        std::memcpy(x, from, sizeof x);
+        put_values<S>(x, b, space.values);
+        from += sizeof x;
+      }
+      store_tile<S>(plan.grid, space.values, box, start, stop, out);
+      return kOk;
+    }
+  } else {
+    std::memset(parts.width, 0, sizeof parts.width);
+  }
+  const bool special = count_bits(parts.masked) != 0 || count_bits(parts.empty) != 0;
+  // a chain whose values all go to one place needs no copy of the tile
+  const bool whole = S == kChain && !special && box.inx == Tile::kX && box.first >= start && box.first + 4096 <= stop;
+  auto* const to =
+      whole ? reinterpret_cast<Loose<Value>*>(static_cast<std::uint8_t*>(out) + (box.first - start) * sizeof(Value))
+            : reinterpret_cast<Loose<Value>*>(space.values);
+
+  // planes -> differences in their places; of a chain, values at once
+  int masked = 0;
+  const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
+  Code carry = unzigzag(parts.first);
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+    const int width = parts.width[b];
+    if (parts.is_special(b)) [[unlikely]] {
+      const SpecialMasks masks = read_masks<32>(static_cast<std::uint8_t>(kRateSentinel + descriptor[0]), words);
+      if (masks.verbatim_count() != descriptor[1]) return kBadCount;
+      space.masked[masked++] = {masks, words + masks.bytes, b};
+      words += masks.bytes + descriptor[1] * sizeof(Value);
+      descriptor += 2;
+    }
+    alignas(64) Code z[32];
+    const bool exception = parts.has_exception(b);
+    if constexpr (S == kChain) {
+      if (width == 0 && !exception) {
+        for (int i = 0; i < 32; ++i) z[i] = 0;
+        map.decode(z, carry, to + 32 * b);
+        continue;
+      }
+      if (!exception) {
+        unpack_sums(words, width, z);
+        words += 4 * width;
+        map.decode(z, carry, to + 32 * b);
+        carry = static_cast<Code>(carry + z[31]);
+        continue;
+      }
+    }
+    unpack_planes(words, width, z);
+    words += 4 * width;
+    if (exception) {
+      const auto e = load_le<std::uint16_t>(entry);
+      entry += 2;
+      if (width < static_cast<int>(8 * sizeof(Code)))
+        z[e % 32] = static_cast<Code>(z[e % 32] + (static_cast<Code>(e >> 5) << width));
+    }
+    for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
+    if constexpr (S == kChain) {
+      accumulate_1d(z);
+      map.decode(z, carry, to + 32 * b);
+      carry = static_cast<Code>(carry + z[31]);
+    } else {
+      put_block<S>(z, b, space.codes);
+    }
+  }
+
+  // sums, and values row by row
+  if constexpr (S != kChain) {
+    space.codes[0] = unzigzag(parts.first);
+    tile_sums<S>(plan.order, space.codes);
+    for (std::uint32_t i = 0; i < 4096; i += 32) {
+      if (S == kColumns || i % Tile::kX == 0) carry = 0;
+      Code(&row)[32] = *reinterpret_cast<Code(*)[32]>(space.codes + i);
+      if constexpr (S != kColumns) accumulate_1d(row);
+      map.decode(row, carry, space.values + i);
+      if (S != kColumns) carry = static_cast<Code>(carry + row[31]);
+    }
+  }
+  if constexpr (Map::kHasSpecial) {
+    if (special) [[unlikely]]
+      place_specials<Map, S>(map, parts, masked, space);
+  }
+  if (!whole) store_tile<S>(plan.grid, space.values, box, start, stop, out);
+  return kOk;
+}
+
+PYF_END_TARGET

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The parts of a packed tile (docs/format.md, section 7.2), for CPU and GPU: its head, and the exception of a block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/bits.hpp"
+#include "core/target.hpp"
+#include "core/tile_shape.hpp"
+
+namespace pyfilter {
+
+inline constexpr std::uint32_t kPackedExceptions = 1, kPackedVoid = 2, kPackedSpecial = 4, kPackedAllVoid = 8,
+                               kPackedVerbatim = 16, kPackedKnownFlags = 31;
+inline constexpr std::uint32_t kPackedHeadBytes = 4, kPackedPlaneBytes = 16, kMostRatePlanes = 7;
+
+// A verbatim tile is the largest.
+constexpr KFN std::size_t max_packed_bytes(std::size_t value_bytes) { return kPackedHeadBytes + 4096 * value_bytes; }
+
+struct PackedHead {
+  std::uint32_t base = 0, rate_planes = 0, first_bytes = 0, flags = 0;
+
+  constexpr KFN std::uint32_t word() const { return base | rate_planes << 8 | first_bytes << 12 | flags << 16; }
+  // Planes of the tile: rates, exceptions, void, special.
+  constexpr KFN std::uint32_t tile_planes() const {
+    return rate_planes + (flags & kPackedExceptions) + (flags >> 1 & 1) + (flags >> 2 & 1);
+  }
+  // Bytes of head and first value, in whole words.
+  constexpr KFN std::uint32_t bytes() const { return kPackedHeadBytes + (first_bytes + 3) / 4 * 4; }
+};
+
+constexpr KFN PackedHead read_head(std::uint32_t word) {
+  return {word & 0xFF, word >> 8 & 7, word >> 12 & 0xF, word >> 16 & 0xFF};
+}
+
+// Whether a head may be, in a frame of codes of `code_bytes` bytes. `exact`: of a bit-exact frame.
+constexpr KFN bool head_allowed(std::uint32_t word, std::uint32_t code_bytes, bool has_sentinel, bool exact) {
+  const PackedHead head = read_head(word);
+  const bool reserved = (word & 0xFF000800u) != 0 || (head.flags & ~kPackedKnownFlags) != 0 ||
+                        (exact && (head.flags & kPackedSpecial) != 0);
+  const bool sizes = head.base <= 8 * code_bytes && head.first_bytes <= code_bytes;
+  const bool voids = (head.flags & (kPackedVoid | kPackedAllVoid)) == 0 ||
+                     (has_sentinel && (head.flags & (kPackedVoid | kPackedAllVoid)) != (kPackedVoid | kPackedAllVoid));
+  const bool verbatim = (head.flags & kPackedVerbatim) == 0 || word == kPackedVerbatim << 16;
+  return !reserved && sizes && voids && verbatim;
+}
+
+// An exception: position in the block and what its value has above the planes of the others.
+inline constexpr int kExceptionBits = 11;
+inline constexpr std::uint32_t kExceptionCost = 16;  // bits
+
+// Exceptions pay for their plane of the tile.
+constexpr KFN bool exceptions_pay(std::uint32_t saved_bits) { return saved_bits > 8 * kPackedPlaneBytes; }
+
+// The widest value of a block taken apart, found from the top planes: they have one bit set, always the same.
+struct Exception {
+  int planes = 0;           // that are left
+  std::uint32_t entry = 0;  // as in the tile
+};
+
+// `plane(p)` gives plane p of a block that has `width` of them. No exception: planes == width.
+template <class Planes>
+KFN Exception split_exception(int width, const Planes& plane) {
+  std::uint32_t any = 0, high = 0;
+  int p = width;
+  while (p > 0 && width - p < kExceptionBits) {
+    const std::uint32_t wider = any | plane(p - 1);
+    if ((wider & (wider - 1)) != 0) break;
+    high = high << 1 | (plane(p - 1) != 0 ? 1u : 0u);
+    any = wider;
+    --p;
+  }
+  if (p == width) return {width, 0};
+  return {p, static_cast<std::uint32_t>(bit_width(any) - 1) | high << 5};
+}
+
+}  // namespace pyfilter

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Values of a packed tile between array and tile (docs/format.md, section 7.1): gathered with the edge repeated as
+// padding, stored with padding dropped and only the wanted range of indices written.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "core/tile_shape.hpp"
+#include "stages/blocks.hpp"
+
+PYF_BEGIN_TARGET
+
+// Index of the first value of row `row` of the tile (rows run through y, then z).
+template <int S>
+KFN std::uint64_t row_index(const Grid& g, const TileBox& box, std::uint32_t y, std::uint32_t z) {
+  return S == kChain ? box.first : box.first + (z * g.ny + y) * g.nx;
+}
+
+// All 4096 values of a tile, row by row: those in the array if they lie there one after the other, else a copy.
+template <int S, class T>
+inline const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& box, T* copy) {
+  using Tile = TileShape<S>;
+  constexpr std::size_t kRowBytes = Tile::kX * sizeof(T);
+  if (S == kChain && box.inx == Tile::kX) return loose_values<T>(values, box.first);
+  for (std::uint32_t z = 0; z < box.inz; ++z) {
+    T* slab = copy + z * Tile::kY * Tile::kX;
+    for (std::uint32_t y = 0; y < box.iny; ++y) {
+      T* const row = slab + y * Tile::kX;
+      const std::uint8_t* const from = value_at<T>(values, row_index<S>(g, box, y, z));
+      if (box.inx == Tile::kX) {
+        std::memcpy(row, from, kRowBytes);
+      } else {
+        std::memcpy(row, from, box.inx * sizeof(T));
+        for (std::uint32_t x = box.inx; x < Tile::kX; ++x) std::memcpy(row + x, row + box.inx - 1, sizeof(T));
+      }
+    }
+    const T* const last = slab + (box.iny - 1) * Tile::kX;
+    for (std::uint32_t y = box.iny; y < Tile::kY; ++y) std::memcpy(slab + y * Tile::kX, last, kRowBytes);
+  }
+  constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
+  for (std::uint32_t z = box.inz; z < Tile::kZ; ++z)
+    std::memcpy(copy + z * kSlab, copy + (box.inz - 1) * kSlab, kSlab * sizeof(T));
+  return loose_values<T>(copy, 0);
+}
+
+// The 32 values of a block of a tile, bit for bit.
+template <int S, class T>
+KFN void take_values(const Loose<T>* tile, std::uint32_t block, T* to) {
+  using Tile = TileShape<S>;
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(tile) + Tile::first_of(block) * sizeof(T);
+  for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX)
+    std::memcpy(to + i, from + Tile::within(i) * sizeof(T), Tile::kBlockX * sizeof(T));
+}
+
+// Stores the values of a tile whose indices are in [start, stop).
+template <int S, class T>
+inline void store_tile(const Grid& g, const T* x, const TileBox& box, std::uint64_t start, std::uint64_t stop,
+                       void* out) {
+  using Tile = TileShape<S>;
+  for (std::uint32_t z = 0; z < box.inz; ++z)
+    for (std::uint32_t y = 0; y < box.iny; ++y)
+      store_run(x + (z * Tile::kY + y) * Tile::kX, row_index<S>(g, box, y, z), box.inx, start, stop, out);
+}
+
+PYF_END_TARGET
