@@ -56,6 +56,10 @@ class Spec:
         return self.codec == "hierarchical_delta"
 
     @property
+    def exact(self) -> bool:
+        return self.codec == "lossless" or self.step == 0
+
+    @property
     def parameters(self) -> bytes:
         mode = MODES[self.mode] if self.codec == "cuszp2" else 0
         return bytes((self.tile_shape, self.outliers, self.order) if self.packed else (mode, self.block_dims))
@@ -244,7 +248,7 @@ def code_value(q: int, spec: Spec) -> int | None:
     """Section 6 for one code, in exact arithmetic and rounded as IEEE says -> bit pattern; None: some NaN."""
     width = spec.code_bits
     q %= 1 << width
-    if spec.codec == "lossless":
+    if spec.exact:
         if spec.dtype[0] == "f" and q >> (width - 1):
             q ^= (1 << (width - 1)) - 1
         return q % (1 << 8 * spec.value_bytes)

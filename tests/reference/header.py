@@ -100,6 +100,11 @@ class Header:
         return bool(self.flags & RAW)
 
     @property
+    def exact(self) -> bool:
+        """Whether codes stand for the bits of the values."""
+        return self.step == 0
+
+    @property
     def code_bits(self) -> int:
         """W of section 5."""
         return 64 if self.dtype.itemsize == 8 else 32
@@ -128,9 +133,9 @@ def parse_header(frame: bytes) -> Header:
     require(dtype in DTYPES, f"dtype {dtype}")
     require(codec == LOSSLESS or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 8, f"reserved flags {flags:#04x}")
-    require(math.isfinite(bound) and math.copysign(1, bound) > 0, f"bound {bound}")
-    require(math.isfinite(step) and math.copysign(1, step) > 0, f"step {step}")
-    exact = codec == LOSSLESS or bool(flags & RAW)
+    require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
+    require(math.isfinite(step) and step >= 0, f"step {step}")
+    exact = codec == LOSSLESS or bool(flags & RAW) or (codec == HIERARCHICAL_DELTA and step == 0)
     require((bound == 0) is exact and (step == 0) is exact, f"bound {bound}, step {step}; bit-exact: {exact}")
     require(not (exact and flags & HAS_SENTINEL), "sentinel where the values are bit-exact")
     value_type = np.dtype(DTYPES[dtype])

@@ -23,6 +23,8 @@ BASE = Spec(
 )
 PLAIN = replace(BASE, sentinel=None)
 WIDE = replace(PLAIN, dtype="f8")
+EXACT = replace(PLAIN, bound=0.0, step=0.0)
+EXACT_RAW = replace(EXACT, raw=True)
 VOLUME = replace(BASE, dims=(3, 5, 9), tile_shape=3, order=3)
 
 CODES = np.zeros(4096, np.uint64)
@@ -51,7 +53,8 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield "packed, columns", write_frame(replace(BASE, dims=(7, 3), tile_shape=4), [Tile(codes=CODES)])
     yield "packed, empty tile", write_frame(PLAIN, [Tile(empty=True)])
     yield "packed, no values", write_frame(replace(BASE, dims=(3, 0), tile_shape=4), [])
-    yield "packed, raw", write_raw(replace(PLAIN, raw=True, bound=0.0, step=0.0), list(range(40)))
+    yield "packed, bit-exact", write_frame(EXACT, [Tile(codes=CODES)])
+    yield "packed, raw", write_raw(EXACT_RAW, list(range(40)))
 
 
 def fields() -> Iterator[Hostile]:
@@ -87,8 +90,13 @@ def fields() -> Iterator[Hostile]:
         yield hostile(f"packed: tile shape {shape} of rank {rank}, order {order}", body)
         raw = replace(spec, raw=True, bound=0.0, step=0.0, sentinel=None)
         yield hostile(f"packed, raw: tile shape {shape} of rank {rank}, order {order}", write_raw(raw, [0]))
-    raw = replace(PLAIN, raw=True, bound=0.0, step=0.0)
-    good = write_raw(raw, list(range(40)))
+    good = write_frame(EXACT, [Tile(codes=CODES)])
+    for number in (0.5, float("nan")):
+        yield hostile(f"packed, bit-exact: step {number}", seal(patch(good, 32, "<d", number)))
+        yield hostile(f"packed, bit-exact: bound {number}", seal(patch(good, 24, "<d", number)))
+    yield hostile("packed, bit-exact: sentinel", seal(patch(good, 10, "B", 4)))
+    yield hostile("packed, bit-exact: sentinel, and one in a block", write_frame(replace(EXACT, sentinel=5), [VOID]))
+    good = write_raw(EXACT_RAW, list(range(40)))
     yield hostile("packed, raw: step", seal(patch(good, 32, "<d", 0.5)))
     yield hostile("packed, raw: bound", seal(patch(good, 24, "<d", 0.5)))
     yield hostile("packed, raw: sentinel", seal(patch(patch(good, 10, "B", good[10] | 4), 40, "<Q", 1)))
@@ -197,6 +205,10 @@ def blocks() -> Iterator[Hostile]:
     yield tile("all void without a sentinel", bytes((0, 0, 8, 0)), PLAIN)
     yield tile("void plane without a sentinel", bytes((0, 0, 2, 0)) + one, PLAIN)
     nan = struct.pack("<BBHI", 2, 0, 0, 0)
+    yield tile("a special block in a bit-exact frame", bytes((0, 0, 4, 0)) + one + nan, EXACT)
+    yield tile("an empty special plane in a bit-exact frame", bytes((0, 0, 4, 0)) + bytes(16), EXACT)
+    yield tile("a void plane in a bit-exact frame", bytes((0, 0, 2, 0)) + one, EXACT)
+    yield tile("all void in a bit-exact frame", bytes((0, 0, 8, 0)), EXACT)
     yield tile("all void, and a special block", bytes((0, 0, 12, 0)) + one + nan)
     yield tile("a block void and special", bytes((0, 0, 6, 0)) + one + one + nan)
     for masks in (0, 8, 9, 16, 128, 255):

@@ -139,6 +139,7 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     require(first_bytes <= header.code_bits // 8, f"{first_bytes} first bytes")
     require(not (flags & ALL_VOID and flags & VOID), "all void, and a void plane")
     require(bool(header.flags & HAS_SENTINEL) or not flags & (VOID | ALL_VOID), "void blocks, but no sentinel")
+    require(not (header.exact and flags & SPECIAL), "special plane in a bit-exact frame")
 
     # 2. first value
     first = int.from_bytes(take(first_bytes, "first value").tobytes(), "little")

@@ -91,7 +91,7 @@ def tiles_of_values(spec: Spec, values: NDArray[Any], exceptions: bool = True) -
 def with_exceptions(tile: Tile, spec: Spec, among: list[int]) -> Tile:
     """The tile with each block's widest residual apart where that saves two planes or more."""
     z = residuals(tile.codes, spec)
-    z[0][0] = 0
+    z[0][0] = tile.ignored
     blocks = dict(tile.blocks)
     for b in among:
         block = replace(tile.block(b), exception=max(range(32), key=z[b].__getitem__))
@@ -142,7 +142,7 @@ def random_block(z: list[int], spec: Spec, rng: random.Random) -> Block:
     kind = rng.random()
     if kind < 0.1 and spec.sentinel is not None:
         return replace(block, void=True)
-    if kind < 0.3:
+    if kind < 0.3 and not spec.exact:
         masks = [rng.getrandbits(32) & rng.getrandbits(32) for _ in range(3)]
         if spec.sentinel is not None and rng.random() < 0.5:
             block = replace(block, sentinel_mask=masks[0])
@@ -166,9 +166,12 @@ def random_tile(spec: Spec, rng: random.Random, among: list[int]) -> Tile:
     z = residuals(tile.codes, spec)
     first, z[0][0] = z[0][0], 0
     if kind == "any":
+        tile = replace(tile, ignored=rng.choice((0, 0, 0, 1, 5, 300)))
+        z[0][0] = tile.ignored
         share = rng.choice((0.05, 0.5, 1.0))
         tile = replace(tile, blocks={b: random_block(z[b], spec, rng) for b in among if rng.random() < share})
-        tile = replace(tile, exception_plane=rng.random() < 0.3, special_plane=rng.random() < 0.3)
+        tile = replace(tile, exception_plane=rng.random() < 0.3)
+        tile = replace(tile, special_plane=not spec.exact and rng.random() < 0.3)
         tile = replace(tile, void_plane=spec.sentinel is not None and rng.random() < 0.3)
     if kind == "all void" and spec.sentinel is not None:
         tile = replace(tile, all_void=True)
@@ -203,6 +206,8 @@ def random_spec(rng: random.Random) -> Spec:
         dims[rng.randrange(rank)] = 0
     bound = rng.choice((2.0**-10, 0.01, 1.0, 1e-30))
     step = struct.unpack("<f", struct.pack("<f", 2 * bound))[0] if dtype == "f4" else 2 * bound
+    exact = rng.random() < 0.15
+    bound, step = (0.0, 0.0) if exact else (bound, step)
     return Spec(
         codec="hierarchical_delta",
         dtype=dtype,
@@ -212,7 +217,7 @@ def random_spec(rng: random.Random) -> Spec:
         outliers=rng.choice((1, 2)),
         bound=bound,
         step=step,
-        sentinel=rng.getrandbits(32 if dtype == "f4" else 64) if rng.random() < 0.5 else None,
+        sentinel=rng.getrandbits(32 if dtype == "f4" else 64) if not exact and rng.random() < 0.5 else None,
         big_endian=rng.random() < 0.3,
     )
 

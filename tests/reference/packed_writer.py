@@ -64,6 +64,7 @@ class Tile:
     base: int | None = None
     rate_planes: int | None = None
     first_bytes: int | None = None
+    ignored: int = 0  # the residual that the planes have for the first value: a decoder does not look at it
     all_void: bool = False  # by its bit in the head
     exception_plane: bool = False  # written even if empty; as the next two
     void_plane: bool = False
@@ -185,7 +186,7 @@ def write_tile(tile: Tile, spec: Spec, blocks: list[int]) -> bytes:
         values = [tile.verbatim[i] for b in blocks for i in where[b]]
         return bytes((0, 0, 16, 0)) + struct.pack(f"<{len(values)}{'I' if spec.value_bytes == 4 else 'Q'}", *values)
     z = residuals(tile.codes, spec)
-    first, z[0][0] = z[0][0], 0
+    first, z[0][0] = z[0][0], tile.ignored
     planes = {b: fewest_planes(z[b], tile.block(b)) for b in blocks}
     planes |= {b: wish for b in blocks if (wish := tile.block(b).planes) is not None}
     base = min(planes.values()) if tile.base is None else tile.base
@@ -267,7 +268,9 @@ def frame_values(spec: Spec, tiles: list[Tile]) -> list[int | None]:
 
 
 def is_finite(codes: Codes, spec: Spec) -> NDArray[np.bool_]:
-    """Whether t of section 6 is, code by code."""
+    """Whether t of section 6 is, code by code; the codes of a bit-exact frame can be any."""
+    if spec.exact:
+        return np.ones(codes.shape, np.bool_)
     shift, ones, k = (23, 0xFF, 0x4B400000) if spec.code_bits == 32 else (52, 0x7FF, 0x4338000000000000)
     finite: Any = (codes + np.uint64(k)) >> np.uint64(shift) & np.uint64(ones) != np.uint64(ones)
     return np.asarray(finite, np.bool_)

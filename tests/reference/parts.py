@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .header import LOSSLESS, Header, require, tile_count, values_per_block
+from .header import Header, require, tile_count, values_per_block
 
 Array = NDArray[Any]
 Words = NDArray[np.uint32]
@@ -84,7 +84,7 @@ def unzigzag(z: Array) -> Array:
 
 def values_of_codes(q: Array, header: Header) -> Array:
     """`q[block, i]` -> bit patterns of the values, unsigned and as wide as the data."""
-    if header.codec == LOSSLESS:
+    if header.exact:
         if header.dtype.kind == "f":
             top = q.dtype.type(header.code_bits - 1)
             return np.asarray(np.where(q >> top == 0, q, q ^ ((q.dtype.type(1) << top) - q.dtype.type(1))))

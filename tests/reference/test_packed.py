@@ -67,12 +67,16 @@ def test_every_choice_is_drawn() -> None:
         spec = packed_choices.random_spec(rng)
         for where in tile_positions(spec):
             tile = packed_choices.random_tile(spec, rng, packed_writer.present(where, spec))
-            seen |= {name for name in ("empty", "all_void", "exception_plane", "special_plane") if getattr(tile, name)}
+            seen |= {
+                name
+                for name in ("empty", "all_void", "ignored", "exception_plane", "special_plane")
+                if getattr(tile, name)
+            }
             seen |= {"verbatim"} if tile.verbatim is not None else set()
             for block in tile.blocks.values():
                 seen |= {f"masks {block.masks}"} if block.masks else set()
                 seen |= {f"block {name}" for name in ("void", "exception", "excess", "planes") if getattr(block, name)}
-    assert seen >= {"empty", "all_void", "exception_plane", "special_plane", "verbatim"}
+    assert seen >= {"empty", "all_void", "ignored", "exception_plane", "special_plane", "verbatim"}
     assert seen >= {f"masks {masks}" for masks in range(1, 8)}
     assert seen >= {"block void", "block exception", "block excess", "block planes"}
 
@@ -223,13 +227,29 @@ def test_exceptions(dtype: str, position: int) -> None:
             check_tiles(spec, [Tile(codes=codes, blocks=blocks)])
 
 
-def test_the_first_value_replaces() -> None:
+@DTYPES
+@SHAPES
+def test_the_first_value_replaces(shape: int, order: int, dtype: str) -> None:
     """Bits of the first position in the planes, and an exception there, are of no account."""
-    spec = replace(BASE, step=1.0, bound=0.5)
-    head = bytes((1, 1 << 4, 1, 0, 6, 0, 0, 0)) + b"\1" + bytes(15) + (9 << 5).to_bytes(2, "little") + bytes(2)
-    content = head + b"\xff\xff\xff\xff" + bytes(4)
-    found = decode(tile_frame(spec, content))
-    assert np.array_equal(found, [3 - min(i, 31) for i in range(40)])
+    dims = {1: (100,), 2: (9, 12), 3: (3, 5, 9), 4: (40, 3)}[shape]
+    spec = replace(BASE, dtype=dtype, dims=dims, tile_shape=shape, order=order)
+    codes = np.arange(4096).astype(np.uint64) % np.uint64(77)
+    for ignored in (1, 2, 255, 5000):
+        for block in (Block(), Block(exception=0, planes=9), Block(exception=5, planes=13)):
+            check_tiles(spec, [Tile(codes=codes, blocks={0: block}, ignored=ignored)])
+
+
+@DTYPES
+@SHAPES
+def test_bit_exact(shape: int, order: int, dtype: str) -> None:
+    """Frames with a step of 0 have codes as lossless ones do."""
+    dims = {1: (100,), 2: (9, 12), 3: (3, 5, 9), 4: (40, 3)}[shape]
+    spec = replace(hostile_packed.EXACT, dtype=dtype, dims=dims, tile_shape=shape, order=order)
+    rng = np.random.default_rng(shape)
+    for _ in range(4):
+        codes = rng.integers(0, 1 << 64, 4096, np.uint64) & np.uint64((1 << spec.code_bits) - 1)
+        check_tiles(spec, [Tile(codes=codes)])
+    check_tiles(spec, [Tile(codes=codes % np.uint64(99), blocks={0: Block(exception=3, planes=9)})])
 
 
 @DTYPES
