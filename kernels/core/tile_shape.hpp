@@ -25,12 +25,19 @@ struct TileShape {
   static constexpr TileExtent kExtent = kTileExtents[S];
   static constexpr std::uint32_t kZ = kExtent.z, kY = kExtent.y, kX = kExtent.x;
   static constexpr std::uint32_t kBlockZ = kExtent.bz, kBlockY = kExtent.by, kBlockX = kExtent.bx;
-  static constexpr std::uint32_t kBlocksX = kX / kBlockX, kBlocksY = kY / kBlockY;
+  static constexpr std::uint32_t kBlocksZ = kZ / kBlockZ, kBlocksY = kY / kBlockY, kBlocksX = kX / kBlockX;
 
-  // Coordinates of a block's first position in its tile.
-  static constexpr std::uint32_t block_x(std::uint32_t b) { return b % kBlocksX * kBlockX; }
-  static constexpr std::uint32_t block_y(std::uint32_t b) { return b / kBlocksX % kBlocksY * kBlockY; }
-  static constexpr std::uint32_t block_z(std::uint32_t b) { return b / kBlocksX / kBlocksY * kBlockZ; }
+  // Coordinates of a block's first position in its tile. Blocks are numbered along z first, so that a warp of a GPU has
+  // neighbours along z and y in its lanes, and only one axis crosses from warp to warp.
+  static constexpr std::uint32_t block_z(std::uint32_t b) { return b % kBlocksZ * kBlockZ; }
+  static constexpr std::uint32_t block_y(std::uint32_t b) { return b / kBlocksZ % kBlocksY * kBlockY; }
+  static constexpr std::uint32_t block_x(std::uint32_t b) { return b / (kBlocksZ * kBlocksY) * kBlockX; }
+  static constexpr std::uint32_t block_of(std::uint32_t z, std::uint32_t y, std::uint32_t x) {
+    return z / kBlockZ + kBlocksZ * (y / kBlockY + kBlocksY * (x / kBlockX));
+  }
+  static constexpr std::uint32_t position_of(std::uint32_t z, std::uint32_t y, std::uint32_t x) {
+    return (z % kBlockZ * kBlockY + y % kBlockY) * kBlockX + x % kBlockX;
+  }
   // Index of a position in its tile, row by row: of a block's first, and of position i from there.
   static constexpr std::uint32_t first_of(std::uint32_t b) { return (block_z(b) * kY + block_y(b)) * kX + block_x(b); }
   static constexpr std::uint32_t within(std::uint32_t i) {
