@@ -195,10 +195,14 @@ def blocks() -> Iterator[Hostile]:
         yield tile(f"the absent {what} block in the void plane", bytes((0, 0, 2, 0)) + plane)
         words = struct.pack("<BBHI", 2, 0, 0, 0)
         yield tile(f"the absent {what} block in the special plane", bytes((0, 0, 4, 0)) + plane + words)
-    edge = replace(BASE, dims=(7, 3), tile_shape=4)  # columns: the fourth block is absent
-    yield tile("an absent column in a rate plane", bytes((0, 1, 0, 0, 8)) + bytes(15) + bytes(4), edge)
-    corner = bytes((0, 1, 0, 0, 0, 0, 0, 0, 1)) + bytes(11)  # volume: block 32 is the first of the second layer
-    yield tile("an absent layer in a rate plane", corner + bytes(4), replace(VOLUME, dims=(2, 5, 9)))
+    edge = replace(BASE, dims=(7, 3), tile_shape=4)
+    for b in (1, 96):  # the second block of the first column; the first of the fourth
+        plane = (1 << b).to_bytes(16, "little")
+        yield tile(f"absent block {b} of columns in a rate plane", bytes((0, 1, 0, 0)) + plane + bytes(4), edge)
+    corner = replace(VOLUME, dims=(2, 5, 9))
+    for b in (1, 4 * 2, 16 * 3):  # the next one along z; the third along y; the fourth along x
+        plane = (1 << b).to_bytes(16, "little")
+        yield tile(f"absent block {b} of a volume in a rate plane", bytes((0, 1, 0, 0)) + plane + bytes(4), corner)
 
     yield tile("all void, and a void plane", bytes((0, 0, 10, 0)) + one)
     yield tile("all void, and an empty void plane", bytes((0, 0, 10, 0)) + bytes(16))

@@ -41,7 +41,7 @@ def present_blocks(header: Header) -> Bools:
         along.append(first < n)
     z, y, x = along
     inside = (
-        z[:, None, None, :, None, None] & y[None, :, None, None, :, None] & x[None, None, :, None, None, :]
+        z[:, None, None, None, None, :] & y[None, :, None, None, :, None] & x[None, None, :, :, None, None]
     ).reshape(-1, BLOCKS)
     return np.tile(inside, (packed_grid(header)[0], 1))
 
@@ -49,8 +49,8 @@ def present_blocks(header: Header) -> Bools:
 def tiles_of_blocks(values: Array, header: Header) -> Array:
     """`values[tile, block, i]` -> `values[tile, z, y, x]`."""
     shape = TILE_SHAPES[header.tile_shape]
-    grid = [tile // block for tile, block in zip(shape.tile, shape.block, strict=True)]
-    arranged: Array = values.reshape(-1, *grid, *shape.block).transpose(0, 1, 4, 2, 5, 3, 6)
+    gz, gy, gx = (tile // block for tile, block in zip(shape.tile, shape.block, strict=True))
+    arranged: Array = values.reshape(-1, gx, gy, gz, *shape.block).transpose(0, 3, 4, 2, 5, 1, 6)
     return arranged.reshape(-1, *shape.tile)
 
 
@@ -58,7 +58,7 @@ def blocks_of_tiles(values: Array, header: Header) -> Array:
     """The other way round."""
     shape = TILE_SHAPES[header.tile_shape]
     (gz, bz), (gy, by), (gx, bx) = ((tile // block, block) for tile, block in zip(shape.tile, shape.block, strict=True))
-    arranged: Array = values.reshape(-1, gz, bz, gy, by, gx, bx).transpose(0, 1, 3, 5, 2, 4, 6)
+    arranged: Array = values.reshape(-1, gz, bz, gy, by, gx, bx).transpose(0, 5, 3, 1, 2, 4, 6)
     return arranged.reshape(-1, BLOCKS, 32)
 
 

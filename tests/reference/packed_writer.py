@@ -115,9 +115,9 @@ def block_positions(tile_shape: int) -> list[list[int]]:
             for y in range(by)
             for x in range(bx)
         ]
-        for z0 in range(0, tz, bz)
-        for y0 in range(0, ty, by)
         for x0 in range(0, tx, bx)
+        for y0 in range(0, ty, by)
+        for z0 in range(0, tz, bz)
     ]  # fmt: skip
 
 
