@@ -28,7 +28,7 @@ std::uint64_t join(unsigned low, unsigned high) { return std::uint64_t{high} << 
 unsigned low_word(std::uint64_t value) { return static_cast<unsigned>(value); }
 unsigned high_word(std::uint64_t value) { return static_cast<unsigned>(value >> 32); }
 
-// "1 (cuszp2), 2 (lossless)"
+// "1 (cuszp2), 2 (lossless), ..."
 void list_codecs(char* out, std::size_t size) {
   std::size_t used = 0;
   out[0] = '\0';

@@ -22,13 +22,16 @@ Region = tuple[slice, ...]
 
 
 def choose(
-    shape: Sequence[int], itemsize: int, maxshape: Sequence[int | None] | None = None, block_dims: int = 1
+    shape: Sequence[int],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None = None,
+    edges: Sequence[int] = (32,),
 ) -> tuple[int, ...]:
     """Return a chunk shape for a dataset.
 
     Fixed dimensions are cut into equal parts, the longest first, until a chunk has at most 4 MiB; the last one only
-    where it is by far the longest, because whole rows are fastest to move. Extents are multiples of the block's edge
-    where that fits. Unlimited dimensions get extents of 1 that grow while a chunk is smaller than 1 MiB.
+    where it is by far the longest, because whole rows are fastest to move. Extents are multiples of a block's or
+    tile's edge where that fits. Unlimited dimensions get extents of 1 that grow while a chunk is smaller than 1 MiB.
 
     Parameters
     ----------
@@ -38,8 +41,8 @@ def choose(
         Bytes of one value.
     maxshape
         The largest shape; None in it is an unlimited dimension.
-    block_dims
-        Dimensions of the codec's blocks (1, 2 or 3).
+    edges
+        Extents of the codec's blocks or tiles along the last dimensions (`Codec.edges`).
     """
     rank = len(shape)
     unlimited = [maxshape is not None and maxshape[axis] is None for axis in range(rank)]
@@ -48,7 +51,7 @@ def choose(
         for axis, extent in enumerate(shape)
     ]
     fixed = [1 if unlimited[axis] else max(grown[axis], 1) for axis in range(rank)]
-    chunk = _cut(fixed, itemsize, block_dims)
+    chunk = _cut(fixed, itemsize, edges)
     for axis in reversed(range(rank)):
         if unlimited[axis]:
             room = APPEND_BYTES // (math.prod(chunk) * itemsize)
@@ -57,10 +60,10 @@ def choose(
     return tuple(chunk)
 
 
-def _cut(shape: list[int], itemsize: int, block_dims: int) -> list[int]:
+def _cut(shape: list[int], itemsize: int, last: Sequence[int]) -> list[int]:
     """Cut the longest extent into one more part until the target is met."""
     rank = len(shape)
-    edges = [_edge(axis, rank, block_dims) for axis in range(rank)]
+    edges = [1] * (rank - len(last)) + list(last[max(len(last) - rank, 0) :])
     parts = [1] * rank
     chunk = list(shape)
     while math.prod(chunk) * itemsize > TARGET_BYTES:
@@ -77,13 +80,6 @@ def _cut(shape: list[int], itemsize: int, block_dims: int) -> list[int]:
 
 def _second(chunk: list[int], axis: int) -> int:
     return max((extent for index, extent in enumerate(chunk) if index != axis), default=1)
-
-
-def _edge(axis: int, rank: int, block_dims: int) -> int:
-    """Return what an extent should be a multiple of."""
-    if block_dims == 1:
-        return 32 if axis == rank - 1 else 1
-    return {2: 8, 3: 4}[block_dims] if axis >= rank - block_dims else 1
 
 
 def _round_up(value: int, multiple: int) -> int:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _MAX_VALUES_PER_BYTE = 1024
 
 
+# what frames have in their parameter bytes beyond what a codec is asked for (docs/format.md, section 7.1)
+_FRAME_PARAMETERS = {"hierarchical_delta": {"order": 2}}
+
+
 class DeviceArray(Protocol):
     """An array on a CUDA device; objects that have only DLPack are taken as well."""
 
@@ -41,7 +45,7 @@ class FrameInfo:
     Attributes
     ----------
     codec : str
-        Name of the codec that the frame is encoded with; "lossless" also where cuszp2 could gain nothing.
+        Name of the codec that the frame is encoded with; "lossless" also where another could gain nothing.
     dtype : numpy.dtype
         Element type, in this machine's byte order.
     shape : tuple of int
@@ -49,7 +53,8 @@ class FrameInfo:
     bound : float
         Absolute error bound that the values keep, in the unit of the data; 0.0 where they are bit-exact.
     parameters : dict
-        The codec's parameters by name.
+        The codec's parameters by name; for hierarchical_delta with what "auto" became, and the "order": the number
+        of axes that differences are taken along.
     stored_raw : bool
         Whether the values are stored as they are.
     big_endian : bool
@@ -147,8 +152,8 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     ----------
     array : array_like or device array
         Numbers of any shape, scalars and empty arrays included; of any memory layout and byte order. float32 and
-        float64 for `Cuszp2`, also integers of 8 to 64 bits for `Lossless`. An array on a CUDA device (CuPy, PyTorch,
-        JAX, Numba; in the machine's byte order) is compressed there.
+        float64 for `Cuszp2` and `HierarchicalDelta`, also integers of 8 to 64 bits for `Lossless`. An array on a CUDA
+        device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there.
     codec : Codec
         How. A relative bound is taken of this array's own range: its finite values without the fill value.
     fill_value : scalar, optional
@@ -164,7 +169,8 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     TypeError
         If the codec does not take the element type (`pyfilter.errors.Unsupported`).
     ValueError
-        If the fill value is not of that type, values are masked, or ``block_dims`` is more than the dimensions.
+        If the fill value is not of that type, values are masked, or ``block_dims`` or the predictor needs more
+        dimensions.
     RuntimeError
         If a device array is given and CUDA cannot be used (`pyfilter.errors.DeviceError`).
     """
@@ -223,6 +229,8 @@ def _info(raw: _native.Info) -> FrameInfo:
         value = parameter.from_byte(raw.parameters[parameter.byte])
         if value is not None:
             parameters[parameter.name] = int(value) if value.isdigit() else value
+    for name, byte in _FRAME_PARAMETERS.get(spec.name, {}).items():
+        parameters[name] = int(raw.parameters[byte])
     return FrameInfo(
         codec=spec.name,
         dtype=dtype,

@@ -169,7 +169,7 @@ def _chunk_shape(
         message = f"maxshape must have the {len(shape)} dimensions of the data, got {maxshape!r}"
         raise InvalidArgument(message)
     if chunks is None or chunks is True:
-        return chunk_shapes.choose(shape, dtype.itemsize, maxshape, getattr(codec, "block_dims", 1))
+        return chunk_shapes.choose(shape, dtype.itemsize, maxshape, codec.edges)
     given: Any = (chunks,) if isinstance(chunks, Integral) and not isinstance(chunks, bool) else chunks
     valid = isinstance(given, (tuple, list)) and len(given) == len(shape)
     if not valid or not all(isinstance(edge, Integral) and int(edge) > 0 for edge in given):

@@ -136,7 +136,7 @@ def create_variable(
     if chunksizes is None:
         shape = [len(dimension) for dimension in found]
         limits = [None if dimension.isunlimited() else len(dimension) for dimension in found]
-        chunksizes = chunks.choose(shape, dtype.itemsize, limits, getattr(codec, "block_dims", 1))
+        chunksizes = chunks.choose(shape, dtype.itemsize, limits, codec.edges)
     elif len(chunksizes) != len(found):
         message = f"chunksizes must have {len(found)} numbers, one for each dimension; got {tuple(chunksizes)!r}"
         raise InvalidArgument(message)

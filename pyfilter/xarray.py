@@ -252,7 +252,7 @@ def _chunked_encoding(dataset: Any, name: str, codec: Codec) -> dict[str, Any]:
         shape = tuple(max(sizes) for sizes in variable.chunks) if variable.chunks else variable.shape
         limits = [None if name in unlimited else extent for name, extent in zip(variable.dims, shape, strict=True)]
         itemsize = _stored_dtype(variable).itemsize
-        kept["chunksizes"] = chunks.choose(shape, itemsize, limits, getattr(codec, "block_dims", 1))
+        kept["chunksizes"] = chunks.choose(shape, itemsize, limits, codec.edges)
     return kept
 
 

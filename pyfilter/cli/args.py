@@ -23,6 +23,8 @@ def args(
     codec: options.CodecName = "cuszp2",
     mode: options.Mode = None,
     block_dims: options.BlockDims = None,
+    predictor: options.Predictor = None,
+    outliers: options.Outliers = None,
     tool: Annotated[str, typer.Option("--for", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")] = "h5repack",
     var: Annotated[str, typer.Option("--var", metavar="NAME", help="The variable, for nccopy and ncgen.")] = "VAR",
     decode: Annotated[
@@ -34,7 +36,8 @@ def args(
     if decode is not None:
         _decode(decode)
         return
-    chosen = options.make_codec(codec, absolute, relative, lossless, mode, block_dims)
+    parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
+    chosen = options.make_codec(codec, absolute, relative, lossless, parameters)
     if chosen is None:
         message = "give --absolute X, --relative X or --lossless, or --decode WORDS"
         raise InvalidArgument(message)

@@ -30,6 +30,8 @@ def compress(
     codec: options.CodecName = "cuszp2",
     mode: options.Mode = None,
     block_dims: options.BlockDims = None,
+    predictor: options.Predictor = None,
+    outliers: options.Outliers = None,
     var: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,8 +50,9 @@ def compress(
     A relative bound is of each variable's whole range, missing values left out. Coordinates stay bit for bit.
     OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
     """
-    default = options.make_codec(codec, absolute, relative, lossless, mode, block_dims)
-    named = dict(options.parse_variable(text, codec, mode, block_dims) for text in var or ())
+    parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
+    default = options.make_codec(codec, absolute, relative, lossless, parameters)
+    named = dict(options.parse_variable(text, codec, parameters) for text in var or ())
     if default is None and not named:
         message = "give a bound: --absolute X, --relative X, --lossless; --var NAME=absolute:X for single variables"
         raise InvalidArgument(message)

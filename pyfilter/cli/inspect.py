@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json as json_module
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +18,12 @@ from rich.table import Table
 
 from pyfilter import checking, pipeline
 from pyfilter.cli import options
-from pyfilter.errors import InvalidArgument, PyfilterError
+from pyfilter.codecs import HierarchicalDelta
+from pyfilter.errors import FrameError, InvalidArgument, PyfilterError
+from pyfilter.frames import frame_info
 from pyfilter.rewrite import netcdf3
+
+_LOOKED_AT = 32  # chunks of a dataset, for what their frames say
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Entry:
     shape: tuple[int, ...]
     chunks: tuple[int, ...] | None
     codec: str | None
+    predictors: dict[str, int] | None  # of the chunks looked at, how many have which
     bound: float | None
     filters: tuple[str, ...]
     bytes_stored: int
@@ -63,13 +69,14 @@ def inspect(
 
 def _entry(dataset: h5py.Dataset) -> Entry:
     filters = pipeline.pipeline_of(dataset)
-    codec = bound = None
+    codec = bound = predictors = None
     chunk_count = raw = 0
     if filters.has_ours:
         raw, chunk_count = checking.raw_chunks(dataset, filters.position)
         try:
             found = filters.codec
             codec, bound = repr(found), found.bound[1] if found is not None and found.bound[0] != "relative" else None
+            predictors = _predictors(dataset) if isinstance(found, HierarchicalDelta) and filters.only_ours else None
         except PyfilterError:
             codec = "unreadable settings"
     stored = int(dataset.id.get_storage_size())
@@ -80,6 +87,7 @@ def _entry(dataset: h5py.Dataset) -> Entry:
         shape=tuple(dataset.shape or ()),
         chunks=dataset.chunks,
         codec=codec,
+        predictors=predictors,
         bound=bound,
         filters=tuple(pipeline.filter_name(item) for item in filters.ids),
         bytes_stored=stored,
@@ -87,6 +95,27 @@ def _entry(dataset: h5py.Dataset) -> Entry:
         chunk_count=chunk_count,
         raw_chunks=raw,
     )
+
+
+def _predictors(dataset: h5py.Dataset) -> dict[str, int]:
+    """Return how often which predictor was chosen, in at most `_LOOKED_AT` chunks spread over the dataset."""
+    found: Counter[str] = Counter()
+    count = dataset.id.get_num_chunks()
+    for index in range(0, count, -(-count // _LOOKED_AT) or 1):
+        origin = dataset.id.get_chunk_info(index).chunk_offset
+        mask, frame = dataset.id.read_direct_chunk(origin)
+        if mask:
+            continue
+        try:
+            info = frame_info(frame)
+        except FrameError:
+            found["damaged"] += 1
+            continue
+        name = info.codec
+        if "predictor" in info.parameters:
+            name = f"{info.parameters['predictor']}, order {info.parameters['order']}"
+        found["raw" if info.stored_raw else name] += 1
+    return dict(found.most_common())
 
 
 def _show(entries: list[Entry], findings: list[checking.Finding]) -> None:
@@ -98,7 +127,8 @@ def _show(entries: list[Entry], findings: list[checking.Finding]) -> None:
         table.add_column(heading, justify="right")
     for entry in entries:
         others = ", ".join(item for item in entry.filters if entry.codec is None or item != "pyfilter")
-        name = ", ".join(item for item in (entry.codec, others) if item)
+        chosen = "; ".join(f"{name}: {count}" for name, count in (entry.predictors or {}).items())
+        name = ", ".join(item for item in (entry.codec, others, f"chunks {chosen}" if chosen else "") if item)
         table.add_row(
             escape(entry.path),
             entry.dtype,

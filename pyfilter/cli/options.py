@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +26,20 @@ Mode = Annotated[str | None, typer.Option("--mode", help="cuszp2: outlier, plain
 BlockDims = Annotated[
     int | None, typer.Option("--block-dims", help="Blocks of 32 values (1), 8 x 8 (2) or 4 x 4 x 4 (3).", metavar="N")
 ]
+Predictor = Annotated[
+    str | None,
+    typer.Option(
+        "--predictor", help="hierarchical_delta: auto, chain, lorenzo2d, lorenzo3d or columns.", metavar="NAME"
+    ),
+]
+Outliers = Annotated[
+    str | None, typer.Option("--outliers", help="hierarchical_delta: auto, on or off.", metavar="WHETHER")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+#: codec parameters by name, None for those not given
+Parameters = Mapping[str, str | int | None]
 
 
 def make_codec(
@@ -32,8 +47,7 @@ def make_codec(
     absolute: float | None = None,
     relative: float | None = None,
     lossless: bool = False,
-    mode: str | None = None,
-    block_dims: int | None = None,
+    parameters: Parameters = MappingProxyType({}),
 ) -> Codec | None:
     """Return the codec that the options ask for, None where they give no bound.
 
@@ -54,18 +68,18 @@ def make_codec(
         raise InvalidArgument(message)
     if not asked:
         return None
-    fields: dict[str, Any] = {"absolute": absolute, "relative": relative, "mode": mode, "block_dims": block_dims}
-    given = {field: value for field, value in fields.items() if value is not None}
-    if lossless and mode is not None:
-        message = "--mode is of lossy codecs and does not go with --lossless"
-        raise InvalidArgument(message)
     cls = Lossless if lossless else FILTERS[name]
+    fields: dict[str, Any] = {"absolute": absolute, "relative": relative, **parameters}
+    given = {field: value for field, value in fields.items() if value is not None}
+    own = {parameter.name for parameter in cls.spec().parameters}
+    for parameter in parameters:
+        if parameter in given and parameter not in own:
+            message = f"--{parameter.replace('_', '-')} is no option of the codec {cls.codec_name}"
+            raise InvalidArgument(message)
     return cls(**given)
 
 
-def parse_variable(
-    text: str, name: str, mode: str | None = None, block_dims: int | None = None
-) -> tuple[str, Codec | None]:
+def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyType({})) -> tuple[str, Codec | None]:
     """Return the variable and the codec of a ``--var`` option: NAME=absolute:X, relative:X, lossless or none."""
     variable, equals, wish = text.rpartition("=")
     kind, colon, number = wish.partition(":")
@@ -74,8 +88,10 @@ def parse_variable(
         raise InvalidArgument(message)
     if wish == "none":
         return variable, None
-    if wish == "lossless":
-        return variable, make_codec(name, lossless=True, block_dims=block_dims)
+    if wish == "lossless":  # other parameters are for other variables
+        own = {parameter.name for parameter in Lossless.spec().parameters}
+        kept = {field: value for field, value in parameters.items() if field in own}
+        return variable, make_codec(name, lossless=True, parameters=kept)
     try:
         bound = float(number)
     except ValueError:
@@ -84,7 +100,7 @@ def parse_variable(
         message = f"--var {variable} must be absolute:X, relative:X, lossless or none; got {wish!r}"
         raise InvalidArgument(message)
     absolute, relative = (bound, None) if kind == "absolute" else (None, bound)
-    return variable, make_codec(name, absolute, relative, mode=mode, block_dims=block_dims)
+    return variable, make_codec(name, absolute, relative, parameters=parameters)
 
 
 def number(value: float | None) -> str:

@@ -100,6 +100,11 @@ class Codec(FilterRefBase):
             packed[parameter.byte] = parameter.values[str(getattr(self, parameter.name))]
         return bytes(packed)
 
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """Extents of a block or tile along the last dimensions: those of chunks are best multiples of them."""
+        return {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[getattr(self, "block_dims", 1)]
+
     def with_absolute(self, absolute: float) -> Self:
         """Return the same codec with an absolute bound instead of the one it has."""
         changes: dict[str, Any] = {mode: None for mode in self.spec().bounds if mode != "none"}

@@ -206,7 +206,7 @@ def _chunk_of(dataset: h5py.Dataset, codec: Codec) -> tuple[int, ...]:
         size = math.prod(dataset.chunks) * itemsize
         if _KEPT_CHUNK_BYTES[0] <= size <= _KEPT_CHUNK_BYTES[1]:
             return tuple(dataset.chunks)
-    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, getattr(codec, "block_dims", 1))
+    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, codec.edges)
 
 
 def _match(file: h5py.File, name: str, found: Mapping[str, h5py.Dataset]) -> str:

@@ -2,167 +2,67 @@
 """Reference decoder of the frame format: docs/format.md section by section, in NumPy, and nothing else.
 
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
-below are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look
-inside a frame. Neighbour: encoder.py writes the frames that this reads.
+are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
+frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, parts.py what 4 and 7 share.
+Neighbours: encoder.py and packed_writer.py write the frames that this reads.
 """
 
 from __future__ import annotations
 
 import math
-import struct
-import zlib
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Words = NDArray[np.uint32]
-Ints = NDArray[np.int64]
+from . import packed
+from .header import (
+    BIG_ENDIAN,
+    CUSZP2,
+    FIXED,
+    FORMAT_VERSION,
+    HAS_SENTINEL,
+    HIERARCHICAL_DELTA,
+    LOSSLESS,
+    RAW,
+    CorruptFrame,
+    FrameError,
+    Header,
+    TooNew,
+    TruncatedFrame,
+    block_grid,
+    parse_header,
+    require,
+    tile_count,
+    values_per_block,
+)
+from .parts import Array, Ints, parse_directory, residuals, special_values, unzigzag, values_of_codes
 
-
-class FrameError(Exception):
-    """A frame that cannot be decoded."""
-
-
-class CorruptFrame(FrameError):
-    """A "must" of the document is broken."""
-
-
-class TruncatedFrame(FrameError):
-    """The frame says that it is longer than the bytes given."""
-
-
-class TooNew(FrameError):
-    """A later version of the format; the text names the release that can read it."""
-
-
-def require(condition: bool, text: str) -> None:
-    """Report corruption unless the condition holds."""
-    if not condition:
-        raise CorruptFrame(text)
-
-
-# ---- 2. Header ------------------------------------------------------------------------------------------------------
-
-MAGIC = b"\x89PYF"
-FORMAT_VERSION = 1
-CUSZP2, LOSSLESS = 1, 2
-RAW, BIG_ENDIAN, HAS_SENTINEL = 1, 2, 4
-OUTLIER, PLAIN, FIXED = 0, 1, 2
-DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Header:
-    """The fields of section 2, checked."""
-
-    needs: tuple[int, int]
-    codec: int
-    dtype: np.dtype[Any]
-    flags: int
-    frame_bytes: int
-    bound: float
-    step: float
-    sentinel: int
-    mode: int
-    block_dims: int
-    dims: tuple[int, ...]
-
-    @property
-    def header_bytes(self) -> int:
-        return 8 * (7 + len(self.dims))
-
-    @property
-    def value_count(self) -> int:
-        return math.prod(self.dims)
-
-    @property
-    def raw(self) -> bool:
-        return bool(self.flags & RAW)
-
-    @property
-    def code_bits(self) -> int:
-        """W of section 5."""
-        return 64 if self.dtype.itemsize == 8 else 32
-
-
-def parse_header(frame: bytes) -> Header:
-    """Section 2: the checks in its order."""
-    if len(frame) < 8:
-        raise TruncatedFrame(f"{len(frame)} bytes, fewer than the 8 that every frame begins with")
-    require(frame[:4] == MAGIC, f"magic is {frame[:4]!r}")
-    version, needs, units = frame[4], (frame[5], frame[6]), frame[7]
-    if version > FORMAT_VERSION:
-        raise TooNew(f"format version {version}: needs pyfilter >= {needs[0]}.{needs[1]}")
-    require(version == FORMAT_VERSION, f"format version {version}")
-    require(units >= 7, f"header of {8 * units} bytes")
-    if len(frame) < 8 * units:
-        raise TruncatedFrame(f"{len(frame)} bytes, but the header alone has {8 * units}")
-    codec, dtype, flags, rank, crc, frame_bytes, bound, step, sentinel = struct.unpack_from("<4BIQddQ", frame, 8)
-    require(units == 7 + rank, f"header of {8 * units} bytes for rank {rank}")
-    actual = zlib.crc32(frame[:12] + bytes(4) + frame[16 : 8 * units])
-    require(crc == actual, f"header_crc {crc:#010x}, should be {actual:#010x}")
-
-    require(rank <= 32, f"rank {rank}")
-    require(codec in (CUSZP2, LOSSLESS), f"codec {codec}")
-    require(dtype in DTYPES, f"dtype {dtype}")
-    require(codec == LOSSLESS or dtype <= 2, f"cuszp2 with dtype {dtype}")
-    require(flags < 8, f"reserved flags {flags:#04x}")
-    require(math.isfinite(bound) and math.copysign(1, bound) > 0, f"bound {bound}")
-    require(math.isfinite(step) and math.copysign(1, step) > 0, f"step {step}")
-    exact = codec == LOSSLESS or bool(flags & RAW)
-    require(not exact or (bound == 0 and step == 0), f"bound {bound}, step {step} where the values are bit-exact")
-    value_type = np.dtype(DTYPES[dtype])
-    if dtype == 1:
-        with np.errstate(all="ignore"):
-            require(float(np.float32(step)) == step, f"step {step!r} is not a binary32")
-    limit = 1 << 8 * value_type.itemsize if flags & HAS_SENTINEL else 1
-    require(sentinel < limit, f"sentinel {sentinel:#x}")
-    mode, block_dims = frame[48], frame[49]
-    require(mode in ((OUTLIER, PLAIN, FIXED) if codec == CUSZP2 else (0,)), f"mode {mode}")
-    require(1 <= block_dims <= min(3, max(rank, 1)), f"block dimensions {block_dims} for rank {rank}")
-    require(not any(frame[50:56]), "reserved parameters")
-    header = Header(
-        needs=needs,
-        codec=codec,
-        dtype=value_type,
-        flags=flags,
-        frame_bytes=frame_bytes,
-        bound=bound,
-        step=step,
-        sentinel=sentinel,
-        mode=mode,
-        block_dims=block_dims,
-        dims=struct.unpack_from(f"<{rank}Q", frame, 56),
-    )
-    require(header.value_count < 1 << 61, f"dims {header.dims}")
-    smallest = header.value_count * value_type.itemsize if header.raw else 4 * (tile_count(header) + 1)
-    rest = frame_bytes - header.header_bytes
-    require(rest == smallest or (rest > smallest and not header.raw), f"frame_bytes {frame_bytes}")
-    return header
+__all__ = [
+    "BIG_ENDIAN",
+    "CUSZP2",
+    "FORMAT_VERSION",
+    "HAS_SENTINEL",
+    "HIERARCHICAL_DELTA",
+    "LOSSLESS",
+    "RAW",
+    "CorruptFrame",
+    "FrameError",
+    "Header",
+    "TooNew",
+    "TruncatedFrame",
+    "decode",
+    "parse_directory",
+    "parse_header",
+    "parse_tiles",
+    "require",
+    "residuals",
+    "tile_count",
+    "values_per_block",
+]
 
 
 # ---- 4.1 Blocks of a shape ------------------------------------------------------------------------------------------
-
-
-def values_per_block(header: Header) -> int:
-    """B of section 4."""
-    return 32 if header.block_dims == 1 else 64
-
-
-def block_grid(header: Header) -> tuple[int, ...]:
-    """Number of planes (or volumes), then of blocks along each of the last 2 or 3 dimensions; 1-D: (1, blocks)."""
-    if header.block_dims == 1:
-        return (1, -(-header.value_count // 32))
-    others, last = header.dims[: -header.block_dims], header.dims[-header.block_dims :]
-    edge = 8 if header.block_dims == 2 else 4
-    return (math.prod(others), *(-(-size // edge) for size in last))
-
-
-def tile_count(header: Header) -> int:
-    return -(-math.prod(block_grid(header)) * values_per_block(header) // 4096)
 
 
 def place_blocks(values: Array, header: Header) -> Array:
@@ -180,21 +80,6 @@ def place_blocks(values: Array, header: Header) -> Array:
         )
     cut = (slice(None), *(slice(size) for size in last))
     return values[cut].reshape(header.dims)
-
-
-# ---- 4.2 Directory --------------------------------------------------------------------------------------------------
-
-
-def parse_directory(frame: bytes, header: Header) -> tuple[Ints, NDArray[np.bool_]]:
-    """Offsets of the tiles (one more than tiles, in words from the end of the directory) and which are uniform."""
-    raw = np.frombuffer(frame, "<u4", tile_count(header) + 1, header.header_bytes)
-    offsets, uniform = (raw & 0x7FFFFFFF).astype(np.int64), raw >> 31 == 1
-    require(not uniform[-1], "last word of the directory has bit 31")
-    require(offsets[0] == 0, f"directory begins at {offsets[0]}")
-    require(bool((np.diff(offsets) >= 0).all()), "directory decreases")
-    total = header.header_bytes + 4 * raw.size + 4 * int(offsets[-1])
-    require(header.frame_bytes == total, f"frame_bytes {header.frame_bytes}, by the directory {total}")
-    return offsets, uniform[:-1]
 
 
 # ---- 4.4 Rate codes -------------------------------------------------------------------------------------------------
@@ -291,45 +176,6 @@ def parse_tiles(frame: bytes, header: Header) -> Tile | None:
     return Tile(*(np.concatenate(parts) for parts in zip(*tiles, strict=True))) if tiles else None
 
 
-# ---- 4.5 Words of a block -------------------------------------------------------------------------------------------
-
-
-def unpack_mask(words: Words) -> NDArray[np.bool_]:
-    """Bit i of the words -> element i; also the bits of any number of planes at once."""
-    bits: NDArray[np.bool_] = words[..., None] >> np.arange(32, dtype=np.uint32) & 1 == 1
-    return bits
-
-
-def residuals(words: Words, plane_starts: Ints, planes: Ints, header: Header) -> Array:
-    """The bit planes of all blocks -> `z[block, i]`."""
-    halves = values_per_block(header) // 32
-    z = np.zeros((planes.size, halves, 32), f"<u{header.code_bits // 8}")
-    for count in range(1, int(planes.max(initial=0)) + 1):
-        (some,) = np.nonzero(planes == count)
-        for half in range(halves):
-            for plane in range(count):
-                bits = unpack_mask(words[plane_starts[some] + half * count + plane])
-                z[some, half] |= bits.astype(z.dtype) << z.dtype.type(plane)
-    return z.reshape(planes.size, 32 * halves)
-
-
-def special_values(words: Words, start: int, mask: int, count: int, values: Array, header: Header) -> None:
-    """Put the sentinels, NaNs and verbatim values of one special block into its `values` (bit patterns)."""
-    mask_words = values.size // 32
-    nan = 0x7FC00000 if header.dtype.itemsize == 4 else 0x7FF8000000000000
-    for bit, pattern in ((1, header.sentinel), (2, nan)):
-        if mask & bit:
-            values[unpack_mask(words[start : start + mask_words]).reshape(-1)] = pattern
-            start += mask_words
-    if mask & 4:
-        chosen = unpack_mask(words[start : start + mask_words]).reshape(-1)
-        start += mask_words
-        require(int(chosen.sum()) == count, f"verbatim count {count}, mask has {chosen.sum()}")
-        values[chosen] = words[start : start + count * header.dtype.itemsize // 4].view(values.dtype)
-    else:
-        require(count == 0, f"verbatim count {count} without a mask")
-
-
 # ---- 5. From residuals to codes -------------------------------------------------------------------------------------
 
 
@@ -337,31 +183,13 @@ def codes_of_residuals(z: Array, outliers: NDArray[np.uint64], planes: Ints, hea
     """`z[block, i]` without its outliers -> `q[block, i]`; unsigned NumPy arithmetic is modulo 2^W."""
     shift = np.minimum(planes, 63).astype(np.uint64)  # P is at most 31 where there are outlier bytes
     z[:, 0] += (outliers << shift).astype(z.dtype)
-    one = z.dtype.type(1)
-    q: Array = (z >> one) ^ (z.dtype.type(0) - (z & one))
+    q = unzigzag(z)
     if header.codec == CUSZP2 and header.mode == FIXED:
         return q
     q = q.reshape({1: (-1, 32), 2: (-1, 8, 8), 3: (-1, 4, 4, 4)}[header.block_dims])
     for axis in range(q.ndim - 1, 0, -1):  # x, then y, then z
         q = np.cumsum(q, axis=axis, dtype=z.dtype)
     return q.reshape(z.shape)
-
-
-# ---- 6. From codes to values ----------------------------------------------------------------------------------------
-
-
-def values_of_codes(q: Array, header: Header) -> Array:
-    """`q[block, i]` -> bit patterns of the values, unsigned and as wide as the data."""
-    if header.codec == LOSSLESS:
-        if header.dtype.kind == "f":
-            top = q.dtype.type(header.code_bits - 1)
-            return np.asarray(np.where(q >> top == 0, q, q ^ ((q.dtype.type(1) << top) - q.dtype.type(1))))
-        return q.astype(f"<u{header.dtype.itemsize}")  # the low bits
-    k, m = (0x4B400000, 12582912.0) if header.code_bits == 32 else (0x4338000000000000, 6755399441055744.0)
-    t: Array = (q + q.dtype.type(k)).view(header.dtype)
-    with np.errstate(all="ignore"):
-        t = (t - t.dtype.type(m)) * t.dtype.type(header.step)
-    return t.view(q.dtype)
 
 
 # ---- 1, 3, 4. Whole frame, raw payload, tiled payload ---------------------------------------------------------------
@@ -376,6 +204,8 @@ def decode(frame: bytes) -> Array:
     if header.raw:
         return np.frombuffer(frame, header.dtype, header.value_count, header.header_bytes).reshape(header.dims)
 
+    if header.packed:
+        return packed.decode_packed(frame, header)
     tile = parse_tiles(frame, header)
     if tile is None:
         return place_blocks(np.empty(0), header)

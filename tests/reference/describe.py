@@ -29,7 +29,7 @@ class Blocks(NamedTuple):
 def describe(frame: bytes) -> Blocks:
     """Take a tiled frame of at least one block apart."""
     header = decoder.parse_header(frame)
-    decoder.require(not header.raw, "a raw frame has no blocks")
+    decoder.require(not header.raw and not header.packed, "a frame that is raw or of packed tiles has no such blocks")
     tile = decoder.parse_tiles(frame, header)
     if tile is None:
         raise ValueError("a frame of no values has no blocks")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 DTYPE_CODES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10}
-CODECS = {"cuszp2": 1, "lossless": 2}
+CODECS = {"cuszp2": 1, "lossless": 2, "hierarchical_delta": 3}
 MODES = {"outlier": 0, "plain": 1, "fixed": 2}
 
 
@@ -30,6 +30,9 @@ class Spec:
     dims: tuple[int, ...] = ()
     mode: str = "outlier"
     block_dims: int = 1
+    tile_shape: int = 1  # hierarchical_delta, as the next two
+    outliers: int = 1
+    order: int = 1
     bound: float = 0.0
     step: float = 0.0
     sentinel: int | None = None
@@ -46,7 +49,20 @@ class Spec:
 
     @property
     def values_per_block(self) -> int:
-        return 32 if self.block_dims == 1 else 64
+        return 32 if self.packed or self.block_dims == 1 else 64
+
+    @property
+    def packed(self) -> bool:
+        return self.codec == "hierarchical_delta"
+
+    @property
+    def exact(self) -> bool:
+        return self.codec == "lossless" or self.step == 0
+
+    @property
+    def parameters(self) -> bytes:
+        mode = MODES[self.mode] if self.codec == "cuszp2" else 0
+        return bytes((self.tile_shape, self.outliers, self.order) if self.packed else (mode, self.block_dims))
 
     @property
     def summed(self) -> bool:
@@ -80,11 +96,10 @@ def write_header(spec: Spec, payload_bytes: int) -> bytes:
     """Section 2."""
     rank = len(spec.dims)
     flags = spec.raw | spec.big_endian << 1 | (spec.sentinel is not None) << 2
-    start = bytes((0x89, 0x50, 0x59, 0x46, 1, 0, 1, 7 + rank))
+    start = bytes((0x89, 0x50, 0x59, 0x46, 2 if spec.packed else 1, 0, 1, 7 + rank))
     start += bytes((CODECS[spec.codec], DTYPE_CODES[spec.dtype], flags, rank))
-    mode = MODES[spec.mode] if spec.codec == "cuszp2" else 0
     rest = struct.pack("<Qdd", 56 + 8 * rank + payload_bytes, spec.bound, spec.step)
-    rest += struct.pack("<QBB6x", spec.sentinel or 0, mode, spec.block_dims) + struct.pack(f"<{rank}Q", *spec.dims)
+    rest += struct.pack("<Q8s", spec.sentinel or 0, spec.parameters) + struct.pack(f"<{rank}Q", *spec.dims)
     return start + struct.pack("<I", zlib.crc32(start + bytes(4) + rest)) + rest
 
 
@@ -233,7 +248,7 @@ def code_value(q: int, spec: Spec) -> int | None:
     """Section 6 for one code, in exact arithmetic and rounded as IEEE says -> bit pattern; None: some NaN."""
     width = spec.code_bits
     q %= 1 << width
-    if spec.codec == "lossless":
+    if spec.exact:
         if spec.dtype[0] == "f" and q >> (width - 1):
             q ^= (1 << (width - 1)) - 1
         return q % (1 << 8 * spec.value_bytes)

@@ -2,69 +2,34 @@
 """Frames that a decoder has to refuse, each with the reason: what docs/format.md says against it.
 
 `variants` breaks one given frame in its bytes; `crafted` builds frames whose header and checksum are in order and
-whose fields or tiles are not. `families` are the errors that the document allows (named as the codes of the C ABI).
+whose fields or tiles are not (those of hierarchical_delta are in hostile_packed.py). `families` are the errors that
+the document allows (named as the codes of the C ABI).
 """
 
 from __future__ import annotations
 
 import random
 import struct
-import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from . import hostile_packed, packed_choices
 from .encoder import Block, Spec, random_frame, write_block, write_frame, write_header, write_raw
+from .hostile_tools import (
+    CORRUPT,
+    TOO_NEW,
+    TRUNCATED,
+    Hostile,
+    changed_field,
+    hostile,
+    patch,
+    seal,
+    tile_frame,
+    variants,
+)
 
-CORRUPT, TRUNCATED, TOO_NEW = "corrupt", "truncated", "too_new"
-
-
-@dataclass(frozen=True)
-class Hostile:
-    """A frame to be refused."""
-
-    name: str
-    frame: bytes
-    families: frozenset[str]
-
-
-def hostile(name: str, frame: bytes, *families: str) -> Hostile:
-    return Hostile(name, frame, frozenset(families or (CORRUPT,)))
-
-
-def seal(header_and_rest: bytes) -> bytes:
-    """With header_crc made right for what the header now says (its length by header_units)."""
-    frame = bytearray(header_and_rest)
-    frame[12:16] = bytes(4)
-    frame[12:16] = struct.pack("<I", zlib.crc32(frame[: 8 * frame[7]]))
-    return bytes(frame)
-
-
-def patch(frame: bytes, offset: int, form: str, value: float) -> bytes:
-    """The same frame with one field changed."""
-    changed = bytearray(frame)
-    struct.pack_into(form, changed, offset, value)
-    return bytes(changed)
-
-
-def variants(frame: bytes) -> Iterator[Hostile]:
-    """Every header bit flipped; cut at every length (long frames: at every length near the parts' ends)."""
-    header_bytes = 8 * frame[7]
-    for offset in range(header_bytes):
-        for mask in (*(1 << bit for bit in range(8)), 0xFF):
-            changed = frame[:offset] + bytes((frame[offset] ^ mask,)) + frame[offset + 1 :]
-            name, families = f"header byte {offset} xor {mask:#04x}", [CORRUPT]
-            if offset == 4 and changed[4] > 1:
-                families = [TOO_NEW]
-            elif offset == 7 and 8 * changed[7] > len(frame):
-                families = [TRUNCATED]
-            yield hostile(name, changed, *families)
-    ends = {header_bytes, len(frame)}
-    for size in range(len(frame)):
-        if len(frame) < 4000 or size < 1000 or min(abs(size - end) for end in ends) < 50 or size % 97 == 0:
-            yield hostile(f"cut to {size} of {len(frame)} bytes", frame[:size], TRUNCATED)
-    yield hostile("one byte too many", frame + b"\0")
-
+__all__ = ["CORRUPT", "TOO_NEW", "TRUNCATED", "all_hostile", "crafted", "directories", "mutated", "small_frames"]
 
 BASE = Spec(codec="cuszp2", dtype="f4", dims=(40,), bound=0.25, step=0.5, sentinel=0x501502F9)
 LOSSLESS = Spec(codec="lossless", dtype="i2", dims=(40,))
@@ -75,10 +40,6 @@ def ramp(spec: Spec) -> Block:
     return Block(codes=list(range(spec.values_per_block)))
 
 
-def changed_field(good: bytes, name: str, what: str, offset: int, form: str, value: float, *families: str) -> Hostile:
-    return hostile(f"{name}: {what} {value}", seal(patch(good, offset, form, value)), *families)
-
-
 def fields() -> Iterator[Hostile]:
     """Section 2: the checksum is right, a field is not."""
     for spec in (BASE, LOSSLESS):
@@ -86,7 +47,7 @@ def fields() -> Iterator[Hostile]:
         name = spec.codec
         field = partial(changed_field, good, name)
 
-        for value in (0, 3, 4, 255):
+        for value in (0, 3, 4, 255):  # 3 came with a later version
             yield field("codec", 8, "B", value)
         for value in (0, 11, 128, 255):
             yield field("dtype", 9, "B", value)
@@ -118,6 +79,10 @@ def fields() -> Iterator[Hostile]:
     lossless = write_frame(LOSSLESS, [ramp(LOSSLESS)] * 2)
     yield hostile("bound in a lossless frame", seal(patch(lossless, 24, "<d", 0.5)))
     yield hostile("step in a lossless frame", seal(patch(lossless, 32, "<d", 0.5)))
+    for zero in (0.0, -0.0):
+        yield hostile(f"cuszp2: bound {zero}", seal(patch(write_frame(BASE, [ramp(BASE)] * 2), 24, "<d", zero)))
+        yield hostile(f"cuszp2: step {zero}", seal(patch(write_frame(BASE, [ramp(BASE)] * 2), 32, "<d", zero)))
+    yield hostile("sentinel in a lossless frame", seal(patch(lossless, 10, "B", 4)))
     yield hostile("sentinel without its flag", seal(patch(lossless, 40, "<Q", 1)))
     yield hostile("sentinel wider than f32", seal(patch(write_frame(BASE, [ramp(BASE)] * 2), 44, "B", 1)))
     yield hostile("step that is no f32", seal(patch(write_frame(BASE, [ramp(BASE)] * 2), 32, "<d", 0.1)))
@@ -125,7 +90,8 @@ def fields() -> Iterator[Hostile]:
     for rank, word in ((33, 1), (100, 1), (248, 1), (33, 0)):
         body = write_header(replace(LOSSLESS, dims=(word,) * rank), 4) + struct.pack("<I", 0)
         yield hostile(f"rank {rank} of dims {word}", seal(body))
-    products = ((1 << 40, 1 << 40), (1 << 32, 1 << 32), (1 << 63, 2), (1 << 63, 1 << 63, 4), (3, 1 << 60), (4,) * 32)
+    products: tuple[tuple[int, ...], ...] = ((0, 1 << 61), (1 << 40, 0, 1 << 40))  # of those that are not zero
+    products += ((1 << 40, 1 << 40), (1 << 32, 1 << 32), (1 << 63, 2), (1 << 63, 1 << 63, 4), (3, 1 << 60), (4,) * 32)
     for dims in products:  # some of them 0 modulo 2^64
         for spec in (LOSSLESS, BASE, replace(LOSSLESS, raw=True)):
             payload = b"" if spec.raw else bytes(4)
@@ -184,13 +150,6 @@ def directories() -> Iterator[Hostile]:
     yield hostile("directory: no values, but a tile", seal(patch(empty, 16, "<Q", 72))[:64] + struct.pack("<2I", 1, 0))
     yield hostile("directory: no values, but no directory", seal(patch(empty, 16, "<Q", 64))[:64])
     yield hostile("directory: no values, last word has bit 31", patch(empty, 64, "<I", 1 << 31))
-
-
-def tile_frame(spec: Spec, tile: bytes, uniform: bool = False) -> bytes:
-    """A frame of one tile, as it is."""
-    tile += bytes(-len(tile) % 4)
-    payload = struct.pack("<2I", uniform << 31, len(tile) // 4) + tile
-    return write_header(spec, len(payload)) + payload
 
 
 def tiles() -> Iterator[Hostile]:
@@ -261,7 +220,7 @@ def tile_bytes(spec: Spec, blocks: list[Block]) -> bytes:
 
 def crafted() -> Iterator[Hostile]:
     """All frames that are wrong behind a right checksum."""
-    makers: tuple[Callable[[], Iterator[Hostile]], ...] = (fields, directories, tiles)
+    makers: tuple[Callable[[], Iterator[Hostile]], ...] = (fields, directories, tiles, hostile_packed.crafted)
     for maker in makers:
         yield from maker()
 
@@ -277,13 +236,14 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield "raw", write_raw(replace(LOSSLESS, raw=True), list(range(40)))
     yield "empty", write_frame(replace(BASE, dims=(0,)), [])
     yield "scalar", write_frame(replace(LOSSLESS, dims=()), [ramp(LOSSLESS)])
+    yield from hostile_packed.small_frames()
 
 
 def mutated(seed: int) -> bytes:
     """A valid frame with one to three bytes changed behind its header: refused, or decoded alike by all decoders."""
     rng = random.Random(seed)
     while True:
-        _, frame, _ = random_frame(rng)
+        _, frame, _ = packed_choices.random_frame(rng) if seed % 2 else random_frame(rng)
         first, size = 8 * frame[7], len(frame)
         if size > first:
             break

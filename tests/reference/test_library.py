@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from . import encoder, hostile
+from . import encoder, hostile, packed_choices
 from .decoder import FrameError, decode, parse_header
 from .library import FAMILIES, OK, Library, LibraryError, checksum
 
@@ -57,10 +57,19 @@ def any_cpu(library: Library, request: pytest.FixtureRequest) -> Iterator[Librar
     library.configure("cpu_level", "auto")
 
 
+def random_frame(packed: bool, rng: random.Random) -> tuple[encoder.Spec, bytes]:
+    spec, frame, _ = packed_choices.random_frame(rng) if packed else encoder.random_frame(rng)
+    return spec, frame
+
+
+TILES = pytest.mark.parametrize("packed", [False, True], ids=["tiles", "packed tiles"])
+
+
+@TILES
 @pytest.mark.parametrize("seed", range(100))
-def test_random_frames(any_cpu: Library, seed: int) -> None:
+def test_random_frames(any_cpu: Library, seed: int, packed: bool) -> None:
     rng = random.Random(seed)
-    spec, frame, _ = encoder.random_frame(rng)
+    spec, frame = random_frame(packed, rng)
     whole = decode(frame).tobytes()
     assert any_cpu.decode(frame, len(whole)) == whole
     count, width = len(whole) // spec.value_bytes, spec.value_bytes
@@ -73,11 +82,12 @@ def test_random_frames(any_cpu: Library, seed: int) -> None:
         assert part == whole[start * width : stop * width], (start, stop)
 
 
+@TILES
 @pytest.mark.parametrize("seed", range(40))
-def test_info(library: Library, seed: int) -> None:
-    spec, frame, _ = encoder.random_frame(random.Random(seed))
+def test_info(library: Library, seed: int, packed: bool) -> None:
+    spec, frame = random_frame(packed, random.Random(seed))
     info, header = library.info(frame), parse_header(frame)
-    assert info.format_version == 1
+    assert info.format_version == (2 if packed else 1)
     assert info.codec == encoder.CODECS[spec.codec]
     assert info.dtype == encoder.DTYPE_CODES[spec.dtype]
     assert (info.stored_raw, info.source_big_endian) == (spec.raw, spec.big_endian)

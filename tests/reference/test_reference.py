@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from . import encoder, hostile
-from .decoder import CorruptFrame, FrameError, TooNew, TruncatedFrame, decode, parse_header
+from .decoder import FORMAT_VERSION, CorruptFrame, FrameError, TooNew, TruncatedFrame, decode, parse_header
 from .encoder import DTYPE_CODES, Block, Spec
 
 FAMILIES = {hostile.CORRUPT: CorruptFrame, hostile.TRUNCATED: TruncatedFrame, hostile.TOO_NEW: TooNew}
@@ -196,4 +196,4 @@ def test_frames_that_hostile_ones_come_from() -> None:
 def test_too_new_names_the_release() -> None:
     _, frame = next(hostile.small_frames())
     with pytest.raises(TooNew, match=r"needs pyfilter >= 3\.7"):
-        decode(frame[:4] + bytes((2, 3, 7)) + frame[7:8])
+        decode(frame[:4] + bytes((FORMAT_VERSION + 1, 3, 7)) + frame[7:8])

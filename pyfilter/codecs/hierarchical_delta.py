@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""HierarchicalDelta: the dense codec. Its room in the library is kernels/hierarchical_delta/.
+
+Its payload is section 7 of docs/format.md. The scheme is that of AATROX: differences run through whole tiles, of which
+only the first value is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyfilter.codecs.base import Codec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class HierarchicalDelta(Codec):
+    """Differences of quantised values through tiles of 4096 values, along a chain or the axes of the grid (AATROX).
+
+    Takes float32 and float64. Every finite value comes back within the bound; NaN, infinities and the dataset's
+    fill value come back bit for bit. Exactly one of ``absolute`` and ``relative`` is given.
+
+    Parameters
+    ----------
+    absolute : float, optional
+        Largest error of a value, in the unit of the data; finite and > 0.
+    relative : float, optional
+        Largest error as a fraction of the range (highest minus lowest finite value, the fill value left out);
+        finite and > 0. The HDF5 filter sees one chunk at a time and takes that chunk's range, so the error is
+        never larger than the dataset's range would allow. `pyfilter.create_dataset` takes the whole array's.
+    predictor : {"auto", "chain", "lorenzo2d", "lorenzo3d", "columns"}
+        What a value is predicted from. "auto" chooses for each chunk by a sample of it. "chain": the value before
+        it, in tiles of 4096 values in a row. "lorenzo2d", "lorenzo3d": its neighbours along the last two or three
+        dimensions, in tiles of 64 x 64 or 8 x 16 x 32; these need chunks of at least that rank. "columns": the value
+        above it along the second-last dimension, for arrays like (N, 3); needs chunks of rank 2 or more.
+    outliers : {"auto", "on", "off"}
+        Whether a block's widest difference may be stored apart, which makes frames smaller and takes longer. "auto"
+        is off with the predictor "chain", which is then the fastest, and on with all others.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> HierarchicalDelta(absolute=1e-3)
+    HierarchicalDelta(absolute=0.001)
+    >>> dict(HierarchicalDelta(relative=1e-4, predictor="chain"))["compression"]
+    52907
+    """
+
+    codec_name: ClassVar[str] = "hierarchical_delta"
+
+    absolute: float | None = None
+    relative: float | None = None
+    predictor: str = "auto"
+    outliers: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Check every field."""
+        self._validate()
+
+    @property
+    def edges(self) -> tuple[int, ...]:
+        """Extents of a tile; of "auto" those that fit the tiles of a plane and of a volume."""
+        return {
+            "auto": (8, 64, 64), "chain": (32,), "lorenzo2d": (64, 64), "lorenzo3d": (8, 16, 32), "columns": (1024, 4)
+        }[self.predictor]  # fmt: skip

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reference decoder: errors, and section 2 of docs/format.md with the numbers of tiles that it needs (4.1, 7.1).
+
+Neighbours: decoder.py goes on with the payload.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class FrameError(Exception):
+    """A frame that cannot be decoded."""
+
+
+class CorruptFrame(FrameError):
+    """A "must" of the document is broken."""
+
+
+class TruncatedFrame(FrameError):
+    """The frame says that it is longer than the bytes given."""
+
+
+class TooNew(FrameError):
+    """A later version of the format; the text names the release that can read it."""
+
+
+def require(condition: bool, text: str) -> None:
+    """Report corruption unless the condition holds."""
+    if not condition:
+        raise CorruptFrame(text)
+
+
+# ---- 2. Header ------------------------------------------------------------------------------------------------------
+
+MAGIC = b"\x89PYF"
+FORMAT_VERSION = 2
+CUSZP2, LOSSLESS, HIERARCHICAL_DELTA = 1, 2, 3
+FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2}
+RAW, BIG_ENDIAN, HAS_SENTINEL = 1, 2, 4
+OUTLIER, PLAIN, FIXED = 0, 1, 2
+DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """The fields of section 2, checked."""
+
+    needs: tuple[int, int]
+    codec: int
+    dtype: np.dtype[Any]
+    flags: int
+    frame_bytes: int
+    bound: float
+    step: float
+    sentinel: int
+    parameters: bytes
+    dims: tuple[int, ...]
+
+    @property
+    def mode(self) -> int:
+        """Of cuszp2."""
+        return self.parameters[0]
+
+    @property
+    def block_dims(self) -> int:
+        """Of cuszp2 and lossless."""
+        return self.parameters[1]
+
+    @property
+    def tile_shape(self) -> int:
+        """Of hierarchical_delta, as the order."""
+        return self.parameters[0]
+
+    @property
+    def order(self) -> int:
+        return self.parameters[2]
+
+    @property
+    def packed(self) -> bool:
+        """Whether tiles are those of section 7."""
+        return self.codec == HIERARCHICAL_DELTA
+
+    @property
+    def header_bytes(self) -> int:
+        return 8 * (7 + len(self.dims))
+
+    @property
+    def value_count(self) -> int:
+        return math.prod(self.dims)
+
+    @property
+    def raw(self) -> bool:
+        return bool(self.flags & RAW)
+
+    @property
+    def exact(self) -> bool:
+        """Whether codes stand for the bits of the values."""
+        return self.step == 0
+
+    @property
+    def code_bits(self) -> int:
+        """W of section 5."""
+        return 64 if self.dtype.itemsize == 8 else 32
+
+
+def parse_header(frame: bytes) -> Header:
+    """Section 2: the checks in its order."""
+    if len(frame) < 8:
+        raise TruncatedFrame(f"{len(frame)} bytes, fewer than the 8 that every frame begins with")
+    require(frame[:4] == MAGIC, f"magic is {frame[:4]!r}")
+    version, needs, units = frame[4], (frame[5], frame[6]), frame[7]
+    if version > FORMAT_VERSION:
+        raise TooNew(f"format version {version}: needs pyfilter >= {needs[0]}.{needs[1]}")
+    require(version > 0, "format version 0")
+    require(units >= 7, f"header of {8 * units} bytes")
+    if len(frame) < 8 * units:
+        raise TruncatedFrame(f"{len(frame)} bytes, but the header alone has {8 * units}")
+    codec, dtype, flags, rank, crc, frame_bytes, bound, step, sentinel = struct.unpack_from("<4BIQddQ", frame, 8)
+    require(units == 7 + rank, f"header of {8 * units} bytes for rank {rank}")
+    actual = zlib.crc32(frame[:12] + bytes(4) + frame[16 : 8 * units])
+    require(crc == actual, f"header_crc {crc:#010x}, should be {actual:#010x}")
+
+    require(rank <= 32, f"rank {rank}")
+    require(codec in FIRST_VERSIONS, f"codec {codec}")
+    require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
+    require(dtype in DTYPES, f"dtype {dtype}")
+    require(codec == LOSSLESS or dtype <= 2, f"codec {codec} with dtype {dtype}")
+    require(flags < 8, f"reserved flags {flags:#04x}")
+    require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
+    require(math.isfinite(step) and step >= 0, f"step {step}")
+    exact = codec == LOSSLESS or bool(flags & RAW) or (codec == HIERARCHICAL_DELTA and step == 0)
+    require((bound == 0) is exact and (step == 0) is exact, f"bound {bound}, step {step}; bit-exact: {exact}")
+    require(not (exact and flags & HAS_SENTINEL), "sentinel where the values are bit-exact")
+    value_type = np.dtype(DTYPES[dtype])
+    if dtype == 1:
+        with np.errstate(all="ignore"):
+            require(float(np.float32(step)) == step, f"step {step!r} is not a binary32")
+    limit = 1 << 8 * value_type.itemsize if flags & HAS_SENTINEL else 1
+    require(sentinel < limit, f"sentinel {sentinel:#x}")
+    check_parameters(codec, frame[48:56], rank)
+    header = Header(
+        needs=needs,
+        codec=codec,
+        dtype=value_type,
+        flags=flags,
+        frame_bytes=frame_bytes,
+        bound=bound,
+        step=step,
+        sentinel=sentinel,
+        parameters=frame[48:56],
+        dims=struct.unpack_from(f"<{rank}Q", frame, 56),
+    )
+    require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
+    smallest = header.value_count * value_type.itemsize if header.raw else 4 * (tile_count(header) + 1)
+    rest = frame_bytes - header.header_bytes
+    require(rest == smallest or (rest > smallest and not header.raw), f"frame_bytes {frame_bytes}")
+    return header
+
+
+def check_parameters(codec: int, parameters: bytes, rank: int) -> None:
+    """The bytes at offset 48."""
+    if codec == HIERARCHICAL_DELTA:
+        shape, outliers, order = parameters[:3]
+        require(1 <= shape <= len(TILE_SHAPES), f"tile shape {shape}")
+        require(rank >= TILE_SHAPES[shape].rank, f"tile shape {shape} for rank {rank}")
+        require(outliers in (1, 2), f"parameter byte 1 is {outliers}")
+        require(1 <= order <= TILE_SHAPES[shape].orders, f"order {order} with tile shape {shape}")
+        require(not any(parameters[3:]), "reserved parameters")
+        return
+    mode, block_dims = parameters[:2]
+    require(mode in ((OUTLIER, PLAIN, FIXED) if codec == CUSZP2 else (0,)), f"mode {mode}")
+    require(1 <= block_dims <= min(3, max(rank, 1)), f"block dimensions {block_dims} for rank {rank}")
+    require(not any(parameters[2:]), "reserved parameters")
+
+
+# ---- 7.1 Tiles of a shape -------------------------------------------------------------------------------------------
+
+
+class TileShape(NamedTuple):
+    """A row of the table."""
+
+    tile: tuple[int, int, int]  # z, y, x
+    block: tuple[int, int, int]
+    rank: int  # at least
+    orders: int  # 1 to this
+
+
+CHAIN, PLANE, VOLUME, COLUMNS = 1, 2, 3, 4
+TILE_SHAPES = {
+    CHAIN: TileShape((1, 1, 4096), (1, 1, 32), 0, 1),
+    PLANE: TileShape((1, 64, 64), (1, 4, 8), 2, 2),
+    VOLUME: TileShape((8, 16, 32), (2, 4, 4), 3, 3),
+    COLUMNS: TileShape((1, 1024, 4), (1, 32, 1), 2, 1),
+}
+
+
+def packed_extents(header: Header) -> tuple[int, int, int, int]:
+    """The array as (m, z, y, x); not for arrays of no values."""
+    dims, n = header.dims, header.value_count
+    if header.tile_shape == CHAIN:
+        return 1, 1, 1, n
+    if header.tile_shape == PLANE:
+        return math.prod(dims[:-2]), 1, dims[-2], dims[-1]
+    if header.tile_shape == VOLUME:
+        return math.prod(dims[:-3]), dims[-3], dims[-2], dims[-1]
+    return 1, 1, math.prod(dims[:-1]), dims[-1]
+
+
+def packed_grid(header: Header) -> tuple[int, int, int, int]:
+    """Number of tiles along m, z, y and x."""
+    m, *extents = packed_extents(header)
+    gz, gy, gx = (-(-n // side) for n, side in zip(extents, TILE_SHAPES[header.tile_shape].tile, strict=True))
+    return m, gz, gy, gx
+
+
+# ---- 4.1 Blocks of a shape ------------------------------------------------------------------------------------------
+
+
+def values_per_block(header: Header) -> int:
+    """B of section 4."""
+    return 32 if header.packed or header.block_dims == 1 else 64
+
+
+def block_grid(header: Header) -> tuple[int, ...]:
+    """Number of planes (or volumes), then of blocks along each of the last 2 or 3 dimensions; 1-D: (1, blocks)."""
+    if header.block_dims == 1:
+        return (1, -(-header.value_count // 32))
+    others, last = header.dims[: -header.block_dims], header.dims[-header.block_dims :]
+    edge = 8 if header.block_dims == 2 else 4
+    return (math.prod(others), *(-(-size // edge) for size in last))
+
+
+def tile_count(header: Header) -> int:
+    """Sections 4 and 7.1."""
+    if header.packed:
+        return math.prod(packed_grid(header)) if header.value_count > 0 else 0
+    return -(-math.prod(block_grid(header)) * values_per_block(header) // 4096)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames of hierarchical_delta that a decoder has to refuse: each "must" of section 7 of docs/format.md broken once.
+
+hostile.py has what is common to all codecs, and puts these with its own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from .encoder import Spec, write_header, write_raw
+from .hostile_tools import CORRUPT, TRUNCATED, Hostile, changed_field, hostile, patch, seal, tile_frame
+from .packed_writer import Block, Tile, present, tile_positions, write_frame, write_tile
+
+# 40 values: two blocks of a chain, the second one with padding; the others are absent
+BASE = Spec(
+    codec="hierarchical_delta", dtype="f4", dims=(40,), bound=0.25, step=0.5, sentinel=0x501502F9, tile_shape=1, order=1
+)
+PLAIN = replace(BASE, sentinel=None)
+WIDE = replace(PLAIN, dtype="f8")
+EXACT = replace(PLAIN, bound=0.0, step=0.0)
+EXACT_RAW = replace(EXACT, raw=True)
+VOLUME = replace(BASE, dims=(3, 5, 9), tile_shape=3, order=3)
+
+CODES = np.zeros(4096, np.uint64)
+CODES[:64] = np.arange(64) ** 2 + 3
+RICH = Tile(  # every part of a tile but the void plane
+    codes=CODES,
+    blocks={0: Block(exception=31), 1: Block(nan_mask=1 << 9, verbatim={3: 7, 4: 8}, sentinel_mask=0)},
+)
+VOID = Tile(codes=CODES, blocks={1: Block(void=True)})
+
+
+def tile_bytes(spec: Spec, tile: Tile) -> bytes:
+    """The one tile of a frame."""
+    (where,) = tile_positions(spec)
+    return write_tile(tile, spec, present(where, spec))
+
+
+def small_frames() -> Iterator[tuple[str, bytes]]:
+    """Valid frames: of each tile shape, with every part, empty, raw."""
+    yield "packed", write_frame(BASE, [RICH])
+    yield "packed, void", write_frame(BASE, [VOID])
+    yield "packed, all void", write_frame(BASE, [replace(RICH, blocks={}, all_void=True)])
+    yield "packed, verbatim", write_frame(replace(WIDE, dims=()), [Tile(verbatim=list(range(4096)))])
+    yield "packed, plane", write_frame(replace(BASE, dims=(2, 5), tile_shape=2, order=2), [Tile(codes=CODES)])
+    yield "packed, volume", write_frame(VOLUME, [Tile(codes=CODES)])
+    yield "packed, columns", write_frame(replace(BASE, dims=(7, 3), tile_shape=4), [Tile(codes=CODES)])
+    yield "packed, empty tile", write_frame(PLAIN, [Tile(empty=True)])
+    yield "packed, no values", write_frame(replace(BASE, dims=(3, 0), tile_shape=4), [])
+    yield "packed, bit-exact", write_frame(EXACT, [Tile(codes=CODES)])
+    yield "packed, raw", write_raw(EXACT_RAW, list(range(40)))
+
+
+def fields() -> Iterator[Hostile]:
+    """Section 2: the checksum is right, a field is not."""
+    for spec in (BASE, VOLUME):
+        good = write_frame(spec, [Tile(codes=CODES)])
+        name = f"packed, tile shape {spec.tile_shape}"
+        field = partial(changed_field, good, name)
+        yield field("format version before its codec's", 4, "B", 1)
+        yield field("format version", 4, "B", 0)
+        for value in (0, 3, 4, 5, 10, 11):
+            yield field("dtype", 9, "B", value)
+        yield field("flags: not raw, but said to be", 10, "B", good[10] | 1)
+        yield field("flags: no sentinel, but its bits", 10, "B", good[10] & ~4)
+        for value in (0, 5, 128, 255):
+            yield field("tile shape", 48, "B", value)
+        for value in (0, 3, 255):
+            yield field("parameter byte 1", 49, "B", value)
+        for value in (0, {1: 2, 3: 4}[spec.tile_shape], 4, 255):
+            yield field("order", 50, "B", value)
+        for offset in range(51, 56):
+            yield field(f"reserved parameter at {offset}", offset, "B", 1)
+        for number in (0.0, -1.0, float("inf"), float("nan")):
+            yield field("bound", 24, "<d", number)
+            yield field("step", 32, "<d", number)
+        yield field("step that is no f32", 32, "<d", 0.1)
+        yield field("sentinel wider than f32", 44, "B", 1)
+        for value in (len(good) - 4, len(good) + 4, len(good) + (1 << 32)):
+            yield field("frame_bytes", 16, "<Q", value, CORRUPT, TRUNCATED)
+    for shape, rank, order in ((1, 0, 2), (2, 1, 1), (3, 2, 1), (4, 1, 1), (2, 2, 3), (3, 3, 4), (4, 2, 2)):
+        spec = replace(BASE, dims=(1,) * rank, tile_shape=shape, order=order)
+        body = write_header(spec, 8) + bytes(8)
+        yield hostile(f"packed: tile shape {shape} of rank {rank}, order {order}", body)
+        raw = replace(spec, raw=True, bound=0.0, step=0.0, sentinel=None)
+        yield hostile(f"packed, raw: tile shape {shape} of rank {rank}, order {order}", write_raw(raw, [0]))
+    good = write_frame(EXACT, [Tile(codes=CODES)])
+    for number in (0.5, float("nan")):
+        yield hostile(f"packed, bit-exact: step {number}", seal(patch(good, 32, "<d", number)))
+        yield hostile(f"packed, bit-exact: bound {number}", seal(patch(good, 24, "<d", number)))
+    yield hostile("packed, bit-exact: sentinel", seal(patch(good, 10, "B", 4)))
+    yield hostile("packed, bit-exact: sentinel, and one in a block", write_frame(replace(EXACT, sentinel=5), [VOID]))
+    good = write_raw(EXACT_RAW, list(range(40)))
+    yield hostile("packed, raw: step", seal(patch(good, 32, "<d", 0.5)))
+    yield hostile("packed, raw: bound", seal(patch(good, 24, "<d", 0.5)))
+    yield hostile("packed, raw: sentinel", seal(patch(patch(good, 10, "B", good[10] | 4), 40, "<Q", 1)))
+
+
+def directories() -> Iterator[Hostile]:
+    """Section 4.2: three tiles of a chain, and the grids of the other tile shapes."""
+    spec = replace(BASE, dims=(3 * 4096,))
+    good = write_frame(spec, [Tile(codes=CODES), Tile(empty=True), Tile(codes=CODES)])
+    words = list(struct.unpack_from("<4I", good, 64))
+    for t in range(4):
+        changed = patch(good, 64 + 4 * t, "<I", words[t] | 1 << 31)
+        yield hostile(f"packed, directory: bit 31 of word {t}", changed)
+    for t, value in ((0, 1), (1, words[3] + 1), (2, words[1] - 1), (3, words[3] - 1), (3, words[3] + 1)):
+        yield hostile(f"packed, directory: word {t} is {value}", patch(good, 64 + 4 * t, "<I", value))
+    for shape, dims, tiles in ((2, (3, 65, 64), 6), (3, (2, 9, 17, 33), 16), (4, (5, 205, 5), 4), (1, (65, 64), 2)):
+        spec = replace(BASE, dims=dims, tile_shape=shape)
+        for count in (tiles - 1, tiles + 1):
+            body = write_header(spec, 4 * (count + 1)) + bytes(4 * (count + 1))
+            yield hostile(f"packed: {count} tiles of shape {shape} for {dims}", body)
+    yield hostile("packed: no values, but a tile", write_header(replace(BASE, dims=(0,)), 8) + bytes(8))
+
+
+def heads() -> Iterator[Hostile]:
+    """The four bytes at the start of a tile, and parts that do not add up."""
+    good = tile_bytes(BASE, RICH)
+
+    def tile(name: str, content: bytes, spec: Spec = BASE) -> Hostile:
+        return hostile(f"packed tile: {name}", tile_frame(spec, content))
+
+    yield tile("one word too many", good + bytes(4))
+    yield tile("one word missing", good[:-4])
+    for size in range(4, len(good), 4):
+        yield tile(f"cut to {size} bytes", good[:size])
+    yield tile("reserved bit of byte 1", patch(good, 1, "B", good[1] | 8))
+    for bit in (5, 6, 7):
+        yield tile(f"reserved bit {bit} of byte 2", patch(good, 2, "B", good[2] | 1 << bit))
+    yield tile("byte 3", patch(good, 3, "B", 1))
+    yield tile("base width one too many", patch(good, 0, "B", good[0] + 1))
+    for spec in (PLAIN, WIDE):
+        width = spec.code_bits
+        for base in (width + 1, 255):
+            yield tile(f"base width {base} of {spec.dtype}", bytes((base, 0, 0, 0)) + bytes(2 * 4 * base), spec)
+        for first in range(width // 8 + 1, 16):
+            content = bytes((0, first << 4, 0, 0)) + bytes(-(-first // 4) * 4)
+            yield tile(f"{first} first bytes of {spec.dtype}", content, spec)
+        for rates in range(1, 8):
+            plane = b"\1" + bytes(15)  # only the first block has more than the base
+            planes = width + (1 << rates) - 1
+            content = bytes((width, rates, 0, 0)) + plane * rates + bytes(4 * (planes + width))
+            yield tile(f"{planes} planes of {spec.dtype}", content, spec)
+        content = bytes((0, 7, 0, 0)) + (b"\1" + bytes(15)) * 7 + bytes(4 * 127)
+        yield tile(f"127 planes of {spec.dtype}", content, spec)
+    padded = bytes((0, 1 << 4, 0, 0, 5, 0, 0, 0))
+    for at in (5, 6, 7):
+        yield tile(f"padding after the first value, byte {at}", patch(padded, at, "B", 1))
+    assert good[2] == 5
+    yield tile("nothing but a head that asks for planes", bytes((0, 7, 0, 0)))
+    yield tile("nothing but a head that asks for all", bytes((0, 0x47, 7, 0)))
+    large = replace(BASE, dims=(4096,))
+    every = Block(planes=32, verbatim={i: i for i in range(32)})
+    content = tile_bytes(large, Tile(blocks=dict.fromkeys(range(128), every)))
+    yield tile("larger than any tile may be", content, large)
+    content = bytes((32, 0, 0, 0)) + bytes(4 * 32 * 128)
+    yield tile("larger than any tile may be by one word", patch(content, 1, "B", 1 << 4) + bytes(4), large)
+
+
+def verbatim() -> Iterator[Hostile]:
+    """Verbatim tiles."""
+    good = bytes((0, 0, 16, 0)) + bytes(256)
+
+    def tile(name: str, content: bytes, spec: Spec = BASE) -> Hostile:
+        return hostile(f"packed verbatim tile: {name}", tile_frame(spec, content))
+
+    for at, value in ((0, 1), (1, 1), (1, 16), (1, 8), (2, 17), (2, 18), (2, 20), (2, 24), (2, 48), (3, 1)):
+        yield tile(f"byte {at} is {value}", patch(good, at, "B", value))
+    for size in (4, 8, 132, 256, 264, 4 + 4 * 40, 4 + 4 * 4096):
+        yield tile(f"{size} bytes", (good + bytes(1 << 15))[:size])
+    yield tile("f64, of f32's size", good, WIDE)
+    yield tile("of the present blocks and one more", good + bytes(128))
+
+
+def blocks() -> Iterator[Hostile]:
+    """Planes of a tile, descriptors, exceptions, padding."""
+
+    def tile(name: str, content: bytes, spec: Spec = BASE) -> Hostile:
+        return hostile(f"packed tile: {name}", tile_frame(spec, content))
+
+    one, absent = b"\1" + bytes(15), b"\4" + bytes(15)
+    last = bytes(15) + b"\x80"
+    for what, plane in (("third", absent), ("last", last)):
+        yield tile(f"the absent {what} block in a rate plane", bytes((0, 1, 0, 0)) + plane)
+        yield tile(f"the absent {what} block in a rate plane, with its words", bytes((0, 1, 0, 0)) + plane + bytes(4))
+        yield tile(f"the absent {what} block in the exception plane", bytes((0, 0, 1, 0)) + plane + bytes(4))
+        yield tile(f"the absent {what} block in the exception plane, alone", bytes((0, 0, 1, 0)) + plane)
+        yield tile(f"the absent {what} block in the void plane", bytes((0, 0, 2, 0)) + plane)
+        words = struct.pack("<BBHI", 2, 0, 0, 0)
+        yield tile(f"the absent {what} block in the special plane", bytes((0, 0, 4, 0)) + plane + words)
+    edge = replace(BASE, dims=(7, 3), tile_shape=4)
+    for b in (1, 96):  # the second block of the first column; the first of the fourth
+        plane = (1 << b).to_bytes(16, "little")
+        yield tile(f"absent block {b} of columns in a rate plane", bytes((0, 1, 0, 0)) + plane + bytes(4), edge)
+    corner = replace(VOLUME, dims=(2, 5, 9))
+    for b in (1, 4 * 2, 16 * 3):  # the next one along z; the third along y; the fourth along x
+        plane = (1 << b).to_bytes(16, "little")
+        yield tile(f"absent block {b} of a volume in a rate plane", bytes((0, 1, 0, 0)) + plane + bytes(4), corner)
+
+    yield tile("all void, and a void plane", bytes((0, 0, 10, 0)) + one)
+    yield tile("all void, and an empty void plane", bytes((0, 0, 10, 0)) + bytes(16))
+    yield tile("all void without a sentinel", bytes((0, 0, 8, 0)), PLAIN)
+    yield tile("void plane without a sentinel", bytes((0, 0, 2, 0)) + one, PLAIN)
+    nan = struct.pack("<BBHI", 2, 0, 0, 0)
+    yield tile("a special block in a bit-exact frame", bytes((0, 0, 4, 0)) + one + nan, EXACT)
+    yield tile("an empty special plane in a bit-exact frame", bytes((0, 0, 4, 0)) + bytes(16), EXACT)
+    yield tile("a void plane in a bit-exact frame", bytes((0, 0, 2, 0)) + one, EXACT)
+    yield tile("all void in a bit-exact frame", bytes((0, 0, 8, 0)), EXACT)
+    yield tile("all void, and a special block", bytes((0, 0, 12, 0)) + one + nan)
+    yield tile("a block void and special", bytes((0, 0, 6, 0)) + one + one + nan)
+    for masks in (0, 8, 9, 16, 128, 255):
+        content = bytes((0, 0, 4, 0)) + one + bytes((masks, 0, 0, 0)) + bytes(4 * (masks & 7).bit_count())
+        yield tile(f"masks {masks}", content)
+    for masks in (1, 3, 5, 7):
+        content = bytes((0, 0, 4, 0)) + one + bytes((masks, 0, 0, 0)) + bytes(4 * masks.bit_count())
+        yield tile(f"masks {masks} without a sentinel", content, PLAIN)
+    for masks in range(1, 8):
+        for count, bits in ((1, 0), (255, 0), (0, 1), (3, 2), (2, 3), (33, 32), (255, 32)):
+            if masks & 4 == 0 and bits > 0:
+                continue
+            words = bytes(4 * (masks & 3).bit_count())
+            words += struct.pack("<I", (1 << bits) - 1) if masks & 4 else b""
+            front = bytes((0, 0, 4, 0)) + one + bytes((masks, count, 0, 0)) + words
+            yield tile(f"masks {masks}, verbatim count {count} of {bits}", front + bytes(4 * count))
+            yield tile(f"masks {masks}, verbatim count {count} of {bits}, short", front + bytes(4 * bits))
+    for at in (2, 3):
+        content = patch(bytes((0, 0, 4, 0)) + one + nan, 20 + at, "B", 1)
+        yield tile(f"padding after the descriptors, byte {at}", content)
+        content = patch(bytes((0, 0, 1, 0)) + one + bytes(4), 20 + at, "B", 1)
+        yield tile(f"padding after the exceptions, byte {at}", content)
+    yield tile("an exception and no room for it", bytes((0, 0, 1, 0)) + one)
+    yield tile("a special block and no descriptor", bytes((0, 0, 4, 0)) + one)
+
+
+def crafted() -> Iterator[Hostile]:
+    """All of them behind a right checksum."""
+    for maker in (fields, directories, heads, verbatim, blocks):
+        yield from maker()

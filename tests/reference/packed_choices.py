@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tiles for packed_writer.py to write: of an array's values, as a plain encoder would choose them, and at random."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .encoder import Spec, write_raw
+from .packed_writer import (
+    ORDERS,
+    Block,
+    Codes,
+    Tile,
+    block_positions,
+    code_value,
+    fewest_planes,
+    frame_values,
+    is_finite,
+    largest_tile,
+    present,
+    residuals,
+    tile_positions,
+    write_frame,
+    write_tile,
+)
+
+# ---- Of values ------------------------------------------------------------------------------------------------------
+
+
+def special_masks(patterns: list[int | None], spec: Spec) -> Block:
+    """A block for these special values: bit patterns, None where the value is ordinary or padding."""
+    nan = 0x7FC00000 if spec.value_bytes == 4 else 0x7FF8000000000000
+    sentinels = [i for i, bits in enumerate(patterns) if bits is not None and bits == spec.sentinel]
+    nans = [i for i, bits in enumerate(patterns) if bits == nan and i not in sentinels]
+    rest = {i: bits for i, bits in enumerate(patterns) if bits is not None and i not in sentinels and i not in nans}
+    if len(sentinels) == 32:
+        return Block(void=True)
+    return Block(
+        sentinel_mask=sum(1 << i for i in sentinels) if sentinels else None,
+        nan_mask=sum(1 << i for i in nans) if nans else None,
+        verbatim=rest or None,
+    )
+
+
+def code_of(number: float, bits: int, spec: Spec) -> int | None:
+    """The nearest code; None where the value is special: the sentinel, not finite, or missed by more than the bound."""
+    if bits == spec.sentinel or not math.isfinite(number):
+        return None
+    q = round(Fraction(number) / Fraction(spec.step)) % (1 << spec.code_bits)
+    found = code_value(q, spec)
+    if found is None:
+        return None
+    form, word = ("<f", "<I") if spec.value_bytes == 4 else ("<d", "<Q")
+    (decoded,) = struct.unpack(form, struct.pack(word, found))
+    close = math.isfinite(decoded) and abs(Fraction(decoded) - Fraction(number)) <= Fraction(spec.bound)
+    return q if close and found != spec.sentinel else None
+
+
+def tiles_of_values(spec: Spec, values: NDArray[Any], exceptions: bool = True) -> list[Tile]:
+    """Tiles that keep the spec's bound; padding and special values take the code of the value before them."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    patterns = flat.view(f"u{spec.value_bytes}").tolist()
+    found = [code_of(number, bits, spec) for number, bits in zip(flat.tolist(), patterns, strict=True)]
+    tiles = []
+    for where in tile_positions(spec):
+        codes = np.zeros(4096, np.uint64)
+        blocks: dict[int, Block] = {}
+        last = 0
+        for b in present(where, spec):
+            special: list[int | None] = []
+            for at in block_positions(spec.tile_shape)[b]:
+                i = where[at]
+                q = None if i is None else found[i]
+                special.append(None if i is None or q is not None else patterns[i])
+                codes[at] = last = last if q is None else q
+            if any(bits is not None for bits in special):
+                blocks[b] = special_masks(special, spec)
+        tile = Tile(codes=codes, blocks=blocks)
+        tiles.append(with_exceptions(tile, spec, present(where, spec)) if exceptions else tile)
+    return tiles
+
+
+def with_exceptions(tile: Tile, spec: Spec, among: list[int]) -> Tile:
+    """The tile with each block's widest residual apart where that saves two planes or more."""
+    z = residuals(tile.codes, spec)
+    z[0][0] = tile.ignored
+    blocks = dict(tile.blocks)
+    for b in among:
+        block = replace(tile.block(b), exception=max(range(32), key=z[b].__getitem__))
+        if fewest_planes(z[b], block) + 2 <= fewest_planes(z[b], tile.block(b)):
+            blocks[b] = block
+    return replace(tile, blocks=blocks)
+
+
+# ---- At random ------------------------------------------------------------------------------------------------------
+
+
+def random_codes(spec: Spec, rng: random.Random) -> Codes:
+    """Codes of a tile: zeros, one number, steps, smooth ones, smooth ones with jumps, noise of any width."""
+    kind = rng.choice(("zero", "constant", "steps", "smooth", "smooth", "jumps", "jumps", "noise", "wild"))
+    draw = np.random.default_rng(rng.getrandbits(32))
+    signed = np.zeros(4096, np.int64)
+    if kind in ("constant", "steps"):
+        signed[...] = rng.randrange(-1000, 1000) << rng.choice((0, 0, spec.code_bits - 16))
+    if kind == "steps":
+        signed += np.arange(4096) // rng.choice((32, 500))
+    if kind in ("smooth", "jumps"):
+        signed = np.cumsum(draw.integers(-3, 4, 4096)) + rng.choice((0, 90000))
+    if kind == "jumps":
+        signed[draw.random(4096) < 0.02] += rng.choice((40, 1000, 5000, -(1 << 20)))
+    if kind == "noise":
+        width = rng.randint(1, spec.code_bits - 3)
+        signed = draw.integers(-(1 << width), 1 << width, 4096)
+    codes: Codes = draw.integers(0, 1 << 64, 4096, np.uint64) if kind == "wild" else signed.view(np.uint64)
+    codes &= np.uint64((1 << spec.code_bits) - 1)
+    codes[~is_finite(codes, spec)] = 0  # the bits of those NaNs are not said
+    return codes
+
+
+def random_block(z: list[int], spec: Spec, rng: random.Random) -> Block:
+    """Any choice for a block with these residuals."""
+    block = Block()
+    if rng.random() < 0.3:
+        block = replace(block, exception=rng.choice((rng.randrange(32), max(range(32), key=z.__getitem__))))
+    if rng.random() < 0.2:
+        planes = fewest_planes(z, block)
+        block = replace(block, planes=min(spec.code_bits, planes + rng.choice((1, 2, 5, 64))))
+    if block.exception is not None:
+        planes = fewest_planes(z, block) if block.planes is None else block.planes
+        used = (z[block.exception] >> planes) >> max(spec.code_bits - planes, 0)
+        room = (2048 - (z[block.exception] >> planes)) >> spec.code_bits - planes
+        if used == 0 and room > 0 and rng.random() < 0.5:
+            block = replace(block, excess=rng.randrange(room))
+    kind = rng.random()
+    if kind < 0.1 and spec.sentinel is not None:
+        return replace(block, void=True)
+    if kind < 0.3 and not spec.exact:
+        masks = [rng.getrandbits(32) & rng.getrandbits(32) for _ in range(3)]
+        if spec.sentinel is not None and rng.random() < 0.5:
+            block = replace(block, sentinel_mask=masks[0])
+        if rng.random() < 0.5:
+            block = replace(block, nan_mask=masks[1])
+        if rng.random() < 0.5:
+            chosen = [i for i in range(32) if masks[2] >> i & 1]
+            block = replace(block, verbatim={i: rng.getrandbits(8 * spec.value_bytes) for i in chosen})
+    return block
+
+
+def random_tile(spec: Spec, rng: random.Random, among: list[int]) -> Tile:
+    """A tile of any kind."""
+    bits = 8 * spec.value_bytes
+    kind = rng.choice(("plain", "plain", "any", "any", "any", "any", "empty", "verbatim", "all void"))
+    if kind == "empty":
+        return Tile(empty=True)
+    if kind == "verbatim":
+        return Tile(verbatim=[rng.getrandbits(bits) for _ in range(4096)])
+    tile = Tile(codes=random_codes(spec, rng))
+    z = residuals(tile.codes, spec)
+    first, z[0][0] = z[0][0], 0
+    if kind == "any":
+        tile = replace(tile, ignored=rng.choice((0, 0, 0, 1, 5, 300)))
+        z[0][0] = tile.ignored
+        share = rng.choice((0.05, 0.5, 1.0))
+        tile = replace(tile, blocks={b: random_block(z[b], spec, rng) for b in among if rng.random() < share})
+        tile = replace(tile, exception_plane=rng.random() < 0.3)
+        tile = replace(tile, special_plane=not spec.exact and rng.random() < 0.3)
+        tile = replace(tile, void_plane=spec.sentinel is not None and rng.random() < 0.3)
+    if kind == "all void" and spec.sentinel is not None:
+        tile = replace(tile, all_void=True)
+    if rng.random() < 0.3:
+        needed = -(-first.bit_length() // 8)
+        tile = replace(tile, first_bytes=rng.randint(needed, spec.code_bits // 8))
+    if rng.random() < 0.3:
+        planes = [fewest_planes(z[b], tile.block(b)) for b in among]
+        planes += [wish for b in among if (wish := tile.block(b).planes) is not None]
+        tile = replace(tile, base=rng.randint(max(0, min(planes) - 2), min(planes)))
+    if len(write_tile(tile, spec, among)) > largest_tile(spec):
+        return Tile(verbatim=[rng.getrandbits(bits) for _ in range(4096)])
+    return tile
+
+
+def random_spec(rng: random.Random) -> Spec:
+    """Any dtype, tile shape and order, and an array of a few tiles at most."""
+    shape, dtype = rng.choice((1, 1, 2, 2, 3, 3, 3, 4, 4)), rng.choice(("f4", "f8"))
+    least = {1: 0, 2: 2, 3: 3, 4: 2}[shape]
+    rank = rng.randint(least, max(3, least) + 1)
+    small, large = (1, 2, 3, 5), {1: 9000, 2: 70, 3: 20, 4: 6}[shape]
+    dims = [rng.choice(small) for _ in range(rank)]
+    for axis in range(max(rank - {1: 1, 2: 2, 3: 3, 4: 1}[shape], 0), rank):
+        if rng.random() < 0.8 and math.prod(dims) < 9000:
+            dims[axis] = rng.randint(1, large if math.prod(dims) < 100 or shape == 2 else 12)
+    if shape == 4 and rng.random() < 0.7:
+        dims[-2] = rng.randint(1, 1100)
+    while math.prod(dims) > 12000:
+        widest = dims.index(max(dims))
+        dims[widest] = -(-dims[widest] // 2)
+    if rank > 0 and rng.random() < 0.03:
+        dims[rng.randrange(rank)] = 0
+    bound = rng.choice((2.0**-10, 0.01, 1.0, 1e-30))
+    step = struct.unpack("<f", struct.pack("<f", 2 * bound))[0] if dtype == "f4" else 2 * bound
+    exact = rng.random() < 0.15
+    bound, step = (0.0, 0.0) if exact else (bound, step)
+    return Spec(
+        codec="hierarchical_delta",
+        dtype=dtype,
+        dims=tuple(dims),
+        tile_shape=shape,
+        order=rng.choice(ORDERS[shape]),
+        outliers=rng.choice((1, 2)),
+        bound=bound,
+        step=step,
+        sentinel=rng.getrandbits(32 if dtype == "f4" else 64) if not exact and rng.random() < 0.5 else None,
+        big_endian=rng.random() < 0.3,
+    )
+
+
+def random_frame(rng: random.Random) -> tuple[Spec, bytes, list[int | None]]:
+    """A valid frame of any kind, and the bit patterns of its values."""
+    spec = random_spec(rng)
+    if rng.random() < 0.03:
+        spec = replace(spec, raw=True, bound=0.0, step=0.0, sentinel=None)
+        values = [rng.getrandbits(8 * spec.value_bytes) for _ in range(math.prod(spec.dims))]
+        return spec, write_raw(spec, values), list(values)
+    tiles = [random_tile(spec, rng, present(where, spec)) for where in tile_positions(spec)]
+    return spec, write_frame(spec, tiles), frame_values(spec, tiles)

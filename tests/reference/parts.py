@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reference decoder: what blocks in tiles (decoder.py) and packed tiles (packed.py) share: sections 4.2, 4.5, 6."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .header import Header, require, tile_count, values_per_block
+
+Array = NDArray[Any]
+Words = NDArray[np.uint32]
+Ints = NDArray[np.int64]
+
+
+# ---- 4.2 Directory --------------------------------------------------------------------------------------------------
+
+
+def parse_directory(frame: bytes, header: Header) -> tuple[Ints, NDArray[np.bool_]]:
+    """Offsets of the tiles (one more than tiles, in words from the end of the directory) and which are uniform."""
+    raw = np.frombuffer(frame, "<u4", tile_count(header) + 1, header.header_bytes)
+    offsets, uniform = (raw & 0x7FFFFFFF).astype(np.int64), raw >> 31 == 1
+    require(not uniform[-1], "last word of the directory has bit 31")
+    require(offsets[0] == 0, f"directory begins at {offsets[0]}")
+    require(bool((np.diff(offsets) >= 0).all()), "directory decreases")
+    total = header.header_bytes + 4 * raw.size + 4 * int(offsets[-1])
+    require(header.frame_bytes == total, f"frame_bytes {header.frame_bytes}, by the directory {total}")
+    return offsets, uniform[:-1]
+
+
+# ---- 4.5 Words of a block -------------------------------------------------------------------------------------------
+
+
+def unpack_mask(words: Words) -> NDArray[np.bool_]:
+    """Bit i of the words -> element i; also the bits of any number of planes at once."""
+    bits: NDArray[np.bool_] = words[..., None] >> np.arange(32, dtype=np.uint32) & 1 == 1
+    return bits
+
+
+def residuals(words: Words, plane_starts: Ints, planes: Ints, header: Header) -> Array:
+    """The bit planes of all blocks -> `z[block, i]`."""
+    halves = values_per_block(header) // 32
+    z = np.zeros((planes.size, halves, 32), f"<u{header.code_bits // 8}")
+    for count in range(1, int(planes.max(initial=0)) + 1):
+        (some,) = np.nonzero(planes == count)
+        for half in range(halves):
+            for plane in range(count):
+                bits = unpack_mask(words[plane_starts[some] + half * count + plane])
+                z[some, half] |= bits.astype(z.dtype) << z.dtype.type(plane)
+    return z.reshape(planes.size, 32 * halves)
+
+
+def special_values(words: Words, start: int, mask: int, count: int, values: Array, header: Header) -> None:
+    """Put the sentinels, NaNs and verbatim values of one special block into its `values` (bit patterns)."""
+    mask_words = values.size // 32
+    nan = 0x7FC00000 if header.dtype.itemsize == 4 else 0x7FF8000000000000
+    for bit, pattern in ((1, header.sentinel), (2, nan)):
+        if mask & bit:
+            values[unpack_mask(words[start : start + mask_words]).reshape(-1)] = pattern
+            start += mask_words
+    if mask & 4:
+        chosen = unpack_mask(words[start : start + mask_words]).reshape(-1)
+        start += mask_words
+        require(int(chosen.sum()) == count, f"verbatim count {count}, mask has {chosen.sum()}")
+        values[chosen] = words[start : start + count * header.dtype.itemsize // 4].view(values.dtype)
+    else:
+        require(count == 0, f"verbatim count {count} without a mask")
+
+
+# ---- 5. From residuals to codes -------------------------------------------------------------------------------------
+
+
+def unzigzag(z: Array) -> Array:
+    """Step 2; unsigned NumPy arithmetic is modulo 2^W."""
+    one = z.dtype.type(1)
+    d: Array = (z >> one) ^ (z.dtype.type(0) - (z & one))
+    return d
+
+
+# ---- 6. From codes to values ----------------------------------------------------------------------------------------
+
+
+def values_of_codes(q: Array, header: Header) -> Array:
+    """`q[block, i]` -> bit patterns of the values, unsigned and as wide as the data."""
+    if header.exact:
+        if header.dtype.kind == "f":
+            top = q.dtype.type(header.code_bits - 1)
+            return np.asarray(np.where(q >> top == 0, q, q ^ ((q.dtype.type(1) << top) - q.dtype.type(1))))
+        return q.astype(f"<u{header.dtype.itemsize}")  # the low bits
+    k, m = (0x4B400000, 12582912.0) if header.code_bits == 32 else (0x4338000000000000, 6755399441055744.0)
+    t: Array = (q + q.dtype.type(k)).view(header.dtype)
+    with np.errstate(all="ignore"):
+        t = (t - t.dtype.type(m)) * t.dtype.type(header.step)
+    return t.view(q.dtype)
