@@ -40,7 +40,8 @@ cudaError_t choose_predictors(Dtype dtype, const ChooseParams& params, cudaStrea
   const auto open = static_cast<int>(std::count(job.open, job.open + kCandidates, true));
   for (std::uint32_t done = 0; open > 1 && done < params.chunks; done += kMostChunks) {
     job.first_chunk = done;
-    const dim3 grid(static_cast<unsigned>(sample_count(job.count)), 4, std::min(params.chunks - done, kMostChunks));
+    const dim3 grid(static_cast<unsigned>(sample_count(job.count)), kCandidates,
+                    std::min(params.chunks - done, kMostChunks));
     if (dtype == Dtype::f64)
       sample_kernel<double><<<grid, kThreads, 0, stream>>>(job);
     else

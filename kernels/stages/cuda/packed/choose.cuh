@@ -86,66 +86,61 @@ __device__ Code sample_difference(const Code* q, int order, unsigned z, unsigned
 }
 
 template <int S, class T>
-__device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk,
+__device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int candidate, int order,
                             ChooseSpace<typename FloatTraits<T>::Code>& space) {
   using Tile = TileShape<S>;
   using Code = typename FloatTraits<T>::Code;
-  bool any = false;
-  for (int c = 0; c < kCandidates; ++c) any = any || (job.open[c] && predictor_at(c).tile_shape == S);
-  if (!any) return;
   const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
   const Grid& grid = job.grids[S];
   const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(job.count, blockIdx.x)));
   sample_run<S>(job, job.plans[chunk], values, box, space.codes);
-  const unsigned b = threadIdx.x;
-  const bool valid = is_present<S>(box, b);
-  for (int c = 0; c < kCandidates; ++c) {
-    if (predictor_at(c).tile_shape != S) continue;
-    if (threadIdx.x == 0) {
-      space.bits = 0;
-      space.narrowest = 255;
-      space.widest = 0;
-    }
-    __syncthreads();
-    Code first = 0, second = 0;
-#pragma unroll 1
-    for (unsigned i = 0; i < 32; ++i) {
-      const unsigned x = Tile::block_x(b) + i % Tile::kBlockX, y = Tile::block_y(b) + i / Tile::kBlockX % Tile::kBlockY,
-                     z = Tile::block_z(b) + i / (Tile::kBlockX * Tile::kBlockY);
-      const Code d = sample_difference<S>(space.codes, predictor_at(c).order, z, y, x);
-      const Code residual = x + y + z == 0 ? 0 : zigzag(d);
-      second = max(second, min(first, residual));
-      first = max(first, residual);
-    }
-    const std::uint32_t cost = block_cost(first, second, job.exceptions);
-    if (valid) {
-      atomicAdd(&space.bits, static_cast<unsigned long long>(cost));
-      atomicMin(&space.narrowest, cost / 32);
-      atomicMax(&space.widest, cost / 32);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0)
-      atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(c)],
-                static_cast<unsigned long long>(
-                    tile_cost(space.bits, space.narrowest, space.widest, box.inz * box.iny * box.inx)));
-    __syncthreads();
+  if (threadIdx.x == 0) {
+    space.bits = 0;
+    space.narrowest = 255;
+    space.widest = 0;
   }
+  __syncthreads();
+  const unsigned b = threadIdx.x;
+  Code first = 0, second = 0;
+#pragma unroll 1
+  for (unsigned i = 0; i < 32; ++i) {
+    const unsigned x = Tile::block_x(b) + i % Tile::kBlockX, y = Tile::block_y(b) + i / Tile::kBlockX % Tile::kBlockY,
+                   z = Tile::block_z(b) + i / (Tile::kBlockX * Tile::kBlockY);
+    const Code d = sample_difference<S>(space.codes, order, z, y, x);
+    const Code residual = x + y + z == 0 ? 0 : zigzag(d);
+    second = max(second, min(first, residual));
+    first = max(first, residual);
+  }
+  if (is_present<S>(box, b)) {
+    const std::uint32_t cost = block_cost(first, second, job.exceptions);
+    atomicAdd(&space.bits, static_cast<unsigned long long>(cost));
+    atomicMin(&space.narrowest, cost / 32);
+    atomicMax(&space.widest, cost / 32);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(candidate)],
+              static_cast<unsigned long long>(
+                  tile_cost(space.bits, space.narrowest, space.widest, box.inz * box.iny * box.inx)));
 }
 
-// Thread blocks: samples, tile shapes, chunks.
+// Thread blocks: samples, candidates, chunks.
 template <class T>
 __global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant__ ChooseParams job) {
   __shared__ ChooseSpace<typename FloatTraits<T>::Code> space;
   const std::uint32_t chunk = job.first_chunk + blockIdx.z;
-  switch (blockIdx.y + 1) {
+  const auto candidate = static_cast<int>(blockIdx.y);
+  if (!job.open[candidate]) return;
+  const Predictor p = predictor_at(candidate);
+  switch (p.tile_shape) {
     case kChain:
-      return sample_tile<kChain, T>(job, chunk, space);
+      return sample_tile<kChain, T>(job, chunk, candidate, p.order, space);
     case kPlane:
-      return sample_tile<kPlane, T>(job, chunk, space);
+      return sample_tile<kPlane, T>(job, chunk, candidate, p.order, space);
     case kVolume:
-      return sample_tile<kVolume, T>(job, chunk, space);
+      return sample_tile<kVolume, T>(job, chunk, candidate, p.order, space);
     default:
-      return sample_tile<kColumns, T>(job, chunk, space);
+      return sample_tile<kColumns, T>(job, chunk, candidate, p.order, space);
   }
 }
 

@@ -90,7 +90,8 @@ template <class Map, int S>
 __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, const TilePlace& place,
                                                      const std::uint8_t* bytes, bool valid,
                                                      PackedDecodeSpace<Map, S>& space, PackedBlock& block,
-                                                     const std::uint32_t*& block_words, typename Map::Code (&z)[32]) {
+                                                     const std::uint32_t*& block_words, typename Map::Code (&z)[32],
+                                                     typename Map::Code (&before)[kFaceCodes<S>]) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   constexpr std::uint32_t kValueWords = sizeof(Value) / 4;
@@ -196,7 +197,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
 #pragma unroll
   for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
   if (thread == 0) z[0] = static_cast<Code>(unzigzag(static_cast<Code>(first)) + Map::kBias);
-  packed_sums<S>(static_cast<int>(frame.mode), z, space.faces);
+  packed_sums<S>(static_cast<int>(frame.mode), z, before, space.faces);
   return fault;
 }
 
@@ -258,14 +259,14 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
       x[i] = std::bit_cast<Value>(bits);
     }
   } else {
-    Code z[32];
+    Code z[32], before[kFaceCodes<S>];
     PackedBlock block;
     const std::uint32_t* words = nullptr;
-    fault = decode_packed_codes<Map, S>(frame, place, bytes, valid, space, block, words, z);
+    fault = decode_packed_codes<Map, S>(frame, place, bytes, valid, space, block, words, z, before);
     const Map map = decoding_map<Map>(frame);
     __syncthreads();  // faces are there
     if (fault == Fault::none) {
-      add_warps_before<S>(z, space.faces);
+      add_before<S>(z, before, space.faces);
 #pragma unroll
       for (int i = 0; i < 32; ++i) x[i] = map.decode_biased(z[i]);
       if constexpr (Map::kHasSpecial) {

@@ -68,24 +68,36 @@ __device__ __forceinline__ bool quantise_all(const Quantizer<T>& p, const T (&x)
   return misfit;
 }
 
-// Whether all codes of a chain's block are within reach, 2^(f - 1) quanta (f the bits of a fraction), by their
-// differences: a first one of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
+// Chains and columns: differences within the block, in place, but for the first. Returns the last code.
+template <int S, class Code>
+__device__ __forceinline__ Code difference_block(Code (&c)[32]) {
+  const Code last = c[31];
+  if constexpr (S == kChain || S == kColumns) {
+#pragma unroll
+    for (int i = 31; i > 0; --i) c[i] -= c[i - 1];
+  }
+  return last;
+}
+
+// Whether all codes of a chain's block are within reach, 2^(f - 1) quanta (f the bits of a fraction), by its
+// differences: a first code of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
 template <class Map>
-__device__ __forceinline__ bool surely_in_reach(const typename Map::Code (&c)[32]) {
+__device__ __forceinline__ bool surely_in_reach(const typename Map::Code (&d)[32]) {
   using Code = typename Map::Code;
   constexpr int kFraction = FloatTraits<typename Map::Value>::kFractionBits;
   Code steps = 0;
 #pragma unroll
-  for (int i = 1; i < 32; ++i) steps |= zigzag(static_cast<Code>(c[i] - c[i - 1]));
-  return (steps >> (kFraction - 7) | zigzag(static_cast<Code>(c[0] - Map::kBias)) >> (kFraction - 4)) == 0;
+  for (int i = 1; i < 32; ++i) steps |= zigzag(d[i]);
+  return (steps >> (kFraction - 7) | zigzag(static_cast<Code>(d[0] - Map::kBias)) >> (kFraction - 4)) == 0;
 }
 
-// Loads a tile; codes of this thread's block to c, the tile's faces to shared memory. All threads take part; behind it
-// the arena is free. True in all of them if one has special values.
+// Loads a tile; codes of this thread's block to c (of chains and columns differenced within it), the last of them to
+// `last`, the tile's faces to shared memory. All threads take part; behind it the arena is free. True in all of them if
+// one has special values.
 template <class Map, int S>
 __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const ChunkPlan& plan, const std::uint8_t* values,
                                              const TileBox& box, bool valid, PackedEncodeSpace<Map, S>& space,
-                                             typename Map::Code (&c)[32], Specials& special) {
+                                             typename Map::Code (&c)[32], typename Map::Code& last, Specials& special) {
   using Value = typename Map::Value;
   Value x[32];
   const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
@@ -97,23 +109,26 @@ __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const Chun
 #pragma unroll
     for (int i = 0; i < 32; ++i) c[i] = Map::encode_biased(x[i]);
     show_face<S>(c, space.faces);
+    last = difference_block<S>(c);
     __syncthreads();
     return false;
   } else {
     const Quantizer<Value>& p = ready.quantizer;
     bool misfit = p.has_sentinel ? quantise_all<S, true>(p, x, c) : quantise_all<S, false>(p, x, c);
+    show_face<S>(c, space.faces);
+    last = difference_block<S>(c);
     if constexpr (S == kChain) {
       if (__any_sync(kAllLanes, !surely_in_reach<Map>(c))) {
         const Value* const row = packed_row<S, Value>(space.arena);
         for (int i = 0; i < 32; ++i) misfit = misfit || !in_reach(p, row[i]);
       }
     }
-    show_face<S>(c, space.faces);
     if (__syncthreads_or(misfit ? 1 : 0) == 0) return false;
     special = note_packed_specials<S, Value>(plan, valid, space.arena, space.ordinary);
     read_packed_row<S>(space.arena, c);
     __syncthreads();
     show_face<S>(c, space.faces);
+    last = difference_block<S>(c);
     __syncthreads();
     return true;
   }
@@ -202,10 +217,10 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const TileBox box = space.boxes[parity];
   const bool whole = is_whole<S>(box), valid = whole || is_present<S>(box, thread);
 
-  Code z[32];
+  Code z[32], last;
   Specials special;
-  const bool with_more = packed_codes<Map, S>(job, plan, values, box, valid, space, z, special) || !whole;
-  packed_differences<S>(static_cast<int>(plan.predictor >> 16), z, space.faces);
+  const bool with_more = packed_codes<Map, S>(job, plan, values, box, valid, space, z, last, special) || !whole;
+  packed_differences<S>(static_cast<int>(plan.predictor >> 16), last, z, space.faces);
   Code first = 0;
   if (thread == 0) {
     first = zigzag(static_cast<Code>(z[0] - Map::kBias));

@@ -57,12 +57,14 @@ __device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, boo
     if (!applies) continue;
 #pragma unroll
     for (int i = kRun - 1; i > 0; --i) c[at + i * kStep] -= c[at + (i - 1) * kStep];
-    c[at] -= starts ? 0 : before;
+    if (!starts) c[at] -= before;
   }
 }
 
-template <int kLaneStep, int kLanes, int kRun, int kStep, int kLines, class Code, class Position>
-__device__ __forceinline__ void axis_sums(Code (&c)[32], int index, bool applies, Position position) {
+// What comes before a line in the lanes before this one is added to it or, with kApart, given back.
+template <int kLaneStep, int kLanes, int kRun, int kStep, int kLines, bool kApart = false, class Code, class Position>
+__device__ __forceinline__ void axis_sums(Code (&c)[32], int index, bool applies, Position position,
+                                          Code* line_before = nullptr) {
 #pragma unroll
   for (int line = 0; line < kLines; ++line) {
     const int at = position(line);
@@ -77,20 +79,20 @@ __device__ __forceinline__ void axis_sums(Code (&c)[32], int index, bool applies
       if (index >= d) upto += before;
     }
     const Code before = upto - sum[kRun - 1];
+    if constexpr (kApart) line_before[line] = before;
     if (!applies) continue;
 #pragma unroll
-    for (int i = 0; i < kRun; ++i) c[at + i * kStep] = sum[i] + before;
+    for (int i = 0; i < kRun; ++i) c[at + i * kStep] = kApart ? sum[i] : sum[i] + before;
   }
 }
 
-// Codes -> differences, in place. Faces are there. The tile's first code stays as it is.
+// Codes -> differences, in place. Faces are there. The tile's first code stays as it is. Chains and columns are already
+// differenced within their blocks, whose last codes `last` has.
 template <int S, class Code>
-__device__ __forceinline__ void packed_differences(int order, Code (&c)[32], const Faces<S, Code>& faces) {
+__device__ __forceinline__ void packed_differences(int order, Code last, Code (&c)[32], const Faces<S, Code>& faces) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   if constexpr (S == kChain || S == kColumns) {
-    const Code before = __shfl_up_sync(kAllLanes, c[31], 1);
-#pragma unroll
-    for (int i = 31; i > 0; --i) c[i] -= c[i - 1];
+    const Code before = __shfl_up_sync(kAllLanes, last, 1);
     const Code left = warp > 0 ? faces.code[warp - 1][0][0] : 0;  // columns: of the row's first, which lane 0 has
     c[0] -= lane > 0 ? before : left;
   } else {
@@ -103,7 +105,7 @@ __device__ __forceinline__ void packed_differences(int order, Code (&c)[32], con
       if (lane < 16 && warp > 0) left = faces.code[warp - 1][k][lane];
 #pragma unroll
       for (int x = kRow - 1; x > 0; --x) c[k * kRow + x] -= c[k * kRow + x - 1];
-      c[k * kRow] -= first ? 0 : left;
+      if (!first) c[k * kRow] -= left;
     }
     if constexpr (S == kPlane) {
       const bool top = lane % 16 == 0;
@@ -125,15 +127,16 @@ __device__ __forceinline__ void packed_differences(int order, Code (&c)[32], con
   }
 }
 
-// Differences -> sums but for what comes from warps before, in place; shows what the next warps need. Part 2 is behind
-// a barrier.
+// Differences -> sums, in place, but for what comes before each line along x (`before`, of the lanes of this warp; the
+// faces show it to the next warps). Part 2 is behind a barrier.
 template <int S, class Code>
-__device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Faces<S, Code>& faces) {
+__device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Code (&before)[kFaceCodes<S>],
+                                            Faces<S, Code>& faces) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   if constexpr (S == kColumns) show_face<S>(c, faces);
   if constexpr (S == kChain || S == kColumns) {
-    axis_sums<1, 32, 32, 1, 1>(c, lane, true, [](int) { return 0; });
-    if constexpr (S == kChain) show_face<S>(c, faces);
+    axis_sums<1, 32, 32, 1, 1, true>(c, lane, true, [](int) { return 0; }, before);
+    if (S == kChain && lane == 31) faces.code[warp][0][0] = c[31] + before[0];
   } else {
     constexpr int kRow = S == kPlane ? 8 : 4;
     const bool first = warp == 0 && lane < 16;
@@ -153,23 +156,25 @@ __device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Faces<S, C
       else
         axis_sums<4, 4, 4, 4, 2>(c, by, first, [](int line) { return line * 16; });
     }
-    axis_sums<16, 2, kRow, 1, kFaceCodes<S>>(c, lane / 16, true, [](int line) { return line * kRow; });
-    show_face<S>(c, faces);
+    axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, lane / 16, true, [](int line) { return line * kRow; }, before);
+    if (lane >= 16) {
+#pragma unroll
+      for (int k = 0; k < kFaceCodes<S>; ++k) faces.code[warp][k][lane - 16] = c[face_position<S>(k)] + before[k];
+    }
   }
 }
 
 template <int S, class Code>
-__device__ __forceinline__ void add_warps_before(Code (&c)[32], const Faces<S, Code>& faces) {
+__device__ __forceinline__ void add_before(Code (&c)[32], Code (&before)[kFaceCodes<S>], const Faces<S, Code>& faces) {
   constexpr int kRow = 32 / kFaceCodes<S>;
   const int lane = static_cast<int>(threadIdx.x % kFaceLanes<S>), warp = static_cast<int>(threadIdx.x / 32);
 #pragma unroll
   for (int k = 0; k < kFaceCodes<S>; ++k) {
-    Code before = 0;
 #pragma unroll
     for (int w = 0; w < kWarps - 1; ++w)
-      if (w < warp) before += faces.code[w][k][lane];
+      if (w < warp) before[k] += faces.code[w][k][lane];
 #pragma unroll
-    for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before;
+    for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before[k];
   }
 }
 

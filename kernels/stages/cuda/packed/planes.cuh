@@ -35,29 +35,31 @@ __device__ __forceinline__ void pack_all(const Code (&z)[32], int highest, std::
   }
 }
 
-// split_exception() without a loop that ends early: every plane up to the warp's highest is looked at.
+// split_exception() without a loop that ends early. Of the planes from the top down to p, together, at most one bit is
+// set for all p from where the exception ends; so the planes that are left are as many as have more.
 template <int kPlanes>
 __device__ __forceinline__ Exception split_planes(int width, int highest, const std::uint32_t (&w)[kPlanes]) {
-  std::uint32_t any = 0, high = 0;
-  int left = width;
+  std::uint32_t any = 0, top = 0, bits[kPlanes / 32] = {};
+  int left = 0;
 #pragma unroll
   for (int g = kPlanes / 8 - 1; g >= 0; --g) {
     if (8 * g >= highest) continue;
 #pragma unroll
     for (int k = 7; k >= 0; --k) {
       const int p = 8 * g + k;
-      const std::uint32_t wider = any | w[p];
-      // only the plane below the last one taken can be next
-      const bool takes = p + 1 == left && width - left < kExceptionBits && (wider & (wider - 1)) == 0;
-      if (takes) {
-        high = high << 1 | (w[p] != 0 ? 1u : 0u);
-        any = wider;
-        left = p;
-      }
+      any |= w[p];
+      const bool more = (any & (any - 1)) != 0;
+      left += more ? 1 : 0;
+      top = more ? top : any;
+      bits[p / 32] |= w[p] != 0 ? 1u << p % 32 : 0;
     }
   }
-  if (left == width) return {width, 0};
-  return {left, static_cast<std::uint32_t>(31 - __clz(static_cast<int>(any))) | high << 5};
+  left = max(left, width - kExceptionBits);
+  if (left >= width) return {width, 0};
+  std::uint64_t all = bits[0];
+  if constexpr (kPlanes == 64) all |= static_cast<std::uint64_t>(bits[1]) << 32;
+  return {left, static_cast<std::uint32_t>(31 - __clz(static_cast<int>(top))) | static_cast<std::uint32_t>(all >> left)
+                                                                                    << 5};
 }
 
 template <int kPlanes>
