@@ -11,17 +11,18 @@
 
 namespace pyfilter::cuda {
 
-template <class Map, int S>
+template <class Map, int S, bool kExceptions>
 cudaError_t launch_packed_encode(const EncodeParams& params, cudaStream_t stream) {
+  const auto kernel = packed_encode_kernel<Map, S, kExceptions>;
   using Space = PackedEncodeSpace<Map, S>;
   EncodeParams job = params;
   std::size_t shared_bytes = 0;
   std::uint32_t resident = 0;
-  PYF_CUDA_TRY(plan_blocks(packed_encode_kernel<Map, S>, static_cast<int>(offsetof(Space, waiting)),
+  PYF_CUDA_TRY(plan_blocks(kernel, static_cast<int>(offsetof(Space, waiting)),
                            kPackedEncodeBlocks<sizeof(typename Map::Code), S>, kMostWaiting<typename Map::Value>,
                            &job.waiting_bytes, &shared_bytes, &resident));
   const std::uint32_t tasks = params.tiles * params.chunks + 1;  // and the scanner
-  return launch_behind(packed_encode_kernel<Map, S>, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
+  return launch_behind(kernel, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
 }
 
 template <class Map, int S>
@@ -31,7 +32,13 @@ cudaError_t launch_packed_decode(const DecodeParams& params, std::uint32_t frame
 }
 
 template <class Map, int S>
-inline constexpr Coder kPackedCoder{&launch_packed_encode<Map, S>, &launch_packed_decode<Map, S>};
+cudaError_t launch_either_encode(const EncodeParams& params, cudaStream_t stream) {
+  return params.exceptions ? launch_packed_encode<Map, S, true>(params, stream)
+                           : launch_packed_encode<Map, S, false>(params, stream);
+}
+
+template <class Map, int S>
+inline constexpr Coder kPackedCoder{&launch_either_encode<Map, S>, &launch_packed_decode<Map, S>};
 
 template <class Map>
 const Coder* packed_coder(int tile_shape) {

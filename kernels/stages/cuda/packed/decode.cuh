@@ -189,7 +189,10 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
     entry = *reinterpret_cast<const std::uint16_t*>(bytes + entries_at + 2 * mine);
   }
   block_words = words + words_at + at;
-  read_split_planes(block_words + before_planes, block.planes, entry, z);
+  if ((head.flags & kPackedExceptions) != 0)  // in all threads
+    read_split_planes(block_words + before_planes, block.planes, entry, z);
+  else
+    read_planes(block_words + before_planes, block.planes, z);
 #pragma unroll
   for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
   if (thread == 0) z[0] = static_cast<Code>(unzigzag(static_cast<Code>(first)) + Map::kBias);
@@ -218,7 +221,7 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
   const std::uint32_t tile = job.first_tile + blockIdx.x % job.tile_count;
   const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.x / job.tile_count] : job.only_frame;
   const TilePlace place = find_tile(frame, job.tiles, tile);
-  const TileBox box = tile_box<S>(job.grid, tile);
+  const TileBox box = box_of<S>(job.grid, tile);
   const bool valid = is_present<S>(box, threadIdx.x);
   Fault fault = place.fault;
   if (fault == Fault::none && 4 * place.count > max_packed_bytes(sizeof(Value))) fault = Fault::size;

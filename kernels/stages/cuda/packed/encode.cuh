@@ -27,6 +27,7 @@ struct PackedEncodeSpace {
   };
   alignas(16) WarpShare shares[kWarps];
   ScannerSpace scanner;
+  TileBox boxes[2];  // of this tile and the next
   Code first;
   std::uint32_t ticket, words_before;
   // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
@@ -39,37 +40,53 @@ inline constexpr int kPackedEncodeBlocks = kCodeBytes == 8 ? 3
                                            : S == kChain   ? 6
                                                            : 5;
 
+// What a thread block can do for its next tile before it has one hand free: find out where it lies, and move its values
+// towards the processor.
 template <int S, class Value>
-__device__ __forceinline__ void look_ahead_packed(const EncodeParams& job, std::uint32_t task) {
+__device__ __forceinline__ void look_ahead_packed(const EncodeParams& job, std::uint32_t task, TileBox& next) {
   const std::uint32_t number = task - 1;
   if (number >= job.tiles * job.chunks) return;
   const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
-  prefetch_packed<S, Value>(job.grid, job.values + chunk * job.value_stride, tile);
+  const TileBox box = box_of<S>(job.grid, tile);
+  if (threadIdx.x == 0) next = box;
+  prefetch_packed<S, Value>(job.grid, job.values + chunk * job.value_stride, box);
 }
 
-// Values -> biased codes; true where one must be looked at.
-template <bool kHasSentinel, class T>
+// Values -> biased codes; true where one must be looked at. Chains find what is out of reach later, by its width.
+template <int S, bool kHasSentinel, class T>
 __device__ __forceinline__ bool quantise_all(const Quantizer<T>& p, const T (&x)[32],
                                              typename FloatTraits<T>::Code (&c)[32]) {
   bool misfit = false;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const T t = magic_form(p, x[i]), decoded = decoded_value(p.step, t);
-    misfit = misfit | !keeps_bound(p, x[i], decoded) | !in_reach(p, x[i]);
+    misfit = misfit | !keeps_bound(p, x[i], decoded);
+    if constexpr (S != kChain) misfit = misfit | !in_reach(p, x[i]);
     if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
     c[i] = std::bit_cast<typename FloatTraits<T>::Code>(t);
   }
   return misfit;
 }
 
+// Whether all codes of a chain's block are within reach, 2^(f - 1) quanta (f the bits of a fraction), by their
+// differences: a first one of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
+template <class Map>
+__device__ __forceinline__ bool surely_in_reach(const typename Map::Code (&c)[32]) {
+  using Code = typename Map::Code;
+  constexpr int kFraction = FloatTraits<typename Map::Value>::kFractionBits;
+  Code steps = 0;
+#pragma unroll
+  for (int i = 1; i < 32; ++i) steps |= zigzag(static_cast<Code>(c[i] - c[i - 1]));
+  return (steps >> (kFraction - 7) | zigzag(static_cast<Code>(c[0] - Map::kBias)) >> (kFraction - 4)) == 0;
+}
+
 // Loads a tile; codes of this thread's block to c, the tile's faces to shared memory. All threads take part; behind it
-// the arena is free.
+// the arena is free. True in all of them if one has special values.
 template <class Map, int S>
-__device__ __forceinline__ Specials packed_codes(const EncodeParams& job, const ChunkPlan& plan,
-                                                 const std::uint8_t* values, const TileBox& box, bool valid,
-                                                 PackedEncodeSpace<Map, S>& space, typename Map::Code (&c)[32]) {
+__device__ __forceinline__ bool packed_codes(const EncodeParams& job, const ChunkPlan& plan, const std::uint8_t* values,
+                                             const TileBox& box, bool valid, PackedEncodeSpace<Map, S>& space,
+                                             typename Map::Code (&c)[32], Specials& special) {
   using Value = typename Map::Value;
-  Specials special;
   Value x[32];
   const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
   load_packed<S, Value>(job.grid, values, box, job.aligned, space.arena);
@@ -81,19 +98,25 @@ __device__ __forceinline__ Specials packed_codes(const EncodeParams& job, const 
     for (int i = 0; i < 32; ++i) c[i] = Map::encode_biased(x[i]);
     show_face<S>(c, space.faces);
     __syncthreads();
+    return false;
   } else {
     const Quantizer<Value>& p = ready.quantizer;
-    const bool misfit = p.has_sentinel ? quantise_all<true>(p, x, c) : quantise_all<false>(p, x, c);
-    show_face<S>(c, space.faces);
-    if (__syncthreads_or(misfit ? 1 : 0) != 0) {
-      special = note_packed_specials<S, Value>(plan, valid, space.arena, space.ordinary);
-      read_packed_row<S>(space.arena, c);
-      __syncthreads();
-      show_face<S>(c, space.faces);
-      __syncthreads();
+    bool misfit = p.has_sentinel ? quantise_all<S, true>(p, x, c) : quantise_all<S, false>(p, x, c);
+    if constexpr (S == kChain) {
+      if (__any_sync(kAllLanes, !surely_in_reach<Map>(c))) {
+        const Value* const row = packed_row<S, Value>(space.arena);
+        for (int i = 0; i < 32; ++i) misfit = misfit || !in_reach(p, row[i]);
+      }
     }
+    show_face<S>(c, space.faces);
+    if (__syncthreads_or(misfit ? 1 : 0) == 0) return false;
+    special = note_packed_specials<S, Value>(plan, valid, space.arena, space.ordinary);
+    read_packed_row<S>(space.arena, c);
+    __syncthreads();
+    show_face<S>(c, space.faces);
+    __syncthreads();
+    return true;
   }
-  return special;
 }
 
 // Where a tile's parts start, in bytes of the tile but for `words` and `size`.
@@ -106,39 +129,47 @@ struct PackedTile {
   bool with_exceptions, verbatim;
 };
 
-// The tile's layout from the shares of its warps; `upto` is this thread's sum in its warp, up to and with it.
-template <class Value>
-__device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps], bool exceptions,
+// The tile's layout from the shares of its warps. `with_more`: whether it has special or absent blocks.
+template <bool kExceptions, class Value>
+__device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps], bool with_more,
                                               std::uint32_t before_in_warp, std::uint32_t first_bytes) {
   const int warp = static_cast<int>(threadIdx.x / 32);
   const std::uint32_t below = (1u << threadIdx.x % 32) - 1;
+  const auto count = [](std::uint32_t bits) { return static_cast<std::uint32_t>(__popc(static_cast<int>(bits))); };
   PackedTile t = {};
-  std::uint32_t saved = 0;
+  uint4 share[kWarps];  // words, widths, saved, exceptions
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) saved += shares[w].saved;
-  t.with_exceptions = exceptions && exceptions_pay(saved);
+  for (int w = 0; w < kWarps; ++w) share[w] = *reinterpret_cast<const uint4*>(&shares[w]);
+  if constexpr (kExceptions) t.with_exceptions = exceptions_pay(share[0].z + share[1].z + share[2].z + share[3].z);
   std::uint32_t narrowest = 255, widest = 0, words = 0, exception_count = 0, special_count = 0, void_count = 0,
                 present = 0;
+  const unsigned shift = t.with_exceptions ? 16 : 0;
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) {
-    const WarpShare share = shares[w];
-    const std::uint32_t here = t.with_exceptions ? share.words >> 16 : share.words & 0xFFFF;
-    const std::uint32_t widths = t.with_exceptions ? share.widths >> 16 : share.widths & 0xFFFF;
+    const std::uint32_t widths = share[w].y >> shift & 0xFFFF, taken = t.with_exceptions ? share[w].w : 0;
     narrowest = min(narrowest, widths & 0xFF);
     widest = max(widest, widths >> 8);
-    const auto count = [](std::uint32_t bits) { return static_cast<std::uint32_t>(__popc(static_cast<int>(bits))); };
-    const std::uint32_t taken = t.with_exceptions ? share.exceptions : 0;
     if (w == warp) {
-      t.own_words = words + (t.with_exceptions ? before_in_warp >> 16 : before_in_warp & 0xFFFF);
+      t.own_words = words + (before_in_warp >> shift & 0xFFFF);
       t.own_exception = exception_count + count(taken & below);
-      t.own_descriptor = special_count + count(share.special & below);
-      t.own_present = present + count(share.present & below);
     }
-    words += here;
-    exception_count += count(taken);
-    special_count += count(share.special);
-    void_count += count(share.empty);
-    present += count(share.present);
+    words += share[w].x >> shift & 0xFFFF;
+    if constexpr (kExceptions) exception_count += count(taken);
+  }
+  if (with_more) {
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      if (w == warp) {
+        t.own_descriptor = special_count + count(shares[w].special & below);
+        t.own_present = present + count(shares[w].present & below);
+      }
+      special_count += count(shares[w].special);
+      void_count += count(shares[w].empty);
+      present += count(shares[w].present);
+    }
+  } else {
+    present = kPackedBlocks;
+    t.own_present = threadIdx.x;
   }
   t.head.base = narrowest;
   t.head.rate_planes = static_cast<std::uint32_t>(bit_width(widest - narrowest));
@@ -158,9 +189,9 @@ __device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps],
 }
 
 // Encodes a tile into shared memory and puts the one that waits there to its place.
-template <class Map, int S>
+template <class Map, int S, bool kExceptions>
 __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint32_t chunk, std::uint32_t tile,
-                                              std::uint32_t next_task, Waiting& waiting,
+                                              std::uint32_t next_task, int parity, Waiting& waiting,
                                               PackedEncodeSpace<Map, S>& space) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
@@ -168,11 +199,12 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
   const ChunkPlan& plan = job.plans[chunk];
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-  const TileBox box = tile_box<S>(job.grid, tile);
-  const bool valid = is_present<S>(box, thread);
+  const TileBox box = space.boxes[parity];
+  const bool whole = is_whole<S>(box), valid = whole || is_present<S>(box, thread);
 
   Code z[32];
-  const Specials special = packed_codes<Map, S>(job, plan, values, box, valid, space, z);
+  Specials special;
+  const bool with_more = packed_codes<Map, S>(job, plan, values, box, valid, space, z, special) || !whole;
   packed_differences<S>(static_cast<int>(plan.predictor >> 16), z, space.faces);
   Code first = 0;
   if (thread == 0) {
@@ -189,10 +221,12 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
 
   // planes and sizes
   const int width = valid ? bit_width(any) : 0, highest = warp_max(width);
-  std::uint32_t w[8 * sizeof(Code)];
-  pack_all(z, highest, w);
+  std::uint32_t w[kExceptions ? 8 * sizeof(Code) : 1];
   Exception split{width, 0};
-  if (job.exceptions) split = split_planes(width, highest, w);
+  if constexpr (kExceptions) {
+    pack_all(z, highest, w);
+    split = split_planes(width, highest, w);
+  }
   const bool only_sentinels = special.masks != 0 && special.only_sentinels,
              masked = special.masks != 0 && !only_sentinels;
   const std::uint32_t special_words = masked ? static_cast<std::uint32_t>(__popc(static_cast<int>(special.masks))) +
@@ -204,34 +238,32 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const std::uint32_t upto = sum_upto(words);
   {
     WarpShare share;
-    share.words = __shfl_sync(kAllLanes, upto, 31);
-    share.exceptions = __ballot_sync(kAllLanes, fewer != 0);
-    share.special = __ballot_sync(kAllLanes, masked);
-    share.empty = __ballot_sync(kAllLanes, only_sentinels);
-    share.present = __ballot_sync(kAllLanes, valid);
     const std::uint32_t narrow = warp_min(valid ? static_cast<unsigned>(width) : 255);
-    std::uint32_t narrow_left = narrow, wide_left = static_cast<unsigned>(highest);
-    share.saved = 0;
-    if (job.exceptions) {
-      narrow_left = warp_min(valid ? static_cast<unsigned>(split.planes) : 255);
-      wide_left = warp_max_u(static_cast<unsigned>(split.planes));
+    share.widths = narrow | static_cast<unsigned>(highest) << 8;
+    share.saved = share.exceptions = 0;
+    if constexpr (kExceptions) {
+      const std::uint32_t narrow_left = warp_min(valid ? static_cast<unsigned>(split.planes) : 255);
+      const std::uint32_t wide_left = warp_max_u(static_cast<unsigned>(split.planes));
+      share.widths |= narrow_left << 16 | wide_left << 24;
       share.saved = warp_sum(fewer != 0 ? 32 * fewer - kExceptionCost : 0);
+      share.exceptions = __ballot_sync(kAllLanes, fewer != 0);
     }
-    share.widths = narrow | static_cast<unsigned>(highest) << 8 | narrow_left << 16 | wide_left << 24;
-    share.unused = 0;
-    if (lane == 0) {
-      auto* const to = reinterpret_cast<uint4*>(&space.shares[warp]);
-      to[0] = make_uint4(share.words, share.widths, share.saved, share.exceptions);
-      to[1] = make_uint4(share.special, share.empty, share.present, 0);
+    auto* const to = reinterpret_cast<uint4*>(&space.shares[warp]);
+    if (with_more) {
+      share.special = __ballot_sync(kAllLanes, masked);
+      share.empty = __ballot_sync(kAllLanes, only_sentinels);
+      share.present = __ballot_sync(kAllLanes, valid);
+      if (lane == 0) to[1] = make_uint4(share.special, share.empty, share.present, 0);
     }
+    if (lane == 31) to[0] = make_uint4(upto, share.widths, share.saved, share.exceptions);
   }
   if (thread == 0) space.ticket = next_task;
   __syncthreads();
   const auto first_bytes = static_cast<std::uint32_t>(bit_width(space.first) + 7) / 8;
-  const PackedTile t = lay_out<Value>(space.shares, job.exceptions, upto - words, first_bytes);
+  const PackedTile t = lay_out<kExceptions, Value>(space.shares, with_more, upto - words, first_bytes);
   if (thread == 0) post_size(job.sums, chunk * job.tiles + tile, t.tile_words);
   // by now the sizes of all tiles before the waiting one are there, or soon will be
-  look_ahead_packed<S, Value>(job, space.ticket);
+  look_ahead_packed<S, Value>(job, space.ticket, space.boxes[parity ^ 1]);
   find_place(job, waiting, space);
 
   // the tile's bytes
@@ -273,14 +305,21 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
         to = write_packed_special<S, Value>(job, values, box, special, to);
       }
     }
-    write_all(w, planes, highest, to);
+    if constexpr (kExceptions)
+      write_all(w, planes, highest, to);
+    else
+      write_planes(z, planes, to);
   } else if (t.verbatim) {
     if (thread == 0) tile_words[0] = kPackedVerbatim << 16;
     if (valid) write_verbatim_block<S, Value>(job, values, box, t.own_present, tile_words + 1);
   }
   __syncthreads();
 
-  // the waiting tile goes, this one waits
+  // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
+  const auto* const from = reinterpret_cast<const uint4*>(bytes);
+  auto* const to = reinterpret_cast<uint4*>(space.waiting);
+  uint4 piece;
+  if (4 * thread < t.tile_words) piece = from[thread];
   place_waiting(job, waiting, space);
   __syncthreads();
   waiting = {chunk, tile, t.tile_words, true, false};
@@ -289,16 +328,17 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
     __syncthreads();
     place_tile(job, waiting, space.words_before, bytes);
     waiting.there = false;
-  } else {
-    const auto* const from = reinterpret_cast<const uint4*>(bytes);
-    auto* const to = reinterpret_cast<uint4*>(space.waiting);
-#pragma unroll 1
-    for (std::uint32_t at = thread; 4 * at < t.tile_words; at += kThreads) to[at] = from[at];
+    __syncthreads();
+    return;
   }
+  if (4 * thread < t.tile_words) to[thread] = piece;
+  if (t.tile_words <= 4 * kThreads) return;
+#pragma unroll 1
+  for (std::uint32_t at = thread + kThreads; 4 * at < t.tile_words; at += kThreads) to[at] = from[at];
   __syncthreads();
 }
 
-template <class Map, int S>
+template <class Map, int S, bool kExceptions>
 __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename Map::Code), S>)
     packed_encode_kernel(const __grid_constant__ EncodeParams job) {
   extern __shared__ uint4 shared_memory[];
@@ -316,24 +356,26 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     return;
   }
   Waiting waiting = {};
-  look_ahead_packed<S, typename Map::Value>(job, task);
+  int parity = 0;
+  look_ahead_packed<S, typename Map::Value>(job, task, space.boxes[0]);
   __syncthreads();
-  while (task <= all) {
+  for (; task <= all; parity ^= 1) {
     const std::uint32_t number = task - 1;
     const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     const ChunkPlan& plan = job.plans[chunk];
     if ((plan.quantise != 0) != kExact && (plan.predictor & 0xFF) == S) {
-      encode_packed<Map, S>(job, chunk, tile, next, waiting, space);
+      encode_packed<Map, S, kExceptions>(job, chunk, tile, next, parity, waiting, space);
     } else {  // of another pass
       if (threadIdx.x == 0) {
         space.ticket = next;
         post_size(job.sums, number, 0);
       }
       __syncthreads();
+      look_ahead_packed<S, typename Map::Value>(job, space.ticket, space.boxes[parity ^ 1]);
+      __syncthreads();
     }
     task = space.ticket;
-    __syncthreads();
   }
   find_place(job, waiting, space);
   __syncthreads();
