@@ -99,7 +99,7 @@ def describe(frame: bytes) -> str:
     return f"{info.codec} raw={info.stored_raw} bound={info.bound} sentinel={info.sentinel}"
 
 
-def float_codecs(rank: int, **bound: float) -> Iterator[pyfilter.Codec]:
+def float_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
     for mode, block_dims in itertools.product(fields.MODES, range(1, min(3, max(1, rank)) + 1)):
         yield pyfilter.Cuszp2(mode=mode, block_dims=block_dims, **bound)
     yield pyfilter.HierarchicalDelta(predictor="chain", outliers="on", **bound)
