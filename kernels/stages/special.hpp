@@ -10,7 +10,7 @@
 
 #include "core/target.hpp"
 #include "core/wire.hpp"
-#include "stages/planes.hpp"
+#include "stages/masks.hpp"
 #include "stages/quantize.hpp"
 #include "stages/rate.hpp"
 
@@ -24,28 +24,66 @@ struct SpecialBlock {
   std::uint8_t verbatim_count() const { return static_cast<std::uint8_t>(__builtin_popcountll(verbatim)); }
 };
 
-// Sorts the values of a block into its masks and repairs the codes of the special ones.
+// Notes the misfits of a block that quantize() finds. Baseline and AVX-512 only note the lanes that have any: that is
+// quicker there, and blocks with misfits are few.
+#if defined(PYF_LEVEL_AVX2)
+inline constexpr bool kMisfitsInPlace = true;
+#else
+inline constexpr bool kMisfitsInPlace = false;
+#endif
+
+template <class Code>
+class MisfitNotes {
+ public:
+  KFN void operator()(const Code (&flags)[kLanes], std::size_t from) {
+    if constexpr (kMisfitsInPlace)
+      bits_ |= flag_bits<static_cast<int>(kLanes)>(flags) << from;
+    else
+      for (std::size_t lane = 0; lane < kLanes; ++lane) lanes_[lane] |= flags[lane];
+  }
+  // Not zero if there are any.
+  KFN std::uint64_t bits() const { return kMisfitsInPlace ? bits_ : flag_bits<static_cast<int>(kLanes)>(lanes_); }
+
+ private:
+  std::uint64_t bits_ = 0;
+  Code lanes_[kLanes] = {};
+};
+
+// Where one of its neighbours keeps the bound, a misfit takes that code and is none.
+template <int B, class T, class Values>
+KFN std::uint64_t take_neighbours(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
+                                  std::uint64_t misfits) {
+  alignas(64) typename FloatTraits<T>::Code flags[B], next[B];
+  find_reached<B>(p, x, flags);
+  if ((flag_bits<B>(flags) & misfits) == 0) return misfits;
+  find_neighbours<B>(p, x, q, next, flags);
+  const std::uint64_t better = flag_bits<B>(flags) & misfits;
+  copy_masked<B>(q, better, next);
+  return misfits & ~better;
+}
+
+// Sorts the values of a block with misfits into its masks and repairs the codes of the special ones.
 template <int B, class T, class Values>
 [[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
-                                           SpecialBlock& block) {
+                                           std::uint64_t misfits, SpecialBlock& block) {
   using Code = typename FloatTraits<T>::Code;
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
   block.nan = block.verbatim = 0;
   block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
   if (block.sentinel == kAll) {  // the inside of a land mask: codes will not be written
     block.masks = kMaskSentinel;
+    for (int i = 0; i < B; ++i) q[i] = 0;
     return;
   }
-  alignas(64) Code misfits[B];
-  find_misfits<B>(p, x, q, misfits);
-  block.verbatim = flag_bits<B>(misfits) & ~block.sentinel;
-  if (block.verbatim != 0) {
+  if constexpr (!kMisfitsInPlace) {
+    alignas(64) Code flags[B];
+    find_misfits<B>(p, x, q, flags);
+    misfits = flag_bits<B>(flags);
+  }
+  misfits &= ~block.sentinel;
+  if (misfits != 0) {
     block.nan = equal_bits<B>(x, FloatTraits<T>::kQuietNan) & ~block.sentinel;
-    block.verbatim &= ~block.nan;
-    for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
-      const int i = __builtin_ctzll(rest);
-      if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
-    }
+    block.verbatim = take_neighbours<B>(p, x, q, misfits & ~block.nan);
   }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
@@ -70,14 +108,7 @@ KFN void keep_values(const SpecialBlock& block, std::uint8_t rate, const Values*
     std::memcpy(kept, x, sizeof kept);
     return;
   }
-  T* to = kept;
-  std::uint64_t rest = block.verbatim;
-  while (rest != 0) {
-    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
-      std::memcpy(to, x + (rest != 0 ? __builtin_ctzll(rest) : 0), sizeof(T));
-      to += rest != 0 ? 1 : 0;
-    }
-  }
+  gather_masked<B, typename FloatTraits<T>::Code>(x, block.verbatim, kept);
 }
 
 // Writes what comes before the planes of a block with code 247 to 255, with the values kept of it; returns where the
@@ -127,16 +158,10 @@ inline SpecialMasks read_masks(std::uint8_t rate, const std::uint8_t* from) {
 template <class T, int B>
 [[gnu::noinline]] inline void apply_masks(const Quantizer<T>& p, const SpecialMasks& masks,
                                           const std::uint8_t* verbatim, T (&x)[B]) {
-  // memcpy, not assignment: the bits of a NaN must not pass through a floating-point register on any target
-  const auto nan = FloatTraits<T>::kQuietNan;
-  for (std::uint64_t rest = masks.sentinel; rest != 0; rest &= rest - 1)
-    std::memcpy(x + __builtin_ctzll(rest), &p.sentinel_bits, sizeof(T));
-  for (std::uint64_t rest = masks.nan; rest != 0; rest &= rest - 1)
-    std::memcpy(x + __builtin_ctzll(rest), &nan, sizeof(T));
-  for (std::uint64_t rest = masks.verbatim; rest != 0; rest &= rest - 1) {
-    std::memcpy(x + __builtin_ctzll(rest), verbatim, sizeof(T));
-    verbatim += sizeof(T);
-  }
+  using Code = typename FloatTraits<T>::Code;
+  if (masks.sentinel != 0) fill_masked<B>(x, masks.sentinel, p.sentinel_bits);
+  if (masks.nan != 0) fill_masked<B>(x, masks.nan, Code{FloatTraits<T>::kQuietNan});
+  if (masks.verbatim != 0) scatter_masked<B, Code>(x, masks.verbatim, verbatim);
 }
 
 PYF_END_TARGET

@@ -27,15 +27,6 @@ inline constexpr int kGroupBlocks = 8;
 inline constexpr std::size_t kPrefetchBytes = 4096;
 inline constexpr int kPrefetchBlocks = 2 * kGroupBlocks;
 
-// Whether any lane of any of these blocks has a misfit.
-template <class Code>
-KFN bool any_misfit(const Code* misfits, int blocks) {
-  Code any[kLanes] = {};
-  for (int b = 0; b < blocks; ++b)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) any[lane] |= misfits[static_cast<std::size_t>(b) * kLanes + lane];
-  return flag_bits<static_cast<int>(kLanes)>(any) != 0;
-}
-
 template <class Map, int D>
 struct EncodeScratch {
   using Code = typename Map::Code;
@@ -47,7 +38,7 @@ struct EncodeScratch {
   alignas(64) Code partial[kGroupBlocks * B];
   alignas(64) Code difference_pad[kDifferencePad];
   alignas(64) Code difference[kGroupBlocks * B];
-  alignas(64) Code misfits[kGroupBlocks * kLanes];
+  std::uint64_t misfits[kGroupBlocks];
   // planes of each run of 32 values, room for as many as a code has bits
   static constexpr int kPlaneRoom = 8 * sizeof(Code);
   alignas(64) std::uint32_t planes[kTileValues / 32 * kPlaneRoom];
@@ -66,34 +57,42 @@ KFN bool gathered(const Grid& grid, const BlockCursor& cursor, int count) {
   return D != 1 || !whole_blocks(grid, cursor, count);
 }
 
-// Stage 1 of a group: values -> codes. False if any block has misfits.
+// Stage 1 of a block: values -> codes. Returns its misfits, zero if there are none.
+template <class Map, int B, class Values>
+KFN std::uint64_t encode_block(const Map& map, const Values* x, typename Map::Code* q) {
+  MisfitNotes<typename Map::Code> notes;
+  map.template encode<B>(x, q, notes);
+  return Map::kHasSpecial ? notes.bits() : 0;
+}
+
+// Stage 1 of a group. False if any block has misfits.
 template <class Map, int D>
 KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, BlockCursor cursor, int count,
                       EncodeScratch<Map, D>& s) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
+  std::uint64_t any = 0;
   if (!gathered<D>(plan.grid, cursor, count)) {
     const Loose<Value>* x = loose_values<Value>(values, cursor.index * 32);
     for (int b = 0; b < count; ++b) {
       // hardware prefetchers stop at the end of a page; this does not
       for (std::size_t line = 0; line < B * sizeof(Value); line += 64)
         __builtin_prefetch(reinterpret_cast<const char*>(x + b * B) + kPrefetchBytes + line);
-      map.template encode<B>(x + b * B, s.codes + b * B, s.misfits + b * kLanes);
+      any |= s.misfits[b] = encode_block<Map, B>(map, x + b * B, s.codes + b * B);
     }
-  } else {
-    for (int b = 0; b < count;) {
-      int run = 1;
-      if constexpr (D == 1)
-        load_last(plan.grid, values, cursor.index, s.values + b * B);
-      else
-        run = load_run<D>(plan.grid, values, cursor, count - b, s.values + b * B);
-      advance<D>(plan.grid, cursor, static_cast<std::uint64_t>(run));
-      b += run;
-    }
-    for (int b = 0; b < count; ++b) map.template encode<B>(s.values + b * B, s.codes + b * B, s.misfits + b * kLanes);
+    return any == 0;
   }
-  if constexpr (!Map::kHasSpecial) return true;
-  return !any_misfit(s.misfits, count);
+  for (int b = 0; b < count;) {
+    int run = 1;
+    if constexpr (D == 1)
+      load_last(plan.grid, values, cursor.index, s.values + b * B);
+    else
+      run = load_run<D>(plan.grid, values, cursor, count - b, s.values + b * B);
+    advance<D>(plan.grid, cursor, static_cast<std::uint64_t>(run));
+    b += run;
+  }
+  for (int b = 0; b < count; ++b) any |= s.misfits[b] = encode_block<Map, B>(map, s.values + b * B, s.codes + b * B);
+  return any == 0;
 }
 
 // Stage 1 for a group with misfits: sorts out which values of which blocks are special. Returns these blocks, as bits.
@@ -101,11 +100,10 @@ template <class Map, int D>
 [[gnu::noinline]] inline unsigned note_specials(const Map& map, const Loose<typename Map::Value>* x, int first,
                                                 int count, EncodeScratch<Map, D>& s) {
   constexpr int B = kBlockValues<D>;
-  unsigned looked_at = 0, special = 0;
-  for (int b = 0; b < count; ++b) looked_at |= static_cast<unsigned>(any_misfit(s.misfits + b * kLanes, 1)) << b;
-  for (unsigned rest = looked_at; rest != 0; rest &= rest - 1) {
-    const int b = __builtin_ctz(rest);
-    note_special<B>(map.quantizer, x + b * B, s.codes + b * B, s.special[first + b]);
+  unsigned special = 0;
+  for (int b = 0; b < count; ++b) {
+    if (s.misfits[b] == 0) continue;
+    note_special<B>(map.quantizer, x + b * B, s.codes + b * B, s.misfits[b], s.special[first + b]);
     special |= static_cast<unsigned>(s.special[first + b].masks != 0) << b;
   }
   return special;
