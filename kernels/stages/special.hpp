@@ -101,33 +101,26 @@ inline std::uint8_t special_rate(const SpecialBlock& block, std::uint8_t inner) 
                       B, kRates[inner]);
 }
 
-// Keeps the values of a special block that its rate wants written: all of them, or the verbatim ones.
-template <class T, int B, class Values>
-KFN void keep_values(const SpecialBlock& block, std::uint8_t rate, const Values* x, T (&kept)[B]) {
-  if (rate == kRateVerbatim) {
-    std::memcpy(kept, x, sizeof kept);
-    return;
-  }
-  gather_masked<B, typename FloatTraits<T>::Code>(x, block.verbatim, kept);
-}
-
-// Writes what comes before the planes of a block with code 247 to 255, with the values kept of it; returns where the
-// planes go. What is too much in a store is overwritten.
+// Room for what comes before the planes of a special block: three masks and all values, and what is too much in a
+// store.
 template <class T, int B>
-inline std::uint8_t* write_special(const SpecialBlock& block, const T (&kept)[B], std::uint8_t rate,
-                                   std::uint8_t* out) {
+inline constexpr std::size_t kSpecialBytes = 3 * 8 + B * sizeof(T) + 32;
+
+// Writes what comes before the planes of a block with code 247 to 255; returns where the planes go. What is too much in
+// a store is overwritten.
+template <class T, int B, class Values>
+KFN std::uint8_t* write_special(const SpecialBlock& block, std::uint8_t rate, const Values* x, std::uint8_t* out) {
   if (rate == kRateSentinel) return out;
   if (rate == kRateVerbatim) {
-    std::memcpy(out, kept, sizeof kept);
-    return out + sizeof kept;
+    std::memcpy(out, x, B * sizeof(T));
+    return out + B * sizeof(T);
   }
   for (const std::uint64_t mask : {block.sentinel, block.nan, block.verbatim}) {
     store_le(out, mask);
     out += mask != 0 ? B / 8 : 0;
   }
-  const int count = block.verbatim_count();
-  for (int i = 0; i < count; i += 4) std::memcpy(out + i * sizeof(T), kept + i, 4 * sizeof(T));
-  return out + count * sizeof(T);
+  if (block.verbatim != 0) gather_masked<B, typename FloatTraits<T>::Code>(x, block.verbatim, out);
+  return out + block.verbatim_count() * sizeof(T);
 }
 
 struct SpecialMasks {

@@ -23,9 +23,22 @@ PYF_BEGIN_TARGET
 // Blocks encoded together, stage by stage: long enough that a stage never waits for the stores of the one before.
 inline constexpr int kGroupBlocks = 8;
 
+// memcpy, by registers of 32 bytes where the target has them.
+template <int kBytes>
+KFN void copy_bytes(const void* from, std::uint8_t* to) {
+#if defined(PYF_LEVEL_AVX2)
+  for (int i = 0; i < kBytes; i += 32) store(to + i, load(static_cast<const std::uint8_t*>(from) + i));
+#else
+  std::memcpy(to, from, kBytes);
+#endif
+}
+
 // How far ahead values are prefetched, in 1-D and otherwise.
 inline constexpr std::size_t kPrefetchBytes = 4096;
 inline constexpr int kPrefetchBlocks = 2 * kGroupBlocks;
+
+// Of what comes before the planes of a special block, this much is copied without asking whether there is as much.
+inline constexpr int kBeforeCopied = 32;
 
 template <class Map, int D>
 struct EncodeScratch {
@@ -48,7 +61,12 @@ struct EncodeScratch {
   int descriptors;                         // blocks that have one, and which
   std::uint8_t described[kTileBlocks<D>];
   SpecialBlock special[kTileBlocks<D>];
-  alignas(64) typename Map::Value kept[kTileBlocks<D>][B];  // values of special blocks
+  // what comes before the planes of special blocks, one after another, where it ends, and how much of it each block has
+  static constexpr std::size_t kBeforeRoom =
+      Map::kHasSpecial ? kTileBlocks<D> * kSpecialBytes<typename Map::Value, B> : 0;
+  std::uint8_t before[kBeforeRoom + kBeforeCopied];
+  std::uint8_t* before_end;
+  std::uint16_t before_bytes[kTileBlocks<D>];
 };
 
 // Whether the values of a group of blocks were gathered: 1-D ones without padding lie together in the array.
@@ -100,16 +118,17 @@ template <class Map, int D>
 [[gnu::noinline]] inline unsigned note_specials(const Map& map, const Loose<typename Map::Value>* x, int first,
                                                 int count, EncodeScratch<Map, D>& s) {
   constexpr int B = kBlockValues<D>;
-  unsigned special = 0;
-  for (int b = 0; b < count; ++b) {
-    if (s.misfits[b] == 0) continue;
+  unsigned looked_at = 0, special = 0;
+  for (int b = 0; b < count; ++b) looked_at |= static_cast<unsigned>(s.misfits[b] != 0) << b;
+  for (unsigned rest = looked_at; rest != 0; rest &= rest - 1) {
+    const int b = __builtin_ctz(rest);
     note_special<B>(map.quantizer, x + b * B, s.codes + b * B, s.misfits[b], s.special[first + b]);
     special |= static_cast<unsigned>(s.special[first + b].masks != 0) << b;
   }
   return special;
 }
 
-// Rates of the special blocks of a group. Their values are still at hand, and kept where they will be written.
+// Rates of the special blocks of a group, and what comes before their planes, since their values are still at hand.
 template <class Map, int D>
 [[gnu::noinline]] inline void rate_specials(const Loose<typename Map::Value>* x, int first, unsigned special,
                                             EncodeScratch<Map, D>& s) {
@@ -118,7 +137,9 @@ template <class Map, int D>
   for (unsigned rest = special; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctz(rest), b = first + i;
     s.rate[b] = special_rate<Value, B>(s.special[b], s.inner[b]);
-    keep_values<Value, B>(s.special[b], s.rate[b], x + i * B, s.kept[b]);
+    std::uint8_t* const end = write_special<Value, B>(s.special[b], s.rate[b], x + i * B, s.before_end);
+    s.before_bytes[b] = static_cast<std::uint16_t>(end - s.before_end);
+    s.before_end = end;
     if (is_special_rate(s.rate[b])) [[likely]]
       s.described[s.descriptors++] = static_cast<std::uint8_t>(b);
     else
@@ -168,6 +189,8 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   BlockCursor cursor = block_at<D>(plan.grid, first_block), ahead;
   if constexpr (D != 1) ahead = block_at<D>(plan.grid, first_block + kPrefetchBlocks);
   s.descriptors = 0;
+  s.before_end = s.before;
+  std::memset(s.before_bytes, 0, sizeof s.before_bytes);
   for (int b = 0; b < blocks; b += kGroupBlocks) {
     const int here = std::min(kGroupBlocks, blocks - b);
     if constexpr (D != 1) prefetch_blocks<D, Value>(plan.grid, values, ahead, kGroupBlocks);
@@ -212,16 +235,20 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   std::memset(p, 0, 4);
   std::uint8_t* words = out + (p - out + 3) / 4 * 4;
 
+  const std::uint8_t* before = s.before;
   for (int b = 0; b < blocks; ++b) {
     if constexpr (Map::kHasSpecial) {
-      if (s.rate[b] >= kRateSentinel) [[unlikely]] {
-        words = write_special<Value, B>(s.special[b], s.kept[b], s.rate[b], words);
-      }
+      const std::size_t bytes = s.before_bytes[b];
+      copy_bytes<kBeforeCopied>(before, words);  // nothing for most; what is too much is overwritten
+      if (bytes > kBeforeCopied) [[unlikely]]
+        std::memcpy(words + kBeforeCopied, before + kBeforeCopied, bytes - kBeforeCopied);
+      before += bytes;
+      words += bytes;
     }
     const std::size_t rate_planes = kRates[s.inner[b]].planes;
     for (int half = 0; half < B / 32; ++half) {
       const std::uint32_t* planes = s.planes + (b * (B / 32) + half) * s.kPlaneRoom;
-      std::memcpy(words, planes, 64);  // most have at most 16 planes; what is too much is overwritten
+      copy_bytes<64>(planes, words);  // most have at most 16 planes; what is too much is overwritten
       if (rate_planes > 16) [[unlikely]]
         std::memcpy(words + 64, planes + 16, 4 * (rate_planes - 16));
       words += 4 * rate_planes;
