@@ -22,6 +22,9 @@ PYF_BEGIN_TARGET
 template <int kRuns>
 KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
                                    int stride) {
+#if defined(PYF_LEVEL_AVX2)
+  if constexpr (kRuns == 2) return transpose_pair(z, counted, complete, planes, stride);
+#endif
   const std::uint32_t any = any_bits<32 * kRuns>(z, counted);
   for (int run = 0; run < kRuns; ++run)
     pack_planes(z + 32 * run, complete ? 32 : bit_width(any), planes + run * stride);

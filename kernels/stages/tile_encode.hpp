@@ -147,33 +147,48 @@ template <class Map, int D>
   }
 }
 
+// Residuals of block `b` of a group. Differences over whole groups have been made before.
+template <class Map, int D, bool kSums>
+KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code (&z)[kBlockValues<D>]) {
+  constexpr int B = kBlockValues<D>;
+  const typename Map::Code* q = s.codes + b * B;
+  if constexpr (!kSums) {
+    zigzag_block<Map, B>(q, z);
+  } else if constexpr (D == 1) {
+    zigzag_differences<Map, B>(q, z);
+  } else if constexpr (kDifferencesInRegisters) {
+    alignas(64) typename Map::Code d[B];
+    differences<D>(q, s.partial, d, 1);
+    zigzag_block<Map, B>(d, z);
+  } else {
+    zigzag_block<Map, B>(s.difference + b * B, z);
+  }
+}
+
 // Stage 2 of a group: codes -> planes and rates.
-template <class Map, int D>
-KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map, D>& s) {
+template <class Map, int D, bool kSums>
+KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>& s) {
   using Code = typename Map::Code;
   constexpr int B = kBlockValues<D>;
-  const bool outlier = plan.mode == 0;
   const std::uint32_t counted = outlier ? ~1u : ~0u;
-  const bool sums = plan.mode != 2;
-  const Code* d = s.codes;
-  if constexpr (D != 1) {
-    if (sums) {
-      differences<D>(s.codes, s.partial, s.difference, count);
-      d = s.difference;
-    }
-  }
+  if constexpr (D != 1 && kSums && !kDifferencesInRegisters) differences<D>(s.codes, s.partial, s.difference, count);
   for (int b = 0; b < count; ++b) {
     alignas(64) Code z[B];
-    if (D == 1 && sums)
-      zigzag_differences<Map, B>(d + b * B, z);
-    else
-      zigzag_block<Map, B>(d + b * B, z);
+    encode_residuals<Map, D, kSums>(s, b, z);
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
     const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom), z0 = z[0];
     s.first[first + b] = z0;
     const int width = bit_width(any);
     s.inner[first + b] = s.rate[first + b] = choose_rate(width, outlier ? bit_width(z0) : width);
   }
+}
+
+template <class Map, int D>
+KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map, D>& s) {
+  if (plan.mode != 2) [[likely]]
+    encode_planes<Map, D, true>(plan.mode == 0, first, count, s);
+  else
+    encode_planes<Map, D, false>(false, first, count, s);
 }
 
 template <class Map, int D>

@@ -88,6 +88,67 @@ KFN __m256i halves_in_turns(__m256i v) {
   return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+// The low 16 bits of eight values and of the next eight in turns; their high 16 bits.
+KFN __m256i low_halves(__m256i first, __m256i second) {
+  return _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xAA);
+}
+KFN __m256i high_halves(__m256i first, __m256i second) {
+  return _mm256_blend_epi16(_mm256_srli_epi32(first, 16), second, 0xAA);
+}
+
+// Planes 0 to 7 of two runs of 32 values. g: 16 bits of each value, four registers in order.
+KFN void pack_low_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
+  const __m128i low = _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m128i high = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, 2, 6, 10, 14);
+  const __m256i x = _mm256_or_si256(shuffle_halves(g[0], low), shuffle_halves(g[1], high));
+  const __m256i y = _mm256_or_si256(shuffle_halves(g[2], low), shuffle_halves(g[3], high));
+  __m256i a = _mm256_permute2x128_si256(x, y, 0x20), b = _mm256_permute2x128_si256(x, y, 0x31);
+  transpose_bits(a, b);
+  a = transpose_bytes(a);
+  b = transpose_bytes(b);
+  store(out, _mm256_permute2x128_si256(a, b, 0x20));
+  store(out + stride, _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+// Planes 0 to 15 of the same.
+KFN void pack_both_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
+  const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15);
+  __m256i a[2], b[2];
+  for (int i = 0; i < 2; ++i) {  // rows 0 to 3 and 4 to 7 of the first values of both runs, and of their others
+    const __m256i x = shuffle_halves(g[i], order), y = shuffle_halves(g[i + 2], order);
+    a[i] = _mm256_permute2x128_si256(x, y, 0x20);
+    b[i] = _mm256_permute2x128_si256(x, y, 0x31);
+    transpose_bits(a[i], b[i]);
+  }
+  const __m256i p0 = transpose_bytes(_mm256_unpacklo_epi64(a[0], a[1])),
+                p8 = transpose_bytes(_mm256_unpackhi_epi64(a[0], a[1]));
+  const __m256i p4 = transpose_bytes(_mm256_unpacklo_epi64(b[0], b[1])),
+                p12 = transpose_bytes(_mm256_unpackhi_epi64(b[0], b[1]));
+  store(out, _mm256_permute2x128_si256(p0, p4, 0x20));
+  store(out + 8, _mm256_permute2x128_si256(p8, p12, 0x20));
+  store(out + stride, _mm256_permute2x128_si256(p0, p4, 0x31));
+  store(out + stride + 8, _mm256_permute2x128_si256(p8, p12, 0x31));
+}
+
+// planes.hpp says what this writes and returns, here of two runs: 8, 16 or 32 planes, so that branches are foreseen.
+KFN std::uint32_t transpose_pair(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
+                                 int stride) {
+  const std::uint32_t any = any_bits<64>(z, counted);
+  const int wanted = complete ? 32 : bit_width(any);
+  __m256i g[4];
+  for (int i = 0; i < 4; ++i) g[i] = low_halves(load(z + 16 * i), load(z + 16 * i + 8));
+  if (wanted <= 8) {
+    pack_low_bytes(g, planes, stride);
+    return any;
+  }
+  pack_both_bytes(g, planes, stride);
+  if (wanted <= 16) [[likely]]
+    return any;
+  for (int i = 0; i < 4; ++i) g[i] = high_halves(load(z + 16 * i), load(z + 16 * i + 8));
+  pack_both_bytes(g, planes + 16, stride);
+  return any;
+}
+
 // The first `count` of eight words, zeros behind them; nothing else is read.
 alignas(64) inline constexpr std::int32_t kFirstWords[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 KFN __m256i load_first(const std::uint8_t* words, int count) {
