@@ -114,18 +114,24 @@ KFN bool in_reach(const Quantizer<T>& p, T x) {
   return absolute(x) < p.reach;
 }
 
-// Lanes in which misfits are noted: enough for the widest vectors of any target.
+// Lanes in which misfits are noted, in all that a CPU level has enough vectors for.
+#if defined(PYF_LEVEL_AVX2)
+template <class Code>
+inline constexpr std::size_t kLanes = 128 / sizeof(Code);
+#else
+template <class Code>
 inline constexpr std::size_t kLanes = 16;
+#endif
 
-// Codes of N values, filled whether they fit or not. note(flags, from) is called for each kLanes values, from `from`
-// on: flags are all ones where a value must be looked at (beyond the bound or reach, NaN, infinite, the sentinel, or
-// decoding to the sentinel), else 0.
+// Codes of N values, filled whether they fit or not. note(flags, from) is called for each kLanes<Code> values, from
+// `from` on: flags are all ones where a value must be looked at (beyond the bound or reach, NaN, infinite, the
+// sentinel, or decoding to the sentinel), else 0.
 template <bool kHasSentinel, std::size_t N, class T, class Values, class Note>
 KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q, Note&& note) {
   using Code = typename FloatTraits<T>::Code;
-  for (std::size_t from = 0; from < N; from += kLanes) {
-    alignas(64) Code flags[kLanes];
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (std::size_t from = 0; from < N; from += kLanes<Code>) {
+    alignas(64) Code flags[kLanes<Code>];
+    for (std::size_t lane = 0; lane < kLanes<Code>; ++lane) {
       const std::size_t i = from + lane;
       const T value = x[i], t = magic_form(p, value), decoded = decoded_value(p.step, t);
       bool misfit = !keeps_bound(p, value, decoded) | !in_reach(p, value);

@@ -35,18 +35,18 @@ inline constexpr bool kMisfitsInPlace = false;
 template <class Code>
 class MisfitNotes {
  public:
-  KFN void operator()(const Code (&flags)[kLanes], std::size_t from) {
+  KFN void operator()(const Code (&flags)[kLanes<Code>], std::size_t from) {
     if constexpr (kMisfitsInPlace)
-      bits_ |= flag_bits<static_cast<int>(kLanes)>(flags) << from;
+      bits_ |= flag_bits<static_cast<int>(kLanes<Code>)>(flags) << from;
     else
-      for (std::size_t lane = 0; lane < kLanes; ++lane) lanes_[lane] |= flags[lane];
+      for (std::size_t lane = 0; lane < kLanes<Code>; ++lane) lanes_[lane] |= flags[lane];
   }
   // Not zero if there are any.
-  KFN std::uint64_t bits() const { return kMisfitsInPlace ? bits_ : flag_bits<static_cast<int>(kLanes)>(lanes_); }
+  KFN std::uint64_t bits() const { return kMisfitsInPlace ? bits_ : flag_bits<static_cast<int>(kLanes<Code>)>(lanes_); }
 
  private:
   std::uint64_t bits_ = 0;
-  Code lanes_[kLanes] = {};
+  Code lanes_[kLanes<Code>] = {};
 };
 
 // Where one of its neighbours keeps the bound, a misfit takes that code and is none.
@@ -72,7 +72,7 @@ template <int B, class T, class Values>
   block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
   if (block.sentinel == kAll) {  // the inside of a land mask: codes will not be written
     block.masks = kMaskSentinel;
-    for (int i = 0; i < B; ++i) q[i] = 0;
+    fill_masked<B>(q, kAll, Code{0});
     return;
   }
   if constexpr (!kMisfitsInPlace) {
@@ -91,7 +91,7 @@ template <int B, class T, class Values>
   if (plain != 0) [[likely]]
     forward_fill<B>(q, plain);
   else
-    for (int i = 0; i < B; ++i) q[i] = 0;
+    fill_masked<B>(q, kAll, Code{0});
 }
 
 // The rate code of a special block whose planes have the rate `inner`.

@@ -85,32 +85,46 @@ KFN __m256i blend(__m256i no, __m256i yes, __m256 lanes, std::uint64_t) {
       _mm256_blendv_pd(_mm256_castsi256_pd(no), _mm256_castsi256_pd(yes), _mm256_castps_pd(lanes)));
 }
 
-KFN unsigned highest_bits(__m256i v, std::uint32_t) {
-  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(v)));
-}
-KFN unsigned highest_bits(__m256i v, std::uint64_t) {
-  return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(v)));
-}
 KFN __m256i equal_lanes(__m256i a, __m256i b, std::uint32_t) { return _mm256_cmpeq_epi32(a, b); }
 KFN __m256i equal_lanes(__m256i a, __m256i b, std::uint64_t) { return _mm256_cmpeq_epi64(a, b); }
 KFN __m256i broadcast(std::uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
 KFN __m256i broadcast(std::uint64_t x) { return _mm256_set1_epi64x(static_cast<long long>(x)); }
 
+// The highest bits of the lanes of four registers; all ones or zeros each, so that they stay so in fewer bits.
+KFN std::uint64_t flags_of_four(const __m256i (&v)[4], std::uint32_t) {
+  const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+  return static_cast<std::uint32_t>(_mm256_movemask_epi8(halves_in_turns(bytes)));
+}
+KFN std::uint64_t flags_of_four(const __m256i (&v)[4], std::uint64_t) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < 4; ++i)
+    bits |= static_cast<std::uint64_t>(_mm256_movemask_pd(_mm256_castsi256_pd(v[i]))) << (4 * i);
+  return bits;
+}
+
 template <int N, class Code>
 KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
+  constexpr int kPer = kPerRegister<Code>;
   std::uint64_t bits = 0;
-  for (int i = 0; i < N; i += kPerRegister<Code>)
-    bits |= static_cast<std::uint64_t>(highest_bits(load(flags + i), Code{})) << i;
+  for (int i = 0; i < N; i += 4 * kPer) {
+    __m256i v[4];
+    for (int k = 0; k < 4; ++k) v[k] = load(flags + i + k * kPer);
+    bits |= flags_of_four(v, Code{}) << i;
+  }
   return bits;
 }
 
 template <int N, class Code>
 KFN std::uint64_t equal_bits(const void* x, Code wanted) {
+  constexpr int kPer = kPerRegister<Code>;
+  const auto* from = static_cast<const std::uint8_t*>(x);
   const __m256i all = broadcast(wanted);
   std::uint64_t bits = 0;
-  for (int i = 0; i < N; i += kPerRegister<Code>) {
-    const __m256i v = load(static_cast<const std::uint8_t*>(x) + i * sizeof(Code));
-    bits |= static_cast<std::uint64_t>(highest_bits(equal_lanes(v, all, Code{}), Code{})) << i;
+  for (int i = 0; i < N; i += 4 * kPer) {
+    __m256i v[4];
+    for (int k = 0; k < 4; ++k)
+      v[k] = equal_lanes(load(from + (i + k * kPer) * static_cast<int>(sizeof(Code))), all, Code{});
+    bits |= flags_of_four(v, Code{}) << i;
   }
   return bits;
 }
@@ -135,7 +149,7 @@ template <class Code, class Work>
 KFN void for_masked(std::uint64_t mask, Work&& work) {
   constexpr int kPer = kPerRegister<Code>;
   while (mask != 0) {
-    const int first = __builtin_ctzll(mask) / kPer * kPer;
+    const int first = __builtin_ctzll(mask) & -kPer;
     work(first, register_bits(mask >> first, Code{}));
     mask &= ~((std::uint64_t{1} << kPer) - 1) << first;
   }
@@ -163,19 +177,18 @@ KFN void scatter_masked(void* x, std::uint64_t mask, const std::uint8_t* from) {
   });
 }
 
-// planes.hpp says what this does: the registers with gaps only. What comes in from before is read from q, where plain
-// codes stay what they are.
+// masks.hpp says what this does. What comes in from before a register is read from q, where plain codes stay what they
+// are, so that no register waits for the one before.
 template <int B>
 KFN void forward_fill(std::uint32_t* q, std::uint64_t plain) {
-  q[0] = q[__builtin_ctzll(plain)];
-  plain |= 1;
-  for_masked<std::uint32_t>(~plain & (~std::uint64_t{0} >> (64 - B)), [&](int first, unsigned gaps) {
-    const std::uint64_t before = plain & ((std::uint64_t{1} << first) - 1);
-    const __m256i carry = broadcast(q[63 - __builtin_clzll(before | 1)]);
-    const __m256i lanes = lane_numbers(avx2_tables::kLastLane, ~gaps & 0xFF);
+  const std::uint64_t start = plain & (0 - plain);
+  for (int first = 0; first < B; first += 8) {
+    const std::uint64_t before = (plain & ((std::uint64_t{1} << first) - 1)) | start;
+    const __m256i carry = broadcast(q[63 - __builtin_clzll(before)]);
+    const __m256i lanes = lane_numbers(avx2_tables::kLastLane, static_cast<unsigned>(plain >> first) & 0xFF);
     const __m256i filled = _mm256_permutevar8x32_epi32(load(q + first), lanes);
     store(q + first, blend(filled, carry, _mm256_castsi256_ps(lanes), std::uint32_t{}));
-  });
+  }
 }
 
 PYF_END_TARGET
