@@ -178,16 +178,21 @@ KFN void scatter_masked(void* x, std::uint64_t mask, const std::uint8_t* from) {
 }
 
 // masks.hpp says what this does. What comes in from before a register is read from q, where plain codes stay what they
-// are, so that no register waits for the one before.
+// are; four registers are read before one is stored, so that none waits for the one before.
 template <int B>
 KFN void forward_fill(std::uint32_t* q, std::uint64_t plain) {
   const std::uint64_t start = plain & (0 - plain);
-  for (int first = 0; first < B; first += 8) {
-    const std::uint64_t before = (plain & ((std::uint64_t{1} << first) - 1)) | start;
-    const __m256i carry = broadcast(q[63 - __builtin_clzll(before)]);
-    const __m256i lanes = lane_numbers(avx2_tables::kLastLane, static_cast<unsigned>(plain >> first) & 0xFF);
-    const __m256i filled = _mm256_permutevar8x32_epi32(load(q + first), lanes);
-    store(q + first, blend(filled, carry, _mm256_castsi256_ps(lanes), std::uint32_t{}));
+  for (int first = 0; first < B; first += 32) {
+    __m256i filled[4];
+    for (int i = 0; i < 4; ++i) {
+      const int at = first + 8 * i;
+      const std::uint64_t before = (plain & ((std::uint64_t{1} << at) - 1)) | start;
+      const __m256i carry = broadcast(q[63 - __builtin_clzll(before)]);
+      const __m256i lanes = lane_numbers(avx2_tables::kLastLane, static_cast<unsigned>(plain >> at) & 0xFF);
+      const __m256i inside = _mm256_permutevar8x32_epi32(load(q + at), lanes);
+      filled[i] = blend(inside, carry, _mm256_castsi256_ps(lanes), std::uint32_t{});
+    }
+    for (int i = 0; i < 4; ++i) store(q + first + 8 * i, filled[i]);
   }
 }
 
