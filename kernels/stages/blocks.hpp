@@ -202,6 +202,24 @@ KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::ui
               static_cast<std::size_t>(to - from) * sizeof(T));
 }
 
+// Stores a block of which `columns` up to kColumns columns are inside the array: copies of a size that is known.
+template <int kColumns, int D, class T>
+KFN void store_columns(const BlockBox<D>& box, const T* x, void* out) {
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  if constexpr (kColumns > 1) {
+    if (box.columns < kColumns) return store_columns<kColumns - 1>(box, x, out);
+  }
+  for (std::uint64_t slab = 0; slab < box.slabs; ++slab)
+    for (std::uint64_t row = 0; row < box.rows; ++row)
+      std::memcpy(static_cast<std::uint8_t*>(out) + box.row_at(slab * L + row) * sizeof(T), x + (slab * L + row) * L,
+                  kColumns * sizeof(T));
+}
+
+template <int D, class T>
+[[gnu::noinline]] inline void store_edge(const BlockBox<D>& box, const T* x, void* out) {
+  store_columns<static_cast<int>(BlockBox<D>::L)>(box, x, out);
+}
+
 template <int D, class T>
 KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::uint64_t start, std::uint64_t stop,
                      void* out) {
@@ -211,7 +229,8 @@ KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::ui
   } else {
     const BlockBox<D> box(grid, c);
     constexpr std::uint64_t L = BlockBox<D>::L;
-    if (box.interior() && start == 0 && stop == grid.values) {
+    if (start == 0 && stop == grid.values) {
+      if (!box.interior()) return store_edge(box, x, out);
       for (std::uint64_t row = 0; row < 64 / L; ++row)
         std::memcpy(static_cast<std::uint8_t*>(out) + box.row_at(row) * sizeof(T), x + row * L, L * sizeof(T));
       return;

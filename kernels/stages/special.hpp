@@ -49,10 +49,20 @@ class MisfitNotes {
   Code lanes_[kLanes<Code>] = {};
 };
 
+// Misfits up to this many are looked at one by one.
+inline constexpr int kFewMisfits = 4;
+
 // Where one of its neighbours keeps the bound, a misfit takes that code and is none.
 template <int B, class T, class Values>
 KFN std::uint64_t take_neighbours(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
                                   std::uint64_t misfits) {
+  if (__builtin_popcountll(misfits) <= kFewMisfits) {
+    for (std::uint64_t rest = misfits; rest != 0; rest &= rest - 1) {
+      const int i = __builtin_ctzll(rest);
+      if (neighbour_fits<T>(p, x[i], q[i])) misfits &= ~(std::uint64_t{1} << i);
+    }
+    return misfits;
+  }
   alignas(64) typename FloatTraits<T>::Code flags[B], next[B];
   find_reached<B>(p, x, flags);
   if ((flag_bits<B>(flags) & misfits) == 0) return misfits;
