@@ -60,6 +60,15 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) 
   for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<std::uint64_t>(high[i]) << 32;
 }
 
+// The same of kRuns runs, the planes of each behind those of the one before.
+template <int kRuns, class Code>
+KFN void unpack_runs(const std::uint8_t* words, int planes, Code* z) {
+#if defined(PYF_LEVEL_AVX2)
+  if constexpr (kRuns == 2 && sizeof(Code) == 4) return unpack_pair(words, planes, z);
+#endif
+  for (int run = 0; run < kRuns; ++run) unpack_planes(words + 4 * planes * run, planes, z + 32 * run);
+}
+
 // A block of 32 from its planes to its running sums, in one go. Returns the first residual as the planes have it.
 template <class Code>
 KFN Code unpack_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {

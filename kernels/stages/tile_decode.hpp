@@ -129,8 +129,7 @@ KFN typename Map::Code decode_codes(bool sums, Rate rate, TileParts& parts, type
     if (sums) low = unpack_sums(parts.words, rate.planes, q);
   }
   if (D != 1 || !sums) {
-    for (int half = 0; half < B; half += 32)
-      unpack_planes(parts.words + 4 * rate.planes * (half / 32), rate.planes, q + half);
+    unpack_runs<B / 32>(parts.words, rate.planes, q);
     low = q[0];
     for (int i = 0; i < B; ++i) q[i] = unzigzag(q[i]);
     if (sums) accumulate<D>(q);

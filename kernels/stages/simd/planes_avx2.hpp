@@ -135,6 +135,7 @@ KFN std::uint32_t transpose_pair(const std::uint32_t* z, std::uint32_t counted, 
                                  int stride) {
   const std::uint32_t any = any_bits<64>(z, counted);
   const int wanted = complete ? 32 : bit_width(any);
+  if (wanted == 0) return any;
   __m256i g[4];
   for (int i = 0; i < 4; ++i) g[i] = low_halves(load(z + 16 * i), load(z + 16 * i + 8));
   if (wanted <= 8) {
@@ -188,13 +189,17 @@ KFN void unpack_bytes(const std::uint8_t* words, int planes, __m256i (&g)[2]) {
   g[1] = _mm256_permute2x128_si256(a, b, 0x31);
 }
 
+// The bytes of unpack_byte() to 32 values.
+KFN void store_bytes(__m256i v, std::uint32_t* z) {
+  store(z, shuffle_halves(v, _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1)));
+  store(z + 8, shuffle_halves(v, _mm_setr_epi8(4, -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7, -1, -1, -1)));
+  store(z + 16, shuffle_halves(v, _mm_setr_epi8(8, -1, -1, -1, 9, -1, -1, -1, 10, -1, -1, -1, 11, -1, -1, -1)));
+  store(z + 24, shuffle_halves(v, _mm_setr_epi8(12, -1, -1, -1, 13, -1, -1, -1, 14, -1, -1, -1, 15, -1, -1, -1)));
+}
+
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
   if (planes <= 8) {
-    const __m256i v = unpack_byte(words, planes);
-    store(z, shuffle_halves(v, _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1)));
-    store(z + 8, shuffle_halves(v, _mm_setr_epi8(4, -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7, -1, -1, -1)));
-    store(z + 16, shuffle_halves(v, _mm_setr_epi8(8, -1, -1, -1, 9, -1, -1, -1, 10, -1, -1, -1, 11, -1, -1, -1)));
-    store(z + 24, shuffle_halves(v, _mm_setr_epi8(12, -1, -1, -1, 13, -1, -1, -1, 14, -1, -1, -1, 15, -1, -1, -1)));
+    store_bytes(unpack_byte(words, planes), z);
     return;
   }
   const __m128i even = _mm_setr_epi8(0, 8, -1, -1, 1, 9, -1, -1, 2, 10, -1, -1, 3, 11, -1, -1);
@@ -217,6 +222,24 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
     }
   }
   for (int i = 0; i < 4; ++i) store(z + 8 * i, v[i]);
+}
+
+// Two runs, the planes of the second behind those of the first.
+KFN void unpack_pair(const std::uint8_t* words, int planes, std::uint32_t* z) {
+  const std::uint8_t* second = words + 4 * planes;
+  if (planes > 8) {
+    unpack_planes(words, planes, z);
+    unpack_planes(second, planes, z + 32);
+  } else if (planes == 0) {
+    for (int i = 0; i < 64; i += 8) store(z + i, _mm256_setzero_si256());
+  } else {
+    const __m256i x = load_first(words, planes), y = load_first(second, planes);
+    __m256i a = transpose_bytes(_mm256_permute2x128_si256(x, y, 0x20));
+    __m256i b = transpose_bytes(_mm256_permute2x128_si256(x, y, 0x31));
+    transpose_bits(a, b);
+    store_bytes(_mm256_permute2x128_si256(a, b, 0x20), z);
+    store_bytes(_mm256_permute2x128_si256(a, b, 0x31), z + 32);
+  }
 }
 
 // Running sums (planes_generic.hpp says which), in registers: log2 steps of shifted adds along x, adds of rows along
