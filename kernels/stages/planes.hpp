@@ -22,12 +22,15 @@ PYF_BEGIN_TARGET
 template <int kRuns>
 KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
                                    int stride) {
-#if defined(PYF_LEVEL_AVX2)
-  if constexpr (kRuns == 2) return transpose_pair(z, counted, complete, planes, stride);
-#endif
   const std::uint32_t any = any_bits<32 * kRuns>(z, counted);
-  for (int run = 0; run < kRuns; ++run)
-    pack_planes(z + 32 * run, complete ? 32 : bit_width(any), planes + run * stride);
+  const int wanted = complete ? 32 : bit_width(any);
+#if defined(PYF_LEVEL_AVX2)
+  if constexpr (kRuns == 2) {
+    pack_pair(z, wanted, planes, stride);
+    return any;
+  }
+#endif
+  for (int run = 0; run < kRuns; ++run) pack_planes(z + 32 * run, wanted, planes + run * stride);
   return any;
 }
 #endif
@@ -46,6 +49,20 @@ KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted
   if (any_high == 0) return transpose_planes<kRuns>(low, counted, false, planes, stride);
   const std::uint64_t any = transpose_planes<kRuns>(low, counted, true, planes, stride);
   return any | std::uint64_t{transpose_planes<kRuns>(high, counted, true, planes + 32, stride)} << 32;
+}
+
+// Two blocks of one run each, for which the first value of each counts or not: any[i] is what transpose_planes()
+// returns of block i.
+template <class Code>
+KFN void transpose_blocks(const Code* z, std::uint32_t counted, std::uint32_t* planes, int stride, Code (&any)[2]) {
+#if defined(PYF_LEVEL_AVX2)
+  if constexpr (sizeof(Code) == 4) {
+    for (int i = 0; i < 2; ++i) any[i] = any_bits<32>(z + 32 * i, counted);
+    pack_pair(z, bit_width(any[0] | any[1]), planes, stride);
+    return;
+  }
+#endif
+  for (int i = 0; i < 2; ++i) any[i] = transpose_planes<1>(z + 32 * i, counted, false, planes + i * stride, stride);
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) {

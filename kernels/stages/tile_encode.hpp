@@ -149,7 +149,7 @@ template <class Map, int D>
 
 // Residuals of block `b` of a group. Differences over whole groups have been made before.
 template <class Map, int D, bool kSums>
-KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code (&z)[kBlockValues<D>]) {
+KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code* z) {
   constexpr int B = kBlockValues<D>;
   const typename Map::Code* q = s.codes + b * B;
   if constexpr (!kSums) {
@@ -165,7 +165,15 @@ KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code (&
   }
 }
 
-// Stage 2 of a group: codes -> planes and rates.
+// Notes the rate of a block whose residuals have the bits `any` and start with z0.
+template <class Map, int D>
+KFN void note_rate(EncodeScratch<Map, D>& s, int b, bool outlier, typename Map::Code any, typename Map::Code z0) {
+  s.first[b] = z0;
+  const int width = bit_width(any);
+  s.inner[b] = s.rate[b] = choose_rate(width, outlier ? bit_width(z0) : width);
+}
+
+// Stage 2 of a group: codes -> planes and rates. Runs of 32 values are taken by twos: a block, or two 1-D ones.
 template <class Map, int D, bool kSums>
 KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>& s) {
   using Code = typename Map::Code;
@@ -173,13 +181,19 @@ KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>
   const std::uint32_t counted = outlier ? ~1u : ~0u;
   if constexpr (D != 1 && kSums && !kDifferencesInRegisters) differences<D>(s.codes, s.partial, s.difference, count);
   for (int b = 0; b < count; ++b) {
-    alignas(64) Code z[B];
-    encode_residuals<Map, D, kSums>(s, b, z);
+    alignas(64) Code z[64];
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
-    const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom), z0 = z[0];
-    s.first[first + b] = z0;
-    const int width = bit_width(any);
-    s.inner[first + b] = s.rate[first + b] = choose_rate(width, outlier ? bit_width(z0) : width);
+    encode_residuals<Map, D, kSums>(s, b, z);
+    if (D == 1 && b + 1 < count) {
+      encode_residuals<Map, D, kSums>(s, b + 1, z + 32);
+      Code any[2];
+      transpose_blocks(z, counted, planes, s.kPlaneRoom, any);
+      note_rate(s, first + b, outlier, any[0], z[0]);
+      note_rate(s, first + ++b, outlier, any[1], z[32]);
+    } else {
+      const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom);
+      note_rate(s, first + b, outlier, any, z[0]);
+    }
   }
 }
 

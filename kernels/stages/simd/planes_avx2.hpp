@@ -130,24 +130,20 @@ KFN void pack_both_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) 
   store(out + stride + 8, _mm256_permute2x128_si256(p8, p12, 0x31));
 }
 
-// planes.hpp says what this writes and returns, here of two runs: 8, 16 or 32 planes, so that branches are foreseen.
-KFN std::uint32_t transpose_pair(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
-                                 int stride) {
-  const std::uint32_t any = any_bits<64>(z, counted);
-  const int wanted = complete ? 32 : bit_width(any);
-  if (wanted == 0) return any;
+// No planes, 8, 16 or 32 of two runs, so that branches are foreseen.
+KFN void pack_pair(const std::uint32_t* z, int wanted, std::uint32_t* planes, int stride) {
+  if (wanted == 0) return;
   __m256i g[4];
   for (int i = 0; i < 4; ++i) g[i] = low_halves(load(z + 16 * i), load(z + 16 * i + 8));
   if (wanted <= 8) {
     pack_low_bytes(g, planes, stride);
-    return any;
+    return;
   }
   pack_both_bytes(g, planes, stride);
   if (wanted <= 16) [[likely]]
-    return any;
+    return;
   for (int i = 0; i < 4; ++i) g[i] = high_halves(load(z + 16 * i), load(z + 16 * i + 8));
   pack_both_bytes(g, planes + 16, stride);
-  return any;
 }
 
 // The first `count` of eight words, zeros behind them; nothing else is read.
