@@ -15,9 +15,9 @@
 #include "stages/simd/masks_generic.hpp"
 #endif
 
+#if !defined(PYF_LEVEL_AVX512)
 PYF_BEGIN_TARGET
 
-#if !defined(PYF_LEVEL_AVX512)
 // Codes whose bit in `plain` (not zero) is not set take the code before them, those at the start the first plain one.
 template <int B, class Code>
 KFN void forward_fill(Code* q, std::uint64_t plain) {
@@ -32,6 +32,6 @@ KFN void forward_fill(Code* q, std::uint64_t plain) {
     }
   }
 }
-#endif
 
 PYF_END_TARGET
+#endif

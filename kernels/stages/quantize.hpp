@@ -134,7 +134,8 @@ KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
     for (std::size_t lane = 0; lane < kLanes<Code>; ++lane) {
       const std::size_t i = from + lane;
       const T value = x[i], t = magic_form(p, value), decoded = decoded_value(p.step, t);
-      bool misfit = !keeps_bound(p, value, decoded) | !in_reach(p, value);
+      const bool beyond = !keeps_bound(p, value, decoded), far = !in_reach(p, value);
+      bool misfit = beyond | far;
       if constexpr (kHasSentinel) misfit = misfit | (value == p.sentinel) | (decoded == p.sentinel);
       flags[lane] = static_cast<Code>(0 - static_cast<Code>(misfit));
       q[i] = code_of(t);

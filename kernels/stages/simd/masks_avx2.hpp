@@ -70,12 +70,13 @@ KFN __m256i lane_numbers(const avx2_tables::Rows& table, unsigned bits) {
 // The highest bit of each lane from `first` on is its bit in the mask.
 KFN __m256 masked_lanes(std::uint64_t mask, int first, std::uint32_t) {
   const __m256i all = _mm256_set1_epi32(static_cast<int>(mask >> (first & 32)));
-  return _mm256_castsi256_ps(_mm256_sllv_epi32(all, load(&avx2_tables::kShifts<std::uint32_t, 32>[first & 31])));
+  return _mm256_castsi256_ps(
+      _mm256_sllv_epi32(all, load(&avx2_tables::kShifts<std::uint32_t, 32>[static_cast<std::size_t>(first & 31)])));
 }
 KFN __m256 masked_lanes(std::uint64_t mask, int first, std::uint64_t) {
   const __m256i all = _mm256_set1_epi64x(static_cast<long long>(mask));
-  return _mm256_castpd_ps(
-      _mm256_castsi256_pd(_mm256_sllv_epi64(all, load(&avx2_tables::kShifts<std::uint64_t, 64>[first]))));
+  return _mm256_castpd_ps(_mm256_castsi256_pd(
+      _mm256_sllv_epi64(all, load(&avx2_tables::kShifts<std::uint64_t, 64>[static_cast<std::size_t>(first)]))));
 }
 KFN __m256i blend(__m256i no, __m256i yes, __m256 lanes, std::uint32_t) {
   return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(no), _mm256_castsi256_ps(yes), lanes));
