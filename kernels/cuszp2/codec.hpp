@@ -27,12 +27,12 @@ struct QuantizingMap {
   static KFN Code wrap(Code difference) { return difference; }
   KFN Value decode_biased(Code code) const { return decoded_value(quantizer.step, std::bit_cast<T>(code)); }
 
-  template <std::size_t N, class Values>
-  KFN void encode(const Values* x, Code* q, Code* misfits) const {
+  template <std::size_t N, class Values, class Note>
+  KFN void encode(const Values* x, Code* q, Note&& note) const {
     if (quantizer.has_sentinel)
-      quantize<true, N>(quantizer, x, q, misfits);
+      quantize<true, N>(quantizer, x, q, note);
     else
-      quantize<false, N>(quantizer, x, q, misfits);
+      quantize<false, N>(quantizer, x, q, note);
   }
 
   template <std::size_t N, class Values>

@@ -38,8 +38,8 @@ struct BitMap {
   }
   static KFN Value decode_biased(Code code) { return static_cast<Value>(kFloat ? fold(code) : code); }
 
-  template <std::size_t N, class Values>
-  KFN void encode(const Values* x, Code* q, Code* /*misfits*/) const {
+  template <std::size_t N, class Values, class Note>
+  KFN void encode(const Values* x, Code* q, Note&& /*note*/) const {
     for (std::size_t i = 0; i < N; ++i) q[i] = encode_biased(x[i]);
   }
 

@@ -113,15 +113,28 @@ struct RowPlaces {
   KFN std::uint64_t at(std::uint64_t i) const { return slab[i / L] + row[i % L]; }
 };
 
-// A block with all its columns inside the array.
+// The same of a block whose rows and slabs are all inside.
 template <int D, class T>
-KFN void load_columns(const std::uint8_t* first, const RowPlaces<D, T>& places, T* x) {
+struct InnerRowPlaces {
+  static constexpr std::uint64_t L = BlockBox<D>::L;
+  std::uint64_t row_stride, slab_stride;
+
+  KFN explicit InnerRowPlaces(const BlockBox<D>& box)
+      : row_stride(box.row_stride * sizeof(T)), slab_stride(box.slab_stride * sizeof(T)) {}
+  KFN std::uint64_t at(std::uint64_t i) const { return (D == 2 ? 0 : i / L * slab_stride) + i % L * row_stride; }
+};
+
+// Blocks one after another along a row of blocks, with all their columns inside the array.
+template <int D, class T, class Places>
+KFN void load_columns(const std::uint8_t* first, const Places& places, std::uint64_t blocks, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   constexpr int kRowBytes = L * sizeof(T), kJoined = kJoinedRows<kRowBytes>;
-  for (std::uint64_t i = 0; i < 64 / L; i += kJoined) {
-    const std::uint8_t* rows[kJoined];
-    for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + places.at(i + k);
-    join_rows<kRowBytes>(rows, reinterpret_cast<std::uint8_t*>(x + i * L));
+  for (std::uint64_t b = 0; b < blocks; ++b, first += kRowBytes, x += 64) {
+    for (std::uint64_t i = 0; i < 64 / L; i += kJoined) {
+      const std::uint8_t* rows[kJoined];
+      for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + places.at(i + k);
+      join_rows<kRowBytes>(rows, reinterpret_cast<std::uint8_t*>(x + i * L));
+    }
   }
 }
 
@@ -150,12 +163,15 @@ template <int D, class T>
 KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int count, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   const BlockBox<D> box(grid, c);
-  const RowPlaces<D, T> places(box);
   const std::uint64_t run = std::min(static_cast<std::uint64_t>(count), grid.gx - c.bx);
   const std::uint8_t* first = value_at<T>(values, box.first);
   const std::uint64_t inside = grid.nx - c.bx * L, whole = std::min(run, inside / L);
-  for (std::uint64_t b = 0; b < whole; ++b) load_columns<D>(first + b * L * sizeof(T), places, x + b * 64);
-  if (whole < run) load_edge<D>(first + whole * L * sizeof(T), places, inside % L, grid.nx, x + whole * 64);
+  if (box.rows == L && (D == 2 || box.slabs == L)) [[likely]]
+    load_columns<D>(first, InnerRowPlaces<D, T>(box), whole, x);
+  else
+    load_columns<D>(first, RowPlaces<D, T>(box), whole, x);
+  if (whole < run)
+    load_edge<D>(first + whole * L * sizeof(T), RowPlaces<D, T>(box), inside % L, grid.nx, x + whole * 64);
   return static_cast<int>(run);
 }
 
@@ -186,6 +202,24 @@ KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::ui
               static_cast<std::size_t>(to - from) * sizeof(T));
 }
 
+// Stores a block of which `columns` up to kColumns columns are inside the array: copies of a size that is known.
+template <int kColumns, int D, class T>
+KFN void store_columns(const BlockBox<D>& box, const T* x, void* out) {
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  if constexpr (kColumns > 1) {
+    if (box.columns < kColumns) return store_columns<kColumns - 1>(box, x, out);
+  }
+  for (std::uint64_t slab = 0; slab < box.slabs; ++slab)
+    for (std::uint64_t row = 0; row < box.rows; ++row)
+      std::memcpy(static_cast<std::uint8_t*>(out) + box.row_at(slab * L + row) * sizeof(T), x + (slab * L + row) * L,
+                  kColumns * sizeof(T));
+}
+
+template <int D, class T>
+[[gnu::noinline]] inline void store_edge(const BlockBox<D>& box, const T* x, void* out) {
+  store_columns<static_cast<int>(BlockBox<D>::L)>(box, x, out);
+}
+
 template <int D, class T>
 KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::uint64_t start, std::uint64_t stop,
                      void* out) {
@@ -195,7 +229,8 @@ KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::ui
   } else {
     const BlockBox<D> box(grid, c);
     constexpr std::uint64_t L = BlockBox<D>::L;
-    if (box.interior() && start == 0 && stop == grid.values) {
+    if (start == 0 && stop == grid.values) {
+      if (!box.interior()) return store_edge(box, x, out);
       for (std::uint64_t row = 0; row < 64 / L; ++row)
         std::memcpy(static_cast<std::uint8_t*>(out) + box.row_at(row) * sizeof(T), x + row * L, L * sizeof(T));
       return;

@@ -54,6 +54,7 @@ PYF_END_TARGET
 PYF_BEGIN_TARGET
 
 #if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+inline constexpr bool kDifferencesInRegisters = true;
 // blocks_generic.hpp says what this does; here a block stays in registers between the axes.
 template <int D, class Code>
 KFN void differences(const Code* q, Code* /*t*/, Code* d, int blocks) {
@@ -64,6 +65,8 @@ KFN void differences(const Code* q, Code* /*t*/, Code* d, int blocks) {
       differences_3d(q + b * 64, d + b * 64);
   }
 }
+#else
+inline constexpr bool kDifferencesInRegisters = false;
 #endif
 
 // z[i] = zigzag(d[i]) of one block. Map::wrap shortens differences of types narrower than the code.

@@ -23,8 +23,14 @@ template <int kRuns>
 KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
                                    int stride) {
   const std::uint32_t any = any_bits<32 * kRuns>(z, counted);
-  for (int run = 0; run < kRuns; ++run)
-    pack_planes(z + 32 * run, complete ? 32 : bit_width(any), planes + run * stride);
+  const int wanted = complete ? 32 : bit_width(any);
+#if defined(PYF_LEVEL_AVX2)
+  if constexpr (kRuns == 2) {
+    pack_pair(z, wanted, planes, stride);
+    return any;
+  }
+#endif
+  for (int run = 0; run < kRuns; ++run) pack_planes(z + 32 * run, wanted, planes + run * stride);
   return any;
 }
 #endif
@@ -45,6 +51,20 @@ KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted
   return any | std::uint64_t{transpose_planes<kRuns>(high, counted, true, planes + 32, stride)} << 32;
 }
 
+// Two blocks of one run each, for which the first value of each counts or not: any[i] is what transpose_planes()
+// returns of block i.
+template <class Code>
+KFN void transpose_blocks(const Code* z, std::uint32_t counted, std::uint32_t* planes, int stride, Code (&any)[2]) {
+#if defined(PYF_LEVEL_AVX2)
+  if constexpr (sizeof(Code) == 4) {
+    for (int i = 0; i < 2; ++i) any[i] = any_bits<32>(z + 32 * i, counted);
+    pack_pair(z, bit_width(any[0] | any[1]), planes, stride);
+    return;
+  }
+#endif
+  for (int i = 0; i < 2; ++i) any[i] = transpose_planes<1>(z + 32 * i, counted, false, planes + i * stride, stride);
+}
+
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) {
   std::uint32_t low[32];
   unpack_planes(words, planes < 32 ? planes : 32, low);
@@ -55,6 +75,15 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) 
   std::uint32_t high[32];
   unpack_planes(words + 4 * 32, planes - 32, high);
   for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<std::uint64_t>(high[i]) << 32;
+}
+
+// The same of kRuns runs, the planes of each behind those of the one before.
+template <int kRuns, class Code>
+KFN void unpack_runs(const std::uint8_t* words, int planes, Code* z) {
+#if defined(PYF_LEVEL_AVX2)
+  if constexpr (kRuns == 2 && sizeof(Code) == 4) return unpack_pair(words, planes, z);
+#endif
+  for (int run = 0; run < kRuns; ++run) unpack_planes(words + 4 * planes * run, planes, z + 32 * run);
 }
 
 // A block of 32 from its planes to its running sums, in one go. Returns the first residual as the planes have it.
@@ -70,22 +99,5 @@ KFN Code unpack_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {
   accumulate_1d(q);
   return low;
 }
-
-#if !defined(PYF_LEVEL_AVX512)
-// Codes whose bit in `plain` (not zero) is not set take the code before them, those at the start the first plain one.
-template <int B, class Code>
-KFN void forward_fill(Code* q, std::uint64_t plain) {
-  q[0] = q[__builtin_ctzll(plain)];
-  plain |= 1;
-  std::uint64_t rest = ~plain & (~std::uint64_t{0} >> (64 - B));
-  while (rest != 0) {
-    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
-      const std::uint64_t lowest = rest != 0 ? rest & (0 - rest) : 1;
-      // the last plain code before, not q[i - 1], for which the next round would have to wait
-      q[63 - __builtin_clzll(lowest)] = q[63 - __builtin_clzll((plain & (lowest - 1)) | 1)];
-    }
-  }
-}
-#endif
 
 PYF_END_TARGET

@@ -114,52 +114,77 @@ KFN bool in_reach(const Quantizer<T>& p, T x) {
   return absolute(x) < p.reach;
 }
 
-// Lanes in which misfits are noted: enough for the widest vectors of any target.
+// Lanes in which misfits are noted, in all that a CPU level has enough vectors for.
+#if defined(PYF_LEVEL_AVX2)
+template <class Code>
+inline constexpr std::size_t kLanes = 128 / sizeof(Code);
+#else
+template <class Code>
 inline constexpr std::size_t kLanes = 16;
+#endif
 
-// Codes of N values, filled whether they fit or not. misfits[lane] becomes nonzero where a value of that lane must be
-// looked at: beyond the bound or reach, NaN, infinite, the sentinel, or decoding to the sentinel.
-template <bool kHasSentinel, std::size_t N, class T, class Values>
-KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
-                  typename FloatTraits<T>::Code* misfits) {
-  using Traits = FloatTraits<T>;
-  using Code = typename Traits::Code;
-  Code flags[kLanes] = {};
-  for (std::size_t from = 0; from < N; from += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+// Codes of N values, filled whether they fit or not. note(flags, from) is called for each kLanes<Code> values, from
+// `from` on: flags are all ones where a value must be looked at (beyond the bound or reach, NaN, infinite, the
+// sentinel, or decoding to the sentinel), else 0.
+template <bool kHasSentinel, std::size_t N, class T, class Values, class Note>
+KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q, Note&& note) {
+  using Code = typename FloatTraits<T>::Code;
+  for (std::size_t from = 0; from < N; from += kLanes<Code>) {
+    alignas(64) Code flags[kLanes<Code>];
+    for (std::size_t lane = 0; lane < kLanes<Code>; ++lane) {
       const std::size_t i = from + lane;
       const T value = x[i], t = magic_form(p, value), decoded = decoded_value(p.step, t);
-      bool misfit = !(keeps_bound(p, value, decoded) & in_reach(p, value));
+      const bool beyond = !keeps_bound(p, value, decoded), far = !in_reach(p, value);
+      bool misfit = beyond | far;
       if constexpr (kHasSentinel) misfit = misfit | (value == p.sentinel) | (decoded == p.sentinel);
-      flags[lane] |= static_cast<Code>(misfit);
+      flags[lane] = static_cast<Code>(0 - static_cast<Code>(misfit));
       q[i] = code_of(t);
     }
+    note(flags, from);
   }
-  for (std::size_t lane = 0; lane < kLanes; ++lane) misfits[lane] = flags[lane];
 }
 
-// misfits[i] becomes 1 where the code that quantize() gave does not give x[i] back, else 0.
+// flags[i] becomes all ones where the code that quantize() gave does not give x[i] back, else 0.
 template <std::size_t N, class T, class Values>
 KFN void find_misfits(const Quantizer<T>& p, const Values* x, const typename FloatTraits<T>::Code* q,
-                      typename FloatTraits<T>::Code (&misfits)[N]) {
+                      typename FloatTraits<T>::Code (&flags)[N]) {
+  using Code = typename FloatTraits<T>::Code;
   for (std::size_t i = 0; i < N; ++i) {
     const T value = x[i], decoded = value_of_code(p.step, q[i]);
     const bool fits = keeps_bound(p, value, decoded) & in_reach(p, value) & !(decoded == p.sentinel);
-    misfits[i] = static_cast<typename FloatTraits<T>::Code>(!fits);
+    flags[i] = static_cast<Code>(0 - static_cast<Code>(!fits));
   }
+}
+
+// flags[i] becomes all ones where x[i] is in reach, else 0.
+template <std::size_t N, class T, class Values>
+KFN void find_reached(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code (&flags)[N]) {
+  using Code = typename FloatTraits<T>::Code;
+  for (std::size_t i = 0; i < N; ++i) flags[i] = static_cast<Code>(0 - static_cast<Code>(in_reach(p, T{x[i]})));
 }
 
 // The code next to q on x's side, where x' is just out of bound for rounding: true if that one keeps it.
 template <class T>
 KFN bool neighbour_fits(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   using Code = typename FloatTraits<T>::Code;
-  if (!in_reach(p, x)) return false;
   const T decoded = value_of_code(p.step, q);
   const auto next = static_cast<Code>(x > decoded ? q + 1 : q - 1);
   const T other = value_of_code(p.step, next);
-  if (!keeps_bound(p, x, other) || other == p.sentinel) return false;
-  q = next;
-  return true;
+  const bool fits = in_reach(p, x) & keeps_bound(p, x, other) & !(other == p.sentinel);
+  q = fits ? next : q;
+  return fits;
+}
+
+// flags[i] becomes all ones where the code next to q[i] is the better one (neighbour_fits()), next[i] that code.
+template <std::size_t N, class T, class Values>
+KFN void find_neighbours(const Quantizer<T>& p, const Values* x, const typename FloatTraits<T>::Code* q,
+                         typename FloatTraits<T>::Code (&next)[N], typename FloatTraits<T>::Code (&flags)[N]) {
+  using Code = typename FloatTraits<T>::Code;
+  for (std::size_t i = 0; i < N; ++i) {
+    Code code = q[i];
+    flags[i] = static_cast<Code>(0 - static_cast<Code>(neighbour_fits<T>(p, x[i], code)));
+    next[i] = code;
+  }
 }
 
 // Values of N codes, to each of which `offset` is added first.

@@ -10,7 +10,7 @@
 
 #include "core/target.hpp"
 #include "core/wire.hpp"
-#include "stages/planes.hpp"
+#include "stages/masks.hpp"
 #include "stages/quantize.hpp"
 #include "stages/rate.hpp"
 
@@ -24,28 +24,76 @@ struct SpecialBlock {
   std::uint8_t verbatim_count() const { return static_cast<std::uint8_t>(__builtin_popcountll(verbatim)); }
 };
 
-// Sorts the values of a block into its masks and repairs the codes of the special ones.
+// Notes the misfits of a block that quantize() finds. Baseline and AVX-512 only note the lanes that have any: that is
+// quicker there, and blocks with misfits are few.
+#if defined(PYF_LEVEL_AVX2)
+inline constexpr bool kMisfitsInPlace = true;
+#else
+inline constexpr bool kMisfitsInPlace = false;
+#endif
+
+template <class Code>
+class MisfitNotes {
+ public:
+  KFN void operator()(const Code (&flags)[kLanes<Code>], std::size_t from) {
+    if constexpr (kMisfitsInPlace)
+      bits_ |= flag_bits<static_cast<int>(kLanes<Code>)>(flags) << from;
+    else
+      for (std::size_t lane = 0; lane < kLanes<Code>; ++lane) lanes_[lane] |= flags[lane];
+  }
+  // Not zero if there are any.
+  KFN std::uint64_t bits() const { return kMisfitsInPlace ? bits_ : flag_bits<static_cast<int>(kLanes<Code>)>(lanes_); }
+
+ private:
+  std::uint64_t bits_ = 0;
+  Code lanes_[kLanes<Code>] = {};
+};
+
+// Misfits up to this many are looked at one by one.
+inline constexpr int kFewMisfits = 4;
+
+// Where one of its neighbours keeps the bound, a misfit takes that code and is none.
+template <int B, class T, class Values>
+KFN std::uint64_t take_neighbours(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
+                                  std::uint64_t misfits) {
+  if (__builtin_popcountll(misfits) <= kFewMisfits) {
+    for (std::uint64_t rest = misfits; rest != 0; rest &= rest - 1) {
+      const int i = __builtin_ctzll(rest);
+      if (neighbour_fits<T>(p, x[i], q[i])) misfits &= ~(std::uint64_t{1} << i);
+    }
+    return misfits;
+  }
+  alignas(64) typename FloatTraits<T>::Code flags[B], next[B];
+  find_reached<B>(p, x, flags);
+  if ((flag_bits<B>(flags) & misfits) == 0) return misfits;
+  find_neighbours<B>(p, x, q, next, flags);
+  const std::uint64_t better = flag_bits<B>(flags) & misfits;
+  copy_masked<B>(q, better, next);
+  return misfits & ~better;
+}
+
+// Sorts the values of a block with misfits into its masks and repairs the codes of the special ones.
 template <int B, class T, class Values>
 [[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
-                                           SpecialBlock& block) {
+                                           std::uint64_t misfits, SpecialBlock& block) {
   using Code = typename FloatTraits<T>::Code;
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
   block.nan = block.verbatim = 0;
   block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
   if (block.sentinel == kAll) {  // the inside of a land mask: codes will not be written
     block.masks = kMaskSentinel;
+    fill_masked<B>(q, kAll, Code{0});
     return;
   }
-  alignas(64) Code misfits[B];
-  find_misfits<B>(p, x, q, misfits);
-  block.verbatim = flag_bits<B>(misfits) & ~block.sentinel;
-  if (block.verbatim != 0) {
+  if constexpr (!kMisfitsInPlace) {
+    alignas(64) Code flags[B];
+    find_misfits<B>(p, x, q, flags);
+    misfits = flag_bits<B>(flags);
+  }
+  misfits &= ~block.sentinel;
+  if (misfits != 0) {
     block.nan = equal_bits<B>(x, FloatTraits<T>::kQuietNan) & ~block.sentinel;
-    block.verbatim &= ~block.nan;
-    for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1) {
-      const int i = __builtin_ctzll(rest);
-      if (neighbour_fits<T>(p, x[i], q[i])) block.verbatim &= ~(std::uint64_t{1} << i);
-    }
+    block.verbatim = take_neighbours<B>(p, x, q, misfits & ~block.nan);
   }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
@@ -53,7 +101,7 @@ template <int B, class T, class Values>
   if (plain != 0) [[likely]]
     forward_fill<B>(q, plain);
   else
-    for (int i = 0; i < B; ++i) q[i] = 0;
+    fill_masked<B>(q, kAll, Code{0});
 }
 
 // The rate code of a special block whose planes have the rate `inner`.
@@ -63,40 +111,26 @@ inline std::uint8_t special_rate(const SpecialBlock& block, std::uint8_t inner) 
                       B, kRates[inner]);
 }
 
-// Keeps the values of a special block that its rate wants written: all of them, or the verbatim ones.
-template <class T, int B, class Values>
-KFN void keep_values(const SpecialBlock& block, std::uint8_t rate, const Values* x, T (&kept)[B]) {
-  if (rate == kRateVerbatim) {
-    std::memcpy(kept, x, sizeof kept);
-    return;
-  }
-  T* to = kept;
-  std::uint64_t rest = block.verbatim;
-  while (rest != 0) {
-    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
-      std::memcpy(to, x + (rest != 0 ? __builtin_ctzll(rest) : 0), sizeof(T));
-      to += rest != 0 ? 1 : 0;
-    }
-  }
-}
-
-// Writes what comes before the planes of a block with code 247 to 255, with the values kept of it; returns where the
-// planes go. What is too much in a store is overwritten.
+// Room for what comes before the planes of a special block: three masks and all values, and what is too much in a
+// store.
 template <class T, int B>
-inline std::uint8_t* write_special(const SpecialBlock& block, const T (&kept)[B], std::uint8_t rate,
-                                   std::uint8_t* out) {
+inline constexpr std::size_t kSpecialBytes = 3 * 8 + B * sizeof(T) + 32;
+
+// Writes what comes before the planes of a block with code 247 to 255; returns where the planes go. What is too much in
+// a store is overwritten.
+template <class T, int B, class Values>
+KFN std::uint8_t* write_special(const SpecialBlock& block, std::uint8_t rate, const Values* x, std::uint8_t* out) {
   if (rate == kRateSentinel) return out;
   if (rate == kRateVerbatim) {
-    std::memcpy(out, kept, sizeof kept);
-    return out + sizeof kept;
+    std::memcpy(out, x, B * sizeof(T));
+    return out + B * sizeof(T);
   }
   for (const std::uint64_t mask : {block.sentinel, block.nan, block.verbatim}) {
     store_le(out, mask);
     out += mask != 0 ? B / 8 : 0;
   }
-  const int count = block.verbatim_count();
-  for (int i = 0; i < count; i += 4) std::memcpy(out + i * sizeof(T), kept + i, 4 * sizeof(T));
-  return out + count * sizeof(T);
+  if (block.verbatim != 0) gather_masked<B, typename FloatTraits<T>::Code>(x, block.verbatim, out);
+  return out + block.verbatim_count() * sizeof(T);
 }
 
 struct SpecialMasks {
@@ -127,16 +161,10 @@ inline SpecialMasks read_masks(std::uint8_t rate, const std::uint8_t* from) {
 template <class T, int B>
 [[gnu::noinline]] inline void apply_masks(const Quantizer<T>& p, const SpecialMasks& masks,
                                           const std::uint8_t* verbatim, T (&x)[B]) {
-  // memcpy, not assignment: the bits of a NaN must not pass through a floating-point register on any target
-  const auto nan = FloatTraits<T>::kQuietNan;
-  for (std::uint64_t rest = masks.sentinel; rest != 0; rest &= rest - 1)
-    std::memcpy(x + __builtin_ctzll(rest), &p.sentinel_bits, sizeof(T));
-  for (std::uint64_t rest = masks.nan; rest != 0; rest &= rest - 1)
-    std::memcpy(x + __builtin_ctzll(rest), &nan, sizeof(T));
-  for (std::uint64_t rest = masks.verbatim; rest != 0; rest &= rest - 1) {
-    std::memcpy(x + __builtin_ctzll(rest), verbatim, sizeof(T));
-    verbatim += sizeof(T);
-  }
+  using Code = typename FloatTraits<T>::Code;
+  if (masks.sentinel != 0) fill_masked<B>(x, masks.sentinel, p.sentinel_bits);
+  if (masks.nan != 0) fill_masked<B>(x, masks.nan, Code{FloatTraits<T>::kQuietNan});
+  if (masks.verbatim != 0) scatter_masked<B, Code>(x, masks.verbatim, verbatim);
 }
 
 PYF_END_TARGET

@@ -81,18 +81,21 @@ inline Status find_parts(const Plan& plan, const std::uint8_t* bytes, std::size_
   parts->end = end;
   TileSizes sizes;
   std::uint32_t planes = 0;
-  int highest = 0;
-  for (int b = 0; b < blocks; ++b) {
+  int highest = 0, specials = 0;
+  std::uint8_t special[kTileBlocks<D>];
+  for (int b = 0; b < blocks; ++b) {  // without a branch on what is special: kRates has no planes for that
     const std::uint8_t code = parts->rate(b);
-    if (code >= kRateSentinel) [[unlikely]] {
-      if (uniform && is_special_rate(code)) return kBadRate;
-      PYF_TRY((add_special<Map, D>(plan, code, parts->descriptors + sizes.descriptor_bytes, end, sizes)));
-      continue;
-    }
     const Rate rate = kRates[code];
     highest = std::max<int>(highest, rate.planes);
     planes += rate.planes;
     sizes.outlier_bytes += rate.outlier_bytes;
+    special[specials] = static_cast<std::uint8_t>(b);
+    specials += code >= kRateSentinel ? 1 : 0;
+  }
+  for (int i = 0; i < specials; ++i) {
+    const std::uint8_t code = parts->rate(special[i]);
+    if (uniform && is_special_rate(code)) return kBadRate;
+    PYF_TRY((add_special<Map, D>(plan, code, parts->descriptors + sizes.descriptor_bytes, end, sizes)));
   }
   if (highest > static_cast<int>(8 * sizeof(typename Map::Code))) return kBadRate;
   sizes.words += planes * kHalves;
@@ -126,8 +129,7 @@ KFN typename Map::Code decode_codes(bool sums, Rate rate, TileParts& parts, type
     if (sums) low = unpack_sums(parts.words, rate.planes, q);
   }
   if (D != 1 || !sums) {
-    for (int half = 0; half < B; half += 32)
-      unpack_planes(parts.words + 4 * rate.planes * (half / 32), rate.planes, q + half);
+    unpack_runs<B / 32>(parts.words, rate.planes, q);
     low = q[0];
     for (int i = 0; i < B; ++i) q[i] = unzigzag(q[i]);
     if (sums) accumulate<D>(q);

@@ -23,18 +23,22 @@ PYF_BEGIN_TARGET
 // Blocks encoded together, stage by stage: long enough that a stage never waits for the stores of the one before.
 inline constexpr int kGroupBlocks = 8;
 
+// memcpy, by registers of 32 bytes where the target has them.
+template <int kBytes>
+KFN void copy_bytes(const void* from, std::uint8_t* to) {
+#if defined(PYF_LEVEL_AVX2)
+  for (int i = 0; i < kBytes; i += 32) store(to + i, load(static_cast<const std::uint8_t*>(from) + i));
+#else
+  std::memcpy(to, from, kBytes);
+#endif
+}
+
 // How far ahead values are prefetched, in 1-D and otherwise.
 inline constexpr std::size_t kPrefetchBytes = 4096;
 inline constexpr int kPrefetchBlocks = 2 * kGroupBlocks;
 
-// Whether any lane of any of these blocks has a misfit.
-template <class Code>
-KFN bool any_misfit(const Code* misfits, int blocks) {
-  Code any[kLanes] = {};
-  for (int b = 0; b < blocks; ++b)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) any[lane] |= misfits[static_cast<std::size_t>(b) * kLanes + lane];
-  return flag_bits<static_cast<int>(kLanes)>(any) != 0;
-}
+// Of what comes before the planes of a special block, this much is copied without asking whether there is as much.
+inline constexpr int kBeforeCopied = 32;
 
 template <class Map, int D>
 struct EncodeScratch {
@@ -47,7 +51,7 @@ struct EncodeScratch {
   alignas(64) Code partial[kGroupBlocks * B];
   alignas(64) Code difference_pad[kDifferencePad];
   alignas(64) Code difference[kGroupBlocks * B];
-  alignas(64) Code misfits[kGroupBlocks * kLanes];
+  std::uint64_t misfits[kGroupBlocks];
   // planes of each run of 32 values, room for as many as a code has bits
   static constexpr int kPlaneRoom = 8 * sizeof(Code);
   alignas(64) std::uint32_t planes[kTileValues / 32 * kPlaneRoom];
@@ -57,7 +61,12 @@ struct EncodeScratch {
   int descriptors;                         // blocks that have one, and which
   std::uint8_t described[kTileBlocks<D>];
   SpecialBlock special[kTileBlocks<D>];
-  alignas(64) typename Map::Value kept[kTileBlocks<D>][B];  // values of special blocks
+  // what comes before the planes of special blocks, one after another, where it ends, and how much of it each block has
+  static constexpr std::size_t kBeforeRoom =
+      Map::kHasSpecial ? kTileBlocks<D> * kSpecialBytes<typename Map::Value, B> : 0;
+  std::uint8_t before[kBeforeRoom + kBeforeCopied];
+  std::uint8_t* before_end;
+  std::uint16_t before_bytes[kTileBlocks<D>];
 };
 
 // Whether the values of a group of blocks were gathered: 1-D ones without padding lie together in the array.
@@ -66,34 +75,42 @@ KFN bool gathered(const Grid& grid, const BlockCursor& cursor, int count) {
   return D != 1 || !whole_blocks(grid, cursor, count);
 }
 
-// Stage 1 of a group: values -> codes. False if any block has misfits.
+// Stage 1 of a block: values -> codes. Returns its misfits, zero if there are none.
+template <class Map, int B, class Values>
+KFN std::uint64_t encode_block(const Map& map, const Values* x, typename Map::Code* q) {
+  MisfitNotes<typename Map::Code> notes;
+  map.template encode<B>(x, q, notes);
+  return Map::kHasSpecial ? notes.bits() : 0;
+}
+
+// Stage 1 of a group. False if any block has misfits.
 template <class Map, int D>
 KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, BlockCursor cursor, int count,
                       EncodeScratch<Map, D>& s) {
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
+  std::uint64_t any = 0;
   if (!gathered<D>(plan.grid, cursor, count)) {
     const Loose<Value>* x = loose_values<Value>(values, cursor.index * 32);
     for (int b = 0; b < count; ++b) {
       // hardware prefetchers stop at the end of a page; this does not
       for (std::size_t line = 0; line < B * sizeof(Value); line += 64)
         __builtin_prefetch(reinterpret_cast<const char*>(x + b * B) + kPrefetchBytes + line);
-      map.template encode<B>(x + b * B, s.codes + b * B, s.misfits + b * kLanes);
+      any |= s.misfits[b] = encode_block<Map, B>(map, x + b * B, s.codes + b * B);
     }
-  } else {
-    for (int b = 0; b < count;) {
-      int run = 1;
-      if constexpr (D == 1)
-        load_last(plan.grid, values, cursor.index, s.values + b * B);
-      else
-        run = load_run<D>(plan.grid, values, cursor, count - b, s.values + b * B);
-      advance<D>(plan.grid, cursor, static_cast<std::uint64_t>(run));
-      b += run;
-    }
-    for (int b = 0; b < count; ++b) map.template encode<B>(s.values + b * B, s.codes + b * B, s.misfits + b * kLanes);
+    return any == 0;
   }
-  if constexpr (!Map::kHasSpecial) return true;
-  return !any_misfit(s.misfits, count);
+  for (int b = 0; b < count;) {
+    int run = 1;
+    if constexpr (D == 1)
+      load_last(plan.grid, values, cursor.index, s.values + b * B);
+    else
+      run = load_run<D>(plan.grid, values, cursor, count - b, s.values + b * B);
+    advance<D>(plan.grid, cursor, static_cast<std::uint64_t>(run));
+    b += run;
+  }
+  for (int b = 0; b < count; ++b) any |= s.misfits[b] = encode_block<Map, B>(map, s.values + b * B, s.codes + b * B);
+  return any == 0;
 }
 
 // Stage 1 for a group with misfits: sorts out which values of which blocks are special. Returns these blocks, as bits.
@@ -102,16 +119,16 @@ template <class Map, int D>
                                                 int count, EncodeScratch<Map, D>& s) {
   constexpr int B = kBlockValues<D>;
   unsigned looked_at = 0, special = 0;
-  for (int b = 0; b < count; ++b) looked_at |= static_cast<unsigned>(any_misfit(s.misfits + b * kLanes, 1)) << b;
+  for (int b = 0; b < count; ++b) looked_at |= static_cast<unsigned>(s.misfits[b] != 0) << b;
   for (unsigned rest = looked_at; rest != 0; rest &= rest - 1) {
     const int b = __builtin_ctz(rest);
-    note_special<B>(map.quantizer, x + b * B, s.codes + b * B, s.special[first + b]);
+    note_special<B>(map.quantizer, x + b * B, s.codes + b * B, s.misfits[b], s.special[first + b]);
     special |= static_cast<unsigned>(s.special[first + b].masks != 0) << b;
   }
   return special;
 }
 
-// Rates of the special blocks of a group. Their values are still at hand, and kept where they will be written.
+// Rates of the special blocks of a group, and what comes before their planes, since their values are still at hand.
 template <class Map, int D>
 [[gnu::noinline]] inline void rate_specials(const Loose<typename Map::Value>* x, int first, unsigned special,
                                             EncodeScratch<Map, D>& s) {
@@ -120,7 +137,9 @@ template <class Map, int D>
   for (unsigned rest = special; rest != 0; rest &= rest - 1) {
     const int i = __builtin_ctz(rest), b = first + i;
     s.rate[b] = special_rate<Value, B>(s.special[b], s.inner[b]);
-    keep_values<Value, B>(s.special[b], s.rate[b], x + i * B, s.kept[b]);
+    std::uint8_t* const end = write_special<Value, B>(s.special[b], s.rate[b], x + i * B, s.before_end);
+    s.before_bytes[b] = static_cast<std::uint16_t>(end - s.before_end);
+    s.before_end = end;
     if (is_special_rate(s.rate[b])) [[likely]]
       s.described[s.descriptors++] = static_cast<std::uint8_t>(b);
     else
@@ -128,33 +147,62 @@ template <class Map, int D>
   }
 }
 
-// Stage 2 of a group: codes -> planes and rates.
+// Residuals of block `b` of a group. Differences over whole groups have been made before.
+template <class Map, int D, bool kSums>
+KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code* z) {
+  constexpr int B = kBlockValues<D>;
+  const typename Map::Code* q = s.codes + b * B;
+  if constexpr (!kSums) {
+    zigzag_block<Map, B>(q, z);
+  } else if constexpr (D == 1) {
+    zigzag_differences<Map, B>(q, z);
+  } else if constexpr (kDifferencesInRegisters) {
+    alignas(64) typename Map::Code d[B];
+    differences<D>(q, s.partial, d, 1);
+    zigzag_block<Map, B>(d, z);
+  } else {
+    zigzag_block<Map, B>(s.difference + b * B, z);
+  }
+}
+
+// Notes the rate of a block whose residuals have the bits `any` and start with z0.
 template <class Map, int D>
-KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map, D>& s) {
+KFN void note_rate(EncodeScratch<Map, D>& s, int b, bool outlier, typename Map::Code any, typename Map::Code z0) {
+  s.first[b] = z0;
+  const int width = bit_width(any);
+  s.inner[b] = s.rate[b] = choose_rate(width, outlier ? bit_width(z0) : width);
+}
+
+// Stage 2 of a group: codes -> planes and rates. Runs of 32 values are taken by twos: a block, or two 1-D ones.
+template <class Map, int D, bool kSums>
+KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>& s) {
   using Code = typename Map::Code;
   constexpr int B = kBlockValues<D>;
-  const bool outlier = plan.mode == 0;
   const std::uint32_t counted = outlier ? ~1u : ~0u;
-  const bool sums = plan.mode != 2;
-  const Code* d = s.codes;
-  if constexpr (D != 1) {
-    if (sums) {
-      differences<D>(s.codes, s.partial, s.difference, count);
-      d = s.difference;
+  if constexpr (D != 1 && kSums && !kDifferencesInRegisters) differences<D>(s.codes, s.partial, s.difference, count);
+  for (int b = 0; b < count; ++b) {
+    alignas(64) Code z[64];
+    std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
+    encode_residuals<Map, D, kSums>(s, b, z);
+    if (D == 1 && b + 1 < count) {
+      encode_residuals<Map, D, kSums>(s, b + 1, z + 32);
+      Code any[2];
+      transpose_blocks(z, counted, planes, s.kPlaneRoom, any);
+      note_rate(s, first + b, outlier, any[0], z[0]);
+      note_rate(s, first + ++b, outlier, any[1], z[32]);
+    } else {
+      const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom);
+      note_rate(s, first + b, outlier, any, z[0]);
     }
   }
-  for (int b = 0; b < count; ++b) {
-    alignas(64) Code z[B];
-    if (D == 1 && sums)
-      zigzag_differences<Map, B>(d + b * B, z);
-    else
-      zigzag_block<Map, B>(d + b * B, z);
-    std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
-    const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom), z0 = z[0];
-    s.first[first + b] = z0;
-    const int width = bit_width(any);
-    s.inner[first + b] = s.rate[first + b] = choose_rate(width, outlier ? bit_width(z0) : width);
-  }
+}
+
+template <class Map, int D>
+KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map, D>& s) {
+  if (plan.mode != 2) [[likely]]
+    encode_planes<Map, D, true>(plan.mode == 0, first, count, s);
+  else
+    encode_planes<Map, D, false>(false, first, count, s);
 }
 
 template <class Map, int D>
@@ -170,6 +218,8 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   BlockCursor cursor = block_at<D>(plan.grid, first_block), ahead;
   if constexpr (D != 1) ahead = block_at<D>(plan.grid, first_block + kPrefetchBlocks);
   s.descriptors = 0;
+  s.before_end = s.before;
+  std::memset(s.before_bytes, 0, sizeof s.before_bytes);
   for (int b = 0; b < blocks; b += kGroupBlocks) {
     const int here = std::min(kGroupBlocks, blocks - b);
     if constexpr (D != 1) prefetch_blocks<D, Value>(plan.grid, values, ahead, kGroupBlocks);
@@ -214,16 +264,20 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   std::memset(p, 0, 4);
   std::uint8_t* words = out + (p - out + 3) / 4 * 4;
 
+  const std::uint8_t* before = s.before;
   for (int b = 0; b < blocks; ++b) {
     if constexpr (Map::kHasSpecial) {
-      if (s.rate[b] >= kRateSentinel) [[unlikely]] {
-        words = write_special<Value, B>(s.special[b], s.kept[b], s.rate[b], words);
-      }
+      const std::size_t bytes = s.before_bytes[b];
+      copy_bytes<kBeforeCopied>(before, words);  // nothing for most; what is too much is overwritten
+      if (bytes > kBeforeCopied) [[unlikely]]
+        std::memcpy(words + kBeforeCopied, before + kBeforeCopied, bytes - kBeforeCopied);
+      before += bytes;
+      words += bytes;
     }
     const std::size_t rate_planes = kRates[s.inner[b]].planes;
     for (int half = 0; half < B / 32; ++half) {
       const std::uint32_t* planes = s.planes + (b * (B / 32) + half) * s.kPlaneRoom;
-      std::memcpy(words, planes, 64);  // most have at most 16 planes; what is too much is overwritten
+      copy_bytes<64>(planes, words);  // most have at most 16 planes; what is too much is overwritten
       if (rate_planes > 16) [[unlikely]]
         std::memcpy(words + 64, planes + 16, 4 * (rate_planes - 16));
       words += 4 * rate_planes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 32 words <-> up to 32 bit planes with AVX2 (planes_generic.hpp says what): byte c of the 32 values is one register,
-// whose sign bits (vpmovmskb) are one plane; back, a plane is broadcast and each byte tests its own bit.
+// whose sign bits (vpmovmskb) are one plane; back, the 8x8 bit matrices of eight values and planes are transposed.
 #pragma once
 
 #include <immintrin.h>
@@ -49,27 +49,193 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   }
 }
 
-KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
-  const __m256i spread =
-      _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
-  const __m256i own_bit = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201ull));
-  __m256i v[4];
-  for (int g = 0; g < 4; ++g) v[g] = _mm256_setzero_si256();
-  for (int last = planes; last > 0;) {  // from the highest byte down, so that each step only shifts
-    const int first = (last - 1) / 8 * 8;
-    __m256i bytes = _mm256_setzero_si256();
-    for (int p = last - 1; p >= first; --p) {
-      const __m256i plane = _mm256_shuffle_epi8(_mm256_set1_epi32(load_le<std::int32_t>(words + 4 * p)), spread);
-      const __m256i unset = _mm256_cmpeq_epi8(_mm256_and_si256(plane, own_bit), _mm256_setzero_si256());
-      bytes = _mm256_add_epi8(_mm256_add_epi8(bytes, bytes), _mm256_add_epi8(unset, _mm256_set1_epi8(1)));
-    }
-    const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
-    const __m256i wide[4] = {_mm256_cvtepu8_epi32(low), _mm256_cvtepu8_epi32(_mm_srli_si128(low, 8)),
-                             _mm256_cvtepu8_epi32(high), _mm256_cvtepu8_epi32(_mm_srli_si128(high, 8))};
-    for (int g = 0; g < 4; ++g) v[g] = _mm256_or_si256(_mm256_slli_epi32(v[g], 8), wide[g]);
-    last = first;
+// Rows k and k + distance of 8x8 bit matrices lie kShift bits apart: swaps the bits of kMask with those kShift higher.
+template <int kShift>
+KFN __m256i swap_bits(__m256i x, __m256i mask) {
+  const __m256i t = _mm256_and_si256(_mm256_xor_si256(x, _mm256_srli_epi64(x, kShift)), mask);
+  return _mm256_xor_si256(_mm256_xor_si256(x, t), _mm256_slli_epi64(t, kShift));
+}
+KFN __m256i swap_in_halves(__m256i x) {
+  return swap_bits<14>(swap_bits<7>(x, _mm256_set1_epi32(0x00AA00AA)), _mm256_set1_epi32(0x0000CCCC));
+}
+
+// Transposes the 8x8 bit matrices in 64-bit words, one row a byte (transpose_8x8() of planes_generic.hpp).
+KFN __m256i transpose_bits(__m256i x) {
+  return swap_bits<28>(swap_in_halves(x), _mm256_set1_epi64x(0x00000000F0F0F0F0ll));
+}
+// The same of matrices whose rows 0 to 3 are 32-bit words of a, rows 4 to 7 those of b.
+KFN void transpose_bits(__m256i& a, __m256i& b) {
+  a = swap_in_halves(a);
+  b = swap_in_halves(b);
+  const __m256i t =
+      _mm256_and_si256(_mm256_xor_si256(a, _mm256_slli_epi32(b, 4)), _mm256_set1_epi32(static_cast<int>(0xF0F0F0F0u)));
+  a = _mm256_xor_si256(a, t);
+  b = _mm256_xor_si256(b, _mm256_srli_epi32(t, 4));
+}
+
+// Shuffles bytes within both halves of a register by the same table.
+KFN __m256i shuffle_halves(__m256i v, __m128i order) {
+  return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(order));
+}
+// The 4x4 bytes of each half, transposed.
+KFN __m256i transpose_bytes(__m256i v) {
+  return shuffle_halves(v, _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+}
+KFN __m256i even_words_first(__m256i v) {
+  return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
+KFN __m256i halves_in_turns(__m256i v) {
+  return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// The low 16 bits of eight values and of the next eight in turns; their high 16 bits.
+KFN __m256i low_halves(__m256i first, __m256i second) {
+  return _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xAA);
+}
+KFN __m256i high_halves(__m256i first, __m256i second) {
+  return _mm256_blend_epi16(_mm256_srli_epi32(first, 16), second, 0xAA);
+}
+
+// Planes 0 to 7 of two runs of 32 values. g: 16 bits of each value, four registers in order.
+KFN void pack_low_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
+  const __m128i low = _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, -1, -1, -1, -1, -1, -1, -1, -1);
+  const __m128i high = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, 2, 6, 10, 14);
+  const __m256i x = _mm256_or_si256(shuffle_halves(g[0], low), shuffle_halves(g[1], high));
+  const __m256i y = _mm256_or_si256(shuffle_halves(g[2], low), shuffle_halves(g[3], high));
+  __m256i a = _mm256_permute2x128_si256(x, y, 0x20), b = _mm256_permute2x128_si256(x, y, 0x31);
+  transpose_bits(a, b);
+  a = transpose_bytes(a);
+  b = transpose_bytes(b);
+  store(out, _mm256_permute2x128_si256(a, b, 0x20));
+  store(out + stride, _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+// Planes 0 to 15 of the same.
+KFN void pack_both_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
+  const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15);
+  __m256i a[2], b[2];
+  for (int i = 0; i < 2; ++i) {  // rows 0 to 3 and 4 to 7 of the first values of both runs, and of their others
+    const __m256i x = shuffle_halves(g[i], order), y = shuffle_halves(g[i + 2], order);
+    a[i] = _mm256_permute2x128_si256(x, y, 0x20);
+    b[i] = _mm256_permute2x128_si256(x, y, 0x31);
+    transpose_bits(a[i], b[i]);
   }
-  for (int g = 0; g < 4; ++g) _mm256_storeu_si256(reinterpret_cast<__m256i*>(z + 8 * g), v[g]);
+  const __m256i p0 = transpose_bytes(_mm256_unpacklo_epi64(a[0], a[1])),
+                p8 = transpose_bytes(_mm256_unpackhi_epi64(a[0], a[1]));
+  const __m256i p4 = transpose_bytes(_mm256_unpacklo_epi64(b[0], b[1])),
+                p12 = transpose_bytes(_mm256_unpackhi_epi64(b[0], b[1]));
+  store(out, _mm256_permute2x128_si256(p0, p4, 0x20));
+  store(out + 8, _mm256_permute2x128_si256(p8, p12, 0x20));
+  store(out + stride, _mm256_permute2x128_si256(p0, p4, 0x31));
+  store(out + stride + 8, _mm256_permute2x128_si256(p8, p12, 0x31));
+}
+
+// No planes, 8, 16 or 32 of two runs, so that branches are foreseen.
+KFN void pack_pair(const std::uint32_t* z, int wanted, std::uint32_t* planes, int stride) {
+  if (wanted == 0) return;
+  __m256i g[4];
+  for (int i = 0; i < 4; ++i) g[i] = low_halves(load(z + 16 * i), load(z + 16 * i + 8));
+  if (wanted <= 8) {
+    pack_low_bytes(g, planes, stride);
+    return;
+  }
+  pack_both_bytes(g, planes, stride);
+  if (wanted <= 16) [[likely]]
+    return;
+  for (int i = 0; i < 4; ++i) g[i] = high_halves(load(z + 16 * i), load(z + 16 * i + 8));
+  pack_both_bytes(g, planes + 16, stride);
+}
+
+// The first `count` of eight words, zeros behind them; nothing else is read.
+alignas(64) inline constexpr std::int32_t kFirstWords[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+KFN __m256i load_first(const std::uint8_t* words, int count) {
+  const __m256i wanted = load(kFirstWords + 8 - count);
+  return _mm256_maskload_epi32(reinterpret_cast<const int*>(words), wanted);
+}
+
+// Up to here a plane at a time is faster: it is broadcast, and each byte tests its own bit.
+inline constexpr int kFewPlanes = 3;
+
+// Up to 8 planes to bytes: words of four values' bytes; halves of v are values 0 to 3 and 4 to 7 of each eight.
+KFN __m256i unpack_byte(const std::uint8_t* words, int planes) {
+  if (planes > kFewPlanes) {
+    const __m256i rows = transpose_bytes(load_first(words, planes));
+    return even_words_first(transpose_bits(halves_in_turns(rows)));
+  }
+  const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const __m256i own_bit = _mm256_set_m128i(_mm_set1_epi32(static_cast<int>(0x80402010u)), _mm_set1_epi32(0x08040201));
+  __m256i bytes = _mm256_setzero_si256();
+  for (int p = planes - 1; p >= 0; --p) {
+    const __m256i plane = shuffle_halves(_mm256_set1_epi32(load_le<std::int32_t>(words + 4 * p)), spread);
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(plane, own_bit), own_bit);
+    bytes = _mm256_sub_epi8(_mm256_add_epi8(bytes, bytes), set);
+  }
+  return bytes;
+}
+
+// 9 to 16 planes: the low bytes of eight values and of the next eight, then their high bytes, in words as above.
+KFN void unpack_bytes(const std::uint8_t* words, int planes, __m256i (&g)[2]) {
+  const __m256i low = load(words), high = load_first(words + 32, planes - 8);
+  __m256i a = transpose_bytes(_mm256_permute2x128_si256(low, high, 0x20));
+  __m256i b = transpose_bytes(_mm256_permute2x128_si256(low, high, 0x31));
+  transpose_bits(a, b);
+  a = _mm256_permute4x64_epi64(a, 0xD8);
+  b = _mm256_permute4x64_epi64(b, 0xD8);
+  g[0] = _mm256_permute2x128_si256(a, b, 0x20);
+  g[1] = _mm256_permute2x128_si256(a, b, 0x31);
+}
+
+// The bytes of unpack_byte() to 32 values.
+KFN void store_bytes(__m256i v, std::uint32_t* z) {
+  store(z, shuffle_halves(v, _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1)));
+  store(z + 8, shuffle_halves(v, _mm_setr_epi8(4, -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7, -1, -1, -1)));
+  store(z + 16, shuffle_halves(v, _mm_setr_epi8(8, -1, -1, -1, 9, -1, -1, -1, 10, -1, -1, -1, 11, -1, -1, -1)));
+  store(z + 24, shuffle_halves(v, _mm_setr_epi8(12, -1, -1, -1, 13, -1, -1, -1, 14, -1, -1, -1, 15, -1, -1, -1)));
+}
+
+KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
+  if (planes <= 8) {
+    store_bytes(unpack_byte(words, planes), z);
+    return;
+  }
+  const __m128i even = _mm_setr_epi8(0, 8, -1, -1, 1, 9, -1, -1, 2, 10, -1, -1, 3, 11, -1, -1);
+  const __m128i odd = _mm_setr_epi8(4, 12, -1, -1, 5, 13, -1, -1, 6, 14, -1, -1, 7, 15, -1, -1);
+  __m256i g[2], v[4];
+  unpack_bytes(words, planes < 16 ? planes : 16, g);
+  for (int i = 0; i < 4; ++i) v[i] = shuffle_halves(g[i / 2], i % 2 == 0 ? even : odd);
+  if (planes > 16) [[unlikely]] {
+    if (planes > 24) {
+      unpack_bytes(words + 64, planes - 16, g);
+      for (int i = 0; i < 4; ++i)
+        v[i] = _mm256_or_si256(v[i], _mm256_slli_epi32(shuffle_halves(g[i / 2], i % 2 == 0 ? even : odd), 16));
+    } else {
+      const __m256i bytes = unpack_byte(words + 64, planes - 16);
+      for (int i = 0; i < 4; ++i) {
+        const char k = static_cast<char>(4 * i);
+        const __m128i third = _mm_setr_epi8(-1, -1, k, -1, -1, -1, k + 1, -1, -1, -1, k + 2, -1, -1, -1, k + 3, -1);
+        v[i] = _mm256_or_si256(v[i], shuffle_halves(bytes, third));
+      }
+    }
+  }
+  for (int i = 0; i < 4; ++i) store(z + 8 * i, v[i]);
+}
+
+// Two runs, the planes of the second behind those of the first.
+KFN void unpack_pair(const std::uint8_t* words, int planes, std::uint32_t* z) {
+  const std::uint8_t* second = words + 4 * planes;
+  if (planes > 8) {
+    unpack_planes(words, planes, z);
+    unpack_planes(second, planes, z + 32);
+  } else if (planes == 0) {
+    for (int i = 0; i < 64; i += 8) store(z + i, _mm256_setzero_si256());
+  } else {
+    const __m256i x = load_first(words, planes), y = load_first(second, planes);
+    __m256i a = transpose_bytes(_mm256_permute2x128_si256(x, y, 0x20));
+    __m256i b = transpose_bytes(_mm256_permute2x128_si256(x, y, 0x31));
+    transpose_bits(a, b);
+    store_bytes(_mm256_permute2x128_si256(a, b, 0x20), z);
+    store_bytes(_mm256_permute2x128_si256(a, b, 0x31), z + 32);
+  }
 }
 
 // Running sums (planes_generic.hpp says which), in registers: log2 steps of shifted adds along x, adds of rows along
@@ -151,34 +317,6 @@ KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // one row of four a register
       store(a + i + 4 * y, front[y]);
     }
   }
-}
-
-// Bit i is set where flags[i] is not zero; where x[i] has just the bits `wanted`.
-KFN unsigned zero_lanes(__m256i v, std::uint32_t) {
-  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(v, _mm256_setzero_si256()))));
-}
-KFN unsigned zero_lanes(__m256i v, std::uint64_t) {
-  return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(v, _mm256_setzero_si256()))));
-}
-template <int N, class Code>
-KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
-  constexpr int kPer = 32 / sizeof(Code);
-  std::uint64_t zero = 0;
-  for (int i = 0; i < N; i += kPer) zero |= static_cast<std::uint64_t>(zero_lanes(load(flags + i), Code{})) << i;
-  return ~zero & (~std::uint64_t{0} >> (64 - N));
-}
-
-template <int N, class Code>
-KFN std::uint64_t equal_bits(const void* x, Code wanted) {
-  constexpr int kPer = 32 / sizeof(Code);
-  const __m256i all = sizeof(Code) == 4 ? _mm256_set1_epi32(static_cast<int>(wanted))
-                                        : _mm256_set1_epi64x(static_cast<long long>(wanted));
-  std::uint64_t bits = 0;
-  for (int i = 0; i < N; i += kPer) {
-    const __m256i different = _mm256_xor_si256(load(static_cast<const std::uint8_t*>(x) + i * sizeof(Code)), all);
-    bits |= static_cast<std::uint64_t>(zero_lanes(different, Code{})) << i;
-  }
-  return bits;
 }
 
 PYF_END_TARGET

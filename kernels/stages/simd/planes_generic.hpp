@@ -85,23 +85,4 @@ KFN void accumulate_3d(Code (&a)[64]) {
   running_sum<16, 64>(a);
 }
 
-// Bit i is set where flags[i] is not zero.
-template <int N, class Code>
-KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
-  std::uint64_t bits = 0;
-  for (int i = 0; i < N; ++i) bits |= static_cast<std::uint64_t>(flags[i] != 0) << i;
-  return bits;
-}
-
-// Bit i is set where x[i] has just the bits `wanted`.
-template <int N, class Code>
-KFN std::uint64_t equal_bits(const void* x, Code wanted) {
-  std::uint64_t bits = 0;
-  for (int i = 0; i < N; ++i) {
-    const auto value = load_le<Code>(static_cast<const std::uint8_t*>(x) + i * sizeof(Code));
-    bits |= static_cast<std::uint64_t>(value == wanted) << i;
-  }
-  return bits;
-}
-
 PYF_END_TARGET
