@@ -23,7 +23,7 @@ inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, ty
   using T = typename Map::Value;
   using Code = typename Map::Code;
   if constexpr (!Map::kHasSpecial) {
-    map.template encode<32>(x, q, q);
+    encode_block<Map, 32>(map, x, q);
     return;
   } else {
     const Quantizer<T>& p = map.quantizer;

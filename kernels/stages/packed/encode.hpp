@@ -17,6 +17,7 @@
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
 #include "stages/special.hpp"
+#include "stages/tile_encode.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -28,7 +29,6 @@ struct PackedScratch {
   alignas(64) Code codes_pad[kDifferencePad];
   alignas(64) Code codes[4096];
   alignas(64) Code differences[S == kChain ? 1 : 4096];
-  alignas(64) Code misfits[4096 / 32 * kLanes];
   alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
   std::uint8_t width[kPackedBlocks];  // planes before exceptions
   Exception exception[kPackedBlocks];
@@ -75,9 +75,10 @@ template <class Map, int S>
     alignas(64) Value values[32];
     alignas(64) Code q[32];
     take_values<S, Value>(x, b, values);
-    take_block<S>(s.codes, b, q);
-    note_special<32>(map.quantizer, values, q, s.special[b]);
-    const SpecialBlock& special = s.special[b];
+    SpecialBlock& special = s.special[b];
+    special = {};
+    const std::uint64_t misfits = encode_block<Map, 32>(map, values, q);
+    if (misfits != 0) note_special<32>(map.quantizer, values, q, misfits, special);
     const auto taken = static_cast<std::uint32_t>(special.sentinel | special.nan | special.verbatim);
     if (special.masks != 0 && is_present<S>(box, b)) {
       found.any = true;
@@ -106,20 +107,18 @@ template <class Map, int S>
 template <class Map, int S>
 KFN SpecialBlocks encode_tile_codes(const Map& map, const TileBox& box, const Loose<typename Map::Value>* x,
                                     PackedScratch<Map, S>& s) {
+  std::uint64_t misfits = 0;
   for (int i = 0; i < kPackedBlocks; ++i) {
     if constexpr (S == kChain) {
       for (std::size_t line = 0; line < 32 * sizeof(*x); line += 64)
         __builtin_prefetch(reinterpret_cast<const char*>(x + 32 * i) + 4096 + line);
     }
-    map.template encode<32>(x + 32 * i, s.codes + 32 * i, s.misfits + i * static_cast<int>(kLanes));
+    misfits |= encode_block<Map, 32>(map, x + 32 * i, s.codes + 32 * i);
   }
-  if constexpr (!Map::kHasSpecial) return {};
-  typename Map::Code any[kLanes] = {};
-  for (int i = 0; i < kPackedBlocks; ++i)
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      any[lane] |= s.misfits[static_cast<std::size_t>(i) * kLanes + lane];
-  if (flag_bits<static_cast<int>(kLanes)>(any) == 0) return {};
-  if constexpr (Map::kHasSpecial) return note_special_blocks<Map, S>(map, box, x, s);
+  if constexpr (Map::kHasSpecial) {
+    if (misfits != 0) return note_special_blocks<Map, S>(map, box, x, s);
+  }
+  return {};
 }
 
 // Codes -> planes and widths of the present blocks. Returns the tile's first value as a residual.
@@ -283,11 +282,10 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
     if (!is_present<S>(box, b)) continue;
     if constexpr (Map::kHasSpecial) {
       if (special.any && special.masked.bit(static_cast<int>(b)) != 0) [[unlikely]] {
-        alignas(64) Value here[32], kept[32];
+        alignas(64) Value here[32];
         take_values<S, Value>(x, b, here);
         const auto rate = static_cast<std::uint8_t>(kRateSentinel + s.special[b].masks);
-        keep_values<Value, 32>(s.special[b], rate, here, kept);
-        p = write_special<Value, 32>(s.special[b], kept, rate, p);
+        p = write_special<Value, 32>(s.special[b], rate, here, p);
       }
     }
     const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
