@@ -82,6 +82,12 @@ template <int kRuns, class Code>
 KFN void unpack_runs(const std::uint8_t* words, int planes, Code* z) {
 #if defined(PYF_LEVEL_AVX2)
   if constexpr (kRuns == 2 && sizeof(Code) == 4) return unpack_pair(words, planes, z);
+  if (kRuns == 2 && planes <= 32) {
+    alignas(64) std::uint32_t low[64];
+    unpack_pair(words, planes, low);
+    for (int i = 0; i < 64; ++i) z[i] = low[i];
+    return;
+  }
 #endif
   for (int run = 0; run < kRuns; ++run) unpack_planes(words + 4 * planes * run, planes, z + 32 * run);
 }
