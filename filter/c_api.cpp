@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "core/api.hpp"
+#include "core/bound.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/error_text.hpp"
+#include "core/request.hpp"
 #include "filter/cd_values.hpp"
 #include "filter/guard.hpp"
 #include "filter/plugin.hpp"
@@ -217,7 +219,8 @@ int pyf_cuda_encode(const pyf_request* request, size_t count, const void* values
     PYF_TRY(to_request(request, &checked));
     PYF_TRY(need(frames, "frames"));
     PYF_TRY(need(frame_bytes, "frame_bytes"));
-    return cuda_encode(checked, {values, value_stride, frames, frame_stride, frame_bytes, count, stream});
+    PYF_TRY(check_request(checked));
+    return cuda_encode(without_psnr(checked), {values, value_stride, frames, frame_stride, frame_bytes, count, stream});
   });
 }
 

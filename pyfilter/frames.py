@@ -155,7 +155,7 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         float64 for `Cuszp2` and `HierarchicalDelta`, also integers of 8 to 64 bits for `Lossless`. An array on a CUDA
         device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there.
     codec : Codec
-        How. A relative bound is taken of this array's own range: its finite values without the fill value.
+        How. A relative bound (or psnr) is taken of this array's own range: its finite values without the fill value.
     fill_value : scalar, optional
         A value that stands for "missing": kept bit for bit, and at little cost where there is much of it.
 

@@ -190,7 +190,8 @@ def verify(
         The values after; of the same shape and element type.
     codec : Codec or float, optional
         The bound: a codec, or an absolute bound in the unit of the data (0 asks for equal bits). By default that of
-        ``stored`` where it is a dataset with our filter. A relative bound is taken of the original's whole range.
+        ``stored`` where it is a dataset with our filter. A relative bound (or psnr) is taken of the
+        original's whole range.
     fill_value : scalar, optional
         Must come back bit for bit, and is left out of the range. By default that of ``stored`` where it is a
         dataset with our filter that has one.

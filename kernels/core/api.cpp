@@ -91,10 +91,11 @@ std::size_t max_frame_bytes(const Request& request) noexcept {
   return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes);
 }
 
-Status encode(const Request& request, const void* values, std::size_t value_bytes, void* frame,
+Status encode(const Request& asked, const void* values, std::size_t value_bytes, void* frame,
               std::size_t frame_capacity, std::size_t* frame_bytes) noexcept {
   const FpEnvironment environment;
-  PYF_TRY(check_request(request));
+  PYF_TRY(check_request(asked));
+  const Request request = without_psnr(asked);
   std::uint64_t count = 0;
   if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   if (count * dtype_bytes(request.dtype) != value_bytes)

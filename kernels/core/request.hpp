@@ -18,6 +18,8 @@ const char* dtype_name(Dtype dtype) noexcept;
 
 // "f32, f64": the dtypes of a mask (registry::CodecRow), by code.
 void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept;
+// "1 (absolute), 2 (relative)": the bound modes of a mask, by number.
+void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept;
 
 // The codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;

@@ -33,14 +33,15 @@ def verify(
     stored: Annotated[Path, typer.Argument(metavar="B", help="The file after.", exists=True, dir_okay=False)],
     absolute: options.Absolute = None,
     relative: options.Relative = None,
+    psnr: options.Psnr = None,
     json: options.Json = False,
 ) -> None:
     """Compare every number of A with B: largest error, PSNR, bound kept or not.
 
-    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits. --absolute
-    or --relative checks floating-point data against another bound. Exit status 1: something does not hold.
+    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits. --absolute,
+    --relative or --psnr checks floating-point data against another bound. Exit status 1: something does not hold.
     """
-    wish = options.make_codec("cuszp2", absolute, relative)
+    wish = options.make_codec("cuszp2", {"absolute": absolute, "relative": relative, "psnr": psnr})
     with ExitStack() as stack:
         before = stack.enter_context(h5py.File(_readable(original, stack), "r"))
         after = stack.enter_context(h5py.File(_readable(stored, stack), "r"))

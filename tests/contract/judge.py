@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Context
 from fractions import Fraction
 from typing import Any
 
@@ -39,6 +40,12 @@ def float_not_above(number: Fraction) -> float:
     return nearest if nearest <= number else math.nextafter(nearest, 0.0)
 
 
+def ten_to(exponent: Fraction) -> Fraction:
+    """A power of ten to 80 digits."""
+    digits = Context(prec=80)
+    return Fraction(digits.power(10, digits.divide(exponent.numerator, exponent.denominator)))
+
+
 def first_beyond(x: Array, y: Array, bound: Fraction) -> int | None:
     """Index of the first value of y that is farther than the bound from its x, None where all keep it. Finite only."""
     low = float_not_above(bound)
@@ -62,15 +69,18 @@ def is_fill(x: Array, fill: Array | None) -> NDArray[np.bool_]:
     return np.asarray(x == 0 if fill[0] == 0 else bits(x) == bits(fill)[0])
 
 
-def asked_bound(x: Array, codec: pyfilter.Cuszp2, fill: Array | None) -> Fraction:
+def asked_bound(x: Array, codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta, fill: Array | None) -> Fraction:
     """The bound of a request for these values as an exact number."""
     if codec.absolute is not None:
         return Fraction(codec.absolute)
-    assert codec.relative is not None
     counted = x[np.isfinite(x) & ~is_fill(x, fill)]
     if counted.size == 0:
         return Fraction(0)
-    return Fraction(codec.relative) * (Fraction(float(counted.max())) - Fraction(float(counted.min())))
+    spread = Fraction(float(counted.max())) - Fraction(float(counted.min()))
+    if codec.relative is not None:
+        return Fraction(codec.relative) * spread
+    assert codec.psnr is not None
+    return spread * ten_to(Fraction(codec.psnr) / -20)
 
 
 def check_values(x: Array, y: Array, bound: Fraction, fill: Array | None) -> None:
@@ -108,11 +118,11 @@ def check_case(case: Case) -> pyfilter.FrameInfo:
     assert decoded.dtype == x.dtype
     y = decoded.reshape(-1)
     assert np.array_equal(bits(decoder.decode(frame)), bits(y)), "the reference decoder gives other values"
-    if info.codec == "lossless" or info.stored_raw:
+    if info.step == 0:
         assert info.bound == 0
         assert np.array_equal(bits(x), bits(y)), "a bit-exact frame is not"
         return info
-    assert isinstance(case.codec, pyfilter.Cuszp2)
+    assert isinstance(case.codec, pyfilter.Cuszp2 | pyfilter.HierarchicalDelta)
     fill = None if case.fill is None else np.asarray(case.fill).astype(x.dtype).reshape(1)
     asked = asked_bound(x, case.codec, fill)
     assert 0 < Fraction(info.bound) <= asked, f"the frame keeps {info.bound!r}, asked for is {float_not_above(asked)!r}"

@@ -133,16 +133,18 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--absolute", "1", "--lossless"], "--absolute and --lossless"),
         (["--absolute", "0"], "absolute must be a finite number > 0"),
         (["--absolute", "nan"], "absolute must be a finite number > 0"),
+        (["--psnr", "7000"], "psnr must be a number > 0 and at most 6000"),
+        (["--absolute", "1", "--psnr", "60"], "--absolute and --psnr"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
-        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, lossless"),
+        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, "),
         (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
         (["--absolute", "1", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
         (["--lossless", "--mode", "plain"], "--mode"),
-        (["--var", "t"], "--var must be NAME=absolute:X"),
-        (["--var", "t=0.1"], "absolute:X, relative:X, lossless or none"),
-        (["--var", "t=absolute:"], "absolute:X, relative:X, lossless or none"),
-        (["--var", "t=absolute:nan"], "absolute:X, relative:X, lossless or none"),
-        (["--var", "=absolute:1"], "--var must be NAME=absolute:X"),
+        (["--var", "t"], "--var must be NAME=SPEC with a SPEC of absolute:X"),
+        (["--var", "t=0.1"], "absolute:X, relative:X, psnr:X, lossless or none"),
+        (["--var", "t=absolute:"], "absolute:X, relative:X, psnr:X, lossless or none"),
+        (["--var", "t=absolute:nan"], "absolute:X, relative:X, psnr:X, lossless or none"),
+        (["--var", "=absolute:1"], "--var must be NAME=SPEC with a SPEC of absolute:X"),
         (["--var", "nothing=lossless"], "no dataset 'nothing'"),
         (["--var", "count=absolute:1"], "count is of type int64"),
     ],
@@ -311,7 +313,7 @@ def test_words_that_mean_nothing_are_refused(text: str) -> None:
 
 
 def test_args_need_a_bound_and_a_known_tool() -> None:
-    with pytest.raises(ValueError, match="--absolute X"):
+    with pytest.raises(ValueError, match="--absolute, --relative"):
         run("args")
     with pytest.raises(ValueError, match="--for must be one of h5repack, nccopy, ncgen, h5py, netcdf-c"):
         run("args", "--lossless", "--for", "zip")

@@ -255,3 +255,22 @@ def test_a_failing_write_leaves_a_readable_file(tmp_path: Path) -> None:
         assert np.all(np.abs(half[:512] - 1) <= 1e-3)
         assert np.all(file["a"][-512:] == 0)
         assert pyfilter.check(file) == []
+
+
+@pytest.mark.parametrize("kind", [Cuszp2, pyfilter.HierarchicalDelta])
+def test_psnr_is_of_the_whole_array(file: h5py.File, kind: Any) -> None:
+    rng = np.random.default_rng(3)
+    values = np.cumsum(rng.normal(size=(64, 500)), axis=1).astype("f4")
+    values[5:9] = -999
+    codec = kind(psnr=50.0)
+    dataset = pyfilter.create_dataset(file, "a", values, codec, chunks=(16, 100), fillvalue=-999.0)
+    ours = values[values != -999]
+    spread = float(ours.max()) - float(ours.min())
+    stored = pyfilter.codec_of(dataset)
+    assert stored is not None
+    assert stored == codec.with_absolute(stored.bound[1])
+    assert 0.999 < stored.bound[1] / (spread * 10**-2.5) <= 1
+    assert pyfilter.verify(values, pyfilter.read(dataset), codec, fill_value=-999.0).psnr >= 50
+    through = file.create_dataset("b", data=values, chunks=(16, 100), fillvalue=-999.0, **codec)
+    assert pyfilter.codec_of(through) == codec
+    assert pyfilter.verify(values, through, codec).ok
