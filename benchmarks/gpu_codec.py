@@ -99,8 +99,12 @@ def largest_error(a: Any, b: Any) -> float:
 
 
 def codec_of(kind: str, bound: float) -> pyfilter.Codec:
-    """Return the codec of a row: "outlier 2-D", "Lossless 1-D"."""
+    """Return the codec of a row: "outlier 2-D", "Lossless 1-D", "lorenzo3d delta", "chain+outliers delta"."""
     mode, dims = kind.split()
+    if dims == "delta":
+        predictor, _, outliers = mode.partition("+")
+        outliers = "on" if outliers else "auto"
+        return pyfilter.HierarchicalDelta(absolute=bound, predictor=predictor, outliers=outliers)
     if mode == "Lossless":
         return pyfilter.Lossless(block_dims=int(dims[0]))
     return pyfilter.Cuszp2(absolute=bound, mode=mode, block_dims=int(dims[0]))

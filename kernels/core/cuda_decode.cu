@@ -51,16 +51,16 @@ __global__ void __launch_bounds__(kCopyThreads) load_raw_kernel(const RawCopy* c
   copy_bytes(copy.to, copy.from, copy.bytes);
 }
 
-// Frames of one codec and block dimensions.
+// Frames of one codec and block dimensions, or tile shape.
 struct Group {
   const Coder* coder = nullptr;
-  int dims = 1;
+  Grid grid;
   std::vector<DecodeFrame> frames;
 };
 
 struct Sorted {
   FrameInfo first;  // of the batch: all others have its shape and dtype
-  std::array<Group, 6> groups;
+  std::array<Group, 14> groups;
   std::vector<RawCopy> copies;
 };
 
@@ -89,11 +89,15 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
       sorted.copies.push_back({payload + start * width, out, value_bytes});
       continue;
     }
-    const int dims = info.parameters[1];
-    const bool quantised = info.codec == registry::kCodecCuszp2;
-    Group& group = sorted.groups[static_cast<std::size_t>(dims - 1 + (quantised ? 3 : 0))];
-    group.coder = quantised ? cuda::cuszp2_coder(info.dtype, dims) : cuda::lossless_coder(info.dtype, dims);
-    group.dims = dims;
+    const Grid grid = grid_of(info);
+    const int dims = grid.block_dims;
+    const bool quantised = info.codec == registry::kCodecCuszp2, exact = info.step == 0;
+    Group& group = sorted.groups[static_cast<std::size_t>(grid.packed ? 5 + dims + (exact ? 4 : 0)
+                                                                      : dims - 1 + (quantised ? 3 : 0))];
+    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, exact)
+                  : quantised ? cuda::cuszp2_coder(info.dtype, dims)
+                              : cuda::lossless_coder(info.dtype, dims);
+    group.grid = grid;
     if (group.coder == nullptr)
       return fail(Code::internal, "codec %d has no CUDA kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
     DecodeFrame frame = {};
@@ -105,7 +109,7 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     frame.step = info.step;
     frame.sentinel = info.sentinel;
     frame.has_sentinel = info.has_sentinel ? 1 : 0;
-    frame.mode = info.parameters[0];
+    frame.mode = info.parameters[grid.packed ? 2 : 0];
     group.frames.push_back(frame);
   }
   return kOk;
@@ -114,7 +118,7 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
 Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t start, std::uint64_t stop,
                     const DecodeFrame* on_device, cudaStream_t stream) {
   DecodeParams job = {};
-  job.grid = make_grid(info.shape, info.value_count, group.dims);
+  job.grid = group.grid;
   if (job.grid.blocks >> 32 != 0)
     return fail(Code::unsupported, "a frame of %llu blocks, at most 2^32 are decoded on a device",
                 static_cast<unsigned long long>(job.grid.blocks));
@@ -127,8 +131,10 @@ Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t sta
   job.start = start;
   job.stop = stop;
   const std::size_t width = dtype_bytes(info.dtype);
-  const std::uint64_t row = (group.dims == 2 ? 8 : 4) * width;
-  job.aligned = start == 0 && stop == info.value_count && job.grid.nx * width % std::min<std::uint64_t>(row, 16) == 0;
+  const std::uint64_t row = (job.grid.block_dims == 2 ? 8 : 4) * width;
+  const std::uint64_t unit = job.grid.packed ? 16 : std::min<std::uint64_t>(row, 16);
+  const bool flat = job.grid.packed && job.grid.block_dims == kChain;
+  job.aligned = start == 0 && stop == info.value_count && (flat || job.grid.nx * width % unit == 0);
   for (const DecodeFrame& frame : group.frames)
     job.aligned = job.aligned && reinterpret_cast<std::uintptr_t>(frame.out) % 16 == 0;
   std::size_t done = 0;

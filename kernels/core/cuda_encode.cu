@@ -14,6 +14,7 @@
 #include "stages/cuda/chunk_plan.cuh"
 #include "stages/cuda/header.cuh"
 #include "stages/cuda/launch.cuh"
+#include "stages/cuda/packed/choose.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/raw_chunks.cuh"
 
@@ -38,13 +39,27 @@ __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_co
   }
 }
 
+// Behind the choice of predictors: chunks whose tiles would leave no room for anything but the directory.
+constexpr int kMarkThreads = 32;
+__global__ void __launch_bounds__(kMarkThreads)
+    mark_raw_kernel(const __grid_constant__ EncodeParams job, std::uint32_t tile_shape) {
+  const std::uint32_t chunk = blockIdx.x;
+  if ((job.plans[chunk].predictor & 0xFF) != tile_shape) return;
+  write_header(job, chunk, true, job.value_bytes);
+  if (threadIdx.x != 0) return;
+  job.raw[chunk] = 1;
+  atomicAdd(&job.counters->raw_chunks, 1);
+}
+
+constexpr int kMostPasses = 8;
+
 // Offsets of a launch's parts in its workspace.
 struct Layout {
   std::size_t bytes = 0;
-  std::size_t counters, ranges, sums[2], zeroed, plans, raw;
+  std::size_t counters, ranges, sums[kMostPasses], bits, zeroed, plans, raw;
 
-  // `passes` of the encoders, over `tiles` tiles in all
-  Layout(std::size_t chunks, std::size_t tiles, int passes) {
+  // Passes of the encoders over so many tiles in all; `candidates` among predictors
+  Layout(std::size_t chunks, const std::size_t (&tiles)[kMostPasses], std::size_t candidates) {
     const auto place = [&](std::size_t part) {
       const std::size_t at = bytes;
       bytes += (part + 15) / 16 * 16;
@@ -52,7 +67,8 @@ struct Layout {
     };
     counters = place(sizeof(Counters));
     ranges = place(chunks * sizeof(RangeKeys));
-    for (int i = 0; i < 2; ++i) sums[i] = place(i < passes ? tiles * (sizeof(std::uint32_t) + sizeof(uint2)) : 0);
+    for (int i = 0; i < kMostPasses; ++i) sums[i] = place(tiles[i] * (sizeof(std::uint32_t) + sizeof(uint2)));
+    bits = place(chunks * candidates * sizeof(unsigned long long));
     zeroed = bytes;
     plans = place(chunks * sizeof(ChunkPlan));
     raw = place(chunks * sizeof(std::uint32_t));
@@ -84,20 +100,92 @@ Status launch_plans(const PlanParams& job, std::uint32_t chunks, cudaStream_t st
   return check(launch_behind(prepare_kernel<T>, chunks, kSampleThreads, 0, stream, job), "launch of the plan kernel");
 }
 
+// Whether a frame with so many tiles has no room for its directory, or for anything else (as cpu_driver.cpp).
+bool has_no_room(std::uint64_t tiles, std::uint64_t value_bytes) {
+  return tiles >= value_bytes / 4 || 4 * (tiles + 1) >= value_bytes;
+}
+
+// What tiles a request may need: by block dimensions one grid, of packed tiles one for each shape that is open.
+struct TileGrids {
+  bool packed = false;
+  bool open[kCandidates] = {};
+  Grid grids[kColumns + 1];
+  std::uint64_t most_tiles = 1;
+
+  TileGrids(const Request& request, std::uint64_t count, std::uint64_t value_bytes) {
+    packed = request.codec == registry::kCodecHierarchicalDelta;
+    const int rank = request.shape.rank;
+    const auto add = [&](int at, const Grid& grid) {
+      grids[at] = grid;
+      if (has_no_room(grid.tiles, value_bytes)) grids[at].tiles = 0;
+      most_tiles = std::max(most_tiles, grids[at].tiles);
+    };
+    if (!packed) {
+      const int dims = request.parameters[1] == 0 ? 1 : request.parameters[1];
+      add(1, make_grid(request.shape, count, dims));
+      return;
+    }
+    const std::uint64_t columns = rank == 0 ? 1 : request.shape.dims[static_cast<std::size_t>(rank - 1)];
+    for (int c = 0; c < kCandidates; ++c) {
+      open[c] = is_candidate(predictor_at(c), request.parameters[0], rank, columns);
+      const int shape = predictor_at(c).tile_shape;
+      if (open[c]) add(shape, make_packed_grid(request.shape, count, shape));
+    }
+  }
+};
+
+// The passes over packed tiles, behind the choice of predictors.
+Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParams job, std::uint8_t* memory,
+                     const Layout& layout, ChunkPlan* plans, std::uint64_t count, std::uint64_t places,
+                     cudaStream_t stream) {
+  ChooseParams choose = {};
+  std::copy(std::begin(tiles.grids), std::end(tiles.grids), choose.grids);
+  for (int shape = 1; shape <= kColumns; ++shape)  // those without room are counted, too
+    if (choose.grids[shape].packed) choose.grids[shape] = make_packed_grid(request.shape, count, shape);
+  std::copy(std::begin(tiles.open), std::end(tiles.open), choose.open);
+  choose.exceptions = job.exceptions;
+  choose.count = count;
+  choose.chunks = job.chunks;
+  choose.values = job.values;
+  choose.value_stride = job.value_stride;
+  choose.plans = plans;
+  choose.bits = reinterpret_cast<unsigned long long*>(memory + layout.bits);
+  choose.counters = job.counters;
+  PYF_TRY(check(choose_predictors(request.dtype, choose, stream), "launch of the choice of predictors"));
+  const std::size_t width = dtype_bytes(request.dtype);
+  for (int shape = 1; shape <= kColumns; ++shape) {
+    if (!tiles.grids[shape].packed) continue;
+    job.grid = tiles.grids[shape];
+    job.tiles = static_cast<std::uint32_t>(job.grid.tiles);
+    job.blocks = job.tiles * kPackedBlocks;
+    job.aligned = places % 16 == 0 && (shape == kChain || job.grid.nx * width % 16 == 0);
+    if (job.tiles == 0) {
+      mark_raw_kernel<<<job.chunks, kMarkThreads, 0, stream>>>(job, static_cast<std::uint32_t>(shape));
+      PYF_TRY(check(cudaGetLastError(), "launch of the marking kernel"));
+      continue;
+    }
+    for (const bool exact : {false, true}) {
+      const Coder* coder = cuda::hierarchical_delta_coder(request.dtype, shape, exact);
+      if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for hierarchical_delta with this dtype");
+      job.pass = packed_pass(static_cast<std::uint32_t>(shape), exact);
+      std::uint8_t* const at = memory + layout.sums[job.pass];
+      job.sums = {reinterpret_cast<std::uint32_t*>(at + std::size_t{job.tiles} * job.chunks * sizeof(uint2)),
+                  reinterpret_cast<uint2*>(at)};
+      PYF_TRY(check(coder->encode(job, stream), "launch of the encoder"));
+    }
+  }
+  return kOk;
+}
+
 // A batch whose chunks and tiles fit the counters of one launch.
 Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
   const auto chunks = static_cast<std::uint32_t>(batch.count);
   const std::size_t width = dtype_bytes(request.dtype);
-  const bool quantise = request.codec == registry::kCodecCuszp2;
-  const int dims = request.parameters[1] == 0 ? 1 : request.parameters[1];
+  const bool quantise = request.codec != registry::kCodecLossless;
+  const TileGrids tiles(request, count, count * width);
   EncodeParams job = {};
-  job.grid = make_grid(request.shape, count, dims);
   job.value_bytes = count * width;
-  // as cpu_driver.cpp: no room for the directory, or for anything
-  const bool all_raw = job.grid.tiles >= job.value_bytes / 4 || 4 * (job.grid.tiles + 1) >= job.value_bytes;
-  job.tiles = all_raw ? 0 : static_cast<std::uint32_t>(job.grid.tiles);
-  job.blocks = all_raw ? 0 : static_cast<std::uint32_t>(job.grid.blocks);
   job.chunks = chunks;
   job.mode = request.parameters[0];
   job.values = static_cast<const std::uint8_t*>(batch.values);
@@ -105,16 +193,24 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.frames = static_cast<std::uint8_t*>(batch.frames);
   job.frame_stride = batch.frame_stride;
   job.frame_bytes = batch.frame_bytes;
-  const std::uint64_t row = row_bytes(job.grid, width);
   const std::uint64_t places = reinterpret_cast<std::uintptr_t>(batch.values) | (chunks > 1 ? batch.value_stride : 0);
-  job.aligned = places % 16 == 0 && (dims == 1 || job.grid.nx * width % std::min<std::uint64_t>(row, 16) == 0);
   job.header_words = static_cast<std::uint32_t>(header_bytes(request.shape.rank) / 4);
-  job.headers[0] = header_template(request, request.codec, count);
-  job.headers[1] = quantise ? header_template(request, registry::kCodecLossless, count) : job.headers[0];
+  job.headers[0] = job.headers[1] = header_template(request, request.codec, count);
+  if (request.codec == registry::kCodecCuszp2)
+    job.headers[1] = header_template(request, registry::kCodecLossless, count);
+  job.exceptions = tiles.packed && frame_template(request, request.codec, count).parameters[1] == 1;
   fill_crc_powers(job.crc_powers);
 
-  const std::size_t all_tiles = std::size_t{job.tiles} * chunks;
-  const Layout layout(chunks, all_tiles, quantise ? 2 : 1);
+  std::size_t pass_tiles[kMostPasses] = {};
+  if (tiles.packed) {
+    for (std::uint32_t shape = 1; shape <= kColumns; ++shape)
+      for (const bool exact : {false, true})
+        pass_tiles[packed_pass(shape, exact)] = static_cast<std::size_t>(tiles.grids[shape].tiles) * chunks;
+  } else {
+    pass_tiles[0] = static_cast<std::size_t>(tiles.grids[1].tiles) * chunks;
+    pass_tiles[1] = quantise ? pass_tiles[0] : 0;
+  }
+  const Layout layout(chunks, pass_tiles, tiles.packed ? kCandidates : 0);
   Workspace workspace(stream);
   PYF_TRY(workspace.allocate(layout.bytes));
   std::uint8_t* const memory = workspace.data();
@@ -123,11 +219,6 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
   job.plans = plans;
   job.raw = reinterpret_cast<std::uint32_t*>(memory + layout.raw);
-  const auto sums = [&](int pass) {
-    std::uint8_t* const at = memory + layout.sums[pass];
-    return TileSums{reinterpret_cast<std::uint32_t*>(at + all_tiles * sizeof(uint2)), reinterpret_cast<uint2*>(at)};
-  };
-  job.sums = sums(0);
 
   PlanParams plan = {};
   plan.bound_mode = request.bound_mode;
@@ -147,17 +238,35 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   else
     PYF_TRY(launch_plans<float>(plan, chunks, stream));
 
-  if (!all_raw) {
-    if (quantise) {
+  bool all_raw = count == 0;
+  if (tiles.packed) {
+    if (!all_raw) PYF_TRY(encode_packed(request, tiles, job, memory, layout, plans, count, places, stream));
+  } else {
+    job.grid = tiles.grids[1];
+    all_raw = all_raw || job.grid.tiles == 0;
+    job.tiles = static_cast<std::uint32_t>(job.grid.tiles);
+    job.blocks = all_raw ? 0 : static_cast<std::uint32_t>(job.grid.blocks);
+    const int dims = job.grid.block_dims;
+    const std::uint64_t row = row_bytes(job.grid, width);
+    job.aligned = places % 16 == 0 && (dims == 1 || job.grid.nx * width % std::min<std::uint64_t>(row, 16) == 0);
+    const auto sums = [&](int pass) {
+      std::uint8_t* const at = memory + layout.sums[pass];
+      return TileSums{reinterpret_cast<std::uint32_t*>(at + pass_tiles[0] * sizeof(uint2)),
+                      reinterpret_cast<uint2*>(at)};
+    };
+    job.sums = sums(0);
+    if (!all_raw && quantise) {
       const Coder* coder = cuda::cuszp2_coder(request.dtype, dims);
       if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for cuszp2 with this dtype");
       PYF_TRY(check(coder->encode(job, stream), "launch of the encoder"));
       job.exact_pass = true;
       job.sums = sums(1);
     }
-    const Coder* coder = cuda::lossless_coder(request.dtype, dims);
-    if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for lossless with this dtype");
-    PYF_TRY(check(coder->encode(job, stream), "launch of the bit-exact encoder"));
+    if (!all_raw) {
+      const Coder* coder = cuda::lossless_coder(request.dtype, dims);
+      if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for lossless with this dtype");
+      PYF_TRY(check(coder->encode(job, stream), "launch of the bit-exact encoder"));
+    }
   }
   return check(launch_behind(store_raw_kernel, kCopyBlocks, kCopyThreads, 0, stream, job, all_raw),
                "launch of the copy kernel");
@@ -183,8 +292,7 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
   PYF_TRY(cuda::usable());
   std::uint64_t count = 0;
   PYF_TRY(check_batch(request, batch, &count));
-  const int dims = request.parameters[1] == 0 ? 1 : request.parameters[1];
-  const std::uint64_t tiles = std::max<std::uint64_t>(1, make_grid(request.shape, count, dims).tiles);
+  const std::uint64_t tiles = TileGrids(request, count, count * dtype_bytes(request.dtype)).most_tiles;
   const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, (std::uint64_t{1} << 31) / tiles));
   for (std::size_t first = 0; first < batch.count;) {
     CudaEncodeBatch part = batch;

@@ -8,6 +8,7 @@ cost little. A failing case prints its recipe; with the fixed seed of these test
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +21,30 @@ import pyfilter
 from pyfilter.settings import CPU_LEVELS
 
 Array = NDArray[Any]
+Lossy = type[pyfilter.Cuszp2] | type[pyfilter.HierarchicalDelta]
 
 LONG = os.environ.get("PYFILTER_LONG", "") not in ("", "0")
 MODES = ("outlier", "plain", "fixed")
+PREDICTORS = {"auto": 0, "chain": 0, "lorenzo2d": 2, "lorenzo3d": 3, "columns": 2}  # and the rank that each needs
+LOSSY: tuple[Lossy, ...] = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta)
 SIZES = (0, 1, 2, 31, 32, 33, 63, 64, 65, 4095, 4096, 4097, 8193)
 #: for each rank shapes at the edges of blocks and tiles; the last are of several tiles
 SHAPES: dict[int, tuple[tuple[int, ...], ...]] = {
     0: ((),),
     1: tuple((size,) for size in SIZES),
-    2: ((0, 5), (1, 1), (1, 33), (33, 1), (8, 8), (7, 9), (9, 16), (64, 64), (65, 64), (3, 4097), (130, 70)),
-    3: ((1, 1, 1), (4, 0, 4), (4, 4, 4), (3, 5, 7), (5, 8, 9), (2, 1, 65), (16, 16, 16), (17, 16, 16), (21, 19, 23)),
+    2: ((0, 5), (1, 1), (1, 33), (33, 1), (8, 8), (7, 9), (9, 16), (64, 64), (65, 64), (3, 4097), (130, 70), (1025, 3)),
+    3: (
+        (1, 1, 1),
+        (4, 0, 4),
+        (4, 4, 4),
+        (3, 5, 7),
+        (5, 8, 9),
+        (2, 1, 65),
+        (16, 16, 16),
+        (17, 16, 16),
+        (21, 19, 23),
+        (9, 17, 33),
+    ),
     4: ((1, 1, 1, 1), (2, 3, 5, 7), (3, 4, 4, 4), (2, 9, 17, 33), (2, 0, 3, 3)),
     5: ((1, 1, 1, 1, 1), (2, 1, 3, 9, 11), (2, 2, 5, 6, 7), (3, 2, 8, 16, 16)),
 }
@@ -217,12 +232,30 @@ def shapes(draw: st.DrawFn, ranks: tuple[int, ...] = tuple(SHAPES)) -> tuple[int
     return tuple(draw(st.integers(1, largest)) for _ in range(rank))
 
 
+def lossy_codecs(lossy: Lossy, rank: int, **bound: float) -> Iterator[pyfilter.Codec]:
+    """The codec with every choice of parameters that data of this rank allows."""
+    if lossy is pyfilter.Cuszp2:
+        for block_dims in range(1, min(3, max(1, rank)) + 1):
+            for mode in MODES:
+                yield pyfilter.Cuszp2(**bound, mode=mode, block_dims=block_dims)
+        return
+    for predictor, least in PREDICTORS.items():
+        for outliers in ("on", "off") if rank >= least else ():
+            yield pyfilter.HierarchicalDelta(**bound, predictor=predictor, outliers=outliers)
+
+
 @st.composite
 def float_cases(
-    draw: st.DrawFn, dtype: np.dtype[Any], bound_kind: str = "absolute", modes: tuple[str, ...] = MODES
+    draw: st.DrawFn,
+    dtype: np.dtype[Any],
+    bound_kind: str = "absolute",
+    modes: tuple[str, ...] = MODES,
+    predictors: tuple[str, ...] | None = None,
 ) -> Case:
-    """A request to cuszp2 and its values."""
-    shape = draw(shapes())
+    """A request to cuszp2, or with `predictors` to hierarchical_delta, and its values."""
+    predictor = None if predictors is None else draw(st.sampled_from(predictors))
+    least = 0 if predictor is None else PREDICTORS[predictor]
+    shape = draw(shapes(tuple(rank for rank in SHAPES if rank >= least)))
     n = int(np.prod(shape, dtype=np.int64))
     seed = draw(st.integers(0, 1 << 32))
     rng = np.random.default_rng(seed)
@@ -240,6 +273,9 @@ def float_cases(
     mode = draw(st.sampled_from(modes))
     if bound_kind == "relative":
         bound = draw(st.sampled_from((1e-2, 1e-3, 1e-4, 1e-6, 0.1, 0.5, 1.0, 3.0, 1e-9, 1e-300, 1e300, 2.0**-10)))
-    codec = pyfilter.Cuszp2(**{bound_kind: bound}, mode=mode, block_dims=block_dims)
+    codec: pyfilter.Codec = pyfilter.Cuszp2(**{bound_kind: bound}, mode=mode, block_dims=block_dims)
+    if predictor is not None:
+        outliers = draw(st.sampled_from(("auto", "on", "off")))
+        codec = pyfilter.HierarchicalDelta(**{bound_kind: bound}, predictor=predictor, outliers=outliers)
     recipe = f"{name}, scale {scale!r}, seed {seed}, fill {filling}, specials {how}"
     return Case(values, codec, fill, recipe)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The error bound of cuszp2 and its special values: a hunt for a value that breaks docs/format.md, section 8."""
+"""The error bound of lossy codecs, and special values: a hunt for a value that breaks docs/format.md, section 8."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -16,15 +17,19 @@ import pyfilter
 from .fields import (
     FILLS,
     FRACTION_BITS,
+    LOSSY,
     MODES,
+    PREDICTORS,
     SHAPES,
     Case,
+    Lossy,
     edge_bounds,
     family,
     fill_value,
     float_cases,
     from_bits,
     hunt,
+    lossy_codecs,
     nearby,
     special_patterns,
     sprinkle,
@@ -32,6 +37,7 @@ from .fields import (
 from .judge import asked_bound, bits, check_case, check_values, first_beyond
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+EACH = pytest.mark.parametrize("lossy", LOSSY)
 DTYPES = pytest.mark.parametrize("dtype", [F32, F64], ids=["f32", "f64"])
 
 
@@ -43,41 +49,51 @@ def test_absolute(dtype: np.dtype[Any], mode: str, data: st.DataObject) -> None:
     check_case(data.draw(float_cases(dtype, modes=(mode,))))
 
 
+@pytest.mark.parametrize("predictor", PREDICTORS)
+@DTYPES
+@given(data=st.data())
+@hunt(200)
+def test_predictors(dtype: np.dtype[Any], predictor: str, data: st.DataObject) -> None:
+    check_case(data.draw(float_cases(dtype, predictors=(predictor,))))
+
+
+@EACH
 @DTYPES
 @given(data=st.data())
 @hunt(600)
-def test_relative(dtype: np.dtype[Any], data: st.DataObject) -> None:
-    check_case(data.draw(float_cases(dtype, "relative")))
+def test_relative(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
+    predictors = tuple(PREDICTORS) if lossy is pyfilter.HierarchicalDelta else None
+    check_case(data.draw(float_cases(dtype, "relative", predictors=predictors)))
 
 
+@EACH
 @DTYPES
 @given(data=st.data())
 @hunt(600)
-def test_a_few_values(dtype: np.dtype[Any], data: st.DataObject) -> None:
+def test_a_few_values(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
     """Values, bound and fill value drawn one by one, so that a failure shrinks to its core."""
     width = 8 * dtype.itemsize
     number = st.floats(width=32 if width == 32 else 64)
     values = np.array(data.draw(st.lists(number, max_size=40)), dtype)
     bound = data.draw(st.floats(min_value=5e-324, allow_infinity=False, allow_nan=False))
     fill = data.draw(st.none() | number.map(dtype.type) | st.sampled_from(list(values)) if values.size else st.none())
-    mode = data.draw(st.sampled_from(MODES))
-    check_case(Case(values, pyfilter.Cuszp2(absolute=bound, mode=mode), fill, str(values)))
+    codec = data.draw(st.sampled_from([c for c in lossy_codecs(lossy, 1, absolute=bound) if c.edges == (32,)]))
+    check_case(Case(values, codec, fill, str(values)))
 
 
+@EACH
 @pytest.mark.parametrize("rank", sorted(SHAPES))
 @DTYPES
-def test_every_shape(dtype: np.dtype[Any], rank: int) -> None:
-    """Every listed shape in every mode and with all block dimensions, with and without special values."""
+def test_every_shape(dtype: np.dtype[Any], rank: int, lossy: Lossy) -> None:
+    """Every listed shape with all parameters, with and without special values."""
     rng = np.random.default_rng(rank)
     for shape in SHAPES[rank]:
         n = int(np.prod(shape, dtype=np.int64))
         plain = family("smooth", n, dtype, rng, 1.0, 1e-3).reshape(shape)
         holes = sprinkle(plain, dtype.type(-999), "runs", rng)
-        for block_dims in range(1, min(3, max(1, rank)) + 1):
-            for mode in MODES:
-                codec = pyfilter.Cuszp2(absolute=1e-3, mode=mode, block_dims=block_dims)
-                check_case(Case(plain, codec))
-                check_case(Case(holes, codec, dtype.type(-999)))
+        for codec in lossy_codecs(lossy, rank, absolute=1e-3):
+            check_case(Case(plain, codec))
+            check_case(Case(holes, codec, dtype.type(-999)))
 
 
 def bounds_near_powers(dtype: np.dtype[Any], exponent: int) -> list[float]:
@@ -103,26 +119,29 @@ def edge_values(dtype: np.dtype[Any], bound: float) -> np.ndarray[Any, np.dtype[
 
 
 @pytest.mark.parametrize("exponent", [-1019, -900, -122, -121, -30, -1, 0, 1, 20, 100, 125, 1000, 1021])
+@EACH
 @DTYPES
-def test_at_the_edge_of_a_quantum(dtype: np.dtype[Any], exponent: int) -> None:
+def test_at_the_edge_of_a_quantum(dtype: np.dtype[Any], exponent: int, lossy: Lossy) -> None:
     """Where x is half a step from both neighbours and the bound is near a power of two, roundings matter most."""
     if dtype == F32 and not -122 <= exponent <= 125:
         exponent = exponent % 100 - 50
     for bound in bounds_near_powers(dtype, exponent):
         values = edge_values(dtype, bound)
-        codec = pyfilter.Cuszp2(absolute=bound)
+        codec = lossy(absolute=bound)
         small = values[np.abs(values) < 3 * bound]
         mostly_zero = np.concatenate((np.zeros(8 * values.size, dtype), values))  # quantised whatever the rest is
         for chosen in (small, small[:40], values, mostly_zero):
             check_case(Case(chosen, codec))
 
 
+@EACH
 @DTYPES
 @given(data=st.data())
 @hunt(300)
-def test_rewriting(dtype: np.dtype[Any], data: st.DataObject) -> None:
+def test_rewriting(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
     """Decoded values encoded again, with the same bound, are what they were: errors do not add up."""
-    case = data.draw(float_cases(dtype))
+    predictors = tuple(PREDICTORS) if lossy is pyfilter.HierarchicalDelta else None
+    case = data.draw(float_cases(dtype, predictors=predictors))
     once = pyfilter.decode(pyfilter.encode(case.values, case.codec, case.fill))
     again = Case(once, case.codec, case.fill, case.recipe)
     check_case(again)
@@ -130,8 +149,9 @@ def test_rewriting(dtype: np.dtype[Any], data: st.DataObject) -> None:
     assert np.array_equal(bits(twice), bits(once)), again
 
 
+@EACH
 @DTYPES
-def test_lattice_at_the_bound(dtype: np.dtype[Any]) -> None:
+def test_lattice_at_the_bound(dtype: np.dtype[Any], lossy: Lossy) -> None:
     """Every value exactly half-way: the error is the whole bound, and a comparison that rounds would let more pass."""
     for bound in (0.5, 0.1, 1e-3, 3.0, 7e-9):
         exact = float(dtype.type(bound))
@@ -139,13 +159,14 @@ def test_lattice_at_the_bound(dtype: np.dtype[Any]) -> None:
             k = np.arange(-5000, 5000) % reach
             with np.errstate(over="ignore"):
                 values = ((2 * k + 1) * exact).astype(dtype)
-            check_case(Case(values, pyfilter.Cuszp2(absolute=exact)))
-            check_case(Case(values * dtype.type(1.25), pyfilter.Cuszp2(absolute=exact)))
+            check_case(Case(values, lossy(absolute=exact)))
+            check_case(Case(values * dtype.type(1.25), lossy(absolute=exact)))
 
 
+@EACH
 @pytest.mark.parametrize("fill_name", FILLS)
 @DTYPES
-def test_fill_values(dtype: np.dtype[Any], fill_name: str) -> None:
+def test_fill_values(dtype: np.dtype[Any], fill_name: str, lossy: Lossy) -> None:
     """Each fill value among values near it, next to other special values, as a run, and as everything there is."""
     rng = np.random.default_rng(5)
     smooth = family("smooth", 5000, dtype, rng, 1.0, 1e-2)
@@ -157,27 +178,38 @@ def test_fill_values(dtype: np.dtype[Any], fill_name: str) -> None:
         for how in ("none", "few", "runs", "one run", "most"):
             holes = sprinkle(values, fill, how, rng)
             for bound in (1e-2, 0.5, 1e-6):
-                for shape, block_dims in (((5000,), 1), ((50, 100), 2), ((5, 20, 50), 3)):
-                    codec = pyfilter.Cuszp2(absolute=bound, block_dims=block_dims)
+                for shape, codec in shaped(lossy, bound):
                     check_case(Case(holes.reshape(shape), codec, fill, f"{fill_name}, {how}"))
 
 
+def shaped(lossy: Lossy, bound: float) -> Iterator[tuple[tuple[int, ...], pyfilter.Codec]]:
+    """Shapes of 5000 values and the codec for each: all block dimensions, or all predictors."""
+    shapes = ((5000,), (50, 100), (5, 20, 50))
+    if lossy is pyfilter.Cuszp2:
+        yield from ((shape, lossy(absolute=bound, block_dims=len(shape))) for shape in shapes)
+        return
+    chosen = zip((*shapes, (1250, 4)), ("chain", "lorenzo2d", "lorenzo3d", "columns"), strict=True)
+    yield from ((shape, pyfilter.HierarchicalDelta(absolute=bound, predictor=name)) for shape, name in chosen)
+
+
+@EACH
 @DTYPES
 @pytest.mark.parametrize("fill_name", FILLS)
-def test_the_range_of_a_relative_bound(dtype: np.dtype[Any], fill_name: str) -> None:
+def test_the_range_of_a_relative_bound(dtype: np.dtype[Any], fill_name: str, lossy: Lossy) -> None:
     """The fill value, zero too, and special values must not widen the range."""
     values = (np.linspace(100, 101, 5000) + 1e-3 * np.sin(np.arange(5000))).astype(dtype)
     fill = fill_value(fill_name, values)
     values[2000:3000] = values[0] if fill is None else fill
     values[3000:3003] = from_bits(special_patterns(dtype)[6:8] + special_patterns(dtype)[:1], dtype)
-    info = check_case(Case(values, pyfilter.Cuszp2(relative=1e-2), fill))
-    assert info.codec == "cuszp2"
+    info = check_case(Case(values, lossy(relative=1e-2), fill))
+    assert info.codec == lossy.codec_name
     assert not info.stored_raw
     assert 0.009 < info.bound < 0.0101
 
 
+@EACH
 @DTYPES
-def test_ranges_at_the_limits(dtype: np.dtype[Any]) -> None:
+def test_ranges_at_the_limits(dtype: np.dtype[Any], lossy: Lossy) -> None:
     """Ranges of a few subnormals, and beyond the largest number: their fractions are not rounded up either."""
     tiny, largest = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
     ends = [(0 * tiny, k * tiny) for k in (1, 2, 3, 5, 7, 1001)] + [(-3 * tiny, 2 * tiny), (5 * tiny, 6 * tiny)]
@@ -185,48 +217,52 @@ def test_ranges_at_the_limits(dtype: np.dtype[Any]) -> None:
     for low, high in ends:
         for relative in (1e300, 1e20, 0.7, 0.1, 1e-3, 1e-300):
             values = np.array([low, high, low, high], dtype)
-            check_case(Case(values, pyfilter.Cuszp2(relative=relative)))
-            check_case(Case(np.tile(values, 100), pyfilter.Cuszp2(relative=relative)))
+            check_case(Case(values, lossy(relative=relative)))
+            check_case(Case(np.tile(values, 100), lossy(relative=relative)))
 
 
+@EACH
 @DTYPES
-def test_values_without_a_range(dtype: np.dtype[Any]) -> None:
+def test_values_without_a_range(dtype: np.dtype[Any], lossy: Lossy) -> None:
     """Nothing finite, or one value only: a relative bound is zero then, and every bit is kept."""
     for numbers in ([np.nan] * 100, [-np.inf] * 100, [3.25] * 100, [-0.0] * 99 + [0.0], []):
-        case = Case(np.array(numbers, dtype), pyfilter.Cuszp2(relative=0.1))
+        case = Case(np.array(numbers, dtype), lossy(relative=0.1))
         info = check_case(case)
         assert info.bound == 0
         check_case(Case(case.values, case.codec, dtype.type(3.25)))
 
 
+@EACH
 @DTYPES
-def test_bounds_at_the_limits(dtype: np.dtype[Any]) -> None:
+def test_bounds_at_the_limits(dtype: np.dtype[Any], lossy: Lossy) -> None:
     """Bounds below what the dtype can quantise are kept by keeping all bits; bounds above all values cost nothing."""
     rng = np.random.default_rng(6)
     for bound in [*edge_bounds(dtype), *(10.0**e for e in range(-300, 301, 25))]:
         for name in ("huge range", "subnormal", "noise", "half-way"):
             values = family(name, 700, dtype, rng, min(bound, float(np.finfo(dtype).max) / 8), bound)
-            check_case(Case(sprinkle(values, None, "few", rng), pyfilter.Cuszp2(absolute=bound)))
+            check_case(Case(sprinkle(values, None, "few", rng), lossy(absolute=bound)))
 
 
+@EACH
 @DTYPES
-def test_undeclared_mask_costs_little(dtype: np.dtype[Any]) -> None:
+def test_undeclared_mask_costs_little(dtype: np.dtype[Any], lossy: Lossy) -> None:
     """A mask of 1e35 that nobody declared: found, kept bit for bit, and not at the price of the rest."""
     rng = np.random.default_rng(7)
     values = family("smooth", 1 << 15, dtype, rng, 0.01, 1e-3)
     masked = values.copy()
     masked[np.arange(values.size) % 4096 < 2000] = dtype.type(1e35)
-    codec = pyfilter.Cuszp2(absolute=1e-3)
+    codec = lossy(absolute=1e-3)
     info = check_case(Case(masked, codec))
     assert info.sentinel == dtype.type(1e35)
     assert info.frame_bytes < check_case(Case(values, codec)).frame_bytes
 
 
-def test_incompressible_values_are_stored_raw() -> None:
+@EACH
+def test_incompressible_values_are_stored_raw(lossy: Lossy) -> None:
     rng = np.random.default_rng(8)
     for dtype in (F32, F64):
         for n in (1, 3, 31, 1000, 5000):
-            info = check_case(Case(family("bits", n, dtype, rng, 1.0, 1.0), pyfilter.Cuszp2(absolute=1e-30)))
+            info = check_case(Case(family("bits", n, dtype, rng, 1.0, 1.0), lossy(absolute=1e-30)))
             assert info.stored_raw
             assert info.frame_bytes == 64 + n * dtype.itemsize
 

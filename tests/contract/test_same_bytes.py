@@ -25,7 +25,21 @@ from reference import decoder
 import pyfilter
 from pyfilter.registry import registry
 
-from .fields import MODES, Case, family, float_cases, from_bits, hunt, levels_here, special_patterns, sprinkle
+from .fields import (
+    LOSSY,
+    MODES,
+    PREDICTORS,
+    Case,
+    Lossy,
+    family,
+    float_cases,
+    from_bits,
+    hunt,
+    levels_here,
+    lossy_codecs,
+    special_patterns,
+    sprinkle,
+)
 from .judge import bits
 
 Array = NDArray[Any]
@@ -48,12 +62,14 @@ def test_levels() -> None:
 
 
 def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
-    """Every codec of the registry with every mode and block dimension, and the dtypes that it takes."""
+    """Every codec of the registry with all parameters that the rank allows, and the dtypes that it takes."""
     for block_dims in range(1, min(3, max(1, rank)) + 1):
         for name in registry().codecs["lossless"].dtypes:
             yield pyfilter.Lossless(block_dims=block_dims), registry().dtypes[name].numpy
         for mode, dtype in itertools.product(MODES, ("f4", "f8")):
             yield pyfilter.Cuszp2(absolute=1e-3, mode=mode, block_dims=block_dims), dtype
+    for codec in lossy_codecs(pyfilter.HierarchicalDelta, rank, absolute=1e-3):
+        yield from ((codec, dtype) for dtype in ("f4", "f8"))
 
 
 def test_every_codec_is_here() -> None:
@@ -89,20 +105,26 @@ def value_digests(frame: bytes) -> dict[tuple[str, int], str]:
 @pytest.mark.parametrize(("codec", "dtype"), list(codecs(3)), ids=str)
 def test_levels_and_threads(codec: pyfilter.Codec, dtype: str) -> None:
     """Arrays large enough that eight threads have work, of an odd shape."""
-    block_dims = getattr(codec, "block_dims", 1)
-    shape = {1: MANY, 2: (3, 641, 643), 3: (67, 131, 141)}[block_dims]
+    shape = {1: MANY, 2: (3, 641, 643), 3: (67, 131, 141)}[len(codec.edges)]
+    if getattr(codec, "predictor", "") == "columns":
+        shape = (2, 190001, 3)
+    if getattr(codec, "predictor", "") == "chain":
+        shape = (1, 1, *MANY)
     values = field(shape, np.dtype(dtype))
     fill = np.dtype(dtype).type(-999) if dtype in ("f4", "f8") else None
     assert len(set(frame_digests(Case(values, codec, fill)).values())) == 1
     assert len(set(value_digests(pyfilter.encode(values, codec, fill)).values())) == 1
 
 
+@pytest.mark.parametrize("lossy", LOSSY)
 @pytest.mark.parametrize("dtype", [F32, F64], ids=["f32", "f64"])
 @given(data=st.data())
 @hunt(150)
-def test_any_values(dtype: np.dtype[Any], data: st.DataObject) -> None:
+def test_any_values(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
     """The families of the other contract tests: subnormals, NaNs of all kinds, bounds at the limits."""
-    case = data.draw(float_cases(dtype, data.draw(st.sampled_from(("absolute", "relative")))))
+    predictors = tuple(PREDICTORS) if lossy is pyfilter.HierarchicalDelta else None
+    kind = data.draw(st.sampled_from(("absolute", "relative")))
+    case = data.draw(float_cases(dtype, kind, predictors=predictors))
     frames = {level: encode_at(level, case) for level in LEVELS}
     assert len(set(frames.values())) == 1
     values = set()
@@ -138,10 +160,12 @@ def test_largest_sums(dtype: str, block_dims: int) -> None:
     if dtype[0] == "f":
         few = codes[: 6 * (12 if dtype == "f4" else 40)].astype(np.int64).astype(dtype) * np.dtype(dtype).type(1.25)
         requests += [(few, pyfilter.Cuszp2(absolute=0.6, block_dims=block_dims, mode=mode)) for mode in MODES]
+        requests += [(few, codec) for codec in lossy_codecs(pyfilter.HierarchicalDelta, few.ndim, absolute=0.6)]
+        requests += [(values, codec) for codec in lossy_codecs(pyfilter.HierarchicalDelta, few.ndim, absolute=1e-310)]
     for array, codec in requests:
         frame = pyfilter.encode(array, codec)
         expected = bits(decoder.decode(frame))
-        assert isinstance(codec, pyfilter.Cuszp2) or np.array_equal(expected, bits(array))
+        assert pyfilter.frame_info(frame).bound > 0 or np.array_equal(expected, bits(array))
         for level in LEVELS:
             assert encode_at(level, Case(array, codec)) == frame
             with pyfilter.config(cpu_level=level):
@@ -183,7 +207,8 @@ def test_alignment(level: str) -> None:
 def test_memory_layout() -> None:
     """Strided, Fortran-ordered and big-endian arrays are the same values."""
     values = field((30, 40, 50), F32)
-    for codec in (pyfilter.Cuszp2(absolute=1e-3, block_dims=3), pyfilter.Lossless()):
+    delta = pyfilter.HierarchicalDelta(absolute=1e-3)
+    for codec in (pyfilter.Cuszp2(absolute=1e-3, block_dims=3), delta, pyfilter.Lossless()):
         frame = pyfilter.encode(values, codec)
         wide = np.zeros((30, 40, 100), np.float32)
         wide[:, :, ::2] = values
@@ -207,7 +232,7 @@ def test_again_and_again() -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_ranges(level: str) -> None:
     """decode(frame, start, stop) is the slice, at the edges of blocks and tiles and anywhere."""
-    shapes: tuple[tuple[int, ...], ...] = ((13000,), (5, 70, 93), (2, 3, 21, 19, 23), (9,), (0, 3, 3))
+    shapes: tuple[tuple[int, ...], ...] = ((13000,), (5, 70, 93), (2, 3, 21, 19, 23), (9,), (0, 3, 3), (2100, 5))
     for shape in shapes:
         for codec, dtype in codecs(len(shape)):
             values = field(shape, np.dtype(dtype))
@@ -224,9 +249,10 @@ def test_ranges(level: str) -> None:
                     assert np.array_equal(bits(pyfilter.decode(frame, start, stop)), whole[start:stop]), (start, stop)
 
 
-def test_ranges_with_threads() -> None:
+@pytest.mark.parametrize("lossy", LOSSY)
+def test_ranges_with_threads(lossy: Lossy) -> None:
     values = field(MANY, F32)
-    frame = pyfilter.encode(values, pyfilter.Cuszp2(absolute=1e-3))
+    frame = pyfilter.encode(values, lossy(absolute=1e-3))
     whole = bits(pyfilter.decode(frame))
     for threads in THREADS:
         with pyfilter.config(threads=threads):
@@ -309,6 +335,7 @@ def test_floating_point_environment() -> None:
         for name in ("noise", "subnormal", "half-way"):
             values = sprinkle(family(name, 300000, dtype, rng, bound * 50, bound), None, "few", rng)
             cases.append(Case(values, pyfilter.Cuszp2(absolute=bound), from_bits([77], dtype)[0]))
+            cases.append(Case(values, pyfilter.HierarchicalDelta(absolute=bound), from_bits([77], dtype)[0]))
             cases.append(
                 Case(values, pyfilter.Cuszp2(relative=1e-3), from_bits(special_patterns(dtype)[3:4], dtype)[0])
             )

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from reference import encoder
+from reference import decoder, encoder, packed_choices
 
 import pyfilter
 
@@ -22,6 +22,7 @@ Array = NDArray[Any]
 FOLDER = Path(__file__).resolve().parent
 DTYPES = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 SHAPES = {1: (130,), 2: (11, 19), 3: (5, 6, 9)}
+PREDICTED = {"chain": (150,), "lorenzo2d": (13, 17), "lorenzo3d": (5, 6, 9), "columns": (70, 3)}
 TILE = 4096
 
 #: cases whose frame our encoder no longer writes (it still decodes): the release since which, and why
@@ -36,6 +37,11 @@ class GoldenCase:
     values: Array
     codec: pyfilter.Codec
     fill: Any = None
+
+    @property
+    def version(self) -> int:
+        """Of the format, of the frame that the codec makes."""
+        return decoder.FIRST_VERSIONS[self.codec.spec().id]
 
     def encode(self) -> bytes:
         """What our encoder makes of it today."""
@@ -83,6 +89,13 @@ def specials(dtype: str) -> dict[int, int]:
     return {2 + 5 * i + i // 4 * 30: pattern for i, pattern in enumerate(patterns)} | {3: quiet, 4: quiet}
 
 
+def lattice(dtype: str) -> Array:
+    """Odd multiples of an eighth: with that bound all are half-way between two codes."""
+    odd: Array = (np.array([v % 41 for v in noise(130)]) * 2 + 1).astype(dtype)
+    eighths: Array = odd / np.dtype(dtype).type(8)
+    return eighths
+
+
 def cuszp2_cases() -> Iterator[GoldenCase]:
     for dtype in ("f4", "f8"):
         name = f"cuszp2_{dtype}"
@@ -105,8 +118,7 @@ def cuszp2_cases() -> Iterator[GoldenCase]:
         yield GoldenCase(f"{name}_undeclared_mask", masked, pyfilter.Cuszp2(absolute=0.01))
         yield GoldenCase(f"{name}_relative", plain, pyfilter.Cuszp2(relative=1e-4))
         yield GoldenCase(f"{name}_wide_outliers", plain + kind(12345.678), pyfilter.Cuszp2(absolute=0.003))
-        lattice = (np.array([v % 41 for v in noise(130)]) * 2 + 1).astype(dtype) / kind(8)
-        yield GoldenCase(f"{name}_at_the_bound", lattice, pyfilter.Cuszp2(absolute=0.125))
+        yield GoldenCase(f"{name}_at_the_bound", lattice(dtype), pyfilter.Cuszp2(absolute=0.125))
         random_bits = np.array([v % (1 << 8 * int(dtype[1])) for v in noise(70)], f"u{dtype[1]}").view(dtype)
         yield GoldenCase(f"{name}_raw", random_bits, pyfilter.Cuszp2(absolute=1e-3))
         yield GoldenCase(f"{name}_falls_back", np.full(130, kind(2.5)), pyfilter.Cuszp2(absolute=1e-308))
@@ -147,9 +159,71 @@ def lossless_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("lossless_u1_tiles", waves((19, 20, 23), "u1"), pyfilter.Lossless(block_dims=3))
 
 
+def spiky(shape: tuple[int, ...], dtype: str) -> Array:
+    """Waves, every 50th value of which is far off: what exceptions are for."""
+    values = waves(shape, dtype)
+    values.reshape(-1)[::50] += 9
+    return values
+
+
+def mixed_tiles(dtype: str) -> Array:
+    """Tiles of a chain: zeros, the fill value alone, a constant, random bits, waves with holes, and a part of one."""
+    tiles = np.zeros(5 * TILE + 40, dtype)
+    tiles[TILE : 2 * TILE] = -999
+    tiles[2 * TILE : 3 * TILE] = 5.5
+    words = np.array([v % (1 << 8 * int(dtype[1])) for v in noise(TILE)], f"u{dtype[1]}")
+    tiles[3 * TILE : 4 * TILE] = words.view(dtype)
+    tiles[4 * TILE : 5 * TILE] = np.repeat(waves((64,), dtype), 64)
+    tiles[4 * TILE + 100 : 4 * TILE + 900] = -999
+    return tiles
+
+
+def delta_cases() -> Iterator[GoldenCase]:
+    for dtype in ("f4", "f8"):
+        name = f"hierarchical_delta_{dtype}"
+        kind = np.dtype(dtype).type
+        for predictor, shape in PREDICTED.items():
+            for outliers in ("on", "off"):
+                codec = pyfilter.HierarchicalDelta(absolute=0.01, predictor=predictor, outliers=outliers)
+                yield GoldenCase(f"{name}_{predictor}_{outliers}", spiky(shape, dtype), codec)
+            codec = pyfilter.HierarchicalDelta(absolute=0.01, predictor=predictor)
+            holes = with_bits(waves(shape, dtype), specials(dtype))
+            holes.reshape(-1)[60:140] = -999
+            yield GoldenCase(f"{name}_{predictor}_specials", holes, codec, kind(-999))
+            exact = pyfilter.HierarchicalDelta(absolute=1e-310, predictor=predictor)
+            stairs = (np.arange(math.prod(shape)) // 40).astype(dtype).reshape(shape)
+            yield GoldenCase(f"{name}_{predictor}_exact", stairs, exact)
+        for word, shape in (("row", (130,)), ("plane", (13, 21)), ("volume", (5, 6, 9)), ("columns", (70, 3))):
+            yield GoldenCase(f"{name}_auto_{word}", waves(shape, dtype), pyfilter.HierarchicalDelta(relative=1e-2))
+        yield GoldenCase(f"{name}_at_the_bound", lattice(dtype), pyfilter.HierarchicalDelta(absolute=0.125))
+        constant, empty = np.full((3, 5), kind(2.5)), np.empty((3, 0, 2), dtype)
+        yield GoldenCase(f"{name}_constant", constant, pyfilter.HierarchicalDelta(absolute=0.01))
+        yield GoldenCase(f"{name}_scalar", np.array(kind(2.5)), pyfilter.HierarchicalDelta(absolute=0.01))
+        yield GoldenCase(f"{name}_empty", empty, pyfilter.HierarchicalDelta(absolute=0.01, predictor="lorenzo3d"))
+        swapped = waves((70, 3), dtype).astype(f">{dtype}")
+        yield GoldenCase(f"{name}_big_endian", swapped, pyfilter.HierarchicalDelta(absolute=0.01))
+        random_bits = np.array([v % (1 << 8 * int(dtype[1])) for v in noise(70)], f"u{dtype[1]}").view(dtype)
+        yield GoldenCase(f"{name}_raw", random_bits, pyfilter.HierarchicalDelta(absolute=1e-3))
+        filled = waves((130,), dtype)
+        filled[20:70] = np.nan
+        yield GoldenCase(f"{name}_fill_nan", filled, pyfilter.HierarchicalDelta(relative=1e-3), kind(np.nan))
+    bumps = np.add.outer(np.arange(40) ** 2 % 97, np.arange(70) ** 2 % 89).astype(np.float32)
+    planes = pyfilter.HierarchicalDelta(absolute=0.4, predictor="lorenzo2d")
+    yield GoldenCase("hierarchical_delta_f4_lorenzo2d_bumps", bumps.reshape(2, 20, 70), planes)
+    slope = np.add.outer(np.arange(9) * 3, np.add.outer(np.arange(17), np.arange(33) * 7)).astype(np.float32)
+    volumes = pyfilter.HierarchicalDelta(absolute=0.4, predictor="lorenzo3d")
+    yield GoldenCase("hierarchical_delta_f4_lorenzo3d_slope", slope, volumes)
+    deep = waves((2, 2, 5, 3, 5), "f4")
+    for predictor in PREDICTED:
+        codec = pyfilter.HierarchicalDelta(absolute=0.05, predictor=predictor)
+        yield GoldenCase(f"hierarchical_delta_f4_rank5_{predictor}", deep, codec)
+    chain = pyfilter.HierarchicalDelta(absolute=0.5, predictor="chain", outliers="on")
+    yield GoldenCase("hierarchical_delta_f4_tiles", mixed_tiles("f4"), chain, np.float32(-999))
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
-    return [*cuszp2_cases(), *lossless_cases()]
+    return [*cuszp2_cases(), *lossless_cases(), *delta_cases()]
 
 
 #: seeds of `encoder.random_frame`, whose frames use what the format allows and our encoder does not: masks that
@@ -157,10 +231,19 @@ def cases() -> list[GoldenCase]:
 HAND_MADE = (10, 49, 63, 64, 88, 130, 144, 190, 197, 242, 730, 985, 1225)
 
 
+#: seeds of `packed_choices.random_frame` likewise
+HAND_MADE_PACKED = (1, 45, 48, 52, 76, 82, 94, 107, 124, 125, 135, 203, 307, 382, 612, 1030, 1704)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
-    """Name, frame and values of frames that tests/reference/encoder.py writes."""
+    """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
         spec, frame, blocks = encoder.random_frame(random.Random(seed))
-        patterns = [bits or 0 for bits in encoder.frame_values(spec, blocks)]
-        values = np.array(patterns, f"<u{spec.value_bytes}").view(f"<{spec.dtype}")
-        yield f"made_{spec.codec}_{spec.dtype}_{seed}", frame, values.reshape(spec.dims)
+        yield named_frame(spec, frame, encoder.frame_values(spec, blocks), seed)
+    for seed in HAND_MADE_PACKED:
+        yield named_frame(*packed_choices.random_frame(random.Random(seed)), seed)
+
+
+def named_frame(spec: encoder.Spec, frame: bytes, patterns: list[int | None], seed: int) -> tuple[str, bytes, Array]:
+    values = np.array([bits or 0 for bits in patterns], f"<u{spec.value_bytes}").view(f"<{spec.dtype}")
+    return f"made_{spec.codec}_{spec.dtype}_{seed}", frame, values.reshape(spec.dims)

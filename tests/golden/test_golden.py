@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import decoder
+from reference import decoder, packed
 
 import pyfilter
 from pyfilter.registry import registry
 from pyfilter.settings import CPU_LEVELS
 
 from . import writer
-from .cases import ENCODED_DIFFERENTLY, FOLDER, HAND_MADE, GoldenCase, cases
+from .cases import ENCODED_DIFFERENTLY, FOLDER, HAND_MADE, HAND_MADE_PACKED, GoldenCase, cases
 
 FRAMES = sorted(FOLDER.glob("v*.pyf"))
 EACH = pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
@@ -63,7 +63,7 @@ CASES = cases()
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_encoder(case: GoldenCase) -> None:
-    path = FOLDER / f"{writer.stem(case.name)}.pyf"
+    path = FOLDER / f"{writer.stem(case.name, case.version)}.pyf"
     assert path.exists(), f"golden file {path.name} is missing; {HOW}"
     same = case.encode() == path.read_bytes()
     if case.name in ENCODED_DIFFERENTLY:
@@ -79,7 +79,7 @@ def test_encoder(case: GoldenCase) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_values_keep_their_bound(case: GoldenCase) -> None:
     """The golden values are those of the case, to its bound: a wrong decoder did not make them."""
-    path = FOLDER / f"{writer.stem(case.name)}.pyf"
+    path = FOLDER / f"{writer.stem(case.name, case.version)}.pyf"
     given, values = case.values.astype(case.values.dtype.newbyteorder("=")), expected(path)
     bound = pyfilter.frame_info(path.read_bytes()).bound
     assert values.shape == given.shape
@@ -97,14 +97,15 @@ def test_names() -> None:
     assert len(set(names)) == len(names)
     assert set(ENCODED_DIFFERENTLY) <= set(names)
     assert all(ENCODED_DIFFERENTLY.values()), "say since which release, and why"
-    for seed in HAND_MADE:
-        assert list(FOLDER.glob(f"v1_made_*_{seed}.pyf")), f"hand-made frame {seed} is missing; {HOW}"
+    for version, seeds in ((1, HAND_MADE), (2, HAND_MADE_PACKED)):
+        for seed in seeds:
+            assert list(FOLDER.glob(f"v{version}_made_*_{seed}.pyf")), f"hand-made frame {seed} is missing; {HOW}"
 
 
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
-    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 300_000
+    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 600_000
 
 
 def test_all_of_the_format_is_there() -> None:
@@ -113,17 +114,22 @@ def test_all_of_the_format_is_there() -> None:
     numbers = {np.dtype(spec.numpy): spec for spec in registry().dtypes.values()}
     pairs = {(h.codec, numbers[h.dtype].name) for h in headers}
     assert pairs == {(codec.id, name) for codec in registry().codecs.values() for name in codec.dtypes}
+    assert {(h.codec, path.name[:2]) for h, path in zip(headers, FRAMES, strict=True)} == {
+        (decoder.CUSZP2, "v1"),
+        (decoder.LOSSLESS, "v1"),
+        (decoder.HIERARCHICAL_DELTA, "v2"),
+    }
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}
     assert tiled == set(itertools.product(("f32", "f64"), range(3), (1, 2, 3)))
     assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw} == {1, 2, 3}
-    assert {h.codec for h in headers if h.raw} == {decoder.CUSZP2, decoder.LOSSLESS}
+    assert {h.codec for h in headers if h.raw} == {decoder.CUSZP2, decoder.LOSSLESS, decoder.HIERARCHICAL_DELTA}
     assert {h.flags for h in headers} >= {0, decoder.RAW, decoder.BIG_ENDIAN, decoder.HAS_SENTINEL}
     assert {len(h.dims) for h in headers} >= {0, 1, 2, 3, 5, 32}
     assert any(h.value_count == 0 for h in headers)
     rates: set[int] = set()
     uniform: set[bool] = set()
     for path, header in zip(FRAMES, headers, strict=True):
-        if not header.raw:
+        if not header.raw and not header.packed:
             tile = decoder.parse_tiles(path.read_bytes(), header)
             rates |= set(() if tile is None else tile.codes.tolist())
             uniform |= set(decoder.parse_directory(path.read_bytes(), header)[1].tolist())
@@ -132,15 +138,43 @@ def test_all_of_the_format_is_there() -> None:
     assert uniform == {False, True}
 
 
+def test_all_of_the_packed_tiles_is_there() -> None:
+    """Tile shapes and orders of both dtypes, bit-exact frames, and every part that a tile can have."""
+    headers = [(path, decoder.parse_header(path.read_bytes())) for path in FRAMES]
+    tiled = [(path, h) for path, h in headers if h.packed and not h.raw]
+    orders = {(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 1)}
+    shapes = {(h.dtype.itemsize, h.tile_shape, h.order) for _, h in tiled}
+    assert shapes == {(size, *order) for size in (4, 8) for order in orders}
+    assert {(h.dtype.itemsize, h.exact, h.tile_shape) for _, h in tiled} == {
+        (size, exact, shape) for size in (4, 8) for exact in (False, True) for shape in range(1, 5)
+    }
+    assert {h.parameters[1] for _, h in tiled} == {1, 2}
+    masks: set[int] = set()
+    parts = {"empty": False, "exceptions": False, "void": False, "verbatim": False, "absent": False}
+    for path, header in tiled:
+        frame = path.read_bytes()
+        tile = packed.parse_tiles(frame, header)
+        if tile is None:
+            continue
+        masks |= set(tile.masks.reshape(-1).tolist())
+        parts["empty"] |= bool((np.diff(decoder.parse_directory(frame, header)[0]) == 0).any())
+        parts["exceptions"] |= bool((tile.exceptions >= 0).any())
+        parts["void"] |= bool(tile.void.any())
+        parts["verbatim"] |= bool(tile.verbatim.any())
+        parts["absent"] |= not packed.present_blocks(header).all()
+    assert masks == set(range(8))
+    assert all(parts.values()), parts
+
+
 def test_writing_never_overwrites(tmp_path: Path) -> None:
     frame, values = FRAMES[0].read_bytes(), expected(FRAMES[0])
-    first, second = writer.write_pair(tmp_path, "a", frame, values)
+    first, second = writer.write_pair(tmp_path, "a", 1, frame, values)
     assert first.read_bytes() == frame
     assert_same(np.load(second), values)
-    assert writer.write_pair(tmp_path, "a", b"", np.zeros(3)) == []
+    assert writer.write_pair(tmp_path, "a", 1, b"", np.zeros(3)) == []
     assert first.read_bytes() == frame
     second.unlink()
     with pytest.raises(FileExistsError, match="without its other half"):
-        writer.write_pair(tmp_path, "a", frame, values)
+        writer.write_pair(tmp_path, "a", 1, frame, values)
     with pytest.raises(ValueError, match="other values"):
-        writer.write_pair(tmp_path, "b", frame, np.zeros(3))
+        writer.write_pair(tmp_path, "b", 1, frame, np.zeros(3))

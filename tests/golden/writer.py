@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 from reference import decoder
 
 import pyfilter
-from pyfilter.registry import registry
 
 from .cases import FOLDER, cases, hand_made
 
 
-def stem(name: str) -> str:
+def stem(name: str, version: int) -> str:
     """Name of a case's files without their ending."""
-    return f"v{registry().format_version}_{name}"
+    return f"v{version}_{name}"
 
 
-def write_pair(folder: Path, name: str, frame: bytes, values: NDArray[Any]) -> list[Path]:
+def write_pair(folder: Path, name: str, version: int, frame: bytes, values: NDArray[Any]) -> list[Path]:
     """Write frame and values, unless both are there; refuse where only one is, or where the decoders disagree."""
-    paths = [folder / f"{stem(name)}.pyf", folder / f"{stem(name)}.npy"]
+    paths = [folder / f"{stem(name, version)}{ending}" for ending in (".pyf", ".npy")]
     there = [path for path in paths if path.exists()]
     if len(there) == 2:
         return []
@@ -46,7 +45,7 @@ def write_missing(folder: Path = FOLDER) -> list[Path]:
     written = []
     for case in cases():
         frame = case.encode()
-        written += write_pair(folder, case.name, frame, pyfilter.decode(frame))
+        written += write_pair(folder, case.name, case.version, frame, pyfilter.decode(frame))
     for name, frame, values in hand_made():
-        written += write_pair(folder, name, frame, values)
+        written += write_pair(folder, name, frame[4], frame, values)
     return written

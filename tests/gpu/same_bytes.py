@@ -99,9 +99,13 @@ def describe(frame: bytes) -> str:
     return f"{info.codec} raw={info.stored_raw} bound={info.bound} sentinel={info.sentinel}"
 
 
-def float_codecs(rank: int, **bound: float) -> Iterator[pyfilter.Codec]:
+def float_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
     for mode, block_dims in itertools.product(fields.MODES, range(1, min(3, max(1, rank)) + 1)):
         yield pyfilter.Cuszp2(mode=mode, block_dims=block_dims, **bound)
+    yield pyfilter.HierarchicalDelta(predictor="chain", outliers="on", **bound)
+    for predictor, needs in (("auto", 0), ("chain", 0), ("lorenzo2d", 2), ("lorenzo3d", 3), ("columns", 2)):
+        if rank >= needs:
+            yield pyfilter.HierarchicalDelta(predictor=predictor, **bound)
 
 
 def load(path: Path) -> Array:
@@ -263,6 +267,16 @@ def damaged(quick: bool) -> Iterator[Group]:
                 at = int(rng.integers(8 * frame[7], len(frame)))
                 broken[at] ^= 1 << int(rng.integers(0, 8))
             compare(bytes(broken), f"{dtype} {block_dims}-D {mode} with flipped bits")
+    for dtype, predictor in itertools.product(("f4", "f8"), ("chain", "lorenzo2d", "lorenzo3d", "columns")):
+        values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
+        values = fields.sprinkle(values, None, "few", rng)
+        frame = pyfilter.encode(values, pyfilter.HierarchicalDelta(absolute=0.01, predictor=predictor, outliers="on"))
+        for _ in range(60 if quick else 400):
+            broken = bytearray(frame)
+            for _ in range(int(rng.integers(1, 4))):
+                at = int(rng.integers(8 * frame[7], len(frame)))
+                broken[at] ^= 1 << int(rng.integers(0, 8))
+            compare(bytes(broken), f"{dtype} {predictor} with flipped bits")
     yield group
 
 

@@ -36,7 +36,7 @@ def c(library: Library) -> Iterator[Any]:
 def request_for(values: Array, codec: int = 1, bound: float = 1e-3, **fields: Any) -> Request:
     dtype = DTYPES[values.dtype.str[1:]]
     request = Request(struct_bytes=ctypes.sizeof(Request), codec=codec, dtype=dtype, rank=values.ndim)
-    request.bound_mode, request.bound = (1, bound) if codec == 1 else (0, 0)
+    request.bound_mode, request.bound = (0, 0) if codec == 2 else (1, bound)
     request.dims[: values.ndim] = values.shape
     for name, value in fields.items():
         setattr(request, name, value)
@@ -76,6 +76,11 @@ def test_versions(c: Any) -> None:
         ({"rank": 33}, INVALID_ARGUMENT, "request.rank is 33, allowed: 0 to 32"),
         ({"rank": 2**31 - 1}, INVALID_ARGUMENT, "request.rank is 2147483647"),
         ({"parameters": (ctypes.c_uint8 * 8)(3)}, INVALID_ARGUMENT, "mode 3"),
+        ({"codec": 3, "dtype": 7}, UNSUPPORTED, "hierarchical_delta cannot compress dtype i32"),
+        ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(5)}, INVALID_ARGUMENT, "predictor 5"),
+        ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(3)}, INVALID_ARGUMENT, "predictor 3 needs data of rank 3"),
+        ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(0, 3)}, INVALID_ARGUMENT, "outliers 3"),
+        ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(0, 0, 1)}, INVALID_ARGUMENT, "parameter byte 2 is 1"),
         ({"parameters": (ctypes.c_uint8 * 8)(0, 3)}, INVALID_ARGUMENT, "block_dims 3 needs data of at least that rank"),
     ],
 )

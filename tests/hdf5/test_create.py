@@ -14,7 +14,9 @@ from .support import (
     ABSOLUTE,
     CUSZP2,
     DTYPES,
+    HIERARCHICAL_DELTA,
     RELATIVE,
+    STAMP,
     Header,
     cd_values,
     compressed,
@@ -55,6 +57,43 @@ def test_the_bound_is_kept(tmp_path: Path, dtype: str, mode: int) -> None:
         bound = max(Header(frame).bound for frame in written)
         assert {Header(frame).codec for frame in written} == {CUSZP2}
         assert 0 < largest_error(file["x"][...], values) <= bound <= (1e-3 if mode == ABSOLUTE else 1e-3 * 7)
+
+
+@pytest.mark.parametrize("outliers", [0, 1, 2])
+@pytest.mark.parametrize("predictor", range(5))
+@pytest.mark.parametrize("dtype", ["<f4", ">f8"])
+def test_every_predictor(tmp_path: Path, dtype: str, predictor: int, outliers: int) -> None:
+    """Chunks at the edge, which HDF5 pads with the fill value, among them."""
+    values = field((50, 60, 30), dtype)
+    values[20:30, 10:50] = -999
+    user = words(1e-3, codec=HIERARCHICAL_DELTA, parameters=predictor | outliers << 8)
+    write(tmp_path / "a.h5", data=values, chunks=(17, 23, 20), fillvalue=-999, **compressed(user))
+    with h5py.File(tmp_path / "a.h5") as file:
+        dataset = file["x"]
+        assert cd_values(dataset)[:6] == (STAMP, *user[1:])
+        found = dataset[...]
+        assert 0 < largest_error(found, values) <= 1e-3
+        assert (found[values == -999] == -999).all()
+        for frame in frames(dataset):
+            header = Header(frame)
+            assert (header.codec, frame[4], header.big_endian) == (HIERARCHICAL_DELTA, 2, dtype[0] == ">")
+            assert frame[48] == predictor or (predictor == 0 and 1 <= frame[48] <= 4)
+            assert frame[49] == (outliers or (2 if predictor == 1 else 1))
+            assert 1 <= frame[50] <= {1: 1, 2: 2, 3: 3, 4: 1}[frame[48]]
+
+
+@pytest.mark.parametrize("predictor", range(5))
+def test_packed_chunks_of_any_rank(tmp_path: Path, predictor: int) -> None:
+    """Above rank 5 the leading dimensions are multiplied together."""
+    user = words(1e-3, codec=HIERARCHICAL_DELTA, parameters=predictor)
+    for shape in ((100,), (40, 3), (7, 9, 5), (3, 4, 5, 6, 7), (2, 3, 4, 3, 2, 5), (2,) * 9):
+        if len(shape) < (0, 0, 2, 3, 2)[predictor]:
+            continue
+        values = field(shape)
+        write(tmp_path / "a.h5", data=values, chunks=shape, **compressed(user))
+        with h5py.File(tmp_path / "a.h5") as file:
+            assert largest_error(file["x"][...], values) <= 1e-3
+            assert {frame[11] for frame in frames(file["x"])} <= {min(len(shape), 5)}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from reference.library import Library
 from .support import FILTER_ID, STAMP, compressed, double, field, loaded, lossless, stored, words
 
 NEWER = r"layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"
-KNOWN = r"1 \(cuszp2\), 2 \(lossless\)"
+KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\)"
+DELTA = 3
 BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((), "0 words given, at least 3 needed"),
     ((1, 1), "2 words given, at least 3 needed"),
@@ -45,6 +46,11 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (words(parameters=0x400), "cuszp2: block_dims 4, allowed: 1, 2, 3"),
     (words(parameters=0x10000), "parameter byte 2 is 1, must be 0"),
     ((1, 2, 0, 0, 0, 1), "lossless: parameter byte 0 is 1, must be 0"),
+    (words(mode=0, codec=DELTA), "hierarchical_delta does not take bound mode 0"),
+    (words(codec=DELTA, parameters=5), r"hierarchical_delta: predictor 5, allowed: 0 \(auto\), .*4 \(columns\)"),
+    (words(codec=DELTA, parameters=0x300), r"hierarchical_delta: outliers 3, allowed: 0 \(auto\), 1 \(on\), 2 \(off\)"),
+    (words(codec=DELTA, parameters=0x10000), "hierarchical_delta: parameter byte 2 is 1, must be 0"),
+    (words(codec=DELTA, parameters=3), "predictor 3 needs data of rank 3 or more, this has rank 2"),
     (words(parameters=0x300), "block_dims 3 needs data of at least that rank, this has rank 2"),
     ((STAMP + (1 << 24), *words()[1:], 1, 0, 0, 0), NEWER),
     ((STAMP, *words()[1:]), "6 words for a chunk of rank 0, must be 10"),
@@ -72,6 +78,7 @@ def test_cd_values(tmp_path: Path, values: Sequence[int], text: str) -> None:
 TYPES = [
     ("i4", words(), "cuszp2 cannot compress dtype i32, allowed: f32, f64"),
     ("u8", words(), "cuszp2 cannot compress dtype u64, allowed: f32, f64"),
+    ("i2", words(codec=DELTA), "hierarchical_delta cannot compress dtype i16, allowed: f32, f64"),
     ("f2", words(), r"\(float, 2 bytes a value\), allowed: f32, f64"),
     ("f2", lossless(), r"\(float, 2 bytes a value\), allowed: f32, f64, i8, u8, i16, u16, i32, u32, i64, u64"),
     (np.longdouble, words(), r"\(float, 16 bytes a value\)"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless
 
 from .support import clean_environment, field, run_script
 
@@ -33,7 +33,15 @@ def problems(target: Any) -> list[tuple[str, str, int]]:
     return [(item.dataset, item.problem, item.chunks) for item in pyfilter.check(target)]
 
 
-@pytest.mark.parametrize("codec", [BOUND, Cuszp2(relative=0.5, mode="fixed", block_dims=2), Lossless(block_dims=2)])
+@pytest.mark.parametrize(
+    "codec",
+    [
+        BOUND,
+        Cuszp2(relative=0.5, mode="fixed", block_dims=2),
+        HierarchicalDelta(relative=0.5, predictor="columns", outliers="off"),
+        Lossless(block_dims=2),
+    ],
+)
 def test_codec_of_gives_the_codec_back(tmp_path: Path, codec: pyfilter.Codec) -> None:
     with h5py.File(tmp_path / "b.h5", "w") as file:
         file.create_dataset("a", data=field((30, 40)), compression=codec)

@@ -7,17 +7,25 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pyfilter
 from pyfilter import chunks
 
 extents = st.lists(st.integers(1, 3000), min_size=1, max_size=4)
 
 
-@given(extents, st.sampled_from([1, 2, 4, 8]), st.integers(1, 3))
-def test_chosen_chunks_fit_the_data_and_the_target(shape: list[int], itemsize: int, block_dims: int) -> None:
-    chunk = chunks.choose(shape, itemsize, None, block_dims)
+CODECS: list[pyfilter.Codec] = [pyfilter.Lossless(block_dims=n) for n in (1, 2, 3)]
+CODECS += [
+    pyfilter.HierarchicalDelta(absolute=1.0, predictor=name)
+    for name in ("auto", "chain", "lorenzo2d", "lorenzo3d", "columns")
+]
+
+
+@given(extents, st.sampled_from([1, 2, 4, 8]), st.sampled_from(CODECS))
+def test_chosen_chunks_fit_the_data_and_the_target(shape: list[int], itemsize: int, codec: pyfilter.Codec) -> None:
+    chunk = chunks.choose(shape, itemsize, None, codec.edges)
     assert all(1 <= edge <= extent for edge, extent in zip(chunk, shape, strict=True))
     size = math.prod(chunk) * itemsize
     assert size <= chunks.TARGET_BYTES
@@ -34,8 +42,16 @@ def test_a_small_array_is_one_chunk() -> None:
 
 def test_long_arrays_are_cut_at_whole_blocks() -> None:
     assert chunks.choose((10**9,), 4)[0] % 32 == 0
-    assert all(edge % 8 == 0 for edge in chunks.choose((5000, 5000), 8, None, 2))
-    assert all(edge % 4 == 0 for edge in chunks.choose((500, 500, 500), 4, None, 3))
+    assert all(edge % 8 == 0 for edge in chunks.choose((5000, 5000), 8, None, (8, 8)))
+    assert all(edge % 4 == 0 for edge in chunks.choose((500, 500, 500), 4, None, (4, 4, 4)))
+
+
+def test_long_arrays_are_cut_at_whole_tiles() -> None:
+    assert all(edge % 64 == 0 for edge in chunks.choose((5000, 5000), 8, None, (8, 64, 64)))
+    found = chunks.choose((3, 500, 500, 500), 4, None, (8, 16, 32))
+    assert [edge % side for edge, side in zip(found[1:], (8, 16, 32), strict=True)] == [0, 0, 500 % 32]
+    rows, columns = chunks.choose((10**7, 3), 8, None, (1024, 4))
+    assert (rows % 1024, columns) == (0, 3)
 
 
 def test_unlimited_dimensions_have_short_chunks() -> None:
@@ -51,6 +67,7 @@ def test_a_fixed_dimension_without_extent_counts_by_its_limit() -> None:
 
 
 @given(extents.filter(lambda shape: math.prod(shape) < 20_000), st.data())
+@settings(deadline=None)
 def test_slabs_cover_every_value_once(shape: list[int], data: st.DataObject) -> None:
     chunk = [data.draw(st.integers(1, extent)) for extent in shape]
     limit = data.draw(st.integers(1, 100_000))

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless, verification
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless, verification
 from pyfilter.cli import app, args, options
 
 from .support import clean_environment, field, run_script, run_tool
@@ -93,6 +93,14 @@ LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
         ),
         ("--lossless", LOSSLESS),
         ("--codec lossless", LOSSLESS),
+        (
+            "--absolute 1e-3 --codec hierarchical_delta",
+            dict.fromkeys(["/t", "/group/p"], HierarchicalDelta(absolute=1e-3)),
+        ),
+        (
+            "--absolute 1e-3 --codec hierarchical_delta --predictor chain --outliers on --var t=lossless",
+            {"/t": Lossless(), "/group/p": HierarchicalDelta(absolute=1e-3, predictor="chain", outliers="on")},
+        ),
         ("--var t=absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),
         ("--var t=none --absolute 1e-3", {"/group/p": BOUND}),
         (
@@ -136,10 +144,14 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--psnr", "7000"], "psnr must be a number > 0 and at most 6000"),
         (["--absolute", "1", "--psnr", "60"], "--absolute and --psnr"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
-        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, "),
+        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, hierarchical_delta, lossless"),
         (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
         (["--absolute", "1", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
         (["--lossless", "--mode", "plain"], "--mode"),
+        (["--lossless", "--predictor", "chain"], "--predictor is no option of the codec lossless"),
+        (["--absolute", "1", "--outliers", "on"], "--outliers is no option of the codec cuszp2"),
+        (["--absolute", "1", "--codec", "hierarchical_delta", "--block-dims", "2"], "--block-dims is no option"),
+        (["--absolute", "1", "--codec", "hierarchical_delta", "--predictor", "best"], "predictor must be one of"),
         (["--var", "t"], "--var must be NAME=SPEC with a SPEC of absolute:X"),
         (["--var", "t=0.1"], "absolute:X, relative:X, psnr:X, lossless or none"),
         (["--var", "t=absolute:"], "absolute:X, relative:X, psnr:X, lossless or none"),
@@ -191,6 +203,24 @@ def test_inspect(target: Path) -> None:
     assert rows["/count"]["codec"] is None
     assert found["findings"] == []
     assert "0 of 1" in in_a_shell("inspect", target).stdout
+
+
+def test_inspect_says_which_predictors_were_chosen(source: Path) -> None:
+    out = source.with_name("b.h5")
+    run("compress", source, out, "--absolute", "1e-3", "--codec", "hierarchical_delta", "--predictor", "lorenzo2d")
+    with h5py.File(out, "r+") as file:
+        many = file.create_dataset(
+            "many", (50, 40, 64), "f4", chunks=(1, 40, 64), **HierarchicalDelta(absolute=1e-300, predictor="chain")
+        )
+        many[...] = field((50, 40, 64))
+        file["cuszp2"] = np.zeros(3)
+    rows = {row["path"]: row for row in json.loads(run("inspect", out, "--json"))["datasets"]}
+    ((name, count),) = rows["/t"]["predictors"].items()
+    assert re.fullmatch(r"lorenzo2d, order [12]", name)
+    assert count == 1
+    assert rows["/many"]["predictors"] == {"chain, order 1": 25}  # every second one is looked at
+    assert rows["/count"]["predictors"] is None
+    assert f"chunks {name}: 1" in " ".join(in_a_shell("inspect", out).stdout.split())
 
 
 def test_inspect_says_what_is_wrong(target: Path) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Codec, Cuszp2, Lossless
+from pyfilter import Codec, Cuszp2, HierarchicalDelta, Lossless
 
 CODECS = [
     Cuszp2(absolute=1e-3),
@@ -26,6 +26,9 @@ CODECS = [
     Cuszp2(absolute=1.7976931348623157e308, mode="plain"),
     Cuszp2(relative=0.1, mode="fixed", block_dims=2),
     Cuszp2(absolute=math.pi, block_dims=3),
+    HierarchicalDelta(absolute=1e-3),
+    HierarchicalDelta(relative=1e-4, predictor="columns"),
+    HierarchicalDelta(absolute=0.1, predictor="lorenzo3d", outliers="off"),
     Lossless(),
     Lossless(block_dims=3),
 ]
@@ -38,12 +41,13 @@ def codec(request: pytest.FixtureRequest) -> Codec:
 
 
 def test_repr_makes_the_same_codec(codec: Codec) -> None:
-    assert eval(repr(codec), {"Cuszp2": Cuszp2, "Lossless": Lossless}) == codec
+    assert eval(repr(codec), {cls.__name__: cls for cls in pyfilter.FILTERS.values()}) == codec
 
 
 def test_repr_leaves_defaults_out() -> None:
     assert repr(Cuszp2(absolute=0.001)) == "Cuszp2(absolute=0.001)"
     assert repr(Lossless()) == "Lossless()"
+    assert repr(HierarchicalDelta(relative=0.5, outliers="auto")) == "HierarchicalDelta(relative=0.5)"
 
 
 def test_copies_are_equal(codec: Codec) -> None:
@@ -72,6 +76,8 @@ def test_filter_options_are_the_user_form() -> None:
     assert codec.filter_options == (1, 1, 1, low, high, 1 | 3 << 8)
     assert Cuszp2(relative=1e-3).filter_options == (1, 1, 2, low, high, 0)
     assert Lossless().filter_options == (1, 2, 0, 0, 0, 0)
+    columns = HierarchicalDelta(absolute=1e-3, predictor="columns", outliers="off")
+    assert columns.filter_options == (1, 3, 1, low, high, 4 | 2 << 8)
     assert all(type(word) is int for word in codec.filter_options)
 
 
@@ -119,6 +125,10 @@ def test_block_dims_of_one_may_be_written_as_itself() -> None:
         ((1, 1, 1, 0, 0x3FF00000, 4 << 8), "block_dims"),
         ((1, 1, 1, 0, 0x3FF00000, 1 << 16), "word 5"),
         ((1, 2, 0, 0, 0, 1), "word 5"),
+        ((1, 3, 0), "mode"),
+        ((1, 3, 1, 0, 0x3FF00000, 5), "predictor of hierarchical_delta"),
+        ((1, 3, 1, 0, 0x3FF00000, 3 << 8), "outliers of hierarchical_delta"),
+        ((1, 3, 1, 0, 0x3FF00000, 1 << 16), "word 5"),
         ((1, 2, 0, 1, 0, 0), "words 3 and 4"),
         ((0x31465950, 2, 0), "10 words"),
         ((0x31465950, 2, 0, 0, 0, 0, 1, 0, 0, 2, 5, 0), "10 words"),
@@ -192,6 +202,15 @@ def test_bad_modes_are_refused(mode: Any) -> None:
         Cuszp2(absolute=1.0, mode=mode)
 
 
+@pytest.mark.parametrize("value", ["", "Chain", "lorenzo", None, 0, b"chain", True])
+def test_bad_predictors_are_refused(value: Any) -> None:
+    names = "'auto', 'chain', 'lorenzo2d', 'lorenzo3d', 'columns'"
+    with pytest.raises(ValueError, match=f"predictor must be one of {names}"):
+        HierarchicalDelta(absolute=1.0, predictor=value)
+    with pytest.raises(ValueError, match="outliers must be one of 'auto', 'on', 'off'"):
+        HierarchicalDelta(absolute=1.0, outliers=value)
+
+
 @pytest.mark.parametrize("block_dims", [0, 4, -1, 1.0, "1", True, None, 10**30])
 @pytest.mark.parametrize("make", [Lossless, lambda **kwargs: Cuszp2(absolute=1.0, **kwargs)])
 def test_bad_block_dims_are_refused(make: Any, block_dims: Any) -> None:
@@ -208,3 +227,11 @@ def test_arguments_are_by_name_only() -> None:
 
 def test_with_absolute_keeps_the_rest() -> None:
     assert Cuszp2(relative=0.1, mode="plain").with_absolute(2.0) == Cuszp2(absolute=2.0, mode="plain")
+    chain = HierarchicalDelta(relative=0.1, predictor="chain", outliers="on")
+    assert chain.with_absolute(2.0) == HierarchicalDelta(absolute=2.0, predictor="chain", outliers="on")
+
+
+def test_edges_are_those_of_blocks_and_tiles() -> None:
+    assert [Lossless(block_dims=n).edges for n in (1, 2, 3)] == [(32,), (8, 8), (4, 4, 4)]
+    assert HierarchicalDelta(absolute=1.0, predictor="columns").edges == (1024, 4)
+    assert HierarchicalDelta(absolute=1.0).edges == (8, 64, 64)

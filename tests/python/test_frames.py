@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless, errors
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless, errors
 
 from .support import field
 
@@ -27,11 +27,16 @@ def with_crc(header: bytearray, units: int) -> bytes:
     return bytes(header)
 
 
+LOSSY = pytest.mark.parametrize("lossy", [Cuszp2, HierarchicalDelta])
+Lossy = type[Cuszp2] | type[HierarchicalDelta]
+
+
+@LOSSY
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_the_bound_holds_for_any_shape(shape: tuple[int, ...], dtype: str) -> None:
+def test_the_bound_holds_for_any_shape(shape: tuple[int, ...], dtype: str, lossy: Lossy) -> None:
     values = field(shape, dtype)
-    back = pyfilter.decode(pyfilter.encode(values, Cuszp2(absolute=1e-3)))
+    back = pyfilter.decode(pyfilter.encode(values, lossy(absolute=1e-3)))
     assert (back.shape, back.dtype) == (values.shape, values.dtype)
     assert pyfilter.verify(values, back, 1e-3).ok
 
@@ -45,7 +50,7 @@ def test_lossless_is_bit_exact(shape: tuple[int, ...], dtype: str) -> None:
     assert back.tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize("codec", [Cuszp2(absolute=1e-3), Lossless()], ids=repr)
+@pytest.mark.parametrize("codec", [Cuszp2(absolute=1e-3), HierarchicalDelta(absolute=1e-3), Lossless()], ids=repr)
 @pytest.mark.parametrize(
     "view",
     [
@@ -62,15 +67,16 @@ def test_any_memory_layout_gives_the_same_frame(codec: pyfilter.Codec, view: Any
     assert pyfilter.encode(values, codec) == pyfilter.encode(np.array(values, order="C"), codec)
 
 
+@LOSSY
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_big_endian_values_come_back_native_and_are_remembered(dtype: str) -> None:
+def test_big_endian_values_come_back_native_and_are_remembered(dtype: str, lossy: Lossy) -> None:
     values = field((20, 30), dtype)
-    frame = pyfilter.encode(values.astype(f">{dtype}"), Cuszp2(absolute=1e-3))
+    frame = pyfilter.encode(values.astype(f">{dtype}"), lossy(absolute=1e-3))
     assert pyfilter.frame_info(frame).big_endian
     back = pyfilter.decode(frame)
     assert back.dtype == np.dtype(dtype)
-    np.testing.assert_array_equal(back, pyfilter.decode(pyfilter.encode(values, Cuszp2(absolute=1e-3))))
-    assert not pyfilter.frame_info(pyfilter.encode(values, Cuszp2(absolute=1e-3))).big_endian
+    np.testing.assert_array_equal(back, pyfilter.decode(pyfilter.encode(values, lossy(absolute=1e-3))))
+    assert not pyfilter.frame_info(pyfilter.encode(values, lossy(absolute=1e-3))).big_endian
 
 
 @pytest.mark.parametrize(
@@ -111,6 +117,29 @@ def test_parameters_reach_the_frame(mode: str, block_dims: int) -> None:
     assert info.parameters == {"mode": mode, "block_dims": block_dims}
 
 
+@pytest.mark.parametrize("outliers", ["auto", "on", "off"])
+@pytest.mark.parametrize("predictor", ["auto", "chain", "lorenzo2d", "lorenzo3d", "columns"])
+def test_what_auto_became_is_in_the_frame(predictor: str, outliers: str) -> None:
+    codec = HierarchicalDelta(absolute=1e-2, predictor=predictor, outliers=outliers)
+    info = pyfilter.frame_info(pyfilter.encode(field((9, 70, 110)), codec))
+    found = info.parameters["predictor"]
+    assert found in ("chain", "lorenzo2d", "lorenzo3d", "columns")
+    assert found == predictor or predictor == "auto"
+    wanted = ("off" if predictor == "chain" else "on") if outliers == "auto" else outliers
+    assert info.parameters["outliers"] == wanted
+    orders = {"chain": (1,), "lorenzo2d": (1, 2), "lorenzo3d": (1, 2, 3), "columns": (1,)}
+    assert info.parameters["order"] in orders[str(found)]
+    assert (info.codec, info.format_version, set(info.parameters)) == (
+        "hierarchical_delta", 2, {"predictor", "outliers", "order"}
+    )  # fmt: skip
+
+
+def test_predictors_that_need_more_dimensions_are_refused() -> None:
+    for predictor, rank in (("lorenzo2d", 1), ("lorenzo3d", 2), ("columns", 1), ("columns", 0)):
+        with pytest.raises(ValueError, match=f"needs data of rank . or more, this has rank {rank}"):
+            pyfilter.encode(np.zeros((5,) * rank), HierarchicalDelta(absolute=1.0, predictor=predictor))
+
+
 def test_frame_info_says_what_is_in_the_frame() -> None:
     values = field((64, 100))
     frame = pyfilter.encode(values, Cuszp2(absolute=1e-3), fill_value=-999.0)
@@ -135,22 +164,24 @@ def test_noise_is_stored_raw_and_never_larger_than_that() -> None:
     np.testing.assert_array_equal(pyfilter.decode(frame), noise)
 
 
+@LOSSY
 @pytest.mark.parametrize("fill", [-999.0, 1e20, np.nan, np.inf, np.float32(9.96921e36), -(2.0**-149), 0, 0.0])
-def test_fill_values_and_specials_come_back_bit_for_bit(fill: Any) -> None:
+def test_fill_values_and_specials_come_back_bit_for_bit(fill: Any, lossy: Lossy) -> None:
     values = field((50, 60))
     values[10:20, 5:50] = fill
     values[3, :5] = [np.nan, np.inf, -np.inf, -0.0, 3e38]
     values[4, 4:6].view("u4")[:] = [0x7FC01234, 0xFF800001]  # NaNs with a payload
-    back = pyfilter.decode(pyfilter.encode(values, Cuszp2(absolute=1e-3), fill_value=fill))
+    back = pyfilter.decode(pyfilter.encode(values, lossy(absolute=1e-3), fill_value=fill))
     assert pyfilter.verify(values, back, 1e-3, fill_value=fill).ok
     assert back[10:20, 5:50].tobytes() == values[10:20, 5:50].tobytes()
 
 
-def test_the_fill_value_is_left_out_of_a_relative_bound() -> None:
+@LOSSY
+def test_the_fill_value_is_left_out_of_a_relative_bound(lossy: Lossy) -> None:
     values = field((50, 60))
     spread = float(values.max()) - float(values.min())
     values[:5] = 1e20
-    frame = pyfilter.encode(values, Cuszp2(relative=1e-3), fill_value=1e20)
+    frame = pyfilter.encode(values, lossy(relative=1e-3), fill_value=1e20)
     assert pyfilter.frame_info(frame).bound == pytest.approx(spread * 1e-3, rel=1e-6)
     assert pyfilter.verify(values, pyfilter.decode(frame), Cuszp2(relative=1e-3), fill_value=1e20).ok
 
@@ -182,7 +213,15 @@ def test_masked_values_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (0, 1), (5, 9), (31, 33), (4000, 4200), (0, 9999), (9999, 9999)])
-@pytest.mark.parametrize("codec", [Cuszp2(absolute=1e-3), Cuszp2(absolute=1e-3, block_dims=2), Lossless()], ids=repr)
+@pytest.mark.parametrize(
+    "codec",
+    [
+        Cuszp2(absolute=1e-3), Cuszp2(absolute=1e-3, block_dims=2), HierarchicalDelta(absolute=1e-3, predictor="chain"),
+        HierarchicalDelta(absolute=1e-3, predictor="lorenzo2d"), HierarchicalDelta(absolute=1e-3, predictor="columns"),
+        Lossless(),
+    ],
+    ids=repr,
+)  # fmt: skip
 def test_ranges_are_parts_of_the_whole(codec: pyfilter.Codec, start: int, stop: int) -> None:
     frame = pyfilter.encode(field((99, 101)), codec)
     whole = pyfilter.decode(frame).ravel()
@@ -259,8 +298,9 @@ def test_what_has_no_bytes_is_refused(thing: Any) -> None:
         pyfilter.decode(thing)
 
 
-def test_every_cut_is_an_error() -> None:
-    frame = pyfilter.encode(field((40, 40)), Cuszp2(absolute=1e-3))
+@LOSSY
+def test_every_cut_is_an_error(lossy: Lossy) -> None:
+    frame = pyfilter.encode(field((40, 40)), lossy(absolute=1e-3))
     for size in range(len(frame)):
         with pytest.raises(errors.FrameError):
             pyfilter.decode(frame[:size])
@@ -281,9 +321,10 @@ def test_other_bytes_are_not_a_frame() -> None:
         pyfilter.decode(bytes(1000))
 
 
-def test_every_changed_byte_of_the_header_is_an_error() -> None:
+@LOSSY
+def test_every_changed_byte_of_the_header_is_an_error(lossy: Lossy) -> None:
     values = field((40, 40))
-    frame = pyfilter.encode(values, Cuszp2(absolute=1e-3))
+    frame = pyfilter.encode(values, lossy(absolute=1e-3))
     for position in range(pyfilter.frame_info(frame).header_bytes):
         for change in (0x01, 0x80, 0xFF):
             damaged = bytearray(frame)
@@ -294,7 +335,7 @@ def test_every_changed_byte_of_the_header_is_an_error() -> None:
 
 def test_a_newer_frame_names_the_release_that_it_needs() -> None:
     frame = bytearray(pyfilter.encode(field((40,)), Cuszp2(absolute=1e-3)))
-    frame[4:7] = bytes([2, 3, 7])
+    frame[4:7] = bytes([3, 3, 7])
     with pytest.raises(errors.TooNew, match=r"3\.7"):
         pyfilter.decode(frame)
 
@@ -306,10 +347,11 @@ def test_a_hostile_size_asks_for_no_memory() -> None:
         pyfilter.decode(with_crc(frame, 8))
 
 
-def test_threads_do_not_change_the_bytes() -> None:
+@LOSSY
+def test_threads_do_not_change_the_bytes(lossy: Lossy) -> None:
     values = field((200, 300, 20))
     frames = set()
     for threads in (1, 2, 5):
         with pyfilter.config(threads=threads):
-            frames.add(pyfilter.encode(values, Cuszp2(relative=1e-4)))
+            frames.add(pyfilter.encode(values, lossy(relative=1e-4)))
     assert len(frames) == 1

@@ -12,7 +12,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless, pipeline, transfer
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless, pipeline, transfer
 
 from .support import field
 
@@ -39,6 +39,12 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], str, Any, dict[str, Any]]] =
     ((100, 90), (100, 90), "f4", Cuszp2(absolute=1e-3, block_dims=2), {}),
     ((20, 30, 40), (8, 16, 13), "f4", Cuszp2(absolute=1e-3, block_dims=3, mode="plain"), {"fillvalue": 3.0}),
     ((1000,), (64,), "f8", BOUND, {"maxshape": (None,)}),
+    ((100, 90), (32, 40), "f4", HierarchicalDelta(absolute=1e-3), {"fillvalue": -999.0}),
+    ((100, 90), (100, 90), ">f8", HierarchicalDelta(relative=1e-3, predictor="chain"), {}),
+    ((100, 90), (33, 41), "f4", HierarchicalDelta(absolute=1e-3, predictor="lorenzo2d"), {"fillvalue": np.nan}),
+    ((20, 30, 40), (9, 16, 13), ">f4", HierarchicalDelta(absolute=1e-3, predictor="lorenzo3d"), {"fillvalue": 3.0}),
+    ((900, 3), (256, 3), "f8", HierarchicalDelta(absolute=1e-3, predictor="columns"), {"maxshape": (None, 3)}),
+    ((3, 4, 2, 5, 3, 4), (2, 3, 2, 2, 2, 3), "f4", HierarchicalDelta(absolute=1e-3, predictor="columns"), {}),
     ((3, 4, 2, 5, 3, 4), (2, 3, 2, 2, 2, 3), "f4", BOUND, {"fillvalue": 2.0}),
     ((50, 50), (20, 20), "i2", Lossless(), {"fillvalue": -32768}),
     ((50, 50), (20, 20), ">u8", Lossless(), {"fillvalue": 2**63}),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless
 
 from .support import field, run_tool
 
@@ -29,22 +29,23 @@ def make(path: Path, model: str = "NETCDF4") -> Any:
     return dataset
 
 
+@pytest.mark.parametrize("codec", [BOUND, HierarchicalDelta(absolute=1e-3)], ids=repr)
 @pytest.mark.parametrize("fill", [1e20, -999.0, np.nan, None, False])
-def test_compress(tmp_path: Path, fill: Any) -> None:
+def test_compress(tmp_path: Path, fill: Any, codec: pyfilter.Codec) -> None:
     values = field((7, 30, 40))
     if fill not in (None, False):
         values[2] = fill
     with make(tmp_path / "a.nc") as dataset:
         variable = dataset.createVariable("t", "f4", ("time", "lat", "lon"), fill_value=fill)
-        pyfilter.netcdf.compress(variable, BOUND)
+        pyfilter.netcdf.compress(variable, codec)
         variable.units = "K"
         variable[:] = values
-        assert pyfilter.codec_of(variable) == BOUND
+        assert pyfilter.codec_of(variable) == codec
     with netCDF4.Dataset(tmp_path / "a.nc") as dataset:
         variable = dataset["t"]
         variable.set_auto_mask(False)
-        assert pyfilter.codec_of(variable) == BOUND
-        assert pyfilter.verify(values, variable[:], BOUND, fill_value=fill or None).ok
+        assert pyfilter.codec_of(variable) == codec
+        assert pyfilter.verify(values, variable[:], codec, fill_value=fill or None).ok
     with h5py.File(tmp_path / "a.nc") as file:
         assert file["t"].id.get_storage_size() < values.nbytes / 2
     assert pyfilter.check(tmp_path / "a.nc") == []
@@ -200,10 +201,13 @@ def test_scalars_and_other_types_are_refused(tmp_path: Path) -> None:
             pyfilter.netcdf.create_variable(dataset, "g", "f4", ("lat", "lon"), BOUND, chunksizes=(3,))
 
 
-def test_more_block_dims_than_dimensions_are_refused_with_a_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "codec", [Cuszp2(absolute=1.0, block_dims=3), HierarchicalDelta(absolute=1.0, predictor="lorenzo3d")], ids=repr
+)
+def test_codecs_of_more_dimensions_are_refused_with_a_reason(tmp_path: Path, codec: pyfilter.Codec) -> None:
     dataset = make(tmp_path / "a.nc")
     variable = dataset.createVariable("t", "f4", ("lat", "lon"))
-    pyfilter.netcdf.compress(variable, Cuszp2(absolute=1.0, block_dims=3))  # netCDF asks the filter later only
+    pyfilter.netcdf.compress(variable, codec)  # netCDF asks the filter later only
     with pytest.raises(RuntimeError, match="HDF error"):
         dataset.sync()
 

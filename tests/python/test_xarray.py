@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless
 
 from .support import field
 
@@ -92,10 +92,14 @@ def test_a_dataset_saved_again_keeps_its_compression(
         assert codecs(tmp_path / "plain.nc") == {}
 
 
-def test_one_codec_for_all_data_variables(dataset: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("codec", [BOUND, HierarchicalDelta(absolute=1e-3, predictor="lorenzo2d")], ids=repr)
+def test_one_codec_for_all_data_variables(dataset: Any, tmp_path: Path, codec: pyfilter.Codec) -> None:
     for engine in ENGINES:
-        pyfilter.xarray.to_netcdf(dataset, tmp_path / f"{engine}.nc", engine=engine, codecs=BOUND)
-        assert codecs(tmp_path / f"{engine}.nc") == {"t": BOUND, "p": BOUND}
+        pyfilter.xarray.to_netcdf(dataset, tmp_path / f"{engine}.nc", engine=engine, codecs=codec)
+        assert codecs(tmp_path / f"{engine}.nc") == {"t": codec, "p": codec}
+        with xr.open_dataset(tmp_path / f"{engine}.nc") as found:
+            assert pyfilter.verify(dataset.t.values, found.t.values, codec).ok
+            assert pyfilter.verify(dataset.p.values, found.p.values, codec).ok
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -19,6 +19,7 @@ from . import packed
 from .header import (
     BIG_ENDIAN,
     CUSZP2,
+    FIRST_VERSIONS,
     FIXED,
     FORMAT_VERSION,
     HAS_SENTINEL,
@@ -41,6 +42,7 @@ from .parts import Array, Ints, parse_directory, residuals, special_values, unzi
 __all__ = [
     "BIG_ENDIAN",
     "CUSZP2",
+    "FIRST_VERSIONS",
     "FORMAT_VERSION",
     "HAS_SENTINEL",
     "HIERARCHICAL_DELTA",

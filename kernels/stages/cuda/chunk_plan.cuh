@@ -140,7 +140,7 @@ __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, Plan
   }
   if (too_tight(space.failing, space.fitting)) return exact;
   ChunkPlan plan = {
-      static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, p.has_sentinel ? 1u : 0u, 1, {}};
+      static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, p.has_sentinel ? 1u : 0u, 1, 0, {}};
   memcpy(plan.ready, &p, sizeof p);
   return plan;
 }

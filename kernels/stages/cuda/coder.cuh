@@ -20,22 +20,20 @@ namespace pyfilter::cuda {
 // A grid that the device runs all at once (more would only wait), and its shared memory: all that a multiprocessor has
 // for as many thread blocks as registers suffice for, so that even tiles that hardly get smaller can wait for their
 // place.
-template <class Map, int D>
-cudaError_t plan_encode(std::uint32_t* waiting_bytes, std::size_t* shared_bytes, std::uint32_t* resident) {
-  using Space = EncodeSpace<typename Map::Value, D, Map::kHasSpecial>;
-  constexpr int kFixed = static_cast<int>(offsetof(Space, waiting)), kReserved = 1024;  // of each block by the system
-  constexpr int kBlocks = kEncodeBlocks<sizeof(typename Map::Code), D>;
+template <class Kernel>
+cudaError_t plan_blocks(Kernel kernel, int fixed, int blocks, int most_waiting, std::uint32_t* waiting_bytes,
+                        std::size_t* shared_bytes, std::uint32_t* resident) {
+  constexpr int kReserved = 1024;  // of each block by the system
   int device = 0, all = 0, most = 0, per_processor = 0, processors = 0;
   PYF_CUDA_TRY(cudaGetDevice(&device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  const int room = std::min(all / kBlocks - kReserved, most) - kFixed;
-  const int waiting = std::clamp(room / 16 * 16, 16, kMostWaiting<typename Map::Value>);
-  const auto kernel = encode_kernel<Map, D>;
-  *shared_bytes = static_cast<std::size_t>(kFixed + waiting);
+  const int room = std::min(all / blocks - kReserved, most) - fixed;
+  const int waiting = std::clamp(room / 16 * 16, 16, most_waiting);
+  *shared_bytes = static_cast<std::size_t>(fixed + waiting);
   *waiting_bytes = static_cast<std::uint32_t>(waiting);
-  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kFixed + waiting));
+  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, fixed + waiting));
   PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, *shared_bytes));
   *resident = static_cast<std::uint32_t>(per_processor * processors);
   return cudaSuccess;
@@ -46,7 +44,10 @@ cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
   EncodeParams job = params;
   std::size_t shared_bytes = 0;
   std::uint32_t resident = 0;
-  PYF_CUDA_TRY((plan_encode<Map, D>(&job.waiting_bytes, &shared_bytes, &resident)));
+  using Space = EncodeSpace<typename Map::Value, D, Map::kHasSpecial>;
+  PYF_CUDA_TRY(plan_blocks(encode_kernel<Map, D>, static_cast<int>(offsetof(Space, waiting)),
+                           kEncodeBlocks<sizeof(typename Map::Code), D>, kMostWaiting<typename Map::Value>,
+                           &job.waiting_bytes, &shared_bytes, &resident));
   const std::uint32_t tasks = params.tiles * params.chunks + 1;  // and the scanner
   return launch_behind(encode_kernel<Map, D>, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
 }

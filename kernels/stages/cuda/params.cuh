@@ -29,7 +29,8 @@ struct ChunkPlan {
   double bound, step;
   std::uint64_t sentinel;
   std::uint32_t has_sentinel;
-  std::uint32_t quantise;  // 0: bit-exact
+  std::uint32_t quantise;   // 0: bit-exact
+  std::uint32_t predictor;  // packed tiles: tile shape, order << 16
   // what the tiles use of it: a Quantizer of the chunk's dtype
   alignas(16) unsigned char ready[64];
 
@@ -46,8 +47,9 @@ struct HeaderTemplate {
 };
 
 struct Counters {
-  std::uint32_t task[2];       // next one, of the quantising and of the bit-exact pass
-  std::uint32_t exact_chunks;  // chunks that the second pass of a quantising request encodes
+  std::uint32_t task[2];                           // next one, of the quantising and of the bit-exact pass
+  std::uint32_t exact_chunks;                      // chunks that the second pass of a quantising request encodes
+  std::uint32_t packed_task[8], packed_chunks[8];  // the same of the passes over packed tiles
   std::uint32_t raw_chunks;
 };
 
@@ -56,8 +58,10 @@ struct EncodeParams {
   std::uint32_t tiles, blocks, chunks;  // tiles and blocks of one chunk
   std::uint32_t waiting_bytes;          // room for a tile that waits for its place, in shared memory
   std::uint8_t mode;
-  bool exact_pass;  // whether this launch encodes the chunks that are not quantised
-  bool aligned;     // every row of every chunk starts at a multiple of 16 bytes
+  bool exceptions;     // packed tiles: whether they may be used
+  std::uint32_t pass;  // packed tiles: packed_pass()
+  bool exact_pass;     // whether this launch encodes the chunks that are not quantised
+  bool aligned;        // every row of every chunk starts at a multiple of 16 bytes
   const std::uint8_t* values;
   std::uint64_t value_stride, value_bytes;
   std::uint8_t* frames;
@@ -83,7 +87,7 @@ struct DecodeFrame {
   std::uint32_t* fault;
   double bound, step;
   std::uint64_t sentinel;
-  std::uint32_t has_sentinel, mode;
+  std::uint32_t has_sentinel, mode;  // mode of packed tiles: their order
 };
 
 struct DecodeParams {
@@ -105,5 +109,6 @@ struct Coder {
 // nullptr where the codec does not take the dtype.
 const Coder* cuszp2_coder(Dtype dtype, int block_dims);
 const Coder* lossless_coder(Dtype dtype, int block_dims);
+const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact);
 
 }  // namespace pyfilter::cuda

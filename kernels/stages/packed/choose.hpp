@@ -17,9 +17,24 @@ namespace pyfilter {
 
 inline constexpr int kCandidates = 7;
 // Of equals the first is taken: where a sample of sparse data has seen nothing, the one that does best on such data.
-inline constexpr Predictor kPredictors[kCandidates] = {
-    {kVolume, 3}, {kPlane, 2}, {kVolume, 2}, {kVolume, 1}, {kPlane, 1}, {kChain, 1}, {kColumns, 1},
-};
+constexpr KFN Predictor predictor_at(int candidate) {
+  switch (candidate) {
+    case 0:
+      return {kVolume, 3};
+    case 1:
+      return {kPlane, 2};
+    case 2:
+      return {kVolume, 2};
+    case 3:
+      return {kVolume, 1};
+    case 4:
+      return {kPlane, 1};
+    case 5:
+      return {kChain, 1};
+    default:
+      return {kColumns, 1};
+  }
+}
 inline constexpr std::uint64_t kMostColumns = 16;  // that "auto" tries columns for
 
 // Whether a request leaves a candidate open.

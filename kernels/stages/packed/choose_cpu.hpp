@@ -88,7 +88,7 @@ template <int S, class Map>
 inline void sample_shape(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
                          const bool (&open)[kCandidates], SampleScratch<Map>& s, std::uint64_t (&bits)[kCandidates]) {
   bool any = false;
-  for (int c = 0; c < kCandidates; ++c) any = any || (open[c] && kPredictors[c].tile_shape == S);
+  for (int c = 0; c < kCandidates; ++c) any = any || (open[c] && predictor_at(c).tile_shape == S);
   if (!any) return;
   const Map map(plan);
   const Grid grid = make_packed_grid(request.shape, count, S);
@@ -97,7 +97,7 @@ inline void sample_shape(const Request& request, const Plan& plan, const void* v
     const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
     for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
     for (int c = 0; c < kCandidates; ++c)
-      if (kPredictors[c].tile_shape == S) bits[c] += sampled_bits<S>(box, kPredictors[c].order, plan.exceptions, s);
+      if (predictor_at(c).tile_shape == S) bits[c] += sampled_bits<S>(box, predictor_at(c).order, plan.exceptions, s);
   }
 }
 
@@ -107,7 +107,7 @@ inline Predictor choose_predictor(const Request& request, const Plan& plan, cons
   if (asked == kChain || asked == kColumns) return {static_cast<std::uint8_t>(asked), 1};
   const std::uint64_t columns = rank == 0 ? 1 : request.shape.dims[static_cast<std::size_t>(rank - 1)];
   bool open[kCandidates];
-  for (int c = 0; c < kCandidates; ++c) open[c] = is_candidate(kPredictors[c], asked, rank, columns);
+  for (int c = 0; c < kCandidates; ++c) open[c] = is_candidate(predictor_at(c), asked, rank, columns);
   std::uint64_t bits[kCandidates] = {};
   const std::unique_ptr<SampleScratch<Map>> scratch(new (std::nothrow) SampleScratch<Map>);
   if (scratch != nullptr) {  // else the first: any predictor will do
@@ -119,7 +119,7 @@ inline Predictor choose_predictor(const Request& request, const Plan& plan, cons
   int best = -1;
   for (int c = 0; c < kCandidates; ++c)
     if (open[c] && (best < 0 || bits[c] < bits[best])) best = c;
-  return kPredictors[best];
+  return predictor_at(best);
 }
 
 PYF_END_TARGET

@@ -226,6 +226,7 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
       if (!exception) {
         unpack_sums(words, width, z);
         words += 4 * width;
+        if (b == 0) carry = static_cast<Code>(carry - z[0]);  // what the planes say of the first value does not count
         map.decode(z, carry, to + 32 * b);
         carry = static_cast<Code>(carry + z[31]);
         continue;
@@ -242,6 +243,7 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
     for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
     if constexpr (S == kChain) {
       accumulate_1d(z);
+      if (b == 0) carry = static_cast<Code>(carry - z[0]);
       map.decode(z, carry, to + 32 * b);
       carry = static_cast<Code>(carry + z[31]);
     } else {

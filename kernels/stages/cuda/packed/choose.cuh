@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The choice of a predictor for each chunk (stages/packed/choose.hpp) on the GPU: thread blocks count the bits of
+// sampled tiles under every order of a tile shape, then a thread a chunk takes the fewest.
+#pragma once
+
+#include <cstdint>
+
+#include "hierarchical_delta/codec.hpp"
+#include "stages/cuda/launch.cuh"
+#include "stages/cuda/packed/planes.cuh"
+#include "stages/cuda/packed/values.cuh"
+#include "stages/packed/choose.hpp"
+
+namespace pyfilter::cuda {
+
+struct ChooseParams {
+  Grid grids[kColumns + 1];  // by tile shape
+  bool open[kCandidates];
+  bool exceptions;
+  std::uint64_t count;  // values of a chunk
+  std::uint32_t first_chunk, chunks;
+  const std::uint8_t* values;
+  std::uint64_t value_stride;
+  ChunkPlan* plans;
+  unsigned long long* bits;  // kCandidates a chunk
+  Counters* counters;
+};
+
+template <class Code>
+struct ChooseSpace {
+  Code codes[4096];  // row by row
+  unsigned long long bits;
+  std::uint32_t narrowest, widest;
+};
+
+// sample_codes() of choose_cpu.hpp for a run of 32 positions.
+template <int S, class T>
+__device__ void sample_run(const ChooseParams& job, const ChunkPlan& plan, const T* values, const TileBox& box,
+                           typename FloatTraits<T>::Code* codes) {
+  using Tile = TileShape<S>;
+  using Code = typename FloatTraits<T>::Code;
+  const Quantizer<T>& p = plan.quantizer<T>();
+  const bool quantises = plan.quantise != 0;
+  const unsigned from = 32 * threadIdx.x;
+  std::uint32_t plain = 0;
+#pragma unroll 1
+  for (unsigned i = 0; i < 32; ++i) {
+    const unsigned at = from + i, x = at % Tile::kX, y = at / Tile::kX % Tile::kY, z = at / (Tile::kX * Tile::kY);
+    const T value = values[clamped_index<S>(job.grids[S], box, z, y, x)];
+    if (!quantises) {
+      codes[at] = ExactMap<T>::encode_biased(std::bit_cast<Code>(value));
+      continue;
+    }
+    plain |= (in_reach(p, value) & !(value == p.sentinel) ? 1u : 0u) << i;
+    codes[at] = code_of(magic_form(p, value));
+  }
+  if (!quantises || plain == kAllLanes) return;
+  Code last = plain != 0 ? codes[from + static_cast<unsigned>(__ffs(static_cast<int>(plain)) - 1)] : Code{0};
+#pragma unroll 1
+  for (unsigned i = 0; i < 32; ++i) {
+    if ((plain >> i & 1) != 0)
+      last = codes[from + i];
+    else
+      codes[from + i] = last;
+  }
+}
+
+// The difference at a position, as stages/packed/lorenzo.hpp takes it.
+template <int S, class Code>
+__device__ Code sample_difference(const Code* q, int order, unsigned z, unsigned y, unsigned x) {
+  using Tile = TileShape<S>;
+  constexpr unsigned kX = Tile::kX, kSlab = Tile::kX * Tile::kY;
+  const unsigned at = z * kSlab + y * kX + x;
+  if constexpr (S == kColumns) {
+    if (y > 0) return q[at] - q[at - kX];
+    return x > 0 ? q[at] - q[at - 1] : q[at];
+  } else {
+    const auto along_x = [&](unsigned i) { return static_cast<Code>(x > 0 ? q[i] - q[i - 1] : q[i]); };
+    const bool takes_y = y > 0 && (order >= 2 || x == 0);
+    const auto along_y = [&](unsigned i) {
+      return static_cast<Code>(takes_y ? along_x(i) - along_x(i - kX) : along_x(i));
+    };
+    const bool takes_z = z > 0 && (order >= 3 || (x == 0 && y == 0));
+    return takes_z ? along_y(at) - along_y(at - kSlab) : along_y(at);
+  }
+}
+
+template <int S, class T>
+__device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk,
+                            ChooseSpace<typename FloatTraits<T>::Code>& space) {
+  using Tile = TileShape<S>;
+  using Code = typename FloatTraits<T>::Code;
+  bool any = false;
+  for (int c = 0; c < kCandidates; ++c) any = any || (job.open[c] && predictor_at(c).tile_shape == S);
+  if (!any) return;
+  const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
+  const Grid& grid = job.grids[S];
+  const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(job.count, blockIdx.x)));
+  sample_run<S>(job, job.plans[chunk], values, box, space.codes);
+  const unsigned b = threadIdx.x;
+  const bool valid = is_present<S>(box, b);
+  for (int c = 0; c < kCandidates; ++c) {
+    if (predictor_at(c).tile_shape != S) continue;
+    if (threadIdx.x == 0) {
+      space.bits = 0;
+      space.narrowest = 255;
+      space.widest = 0;
+    }
+    __syncthreads();
+    Code first = 0, second = 0;
+#pragma unroll 1
+    for (unsigned i = 0; i < 32; ++i) {
+      const unsigned x = Tile::block_x(b) + i % Tile::kBlockX, y = Tile::block_y(b) + i / Tile::kBlockX % Tile::kBlockY,
+                     z = Tile::block_z(b) + i / (Tile::kBlockX * Tile::kBlockY);
+      const Code d = sample_difference<S>(space.codes, predictor_at(c).order, z, y, x);
+      const Code residual = x + y + z == 0 ? 0 : zigzag(d);
+      second = max(second, min(first, residual));
+      first = max(first, residual);
+    }
+    const std::uint32_t cost = block_cost(first, second, job.exceptions);
+    if (valid) {
+      atomicAdd(&space.bits, static_cast<unsigned long long>(cost));
+      atomicMin(&space.narrowest, cost / 32);
+      atomicMax(&space.widest, cost / 32);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+      atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(c)],
+                static_cast<unsigned long long>(
+                    tile_cost(space.bits, space.narrowest, space.widest, box.inz * box.iny * box.inx)));
+    __syncthreads();
+  }
+}
+
+// Thread blocks: samples, tile shapes, chunks.
+template <class T>
+__global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant__ ChooseParams job) {
+  __shared__ ChooseSpace<typename FloatTraits<T>::Code> space;
+  const std::uint32_t chunk = job.first_chunk + blockIdx.z;
+  switch (blockIdx.y + 1) {
+    case kChain:
+      return sample_tile<kChain, T>(job, chunk, space);
+    case kPlane:
+      return sample_tile<kPlane, T>(job, chunk, space);
+    case kVolume:
+      return sample_tile<kVolume, T>(job, chunk, space);
+    default:
+      return sample_tile<kColumns, T>(job, chunk, space);
+  }
+}
+
+// Passes of the encoder over packed tiles: one for each tile shape, quantised and bit-exact.
+constexpr KFN std::uint32_t packed_pass(std::uint32_t tile_shape, bool exact) {
+  return tile_shape - 1 + (exact ? 4 : 0);
+}
+
+// Kernels of both, and of what is not left open only the second. `bits` must be zero.
+cudaError_t choose_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream);
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Differences through a packed tile and their sums (docs/format.md, section 7.3), by threads that hold a block each;
+// stages/packed/lorenzo.hpp is the same for the CPU. Blocks are numbered along z, then y, then x: neighbours along z
+// and y are lanes of a warp; along x every second pair is, and the others are in the warp before, from where codes come
+// through shared memory (`faces`, behind a barrier). Codes are biased, which only the tile's first one shows.
+#pragma once
+
+#include <cstdint>
+
+#include "core/tile_shape.hpp"
+#include "stages/cuda/params.cuh"
+#include "stages/cuda/residuals.cuh"
+
+namespace pyfilter::cuda {
+
+// Codes that a block shows to its right neighbour: those of its last column (a chain: its last one; columns: the
+// first).
+template <int S>
+inline constexpr int kFaceCodes = S == kPlane    ? 4
+                                  : S == kVolume ? 8
+                                                 : 1;
+template <int S>
+inline constexpr int kFaceLanes = S == kPlane || S == kVolume ? 16 : 1;  // that show one to the next warp
+
+template <int S, class Code>
+struct Faces {
+  Code code[kWarps][kFaceCodes<S>][kFaceLanes<S>];
+};
+
+// Code `k` of a block's face.
+template <int S>
+__device__ __forceinline__ constexpr int face_position(int k) {
+  return S == kPlane ? 8 * k + 7 : S == kVolume ? 4 * k + 3 : S == kColumns ? 0 : 31;
+}
+// Whether a lane shows its face to the next warp.
+template <int S>
+__device__ __forceinline__ bool shows_face(int lane) {
+  return S == kChain ? lane == 31 : S == kColumns ? lane == 0 : lane >= 16;
+}
+
+template <int S, class Code>
+__device__ __forceinline__ void show_face(const Code (&c)[32], Faces<S, Code>& faces) {
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  if (!shows_face<S>(lane)) return;
+#pragma unroll
+  for (int k = 0; k < kFaceCodes<S>; ++k) faces.code[warp][k][lane % kFaceLanes<S>] = c[face_position<S>(k)];
+}
+
+// Along an axis of `kLanes` lanes, kLaneStep apart, and kRun positions of a block, kStep apart, each of which lies in
+// `count` such lines: position(line) is the first of a line in the block. Only lines for which `all` or only(line).
+template <int kLaneStep, int kRun, int kStep, int kLines, class Code, class Position>
+__device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, bool applies, Position position) {
+#pragma unroll
+  for (int line = 0; line < kLines; ++line) {
+    const int at = position(line);
+    const Code before = __shfl_up_sync(kAllLanes, c[at + (kRun - 1) * kStep], kLaneStep);
+    if (!applies) continue;
+#pragma unroll
+    for (int i = kRun - 1; i > 0; --i) c[at + i * kStep] -= c[at + (i - 1) * kStep];
+    c[at] -= starts ? 0 : before;
+  }
+}
+
+template <int kLaneStep, int kLanes, int kRun, int kStep, int kLines, class Code, class Position>
+__device__ __forceinline__ void axis_sums(Code (&c)[32], int index, bool applies, Position position) {
+#pragma unroll
+  for (int line = 0; line < kLines; ++line) {
+    const int at = position(line);
+    Code sum[kRun];
+    sum[0] = c[at];
+#pragma unroll
+    for (int i = 1; i < kRun; ++i) sum[i] = sum[i - 1] + c[at + i * kStep];
+    Code upto = sum[kRun - 1];
+#pragma unroll
+    for (int d = 1; d < kLanes; d *= 2) {
+      const Code before = __shfl_up_sync(kAllLanes, upto, d * kLaneStep);
+      if (index >= d) upto += before;
+    }
+    const Code before = upto - sum[kRun - 1];
+    if (!applies) continue;
+#pragma unroll
+    for (int i = 0; i < kRun; ++i) c[at + i * kStep] = sum[i] + before;
+  }
+}
+
+// Codes -> differences, in place. Faces are there. The tile's first code stays as it is.
+template <int S, class Code>
+__device__ __forceinline__ void packed_differences(int order, Code (&c)[32], const Faces<S, Code>& faces) {
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  if constexpr (S == kChain || S == kColumns) {
+    const Code before = __shfl_up_sync(kAllLanes, c[31], 1);
+#pragma unroll
+    for (int i = 31; i > 0; --i) c[i] -= c[i - 1];
+    const Code left = warp > 0 ? faces.code[warp - 1][0][0] : 0;  // columns: of the row's first, which lane 0 has
+    c[0] -= lane > 0 ? before : left;
+  } else {
+    // along x
+    constexpr int kRow = S == kPlane ? 8 : 4;
+    const bool first = warp == 0 && lane < 16;
+#pragma unroll
+    for (int k = 0; k < kFaceCodes<S>; ++k) {
+      Code left = __shfl_up_sync(kAllLanes, c[face_position<S>(k)], 16);
+      if (lane < 16 && warp > 0) left = faces.code[warp - 1][k][lane];
+#pragma unroll
+      for (int x = kRow - 1; x > 0; --x) c[k * kRow + x] -= c[k * kRow + x - 1];
+      c[k * kRow] -= first ? 0 : left;
+    }
+    if constexpr (S == kPlane) {
+      const bool top = lane % 16 == 0;
+      if (order >= 2)
+        axis_differences<1, 4, 8, 8>(c, top, true, [](int line) { return line; });
+      else
+        axis_differences<1, 4, 8, 1>(c, top, first, [](int) { return 0; });
+    } else {
+      const int bz = lane % 4, by = lane / 4 % 4;
+      if (order >= 2)
+        axis_differences<4, 4, 4, 8>(c, by == 0, true, [](int line) { return line / 4 * 16 + line % 4; });
+      else
+        axis_differences<4, 4, 4, 2>(c, by == 0, first, [](int line) { return line * 16; });
+      if (order >= 3)
+        axis_differences<1, 2, 16, 16>(c, bz == 0, true, [](int line) { return line; });
+      else
+        axis_differences<1, 2, 16, 1>(c, bz == 0, first && by == 0, [](int) { return 0; });
+    }
+  }
+}
+
+// Differences -> sums but for what comes from warps before, in place; shows what the next warps need. Part 2 is behind
+// a barrier.
+template <int S, class Code>
+__device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Faces<S, Code>& faces) {
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  if constexpr (S == kColumns) show_face<S>(c, faces);
+  if constexpr (S == kChain || S == kColumns) {
+    axis_sums<1, 32, 32, 1, 1>(c, lane, true, [](int) { return 0; });
+    if constexpr (S == kChain) show_face<S>(c, faces);
+  } else {
+    constexpr int kRow = S == kPlane ? 8 : 4;
+    const bool first = warp == 0 && lane < 16;
+    if constexpr (S == kPlane) {
+      if (order >= 2)
+        axis_sums<1, 16, 4, 8, 8>(c, lane % 16, true, [](int line) { return line; });
+      else
+        axis_sums<1, 16, 4, 8, 1>(c, lane % 16, first, [](int) { return 0; });
+    } else {
+      const int bz = lane % 4, by = lane / 4 % 4;
+      if (order >= 3)
+        axis_sums<1, 4, 2, 16, 16>(c, bz, true, [](int line) { return line; });
+      else
+        axis_sums<1, 4, 2, 16, 1>(c, bz, first && by == 0, [](int) { return 0; });
+      if (order >= 2)
+        axis_sums<4, 4, 4, 4, 8>(c, by, true, [](int line) { return line / 4 * 16 + line % 4; });
+      else
+        axis_sums<4, 4, 4, 4, 2>(c, by, first, [](int line) { return line * 16; });
+    }
+    axis_sums<16, 2, kRow, 1, kFaceCodes<S>>(c, lane / 16, true, [](int line) { return line * kRow; });
+    show_face<S>(c, faces);
+  }
+}
+
+template <int S, class Code>
+__device__ __forceinline__ void add_warps_before(Code (&c)[32], const Faces<S, Code>& faces) {
+  constexpr int kRow = 32 / kFaceCodes<S>;
+  const int lane = static_cast<int>(threadIdx.x % kFaceLanes<S>), warp = static_cast<int>(threadIdx.x / 32);
+#pragma unroll
+  for (int k = 0; k < kFaceCodes<S>; ++k) {
+    Code before = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps - 1; ++w)
+      if (w < warp) before += faces.code[w][k][lane];
+#pragma unroll
+    for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before;
+  }
+}
+
+}  // namespace pyfilter::cuda

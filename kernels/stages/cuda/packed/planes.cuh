@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bit planes of a block kept in registers, with the exception that they may have (stages/packed/layout.hpp), and a
+// packed tile's sums over its blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "stages/cuda/bit_transpose.cuh"
+#include "stages/cuda/params.cuh"
+#include "stages/cuda/residuals.cuh"
+#include "stages/packed/layout.hpp"
+
+namespace pyfilter::cuda {
+
+// All planes of 32 residuals up to those of the warp's widest block; w[p] is plane p.
+template <class Code>
+__device__ __forceinline__ void pack_all(const Code (&z)[32], int highest, std::uint32_t (&w)[8 * sizeof(Code)]) {
+  const auto group = [&]<int g>(auto word) {
+    std::uint32_t planes[8] = {};
+    if (8 * g < highest) pack_group<g % 4>(word, planes);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) w[8 * g + k] = planes[k];
+  };
+  const auto low = [&](int i) { return static_cast<std::uint32_t>(z[i]); };
+  group.template operator()<0>(low);
+  group.template operator()<1>(low);
+  group.template operator()<2>(low);
+  group.template operator()<3>(low);
+  if constexpr (sizeof(Code) == 8) {
+    const auto high = [&](int i) { return static_cast<std::uint32_t>(z[i] >> 32); };
+    group.template operator()<4>(high);
+    group.template operator()<5>(high);
+    group.template operator()<6>(high);
+    group.template operator()<7>(high);
+  }
+}
+
+// split_exception() without a loop that ends early: every plane up to the warp's highest is looked at.
+template <int kPlanes>
+__device__ __forceinline__ Exception split_planes(int width, int highest, const std::uint32_t (&w)[kPlanes]) {
+  std::uint32_t any = 0, high = 0;
+  int left = width;
+#pragma unroll
+  for (int g = kPlanes / 8 - 1; g >= 0; --g) {
+    if (8 * g >= highest) continue;
+#pragma unroll
+    for (int k = 7; k >= 0; --k) {
+      const int p = 8 * g + k;
+      const std::uint32_t wider = any | w[p];
+      // only the plane below the last one taken can be next
+      const bool takes = p + 1 == left && width - left < kExceptionBits && (wider & (wider - 1)) == 0;
+      if (takes) {
+        high = high << 1 | (w[p] != 0 ? 1u : 0u);
+        any = wider;
+        left = p;
+      }
+    }
+  }
+  if (left == width) return {width, 0};
+  return {left, static_cast<std::uint32_t>(31 - __clz(static_cast<int>(any))) | high << 5};
+}
+
+template <int kPlanes>
+__device__ __forceinline__ void write_all(const std::uint32_t (&w)[kPlanes], int planes, int highest,
+                                          std::uint32_t* to) {
+#pragma unroll
+  for (int g = 0; g < kPlanes / 8; ++g) {
+    if (8 * g >= highest) continue;
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      if (8 * g + k < planes) to[8 * g + k] = w[8 * g + k];
+  }
+}
+
+// What a warp's blocks take, for all to add up.
+struct WarpShare {
+  std::uint32_t words;       // with all planes in the low half, with those left by exceptions in the high half
+  std::uint32_t widths;      // narrowest and widest, before and behind exceptions: a byte each
+  std::uint32_t saved;       // bits, by exceptions
+  std::uint32_t exceptions;  // which blocks, as the next
+  std::uint32_t special, empty, present;
+  std::uint32_t unused;
+};
+
+__device__ __forceinline__ std::uint32_t warp_min(std::uint32_t x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x = min(x, __shfl_xor_sync(kAllLanes, x, d));
+  return x;
+#endif
+}
+__device__ __forceinline__ std::uint32_t warp_sum(std::uint32_t x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(kAllLanes, x);
+#else
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(kAllLanes, x, d);
+  return x;
+#endif
+}
+__device__ __forceinline__ std::uint32_t warp_max_u(std::uint32_t x) {
+  return static_cast<std::uint32_t>(warp_max(static_cast<int>(x)));
+}
+// Of all lanes up to this one.
+__device__ __forceinline__ std::uint32_t sum_upto(std::uint32_t x) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const std::uint32_t before = __shfl_up_sync(kAllLanes, x, d);
+    if (lane >= d) x += before;
+  }
+  return x;
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Values of a packed tile between device memory and the threads, a block of 32 each (docs/format.md, section 7.1). All
+// go through rows of shared memory, one a block, so that threads next to each other access memory side by side.
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include <cstdint>
+
+#include "core/tile_shape.hpp"
+#include "stages/cuda/block_values.cuh"
+#include "stages/cuda/params.cuh"
+
+namespace pyfilter::cuda {
+
+// Where a block's row is in the arena. Every 16 rows lie 16 bytes further, so that neither neighbours along x nor along
+// the other axes meet in the same banks.
+template <int S, class Value>
+__device__ __forceinline__ unsigned row_place(unsigned block) {
+  return block * kRowBytes<Value> + (S == kChain ? 0 : block / 16 * 16);
+}
+template <class Value>
+inline constexpr int kPackedArenaBytes = kArenaBytes<Value> + kThreads / 16 * 16;
+
+template <int S, class Value>
+__device__ __forceinline__ Value* packed_row(std::uint8_t* arena) {
+  return reinterpret_cast<Value*>(arena + row_place<S, Value>(threadIdx.x));
+}
+template <int S, class Value>
+__device__ __forceinline__ void read_packed_row(const std::uint8_t* arena, Value (&x)[32]) {
+  const auto* from = reinterpret_cast<const uint4*>(arena + row_place<S, Value>(threadIdx.x));
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) reinterpret_cast<uint4*>(x)[i] = from[i];
+}
+template <int S, class Value>
+__device__ __forceinline__ void write_packed_row(std::uint8_t* arena, const Value (&x)[32]) {
+  auto* to = reinterpret_cast<uint4*>(arena + row_place<S, Value>(threadIdx.x));
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
+}
+
+// A position of a tile in its rows: where it is in the arena.
+template <int S, class Value>
+__device__ __forceinline__ unsigned place_of(unsigned z, unsigned y, unsigned x) {
+  using Tile = TileShape<S>;
+  return row_place<S, Value>(Tile::block_of(z, y, x)) +
+         Tile::position_of(z, y, x) * static_cast<unsigned>(sizeof(Value));
+}
+
+// tile_box() with divisions of 32 bits: tiles of a launch are fewer than 2^32.
+template <int S>
+__device__ __forceinline__ TileBox box_of(const Grid& g, std::uint32_t tile) {
+  using Tile = TileShape<S>;
+  if constexpr (S == kChain) {
+    return tile_box<S>(g, tile);
+  } else {
+    const auto gx = static_cast<std::uint32_t>(g.gx), gy = static_cast<std::uint32_t>(g.gy),
+               gz = static_cast<std::uint32_t>(g.gz);
+    const std::uint32_t row = tile / gx, slab = row / gy, outer = S == kVolume ? slab / gz : slab;
+    const std::uint64_t x = std::uint64_t{tile - row * gx} * Tile::kX, y = std::uint64_t{row - slab * gy} * Tile::kY,
+                        z = S == kVolume ? std::uint64_t{slab - outer * gz} * Tile::kZ : 0;
+    const auto inside = [](std::uint64_t left, std::uint32_t side) {
+      return left < side ? static_cast<std::uint32_t>(left) : side;
+    };
+    return {((outer * g.nz + z) * g.ny + y) * g.nx + x, S == kVolume ? inside(g.nz - z, Tile::kZ) : 1,
+            inside(g.ny - y, Tile::kY), inside(g.nx - x, Tile::kX)};
+  }
+}
+
+template <int S>
+__device__ __forceinline__ bool is_whole(const TileBox& box) {
+  using Tile = TileShape<S>;
+  return box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
+}
+
+// Index in the array of a position, or of the nearest inside.
+template <int S>
+__device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const TileBox& box, unsigned z, unsigned y,
+                                                       unsigned x) {
+  return box.first + (std::uint64_t{min(z, box.inz - 1)} * g.ny + min(y, box.iny - 1)) * g.nx + min(x, box.inx - 1);
+}
+template <int S>
+__device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const TileBox& box, unsigned block, unsigned i) {
+  using Tile = TileShape<S>;
+  return clamped_index<S>(g, box, Tile::block_z(block) + i / (Tile::kBlockX * Tile::kBlockY),
+                          Tile::block_y(block) + i / Tile::kBlockX % Tile::kBlockY,
+                          Tile::block_x(block) + i % Tile::kBlockX);
+}
+
+// Calls visit(place, index) for the 16-byte pieces of a whole tile that this thread moves.
+template <int S, class Value, class Visit>
+__device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& box, Visit visit) {
+  using Tile = TileShape<S>;
+  constexpr unsigned kPer = 16 / sizeof(Value), kPieces = 4096 / kPer, kPerRow = Tile::kX / kPer;
+  // of this thread's first piece; the others are whole rows on, and where a slab is full, in the next ones
+  constexpr unsigned kRowStep = kThreads / kPerRow, kSteps = kPieces / kThreads;
+  const unsigned thread = threadIdx.x % kThreads, row0 = thread / kPerRow, x = thread % kPerRow * kPer;
+  const std::uint64_t from = box.first + (S == kChain ? 0 : row0 * g.nx) + x;
+  const std::uint64_t row_step = S == kChain ? 0 : kRowStep * g.nx, slab = g.nx * g.ny;
+#pragma unroll
+  for (unsigned i = 0; i < kSteps; ++i) {
+    if constexpr (S == kChain) {
+      const unsigned at = x + i * kThreads * kPer;
+      visit(place_of<S, Value>(0, 0, at), from + i * kThreads * kPer);
+    } else {
+      constexpr unsigned kPerSlab = Tile::kY / kRowStep;  // steps
+      const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
+      visit(place_of<S, Value>(z, y, x), from + i % kPerSlab * row_step + z * slab);
+    }
+  }
+}
+
+// Calls visit(place, index, z, y, x) for the positions of a tile that this thread moves one by one; index is that of
+// the nearest position inside the array.
+template <int S, class Value, class Visit>
+__device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit) {
+  using Tile = TileShape<S>;
+  if constexpr (S == kChain) {
+#pragma unroll 4
+    for (unsigned x = threadIdx.x % kThreads; x < 4096; x += kThreads)
+      visit(place_of<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), 0u, 0u, x);
+  } else {
+    constexpr unsigned kRowStep = kThreads / Tile::kX, kPerSlab = Tile::kY / kRowStep;
+    const unsigned x = threadIdx.x % Tile::kX, row0 = threadIdx.x % kThreads / Tile::kX;
+    const std::uint64_t column = box.first + min(x, box.inx - 1), slab = g.nx * g.ny;
+#pragma unroll 4
+    for (unsigned i = 0; i < 4096 / kThreads; ++i) {
+      const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
+      visit(place_of<S, Value>(z, y, x), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab, z, y, x);
+    }
+  }
+}
+
+// All values of a tile into its rows, the edge repeated as padding. Behind it, await_loads() and a barrier.
+template <int S, class Value>
+__device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* values, const TileBox& box, bool aligned,
+                                            std::uint8_t* arena) {
+  const auto* from = reinterpret_cast<const Value*>(values);
+  if (S != kColumns && aligned && is_whole<S>(box)) {
+    if constexpr (S != kColumns) {
+      for_tile_pieces<S, Value>(g, box, [&](unsigned place, std::uint64_t index) {
+        __pipeline_memcpy_async(arena + place, from + index, 16);
+      });
+    }
+    return;
+  }
+  for_tile_values<S, Value>(g, box, [&](unsigned place, std::uint64_t index, unsigned, unsigned, unsigned) {
+    __pipeline_memcpy_async(arena + place, from + index, sizeof(Value));
+  });
+}
+
+// Rows back to memory, those of the values [start, stop).
+template <int S, class Value>
+__device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* arena, const TileBox& box, bool aligned,
+                                             std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
+  auto* to = reinterpret_cast<Value*>(out);
+  if (S != kColumns && aligned && is_whole<S>(box)) {
+    if constexpr (S != kColumns) {
+      for_tile_pieces<S, Value>(g, box, [&](unsigned place, std::uint64_t index) {
+        __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(arena + place));
+      });
+    }
+    return;
+  }
+  for_tile_values<S, Value>(g, box, [&](unsigned place, std::uint64_t index, unsigned z, unsigned y, unsigned x) {
+    if (x < box.inx && y < box.iny && z < box.inz && index >= start && index < stop)
+      to[index - start] = *reinterpret_cast<const Value*>(arena + place);
+  });
+}
+
+// Asks for the values of a tile to come to the L2 cache.
+template <int S, class Value>
+__device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_t* values, const TileBox& box) {
+  using Tile = TileShape<S>;
+  if (S != kColumns && !is_whole<S>(box)) return;
+  const std::uint8_t* const from = values + box.first * sizeof(Value);
+  if constexpr (S == kColumns) {
+    if (g.nx > Tile::kX || box.iny < Tile::kY) return;
+    for (unsigned at = 128 * threadIdx.x; at < Tile::kY * g.nx * sizeof(Value); at += 128 * kThreads)
+      prefetch(from + at);
+  } else {
+    constexpr unsigned kLine = 128 / sizeof(Value), kPerRow = (Tile::kX + kLine - 1) / kLine;
+#pragma unroll
+    for (unsigned line = threadIdx.x % kThreads; line < 4096 / Tile::kX * kPerRow; line += kThreads) {
+      const unsigned row = line / kPerRow, y = row % Tile::kY, z = row / Tile::kY;
+      prefetch(from + ((S == kVolume ? z * g.ny : 0) + y) * g.nx * sizeof(Value) + line % kPerRow * 128);
+    }
+  }
+}
+
+}  // namespace pyfilter::cuda
