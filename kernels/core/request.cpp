@@ -114,10 +114,15 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (quantised) {
     if (!(info.step > 0) || !(info.bound > 0))
       return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
-    if (info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
+    if (info.pointwise && (info.codec != registry::kCodecHierarchicalDelta || !is_float(info.dtype)))
+      return fail(Code::corrupt, "corrupt frame: codec %s, dtype %s with a pointwise relative bound", codec->name,
+                  dtype_name(info.dtype));
+    if (info.pointwise && info.bound >= 1)
+      return fail(Code::corrupt, "corrupt frame: a pointwise relative bound of %g", info.bound);
+    if (!info.pointwise && info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
-  } else if (info.has_sentinel) {
-    return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a sentinel");
+  } else if (info.has_sentinel || info.pointwise) {
+    return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a sentinel or a pointwise relative bound");
   }
   return kOk;
 }
@@ -145,6 +150,8 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "the bound is %g, must be finite and > 0", request.bound);
   if (request.bound_mode == Bound::psnr && request.bound > kHighestPsnr)
     return fail(Code::invalid_argument, "the psnr is %g dB, must be > 0 and at most %g", request.bound, kHighestPsnr);
+  if (request.bound_mode == Bound::pointwise_relative && request.bound >= 1)
+    return fail(Code::invalid_argument, "the pointwise relative bound is %g, must be > 0 and < 1", request.bound);
   if (request.bound_mode == Bound::none && request.bound != 0)
     return fail(Code::invalid_argument, "%s takes no bound, but one of %g is given", codec->name, request.bound);
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank)

@@ -20,6 +20,7 @@ def args(
     absolute: options.Absolute = None,
     relative: options.Relative = None,
     psnr: options.Psnr = None,
+    pointwise_relative: options.PointwiseRelative = None,
     lossless: options.LosslessFlag = False,
     codec: options.CodecName = "cuszp2",
     mode: options.Mode = None,
@@ -38,7 +39,8 @@ def args(
         _decode(decode)
         return
     parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    chosen = options.make_codec(codec, {"absolute": absolute, "relative": relative, "psnr": psnr}, lossless, parameters)
+    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
+    chosen = options.make_codec(codec, bounds, lossless, parameters)
     if chosen is None:
         message = (
             f"give a bound ({', '.join(map(options.option_name, options.BOUNDS))} X), --lossless, or --decode WORDS"

@@ -27,6 +27,7 @@ def compress(
     absolute: options.Absolute = None,
     relative: options.Relative = None,
     psnr: options.Psnr = None,
+    pointwise_relative: options.PointwiseRelative = None,
     lossless: options.LosslessFlag = False,
     codec: options.CodecName = "cuszp2",
     mode: options.Mode = None,
@@ -38,7 +39,7 @@ def compress(
         typer.Option(
             "--var",
             metavar="NAME=SPEC",
-            help="For one variable: absolute:X, relative:X, psnr:X, lossless, none. Without another bound only these.",
+            help="For one variable: MODE:X (as absolute:0.1), lossless or none. Without another bound only these.",
         ),
     ] = None,
     lossy_coordinates: Annotated[
@@ -52,7 +53,7 @@ def compress(
     OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
     """
     parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    bounds = {"absolute": absolute, "relative": relative, "psnr": psnr}
+    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     default = options.make_codec(codec, bounds, lossless, parameters)
     named = dict(options.parse_variable(text, codec, parameters) for text in var or ())
     if default is None and not named:
@@ -102,7 +103,7 @@ def _show(report: Report, target: Path) -> None:
             row.dtype,
             options.shape(row.shape),
             escape(name),
-            options.number(row.bound),
+            options.bound(row.bound, str(row.codec).startswith("HierarchicalDelta(pointwise_relative=")),
             f"{row.ratio:.2f}",
             options.number(row.max_error),
             "[green]yes[/]" if row.ok else "[bold red]NO[/]",

@@ -25,6 +25,12 @@ Psnr = Annotated[
     float | None,
     typer.Option("--psnr", help="Lowest peak signal-to-noise ratio, in dB of a variable's range.", metavar="DB"),
 ]
+PointwiseRelative = Annotated[
+    float | None,
+    typer.Option(
+        "--pointwise-relative", help="hierarchical_delta: largest error as a fraction of each value.", metavar="X"
+    ),
+]
 LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
 CodecName = Annotated[str, typer.Option("--codec", help=f"One of {', '.join(FILTERS)}.", metavar="NAME")]
 Mode = Annotated[str | None, typer.Option("--mode", help="cuszp2: outlier, plain or fixed.", metavar="MODE")]
@@ -112,6 +118,11 @@ def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyTy
         message = f"--var {variable} must be {_WISHES}; got {wish!r}"
         raise InvalidArgument(message)
     return variable, make_codec(name, {mode: bound}, parameters=parameters)
+
+
+def bound(value: float | None, pointwise: bool) -> str:
+    """Return a bound for a table."""
+    return f"{number(value)} |x|" if pointwise else number(value)
 
 
 def number(value: float | None) -> str:

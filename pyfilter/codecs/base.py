@@ -187,6 +187,9 @@ class Codec(FilterRefBase):
                 if mode == "psnr" and number > HIGHEST_PSNR:
                     message = f"psnr must be a number > 0 and at most {HIGHEST_PSNR} (dB), got {_short(value)}"
                     raise InvalidArgument(message)
+                if mode == "pointwise_relative" and number >= 1.0:
+                    message = f"pointwise_relative must be a number > 0 and < 1, got {_short(value)}"
+                    raise InvalidArgument(message)
                 object.__setattr__(self, mode, number)
         modes = [mode for mode in spec.bounds if mode != "none"]
         if modes and len(given) != 1 and "none" not in spec.bounds:
