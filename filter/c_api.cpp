@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "core/api.hpp"
+#include "core/bound.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/error_text.hpp"
+#include "core/request.hpp"
 #include "filter/cd_values.hpp"
 #include "filter/guard.hpp"
 #include "filter/plugin.hpp"
@@ -105,6 +107,7 @@ void to_c(const FrameInfo& from, pyf_info* to) {
   to->stored_raw = from.stored_raw ? 1 : 0;
   to->source_big_endian = from.source_big_endian ? 1 : 0;
   to->has_sentinel = from.has_sentinel ? 1 : 0;
+  to->pointwise = from.pointwise ? 1 : 0;
   to->rank = from.shape.rank;
   to->bound = from.bound;
   to->step = from.step;
@@ -217,7 +220,11 @@ int pyf_cuda_encode(const pyf_request* request, size_t count, const void* values
     PYF_TRY(to_request(request, &checked));
     PYF_TRY(need(frames, "frames"));
     PYF_TRY(need(frame_bytes, "frame_bytes"));
-    return cuda_encode(checked, {values, value_stride, frames, frame_stride, frame_bytes, count, stream});
+    PYF_TRY(check_request(checked));
+    if (!on_devices(checked))
+      return fail(Code::unsupported,
+                  "devices have no kernels for pointwise relative bounds: use an array in host memory");
+    return cuda_encode(without_psnr(checked), {values, value_stride, frames, frame_stride, frame_bytes, count, stream});
   });
 }
 
@@ -226,6 +233,12 @@ int pyf_cuda_decode(const pyf_cuda_frame* frames, size_t count, uint64_t start, 
   return call([&] {
     PYF_TRY(need_memory(&frames, count, "frames"));
     PYF_TRY(need(faults, "faults"));
+    for (std::size_t i = 0; i < count; ++i) {
+      FrameInfo info;
+      if (frames[i].header != nullptr && frame_info(frames[i].header, frames[i].header_bytes, &info).ok() &&
+          info.pointwise)
+        return fail(Code::unsupported, "devices have no kernels for pointwise relative bounds: decode in host memory");
+    }
     // the same structure under the C ABI's name
     static_assert(sizeof(pyf_cuda_frame) == sizeof(CudaFrame));
     static_assert(offsetof(pyf_cuda_frame, values) == offsetof(CudaFrame, values));

@@ -49,7 +49,8 @@ typedef struct pyf_info {
   uint8_t stored_raw;
   uint8_t source_big_endian;
   uint8_t has_sentinel;
-  uint8_t reserved[2];
+  uint8_t pointwise; /* 1: bound is relative to each value, step one of log2 |x| */
+  uint8_t reserved;
   int32_t rank;
   double bound;
   double step;

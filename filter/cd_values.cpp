@@ -47,10 +47,11 @@ Status check_codec_and_mode(const unsigned* words) {
     return fail(Code::invalid_argument, "cd_values[1] is %u: unknown codec, this pyfilter (%s) knows %s", words[1],
                 registry::kVersion, known);
   }
-  if (words[2] > static_cast<unsigned>(Bound::relative))
-    return fail(Code::invalid_argument,
-                "cd_values[2] is %u: unknown bound mode, allowed: 0 (none), 1 (absolute), 2 (relative)", words[2]);
-  return kOk;
+  for (const auto& bound : registry::kBounds)
+    if (words[2] == bound.mode) return kOk;
+  char known[256];
+  list_bounds(~0u, known, sizeof known);
+  return fail(Code::invalid_argument, "cd_values[2] is %u: unknown bound mode, allowed: %s", words[2], known);
 }
 
 // Words 1 to 5, which both forms share; the last ones may be missing.

@@ -143,13 +143,14 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
 }
 
 // HDF5 pads edge chunks with the fill value, or with zeros where it has none or never writes it. The range of a chunk
-// leaves out one value, so a relative bound cannot be had where there are two to leave out.
+// leaves out one value, so a relative bound (or psnr) cannot be had where there are two to leave out.
 Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request) noexcept {
   request->has_fill = true;
   PYF_TRY(read_fill_bits(hdf5, dcpl, type, *request, &request->fill));
   int fill_time = 0;
   if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not say the fill time");
-  if (fill_time == kFillTimeNever && request->fill != 0 && request->bound_mode == Bound::relative)
+  const bool of_range = request->bound_mode == Bound::relative || request->bound_mode == Bound::psnr;
+  if (fill_time == kFillTimeNever && request->fill != 0 && of_range)
     return fail(Code::unsupported,
                 "a relative bound cannot be kept with fill time 'never' and a fill value other than 0: "
                 "HDF5 pads edge chunks with zeros; use an absolute bound or another fill time");

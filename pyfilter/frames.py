@@ -51,7 +51,10 @@ class FrameInfo:
     shape : tuple of int
         The array's shape, slowest dimension first.
     bound : float
-        Absolute error bound that the values keep, in the unit of the data; 0.0 where they are bit-exact.
+        Error bound that the values keep: absolute, in the unit of the data, or relative to each value where
+        ``pointwise_relative`` says so; 0.0 where they are bit-exact.
+    pointwise_relative : bool
+        Whether the bound is relative to each value. The step is then one of log2 of the values' magnitudes.
     parameters : dict
         The codec's parameters by name; for hierarchical_delta with what "auto" became, and the "order": the number
         of axes that differences are taken along.
@@ -62,7 +65,7 @@ class FrameInfo:
     sentinel : numpy scalar or None
         The value (fill value) that is kept bit for bit, where there is one.
     step : float
-        Width of a quantum, in the unit of the data; 0.0 where there is none.
+        Width of a quantum, in the unit of the data but for pointwise relative bounds; 0.0 where there is none.
     format_version, header_bytes, frame_bytes, value_count, value_bytes : int
         Version of the frame format, sizes of the header, of the whole frame and of the decoded values, and their
         number.
@@ -72,6 +75,7 @@ class FrameInfo:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     bound: float
+    pointwise_relative: bool
     parameters: dict[str, str | int]
     stored_raw: bool
     big_endian: bool
@@ -155,7 +159,7 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         float64 for `Cuszp2` and `HierarchicalDelta`, also integers of 8 to 64 bits for `Lossless`. An array on a CUDA
         device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there.
     codec : Codec
-        How. A relative bound is taken of this array's own range: its finite values without the fill value.
+        How. A relative bound (or psnr) is taken of this array's own range: its finite values without the fill value.
     fill_value : scalar, optional
         A value that stands for "missing": kept bit for bit, and at little cost where there is much of it.
 
@@ -236,6 +240,7 @@ def _info(raw: _native.Info) -> FrameInfo:
         dtype=dtype,
         shape=raw.shape,
         bound=raw.bound,
+        pointwise_relative=bool(raw.pointwise),
         parameters=parameters,
         stored_raw=bool(raw.stored_raw),
         big_endian=bool(raw.source_big_endian),

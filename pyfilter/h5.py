@@ -50,8 +50,8 @@ def create_dataset(
     The file is the same as with ``group.create_dataset(name, data=data, compression=codec, chunks=...)`` and an
     absolute bound, byte for byte in every chunk.
 
-    A relative bound is taken of the **whole array**: its finite values without the fill value. The dataset then
-    stores the absolute bound that results, so `codec_of` returns that, and what is appended later keeps it. Where
+    A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The dataset
+    then stores the absolute bound that results, so `codec_of` returns that, and what is appended later keeps it. Where
     the range is zero (a constant field, nothing but missing values) the codec is stored as it was given.
 
     Parameters
@@ -179,12 +179,12 @@ def _chunk_shape(
 
 
 def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, ...]) -> Codec:
-    """Return the codec with the absolute bound that its relative one means for all of ``source``.
+    """Return the codec with the absolute bound that its relative one, or its psnr, means for all of ``source``.
 
     Parameters
     ----------
     codec
-        Returned as it is where its bound is not relative, or the range is zero.
+        Returned as it is where its bound is not one of the range, or the range is zero.
     source
         The whole array, or something that gives it in pieces.
     fill_value
@@ -192,8 +192,8 @@ def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, 
     chunk
         In what pieces to read a source that is not in memory.
     """
-    mode, relative = codec.bound
-    if mode != "relative":
+    fraction = codec.range_fraction
+    if fraction is None:
         return codec
     request = make_request(codec, dtypes.native(source.dtype), (), fill_value)
     if is_device_array(source):
@@ -202,11 +202,11 @@ def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, 
         found = ranges.value_range(source, request)
     else:
         found = transfer.value_range(source, request, chunk)
-    absolute = absolute_of(relative, found) if found is not None else 0.0
+    absolute = absolute_of(fraction, found) if found is not None else 0.0
     return codec.with_absolute(absolute) if absolute > 0.0 else codec
 
 
-def absolute_of(relative: float, limits: tuple[float, float]) -> float:
+def absolute_of(relative: float | Fraction, limits: tuple[float, float]) -> float:
     """Return ``relative`` times the range as the largest float that is not above it."""
     exact = Fraction(relative) * (Fraction(limits[1]) - Fraction(limits[0]))
     try:

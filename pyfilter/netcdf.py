@@ -30,8 +30,8 @@ _NC_TYPES = {
 def compress(variable: Any, codec: Codec) -> None:
     """Have a new variable compressed. Call it right after ``createVariable``, before values are written.
 
-    A relative bound is taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the ``pyfilter compress``
-    command take the whole variable's).
+    A relative bound (or psnr) is taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the
+    ``pyfilter compress`` command take the whole variable's).
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -37,7 +38,8 @@ class Verification:
     ok : bool
         Every value keeps the bound, and special values are kept.
     bound : float
-        The absolute bound that was checked, in the unit of the data; 0.0 where values must be bit-exact.
+        The bound that was checked: absolute, in the unit of the data, or a fraction of each value where
+        ``pointwise_relative`` says so; 0.0 where values must be bit-exact.
     max_error : float
         The largest error of a finite value, rounded to float64.
     psnr : float
@@ -51,6 +53,8 @@ class Verification:
         How many break the bound or are special and changed.
     first_violation : int or None
         The C-order index of the first of them.
+    pointwise_relative : bool
+        Whether the bound is one of each value. Zeros then must come back bit for bit.
     """
 
     ok: bool
@@ -61,6 +65,7 @@ class Verification:
     values: int
     violations: int
     first_violation: int | None
+    pointwise_relative: bool = False
 
 
 class Comparison:
@@ -76,13 +81,21 @@ class Comparison:
         Values that must come back bit for bit: the fill value and the like.
     sentinel
         The one of them that no other value may turn into; None for none.
+    pointwise
+        Whether the bound is a fraction of each value.
     """
 
     def __init__(
-        self, dtype: np.dtype[Any], bound: float, specials: Sequence[object] = (), sentinel: object = None
+        self,
+        dtype: np.dtype[Any],
+        bound: float,
+        specials: Sequence[object] = (),
+        sentinel: object = None,
+        pointwise: bool = False,
     ) -> None:
         self.dtype = dtypes.native(dtype)
         self.bound = bound
+        self.pointwise = pointwise
         self._special_bits = {dtypes.pattern(value, self.dtype) for value in specials}
         self._sentinel_bits = None if sentinel is None else dtypes.pattern(sentinel, self.dtype)
         self._max_error = 0.0
@@ -117,6 +130,8 @@ class Comparison:
             # a special value on one side only would make the arithmetic warn; such values are judged by their bits
             both = finite & np.isfinite(y)
             good: NDArray[np.bool_] = kept & np.where(both, self._within(x, y, both), same)
+            if self.pointwise:
+                good &= same | (x != 0)
         else:
             both = finite & np.isfinite(y)
             self._within(x, y, both)
@@ -133,13 +148,27 @@ class Comparison:
             z = s - a
             e = (a - (s - z)) - (b + z)  # TwoSum of a and -b
             size = np.abs(s)
-            inside: NDArray[np.bool_] = (size < self.bound) | ((size == self.bound) & (np.where(s > 0, e, -e) <= 0))
+            if self.pointwise:
+                inside = self._within_parts(a, b, size)
+            else:
+                inside = (size < self.bound) | ((size == self.bound) & (np.where(s > 0, e, -e) <= 0))
             self._squares += float(np.sum(np.square(size)))
         if np.any(both):
             self._finite += int(np.count_nonzero(both))
             self._max_error = max(self._max_error, float(size.max()))
             chosen = a[both]
             self._low, self._high = min(self._low, float(chosen.min())), max(self._high, float(chosen.max()))
+        return inside
+
+    def _within_parts(self, a: NDArray[Any], b: NDArray[Any], size: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return whether |a - b| <= bound * |a|; ``size`` is the left side, rounded. Doubtful ones in fractions."""
+        most = self.bound * np.abs(a)
+        tiny = most < 2.0**-1000
+        inside: NDArray[np.bool_] = ((size < most * (1 - 2.0**-50)) & ~tiny) | (a == b)
+        doubtful = ~inside & (tiny | (size <= most * (1 + 2.0**-50)))
+        for i in np.flatnonzero(doubtful):
+            exact = Fraction(float(a[i]))
+            inside[i] = abs(exact - Fraction(float(b[i]))) <= Fraction(self.bound) * abs(exact)
         return inside
 
     def _add_integers(self, x: NDArray[Any], y: NDArray[Any], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -164,6 +193,7 @@ class Comparison:
             values=self._values,
             violations=self._violations,
             first_violation=self._first,
+            pointwise_relative=self.pointwise,
         )
 
     def _psnr(self) -> float:
@@ -190,7 +220,8 @@ def verify(
         The values after; of the same shape and element type.
     codec : Codec or float, optional
         The bound: a codec, or an absolute bound in the unit of the data (0 asks for equal bits). By default that of
-        ``stored`` where it is a dataset with our filter. A relative bound is taken of the original's whole range.
+        ``stored`` where it is a dataset with our filter. A relative bound (or psnr) is taken of the
+        original's whole range.
     fill_value : scalar, optional
         Must come back bit for bit, and is left out of the range. By default that of ``stored`` where it is a
         dataset with our filter that has one.
@@ -225,11 +256,12 @@ def verify(
     if isinstance(codec, Codec):
         resolved = h5.resolve(codec, x, fill_value, chunk)
         # nothing but special values and one number have no range: then nothing may change at all
-        bound = resolved.bound[1] if resolved.bound[0] == "absolute" else 0.0
+        mode, bound = resolved.bound if resolved.bound[0] in ("absolute", "pointwise_relative") else ("none", 0.0)
     else:
+        mode = "absolute"
         bound = 0.0 if isinstance(codec, (int, float)) and codec == 0 else positive_float("the bound", codec)
     specials = () if fill_value is None else (fill_value,)
-    comparison = Comparison(x.dtype, bound, specials, fill_value)
+    comparison = Comparison(x.dtype, bound, specials, fill_value, mode == "pointwise_relative")
     index = 0
     for slab in chunks.slabs(x.shape, (1,) * len(x.shape), x.dtype.itemsize, _SLAB_BYTES):
         part = np.asarray(x[slab])

@@ -43,7 +43,7 @@ def encoding(
 ) -> dict[str, dict[str, Any]]:
     """Return the ``encoding`` argument of ``Dataset.to_netcdf`` that compresses variables.
 
-    A relative bound is taken of the whole variable; dask arrays are computed for it.
+    A relative bound (or psnr) is taken of the whole variable; dask arrays are computed for it.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def to_netcdf(
     """Save a dataset with compressed variables, by either engine.
 
     A variable that was read from a file in which pyfilter compressed it keeps its compression, unless ``codecs``
-    says otherwise. A relative bound is taken of the whole variable; dask arrays are computed for it.
+    says otherwise. A relative bound (or psnr) is taken of the whole variable; dask arrays are computed for it.
 
     Parameters
     ----------
@@ -221,15 +221,15 @@ def _stored_dtype(variable: Any) -> np.dtype[Any]:
 
 
 def _resolve(codec: Codec, variable: Any) -> Codec:
-    mode, relative = codec.bound
-    if mode != "relative":
+    fraction = codec.range_fraction
+    if fraction is None:
         return codec
     data = variable.data
     if isinstance(data, np.ndarray):
         return h5.resolve(codec, data, None, chunks.choose(data.shape, data.dtype.itemsize))
     finite = variable.where(np.isfinite(variable))
     low, high = float(finite.min()), float(finite.max())
-    absolute = h5.absolute_of(relative, (low, high)) if math.isfinite(high - low) else 0.0
+    absolute = h5.absolute_of(fraction, (low, high)) if math.isfinite(high - low) else 0.0
     return codec.with_absolute(absolute) if absolute > 0.0 else codec
 
 

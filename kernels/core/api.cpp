@@ -22,7 +22,7 @@ const TileCoder* find_coder(std::uint8_t codec, const Plan& plan) {
   const int dims = plan.grid.block_dims;
   if (codec == registry::kCodecCuszp2) return level.cuszp2(plan.dtype, dims);
   if (codec == registry::kCodecLossless) return level.lossless(plan.dtype, dims);
-  if (codec == registry::kCodecHierarchicalDelta) return level.hierarchical_delta(plan.dtype, dims, plan.step == 0);
+  if (codec == registry::kCodecHierarchicalDelta) return level.hierarchical_delta(plan);
   return nullptr;
 }
 
@@ -35,6 +35,7 @@ Plan make_plan(const FrameInfo& info) {
   } else {
     plan.mode = info.parameters[0];
   }
+  plan.pointwise = info.pointwise;
   plan.has_sentinel = info.has_sentinel;
   plan.sentinel = info.sentinel;
   plan.bound = info.bound;
@@ -45,7 +46,7 @@ Plan make_plan(const FrameInfo& info) {
 
 // The absolute bound of a request for these values; 0 asks for a bit-exact frame.
 double resolve_bound(const Request& request, const void* values, std::uint64_t count) {
-  if (request.bound_mode == Bound::absolute) return request.bound;
+  if (request.bound_mode == Bound::absolute || request.bound_mode == Bound::pointwise_relative) return request.bound;
   double low = 0, high = 0;
   if (request.bound_mode == Bound::none || !level_table().value_range(request, values, count, &low, &high)) return 0;
   return resolve_relative(request.bound, low, high);
@@ -60,6 +61,7 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
   if (choice.quantise) {
     info.bound = choice.bound;
     info.step = choice.step;
+    info.pointwise = request.bound_mode == Bound::pointwise_relative;
     info.has_sentinel = choice.has_sentinel;
     info.sentinel = choice.sentinel;
   } else if (info.codec == registry::kCodecCuszp2) {
@@ -76,7 +78,7 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
 void store_raw(FrameInfo& info, const void* values, std::uint8_t* out) {
   info.stored_raw = true;
   info.bound = info.step = 0;
-  info.has_sentinel = false;
+  info.has_sentinel = info.pointwise = false;
   info.frame_bytes = info.header_bytes + info.value_bytes;
   if (info.value_bytes != 0) std::memcpy(out + info.header_bytes, values, info.value_bytes);
 }
@@ -91,10 +93,11 @@ std::size_t max_frame_bytes(const Request& request) noexcept {
   return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes);
 }
 
-Status encode(const Request& request, const void* values, std::size_t value_bytes, void* frame,
+Status encode(const Request& asked, const void* values, std::size_t value_bytes, void* frame,
               std::size_t frame_capacity, std::size_t* frame_bytes) noexcept {
   const FpEnvironment environment;
-  PYF_TRY(check_request(request));
+  PYF_TRY(check_request(asked));
+  const Request request = without_psnr(asked);
   std::uint64_t count = 0;
   if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   if (count * dtype_bytes(request.dtype) != value_bytes)
@@ -104,7 +107,8 @@ Status encode(const Request& request, const void* values, std::size_t value_byte
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
   // a device that fails (no memory, a fork) must not fail a write that the CPU can do
-  if (prefers_cuda() && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok()) return kOk;
+  if (prefers_cuda() && on_devices(request) && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
+    return kOk;
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
   const Plan plan = make_plan(info);
@@ -143,7 +147,8 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
     return kOk;
   }
   // where the device fails or finds a fault the CPU looks again, and has the last word on the error
-  if (prefers_cuda() && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok()) return kOk;
+  if (prefers_cuda() && !info.pointwise && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
+    return kOk;
   const Plan plan = make_plan(info);
   const TileCoder* coder = find_coder(info.codec, plan);
   if (coder == nullptr)

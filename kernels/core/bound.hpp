@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From a bound relative to the value range to an absolute one (kernels/cuszp2/FORMAT.md, "Once per chunk").
+// From bounds that depend on the value range to absolute ones (kernels/cuszp2/FORMAT.md, "Once per chunk").
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <limits>
 
+#include "core/exp2.hpp"
 #include "core/target.hpp"
+#include "core/types.hpp"
 
 namespace pyfilter {
 
@@ -20,6 +22,26 @@ KFN double resolve_relative(double fraction, double low, double high) {
   if (bound > kHighest) bound = kHighest;
   const auto bits = std::bit_cast<std::uint64_t>(bound);
   return std::bit_cast<double>(bits > 4 ? bits - 4 : 0);
+}
+
+inline constexpr double kHighestPsnr = 6000;  // dB; 10^(-300) of the range
+
+// A fraction of the range that is not above 10^(-psnr / 20): if every error is within it, so is the root of their mean
+// square. The roundings of the quotient, of log2(10) and of the product change the exponent by less than 2^-41 (it is
+// at least -997), those of exp2_of are a few 2^-53: 2^-40 is more than all of them.
+inline double fraction_of_psnr(double psnr) {
+  const double exponent = -(psnr / 20) * 0x1.a934f0979a371p+1;
+  return exp2_of(exponent) * (1 - 0x1p-40);
+}
+
+// The same request without bound mode psnr, which neither stages nor devices know.
+inline Request without_psnr(const Request& request) {
+  Request same = request;
+  if (request.bound_mode == Bound::psnr) {
+    same.bound_mode = Bound::relative;
+    same.bound = fraction_of_psnr(request.bound);
+  }
+  return same;
 }
 
 }  // namespace pyfilter

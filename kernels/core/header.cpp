@@ -15,7 +15,7 @@ namespace pyfilter {
 namespace {
 
 constexpr std::uint8_t kMagic[4] = {0x89, 'P', 'Y', 'F'};
-constexpr std::uint8_t kFlagRaw = 1, kFlagBigEndian = 2, kFlagSentinel = 4, kKnownFlags = 7;
+constexpr std::uint8_t kFlagRaw = 1, kFlagBigEndian = 2, kFlagSentinel = 4, kFlagPointwise = 8, kKnownFlags = 15;
 
 // CRC-32 as in zlib and PNG: reflected polynomial 0xEDB88320, four bytes at a time. Headers are multiples of 8 bytes.
 std::uint32_t crc32(const std::uint8_t* bytes, std::size_t count) {
@@ -71,6 +71,7 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   info->stored_raw = (flags & kFlagRaw) != 0;
   info->source_big_endian = (flags & kFlagBigEndian) != 0;
   info->has_sentinel = (flags & kFlagSentinel) != 0;
+  info->pointwise = (flags & kFlagPointwise) != 0;
   info->frame_bytes = load_le<std::uint64_t>(frame + 16);
   info->bound = load_le<double>(frame + 24);
   info->step = load_le<double>(frame + 32);
@@ -117,7 +118,7 @@ void write_header(const FrameInfo& info, const registry::CodecRow& codec, std::u
   out[8] = info.codec;
   out[9] = static_cast<std::uint8_t>(info.dtype);
   out[10] = static_cast<std::uint8_t>((info.stored_raw ? kFlagRaw : 0) | (info.source_big_endian ? kFlagBigEndian : 0) |
-                                      (info.has_sentinel ? kFlagSentinel : 0));
+                                      (info.has_sentinel ? kFlagSentinel : 0) | (info.pointwise ? kFlagPointwise : 0));
   out[11] = static_cast<std::uint8_t>(info.shape.rank);
   store_le(out + 16, info.frame_bytes);
   store_le(out + 24, info.bound);

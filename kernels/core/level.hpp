@@ -28,7 +28,8 @@ inline const TileCoder* tile_coder(int block_dims) {
 
 const TileCoder* cuszp2_coder(Dtype dtype, int block_dims);
 const TileCoder* lossless_coder(Dtype dtype, int block_dims);
-const TileCoder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact);
+const TileCoder* hierarchical_delta_coder(const Plan& plan);
 Predictor choose_predictor_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+StepChoice choose_log_step_of(const Request& request, const void* values, std::uint64_t count);
 
 PYF_END_TARGET

@@ -38,6 +38,7 @@ struct Plan {
   std::uint8_t mode = 0;    // cuszp2: 0 outlier, 1 plain, 2 fixed
   std::uint8_t order = 0;   // hierarchical_delta: axes that differences are taken along
   bool exceptions = false;  // hierarchical_delta: whether the encoder may use them
+  bool pointwise = false;   // the bound is relative to each value, the step one of log2 |x|
   bool has_sentinel = false;
   std::uint64_t sentinel = 0;
   double bound = 0.0, step = 0.0;
@@ -86,9 +87,10 @@ struct LevelTable {
   // nullptr where the codec does not take the dtype.
   const TileCoder* (*cuszp2)(Dtype dtype, int block_dims);
   const TileCoder* (*lossless)(Dtype dtype, int block_dims);
-  const TileCoder* (*hierarchical_delta)(Dtype dtype, int tile_shape, bool exact);
+  const TileCoder* (*hierarchical_delta)(const Plan& plan);
   // Among those that the request leaves open; `plan` has bound, step (0: bit-exact) and sentinel.
   Predictor (*choose_predictor)(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+  // `bound` is the absolute one that the request means, or its own where that is relative to each value.
   StepChoice (*choose_step)(const Request& request, double bound, const void* values, std::uint64_t count);
   // Smallest and largest finite value but the fill's; false when there is none.
   bool (*value_range)(const Request& request, const void* values, std::uint64_t count, double* low, double* high);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/api.hpp"
+#include "core/bound.hpp"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/plan.hpp"
@@ -75,6 +76,18 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept {
   }
 }
 
+void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept {
+  std::size_t used = 0;
+  out[0] = '\0';
+  for (unsigned mode = 0; mode < 32; ++mode) {
+    for (const auto& row : registry::kBounds) {
+      if (row.mode != mode || (mask >> mode & 1) == 0 || used >= size) continue;
+      const int n = std::snprintf(out + used, size - used, "%s%u (%s)", used == 0 ? "" : ", ", mode, row.name);
+      if (n > 0) used += static_cast<std::size_t>(n);
+    }
+  }
+}
+
 const registry::CodecRow* find_codec(std::uint8_t id) noexcept {
   for (const auto& row : registry::kCodecs)
     if (row.id == id) return &row;
@@ -101,10 +114,15 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (quantised) {
     if (!(info.step > 0) || !(info.bound > 0))
       return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
-    if (info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
+    if (info.pointwise && (info.codec != registry::kCodecHierarchicalDelta || !is_float(info.dtype)))
+      return fail(Code::corrupt, "corrupt frame: codec %s, dtype %s with a pointwise relative bound", codec->name,
+                  dtype_name(info.dtype));
+    if (info.pointwise && info.bound >= 1)
+      return fail(Code::corrupt, "corrupt frame: a pointwise relative bound of %g", info.bound);
+    if (!info.pointwise && info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
-  } else if (info.has_sentinel) {
-    return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a sentinel");
+  } else if (info.has_sentinel || info.pointwise) {
+    return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a sentinel or a pointwise relative bound");
   }
   return kOk;
 }
@@ -123,11 +141,17 @@ Status check_request(const Request& request) noexcept {
                 allowed);
   }
   const auto mode = static_cast<unsigned>(request.bound_mode);
-  if (mode > 31 || (codec->bound_mask >> mode & 1) == 0)
-    return fail(Code::invalid_argument, "%s does not take bound mode %u, allowed: %s", codec->name, mode,
-                codec->bound_mask == 1u ? "0 (none)" : "1 (absolute), 2 (relative)");
+  if (mode > 31 || (codec->bound_mask >> mode & 1) == 0) {
+    char allowed[128];
+    list_bounds(codec->bound_mask, allowed, sizeof allowed);
+    return fail(Code::invalid_argument, "%s does not take bound mode %u, allowed: %s", codec->name, mode, allowed);
+  }
   if (request.bound_mode != Bound::none && !(std::isfinite(request.bound) && request.bound > 0))
     return fail(Code::invalid_argument, "the bound is %g, must be finite and > 0", request.bound);
+  if (request.bound_mode == Bound::psnr && request.bound > kHighestPsnr)
+    return fail(Code::invalid_argument, "the psnr is %g dB, must be > 0 and at most %g", request.bound, kHighestPsnr);
+  if (request.bound_mode == Bound::pointwise_relative && request.bound >= 1)
+    return fail(Code::invalid_argument, "the pointwise relative bound is %g, must be > 0 and < 1", request.bound);
   if (request.bound_mode == Bound::none && request.bound != 0)
     return fail(Code::invalid_argument, "%s takes no bound, but one of %g is given", codec->name, request.bound);
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank)

@@ -28,7 +28,7 @@ enum class Dtype : std::uint8_t {
   u64 = 10
 };
 
-enum class Bound : std::uint8_t { none = 0, absolute = 1, relative = 2 };
+enum class Bound : std::uint8_t { none = 0, absolute = 1, relative = 2, pointwise_relative = 3, psnr = 4 };
 
 // Bytes of one value, 0 for an unknown code.
 constexpr std::size_t dtype_bytes(Dtype dtype) {
@@ -65,7 +65,8 @@ struct Request {
   std::uint8_t codec = 0;  // registry.json id
   Dtype dtype = Dtype::none;
   Bound bound_mode = Bound::none;
-  double bound = 0.0;  // absolute: in the unit of the data; relative: fraction of the value range
+  double bound = 0.0;  // absolute: in the unit of the data; relative: fraction of the value range;
+  // pointwise_relative: fraction of each value; psnr: in dB
   std::array<std::uint8_t, kParameterBytes> parameters{};  // zero means the default (registry.json)
   bool has_fill = false;
   std::uint64_t fill = 0;          // bit pattern of the fill value, zero-extended
@@ -80,6 +81,7 @@ struct FrameInfo {
   Dtype dtype = Dtype::none;
   bool stored_raw = false;
   bool source_big_endian = false;
+  bool pointwise = false;  // bound is relative to each value, step one of log2 |x|
   bool has_sentinel = false;
   std::uint64_t sentinel = 0;
   double bound = 0.0;  // resolved absolute bound; 0 means bit-exact

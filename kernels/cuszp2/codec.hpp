@@ -15,6 +15,7 @@ struct QuantizingMap {
   using Value = T;
   using Code = typename FloatTraits<T>::Code;
   static constexpr bool kHasSpecial = true;
+  static constexpr unsigned kMasks = 7;  // that special blocks of packed tiles may have
   // A biased code is the magic form's bit pattern. Differences do not see the bias.
   static constexpr Code kBias = FloatTraits<T>::kMagicBits;
   Quantizer<T> quantizer;

@@ -14,6 +14,7 @@ const TileCoder* cuszp2_coder(Dtype dtype, int block_dims) {
 }
 
 StepChoice choose_step_of(const Request& request, double bound, const void* values, std::uint64_t count) {
+  if (request.bound_mode == Bound::pointwise_relative) return choose_log_step_of(request, values, count);
   return request.dtype == Dtype::f32 ? choose_step<float>(request, bound, values, count)
                                      : choose_step<double>(request, bound, values, count);
 }

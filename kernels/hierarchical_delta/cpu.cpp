@@ -4,6 +4,7 @@
 
 #include "core/level.hpp"
 #include "stages/packed/choose_cpu.hpp"
+#include "stages/packed/choose_step.hpp"
 #include "stages/packed/decode.hpp"
 #include "stages/packed/encode.hpp"
 
@@ -28,20 +29,35 @@ static const TileCoder* packed_coder(int tile_shape) {
   }
 }
 
-const TileCoder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact) {
-  if (dtype == Dtype::f32)
-    return exact ? packed_coder<ExactMap<float>>(tile_shape) : packed_coder<QuantizingMap<float>>(tile_shape);
-  if (dtype == Dtype::f64)
-    return exact ? packed_coder<ExactMap<double>>(tile_shape) : packed_coder<QuantizingMap<double>>(tile_shape);
+// The maps of a dtype: bit-exact, of values, of their logarithms.
+template <class T>
+static const TileCoder* float_coder(const Plan& plan) {
+  const int shape = plan.grid.block_dims;
+  if (plan.step == 0) return packed_coder<ExactMap<T>>(shape);
+  return plan.pointwise ? packed_coder<LogMap<T>>(shape) : packed_coder<QuantizingMap<T>>(shape);
+}
+
+const TileCoder* hierarchical_delta_coder(const Plan& plan) {
+  if (plan.dtype == Dtype::f32) return float_coder<float>(plan);
+  if (plan.dtype == Dtype::f64) return float_coder<double>(plan);
   return nullptr;
 }
 
+template <class T>
+static Predictor float_predictor(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
+  if (plan.step == 0) return choose_predictor<ExactMap<T>>(request, plan, values, count);
+  return plan.pointwise ? choose_predictor<LogMap<T>>(request, plan, values, count)
+                        : choose_predictor<QuantizingMap<T>>(request, plan, values, count);
+}
+
 Predictor choose_predictor_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
-  if (request.dtype == Dtype::f32)
-    return plan.step == 0 ? choose_predictor<ExactMap<float>>(request, plan, values, count)
-                          : choose_predictor<QuantizingMap<float>>(request, plan, values, count);
-  return plan.step == 0 ? choose_predictor<ExactMap<double>>(request, plan, values, count)
-                        : choose_predictor<QuantizingMap<double>>(request, plan, values, count);
+  return request.dtype == Dtype::f32 ? float_predictor<float>(request, plan, values, count)
+                                     : float_predictor<double>(request, plan, values, count);
+}
+
+StepChoice choose_log_step_of(const Request& request, const void* values, std::uint64_t count) {
+  return request.dtype == Dtype::f32 ? choose_log_step<float>(request, values, count)
+                                     : choose_log_step<double>(request, values, count);
 }
 
 PYF_END_TARGET

@@ -17,6 +17,7 @@ struct BitMap {
   using Value = U;
   using Code = std::conditional_t<sizeof(U) == 8, std::uint64_t, std::uint32_t>;
   static constexpr bool kHasSpecial = false;
+  static constexpr unsigned kMasks = 0;
   static constexpr Code kBias = 0;
 
   BitMap() = default;

@@ -19,6 +19,8 @@ TOOLS = ("h5repack", "nccopy", "ncgen", "h5py", "netcdf-c")
 def args(
     absolute: options.Absolute = None,
     relative: options.Relative = None,
+    psnr: options.Psnr = None,
+    pointwise_relative: options.PointwiseRelative = None,
     lossless: options.LosslessFlag = False,
     codec: options.CodecName = "cuszp2",
     mode: options.Mode = None,
@@ -37,9 +39,12 @@ def args(
         _decode(decode)
         return
     parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    chosen = options.make_codec(codec, absolute, relative, lossless, parameters)
+    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
+    chosen = options.make_codec(codec, bounds, lossless, parameters)
     if chosen is None:
-        message = "give --absolute X, --relative X or --lossless, or --decode WORDS"
+        message = (
+            f"give a bound ({', '.join(map(options.option_name, options.BOUNDS))} X), --lossless, or --decode WORDS"
+        )
         raise InvalidArgument(message)
     typer.echo(format_for(tool, chosen, var))
 

@@ -26,6 +26,8 @@ def compress(
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The result; replaced if it exists.", dir_okay=False)],
     absolute: options.Absolute = None,
     relative: options.Relative = None,
+    psnr: options.Psnr = None,
+    pointwise_relative: options.PointwiseRelative = None,
     lossless: options.LosslessFlag = False,
     codec: options.CodecName = "cuszp2",
     mode: options.Mode = None,
@@ -37,7 +39,7 @@ def compress(
         typer.Option(
             "--var",
             metavar="NAME=SPEC",
-            help="For one variable: absolute:X, relative:X, lossless or none. Without another bound only these.",
+            help="For one variable: MODE:X (as absolute:0.1), lossless or none. Without another bound only these.",
         ),
     ] = None,
     lossy_coordinates: Annotated[
@@ -47,14 +49,16 @@ def compress(
 ) -> None:
     """Copy a file with its floating-point variables compressed, and check every value against its bound.
 
-    A relative bound is of each variable's whole range, missing values left out. Coordinates stay bit for bit.
+    A relative bound (or PSNR) is of each variable's whole range, missing values left out. Coordinates stay bit for bit.
     OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
     """
     parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    default = options.make_codec(codec, absolute, relative, lossless, parameters)
+    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
+    default = options.make_codec(codec, bounds, lossless, parameters)
     named = dict(options.parse_variable(text, codec, parameters) for text in var or ())
     if default is None and not named:
-        message = "give a bound: --absolute X, --relative X, --lossless; --var NAME=absolute:X for single variables"
+        known = ", ".join(f"{options.option_name(mode)} X" for mode in options.BOUNDS)
+        message = f"give a bound: {known}, --lossless; --var NAME=absolute:X for single variables"
         raise InvalidArgument(message)
     rules = Rules(default, named, lossy_coordinates)
     terminal = Console(stderr=True)
@@ -99,7 +103,7 @@ def _show(report: Report, target: Path) -> None:
             row.dtype,
             options.shape(row.shape),
             escape(name),
-            options.number(row.bound),
+            options.bound(row.bound, str(row.codec).startswith("HierarchicalDelta(pointwise_relative=")),
             f"{row.ratio:.2f}",
             options.number(row.max_error),
             "[green]yes[/]" if row.ok else "[bold red]NO[/]",

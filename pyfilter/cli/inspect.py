@@ -75,7 +75,8 @@ def _entry(dataset: h5py.Dataset) -> Entry:
         raw, chunk_count = checking.raw_chunks(dataset, filters.position)
         try:
             found = filters.codec
-            codec, bound = repr(found), found.bound[1] if found is not None and found.bound[0] != "relative" else None
+            codec = repr(found)
+            bound = found.bound[1] if found is not None and found.bound[0] in ("none", "absolute") else None
             predictors = _predictors(dataset) if isinstance(found, HierarchicalDelta) and filters.only_ours else None
         except PyfilterError:
             codec = "unreadable settings"

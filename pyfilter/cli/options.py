@@ -12,6 +12,7 @@ import typer
 
 from pyfilter.codecs import FILTERS, Codec, Lossless
 from pyfilter.errors import InvalidArgument
+from pyfilter.registry import registry
 
 Absolute = Annotated[
     float | None, typer.Option("--absolute", help="Largest error of a value, in the unit of the data.", metavar="X")
@@ -19,6 +20,16 @@ Absolute = Annotated[
 Relative = Annotated[
     float | None,
     typer.Option("--relative", help="Largest error as a fraction of a variable's range.", metavar="X"),
+]
+Psnr = Annotated[
+    float | None,
+    typer.Option("--psnr", help="Lowest peak signal-to-noise ratio, in dB of a variable's range.", metavar="DB"),
+]
+PointwiseRelative = Annotated[
+    float | None,
+    typer.Option(
+        "--pointwise-relative", help="hierarchical_delta: largest error as a fraction of each value.", metavar="X"
+    ),
 ]
 LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
 CodecName = Annotated[str, typer.Option("--codec", help=f"One of {', '.join(FILTERS)}.", metavar="NAME")]
@@ -40,12 +51,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 #: codec parameters by name, None for those not given
 Parameters = Mapping[str, str | int | None]
+#: bounds by mode, likewise
+Bounds = Mapping[str, float | None]
+BOUNDS = tuple(mode for mode in registry().bounds if mode != "none")
+_WISHES = f"{', '.join(f'{mode}:X' for mode in BOUNDS)}, lossless or none"
 
 
 def make_codec(
     name: str,
-    absolute: float | None = None,
-    relative: float | None = None,
+    bounds: Bounds = MappingProxyType({}),
     lossless: bool = False,
     parameters: Parameters = MappingProxyType({}),
 ) -> Codec | None:
@@ -60,31 +74,34 @@ def make_codec(
         message = f"--codec must be one of {', '.join(FILTERS)}; got {name!r}"
         raise InvalidArgument(message)
     lossless = lossless or name == Lossless.codec_name
-    asked = [option for option, given in (
-        ("--absolute", absolute is not None), ("--relative", relative is not None), ("--lossless", lossless)
-    ) if given]  # fmt: skip
+    asked = [option_name(mode) for mode, value in bounds.items() if value is not None] + ["--lossless"] * lossless
     if len(asked) > 1:
-        message = f"give one of --absolute, --relative and --lossless, not {' and '.join(asked)}"
+        message = f"give one of {', '.join(map(option_name, BOUNDS))} and --lossless, not {' and '.join(asked)}"
         raise InvalidArgument(message)
     if not asked:
         return None
     cls = Lossless if lossless else FILTERS[name]
-    fields: dict[str, Any] = {"absolute": absolute, "relative": relative, **parameters}
+    fields: dict[str, Any] = {**bounds, **parameters}
     given = {field: value for field, value in fields.items() if value is not None}
-    own = {parameter.name for parameter in cls.spec().parameters}
-    for parameter in parameters:
-        if parameter in given and parameter not in own:
-            message = f"--{parameter.replace('_', '-')} is no option of the codec {cls.codec_name}"
+    own = {*cls.spec().bounds, *(parameter.name for parameter in cls.spec().parameters)}
+    for field in given:
+        if field not in own:
+            message = f"{option_name(field)} is no option of the codec {cls.codec_name}"
             raise InvalidArgument(message)
     return cls(**given)
 
 
+def option_name(field: str) -> str:
+    """Return the option for a codec's field."""
+    return f"--{field.replace('_', '-')}"
+
+
 def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyType({})) -> tuple[str, Codec | None]:
-    """Return the variable and the codec of a ``--var`` option: NAME=absolute:X, relative:X, lossless or none."""
+    """Return the variable and the codec of a ``--var`` option: NAME=MODE:X (a bound), NAME=lossless or NAME=none."""
     variable, equals, wish = text.rpartition("=")
     kind, colon, number = wish.partition(":")
     if not equals or not variable:
-        message = f"--var must be NAME=absolute:X, NAME=relative:X, NAME=lossless or NAME=none; got {text!r}"
+        message = f"--var must be NAME=SPEC with a SPEC of {_WISHES}; got {text!r}"
         raise InvalidArgument(message)
     if wish == "none":
         return variable, None
@@ -96,11 +113,16 @@ def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyTy
         bound = float(number)
     except ValueError:
         bound = math.nan
-    if kind not in ("absolute", "relative") or not colon or math.isnan(bound):
-        message = f"--var {variable} must be absolute:X, relative:X, lossless or none; got {wish!r}"
+    mode = kind.replace("-", "_")
+    if mode not in BOUNDS or not colon or math.isnan(bound):
+        message = f"--var {variable} must be {_WISHES}; got {wish!r}"
         raise InvalidArgument(message)
-    absolute, relative = (bound, None) if kind == "absolute" else (None, bound)
-    return variable, make_codec(name, absolute, relative, parameters=parameters)
+    return variable, make_codec(name, {mode: bound}, parameters=parameters)
+
+
+def bound(value: float | None, pointwise: bool) -> str:
+    """Return a bound for a table."""
+    return f"{number(value)} |x|" if pointwise else number(value)
 
 
 def number(value: float | None) -> str:

@@ -33,14 +33,18 @@ def verify(
     stored: Annotated[Path, typer.Argument(metavar="B", help="The file after.", exists=True, dir_okay=False)],
     absolute: options.Absolute = None,
     relative: options.Relative = None,
+    psnr: options.Psnr = None,
+    pointwise_relative: options.PointwiseRelative = None,
     json: options.Json = False,
 ) -> None:
     """Compare every number of A with B: largest error, PSNR, bound kept or not.
 
-    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits. --absolute
-    or --relative checks floating-point data against another bound. Exit status 1: something does not hold.
+    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits. --absolute,
+    --relative, --pointwise-relative or --psnr checks floating-point data against another bound. Exit status 1:
+    something does not hold.
     """
-    wish = options.make_codec("cuszp2", absolute, relative)
+    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
+    wish = options.make_codec("hierarchical_delta", bounds)
     with ExitStack() as stack:
         before = stack.enter_context(h5py.File(_readable(original, stack), "r"))
         after = stack.enter_context(h5py.File(_readable(stored, stack), "r"))
@@ -96,7 +100,7 @@ def _show(rows: list[tuple[str, str, Verification]]) -> None:
         table.add_row(
             escape(path),
             escape(codec),
-            options.number(result.bound),
+            options.bound(result.bound, result.pointwise_relative),
             options.number(result.max_error),
             f"{result.psnr:.1f} dB" if math.isfinite(result.psnr) else "-",
             str(result.violations),

@@ -8,6 +8,7 @@ A codec's fields are its bounds and its parameters by their names in registry.js
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import math
 import struct
 from fractions import Fraction
@@ -37,6 +38,7 @@ else:
     FilterRefBase = h5py.filters.FilterRefBase  # a name in h5py, not a module that can be imported
 
 STAMP = 0x31465950  # "PYF1": word 0 of cd_values as stored in a file
+HIGHEST_PSNR = 6000  # dB; 10**-300 of the range
 _USER_WORDS = 6
 _STORED_HEADER_WORDS = 10
 
@@ -80,12 +82,24 @@ class Codec(FilterRefBase):
 
     @property
     def bound(self) -> tuple[str, float]:
-        """The bound's mode ("none", "absolute", "relative") and its value (0.0 for none)."""
+        """The bound's mode by its name in registry.json ("none", "absolute", ...) and its value (0.0 for none)."""
         for mode in self.spec().bounds:
             value = getattr(self, mode, None)
             if value is not None:
                 return mode, float(value)
         return "none", 0.0
+
+    @property
+    def range_fraction(self) -> Fraction | None:
+        """The bound as a fraction of the value range, not above what it means; None where it is no such bound."""
+        mode, bound = self.bound
+        if mode == "relative":
+            return Fraction(bound)
+        if mode == "psnr":  # a root mean square error of that much; if no error is larger, it is not
+            digits = decimal.Context(prec=50)
+            power = digits.power(10, digits.divide(decimal.Decimal(bound), decimal.Decimal(-20)))
+            return Fraction(power) * (1 - Fraction(1, 10**40))
+        return None
 
     @property
     def is_lossless(self) -> bool:
@@ -169,10 +183,17 @@ class Codec(FilterRefBase):
             value = getattr(self, mode)
             if value is not None:
                 given.append(mode)
-                object.__setattr__(self, mode, positive_float(mode, value))
+                number = positive_float(mode, value)
+                if mode == "psnr" and number > HIGHEST_PSNR:
+                    message = f"psnr must be a number > 0 and at most {HIGHEST_PSNR} (dB), got {_short(value)}"
+                    raise InvalidArgument(message)
+                if mode == "pointwise_relative" and number >= 1.0:
+                    message = f"pointwise_relative must be a number > 0 and < 1, got {_short(value)}"
+                    raise InvalidArgument(message)
+                object.__setattr__(self, mode, number)
         modes = [mode for mode in spec.bounds if mode != "none"]
         if modes and len(given) != 1 and "none" not in spec.bounds:
-            wanted = " or ".join(f"{mode}=" for mode in modes)
+            wanted = " or ".join(filter(None, (", ".join(f"{mode}=" for mode in modes[:-1]), f"{modes[-1]}=")))
             message = f"{type(self).__name__} takes exactly one of {wanted}; given: {', '.join(given) or 'none'}"
             raise InvalidArgument(message)
         for parameter in spec.parameters:

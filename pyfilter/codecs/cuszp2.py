@@ -14,7 +14,7 @@ class Cuszp2(Codec):
     """Fixed-length encoding of quantised differences in blocks that stand alone (cuSZp2, SC'24).
 
     Takes float32 and float64. Every finite value comes back within the bound; NaN, infinities and the dataset's
-    fill value come back bit for bit. Exactly one of ``absolute`` and ``relative`` is given.
+    fill value come back bit for bit. Exactly one of ``absolute``, ``relative`` and ``psnr`` is given.
 
     Parameters
     ----------
@@ -24,6 +24,9 @@ class Cuszp2(Codec):
         Largest error as a fraction of the range (highest minus lowest finite value, the fill value left out);
         finite and > 0. The HDF5 filter sees one chunk at a time and takes that chunk's range, so the error is
         never larger than the dataset's range would allow. `pyfilter.create_dataset` takes the whole array's.
+    psnr : float, optional
+        Lowest peak signal-to-noise ratio in dB, 20 log10(range / root mean square error); > 0 and at most 6000. No
+        error is larger than 10^(-psnr / 20) of the range, which is a little stricter; the range is as for ``relative``.
     mode : {"outlier", "plain", "fixed"}
         "outlier" stores the first difference of a block apart where that is shorter, "plain" does not, "fixed"
         stores the values of a block without differences.
@@ -47,6 +50,7 @@ class Cuszp2(Codec):
 
     absolute: float | None = None
     relative: float | None = None
+    psnr: float | None = None
     mode: str = "outlier"
     block_dims: int = 1
 

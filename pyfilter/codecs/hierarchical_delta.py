@@ -18,7 +18,8 @@ class HierarchicalDelta(Codec):
     """Differences of quantised values through tiles of 4096 values, along a chain or the axes of the grid (AATROX).
 
     Takes float32 and float64. Every finite value comes back within the bound; NaN, infinities and the dataset's
-    fill value come back bit for bit. Exactly one of ``absolute`` and ``relative`` is given.
+    fill value come back bit for bit. Exactly one of ``absolute``, ``relative``,
+    ``pointwise_relative`` and ``psnr`` is given.
 
     Parameters
     ----------
@@ -28,6 +29,11 @@ class HierarchicalDelta(Codec):
         Largest error as a fraction of the range (highest minus lowest finite value, the fill value left out);
         finite and > 0. The HDF5 filter sees one chunk at a time and takes that chunk's range, so the error is
         never larger than the dataset's range would allow. `pyfilter.create_dataset` takes the whole array's.
+    pointwise_relative : float, optional
+        Largest error of a value as a fraction of that value; > 0 and < 1. Zeros and signs are kept as they are.
+    psnr : float, optional
+        Lowest peak signal-to-noise ratio in dB, 20 log10(range / root mean square error); > 0 and at most 6000. No
+        error is larger than 10^(-psnr / 20) of the range, which is a little stricter; the range is as for ``relative``.
     predictor : {"auto", "chain", "lorenzo2d", "lorenzo3d", "columns"}
         What a value is predicted from. "auto" chooses for each chunk by a sample of it. "chain": the value before
         it, in tiles of 4096 values in a row. "lorenzo2d", "lorenzo3d": its neighbours along the last two or three
@@ -54,6 +60,8 @@ class HierarchicalDelta(Codec):
 
     absolute: float | None = None
     relative: float | None = None
+    pointwise_relative: float | None = None
+    psnr: float | None = None
     predictor: str = "auto"
     outliers: str = "auto"
 

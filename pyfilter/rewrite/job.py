@@ -37,7 +37,8 @@ class Row:
     codec : str or None
         As Python writes it; None where the dataset was copied as it is.
     bound : float or None
-        Absolute bound in the unit of the data; 0.0 is bit-exact.
+        Absolute bound in the unit of the data (a fraction of each value with a pointwise relative one); 0.0 is
+        bit-exact.
     bytes_in, bytes_out : int
         Size of its values, and of what is stored for them.
     max_error : float or None
@@ -214,8 +215,8 @@ def _compare(
     total: int,
 ) -> Verification:
     compression = item.compression
-    bound = compression.codec.bound[1] if compression is not None else 0.0
-    comparison = Comparison(original.dtype, bound, item.specials, fill)
+    mode, bound = compression.codec.bound if compression is not None else ("none", 0.0)
+    comparison = Comparison(original.dtype, bound, item.specials, fill, mode == "pointwise_relative")
     for region in chunks.slabs(stored.shape, stored.chunks, original.dtype.itemsize, transfer.SLAB_BYTES):
         part = original[region]
         comparison.add(part, stored[region])

@@ -121,7 +121,7 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
     fill, change, others = _fill(dataset)
     specials = tuple(value for value in (fill, *others) if value is not None)
     note = ""
-    if not codec.is_lossless and (codec.bound[0] == "relative" or others):
+    if not codec.is_lossless and (codec.range_fraction is not None or others):
         survey = _survey(dataset, specials, chunk)
         missing = next((value for value in others if survey.counts[_bits(value)]), None)
         if (
@@ -135,8 +135,8 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
             missing = next((value for value in others if value is not fill and survey.counts[_bits(value)]), None)
         if missing is not None:
             codec, note = Lossless(), f"{missing} is missing_value but not the fill value: kept lossless"
-        elif codec.bound[0] == "relative":
-            absolute = h5.absolute_of(codec.bound[1], survey.limits) if survey.limits is not None else 0.0
+        elif (fraction := codec.range_fraction) is not None:
+            absolute = h5.absolute_of(fraction, survey.limits) if survey.limits is not None else 0.0
             if absolute > 0.0:
                 codec = codec.with_absolute(absolute)
             else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Context
 from fractions import Fraction
 from typing import Any
 
@@ -37,6 +38,12 @@ def float_not_above(number: Fraction) -> float:
     except OverflowError:
         return sys.float_info.max
     return nearest if nearest <= number else math.nextafter(nearest, 0.0)
+
+
+def ten_to(exponent: Fraction) -> Fraction:
+    """A power of ten to 80 digits."""
+    digits = Context(prec=80)
+    return Fraction(digits.power(10, digits.divide(exponent.numerator, exponent.denominator)))
 
 
 def first_beyond(x: Array, y: Array, bound: Fraction) -> int | None:
@@ -66,11 +73,14 @@ def asked_bound(x: Array, codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta, f
     """The bound of a request for these values as an exact number."""
     if codec.absolute is not None:
         return Fraction(codec.absolute)
-    assert codec.relative is not None
     counted = x[np.isfinite(x) & ~is_fill(x, fill)]
     if counted.size == 0:
         return Fraction(0)
-    return Fraction(codec.relative) * (Fraction(float(counted.max())) - Fraction(float(counted.min())))
+    spread = Fraction(float(counted.max())) - Fraction(float(counted.min()))
+    if codec.relative is not None:
+        return Fraction(codec.relative) * spread
+    assert codec.psnr is not None
+    return spread * ten_to(Fraction(codec.psnr) / -20)
 
 
 def check_values(x: Array, y: Array, bound: Fraction, fill: Array | None) -> None:

@@ -28,7 +28,7 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((1, 0, 1, *double(1.0)), rf"cd_values\[1\] is 0: unknown codec, .* knows {KNOWN}"),
     ((1, 9, 1, *double(1.0)), rf"cd_values\[1\] is 9: unknown codec, .* knows {KNOWN}"),
     ((1, 257, 1, *double(1.0)), rf"cd_values\[1\] is 257: unknown codec, .* knows {KNOWN}"),
-    ((1, 1, 3, *double(1.0)), r"cd_values\[2\] is 3: unknown bound mode, allowed: 0 .*1 .*2"),
+    ((1, 1, 9, *double(1.0)), r"cd_values\[2\] is 9: unknown bound mode, allowed: 0 .*1 .*2 .*4"),
     ((1, 1, 258, *double(1.0)), r"cd_values\[2\] is 258: unknown bound mode"),
     ((1, 1, 1), "3 words given, but the bound is a double in words 3 and 4"),
     ((1, 1, 1, 0), "4 words given, but the bound"),

@@ -141,6 +141,11 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--absolute", "1", "--lossless"], "--absolute and --lossless"),
         (["--absolute", "0"], "absolute must be a finite number > 0"),
         (["--absolute", "nan"], "absolute must be a finite number > 0"),
+        (["--psnr", "7000"], "psnr must be a number > 0 and at most 6000"),
+        (["--absolute", "1", "--psnr", "60"], "--absolute and --psnr"),
+        (["--absolute", "1", "--pointwise-relative", "0.1"], "not --absolute and --pointwise-relative"),
+        (["--pointwise-relative", "0.1"], "--pointwise-relative is no option of the codec cuszp2"),
+        (["--pointwise-relative", "1", "--codec", "hierarchical_delta"], "must be a number > 0 and < 1"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
         (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, hierarchical_delta, lossless"),
         (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
@@ -150,11 +155,11 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--absolute", "1", "--outliers", "on"], "--outliers is no option of the codec cuszp2"),
         (["--absolute", "1", "--codec", "hierarchical_delta", "--block-dims", "2"], "--block-dims is no option"),
         (["--absolute", "1", "--codec", "hierarchical_delta", "--predictor", "best"], "predictor must be one of"),
-        (["--var", "t"], "--var must be NAME=absolute:X"),
-        (["--var", "t=0.1"], "absolute:X, relative:X, lossless or none"),
-        (["--var", "t=absolute:"], "absolute:X, relative:X, lossless or none"),
-        (["--var", "t=absolute:nan"], "absolute:X, relative:X, lossless or none"),
-        (["--var", "=absolute:1"], "--var must be NAME=absolute:X"),
+        (["--var", "t"], "--var must be NAME=SPEC with a SPEC of absolute:X"),
+        (["--var", "t=0.1"], "absolute:X, relative:X, pointwise_relative:X, psnr:X, lossless or none"),
+        (["--var", "t=absolute:"], "absolute:X, relative:X, pointwise_relative:X, psnr:X, lossless or none"),
+        (["--var", "t=absolute:nan"], "absolute:X, relative:X, pointwise_relative:X, psnr:X, lossless or none"),
+        (["--var", "=absolute:1"], "--var must be NAME=SPEC with a SPEC of absolute:X"),
         (["--var", "nothing=lossless"], "no dataset 'nothing'"),
         (["--var", "count=absolute:1"], "count is of type int64"),
     ],
@@ -341,7 +346,7 @@ def test_words_that_mean_nothing_are_refused(text: str) -> None:
 
 
 def test_args_need_a_bound_and_a_known_tool() -> None:
-    with pytest.raises(ValueError, match="--absolute X"):
+    with pytest.raises(ValueError, match="--absolute, --relative"):
         run("args")
     with pytest.raises(ValueError, match="--for must be one of h5repack, nccopy, ncgen, h5py, netcdf-c"):
         run("args", "--lossless", "--for", "zip")

@@ -192,7 +192,7 @@ def test_a_bound_is_never_rounded_up(value: Any) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"absolute": 1.0, "relative": 1.0}, {"mode": "plain"}])
 def test_exactly_one_bound_is_needed(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="exactly one of absolute= or relative="):
+    with pytest.raises(ValueError, match="exactly one of absolute=, relative= or psnr="):
         Cuszp2(**given)
 
 

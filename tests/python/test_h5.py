@@ -261,3 +261,40 @@ def test_a_failing_write_leaves_a_readable_file(tmp_path: Path) -> None:
         assert np.all(np.abs(half[:512] - 1) <= 1e-3)
         assert np.all(file["a"][-512:] == 0)
         assert pyfilter.check(file) == []
+
+
+@pytest.mark.parametrize("kind", [Cuszp2, pyfilter.HierarchicalDelta])
+def test_psnr_is_of_the_whole_array(file: h5py.File, kind: Any) -> None:
+    rng = np.random.default_rng(3)
+    values = np.cumsum(rng.normal(size=(64, 500)), axis=1).astype("f4")
+    values[5:9] = -999
+    codec = kind(psnr=50.0)
+    dataset = pyfilter.create_dataset(file, "a", values, codec, chunks=(16, 100), fillvalue=-999.0)
+    ours = values[values != -999]
+    spread = float(ours.max()) - float(ours.min())
+    stored = pyfilter.codec_of(dataset)
+    assert stored is not None
+    assert stored == codec.with_absolute(stored.bound[1])
+    assert 0.999 < stored.bound[1] / (spread * 10**-2.5) <= 1
+    assert pyfilter.verify(values, pyfilter.read(dataset), codec, fill_value=-999.0).psnr >= 50
+    through = file.create_dataset("b", data=values, chunks=(16, 100), fillvalue=-999.0, **codec)
+    assert pyfilter.codec_of(through) == codec
+    assert pyfilter.verify(values, through, codec).ok
+
+
+def test_pointwise_relative_bounds_in_files(file: h5py.File) -> None:
+    rng = np.random.default_rng(8)
+    values = (np.exp(3 * rng.normal(size=(60, 70))) * rng.choice((-1, 0, 1), (60, 70))).astype("f4")
+    values[3:5] = -999
+    codec = pyfilter.HierarchicalDelta(pointwise_relative=1e-3)
+    whole = pyfilter.create_dataset(file, "a", values, codec, chunks=(32, 32), fillvalue=-999.0)
+    through = file.create_dataset("b", data=values.astype(">f4"), chunks=(32, 32), fillvalue=-999.0, **codec)
+    file.flush()
+    for dataset in (whole, through):
+        assert pyfilter.codec_of(dataset) == codec
+        found = pyfilter.verify(values, pyfilter.read(dataset), codec, fill_value=-999.0)
+        assert found.ok
+        assert found.max_error > 0
+        frame = dataset.id.read_direct_chunk((0, 0))[1]
+        assert pyfilter.frame_info(frame).pointwise_relative
+    assert np.array_equal(pyfilter.read(whole), pyfilter.read(through))

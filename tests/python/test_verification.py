@@ -184,3 +184,25 @@ def test_shapes_of_no_values() -> None:
 def test_bad_arguments_are_refused(before: Any, after: Any, bound: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         pyfilter.verify(before, after, bound)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_pointwise_relative_bound_is_checked_exactly(dtype: str) -> None:
+    codec = pyfilter.HierarchicalDelta(pointwise_relative=0.25)
+    x = np.array([4.0, -4.0, 1e-40, 3e-320, 0.0, -0.0, 8.0, np.nan, np.inf], dtype)
+    y = np.array([5.0, -3.0, 1e-40, 3e-320, 0.0, -0.0, 8.0, np.nan, np.inf], dtype)
+    found = pyfilter.verify(x, y, codec)
+    assert (found.ok, found.bound, found.pointwise_relative) == (True, 0.25, True)
+    for index, wrong in (
+        (0, np.nextafter(y[0], y.dtype.type(9))),
+        (1, np.nextafter(y[1], y.dtype.type(0))),
+        (4, 1e-45),
+    ):
+        changed = y.copy()
+        changed[index] = wrong
+        if changed[index] != y[index]:
+            assert pyfilter.verify(x, changed, codec).first_violation == index
+    assert not pyfilter.verify(np.zeros(2, dtype), -np.zeros(2, dtype), codec).ok
+    smallest = np.array([8, 12], f"u{np.dtype(dtype).itemsize}").view(dtype)
+    assert pyfilter.verify(smallest[:1], smallest[:1] * 0 + smallest[0], codec).ok
+    assert not pyfilter.verify(smallest[:1], smallest[1:], codec).ok

@@ -36,6 +36,7 @@ class Spec:
     bound: float = 0.0
     step: float = 0.0
     sentinel: int | None = None
+    pointwise: bool = False  # hierarchical_delta
     raw: bool = False
     big_endian: bool = False
 
@@ -95,7 +96,7 @@ class Block:
 def write_header(spec: Spec, payload_bytes: int) -> bytes:
     """Section 2."""
     rank = len(spec.dims)
-    flags = spec.raw | spec.big_endian << 1 | (spec.sentinel is not None) << 2
+    flags = spec.raw | spec.big_endian << 1 | (spec.sentinel is not None) << 2 | spec.pointwise << 3
     start = bytes((0x89, 0x50, 0x59, 0x46, 2 if spec.packed else 1, 0, 1, 7 + rank))
     start += bytes((CODECS[spec.codec], DTYPE_CODES[spec.dtype], flags, rank))
     rest = struct.pack("<Qdd", 56 + 8 * rank + payload_bytes, spec.bound, spec.step)

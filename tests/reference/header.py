@@ -43,7 +43,7 @@ MAGIC = b"\x89PYF"
 FORMAT_VERSION = 2
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA = 1, 2, 3
 FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2}
-RAW, BIG_ENDIAN, HAS_SENTINEL = 1, 2, 4
+RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE = 1, 2, 4, 8
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
 
@@ -105,6 +105,11 @@ class Header:
         return self.step == 0
 
     @property
+    def pointwise(self) -> bool:
+        """Whether the bound is relative to each value."""
+        return bool(self.flags & POINTWISE)
+
+    @property
     def code_bits(self) -> int:
         """W of section 5."""
         return 64 if self.dtype.itemsize == 8 else 32
@@ -132,14 +137,19 @@ def parse_header(frame: bytes) -> Header:
     require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
     require(dtype in DTYPES, f"dtype {dtype}")
     require(codec == LOSSLESS or dtype <= 2, f"codec {codec} with dtype {dtype}")
-    require(flags < 8, f"reserved flags {flags:#04x}")
+    require(flags < 16, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
     require(math.isfinite(step) and step >= 0, f"step {step}")
     exact = codec == LOSSLESS or bool(flags & RAW) or (codec == HIERARCHICAL_DELTA and step == 0)
     require((bound == 0) is exact and (step == 0) is exact, f"bound {bound}, step {step}; bit-exact: {exact}")
     require(not (exact and flags & HAS_SENTINEL), "sentinel where the values are bit-exact")
+    pointwise = bool(flags & POINTWISE)
+    require(
+        not pointwise or (codec == HIERARCHICAL_DELTA and not exact), "pointwise relative bound where there is none"
+    )
+    require(not pointwise or bound < 1, f"pointwise relative bound of {bound}")
     value_type = np.dtype(DTYPES[dtype])
-    if dtype == 1:
+    if dtype == 1 and not pointwise:
         with np.errstate(all="ignore"):
             require(float(np.float32(step)) == step, f"step {step!r} is not a binary32")
     limit = 1 << 8 * value_type.itemsize if flags & HAS_SENTINEL else 1

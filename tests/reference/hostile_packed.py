@@ -239,7 +239,34 @@ def blocks() -> Iterator[Hostile]:
     yield tile("a special block and no descriptor", bytes((0, 0, 4, 0)) + one)
 
 
+def pointwise() -> Iterator[Hostile]:
+    """Header flag bit 3 and the masks that come with it."""
+    spec = replace(BASE, bound=0.25, step=0.5, pointwise=True)
+    good = write_frame(spec, [Tile(codes=CODES)])
+    field = partial(changed_field, good, "packed, pointwise")
+    for number in (1.0, 2.0, 0.0, -0.5, float("inf"), float("nan")):
+        yield field("bound", 24, "<d", number)
+    for number in (0.0, -1.0, float("inf"), float("nan")):
+        yield field("step", 32, "<d", number)
+    for value in (0, 3, 4, 10):
+        yield field("dtype", 9, "B", value)
+    exact = write_frame(EXACT, [Tile(codes=CODES)])
+    yield hostile("packed, bit-exact: pointwise", seal(patch(exact, 10, "B", exact[10] | 8)))
+    raw = write_raw(replace(PLAIN, raw=True, bound=0.0, step=0.0), list(range(40)))
+    yield hostile("packed, raw: pointwise", seal(patch(raw, 10, "B", raw[10] | 8)))
+    one = b"\1" + bytes(15)
+    for masks in (0, 32, 33, 64, 128, 255):
+        content = bytes((0, 0, 4, 0)) + one + bytes((masks, 0, 0, 0)) + bytes(4 * (masks & 31).bit_count())
+        yield hostile(f"packed tile, pointwise: masks {masks}", tile_frame(spec, content))
+    for masks in range(1, 32):
+        content = bytes((0, 0, 4, 0)) + one + bytes((masks, 0, 0, 0)) + bytes(4 * masks.bit_count())
+        yield hostile(f"packed tile, pointwise: masks {masks} and a word", tile_frame(spec, content + bytes(4)))
+        yield hostile(f"packed tile, pointwise: masks {masks} without one", tile_frame(spec, content[:-4]))
+        if masks > 7:
+            yield hostile(f"packed tile: masks {masks}", tile_frame(BASE, content))
+
+
 def crafted() -> Iterator[Hostile]:
     """All of them behind a right checksum."""
-    for maker in (fields, directories, heads, verbatim, blocks):
+    for maker in (fields, directories, heads, verbatim, blocks, pointwise):
         yield from maker()

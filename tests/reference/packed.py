@@ -159,14 +159,17 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     # 4. descriptors, 5. exceptions, 6. padding
     masks, counts, exceptions = np.zeros(BLOCKS, np.int64), np.zeros(BLOCKS, np.int64), np.full(BLOCKS, -1)
     masks[special], counts[special] = take_pairs(special, "descriptors").T
-    require(bool(((masks[special] >= 1) & (masks[special] <= 7)).all()), "masks of a special block")
+    require(
+        bool(((masks[special] >= 1) & (masks[special] <= (31 if header.pointwise else 7))).all()),
+        "masks of a special block",
+    )
     require(bool(header.flags & HAS_SENTINEL) or not (masks & 1).any(), "sentinel mask, but no sentinel")
     low, high = take_pairs(excepted, "exceptions").T
     exceptions[excepted] = low | high << 8
     take_padding()
 
     # 7. words
-    before_planes = (masks & 1) + (masks >> 1 & 1) + (masks >> 2 & 1) + counts * (header.dtype.itemsize // 4)
+    before_planes = sum(masks >> bit & 1 for bit in range(5)) + counts * (header.dtype.itemsize // 4)
     ends = used // 4 + np.cumsum(before_planes + planes)
     require(int(ends[-1]) == size, f"tile of {size} words, its parts have {ends[-1]}")
     plane_starts = start + ends - planes

@@ -148,6 +148,10 @@ def random_block(z: list[int], spec: Spec, rng: random.Random) -> Block:
             block = replace(block, sentinel_mask=masks[0])
         if rng.random() < 0.5:
             block = replace(block, nan_mask=masks[1])
+        if spec.pointwise and rng.random() < 0.5:
+            block = replace(block, zero_mask=rng.getrandbits(32) & rng.getrandbits(32))
+        if spec.pointwise and rng.random() < 0.5:
+            block = replace(block, negative_mask=rng.getrandbits(32))
         if rng.random() < 0.5:
             chosen = [i for i in range(32) if masks[2] >> i & 1]
             block = replace(block, verbatim={i: rng.getrandbits(8 * spec.value_bytes) for i in chosen})
@@ -208,6 +212,9 @@ def random_spec(rng: random.Random) -> Spec:
     step = struct.unpack("<f", struct.pack("<f", 2 * bound))[0] if dtype == "f4" else 2 * bound
     exact = rng.random() < 0.15
     bound, step = (0.0, 0.0) if exact else (bound, step)
+    pointwise = not exact and rng.random() < 0.25
+    if pointwise:
+        bound, step = rng.choice((1e-7, 1e-3, 0.5, 0.999)), rng.choice((1e-7, 0.0029, 0.25, 1.0, 900.0, 1e-300, 1e300))
     return Spec(
         codec="hierarchical_delta",
         dtype=dtype,
@@ -218,6 +225,7 @@ def random_spec(rng: random.Random) -> Spec:
         bound=bound,
         step=step,
         sentinel=rng.getrandbits(32 if dtype == "f4" else 64) if not exact and rng.random() < 0.5 else None,
+        pointwise=pointwise,
         big_endian=rng.random() < 0.3,
     )
 

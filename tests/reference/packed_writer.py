@@ -13,6 +13,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any
 
@@ -45,10 +46,12 @@ class Block:
     sentinel_mask: int | None = None
     nan_mask: int | None = None
     verbatim: dict[int, int] | None = None  # position -> bit pattern
+    zero_mask: int | None = None  # this and the next: where the bound is relative to each value
+    negative_mask: int | None = None
 
     @property
     def masks(self) -> int:
-        given = (self.sentinel_mask, self.nan_mask, self.verbatim)
+        given = (self.sentinel_mask, self.nan_mask, self.verbatim, self.zero_mask, self.negative_mask)
         return sum(1 << bit for bit, mask in enumerate(given) if mask is not None)
 
 
@@ -164,7 +167,8 @@ def block_words(z: list[int], planes: int, block: Block, spec: Spec) -> bytes:
     """Masks, verbatim values and bit planes of a block."""
     pattern = {4: "<I", 8: "<Q"}[spec.value_bytes]
     words, chosen = b"", block.verbatim
-    for mask in (block.sentinel_mask, block.nan_mask, None if chosen is None else sum(1 << i for i in chosen)):
+    masks = block.sentinel_mask, block.nan_mask, None if chosen is None else sum(1 << i for i in chosen)
+    for mask in (*masks, block.zero_mask, block.negative_mask):
         words += b"" if mask is None else struct.pack("<I", mask)
     words += b"".join(struct.pack(pattern, bits) for _, bits in sorted((chosen or {}).items()))
     for p in range(planes):
@@ -236,7 +240,40 @@ def write_frame(spec: Spec, tiles: list[Tile]) -> bytes:
 
 # ---- What a decoder has to make of it -------------------------------------------------------------------------------
 
-code_value = lru_cache(1 << 16)(encoder.code_value)
+
+@lru_cache(1 << 16)
+def code_value(q: int, spec: Spec) -> int | None:
+    """Section 6 for one code -> bit pattern; None: some NaN."""
+    return magnitude(q, spec) if spec.pointwise else encoder.code_value(q, spec)
+
+
+def magnitude(q: int, spec: Spec) -> int | None:
+    """The same where the bound is relative to each value: Python's floats, operation by operation."""
+    width, k, m = spec.code_bits, 0x4338000000000000, 6755399441055744.0
+    signed = q - (q >> width - 1 << width)
+    (start,) = struct.unpack("<d", struct.pack("<Q", (signed + k) % (1 << 64)))
+    if math.isnan(start):
+        return None
+    y = min(max((start - m) * spec.step, -1100.0), 1100.0)
+    whole = (y + m) - m
+    p = 0.0
+    for c in POWER_OF_TWO:
+        p = p * (y - whole) + float.fromhex(c)
+    try:
+        value = math.ldexp(p, int(whole))  # rounds once, as the last of the two products does
+    except OverflowError:
+        value = math.inf
+    if width == 64:
+        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+    exact = Fraction(value) if math.isfinite(value) else Fraction(2**1100)
+    return int(struct.unpack("<I", struct.pack("<f", encoder.round_to(exact, 32)))[0])
+
+
+POWER_OF_TWO = (
+    "0x1.e9d3fe3952179p-32", "0x1.e6063f7217bc6p-28", "0x1.b524fae627834p-24", "0x1.62bfd47773353p-20",
+    "0x1.ffcbfc670dcd4p-17", "0x1.430913096fd9fp-13", "0x1.5d87fe78a5276p-10", "0x1.3b2ab6fba1ddap-7",
+    "0x1.c6b08d704a0c2p-5", "0x1.ebfbdff82c598p-3", "0x1.62e42fefa39efp-1", "0x1p+0",
+)  # fmt: skip
 
 
 def tile_values(tile: Tile, spec: Spec) -> list[int | None]:
@@ -249,6 +286,10 @@ def tile_values(tile: Tile, spec: Spec) -> list[int | None]:
     for b, positions in enumerate(block_positions(spec.tile_shape)):
         block = tile.block(b)
         for i, at in enumerate(positions):
+            if (block.zero_mask or 0) >> i & 1:
+                values[at] = 0
+            if (block.negative_mask or 0) >> i & 1 and (bits := values[at]) is not None:
+                values[at] = bits | 1 << spec.code_bits - 1
             if tile.all_void or block.void or (block.sentinel_mask or 0) >> i & 1:
                 values[at] = spec.sentinel
             if (block.nan_mask or 0) >> i & 1:
@@ -270,6 +311,8 @@ def frame_values(spec: Spec, tiles: list[Tile]) -> list[int | None]:
 def is_finite(codes: Codes, spec: Spec) -> NDArray[np.bool_]:
     """Whether t of section 6 is, code by code; the codes of a bit-exact frame can be any."""
     if spec.exact:
+        return np.ones(codes.shape, np.bool_)
+    if spec.pointwise and spec.code_bits == 32:
         return np.ones(codes.shape, np.bool_)
     shift, ones, k = (23, 0xFF, 0x4B400000) if spec.code_bits == 32 else (52, 0x7FF, 0x4338000000000000)
     finite: Any = (codes + np.uint64(k)) >> np.uint64(shift) & np.uint64(ones) != np.uint64(ones)

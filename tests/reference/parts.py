@@ -56,13 +56,20 @@ def special_values(words: Words, start: int, mask: int, count: int, values: Arra
     """Put the sentinels, NaNs and verbatim values of one special block into its `values` (bit patterns)."""
     mask_words = values.size // 32
     nan = 0x7FC00000 if header.dtype.itemsize == 4 else 0x7FF8000000000000
-    for bit, pattern in ((1, header.sentinel), (2, nan)):
+    found = {}
+    for bit in (1, 2, 4, 8, 16):
         if mask & bit:
-            values[unpack_mask(words[start : start + mask_words]).reshape(-1)] = pattern
+            found[bit] = unpack_mask(words[start : start + mask_words]).reshape(-1)
             start += mask_words
-    if mask & 4:
-        chosen = unpack_mask(words[start : start + mask_words]).reshape(-1)
-        start += mask_words
+    if 8 in found:  # this and the next: section 7
+        values[found[8]] = 0
+    if 16 in found:
+        values[found[16]] |= values.dtype.type(1 << header.code_bits - 1)
+    for bit, pattern in ((1, header.sentinel), (2, nan)):
+        if bit in found:
+            values[found[bit]] = pattern
+    if 4 in found:
+        chosen = found[4]
         require(int(chosen.sum()) == count, f"verbatim count {count}, mask has {chosen.sum()}")
         values[chosen] = words[start : start + count * header.dtype.itemsize // 4].view(values.dtype)
     else:
@@ -81,6 +88,31 @@ def unzigzag(z: Array) -> Array:
 
 # ---- 6. From codes to values ----------------------------------------------------------------------------------------
 
+POWER = [float.fromhex(text) for text in (
+    "0x1p+0", "0x1.62e42fefa39efp-1", "0x1.ebfbdff82c598p-3", "0x1.c6b08d704a0c2p-5", "0x1.3b2ab6fba1ddap-7",
+    "0x1.5d87fe78a5276p-10", "0x1.430913096fd9fp-13", "0x1.ffcbfc670dcd4p-17", "0x1.62bfd47773353p-20",
+    "0x1.b524fae627834p-24", "0x1.e6063f7217bc6p-28", "0x1.e9d3fe3952179p-32",
+)]  # fmt: skip
+
+
+def magnitudes(q: Array, header: Header) -> Array:
+    """Codes of a frame whose bound is relative to each value -> bit patterns."""
+    k, m = np.int64(0x4338000000000000), 6755399441055744.0
+    with np.errstate(all="ignore"):
+        n = (q.view(f"<i{q.dtype.itemsize}").astype(np.int64) + k).view(np.float64) - m
+        y = np.clip(n * header.step, -1100.0, 1100.0)
+        t = y + m
+        f = y - (t - m)
+        p = np.full(f.shape, POWER[11])
+        for c in POWER[10::-1]:
+            p = p * f + c
+        u = t.view(np.int64) - k + 2200
+        u[np.isnan(n)] = 2200
+        h = u >> 1
+        x = p * np.ldexp(1.0, h - 1100) * np.ldexp(1.0, u - h - 1100)
+        found: Array = x.astype(header.dtype.newbyteorder("=")).view(q.dtype)
+    return found
+
 
 def values_of_codes(q: Array, header: Header) -> Array:
     """`q[block, i]` -> bit patterns of the values, unsigned and as wide as the data."""
@@ -89,6 +121,8 @@ def values_of_codes(q: Array, header: Header) -> Array:
             top = q.dtype.type(header.code_bits - 1)
             return np.asarray(np.where(q >> top == 0, q, q ^ ((q.dtype.type(1) << top) - q.dtype.type(1))))
         return q.astype(f"<u{header.dtype.itemsize}")  # the low bits
+    if header.pointwise:
+        return magnitudes(q, header)
     k, m = (0x4B400000, 12582912.0) if header.code_bits == 32 else (0x4338000000000000, 6755399441055744.0)
     t: Array = (q + q.dtype.type(k)).view(header.dtype)
     with np.errstate(all="ignore"):

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 
@@ -16,6 +18,19 @@
 
 PYF_BEGIN_TARGET
 
+// The code of a value, and whether it is an ordinary one.
+template <class T>
+KFN bool sampled_code(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+  q = code_of(magic_form(p, x));
+  return in_reach(p, x) & !(x == p.sentinel);
+}
+template <class T>
+KFN bool sampled_code(const LogQuantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+  q = log_code(p, x);
+  const bool sentinel = p.has_sentinel & (std::bit_cast<typename FloatTraits<T>::Code>(x) == p.sentinel_bits);
+  return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()) & !sentinel;
+}
+
 // Codes of a run of 32 values for the sample. Values without one take that of the value before them in the run, those
 // at its start the first one that there is, or 0.
 template <class Map>
@@ -26,13 +41,9 @@ inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, ty
     encode_block<Map, 32>(map, x, q);
     return;
   } else {
-    const Quantizer<T>& p = map.quantizer;
     std::uint32_t plain = 0;
-    for (int i = 0; i < 32; ++i) {
-      const T value = x[i];
-      plain |= static_cast<std::uint32_t>(in_reach(p, value) & !(value == p.sentinel)) << i;
-      q[i] = code_of(magic_form(p, value));
-    }
+    for (int i = 0; i < 32; ++i)
+      plain |= static_cast<std::uint32_t>(sampled_code(map.quantizer, static_cast<T>(x[i]), q[i])) << i;
     if (plain == ~0u) return;
     Code last = plain != 0 ? q[__builtin_ctz(plain)] : Code{0};
     for (int i = 0; i < 32; ++i) {

@@ -13,9 +13,9 @@
 #include "core/wire.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/lorenzo.hpp"
+#include "stages/packed/special.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
-#include "stages/special.hpp"
 #include "stages/tile_decode.hpp"
 
 PYF_BEGIN_TARGET
@@ -116,9 +116,11 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
   std::size_t special = 0;
   for (std::uint32_t i = 0; i < described; ++i) {
     const std::uint32_t masks = parts.descriptors[2 * i], verbatim = parts.descriptors[2 * i + 1];
-    if (masks < 1 || masks > 7 || verbatim > 32 || ((masks & kMaskVerbatim) == 0 && verbatim != 0)) return kBadRate;
+    if (masks == 0 || (masks & ~Map::kMasks) != 0 || verbatim > 32 || ((masks & kMaskVerbatim) == 0 && verbatim != 0))
+      return kBadRate;
     if ((masks & kMaskSentinel) != 0 && !plan.has_sentinel) return kBadRate;
-    special += 4 * static_cast<std::size_t>(__builtin_popcount(masks)) + verbatim * sizeof(typename Map::Value);
+    special +=
+        4 * static_cast<std::size_t>(__builtin_popcount(masks)) + verbatim_bytes(verbatim, sizeof(typename Map::Value));
   }
   parts.words = bytes + words_from;
   return words_from + 4 * std::size_t{planes} + special == size ? kOk : kBadSize;
@@ -126,7 +128,7 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
 
 // A special block's masks and values, kept until its codes are values.
 struct MaskedBlock {
-  SpecialMasks masks;
+  PackedMasks masks;
   const std::uint8_t* verbatim;
   std::uint32_t block;
 };
@@ -161,7 +163,7 @@ template <class Map, int S>
   for (int i = 0; i < masked; ++i) {
     const auto& block = space.masked[i];
     take_values<S, Value>(loose_values<Value>(space.values, 0), block.block, x);
-    apply_masks<Value, 32>(map.quantizer, block.masks, block.verbatim, x);
+    apply_packed_masks(map, block.masks, block.verbatim, x);
     put_values<S>(x, block.block, space.values);
   }
 }
@@ -209,10 +211,10 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
     const int width = parts.width[b];
     if (parts.is_special(b)) [[unlikely]] {
-      const SpecialMasks masks = read_masks<32>(static_cast<std::uint8_t>(kRateSentinel + descriptor[0]), words);
+      const PackedMasks masks = read_packed_masks(descriptor[0], words);
       if (masks.verbatim_count() != descriptor[1]) return kBadCount;
       space.masked[masked++] = {masks, words + masks.bytes, b};
-      words += masks.bytes + descriptor[1] * sizeof(Value);
+      words += masks.bytes + verbatim_bytes(descriptor[1], sizeof(Value));
       descriptor += 2;
     }
     alignas(64) Code z[32];

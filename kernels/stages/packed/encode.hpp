@@ -14,9 +14,9 @@
 #include "stages/difference.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/lorenzo.hpp"
+#include "stages/packed/special.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
-#include "stages/special.hpp"
 #include "stages/tile_encode.hpp"
 
 PYF_BEGIN_TARGET
@@ -33,7 +33,7 @@ struct PackedScratch {
   std::uint8_t width[kPackedBlocks];  // planes before exceptions
   Exception exception[kPackedBlocks];
   std::uint8_t left[kPackedBlocks];  // planes that are written
-  SpecialBlock special[kPackedBlocks];
+  PackedSpecial special[kPackedBlocks];
 };
 
 // Bits of 128 blocks.
@@ -75,11 +75,11 @@ template <class Map, int S>
     alignas(64) Value values[32];
     alignas(64) Code q[32];
     take_values<S, Value>(x, b, values);
-    SpecialBlock& special = s.special[b];
+    PackedSpecial& special = s.special[b];
     special = {};
     const std::uint64_t misfits = encode_block<Map, 32>(map, values, q);
-    if (misfits != 0) note_special<32>(map.quantizer, values, q, misfits, special);
-    const auto taken = static_cast<std::uint32_t>(special.sentinel | special.nan | special.verbatim);
+    if (misfits != 0) note_special(map.quantizer, values, q, misfits, special);
+    const std::uint32_t taken = special.unseen();
     if (special.masks != 0 && is_present<S>(box, b)) {
       found.any = true;
       (special.masks == kMaskSentinel && taken == ~0u ? found.empty : found.masked).set(static_cast<int>(b));
@@ -222,7 +222,7 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
   if (special.any) {
     for (int b = 0; b < kPackedBlocks; ++b) {
       if (special.masked.bit(b) == 0) continue;
-      verbatim += s.special[b].verbatim_count();
+      verbatim += verbatim_bytes(s.special[b].verbatim_count(), sizeof(Value));
       mask_words += static_cast<std::uint32_t>(__builtin_popcount(s.special[b].masks));
     }
   }
@@ -237,8 +237,8 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
                (special_count != 0 ? kPackedSpecial : 0);
   if (head.word() == 0) return {0, false};
   const std::uint32_t parts = 2 * (special_count + exception_count);
-  const std::uint32_t size = head.bytes() + head.tile_planes() * kPackedPlaneBytes + (parts + 3) / 4 * 4 +
-                             4 * (words + mask_words) + verbatim * static_cast<std::uint32_t>(sizeof(Value));
+  const std::uint32_t size =
+      head.bytes() + head.tile_planes() * kPackedPlaneBytes + (parts + 3) / 4 * 4 + 4 * (words + mask_words) + verbatim;
   if (size > kPackedHeadBytes + static_cast<std::uint32_t>(present) * 32 * sizeof(Value))
     return write_verbatim_tile<S, Value>(box, x, out);
 
@@ -284,8 +284,7 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
       if (special.any && special.masked.bit(static_cast<int>(b)) != 0) [[unlikely]] {
         alignas(64) Value here[32];
         take_values<S, Value>(x, b, here);
-        const auto rate = static_cast<std::uint8_t>(kRateSentinel + s.special[b].masks);
-        p = write_special<Value, 32>(s.special[b], rate, here, p);
+        p = write_packed_special(s.special[b], here, p);
       }
     }
     const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;

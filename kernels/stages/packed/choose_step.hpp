@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The step of a chunk whose bound is relative to each value, and whether it is worth one: what stages/sample.hpp is for
+// absolute bounds, with the same sample and the same rules.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "stages/logarithm.hpp"
+#include "stages/sample.hpp"
+
+PYF_BEGIN_TARGET
+
+// The widest step that keeps the bound where the decoder rounds to T, or 0 where none is worth it. It is a binary32, so
+// that products with codes of up to 29 bits are exact.
+template <class T>
+KFN double log_step_of(double bound) {
+  const double usable = bound - (sizeof(T) == 4 ? 0x1p-23 : 0x1p-40);
+  if (usable <= bound / 2) return 0;
+  const double step = usable < 0.125 ? usable * log2_series(usable * usable)  // the series is of this quotient's log2
+                                     : log2_of((1 + usable) / (1 - usable));
+  return static_cast<double>(round_down<float>(step * (1 - 0x1p-40)));
+}
+
+// The fill value, unless that is a zero and undeclared; else the first sampled value that is a zero, infinite or NaN,
+// if it comes at least twice.
+template <class T>
+inline bool choose_log_sentinel(const Request& request, const T* sample, std::size_t count,
+                                typename FloatTraits<T>::Code* bits) {
+  using Code = typename FloatTraits<T>::Code;
+  if (nonzero_fill<T>(request.has_fill, request.fill, bits)) return true;
+  const auto has_code = [](T x) { return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()); };
+  std::size_t first = count, same = 0;
+  for (std::size_t i = count; i-- > 0;)
+    if (!has_code(sample[i])) first = i;
+  if (first == count) return false;
+  const Code wanted = std::bit_cast<Code>(sample[first]);
+  for (std::size_t i = 0; i < count; ++i) same += std::bit_cast<Code>(sample[i]) == wanted ? 1 : 0;
+  if (same >= 2) *bits = wanted;
+  return same >= 2;
+}
+
+template <class T>
+inline StepChoice choose_log_step(const Request& request, const void* values, std::uint64_t count) {
+  using Code = typename FloatTraits<T>::Code;
+  StepChoice choice;
+  const auto bound = static_cast<double>(round_down<T>(request.bound));
+  const double step = log_step_of<T>(bound);
+  if (step == 0) return choice;
+  T sample[kSampleValues];
+  const std::size_t sampled = take_sample(values, count, sample);
+  Code sentinel = 0;
+  const bool has_sentinel = choose_log_sentinel(request, sample, sampled, &sentinel);
+  const LogQuantizer<T> p = make_log_quantizer<T>(bound, step, has_sentinel, sentinel);
+  std::uint64_t fitting = 0, failing = 0;
+  for (std::size_t i = 0; i < sampled; ++i) {
+    const T x = sample[i];
+    const bool counts = (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()) &
+                        !(has_sentinel & (std::bit_cast<Code>(x) == sentinel));
+    const bool fits = log_fits(p, x, log_code(p, x));
+    fitting += counts & fits ? 1 : 0;
+    failing += counts & !fits ? 1 : 0;
+  }
+  if (too_tight(failing, fitting)) return choice;
+  choice.quantise = true;
+  choice.bound = bound;
+  choice.step = step;
+  choice.has_sentinel = has_sentinel;
+  choice.sentinel = sentinel;
+  return choice;
+}
+
+PYF_END_TARGET

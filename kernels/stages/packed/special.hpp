@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Special blocks of packed tiles (docs/format.md, section 7.2): what stages/special.hpp is to blocks of 32, and the
+// masks of zeros and negative values that frames with a pointwise relative bound have besides.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/target.hpp"
+#include "core/wire.hpp"
+#include "stages/logarithm.hpp"
+#include "stages/special.hpp"
+
+namespace pyfilter {
+
+inline constexpr unsigned kMaskZero = 8, kMaskNegative = 16;
+
+// Bytes of the verbatim values of a block, in whole words.
+constexpr KFN std::uint32_t verbatim_bytes(std::uint32_t count, std::uint32_t value_bytes) {
+  return (count * value_bytes + 3) / 4 * 4;
+}
+
+}  // namespace pyfilter
+
+PYF_BEGIN_TARGET
+
+struct PackedSpecial : SpecialBlock {
+  std::uint32_t zero, negative;
+
+  // Values whose code is not seen.
+  std::uint32_t unseen() const { return static_cast<std::uint32_t>(sentinel | nan | verbatim) | zero; }
+};
+
+// Sorts the values of a block into its masks and repairs the codes of the special ones.
+template <class T>
+[[gnu::noinline]] inline void note_special(const LogQuantizer<T>& p, const T (&x)[32],
+                                           typename FloatTraits<T>::Code (&q)[32], std::uint64_t /*misfits*/,
+                                           PackedSpecial& block) {
+  using Code = typename FloatTraits<T>::Code;
+  block.zero = block.negative = 0;
+  block.nan = block.verbatim = 0;
+  block.sentinel = p.has_sentinel ? equal_bits<32>(x, p.sentinel_bits) : 0;
+  block.masks = kMaskSentinel;
+  if (block.sentinel == 0xFFFFFFFFu) return;
+  alignas(64) Code misfit[32], zero[32], negative[32];  // all ones or 0
+  log_misfits(p, x, q, misfit);
+  for (int i = 0; i < 32; ++i) {
+    zero[i] = static_cast<Code>(0 - static_cast<Code>(x[i] == 0));
+    negative[i] = static_cast<Code>(0 - static_cast<Code>(is_negative(x[i])));
+  }
+  block.zero = static_cast<std::uint32_t>(flag_bits<32>(zero) & ~block.sentinel);
+  block.nan = equal_bits<32>(x, FloatTraits<T>::kQuietNan) & ~block.sentinel;
+  block.verbatim = flag_bits<32>(misfit) & ~(block.sentinel | block.nan | block.zero);
+  block.negative = static_cast<std::uint32_t>(flag_bits<32>(negative) & ~(block.sentinel | block.nan | block.verbatim));
+  block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
+                (block.verbatim != 0 ? kMaskVerbatim : 0) | (block.zero != 0 ? kMaskZero : 0) |
+                (block.negative != 0 ? kMaskNegative : 0);
+  const std::uint32_t plain = ~block.unseen();
+  if (plain == ~0u) return;
+  if (plain != 0)
+    forward_fill<32>(q, plain);
+  else
+    for (Code& code : q) code = 0;
+}
+
+template <class T>
+KFN void note_special(const Quantizer<T>& p, const T (&x)[32], typename FloatTraits<T>::Code (&q)[32],
+                      std::uint64_t misfits, PackedSpecial& block) {
+  block.zero = block.negative = 0;
+  note_special<32>(p, static_cast<const T*>(x), static_cast<typename FloatTraits<T>::Code*>(q), misfits,
+                   static_cast<SpecialBlock&>(block));
+}
+
+// Writes masks, in the order of their bits, and verbatim values; returns where the planes go. What is too much in a
+// store is overwritten.
+template <class T>
+inline std::uint8_t* write_packed_special(const PackedSpecial& block, const T (&x)[32], std::uint8_t* out) {
+  const std::uint32_t masks[5] = {static_cast<std::uint32_t>(block.sentinel), static_cast<std::uint32_t>(block.nan),
+                                  static_cast<std::uint32_t>(block.verbatim), block.zero, block.negative};
+  for (const std::uint32_t mask : masks) {
+    store_le(out, mask);
+    out += mask != 0 ? 4 : 0;
+  }
+  if (block.verbatim == 0) return out;
+  gather_masked<32, typename FloatTraits<T>::Code>(x, block.verbatim, out);
+  return out + verbatim_bytes(block.verbatim_count(), sizeof(T));
+}
+
+struct PackedMasks {
+  std::uint32_t words[5] = {};  // by bit
+  std::uint32_t bytes = 0;      // that they take
+
+  std::uint32_t verbatim_count() const { return static_cast<std::uint32_t>(__builtin_popcount(words[2])); }
+};
+
+inline PackedMasks read_packed_masks(unsigned present, const std::uint8_t* from) {
+  PackedMasks masks;
+  for (unsigned bit = 0; bit < 5; ++bit) {
+    if ((present >> bit & 1) == 0) continue;
+    masks.words[bit] = load_le<std::uint32_t>(from + masks.bytes);
+    masks.bytes += 4;
+  }
+  return masks;
+}
+
+// Signs and zeros of decoded magnitudes.
+template <class T>
+KFN void apply_signs(std::uint32_t zero, std::uint32_t negative, T (&x)[32]) {
+  using Code = typename FloatTraits<T>::Code;
+  constexpr int kTop = 8 * sizeof(Code) - 1;
+  Code bits[32];
+  std::memcpy(bits, x, sizeof bits);
+  for (int i = 0; i < 32; ++i) {
+    const Code kept = bits[i] & (Code{zero >> i & 1} - 1);
+    bits[i] = kept | static_cast<Code>(negative >> i & 1) << kTop;
+  }
+  std::memcpy(x, bits, sizeof bits);
+}
+
+// Of overlapping masks the last in this order holds: negative and zero, sentinel, NaN, verbatim.
+template <class Map>
+[[gnu::noinline]] inline void apply_packed_masks(const Map& map, const PackedMasks& masks, const std::uint8_t* verbatim,
+                                                 typename Map::Value (&x)[32]) {
+  using T = typename Map::Value;
+  if constexpr ((Map::kMasks & kMaskZero) != 0) apply_signs(masks.words[3], masks.words[4], x);
+  using Code = typename FloatTraits<T>::Code;
+  if (masks.words[0] != 0) fill_masked<32>(x, masks.words[0], map.quantizer.sentinel_bits);
+  if (masks.words[1] != 0) fill_masked<32>(x, masks.words[1], Code{FloatTraits<T>::kQuietNan});
+  if (masks.words[2] != 0) scatter_masked<32, Code>(x, masks.words[2], verbatim);
+}
+
+PYF_END_TARGET
