@@ -67,4 +67,4 @@ def test_what_may_be_asked() -> None:
         with pytest.raises(ValueError, match="psnr must be a"):
             pyfilter.Cuszp2(psnr=wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="exactly one of absolute=, relative= or psnr="):
-        pyfilter.HierarchicalDelta(psnr=60, relative=0.1)
+        pyfilter.Cuszp2(psnr=60, relative=0.1)
