@@ -19,7 +19,8 @@ from benchmarks.fields import MIB, Field, fields, find_data
 from benchmarks.memory import METHOD, Bench, Measured
 from benchmarks.report import Floor, Rows, keep, load, origin
 
-MARKER = "cpu_codec"
+MARKER, DELTA_MARKER = "cpu_codec", "cpu_delta"
+DELTA = "hierarchical_delta"
 SCALING_MIN_BYTES = 8 * MIB  # work is handed out in pieces of half a megabyte: smaller calls have few of them
 MODES = ("outlier", "plain", "fixed")
 COLUMNS = (
@@ -53,7 +54,7 @@ class Row:
     def cells(self) -> list[str]:
         """Return the cells for COLUMNS."""
         m = self.measured
-        wanted = "lossless" if self.label.startswith("Lossless") else "cuszp2"
+        wanted = "lossless" if self.label.startswith("Lossless") else "cuszp2" if "-D" in self.label else DELTA
         note = "" if m.stored_as == wanted else f" ({m.stored_as})"
         error = f"{m.outcome.max_error / m.bound:.4f}" if m.bound else "0"
         return [
@@ -68,8 +69,14 @@ def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.2f}"
 
 
-def codecs(bound: float, shape: tuple[int, ...], all_modes: bool) -> list[tuple[str, pyfilter.Codec]]:
+def codecs(bound: float, shape: tuple[int, ...], all_modes: bool, delta: bool) -> list[tuple[str, pyfilter.Codec]]:
     """Return the lossy codecs to measure, the default one first; no blocks that are longer than the field."""
+    if delta:
+        return [
+            (predictor, pyfilter.HierarchicalDelta(absolute=bound, predictor=predictor))
+            for predictor, rank in (("chain", 0), ("auto", 0), ("lorenzo2d", 2), ("lorenzo3d", 3), ("columns", 2))
+            if len(shape) >= rank and (predictor != "columns" or shape[-1] <= 16)
+        ]
     return [
         (f"{mode} {dims}-D", pyfilter.Cuszp2(absolute=bound, mode=mode, block_dims=dims))
         for mode in (MODES if all_modes else MODES[:1])
@@ -78,20 +85,25 @@ def codecs(bound: float, shape: tuple[int, ...], all_modes: bool) -> list[tuple[
     ]
 
 
-def measure_field(bench: Bench, field: Field, bounds: list[str], rounds: int, all_modes: bool) -> list[Row]:
+def measure_field(
+    bench: Bench, field: Field, bounds: list[str], rounds: int, all_modes: bool, delta: bool
+) -> list[Row]:
     """Return the rows of one field."""
     bench.load(field)
     rows: list[Row] = []
     for relative in bounds:
-        for position, (label, codec) in enumerate(codecs(field.bound(float(relative)), field.values.shape, all_modes)):
+        chosen = codecs(field.bound(float(relative)), field.values.shape, all_modes, delta)
+        for position, (label, codec) in enumerate(chosen):
             measured = bench.measure(codec, rounds=rounds, two_threads=position == 0, cached=position == 0)
             rows.append(Row(field.name, field.values.nbytes, label, relative, measured))
+    if delta:
+        return rows
     measured = bench.measure(pyfilter.Lossless(), rounds=rounds, two_threads=True, cached=True)
     rows.append(Row(field.name, field.values.nbytes, "Lossless 1-D", "", measured))
     return rows
 
 
-def floors(rows: list[Row]) -> list[Floor]:
+def floors(rows: list[Row], delta: bool) -> list[Floor]:
     """Return the demands of the issue, with what was measured."""
     found: list[Floor] = []
     lossy = [row for row in rows if not row.label.startswith("Lossless")]
@@ -99,14 +111,17 @@ def floors(rows: list[Row]) -> list[Floor]:
         chosen = [row for row in lossy if row.label == label]
         for what in ("encode", "decode"):
             values = [(getattr(row.measured, what) / row.measured.memcpy, row.where) for row in chosen]
-            found.append(Floor(f"Cuszp2 {label} {_VERB[what]} against memcpy, one thread", 0.25, values))
+            name = f"{'HierarchicalDelta' if delta else 'Cuszp2'} {label}"
+            found.append(Floor(f"{name} {_VERB[what]} against memcpy, one thread", 0.22 if delta else 0.25, values))
     for what in ("encode", "decode"):
         values = [
             (getattr(row.measured, f"{what}_gain"), row.where)
             for row in lossy
             if row.field_bytes >= SCALING_MIN_BYTES and not np.isnan(row.measured.encode_gain)
         ]
-        found.append(Floor(f"Cuszp2 {_VERB[what]} two threads against one (fields >= 8 MiB)", 1.7, values))
+        found.append(Floor(f"{_VERB[what]}, two threads against one (fields >= 8 MiB)", 1.7, values))
+        if delta:
+            continue
         exact = [row for row in rows if row not in lossy]
         values = [(getattr(row.measured, what) / row.measured.memcpy, row.where) for row in exact]
         found.append(Floor(f"Lossless 1-D {_VERB[what]} against memcpy, one thread", None, values))
@@ -123,6 +138,7 @@ def main(
     bounds: Annotated[str, typer.Option(help="Bounds relative to a field's range.")] = "1e-2,1e-3,1e-4",
     rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=5)] = 9,
     all_modes: Annotated[bool, typer.Option("--all-modes", help="Also modes plain and fixed.")] = False,
+    delta: Annotated[bool, typer.Option("--delta", help="HierarchicalDelta instead of Cuszp2 and Lossless.")] = False,
     level: Annotated[str, typer.Option(help="Instruction set: auto, baseline, avx2, avx512.")] = "auto",
     cpu_time: Annotated[
         bool, typer.Option("--cpu-time", help="One thread's speeds by CPU time: for a machine that is busy.")
@@ -145,7 +161,7 @@ def main(
         wanted = [part for part in only.split(",") if part]
         for field in fields(folder, generated_mib * MIB, wanted):
             table = Rows(f"{field.name} {'x'.join(map(str, field.values.shape))}", COLUMNS)
-            found = measure_field(bench, field, bounds.split(","), rounds, all_modes)
+            found = measure_field(bench, field, bounds.split(","), rounds, all_modes, delta)
             rows += found
             for row in found:
                 table.add(*row.cells())
@@ -157,7 +173,7 @@ def main(
     for row in rows:
         everything.add(*row.cells())
     busy = float(np.median([row.measured.busy for row in rows]))
-    tail = [floor.line() for floor in floors(rows)]
+    tail = [floor.line() for floor in floors(rows, delta)]
     tail.append(
         f"CPU time by wall time of the single-thread rounds: median {busy:.2f} (below 1, other work took part); "
         f"load at the end {load()}; {time.monotonic() - started:.0f} s"
@@ -171,7 +187,7 @@ def main(
         ]
     )
     console.print("\n".join(["", *tail]))
-    for path in keep(text, MARKER, markdown, update_docs):
+    for path in keep(text, DELTA_MARKER if delta else MARKER, markdown, update_docs):
         console.print(f"wrote {path}")
     if markdown is None and not update_docs:
         print(f"\n{everything.markdown()}")

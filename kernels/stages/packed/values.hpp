@@ -30,6 +30,9 @@ inline const Loose<T>* load_tile(const Grid& g, const void* values, const TileBo
     for (std::uint32_t y = 0; y < box.iny; ++y) {
       T* const row = slab + y * Tile::kX;
       const std::uint8_t* const from = value_at<T>(values, row_index<S>(g, box, y, z));
+      if constexpr (S != kColumns) {  // rows are too many streams for hardware prefetchers: those of the next tile
+        for (std::size_t line = 0; line < kRowBytes; line += 64) __builtin_prefetch(from + kRowBytes + line);
+      }
       if (box.inx == Tile::kX) {
         std::memcpy(row, from, kRowBytes);
       } else {
