@@ -66,30 +66,35 @@ __device__ __forceinline__ void unpack_group(std::uint32_t (&planes)[8], Word z)
   }
 }
 
+// Calls visit<g>(word) for each eight planes that codes have, g from 0; word(i) gives what pack_group() takes.
+template <class Code, class Visit>
+__device__ __forceinline__ void for_groups(const Code (&z)[32], const Visit& visit) {
+  const auto low = [&](int i) { return static_cast<std::uint32_t>(z[i]); };
+  visit.template operator()<0>(low);
+  visit.template operator()<1>(low);
+  visit.template operator()<2>(low);
+  visit.template operator()<3>(low);
+  if constexpr (sizeof(Code) == 8) {
+    const auto high = [&](int i) { return static_cast<std::uint32_t>(z[i] >> 32); };
+    visit.template operator()<4>(high);
+    visit.template operator()<5>(high);
+    visit.template operator()<6>(high);
+    visit.template operator()<7>(high);
+  }
+}
+
 // Bytes of the residuals' planes, eight at a time, to this thread's words.
 template <class Code>
 __device__ __forceinline__ void write_planes(const Code (&z)[32], int planes, std::uint32_t* to) {
   const int highest = warp_max(planes);
-  const auto group = [&]<int g>(auto word) {
+  for_groups(z, [&]<int g>(auto word) {
     if (8 * g >= highest) return;
     std::uint32_t w[8];
     pack_group<g % 4>(word, w);
 #pragma unroll
     for (int k = 0; k < 8; ++k)
       if (8 * g + k < planes) to[8 * g + k] = w[k];
-  };
-  const auto low = [&](int i) { return static_cast<std::uint32_t>(z[i]); };
-  group.template operator()<0>(low);
-  group.template operator()<1>(low);
-  group.template operator()<2>(low);
-  group.template operator()<3>(low);
-  if constexpr (sizeof(Code) == 8) {
-    const auto high = [&](int i) { return static_cast<std::uint32_t>(z[i] >> 32); };
-    group.template operator()<4>(high);
-    group.template operator()<5>(high);
-    group.template operator()<6>(high);
-    group.template operator()<7>(high);
-  }
+  });
 }
 
 }  // namespace pyfilter::cuda

@@ -48,15 +48,10 @@ __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* f
   return to;
 }
 
-// Residuals from `planes` planes at `from`. A whole warp must come here together.
-template <class Code>
-__device__ __forceinline__ void read_planes(const std::uint32_t* from, int planes, Code (&z)[32]) {
-  const int highest = warp_max(planes);
+// Residuals from planes of which load(group, w) gives eight at a time, `highest` of them in the warp's widest block.
+template <class Code, class Load>
+__device__ __forceinline__ void unpack_all(int highest, const Load& load, Code (&z)[32]) {
   std::uint32_t low[32];
-  const auto load = [&](int group, std::uint32_t(&w)[8]) {
-#pragma unroll
-    for (int k = 0; k < 8; ++k) w[k] = 8 * group + k < planes ? from[8 * group + k] : 0;
-  };
   const auto unpack = [&](int first, std::uint32_t(&words)[32]) {
     const auto at = [&](int i) -> std::uint32_t& { return words[i]; };
     std::uint32_t w[8];
@@ -88,6 +83,16 @@ __device__ __forceinline__ void read_planes(const std::uint32_t* from, int plane
 #pragma unroll
     for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<Code>(high[i]) << 32;
   }
+}
+
+// Residuals from `planes` planes at `from`. A whole warp must come here together.
+template <class Code>
+__device__ __forceinline__ void read_planes(const std::uint32_t* from, int planes, Code (&z)[32]) {
+  const auto load = [&](int group, std::uint32_t(&w)[8]) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) w[k] = 8 * group + k < planes ? from[8 * group + k] : 0;
+  };
+  unpack_all(warp_max(planes), load, z);
 }
 
 // A thread's share of a special block, from its descriptor.

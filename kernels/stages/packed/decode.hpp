@@ -33,7 +33,6 @@ struct PackedParts {
   const std::uint8_t* descriptors = nullptr;
   const std::uint8_t* entries = nullptr;  // exceptions
   const std::uint8_t* words = nullptr;
-  std::uint32_t special_bytes = 0;
 
   bool is_special(std::uint32_t b) const { return (masked[b / 32] >> b % 32 & 1) != 0; }
   bool is_void(std::uint32_t b) const { return (empty[b / 32] >> b % 32 & 1) != 0; }
@@ -89,7 +88,6 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
   if ((head.flags & kPackedSpecial) != 0) take(parts.masked);
   for (int w = 0; w < 4; ++w) {
     if ((all[w] & ~present_bits[w]) != 0) return kBadAbsent;
-    if ((parts.empty[w] & parts.masked[w]) != 0) return kBadRate;
     if ((head.flags & kPackedAllVoid) != 0) parts.empty[w] = present_bits[w];
     if ((parts.empty[w] & parts.masked[w]) != 0) return kBadRate;
   }

@@ -35,8 +35,6 @@ __device__ __forceinline__ void read_split_planes(const std::uint32_t* from, int
   const unsigned position = entry & 31;
   const std::uint64_t high = planes < kBits ? static_cast<std::uint64_t>(entry >> 5) << planes : 0;
   const auto extra = static_cast<Code>(high);
-  const int highest = warp_max(max(planes, bit_width(extra)));
-  std::uint32_t low[32];
   const auto load = [&](int group, std::uint32_t(&w)[8]) {
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
@@ -44,37 +42,7 @@ __device__ __forceinline__ void read_split_planes(const std::uint32_t* from, int
       w[k] = (p < planes ? from[p] : 0) | static_cast<std::uint32_t>(extra >> p & 1) << position;
     }
   };
-  const auto unpack = [&](int first, std::uint32_t(&words)[32]) {
-    const auto at = [&](int i) -> std::uint32_t& { return words[i]; };
-    std::uint32_t w[8];
-    load(first, w);
-    unpack_group<0>(w, at);
-    if (highest > 8 * (first + 1)) {
-      load(first + 1, w);
-      unpack_group<1>(w, at);
-    }
-    if (highest > 8 * (first + 2)) {
-      load(first + 2, w);
-      unpack_group<2>(w, at);
-    }
-    if (highest > 8 * (first + 3)) {
-      load(first + 3, w);
-      unpack_group<3>(w, at);
-    }
-  };
-  unpack(0, low);
-  if constexpr (sizeof(Code) == 4) {
-#pragma unroll
-    for (int i = 0; i < 32; ++i) z[i] = low[i];
-  } else if (highest <= 32) {
-#pragma unroll
-    for (int i = 0; i < 32; ++i) z[i] = low[i];
-  } else {
-    std::uint32_t high_words[32];
-    unpack(4, high_words);
-#pragma unroll
-    for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<Code>(high_words[i]) << 32;
-  }
+  unpack_all(warp_max(max(planes, bit_width(extra))), load, z);
 }
 
 // What a thread's block has in its tile.

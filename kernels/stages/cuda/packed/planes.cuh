@@ -15,24 +15,12 @@ namespace pyfilter::cuda {
 // All planes of 32 residuals up to those of the warp's widest block; w[p] is plane p.
 template <class Code>
 __device__ __forceinline__ void pack_all(const Code (&z)[32], int highest, std::uint32_t (&w)[8 * sizeof(Code)]) {
-  const auto group = [&]<int g>(auto word) {
+  for_groups(z, [&]<int g>(auto word) {
     std::uint32_t planes[8] = {};
     if (8 * g < highest) pack_group<g % 4>(word, planes);
 #pragma unroll
     for (int k = 0; k < 8; ++k) w[8 * g + k] = planes[k];
-  };
-  const auto low = [&](int i) { return static_cast<std::uint32_t>(z[i]); };
-  group.template operator()<0>(low);
-  group.template operator()<1>(low);
-  group.template operator()<2>(low);
-  group.template operator()<3>(low);
-  if constexpr (sizeof(Code) == 8) {
-    const auto high = [&](int i) { return static_cast<std::uint32_t>(z[i] >> 32); };
-    group.template operator()<4>(high);
-    group.template operator()<5>(high);
-    group.template operator()<6>(high);
-    group.template operator()<7>(high);
-  }
+  });
 }
 
 // split_exception() without a loop that ends early. Of the planes from the top down to p, together, at most one bit is
