@@ -30,8 +30,10 @@ Status check_predictor(const std::array<std::uint8_t, kParameterBytes>& paramete
   if (parameters[1] > 2 || (in_frame && parameters[1] == 0))
     return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", kName, parameters[1],
                 in_frame ? "" : "0 (auto), ");
-  if (in_frame && (parameters[2] < 1 || parameters[2] > kOrders[shape]))
-    return fail(code, "%s: order %d, allowed for this tile shape: 1 to %d", kName, parameters[2], kOrders[shape]);
+  const int lowest = shape == kChain ? 0 : 1;
+  if (in_frame && (parameters[2] < lowest || parameters[2] > kOrders[shape]))
+    return fail(code, "%s: order %d, allowed for this tile shape: %d to %d", kName, parameters[2], lowest,
+                kOrders[shape]);
   if (rank >= 0 && rank < kRanks[shape])
     return fail(code, "%s: predictor %d needs data of rank %d or more, this has rank %d", kName, shape, kRanks[shape],
                 rank);

@@ -72,18 +72,18 @@ KFN std::uint64_t take_neighbours(const Quantizer<T>& p, const Values* x, typena
   return misfits & ~better;
 }
 
-// Sorts the values of a block with misfits into its masks and repairs the codes of the special ones.
+// Sorts the values of a block with misfits into its masks; returns those that are left.
 template <int B, class T, class Values>
-[[gnu::noinline]] inline void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
-                                           std::uint64_t misfits, SpecialBlock& block) {
+[[gnu::noinline]] inline std::uint64_t sort_special(const Quantizer<T>& p, const Values* x,
+                                                    typename FloatTraits<T>::Code* q, std::uint64_t misfits,
+                                                    SpecialBlock& block) {
   using Code = typename FloatTraits<T>::Code;
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
   block.nan = block.verbatim = 0;
   block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
   if (block.sentinel == kAll) {  // the inside of a land mask: codes will not be written
     block.masks = kMaskSentinel;
-    fill_masked<B>(q, kAll, Code{0});
-    return;
+    return 0;
   }
   if constexpr (!kMisfitsInPlace) {
     alignas(64) Code flags[B];
@@ -97,11 +97,19 @@ template <int B, class T, class Values>
   }
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0);
-  const std::uint64_t plain = ~(block.sentinel | block.nan | block.verbatim) & kAll;
+  return ~(block.sentinel | block.nan | block.verbatim) & kAll;
+}
+
+// The same, and repairs the codes of the special ones.
+template <int B, class T, class Values>
+KFN void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q, std::uint64_t misfits,
+                      SpecialBlock& block) {
+  using Code = typename FloatTraits<T>::Code;
+  const std::uint64_t plain = sort_special<B>(p, x, q, misfits, block);
   if (plain != 0) [[likely]]
     forward_fill<B>(q, plain);
   else
-    fill_masked<B>(q, kAll, Code{0});
+    fill_masked<B>(q, ~std::uint64_t{0} >> (64 - B), Code{0});
 }
 
 // The rate code of a special block whose planes have the rate `inner`.

@@ -15,7 +15,7 @@
 
 namespace pyfilter {
 
-inline constexpr int kCandidates = 7;
+inline constexpr int kCandidates = 8;
 // Of equals the first is taken: where a sample of sparse data has seen nothing, the one that does best on such data.
 constexpr KFN Predictor predictor_at(int candidate) {
   switch (candidate) {
@@ -31,6 +31,8 @@ constexpr KFN Predictor predictor_at(int candidate) {
       return {kPlane, 1};
     case 5:
       return {kChain, 1};
+    case 6:
+      return {kChain, 0};
     default:
       return {kColumns, 1};
   }
@@ -39,6 +41,7 @@ inline constexpr std::uint64_t kMostColumns = 16;  // that "auto" tries columns 
 
 // Whether a request leaves a candidate open.
 KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t columns) {
+  if (asked == kChain) return p.tile_shape == kChain && p.order == 1;
   if (asked != 0) return p.tile_shape == asked;
   if (p.tile_shape == kChain) return true;
   if (p.tile_shape == kColumns) return rank >= 2 && columns <= kMostColumns;

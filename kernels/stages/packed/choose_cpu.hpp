@@ -70,7 +70,8 @@ inline std::uint64_t sampled_bits(const TileBox& box, int order, bool exceptions
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
     s.pad[kDifferencePad - 1] = s.codes[0];
-    for (int i = 0; i < 4096; ++i) s.differences[i] = static_cast<Code>(s.codes[i] - s.codes[i - 1]);
+    for (int i = 0; i < 4096; ++i) s.differences[i] = static_cast<Code>(s.codes[i] - (order != 0 ? s.codes[i - 1] : 0));
+    s.differences[0] = 0;
   } else {
     tile_differences<S>(order, s.codes, s.differences);
     s.differences[0] = 0;

@@ -13,6 +13,7 @@
 #include "core/wire.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/lorenzo.hpp"
+#include "stages/packed/missing.hpp"
 #include "stages/packed/special.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
@@ -29,13 +30,14 @@ struct PackedParts {
   PackedHead head;
   Code first = 0;
   std::uint8_t width[kPackedBlocks];  // planes of each block; absent ones have none
-  std::uint32_t exceptions[4] = {}, empty[4] = {}, masked[4] = {};
+  std::uint32_t exceptions[4] = {}, described[4] = {};
+  bool has_missing = false;
+  std::uint32_t missing[kPackedBlocks];  // masks, if there are any
   const std::uint8_t* descriptors = nullptr;
   const std::uint8_t* entries = nullptr;  // exceptions
   const std::uint8_t* words = nullptr;
 
-  bool is_special(std::uint32_t b) const { return (masked[b / 32] >> b % 32 & 1) != 0; }
-  bool is_void(std::uint32_t b) const { return (empty[b / 32] >> b % 32 & 1) != 0; }
+  bool is_special(std::uint32_t b) const { return (described[b / 32] >> b % 32 & 1) != 0; }
   bool has_exception(std::uint32_t b) const { return (exceptions[b / 32] >> b % 32 & 1) != 0; }
 };
 
@@ -48,12 +50,46 @@ KFN std::uint32_t count_bits(const std::uint32_t (&words)[4]) {
   return n;
 }
 
+// Masks of missing values: a byte for each block in `masked`, then groups of four bits; room for the bytes is there.
+template <int S>
+[[gnu::noinline]] inline Status read_missing(const std::uint32_t (&masked)[4], bool plain, const std::uint8_t* from,
+                                             std::size_t room, std::uint32_t (&missing)[kPackedBlocks],
+                                             std::size_t* bytes) {
+  const std::uint32_t count = count_bits(masked);
+  std::uint32_t groups = 0, at = 0;
+  if (count > room) return kBadSize;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (from[i] == 0) return kBadRate;
+    groups += static_cast<std::uint32_t>(__builtin_popcount(from[i]));
+  }
+  *bytes = count + nibble_bytes(groups);
+  if (*bytes > room) return kBadSize;
+  const std::uint8_t *used = from, *const group = from + count;
+  for (int b = 0; b < kPackedBlocks; ++b) {
+    std::uint32_t residual = 0;
+    if ((masked[b / 32] >> b % 32 & 1) != 0) {
+      for (std::uint32_t rest = *used++; rest != 0; rest &= rest - 1, ++at) {
+        const std::uint32_t bits = group[at / 2] >> 4 * (at % 2) & 15;
+        if (bits == 0) return kBadRate;
+        residual |= bits << 4 * __builtin_ctz(rest);
+      }
+    }
+    const int above = block_above<S>(b), before = block_before<S>(b);
+    const auto mask = [&missing](int block) { return block < 0 ? 0 : missing[block]; };
+    missing[b] = plain ? residual
+                       : mask_from<S>(residual, mask(above), mask(before),
+                                      above < 0 || before < 0 ? 0 : mask(block_before<S>(above)));
+  }
+  return groups % 2 == 0 || group[groups / 2] >> 4 == 0 ? kOk : kBadPadding;
+}
+
 template <class Map, int S>
 inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std::uint8_t* bytes, std::size_t size,
                                 PackedParts<typename Map::Code>& parts) {
   using Code = typename Map::Code;
   const std::uint32_t word = load_le<std::uint32_t>(bytes);
-  if (!head_allowed(word, sizeof(Code), plan.has_sentinel, !Map::kHasSpecial)) return kBadHead;
+  constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
+  if (!head_allowed(word, packed_rules(sizeof(Code), plan.has_sentinel, !Map::kHasSpecial, kSigns))) return kBadHead;
   const PackedHead head = parts.head = read_head(word);
   std::uint32_t present_bits[4] = {}, present = 0;
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b)
@@ -76,7 +112,7 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
 
   // planes of the tile
   const std::uint8_t* plane = bytes + head.bytes();
-  std::uint32_t rates[kMostRatePlanes][4], all[4] = {};
+  std::uint32_t rates[kMostRatePlanes][4], all[4] = {}, masked[4] = {};
   const auto take = [&](std::uint32_t(&to)[4]) {
     read_bits(plane, to);
     plane += kPackedPlaneBytes;
@@ -84,13 +120,10 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
   };
   for (std::uint32_t r = 0; r < head.rate_planes; ++r) take(rates[r]);
   if ((head.flags & kPackedExceptions) != 0) take(parts.exceptions);
-  if ((head.flags & kPackedVoid) != 0) take(parts.empty);
-  if ((head.flags & kPackedSpecial) != 0) take(parts.masked);
-  for (int w = 0; w < 4; ++w) {
+  if ((head.flags & kPackedMissing) != 0) take(masked);
+  if ((head.flags & kPackedSpecial) != 0) take(parts.described);
+  for (int w = 0; w < 4; ++w)
     if ((all[w] & ~present_bits[w]) != 0) return kBadAbsent;
-    if ((head.flags & kPackedAllVoid) != 0) parts.empty[w] = present_bits[w];
-    if ((parts.empty[w] & parts.masked[w]) != 0) return kBadRate;
-  }
   std::uint32_t planes = 0;
   int highest = 0;
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
@@ -103,20 +136,31 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
   }
   if (highest > static_cast<int>(8 * sizeof(Code))) return kBadRate;
 
-  // descriptors, exceptions, words
-  const std::uint32_t described = count_bits(parts.masked), entries = count_bits(parts.exceptions);
+  // descriptors, exceptions, masks of missing values, words
+  const std::uint32_t described = count_bits(parts.described), entries = count_bits(parts.exceptions);
   parts.descriptors = bytes + at;
   parts.entries = parts.descriptors + 2 * described;
-  const std::size_t end = at + 2 * (described + entries), words_from = (end + 3) / 4 * 4;
+  std::size_t end = at + 2 * (described + entries);
+  if (end > size) return kBadSize;
+  parts.has_missing = (head.flags & (kPackedMissing | kPackedAllMissing)) != 0;
+  if ((head.flags & kPackedMissing) != 0) {
+    std::size_t taken = 0;
+    PYF_TRY((read_missing<S>(masked, (head.flags & kPackedPlainMasks) != 0, bytes + end, size - end, parts.missing,
+                             &taken)));
+    end += taken;
+  } else if (parts.has_missing) {
+    std::fill(std::begin(parts.missing), std::end(parts.missing), ~0u);
+  }
+  const std::size_t words_from = (end + 3) / 4 * 4;
   if (words_from > size) return kBadSize;
   for (std::size_t i = end; i < words_from; ++i)
     if (bytes[i] != 0) return kBadPadding;
   std::size_t special = 0;
   for (std::uint32_t i = 0; i < described; ++i) {
     const std::uint32_t masks = parts.descriptors[2 * i], verbatim = parts.descriptors[2 * i + 1];
-    if (masks == 0 || (masks & ~Map::kMasks) != 0 || verbatim > 32 || ((masks & kMaskVerbatim) == 0 && verbatim != 0))
+    if (masks == 0 || (masks & ~(Map::kMasks & ~kMaskSentinel)) != 0 || verbatim > 32 ||
+        ((masks & kMaskVerbatim) == 0 && verbatim != 0))
       return kBadRate;
-    if ((masks & kMaskSentinel) != 0 && !plan.has_sentinel) return kBadRate;
     special +=
         4 * static_cast<std::size_t>(__builtin_popcount(masks)) + verbatim_bytes(verbatim, sizeof(typename Map::Value));
   }
@@ -147,22 +191,30 @@ KFN void put_values(const T* from, std::uint32_t block, T* tile) {
     std::memcpy(to + Tile::within(i) * sizeof(T), from + i, Tile::kBlockX * sizeof(T));
 }
 
-// Values of a tile that are not made from codes, into their places.
+// Values of a tile that are not made from codes, into their places; `masked` of the blocks have masks of their own.
 template <class Map, int S>
 [[gnu::noinline]] inline void place_specials(const Map& map, const PackedParts<typename Map::Code>& parts, int masked,
                                              PackedDecodeSpace<Map, S>& space) {
   using Value = typename Map::Value;
-  alignas(64) Value x[32];
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!parts.is_void(b)) continue;
-    for (Value& value : x) std::memcpy(&value, &map.quantizer.sentinel_bits, sizeof(Value));
-    put_values<S>(x, b, space.values);
+  const bool negative = (parts.head.flags & kPackedNegative) != 0;
+  if constexpr ((Map::kMasks & kMaskNegative) != 0) {
+    if (negative)
+      for (Value& value : space.values) value = -value;
   }
-  for (int i = 0; i < masked; ++i) {
-    const auto& block = space.masked[i];
-    take_values<S, Value>(loose_values<Value>(space.values, 0), block.block, x);
-    apply_packed_masks(map, block.masks, block.verbatim, x);
-    put_values<S>(x, block.block, space.values);
+  for (int b = 0, next = 0; b < kPackedBlocks; ++b) {
+    const bool has_masks = next < masked && space.masked[next].block == static_cast<std::uint32_t>(b);
+    const std::uint32_t missing = parts.has_missing ? parts.missing[b] : 0;
+    if (!has_masks && missing == 0) continue;
+    alignas(64) Value x[32];
+    take_values<S, Value>(loose_values<Value>(space.values, 0), static_cast<std::uint32_t>(b), x);
+    if (has_masks) {
+      MaskedBlock& block = space.masked[next++];
+      block.masks.words[0] = missing;
+      apply_packed_masks(map, block.masks, block.verbatim, negative, x);
+    } else {
+      fill_masked<32>(x, missing, map.quantizer.sentinel_bits);
+    }
+    put_values<S>(x, static_cast<std::uint32_t>(b), space.values);
   }
 }
 
@@ -195,7 +247,7 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   } else {
     std::memset(parts.width, 0, sizeof parts.width);
   }
-  const bool special = count_bits(parts.masked) != 0 || count_bits(parts.empty) != 0;
+  const bool special = parts.has_missing || (parts.head.flags & (kPackedSpecial | kPackedNegative)) != 0;
   // a chain whose values all go to one place needs no copy of the tile
   const bool whole = S == kChain && !special && box.inx == Tile::kX && box.first >= start && box.first + 4096 <= stop;
   auto* const to =
@@ -206,6 +258,7 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   int masked = 0;
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
   Code carry = unzigzag(parts.first);
+  const bool sums = S != kChain || plan.order != 0;
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
     const int width = parts.width[b];
     if (parts.is_special(b)) [[unlikely]] {
@@ -218,12 +271,12 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
     alignas(64) Code z[32];
     const bool exception = parts.has_exception(b);
     if constexpr (S == kChain) {
-      if (width == 0 && !exception) {
+      if (width == 0 && !exception && sums) {
         for (int i = 0; i < 32; ++i) z[i] = 0;
         map.decode(z, carry, to + 32 * b);
         continue;
       }
-      if (!exception) {
+      if (!exception && sums) {
         unpack_sums(words, width, z);
         words += 4 * width;
         if (b == 0) carry = static_cast<Code>(carry - z[0]);  // what the planes say of the first value does not count
@@ -242,6 +295,11 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
     }
     for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
     if constexpr (S == kChain) {
+      if (!sums) {
+        if (b == 0) z[0] = unzigzag(parts.first);
+        map.decode(z, Code{0}, to + 32 * b);
+        continue;
+      }
       accumulate_1d(z);
       if (b == 0) carry = static_cast<Code>(carry - z[0]);
       map.decode(z, carry, to + 32 * b);

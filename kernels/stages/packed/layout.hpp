@@ -11,8 +11,8 @@
 
 namespace pyfilter {
 
-inline constexpr std::uint32_t kPackedExceptions = 1, kPackedVoid = 2, kPackedSpecial = 4, kPackedAllVoid = 8,
-                               kPackedVerbatim = 16, kPackedKnownFlags = 31;
+inline constexpr std::uint32_t kPackedExceptions = 1, kPackedMissing = 2, kPackedSpecial = 4, kPackedAllMissing = 8,
+                               kPackedVerbatim = 16, kPackedPlainMasks = 32, kPackedNegative = 64;
 inline constexpr std::uint32_t kPackedHeadBytes = 4, kPackedPlaneBytes = 16, kMostRatePlanes = 7;
 
 // A verbatim tile is the largest.
@@ -22,7 +22,7 @@ struct PackedHead {
   std::uint32_t base = 0, rate_planes = 0, first_bytes = 0, flags = 0;
 
   constexpr KFN std::uint32_t word() const { return base | rate_planes << 8 | first_bytes << 12 | flags << 16; }
-  // Planes of the tile: rates, exceptions, void, special.
+  // Planes of the tile: rates, exceptions, missing values, special blocks.
   constexpr KFN std::uint32_t tile_planes() const {
     return rate_planes + (flags & kPackedExceptions) + (flags >> 1 & 1) + (flags >> 2 & 1);
   }
@@ -34,16 +34,26 @@ constexpr KFN PackedHead read_head(std::uint32_t word) {
   return {word & 0xFF, word >> 8 & 7, word >> 12 & 0xF, word >> 16 & 0xFF};
 }
 
-// Whether a head may be, in a frame of codes of `code_bytes` bytes. `exact`: of a bit-exact frame.
-constexpr KFN bool head_allowed(std::uint32_t word, std::uint32_t code_bytes, bool has_sentinel, bool exact) {
+// What a frame lets its tiles have.
+struct PackedRules {
+  std::uint32_t code_bytes = 4, flags = 0;
+};
+constexpr KFN PackedRules packed_rules(std::uint32_t code_bytes, bool has_sentinel, bool exact, bool signs) {
+  return {code_bytes, kPackedExceptions | kPackedVerbatim | (exact ? 0 : kPackedSpecial) |
+                          (has_sentinel ? kPackedMissing | kPackedAllMissing | kPackedPlainMasks : 0) |
+                          (signs ? kPackedNegative : 0)};
+}
+
+// Whether a head may be.
+constexpr KFN bool head_allowed(std::uint32_t word, const PackedRules& rules) {
   const PackedHead head = read_head(word);
-  const bool reserved = (word & 0xFF000800u) != 0 || (head.flags & ~kPackedKnownFlags) != 0 ||
-                        (exact && (head.flags & kPackedSpecial) != 0);
-  const bool sizes = head.base <= 8 * code_bytes && head.first_bytes <= code_bytes;
-  const bool voids = (head.flags & (kPackedVoid | kPackedAllVoid)) == 0 ||
-                     (has_sentinel && (head.flags & (kPackedVoid | kPackedAllVoid)) != (kPackedVoid | kPackedAllVoid));
+  const bool known = (word & 0xFF000800u) == 0 && (head.flags & ~rules.flags) == 0;
+  const bool sizes = head.base <= 8 * rules.code_bytes && head.first_bytes <= rules.code_bytes;
+  const bool missing = (head.flags & (kPackedMissing | kPackedPlainMasks)) != kPackedPlainMasks;
+  const bool all_missing =
+      (head.flags & kPackedAllMissing) == 0 || (head.flags & (kPackedMissing | kPackedSpecial | kPackedNegative)) == 0;
   const bool verbatim = (head.flags & kPackedVerbatim) == 0 || word == kPackedVerbatim << 16;
-  return !reserved && sizes && voids && verbatim;
+  return known && sizes && missing && all_missing && verbatim;
 }
 
 // An exception: position in the block and what its value has above the planes of the others.

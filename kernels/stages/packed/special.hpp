@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special blocks of packed tiles (docs/format.md, section 7.2): what stages/special.hpp is to blocks of 32, and the
-// masks of zeros and negative values that frames with a pointwise relative bound have besides.
+// Special values of packed tiles (docs/format.md, section 7.2): what stages/special.hpp is to blocks of 32, and the
+// masks of zeros and negative values that frames with a pointwise relative bound have besides. Missing values, those
+// equal to the sentinel, are stored by missing.hpp.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +28,18 @@ PYF_BEGIN_TARGET
 struct PackedSpecial : SpecialBlock {
   std::uint32_t zero, negative;
 
+  std::uint32_t missing() const { return static_cast<std::uint32_t>(sentinel); }
   // Values whose code is not seen.
   std::uint32_t unseen() const { return static_cast<std::uint32_t>(sentinel | nan | verbatim) | zero; }
+  // Masks of the block's descriptor; 0: it has none.
+  unsigned described() const { return masks & ~unsigned{kMaskSentinel}; }
 };
 
-// Sorts the values of a block into its masks and repairs the codes of the special ones.
+// Sorts the values of a block with misfits into its masks.
 template <class T>
-[[gnu::noinline]] inline void note_special(const LogQuantizer<T>& p, const T (&x)[32],
-                                           typename FloatTraits<T>::Code (&q)[32], std::uint64_t /*misfits*/,
-                                           PackedSpecial& block) {
+[[gnu::noinline]] inline void sort_packed(const LogQuantizer<T>& p, const T (&x)[32],
+                                          typename FloatTraits<T>::Code (&q)[32], std::uint64_t /*misfits*/,
+                                          PackedSpecial& block) {
   using Code = typename FloatTraits<T>::Code;
   block.zero = block.negative = 0;
   block.nan = block.verbatim = 0;
@@ -55,19 +59,13 @@ template <class T>
   block.masks = (block.sentinel != 0 ? kMaskSentinel : 0) | (block.nan != 0 ? kMaskNan : 0) |
                 (block.verbatim != 0 ? kMaskVerbatim : 0) | (block.zero != 0 ? kMaskZero : 0) |
                 (block.negative != 0 ? kMaskNegative : 0);
-  const std::uint32_t plain = ~block.unseen();
-  if (plain == ~0u) return;
-  if (plain != 0)
-    forward_fill<32>(q, plain);
-  else
-    for (Code& code : q) code = 0;
 }
 
 template <class T>
-KFN void note_special(const Quantizer<T>& p, const T (&x)[32], typename FloatTraits<T>::Code (&q)[32],
-                      std::uint64_t misfits, PackedSpecial& block) {
+KFN void sort_packed(const Quantizer<T>& p, const T (&x)[32], typename FloatTraits<T>::Code (&q)[32],
+                     std::uint64_t misfits, PackedSpecial& block) {
   block.zero = block.negative = 0;
-  note_special<32>(p, static_cast<const T*>(x), static_cast<typename FloatTraits<T>::Code*>(q), misfits,
+  sort_special<32>(p, static_cast<const T*>(x), static_cast<typename FloatTraits<T>::Code*>(q), misfits,
                    static_cast<SpecialBlock&>(block));
 }
 
@@ -75,8 +73,8 @@ KFN void note_special(const Quantizer<T>& p, const T (&x)[32], typename FloatTra
 // store is overwritten.
 template <class T>
 inline std::uint8_t* write_packed_special(const PackedSpecial& block, const T (&x)[32], std::uint8_t* out) {
-  const std::uint32_t masks[5] = {static_cast<std::uint32_t>(block.sentinel), static_cast<std::uint32_t>(block.nan),
-                                  static_cast<std::uint32_t>(block.verbatim), block.zero, block.negative};
+  const std::uint32_t masks[4] = {static_cast<std::uint32_t>(block.nan), static_cast<std::uint32_t>(block.verbatim),
+                                  block.zero, block.negative};
   for (const std::uint32_t mask : masks) {
     store_le(out, mask);
     out += mask != 0 ? 4 : 0;
@@ -111,18 +109,20 @@ KFN void apply_signs(std::uint32_t zero, std::uint32_t negative, T (&x)[32]) {
   Code bits[32];
   std::memcpy(bits, x, sizeof bits);
   for (int i = 0; i < 32; ++i) {
-    const Code kept = bits[i] & (Code{zero >> i & 1} - 1);
+    const Code kept = bits[i] & (Code{zero >> i & 1} - 1) & ~(Code{1} << kTop);
     bits[i] = kept | static_cast<Code>(negative >> i & 1) << kTop;
   }
   std::memcpy(x, bits, sizeof bits);
 }
 
-// Of overlapping masks the last in this order holds: negative and zero, sentinel, NaN, verbatim.
+// Of overlapping masks the last in this order holds: negative and zero, missing, NaN, verbatim. `negative`: the tile's
+// flag.
 template <class Map>
 [[gnu::noinline]] inline void apply_packed_masks(const Map& map, const PackedMasks& masks, const std::uint8_t* verbatim,
-                                                 typename Map::Value (&x)[32]) {
+                                                 bool negative, typename Map::Value (&x)[32]) {
   using T = typename Map::Value;
-  if constexpr ((Map::kMasks & kMaskZero) != 0) apply_signs(masks.words[3], masks.words[4], x);
+  if constexpr ((Map::kMasks & kMaskZero) != 0)
+    apply_signs(masks.words[3], negative ? ~masks.words[4] : masks.words[4], x);
   using Code = typename FloatTraits<T>::Code;
   if (masks.words[0] != 0) fill_masked<32>(x, masks.words[0], map.quantizer.sentinel_bits);
   if (masks.words[1] != 0) fill_masked<32>(x, masks.words[1], Code{FloatTraits<T>::kQuietNan});
