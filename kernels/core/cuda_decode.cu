@@ -60,7 +60,7 @@ struct Group {
 
 struct Sorted {
   FrameInfo first;  // of the batch: all others have its shape and dtype
-  std::array<Group, 14> groups;
+  std::array<Group, 18> groups;
   std::vector<RawCopy> copies;
 };
 
@@ -92,9 +92,12 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     const Grid grid = grid_of(info);
     const int dims = grid.block_dims;
     const bool quantised = info.codec == registry::kCodecCuszp2, exact = info.step == 0;
-    Group& group = sorted.groups[static_cast<std::size_t>(grid.packed ? 5 + dims + (exact ? 4 : 0)
+    Group& group = sorted.groups[static_cast<std::size_t>(grid.packed ? 5 + dims +
+                                                                            (exact            ? 4
+                                                                             : info.pointwise ? 8
+                                                                                              : 0)
                                                                       : dims - 1 + (quantised ? 3 : 0))];
-    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, exact)
+    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, exact, info.pointwise)
                   : quantised ? cuda::cuszp2_coder(info.dtype, dims)
                               : cuda::lossless_coder(info.dtype, dims);
     group.grid = grid;
