@@ -200,9 +200,9 @@ __device__ __noinline__ std::uint32_t* write_packed_special(const EncodeParams& 
 
 // The mask section of a tile: a byte for each block with a residual from byte `at` on, `own`-th of `count`, then their
 // groups of four bits, this block's from the `first_group`-th on, up to byte `end`. By all threads.
-__device__ __noinline__ void write_mask_section(std::uint32_t residual, std::uint32_t at, std::uint32_t own,
-                                                std::uint32_t count, std::uint32_t first_group, std::uint32_t end,
-                                                std::uint32_t* tile_words) {
+static __device__ __noinline__ void write_mask_section(std::uint32_t residual, std::uint32_t at, std::uint32_t own,
+                                                       std::uint32_t count, std::uint32_t first_group,
+                                                       std::uint32_t end, std::uint32_t* tile_words) {
   const std::uint32_t groups_at = at + count;
   for (std::uint32_t w = groups_at / 4 + threadIdx.x; w < (end + 3) / 4; w += kThreads) tile_words[w] = 0;
   __syncthreads();
