@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ def sorted_out(number: float, bits: int, spec: Spec) -> Value:
     return Value(bits, VERBATIM, 0, False) if q is None else Value(bits, ORDINARY, q, negative)
 
 
+@lru_cache(1 << 16)
 def code_of(number: float, spec: Spec, negative: bool) -> int | None:
     """The nearest code; None where the value is not finite, or missed by more than the bound."""
     if not math.isfinite(number):
