@@ -327,6 +327,26 @@ def flushing_subnormals() -> Iterator[None]:
         libm.fesetenv(before)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_x87_registers_are_free(level: str) -> None:
+    """Long doubles of the caller: MMX registers used and not given back would make them NaN."""
+    rng = np.random.default_rng(4)
+    plain = np.arange(8).astype(np.longdouble)
+    for dtype in (F32, F64):
+        values = sprinkle(family("smooth", 9000, dtype, rng, 1.0, 1e-3), None, "few", rng).reshape(3, 30, 100)
+        for lossy in LOSSY:
+            bounds = [{"absolute": 1e-3}, {"absolute": 5e-324}]
+            if lossy is pyfilter.HierarchicalDelta:
+                bounds.append({"pointwise_relative": 1e-2})
+            for bound in bounds:
+                for codec in (*lossy_codecs(lossy, 3, **bound), pyfilter.Lossless()):
+                    with pyfilter.config(cpu_level=level, threads=1):
+                        frame = pyfilter.encode(values, codec)
+                        assert np.array_equal(plain * 3 - plain, plain * 2), f"after encoding with {codec}"
+                        pyfilter.decode(frame)
+                        assert np.array_equal(plain * 3 - plain, plain * 2), f"after decoding what {codec} made"
+
+
 def test_floating_point_environment() -> None:
     """The caller's rounding mode and flushing of subnormals change nothing, and are what they were afterwards."""
     rng = np.random.default_rng(9)

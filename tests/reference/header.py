@@ -181,7 +181,7 @@ def check_parameters(codec: int, parameters: bytes, rank: int) -> None:
         require(1 <= shape <= len(TILE_SHAPES), f"tile shape {shape}")
         require(rank >= TILE_SHAPES[shape].rank, f"tile shape {shape} for rank {rank}")
         require(outliers in (1, 2), f"parameter byte 1 is {outliers}")
-        require(1 <= order <= TILE_SHAPES[shape].orders, f"order {order} with tile shape {shape}")
+        require(order in TILE_SHAPES[shape].orders, f"order {order} with tile shape {shape}")
         require(not any(parameters[3:]), "reserved parameters")
         return
     mode, block_dims = parameters[:2]
@@ -199,15 +199,15 @@ class TileShape(NamedTuple):
     tile: tuple[int, int, int]  # z, y, x
     block: tuple[int, int, int]
     rank: int  # at least
-    orders: int  # 1 to this
+    orders: tuple[int, ...]
 
 
 CHAIN, PLANE, VOLUME, COLUMNS = 1, 2, 3, 4
 TILE_SHAPES = {
-    CHAIN: TileShape((1, 1, 4096), (1, 1, 32), 0, 1),
-    PLANE: TileShape((1, 64, 64), (1, 4, 8), 2, 2),
-    VOLUME: TileShape((8, 16, 32), (2, 4, 4), 3, 3),
-    COLUMNS: TileShape((1, 1024, 4), (1, 32, 1), 2, 1),
+    CHAIN: TileShape((1, 1, 4096), (1, 1, 32), 0, (0, 1)),
+    PLANE: TileShape((1, 64, 64), (1, 4, 8), 2, (1, 2)),
+    VOLUME: TileShape((8, 16, 32), (2, 4, 4), 3, (1, 2, 3)),
+    COLUMNS: TileShape((1, 1024, 4), (1, 32, 1), 2, (1,)),
 }
 
 

@@ -6,19 +6,20 @@ Neighbours: decoder.py calls `decode_packed`; packed_writer.py writes what this 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .header import COLUMNS, HAS_SENTINEL, TILE_SHAPES, Header, packed_extents, packed_grid, require
+from .header import CHAIN, COLUMNS, HAS_SENTINEL, TILE_SHAPES, Header, packed_extents, packed_grid, require
 from .parts import (
     Array,
     Ints,
     Words,
     parse_directory,
+    quiet_nan,
     residuals,
-    special_values,
     unpack_mask,
     unzigzag,
     values_of_codes,
@@ -72,17 +73,19 @@ def place_tiles(values: Array, header: Header) -> Array:
 
 # ---- 7.2 Tile -------------------------------------------------------------------------------------------------------
 
-EXCEPTIONS, VOID, SPECIAL, ALL_VOID, VERBATIM = 1, 2, 4, 8, 16
+EXCEPTIONS, MISSING, SPECIAL, ALL_MISSING, VERBATIM, PLAIN_MASKS, NEGATIVE = 1, 2, 4, 8, 16, 32, 64
+NAN_MASK, VERBATIM_MASK, ZERO_MASK, NEGATIVE_MASK = 2, 4, 8, 16
 
 
 class Tile(NamedTuple):
     """One element for each block of a tile; `parse_tiles` has them for all tiles, with an axis for the tile first."""
 
+    flags: Ints  # byte 2 of the head, the same in all blocks
     planes: Ints  # P; 0 in absent blocks
     plane_starts: Ints  # in words from the start of the frame
     exceptions: Ints  # e; -1 in blocks without
-    void: Bools
-    masks: Ints  # 0 in blocks that are not special
+    missing: Words  # M of section 7.4
+    masks: Ints  # of descriptors; 0 in blocks that are not special
     verbatim_counts: Ints
     word_starts: Ints  # of the masks of special blocks, of the values of verbatim ones
     first: NDArray[np.uint64]  # f in block 0, else 0
@@ -92,7 +95,8 @@ class Tile(NamedTuple):
 def empty_tile() -> Tile:
     """A tile of size 0."""
     zeros, none = np.zeros(BLOCKS, np.int64), np.zeros(BLOCKS, np.bool_)
-    return Tile(zeros, zeros, zeros - 1, none, zeros, zeros, zeros, zeros.astype(np.uint64), none)
+    no_masks = zeros.astype(np.uint32)
+    return Tile(zeros, zeros, zeros, zeros - 1, no_masks, zeros, zeros, zeros, zeros.astype(np.uint64), none)
 
 
 def verbatim_tile(start: int, size: int, present: Bools, header: Header) -> Tile:
@@ -100,7 +104,8 @@ def verbatim_tile(start: int, size: int, present: Bools, header: Header) -> Tile
     words = np.where(present, 32 * header.dtype.itemsize // 4, 0)
     ends = 1 + np.cumsum(words)
     require(size == ends[-1], f"verbatim tile of {size} words, should have {ends[-1]}")
-    return empty_tile()._replace(word_starts=start + ends - words, verbatim=present)
+    flags = np.full(BLOCKS, VERBATIM)
+    return empty_tile()._replace(flags=flags, word_starts=start + ends - words, verbatim=present)
 
 
 def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Bools) -> Tile:
@@ -131,15 +136,13 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     # 1. head
     base, second, flags, reserved = (int(byte) for byte in take(4, "head"))
     rate_planes, first_bytes = second & 7, second >> 4
-    require(second & 8 == 0 and flags < 32 and reserved == 0, "reserved bits of a tile's head")
+    require(second & 8 == 0 and flags < 128 and reserved == 0, "reserved bits of a tile's head")
     if flags & VERBATIM:
         require(base == 0 and second == 0 and flags == VERBATIM, "head of a verbatim tile")
         return verbatim_tile(start, size, present, header)
     require(base <= header.code_bits, f"base width {base}")
     require(first_bytes <= header.code_bits // 8, f"{first_bytes} first bytes")
-    require(not (flags & ALL_VOID and flags & VOID), "all void, and a void plane")
-    require(bool(header.flags & HAS_SENTINEL) or not flags & (VOID | ALL_VOID), "void blocks, but no sentinel")
-    require(not (header.exact and flags & SPECIAL), "special plane in a bit-exact frame")
+    check_flags(flags, header)
 
     # 2. first value
     first = int.from_bytes(take(first_bytes, "first value").tobytes(), "little")
@@ -152,23 +155,25 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     require(bool((planes <= header.code_bits).all()), f"more bit planes than {header.code_bits}")
     nothing = np.zeros(BLOCKS, np.bool_)
     excepted = take_plane("exception plane") if flags & EXCEPTIONS else nothing
-    void = take_plane("void plane") if flags & VOID else present if flags & ALL_VOID else nothing
+    masked = take_plane("missing plane") if flags & MISSING else nothing
     special = take_plane("special plane") if flags & SPECIAL else nothing
-    require(not (void & special).any(), "a block is void and special")
 
-    # 4. descriptors, 5. exceptions, 6. padding
+    # 4. descriptors, 5. exceptions
     masks, counts, exceptions = np.zeros(BLOCKS, np.int64), np.zeros(BLOCKS, np.int64), np.full(BLOCKS, -1)
     masks[special], counts[special] = take_pairs(special, "descriptors").T
-    require(
-        bool(((masks[special] >= 1) & (masks[special] <= (31 if header.pointwise else 7))).all()),
-        "masks of a special block",
-    )
-    require(bool(header.flags & HAS_SENTINEL) or not (masks & 1).any(), "sentinel mask, but no sentinel")
+    known = NAN_MASK | VERBATIM_MASK | (ZERO_MASK | NEGATIVE_MASK if header.pointwise else 0)
+    require(bool((masks[special] != 0).all()) and not (masks & ~known).any(), "masks of a special block")
     low, high = take_pairs(excepted, "exceptions").T
     exceptions[excepted] = low | high << 8
+
+    # 6. missing values, 7. padding
+    missing = np.full(BLOCKS, 0xFFFFFFFF if flags & ALL_MISSING else 0, np.uint32)
+    if flags & MISSING:
+        missing[masked] = take_mask_residuals(take, int(masked.sum()))
+        missing = missing if flags & PLAIN_MASKS else masks_of_residuals(missing, header)
     take_padding()
 
-    # 7. words
+    # 8. words
     before_planes = sum(masks >> bit & 1 for bit in range(5)) + counts * (header.dtype.itemsize // 4)
     ends = used // 4 + np.cumsum(before_planes + planes)
     require(int(ends[-1]) == size, f"tile of {size} words, its parts have {ends[-1]}")
@@ -176,7 +181,57 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     firsts = np.zeros(BLOCKS, np.uint64)
     firsts[0] = first
     starts = plane_starts - before_planes
-    return Tile(planes, plane_starts, exceptions, void, masks, counts, starts, firsts, nothing)
+    every = np.full(BLOCKS, flags)
+    return Tile(every, planes, plane_starts, exceptions, missing, masks, counts, starts, firsts, nothing)
+
+
+def check_flags(flags: int, header: Header) -> None:
+    """Bits of the head that need something of the header, or of each other."""
+    of_sentinel = flags & (MISSING | ALL_MISSING | PLAIN_MASKS)
+    require(bool(header.flags & HAS_SENTINEL) or not of_sentinel, "missing values, but no sentinel")
+    require(bool(flags & MISSING) or not flags & PLAIN_MASKS, "plain masks, but no missing values")
+    require(header.pointwise or not flags & NEGATIVE, "negative values without a bound relative to each value")
+    others = flags & (MISSING | SPECIAL | NEGATIVE)
+    require(not flags & ALL_MISSING or not others, "all values are missing, and others are there")
+    require(not (header.exact and flags & SPECIAL), "special plane in a bit-exact frame")
+
+
+def take_mask_residuals(take: Callable[[int, str], NDArray[np.uint8]], count: int) -> Words:
+    """E of so many blocks: which groups of four bits each has, then the groups."""
+    used = take(count, "groups of missing values")
+    require(bool((used != 0).all()), "a block of the missing plane without missing values")
+    has = np.unpackbits(used[:, None], axis=1, bitorder="little") == 1
+    wanted = int(has.sum())
+    data = take(-(-wanted // 2), "missing values")
+    halves = np.stack((data & 15, data >> 4), axis=1).reshape(-1)
+    require(bool((halves[:wanted] != 0).all()), "a group of missing values is 0")
+    require(not halves[wanted:].any(), "the half behind the last group of missing values is not zero")
+    groups = np.zeros(has.shape, np.uint32)
+    groups[has] = halves[:wanted]
+    found: Words = np.bitwise_or.reduce(groups << np.arange(0, 32, 4, dtype=np.uint32), axis=1)
+    return found
+
+
+# ---- 7.4 Missing values ---------------------------------------------------------------------------------------------
+
+
+def masks_of_residuals(residual: Words, header: Header) -> Words:
+    """E of a tile's blocks -> M, where it is foretold."""
+    m = tiles_of_blocks(unpack_mask(residual), header)[0]
+    if header.tile_shape == CHAIN:
+        m = np.logical_xor.accumulate(m.reshape(4, 1024), axis=1)
+    elif header.tile_shape == COLUMNS:
+        m = np.logical_xor.accumulate(m, axis=1)
+    else:
+        outside = np.zeros(m.shape[2], np.bool_)
+        for z, y in np.ndindex(m.shape[:2]):  # row by row along x
+            along_y = m[z, y - 1] if y > 0 else outside
+            along_z = m[z - 1, y] if z > 0 else outside
+            both = m[z - 1, y - 1] if y > 0 and z > 0 else outside
+            m[z, y] ^= (along_y & along_z) | ((along_y ^ along_z) & ~both)
+    bits = blocks_of_tiles(m, header)[0]
+    found: Words = np.packbits(bits, axis=1, bitorder="little").view("<u4").reshape(-1)
+    return found
 
 
 def parse_tiles(frame: bytes, header: Header) -> Tile | None:
@@ -212,7 +267,7 @@ def codes_of_tiles(words: Words, tile: Tile, header: Header) -> Array:
     if header.tile_shape == COLUMNS:
         add_up(d[:, :, 0, :], 2)
         add_up(d, 2)
-    else:
+    elif header.order > 0:
         add_up(d if header.order == 3 else d[:, :, 0, 0], 1)
         add_up(d if header.order >= 2 else d[:, :, :, 0], 2)
         add_up(d, 3)
@@ -227,6 +282,16 @@ def add_up(d: Array, axis: int) -> None:
 # ---- 7, after section 6 ---------------------------------------------------------------------------------------------
 
 
+def mask_words(words: Words, tile: Tile) -> tuple[dict[int, Words], Ints]:
+    """Masks of special blocks by their bit in the descriptor, and where the verbatim values start."""
+    found, at = {}, tile.word_starts
+    for bit in (NAN_MASK, VERBATIM_MASK, ZERO_MASK, NEGATIVE_MASK):
+        has = tile.masks & bit != 0
+        found[bit] = np.where(has, words[np.where(has, at, 0)], np.uint32(0))
+        at = at + has
+    return found, at
+
+
 def decode_packed(frame: bytes, header: Header) -> Array:
     """The array of a frame whose size has been checked."""
     tile = parse_tiles(frame, header)
@@ -234,10 +299,18 @@ def decode_packed(frame: bytes, header: Header) -> Array:
         return np.empty(header.dims, header.dtype.newbyteorder("="))
     words = np.frombuffer(frame, "<u4").astype(np.uint32)
     values = values_of_codes(codes_of_tiles(words, tile, header), header)
-    values[tile.void] = header.sentinel
-    for at in zip(*np.nonzero(tile.masks), strict=True):
-        start, mask, count = (int(x[at]) for x in (tile.word_starts, tile.masks, tile.verbatim_counts))
-        special_values(words, start, mask, count, values[at], header)
+    masks, verbatim_starts = mask_words(words, tile)
+    if header.pointwise:
+        negative = unpack_mask(masks[NEGATIVE_MASK]) ^ (tile.flags & NEGATIVE != 0)[..., None]
+        values[unpack_mask(masks[ZERO_MASK])] = 0
+        values[negative] |= values.dtype.type(1 << header.code_bits - 1)
+    values[unpack_mask(tile.missing)] = header.sentinel
+    values[unpack_mask(masks[NAN_MASK])] = quiet_nan(header)
+    chosen = unpack_mask(masks[VERBATIM_MASK])
+    require(np.array_equal(chosen.sum(axis=-1), tile.verbatim_counts), "verbatim counts, masks have others")
+    for at in zip(*np.nonzero(tile.verbatim_counts), strict=True):
+        start, count = int(verbatim_starts[at]), int(tile.verbatim_counts[at])
+        values[at][chosen[at]] = words[start : start + count * header.dtype.itemsize // 4].view(values.dtype)
     stored = tile.word_starts[tile.verbatim][:, None] + np.arange(32 * header.dtype.itemsize // 4)
     values[tile.verbatim] = words[stored].view(values.dtype)
     return place_tiles(tiles_of_blocks(values, header).view(header.dtype.newbyteorder("=")), header)

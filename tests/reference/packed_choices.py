@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tiles for packed_writer.py to write: of an array's values, as a plain encoder would choose them, and at random."""
+"""Tiles for packed_writer.py to write, at random: what docs/format.md allows, also what our encoder never makes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import math
 import random
 import struct
 from dataclasses import replace
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .encoder import Spec, write_raw
 from .packed_writer import (
@@ -19,8 +16,6 @@ from .packed_writer import (
     Block,
     Codes,
     Tile,
-    block_positions,
-    code_value,
     fewest_planes,
     frame_values,
     is_finite,
@@ -31,76 +26,6 @@ from .packed_writer import (
     write_frame,
     write_tile,
 )
-
-# ---- Of values ------------------------------------------------------------------------------------------------------
-
-
-def special_masks(patterns: list[int | None], spec: Spec) -> Block:
-    """A block for these special values: bit patterns, None where the value is ordinary or padding."""
-    nan = 0x7FC00000 if spec.value_bytes == 4 else 0x7FF8000000000000
-    sentinels = [i for i, bits in enumerate(patterns) if bits is not None and bits == spec.sentinel]
-    nans = [i for i, bits in enumerate(patterns) if bits == nan and i not in sentinels]
-    rest = {i: bits for i, bits in enumerate(patterns) if bits is not None and i not in sentinels and i not in nans}
-    if len(sentinels) == 32:
-        return Block(void=True)
-    return Block(
-        sentinel_mask=sum(1 << i for i in sentinels) if sentinels else None,
-        nan_mask=sum(1 << i for i in nans) if nans else None,
-        verbatim=rest or None,
-    )
-
-
-def code_of(number: float, bits: int, spec: Spec) -> int | None:
-    """The nearest code; None where the value is special: the sentinel, not finite, or missed by more than the bound."""
-    if bits == spec.sentinel or not math.isfinite(number):
-        return None
-    q = round(Fraction(number) / Fraction(spec.step)) % (1 << spec.code_bits)
-    found = code_value(q, spec)
-    if found is None:
-        return None
-    form, word = ("<f", "<I") if spec.value_bytes == 4 else ("<d", "<Q")
-    (decoded,) = struct.unpack(form, struct.pack(word, found))
-    close = math.isfinite(decoded) and abs(Fraction(decoded) - Fraction(number)) <= Fraction(spec.bound)
-    return q if close and found != spec.sentinel else None
-
-
-def tiles_of_values(spec: Spec, values: NDArray[Any], exceptions: bool = True) -> list[Tile]:
-    """Tiles that keep the spec's bound; padding and special values take the code of the value before them."""
-    flat = np.ascontiguousarray(values).reshape(-1)
-    patterns = flat.view(f"u{spec.value_bytes}").tolist()
-    found = [code_of(number, bits, spec) for number, bits in zip(flat.tolist(), patterns, strict=True)]
-    tiles = []
-    for where in tile_positions(spec):
-        codes = np.zeros(4096, np.uint64)
-        blocks: dict[int, Block] = {}
-        last = 0
-        for b in present(where, spec):
-            special: list[int | None] = []
-            for at in block_positions(spec.tile_shape)[b]:
-                i = where[at]
-                q = None if i is None else found[i]
-                special.append(None if i is None or q is not None else patterns[i])
-                codes[at] = last = last if q is None else q
-            if any(bits is not None for bits in special):
-                blocks[b] = special_masks(special, spec)
-        tile = Tile(codes=codes, blocks=blocks)
-        tiles.append(with_exceptions(tile, spec, present(where, spec)) if exceptions else tile)
-    return tiles
-
-
-def with_exceptions(tile: Tile, spec: Spec, among: list[int]) -> Tile:
-    """The tile with each block's widest residual apart where that saves two planes or more."""
-    z = residuals(tile.codes, spec)
-    z[0][0] = tile.ignored
-    blocks = dict(tile.blocks)
-    for b in among:
-        block = replace(tile.block(b), exception=max(range(32), key=z[b].__getitem__))
-        if fewest_planes(z[b], block) + 2 <= fewest_planes(z[b], tile.block(b)):
-            blocks[b] = block
-    return replace(tile, blocks=blocks)
-
-
-# ---- At random ------------------------------------------------------------------------------------------------------
 
 
 def random_codes(spec: Spec, rng: random.Random) -> Codes:
@@ -139,21 +64,18 @@ def random_block(z: list[int], spec: Spec, rng: random.Random) -> Block:
         room = (2048 - (z[block.exception] >> planes)) >> spec.code_bits - planes
         if used == 0 and room > 0 and rng.random() < 0.5:
             block = replace(block, excess=rng.randrange(room))
-    kind = rng.random()
-    if kind < 0.1 and spec.sentinel is not None:
-        return replace(block, void=True)
-    if kind < 0.3 and not spec.exact:
-        masks = [rng.getrandbits(32) & rng.getrandbits(32) for _ in range(3)]
-        if spec.sentinel is not None and rng.random() < 0.5:
-            block = replace(block, sentinel_mask=masks[0])
+    if rng.random() < 0.2 and spec.sentinel is not None:
+        block = replace(block, missing=rng.choice((0xFFFFFFFF, rng.getrandbits(32), 0xFF, 0x00F00000)))
+    if rng.random() < 0.2 and not spec.exact:
+        masks = [rng.getrandbits(32) & rng.getrandbits(32) for _ in range(2)]
         if rng.random() < 0.5:
-            block = replace(block, nan_mask=masks[1])
+            block = replace(block, nan_mask=masks[0])
         if spec.pointwise and rng.random() < 0.5:
             block = replace(block, zero_mask=rng.getrandbits(32) & rng.getrandbits(32))
         if spec.pointwise and rng.random() < 0.5:
             block = replace(block, negative_mask=rng.getrandbits(32))
         if rng.random() < 0.5:
-            chosen = [i for i in range(32) if masks[2] >> i & 1]
+            chosen = [i for i in range(32) if masks[1] >> i & 1]
             block = replace(block, verbatim={i: rng.getrandbits(8 * spec.value_bytes) for i in chosen})
     return block
 
@@ -161,7 +83,7 @@ def random_block(z: list[int], spec: Spec, rng: random.Random) -> Block:
 def random_tile(spec: Spec, rng: random.Random, among: list[int]) -> Tile:
     """A tile of any kind."""
     bits = 8 * spec.value_bytes
-    kind = rng.choice(("plain", "plain", "any", "any", "any", "any", "empty", "verbatim", "all void"))
+    kind = rng.choice(("plain", "plain", "any", "any", "any", "any", "empty", "verbatim", "all missing"))
     if kind == "empty":
         return Tile(empty=True)
     if kind == "verbatim":
@@ -176,9 +98,11 @@ def random_tile(spec: Spec, rng: random.Random, among: list[int]) -> Tile:
         tile = replace(tile, blocks={b: random_block(z[b], spec, rng) for b in among if rng.random() < share})
         tile = replace(tile, exception_plane=rng.random() < 0.3)
         tile = replace(tile, special_plane=not spec.exact and rng.random() < 0.3)
-        tile = replace(tile, void_plane=spec.sentinel is not None and rng.random() < 0.3)
-    if kind == "all void" and spec.sentinel is not None:
-        tile = replace(tile, all_void=True)
+        tile = replace(tile, negative=spec.pointwise and rng.random() < 0.5)
+        if spec.sentinel is not None:
+            tile = replace(tile, missing_plane=rng.random() < 0.3, plain_masks=rng.choice((None, False, True)))
+    if kind == "all missing" and spec.sentinel is not None:
+        tile = replace(tile, all_missing=True)
     if rng.random() < 0.3:
         needed = -(-first.bit_length() // 8)
         tile = replace(tile, first_bytes=rng.randint(needed, spec.code_bits // 8))

@@ -32,7 +32,7 @@ EXTENTS = {
     3: ((8, 16, 32), (2, 4, 4)),
     4: ((1, 1024, 4), (1, 32, 1)),
 }
-ORDERS = {1: (1,), 2: (1, 2), 3: (1, 2, 3), 4: (1,)}
+ORDERS = {1: (0, 1), 2: (1, 2), 3: (1, 2, 3), 4: (1,)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,7 @@ class Block:
     planes: int | None = None  # P; None: as few as possible, given the exception
     exception: int | None = None  # the position whose residual's bits from P upwards go apart
     excess: int = 0  # added to that number in units of 2^(W - P), where it makes no difference
-    void: bool = False
-    sentinel_mask: int | None = None
+    missing: int = 0  # mask M of section 7.4
     nan_mask: int | None = None
     verbatim: dict[int, int] | None = None  # position -> bit pattern
     zero_mask: int | None = None  # this and the next: where the bound is relative to each value
@@ -51,8 +50,9 @@ class Block:
 
     @property
     def masks(self) -> int:
-        given = (self.sentinel_mask, self.nan_mask, self.verbatim, self.zero_mask, self.negative_mask)
-        return sum(1 << bit for bit, mask in enumerate(given) if mask is not None)
+        """Of the descriptor; 0: there is none."""
+        given = (self.nan_mask, self.verbatim, self.zero_mask, self.negative_mask)
+        return sum(2 << bit for bit, mask in enumerate(given) if mask is not None)
 
 
 PLAIN = Block()
@@ -68,9 +68,11 @@ class Tile:
     rate_planes: int | None = None
     first_bytes: int | None = None
     ignored: int = 0  # the residual that the planes have for the first value: a decoder does not look at it
-    all_void: bool = False  # by its bit in the head
+    all_missing: bool = False  # by its bit in the head; masks M of blocks are not looked at then
+    plain_masks: bool | None = None  # of missing values; None: where that takes less
+    negative: bool = False  # the bit in the head: negative masks say what is not
     exception_plane: bool = False  # written even if empty; as the next two
-    void_plane: bool = False
+    missing_plane: bool = False
     special_plane: bool = False
     empty: bool = False
     verbatim: list[int] | None = None  # bit patterns of its positions, row by row
@@ -139,7 +141,7 @@ def residuals(codes: Codes, spec: Spec) -> list[list[int]]:
     if spec.tile_shape == 4:
         d[:, 1:] = q[:, 1:] - q[:, :-1]
         d[0, 0, 1:] = q[0, 0, 1:] - q[0, 0, :-1]
-    else:
+    elif spec.order > 0:
         d[:, :, 1:] = q[:, :, 1:] - q[:, :, :-1]
         columns = slice(None) if spec.order >= 2 else slice(0, 1)
         d[:, 1:, columns] = d[:, 1:, columns] - d[:, :-1, columns]
@@ -151,6 +153,55 @@ def residuals(codes: Codes, spec: Spec) -> list[list[int]]:
     signed = [(x + half) % modulus - half for x in d.reshape(-1).tolist()]
     z = [2 * x if x >= 0 else -2 * x - 1 for x in signed]
     return [[z[i] for i in positions] for positions in block_positions(spec.tile_shape)]
+
+
+# ---- 7.4 backwards --------------------------------------------------------------------------------------------------
+
+
+def mask_residuals(tile: Tile, spec: Spec) -> list[int]:
+    """Masks of missing values of a tile's blocks -> what they are but for what is foretold."""
+    where = block_positions(spec.tile_shape)
+    missing = np.zeros(4096, np.int64)
+    for b, positions in enumerate(where):
+        mask = tile.block(b).missing
+        missing[positions] = [mask >> i & 1 for i in range(32)]
+    m = missing.reshape(EXTENTS[spec.tile_shape][0])
+    if spec.tile_shape == 1:
+        runs = m.reshape(4, 1024)
+        foretold = np.pad(runs[:, :-1], ((0, 0), (1, 0)))
+    else:
+        outside = np.pad(m, ((1, 0), (1, 0), (0, 0)))
+        along_y, along_z, both = outside[1:, :-1], outside[:-1, 1:], outside[:-1, :-1]
+        edges = (along_y & along_z) | ((along_y ^ along_z) & (1 - both))
+        foretold = along_y if spec.tile_shape == 4 else edges
+    residual = missing ^ foretold.reshape(-1)
+    return [sum(bit << i for i, bit in enumerate(residual[positions].tolist())) for positions in where]
+
+
+def missing_values(tile: Tile, spec: Spec, blocks: list[int]) -> tuple[bool, list[int], bytes]:
+    """Section 7.2, part 6: whether masks are plain, the blocks that have some, and the bytes."""
+    plain = {b: tile.block(b).missing for b in blocks}
+    if tile.all_missing or (tile.plain_masks is None and not any(plain.values())):
+        return False, [], b""
+    residual = mask_residuals(tile, spec)
+    foretold = {b: residual[b] for b in blocks}
+    chosen = cost(plain) < cost(foretold) if tile.plain_masks is None else tile.plain_masks
+    masks = [(b, groups_of(mask)) for b, mask in (plain if chosen else foretold).items() if mask != 0]
+    out = bytes(sum((group != 0) << k for k, group in enumerate(groups)) for _, groups in masks)
+    halves = [group for _, groups in masks for group in groups if group != 0]
+    halves += [0] * (len(halves) % 2)
+    out += bytes(low | high << 4 for low, high in zip(halves[::2], halves[1::2], strict=True))
+    return chosen, [b for b, _ in masks], out
+
+
+def groups_of(mask: int) -> list[int]:
+    """The eight groups of four bits of a mask."""
+    return [mask >> k & 15 for k in range(0, 32, 4)]
+
+
+def cost(masks: dict[int, int]) -> int:
+    """Groups of four bits that masks take, with the bytes before them."""
+    return sum(2 + sum(group != 0 for group in groups_of(mask)) for mask in masks.values() if mask != 0)
 
 
 # ---- 7.2 Tile -------------------------------------------------------------------------------------------------------
@@ -167,8 +218,8 @@ def block_words(z: list[int], planes: int, block: Block, spec: Spec) -> bytes:
     """Masks, verbatim values and bit planes of a block."""
     pattern = {4: "<I", 8: "<Q"}[spec.value_bytes]
     words, chosen = b"", block.verbatim
-    masks = block.sentinel_mask, block.nan_mask, None if chosen is None else sum(1 << i for i in chosen)
-    for mask in (*masks, block.zero_mask, block.negative_mask):
+    verbatim_mask = None if chosen is None else sum(1 << i for i in chosen)
+    for mask in (block.nan_mask, verbatim_mask, block.zero_mask, block.negative_mask):
         words += b"" if mask is None else struct.pack("<I", mask)
     words += b"".join(struct.pack(pattern, bits) for _, bits in sorted((chosen or {}).items()))
     for p in range(planes):
@@ -198,17 +249,18 @@ def write_tile(tile: Tile, spec: Spec, blocks: list[int]) -> bytes:
     rates = rates.bit_length() if tile.rate_planes is None else tile.rate_planes
     first_bytes = -(-first.bit_length() // 8) if tile.first_bytes is None else tile.first_bytes
     excepted = [b for b in blocks if tile.block(b).exception is not None]
-    void = [b for b in blocks if tile.block(b).void]
+    plain_masks, missing, missing_bytes = missing_values(tile, spec, blocks)
     special = [b for b in blocks if tile.block(b).masks > 0]
     flags = bool(excepted or tile.exception_plane) | bool(special or tile.special_plane) << 2
-    flags |= 8 if tile.all_void else bool(void or tile.void_plane) << 1
+    flags |= bool(missing or plain_masks or tile.missing_plane) << 1 | tile.all_missing << 3
+    flags |= plain_masks << 5 | tile.negative << 6
 
     out = bytes((base, rates | first_bytes << 4, flags, 0)) + first.to_bytes(first_bytes, "little")
     out += bytes(-len(out) % 4)
     for p in range(rates):
         out += tile_plane([b for b in blocks if planes[b] - base >> p & 1])
     out += tile_plane(excepted) if flags & 1 else b""
-    out += tile_plane(void) if flags & 2 else b""
+    out += tile_plane(missing) if flags & 2 else b""
     out += tile_plane(special) if flags & 4 else b""
     for b in special:
         out += bytes((tile.block(b).masks, len(tile.block(b).verbatim or {})))
@@ -222,6 +274,7 @@ def write_tile(tile: Tile, spec: Spec, blocks: list[int]) -> bytes:
         if max(own) >> planes[b] or not base <= planes[b] < base + (1 << rates):
             raise ValueError(f"block {b}: {planes[b]} planes, base {base} and {rates} rate planes do not hold {own}")
         words += block_words(own, planes[b], block, spec)
+    out += missing_bytes
     return out + bytes(-len(out) % 4) + words
 
 
@@ -280,17 +333,19 @@ def tile_values(tile: Tile, spec: Spec) -> list[int | None]:
     """Bit patterns of the values of a tile, row by row, padding included; None: some NaN."""
     if tile.verbatim is not None:
         return list(tile.verbatim)
+    if tile.empty:
+        tile = Tile()
     modulus = 1 << spec.code_bits
-    values = [code_value(0 if tile.empty else q % modulus, spec) for q in tile.codes.tolist()]
+    values = [code_value(q % modulus, spec) for q in tile.codes.tolist()]
     nan = 0x7FC00000 if spec.value_bytes == 4 else 0x7FF8000000000000
     for b, positions in enumerate(block_positions(spec.tile_shape)):
         block = tile.block(b)
         for i, at in enumerate(positions):
             if (block.zero_mask or 0) >> i & 1:
                 values[at] = 0
-            if (block.negative_mask or 0) >> i & 1 and (bits := values[at]) is not None:
+            if ((block.negative_mask or 0) >> i & 1) != tile.negative and (bits := values[at]) is not None:
                 values[at] = bits | 1 << spec.code_bits - 1
-            if tile.all_void or block.void or (block.sentinel_mask or 0) >> i & 1:
+            if tile.all_missing or block.missing >> i & 1:
                 values[at] = spec.sentinel
             if (block.nan_mask or 0) >> i & 1:
                 values[at] = nan

@@ -52,20 +52,20 @@ def residuals(words: Words, plane_starts: Ints, planes: Ints, header: Header) ->
     return z.reshape(planes.size, 32 * halves)
 
 
+def quiet_nan(header: Header) -> int:
+    """The NaN of NaN masks."""
+    return 0x7FC00000 if header.dtype.itemsize == 4 else 0x7FF8000000000000
+
+
 def special_values(words: Words, start: int, mask: int, count: int, values: Array, header: Header) -> None:
     """Put the sentinels, NaNs and verbatim values of one special block into its `values` (bit patterns)."""
     mask_words = values.size // 32
-    nan = 0x7FC00000 if header.dtype.itemsize == 4 else 0x7FF8000000000000
     found = {}
-    for bit in (1, 2, 4, 8, 16):
+    for bit in (1, 2, 4):
         if mask & bit:
             found[bit] = unpack_mask(words[start : start + mask_words]).reshape(-1)
             start += mask_words
-    if 8 in found:  # this and the next: section 7
-        values[found[8]] = 0
-    if 16 in found:
-        values[found[16]] |= values.dtype.type(1 << header.code_bits - 1)
-    for bit, pattern in ((1, header.sentinel), (2, nan)):
+    for bit, pattern in ((1, header.sentinel), (2, quiet_nan(header))):
         if bit in found:
             values[found[bit]] = pattern
     if 4 in found:

@@ -6,6 +6,7 @@ Refusals are in test_reference.py, with those of the other codecs.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from . import hostile_packed, packed_choices, packed_writer
+from . import hostile_packed, packed_choices, packed_encoder, packed_writer
 from .decoder import decode, parse_header
 from .encoder import Spec, write_header
 from .hostile_tools import tile_frame
@@ -30,6 +31,7 @@ PREDICTORS = [(shape, order) for shape, orders in ORDERS.items() for order in or
 LEAST_RANK = {1: 0, 2: 2, 3: 3, 4: 2}
 SHAPES = pytest.mark.parametrize(("shape", "order"), PREDICTORS)
 DTYPES = pytest.mark.parametrize("dtype", ["f4", "f8"])
+TILE_CHOICES = ("empty", "all_missing", "ignored", "exception_plane", "special_plane", "missing_plane", "negative")
 FEW = settings(
     max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
@@ -67,18 +69,18 @@ def test_every_choice_is_drawn() -> None:
         spec = packed_choices.random_spec(rng)
         for where in tile_positions(spec):
             tile = packed_choices.random_tile(spec, rng, packed_writer.present(where, spec))
-            seen |= {
-                name
-                for name in ("empty", "all_void", "ignored", "exception_plane", "special_plane")
-                if getattr(tile, name)
-            }
+            seen |= {name for name in TILE_CHOICES if getattr(tile, name)}
+            if any(block.missing for block in tile.blocks.values()):
+                seen |= {f"plain masks {tile.plain_masks}"}
             seen |= {"verbatim"} if tile.verbatim is not None else set()
             for block in tile.blocks.values():
                 seen |= {f"masks {block.masks}"} if block.masks else set()
-                seen |= {f"block {name}" for name in ("void", "exception", "excess", "planes") if getattr(block, name)}
-    assert seen >= {"empty", "all_void", "ignored", "exception_plane", "special_plane", "verbatim"}
-    assert seen >= {f"masks {masks}" for masks in range(1, 8)}
-    assert seen >= {"block void", "block exception", "block excess", "block planes"}
+                choices = ("missing", "exception", "excess", "planes")
+                seen |= {f"block {name}" for name in choices if getattr(block, name)}
+    assert seen >= {*TILE_CHOICES, "verbatim"}
+    assert seen >= {f"plain masks {choice}" for choice in (None, False, True)}
+    assert seen >= {f"masks {masks}" for masks in range(2, 32, 2)}
+    assert seen >= {"block missing", "block exception", "block excess", "block planes"}
 
 
 @SHAPES
@@ -127,6 +129,8 @@ def test_one_residual(shape: int, order: int) -> None:
         same = (z == cz, y == cy, x == cx)
         if shape == 4:  # columns, whose first row is a row of differences
             reached = (later[2] if cy == 0 else same[2]) & later[1]
+        elif order == 0:
+            reached = same[0] & same[1] & same[2]
         else:
             along_y = later[1] if order >= 2 or cx == 0 else same[1]
             along_z = later[0] if order == 3 or cx == cy == 0 else same[0]
@@ -146,7 +150,7 @@ def test_one_residual(shape: int, order: int) -> None:
 @DTYPES
 @SHAPES
 def test_values(shape: int, order: int, dtype: str) -> None:
-    """Real values with special ones among them, as a plain encoder would write them: the bound, and every special."""
+    """Real values with special ones among them, as our encoder writes them: the bound, and every special."""
     dims = {1: (9000,), 2: (2, 70, 67), 3: (2, 9, 17, 35), 4: (1030, 3)}[shape]
     spec = replace(BASE, dtype=dtype, dims=dims, tile_shape=shape, order=order, bound=0.02, step=0.03125)
     n = math.prod(dims)
@@ -162,7 +166,8 @@ def test_values(shape: int, order: int, dtype: str) -> None:
     bits[2101] |= bits[2000]
     spec = replace(spec, sentinel=int(np.array([fill]).view(bits.dtype)[0]))
     for exceptions in (True, False):
-        tiles = packed_choices.tiles_of_values(spec, values, exceptions)
+        spec = replace(spec, outliers=1 if exceptions else 2)
+        tiles = list(packed_encoder.tiles_of_values(spec, values))
         assert exceptions == any(b.exception is not None for tile in tiles for b in tile.blocks.values())
         frame = write_frame(spec, tiles)
         found = check(spec, frame, packed_writer.frame_values(spec, tiles))
@@ -253,22 +258,91 @@ def test_bit_exact(shape: int, order: int, dtype: str) -> None:
 
 
 @DTYPES
-@pytest.mark.parametrize("masks", range(1, 8))
+@pytest.mark.parametrize("masks", range(2, 32, 2))
 def test_special_blocks(dtype: str, masks: int) -> None:
-    """Every combination of masks, overlapping, empty and full ones, next to void blocks."""
-    spec = replace(BASE, dtype=dtype, dims=(32 * 8 - 5,))
+    """Every combination of masks, overlapping, empty and full ones, with missing values and without."""
+    pointwise = masks > 7
+    spec = replace(BASE, dtype=dtype, dims=(32 * 8 - 5,), pointwise=pointwise)
     rng = random.Random(masks)
     codes = np.array([rng.randrange(100) for _ in range(4096)], np.uint64)
     full = (1 << 32) - 1
     blocks = {}
     for b, chosen in enumerate((full, 0, 1, 1 << 31, None, None)):
-        one, two, three = (rng.getrandbits(32) if chosen is None else chosen for _ in range(3))
-        block = Block(sentinel_mask=one if masks & 1 else None, nan_mask=two if masks & 2 else None)
-        if masks & 4:
-            block = replace(block, verbatim={i: rng.getrandbits(30) for i in range(32) if three >> i & 1})
-        blocks[b] = block
-    check_tiles(spec, [Tile(codes=codes, blocks=blocks)])
-    check_tiles(spec, [Tile(codes=codes, blocks=blocks | {6: Block(void=True), 7: Block(void=True, planes=9)})])
+        nan, verbatim, zero, negative = (rng.getrandbits(32) if chosen is None else chosen for _ in range(4))
+        blocks[b] = Block(
+            nan_mask=nan if masks & 2 else None,
+            verbatim={i: rng.getrandbits(30) for i in range(32) if verbatim >> i & 1} if masks & 4 else None,
+            zero_mask=zero if masks & 8 else None,
+            negative_mask=negative if masks & 16 else None,
+        )
+    holes = {b: replace(block, missing=rng.getrandbits(32)) for b, block in blocks.items()}
+    holes |= {6: Block(missing=full), 7: Block(missing=full, planes=9)}
+    for negative_tile in (False, True) if pointwise else (False,):
+        for chosen_blocks in (blocks, holes):
+            check_tiles(spec, [Tile(codes=codes, blocks=chosen_blocks, negative=negative_tile)])
+
+
+#: what one bit of a mask residual, at a tile's position (z, y, x), reaches where masks are foretold: section 7.4
+REACHED = {
+    1: [((0, 0, 5), [(0, 0, x) for x in range(5, 1024)]), ((0, 0, 2000), [(0, 0, x) for x in range(2000, 2048)])],
+    2: [((0, 60, 3), [(0, y, 3) for y in range(60, 64)]), ((0, 0, 63), [(0, y, 63) for y in range(64)])],
+    3: [
+        ((0, 0, 0), [(z, y, 0) for z in range(8) for y in range(16)]),
+        ((7, 3, 9), [(7, y, 9) for y in range(3, 16)]),
+        ((2, 14, 31), [(z, y, 31) for z in range(2, 8) for y in (14, 15)]),
+    ],
+    4: [((0, 1000, 2), [(0, y, 2) for y in range(1000, 1024)]), ((0, 0, 3), [(0, y, 3) for y in range(1024)])],
+}
+
+
+@SHAPES
+def test_one_mask_residual(shape: int, order: int) -> None:
+    """Section 7.4, restated: which masks a single bit reaches; plain ones reach that alone."""
+    extents, _ = packed_writer.EXTENTS[shape]
+    dims = {1: (4096,), 2: extents[1:], 3: extents, 4: extents[1:]}[shape]
+    spec = replace(BASE, dims=dims, tile_shape=shape, order=order)
+    for (z, y, x), reached in REACHED[shape]:
+        index = (z * extents[1] + y) * extents[2] + x
+        ((block, i),) = [(b, w.index(index)) for b, w in enumerate(block_positions(shape)) if index in w]
+        for flags in (2, 34):
+            content = bytes((0, 0, flags, 0)) + (1 << block).to_bytes(16, "little")
+            content += bytes((1 << i // 4, 1 << i % 4, 0, 0))
+            found = decode(tile_frame(spec, content)).reshape(extents)
+            wanted = np.zeros(extents, np.float32)
+            for at in reached if flags == 2 else [(z, y, x)]:
+                wanted[at] = np.float32(1e10)
+            assert np.array_equal(found, wanted), (z, y, x, flags)
+
+
+def corner(a: int, b: int, both: int) -> int:
+    """The rule of section 7.4 as a sentence: as the neighbours where they agree, else what goes on an edge."""
+    return a if a == b else 1 - both
+
+
+def test_a_corner_of_a_mask() -> None:
+    """All eight neighbourhoods of a volume's position, and what each foretells."""
+    spec = replace(BASE, dims=(2, 2, 8), tile_shape=3)
+    for a, b, both in itertools.product((0, 1), repeat=3):
+        blocks = {0: Block(missing=both << 0 | b << 4 | a << 16)}  # (0, 0, 0), (0, 1, 0), (1, 0, 0)
+        residual = packed_writer.mask_residuals(Tile(blocks=blocks), spec)[0]
+        assert residual >> 20 & 1 == corner(a, b, both)  # at (1, 1, 0), where the mask itself is 0
+
+
+@SHAPES
+@pytest.mark.parametrize("seed", range(4))
+def test_missing_values(shape: int, order: int, seed: int) -> None:
+    """Masks of all kinds, foretold and plain, with absent blocks."""
+    rng = random.Random(seed)
+    dims = {1: (4500,), 2: (70, 67), 3: (9, 17, 35), 4: (1030, 5)}[shape]
+    spec = replace(BASE, dims=dims, tile_shape=shape, order=order)
+    for plain in (None, False, True):
+        tiles = []
+        for where in tile_positions(spec):
+            there = packed_writer.present(where, spec)
+            choices = (0, 0xFFFFFFFF, rng.getrandbits(32), 1 << rng.randrange(32), 0xFFFF << rng.randrange(16))
+            blocks = {b: Block(missing=rng.choice(choices)) for b in there if rng.random() < 0.8}
+            tiles.append(Tile(blocks=blocks, plain_masks=plain))
+        check_tiles(spec, tiles)
 
 
 @DTYPES
