@@ -145,6 +145,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParam
   std::copy(std::begin(tiles.open), std::end(tiles.open), choose.open);
   choose.exceptions = job.exceptions;
   choose.pointwise = job.pointwise;
+  choose.asked = request.parameters[0];
   choose.count = count;
   choose.chunks = job.chunks;
   choose.values = job.values;

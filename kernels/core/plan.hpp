@@ -21,8 +21,9 @@ struct Grid {
   std::uint64_t blocks = 0, tiles = 0;   // packed: blocks that tiles have, absent ones too
 };
 
-// Tile shapes of packed tiles.
+// Tile shapes of packed tiles. Requests name them too, and what leaves them open: for few bits, or for speed.
 inline constexpr int kChain = 1, kPlane = 2, kVolume = 3, kColumns = 4;
+inline constexpr int kAskAny = 0, kAskFast = 5;
 
 Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcept;
 Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) noexcept;

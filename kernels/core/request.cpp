@@ -20,13 +20,13 @@ constexpr std::uint8_t kModes = 3, kMaxBlockDims = 3;
 Status check_predictor(const std::array<std::uint8_t, kParameterBytes>& parameters, int rank, bool in_frame) {
   constexpr const char* kName = "hierarchical_delta";
   const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
-  constexpr int kRanks[] = {0, 0, 2, 3, 2}, kOrders[] = {0, 1, 2, 3, 1};
+  constexpr int kRanks[] = {0, 0, 2, 3, 2, 0}, kOrders[] = {0, 1, 2, 3, 1, 0};
   for (std::size_t i = in_frame ? 3 : 2; i < parameters.size(); ++i)
     if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", kName, i, parameters[i]);
   const int shape = parameters[0];
-  if (shape > kColumns || (in_frame && shape == 0))
-    return fail(code, "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)", kName, shape,
-                in_frame ? "" : "0 (auto), ");
+  if (shape > (in_frame ? kColumns : kAskFast) || (in_frame && shape == kAskAny))
+    return fail(code, "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)%s", kName,
+                shape, in_frame ? "" : "0 (auto), ", in_frame ? "" : ", 5 (fast)");
   if (parameters[1] > 2 || (in_frame && parameters[1] == 0))
     return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", kName, parameters[1],
                 in_frame ? "" : "0 (auto), ");
@@ -195,8 +195,9 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
   info.parameters = request.parameters;
   if (codec == registry::kCodecHierarchicalDelta) {
     // the chain is held to speed, unless the caller says otherwise
-    if (info.parameters[1] == 0) info.parameters[1] = info.parameters[0] == kChain ? 2 : 1;
-    info.parameters[0] = info.parameters[0] == 0 ? kChain : info.parameters[0];  // until it is chosen
+    const int asked = info.parameters[0];
+    if (info.parameters[1] == 0) info.parameters[1] = asked == kChain || asked == kAskFast ? 2 : 1;
+    if (asked == kAskAny || asked == kAskFast) info.parameters[0] = kChain;  // until it is chosen
     info.parameters[2] = 1;
   } else {
     if (info.parameters[1] == 0) info.parameters[1] = 1;

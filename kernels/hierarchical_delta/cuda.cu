@@ -21,10 +21,7 @@ __global__ void __launch_bounds__(kPickThreads) pick_kernel(const __grid_constan
   const std::uint32_t chunk = blockIdx.x * kPickThreads + threadIdx.x;
   if (chunk >= job.chunks) return;
   const unsigned long long* const bits = job.bits + std::size_t{chunk} * kCandidates;
-  int best = -1;
-  for (int c = 0; c < kCandidates; ++c)
-    if (job.open[c] && (best < 0 || bits[c] < bits[best])) best = c;
-  const Predictor chosen = predictor_at(best);
+  const Predictor chosen = predictor_at(best_candidate(job.open, bits, job.asked));
   ChunkPlan& plan = job.plans[chunk];
   plan.predictor = chosen.tile_shape | std::uint32_t{chosen.order} << 16;
   atomicAdd(&job.counters->packed_chunks[packed_pass(chosen.tile_shape, plan.quantise == 0)], 1);

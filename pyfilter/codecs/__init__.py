@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pyfilter.codecs.auto import Auto
 from pyfilter.codecs.base import Codec
 from pyfilter.codecs.cuszp2 import Cuszp2
 from pyfilter.codecs.hierarchical_delta import HierarchicalDelta
@@ -11,4 +12,4 @@ from pyfilter.codecs.lossless import Lossless
 #: every codec class by its name in registry.json
 FILTERS: dict[str, type[Codec]] = {cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lossless)}
 
-__all__ = ["FILTERS", "Codec", "Cuszp2", "HierarchicalDelta", "Lossless"]
+__all__ = ["FILTERS", "Auto", "Codec", "Cuszp2", "HierarchicalDelta", "Lossless"]

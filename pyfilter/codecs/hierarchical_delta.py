@@ -34,14 +34,15 @@ class HierarchicalDelta(Codec):
     psnr : float, optional
         Lowest peak signal-to-noise ratio in dB, 20 log10(range / root mean square error); > 0 and at most 6000. No
         error is larger than 10^(-psnr / 20) of the range, which is a little stricter; the range is as for ``relative``.
-    predictor : {"auto", "chain", "lorenzo2d", "lorenzo3d", "columns"}
-        What a value is predicted from. "auto" chooses for each chunk by a sample of it. "chain": the value before
+    predictor : {"auto", "fast", "chain", "lorenzo2d", "lorenzo3d", "columns"}
+        What a value is predicted from. "auto" chooses for each chunk by a sample of it. "fast" does too, but takes the
+        chain unless another needs less than three quarters of its bits. "chain": the value before
         it, in tiles of 4096 values in a row. "lorenzo2d", "lorenzo3d": its neighbours along the last two or three
         dimensions, in tiles of 64 x 64 or 8 x 16 x 32; these need chunks of at least that rank. "columns": the value
         above it along the second-last dimension, for arrays like (N, 3); needs chunks of rank 2 or more.
     outliers : {"auto", "on", "off"}
         Whether a block's widest difference may be stored apart, which makes frames smaller and takes longer. "auto"
-        is off with the predictor "chain", which is then the fastest, and on with all others.
+        is off with the predictors "chain", which is then the fastest, and "fast", and on with all others.
 
     Raises
     ------
@@ -73,5 +74,5 @@ class HierarchicalDelta(Codec):
     def edges(self) -> tuple[int, ...]:
         """Extents of a tile; of "auto" those that fit the tiles of a plane and of a volume."""
         return {
-            "auto": (8, 64, 64), "chain": (32,), "lorenzo2d": (64, 64), "lorenzo3d": (8, 16, 32), "columns": (1024, 4)
+            "auto": (8, 64, 64), "fast": (8, 64, 64), "chain": (32,), "lorenzo2d": (64, 64), "lorenzo3d": (8, 16, 32), "columns": (1024, 4)
         }[self.predictor]  # fmt: skip

@@ -25,7 +25,14 @@ Lossy = type[pyfilter.Cuszp2] | type[pyfilter.HierarchicalDelta]
 
 LONG = os.environ.get("PYFILTER_LONG", "") not in ("", "0")
 MODES = ("outlier", "plain", "fixed")
-PREDICTORS = {"auto": 0, "chain": 0, "lorenzo2d": 2, "lorenzo3d": 3, "columns": 2}  # and the rank that each needs
+PREDICTORS = {
+    "auto": 0,
+    "fast": 0,
+    "chain": 0,
+    "lorenzo2d": 2,
+    "lorenzo3d": 3,
+    "columns": 2,
+}  # and the rank that each needs
 LOSSY: tuple[Lossy, ...] = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta)
 SIZES = (0, 1, 2, 31, 32, 33, 63, 64, 65, 4095, 4096, 4097, 8193)
 #: for each rank shapes at the edges of blocks and tiles; the last are of several tiles

@@ -105,7 +105,14 @@ def float_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
         if "pointwise_relative" not in bound:
             yield pyfilter.Cuszp2(mode=mode, block_dims=block_dims, **bound)
     yield pyfilter.HierarchicalDelta(predictor="chain", outliers="on", **bound)
-    for predictor, needs in (("auto", 0), ("chain", 0), ("lorenzo2d", 2), ("lorenzo3d", 3), ("columns", 2)):
+    for predictor, needs in (
+        ("auto", 0),
+        ("fast", 0),
+        ("chain", 0),
+        ("lorenzo2d", 2),
+        ("lorenzo3d", 3),
+        ("columns", 2),
+    ):
         if rank >= needs:
             yield pyfilter.HierarchicalDelta(predictor=predictor, **bound)
 

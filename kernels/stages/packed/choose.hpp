@@ -42,7 +42,7 @@ inline constexpr std::uint64_t kMostColumns = 16;  // that "auto" tries columns 
 // Whether a request leaves a candidate open.
 KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t columns) {
   if (asked == kChain) return p.tile_shape == kChain && p.order == 1;
-  if (asked != 0) return p.tile_shape == asked;
+  if (asked != kAskAny && asked != kAskFast) return p.tile_shape == asked;
   if (p.tile_shape == kChain) return true;
   if (p.tile_shape == kColumns) return rank >= 2 && columns <= kMostColumns;
   return rank >= p.tile_shape;
@@ -52,7 +52,7 @@ KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t col
 KFN std::uint64_t sample_count(std::uint64_t values) {
   const std::uint64_t tiles = values / 4096;
   if (tiles < 32) return tiles < 4 ? tiles + 1 : 4;
-  return tiles < 256 ? tiles / 8 : 32;
+  return tiles < 256 ? 2 + tiles / 16 : 18;
 }
 KFN std::uint64_t sampled_value(std::uint64_t values, std::uint64_t k) {
   const std::uint64_t fraction = (2 * k + 1) * 0x4F1BBCDCBFA53E0Bull;
@@ -61,6 +61,16 @@ KFN std::uint64_t sampled_value(std::uint64_t values, std::uint64_t k) {
 #else
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(fraction) * values >> 64);
 #endif
+}
+
+// The open candidate of the fewest bits; asked for a fast one, the chain, unless that takes a third more.
+template <class Bits>
+KFN int best_candidate(const bool* open, const Bits* bits, int asked) {
+  constexpr int kFast = 5;
+  int best = -1;
+  for (int c = 0; c < kCandidates; ++c)
+    if (open[c] && (best < 0 || bits[c] < bits[best])) best = c;
+  return asked == kAskFast && bits[best] * 4 >= bits[kFast] * 3 ? kFast : best;
 }
 
 // Bits of a block whose widest residuals are these.

@@ -114,10 +114,7 @@ inline Predictor choose_predictor(const Request& request, const Plan& plan, cons
     sample_shape<kPlane, Map>(request, plan, values, count, open, *scratch, bits);
     sample_shape<kVolume, Map>(request, plan, values, count, open, *scratch, bits);
   }
-  int best = -1;
-  for (int c = 0; c < kCandidates; ++c)
-    if (open[c] && (best < 0 || bits[c] < bits[best])) best = c;
-  return predictor_at(best);
+  return predictor_at(best_candidate(open, bits, asked));
 }
 
 PYF_END_TARGET
