@@ -169,6 +169,8 @@ struct LogMap {
   explicit LogMap(const Plan& plan)
       : quantizer(make_log_quantizer<T>(plan.bound, plan.step, plan.has_sentinel, plan.sentinel)) {}
 
+  static KFN Code wrap(Code difference) { return difference; }
+
   // As quantize(): flags are all ones where a value is negative or special.
   template <std::size_t N, class Values, class Note>
   KFN void encode(const Values* x, Code* q, Note&& note) const {

@@ -14,6 +14,7 @@
 #include "stages/packed/choose.hpp"
 #include "stages/packed/encode.hpp"
 #include "stages/packed/lorenzo.hpp"
+#include "stages/packed/special_integer.hpp"
 #include "stages/packed/values.hpp"
 
 PYF_BEGIN_TARGET
@@ -29,6 +30,11 @@ KFN bool sampled_code(const LogQuantizer<T>& p, T x, typename FloatTraits<T>::Co
   q = log_code(p, x);
   const bool sentinel = p.has_sentinel & (std::bit_cast<typename FloatTraits<T>::Code>(x) == p.sentinel_bits);
   return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()) & !sentinel;
+}
+template <class U>
+KFN bool sampled_code(const IntegerQuantizer<U>& p, U x, IntegerCode<U>& q) {
+  q = integer_code(p, x);
+  return !(p.has_sentinel & (x == p.sentinel_bits));
 }
 
 // Codes of a run of 32 values for the sample. Values without one take that of the value before them in the run, those
@@ -66,7 +72,8 @@ struct SampleScratch {
 
 // Bits of the present blocks of a tile whose codes are there.
 template <int S, class Map>
-inline std::uint64_t sampled_bits(const TileBox& box, int order, bool exceptions, SampleScratch<Map>& s) {
+inline std::uint64_t sampled_bits(const Map& map, const TileBox& box, int order, bool exceptions,
+                                  SampleScratch<Map>& s) {
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
     s.pad[kDifferencePad - 1] = s.codes[0];
@@ -83,7 +90,7 @@ inline std::uint64_t sampled_bits(const TileBox& box, int order, bool exceptions
     Code d[32], first = 0, second = 0;
     take_block<S>(s.differences, b, d);
     for (const Code difference : d) {
-      const Code z = zigzag(difference);
+      const Code z = zigzag(map.wrap(difference));
       second = std::max(second, std::min(first, z));
       first = std::max(first, z);
     }
@@ -109,7 +116,8 @@ inline void sample_shape(const Request& request, const Plan& plan, const void* v
     const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
     for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
     for (int c = 0; c < kCandidates; ++c)
-      if (predictor_at(c).tile_shape == S) bits[c] += sampled_bits<S>(box, predictor_at(c).order, plan.exceptions, s);
+      if (predictor_at(c).tile_shape == S)
+        bits[c] += sampled_bits<S>(map, box, predictor_at(c).order, plan.exceptions, s);
   }
 }
 
