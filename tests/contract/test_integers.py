@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""hierarchical_delta of integers: the bound in Python's integers, fill values, the ends of the types, damaged frames."""
+"""hierarchical_delta of integers: the bound in Python's integers, fill values, ends of the types, damaged frames."""
 
 from __future__ import annotations
 

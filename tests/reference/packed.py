@@ -163,7 +163,8 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     # 4. descriptors, 5. exceptions
     masks, counts, exceptions = np.zeros(BLOCKS, np.int64), np.zeros(BLOCKS, np.int64), np.full(BLOCKS, -1)
     masks[special], counts[special] = take_pairs(special, "descriptors").T
-    known = (NAN_MASK if header.dtype.kind == "f" else 0) | VERBATIM_MASK | (ZERO_MASK | NEGATIVE_MASK if header.pointwise else 0)
+    known = VERBATIM_MASK | (ZERO_MASK | NEGATIVE_MASK if header.pointwise else 0)
+    known |= NAN_MASK if header.dtype.kind == "f" else 0
     require(bool((masks[special] != 0).all()) and not (masks & ~known).any(), "masks of a special block")
     low, high = take_pairs(excepted, "exceptions").T
     exceptions[excepted] = low | high << 8
