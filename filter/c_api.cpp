@@ -221,9 +221,6 @@ int pyf_cuda_encode(const pyf_request* request, size_t count, const void* values
     PYF_TRY(need(frames, "frames"));
     PYF_TRY(need(frame_bytes, "frame_bytes"));
     PYF_TRY(check_request(checked));
-    if (!on_devices(checked))
-      return fail(Code::unsupported,
-                  "devices have no kernels for pointwise relative bounds: use an array in host memory");
     return cuda_encode(without_psnr(checked), {values, value_stride, frames, frame_stride, frame_bytes, count, stream});
   });
 }
@@ -233,12 +230,6 @@ int pyf_cuda_decode(const pyf_cuda_frame* frames, size_t count, uint64_t start, 
   return call([&] {
     PYF_TRY(need_memory(&frames, count, "frames"));
     PYF_TRY(need(faults, "faults"));
-    for (std::size_t i = 0; i < count; ++i) {
-      FrameInfo info;
-      if (frames[i].header != nullptr && frame_info(frames[i].header, frames[i].header_bytes, &info).ok() &&
-          info.pointwise)
-        return fail(Code::unsupported, "devices have no kernels for pointwise relative bounds: decode in host memory");
-    }
     // the same structure under the C ABI's name
     static_assert(sizeof(pyf_cuda_frame) == sizeof(CudaFrame));
     static_assert(offsetof(pyf_cuda_frame, values) == offsetof(CudaFrame, values));

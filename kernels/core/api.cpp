@@ -119,7 +119,8 @@ Status encode(const Request& asked, const void* values, std::size_t value_bytes,
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
   // a device that fails (no memory, a fork) must not fail a write that the CPU can do
-  if (prefers_cuda() && on_devices(request) && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
+  if (prefers_cuda() && on_devices(request.codec, request.dtype) &&
+      cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
     return kOk;
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
@@ -159,7 +160,8 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
     return kOk;
   }
   // where the device fails or finds a fault the CPU looks again, and has the last word on the error
-  if (prefers_cuda() && on_devices(info) && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
+  if (prefers_cuda() && on_devices(info.codec, info.dtype) &&
+      cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;
   const Plan plan = make_plan(info);
   const TileCoder* coder = find_coder(info.codec, plan);

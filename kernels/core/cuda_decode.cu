@@ -60,7 +60,7 @@ struct Group {
 
 struct Sorted {
   FrameInfo first;  // of the batch: all others have its shape and dtype
-  std::array<Group, 14> groups;
+  std::array<Group, 18> groups;
   std::vector<RawCopy> copies;
 };
 
@@ -85,7 +85,7 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
       return fail(Code::invalid_argument, "device frames must be at a multiple of 4 bytes");
     const auto* payload = static_cast<const std::uint8_t*>(frames[i].frame) + info.header_bytes;
     auto* const out = static_cast<std::uint8_t*>(frames[i].values);
-    if (info.codec == registry::kCodecHierarchicalDelta && !is_float(info.dtype) && !info.stored_raw)
+    if (!on_devices(info.codec, info.dtype) && !info.stored_raw)
       return fail(Code::unsupported, "hierarchical_delta of %s has no CUDA kernels: decode to host memory",
                   dtype_name(info.dtype));
     if (info.stored_raw) {
@@ -95,9 +95,12 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     const Grid grid = grid_of(info);
     const int dims = grid.block_dims;
     const bool quantised = info.codec == registry::kCodecCuszp2, exact = info.step == 0;
-    Group& group = sorted.groups[static_cast<std::size_t>(grid.packed ? 5 + dims + (exact ? 4 : 0)
+    Group& group = sorted.groups[static_cast<std::size_t>(grid.packed ? 5 + dims +
+                                                                            (exact            ? 4
+                                                                             : info.pointwise ? 8
+                                                                                              : 0)
                                                                       : dims - 1 + (quantised ? 3 : 0))];
-    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, exact)
+    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, exact, info.pointwise)
                   : quantised ? cuda::cuszp2_coder(info.dtype, dims)
                               : cuda::lossless_coder(info.dtype, dims);
     group.grid = grid;

@@ -144,6 +144,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParam
     if (choose.grids[shape].packed) choose.grids[shape] = make_packed_grid(request.shape, count, shape);
   std::copy(std::begin(tiles.open), std::end(tiles.open), choose.open);
   choose.exceptions = job.exceptions;
+  choose.pointwise = job.pointwise;
   choose.count = count;
   choose.chunks = job.chunks;
   choose.values = job.values;
@@ -165,7 +166,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParam
       continue;
     }
     for (const bool exact : {false, true}) {
-      const Coder* coder = cuda::hierarchical_delta_coder(request.dtype, shape, exact);
+      const Coder* coder = cuda::hierarchical_delta_coder(request.dtype, shape, exact, job.pointwise);
       if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for hierarchical_delta with this dtype");
       job.pass = packed_pass(static_cast<std::uint32_t>(shape), exact);
       std::uint8_t* const at = memory + layout.sums[job.pass];
@@ -199,6 +200,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   if (request.codec == registry::kCodecCuszp2)
     job.headers[1] = header_template(request, registry::kCodecLossless, count);
   job.exceptions = tiles.packed && frame_template(request, request.codec, count).parameters[1] == 1;
+  job.pointwise = request.bound_mode == Bound::pointwise_relative;
   fill_crc_powers(job.crc_powers);
 
   std::size_t pass_tiles[kMostPasses] = {};
@@ -274,7 +276,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
 
 Status check_batch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t* count) {
   PYF_TRY(check_request(request));
-  if (request.codec == registry::kCodecHierarchicalDelta && !is_float(request.dtype))
+  if (!on_devices(request.codec, request.dtype))
     return fail(Code::unsupported, "hierarchical_delta of %s has no CUDA kernels: encode values in host memory",
                 dtype_name(request.dtype));
   if (!value_count(request.shape, count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");

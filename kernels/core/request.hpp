@@ -21,14 +21,10 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept;
 // "1 (absolute), 2 (relative)": the bound modes of a mask, by number.
 void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept;
 
-// Whether devices have kernels for the bound and dtype of a request, or of a frame; the rest they say themselves.
-inline bool on_devices(std::uint8_t codec, Dtype dtype, bool pointwise) {
-  return !pointwise && (codec != registry::kCodecHierarchicalDelta || is_float(dtype));
+// Whether devices have kernels for the codec and dtype of a request, or of a frame; the rest they say themselves.
+inline bool on_devices(std::uint8_t codec, Dtype dtype) {
+  return codec != registry::kCodecHierarchicalDelta || is_float(dtype);
 }
-inline bool on_devices(const Request& request) {
-  return on_devices(request.codec, request.dtype, request.bound_mode == Bound::pointwise_relative);
-}
-inline bool on_devices(const FrameInfo& info) { return on_devices(info.codec, info.dtype, info.pointwise); }
 
 // The codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;

@@ -21,9 +21,10 @@ struct QuantizingMap {
   Quantizer<T> quantizer;
 
   explicit KFN QuantizingMap(const Quantizer<T>& ready) : quantizer(ready) {}
-  explicit QuantizingMap(const Plan& plan)
-      : quantizer(make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
-                                 static_cast<Code>(plan.sentinel))) {}
+  KFN QuantizingMap(double bound, double step, bool has_sentinel, std::uint64_t sentinel)
+      : quantizer(
+            make_quantizer(static_cast<T>(bound), static_cast<T>(step), has_sentinel, static_cast<Code>(sentinel))) {}
+  explicit QuantizingMap(const Plan& plan) : QuantizingMap(plan.bound, plan.step, plan.has_sentinel, plan.sentinel) {}
 
   static KFN Code wrap(Code difference) { return difference; }
   KFN Value decode_biased(Code code) const { return decoded_value(quantizer.step, std::bit_cast<T>(code)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HierarchicalDelta on the GPU: the choice of predictors. The kernels for tiles are compiled in cuda_f32.cu and
-// cuda_f64.cu, side by side.
+// HierarchicalDelta on the GPU: the choice of predictors. The kernels for tiles are compiled in cuda_f32.cu,
+// cuda_f64.cu and, for bounds relative to each value, cuda_pointwise_*.cu, side by side.
 #include "hierarchical_delta/codec.hpp"
 
 #include <algorithm>
@@ -12,6 +12,8 @@ namespace pyfilter::cuda {
 
 const Coder* packed_coder_f32(int tile_shape, bool exact);
 const Coder* packed_coder_f64(int tile_shape, bool exact);
+const Coder* pointwise_coder_f32(int tile_shape);
+const Coder* pointwise_coder_f64(int tile_shape);
 
 // A thread a chunk: the predictor, and what the passes will find to do.
 inline constexpr int kPickThreads = 128;
@@ -28,7 +30,11 @@ __global__ void __launch_bounds__(kPickThreads) pick_kernel(const __grid_constan
   atomicAdd(&job.counters->packed_chunks[packed_pass(chosen.tile_shape, plan.quantise == 0)], 1);
 }
 
-const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact) {
+const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact, bool pointwise) {
+  if (pointwise && !exact) {
+    if (dtype == Dtype::f32) return pointwise_coder_f32(tile_shape);
+    if (dtype == Dtype::f64) return pointwise_coder_f64(tile_shape);
+  }
   if (dtype == Dtype::f32) return packed_coder_f32(tile_shape, exact);
   if (dtype == Dtype::f64) return packed_coder_f64(tile_shape, exact);
   return nullptr;

@@ -164,10 +164,14 @@ struct LogMap {
   using Code = typename FloatTraits<T>::Code;
   static constexpr bool kHasSpecial = true;
   static constexpr unsigned kMasks = 31;
+  static constexpr Code kBias = 0;
   LogQuantizer<T> quantizer;
 
-  explicit LogMap(const Plan& plan)
-      : quantizer(make_log_quantizer<T>(plan.bound, plan.step, plan.has_sentinel, plan.sentinel)) {}
+  KFN LogMap(double bound, double step, bool has_sentinel, std::uint64_t sentinel)
+      : quantizer(make_log_quantizer<T>(bound, step, has_sentinel, sentinel)) {}
+  explicit LogMap(const Plan& plan) : LogMap(plan.bound, plan.step, plan.has_sentinel, plan.sentinel) {}
+
+  KFN Value decode_biased(Code code) const { return log_magnitude<T>(quantizer.step, code); }
 
   static KFN Code wrap(Code difference) { return difference; }
 

@@ -8,6 +8,7 @@ of cases; ends with status 1 where one differs. With ``--sanitize`` only small c
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import lzma
 import sys
@@ -101,7 +102,8 @@ def describe(frame: bytes) -> str:
 
 def float_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
     for mode, block_dims in itertools.product(fields.MODES, range(1, min(3, max(1, rank)) + 1)):
-        yield pyfilter.Cuszp2(mode=mode, block_dims=block_dims, **bound)
+        if "pointwise_relative" not in bound:
+            yield pyfilter.Cuszp2(mode=mode, block_dims=block_dims, **bound)
     yield pyfilter.HierarchicalDelta(predictor="chain", outliers="on", **bound)
     for predictor, needs in (("auto", 0), ("chain", 0), ("lorenzo2d", 2), ("lorenzo3d", 3), ("columns", 2)):
         if rank >= needs:
@@ -131,6 +133,8 @@ def real_fields(folder: Path) -> Iterator[Group]:
                     group.check(values, codec)
                 for codec in float_codecs(values.ndim, absolute=bound * (scale or 1.0)):
                     group.check(values, codec, fill=values.reshape(-1)[0])
+                for codec in float_codecs(values.ndim, pointwise_relative=bound):
+                    group.check(values, codec)
         yield group
 
 
@@ -165,18 +169,46 @@ def sizes(quick: bool) -> Iterator[Group]:
     yield group
 
 
+def missing(quick: bool) -> Iterator[Group]:
+    """Masks of every kind in tiles of every shape, with bounds of every kind."""
+    rng = np.random.default_rng(9)
+    group = Group("missing values, signs and zeros")
+    for shape, code in itertools.product(((9, 70, 130), (70, 130), (9000, 3), (9000,)), ("f4", "f8")):
+        smooth = 100 * np.sin(np.arange(np.prod(shape)) / 300).reshape(shape) + rng.normal(size=shape)
+        coast = np.cumsum(rng.normal(size=shape), axis=0) > 1
+        noise = rng.random(shape) < 0.3
+        runs = np.repeat(rng.random(-(-smooth.size // 200)) < 0.5, 200)[: smooth.size].reshape(shape)
+        for mask in (coast, noise, runs, runs | noise):
+            for missing_value, other in itertools.product((np.nan, 1e20, 0.0), ((), (np.inf,), (np.nan, -0.0, 0.0))):
+                values = np.where(mask, missing_value, smooth).astype(code)
+                places = rng.integers(0, values.size, values.size // 50)
+                values.reshape(-1)[places] = rng.choice([*other, 3.0], places.size)
+                for sign, kind in itertools.product((1, -1), ("absolute", "pointwise_relative")):
+                    for codec in list(float_codecs(len(shape), **{kind: 0.01}))[:: 2 if quick else 1]:
+                        group.check((sign * values).astype(code), codec, fill=missing_value if missing_value else None)
+            if quick:
+                break
+    yield group
+
+
 def random_cases(count: int) -> Iterator[Group]:
-    for code, kind in itertools.product(("f4", "f8"), ("absolute", "relative")):
+    packed = tuple(fields.PREDICTORS)
+    for code, kind in itertools.product(("f4", "f8"), ("absolute", "relative", "pointwise_relative")):
         dtype = np.dtype(code)
-        group = Group(f"random cases, {dtype}, {kind}")
+        for predictors in (None, packed) if kind != "pointwise_relative" else (packed,):
+            group = Group(f"random {'blocks' if predictors is None else 'packed tiles'}, {dtype}, {kind}")
 
-        @settings(parent=fields.hunt(1), max_examples=count)
-        @given(fields.float_cases(dtype, kind))
-        def hunt(case: fields.Case) -> None:
-            group.check(case.values, case.codec, case.fill)  # noqa: B023  (called before the next round)
+            @settings(parent=fields.hunt(1), max_examples=count)
+            @given(fields.float_cases(dtype, "relative" if kind[0] == "p" else kind, predictors=predictors))
+            def hunt(case: fields.Case) -> None:
+                codec = case.codec
+                if kind == "pointwise_relative" and isinstance(codec, pyfilter.HierarchicalDelta):  # noqa: B023
+                    fraction = min(0.5, max(1e-9, codec.bound[1]))
+                    codec = dataclasses.replace(codec, relative=None, pointwise_relative=fraction)
+                group.check(case.values, codec, case.fill)  # noqa: B023  (called before the next round)
 
-        hunt()
-        yield group
+            hunt()
+            yield group
 
 
 def large(quick: bool) -> Iterator[Group]:
@@ -202,7 +234,7 @@ def batches(quick: bool) -> Iterator[Group]:
     for copies, shape in ((3000, (16, 32, 32)), (257, (1000,)), (40000, (33,)), (100, (64, 64, 64)), (5, (0,))):
         copies = max(2, copies // 8) if quick else copies
         values = np.cumsum(rng.normal(size=shape), axis=-1).astype(np.float32)
-        for codec in float_codecs(len(shape), relative=1e-3):
+        for codec in (*float_codecs(len(shape), relative=1e-3), *float_codecs(len(shape), pointwise_relative=1e-3)):
             group.check(values, codec, copies=copies, ranges=0)
         group.check(values, pyfilter.Lossless(), copies=copies, ranges=0)
     yield group
@@ -213,7 +245,8 @@ def batches(quick: bool) -> Iterator[Group]:
             scale = 10.0 ** rng.integers(-3, 8)
             values = fields.family(fields.FAMILIES[i % len(fields.FAMILIES)], 5000, np.dtype(dtype), rng, scale, 0.01)
             chunks.append(fields.sprinkle(values, None, ("none", "few", "runs")[i % 3], rng))
-        for codec in (*float_codecs(1, absolute=0.01), *float_codecs(1, relative=1e-3), pyfilter.Lossless()):
+        bounds: list[dict[str, Any]] = [{"absolute": 0.01}, {"relative": 1e-3}, {"pointwise_relative": 0.01}]
+        for codec in (*(codec for bound in bounds for codec in float_codecs(1, **bound)), pyfilter.Lossless()):
             request = frames.make_request(codec, np.dtype(dtype), (5000,))
             got = device.encode(request, chunks)
             back = device.decode(got, np.dtype(dtype), 5000)
@@ -247,7 +280,7 @@ def damaged(quick: bool) -> Iterator[Group]:
             info = pyfilter.frame_info(frame)
         except pyfilter.PyfilterError:
             return
-        if info.value_bytes > 1 << 24 or info.pointwise_relative:  # devices have no kernels for the latter
+        if info.value_bytes > 1 << 24:
             return
         on_cpu = outcome(lambda: pyfilter.decode(frame).tobytes())
         on_gpu = outcome(lambda: device.decode([frame], info.dtype, info.value_count)[0].tobytes())
@@ -270,7 +303,11 @@ def damaged(quick: bool) -> Iterator[Group]:
     for dtype, predictor in itertools.product(("f4", "f8"), ("chain", "lorenzo2d", "lorenzo3d", "columns")):
         values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
         values = fields.sprinkle(values, None, "few", rng)
-        frame = pyfilter.encode(values, pyfilter.HierarchicalDelta(absolute=0.01, predictor=predictor, outliers="on"))
+        if predictor == "chain":
+            values[3:9, :, 5:20] = np.nan
+        kind = "pointwise_relative" if predictor == "columns" else "absolute"
+        codec = pyfilter.HierarchicalDelta(predictor=predictor, outliers="on", **{kind: 0.01})
+        frame = pyfilter.encode(values, codec)
         for _ in range(60 if quick else 400):
             broken = bytearray(frame)
             for _ in range(int(rng.integers(1, 4))):
@@ -291,7 +328,7 @@ def main() -> int:
     if options.sanitize:
         groups += [damaged(quick)]
     else:
-        groups += [sizes(quick), batches(quick), damaged(quick), large(quick)]
+        groups += [missing(quick), sizes(quick), batches(quick), damaged(quick), large(quick)]
         if options.data.is_dir():
             groups.append(real_fields(options.data))
     good = [group.report() for group in itertools.chain.from_iterable(groups)]

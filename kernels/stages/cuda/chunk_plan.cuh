@@ -10,6 +10,7 @@
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
+#include "stages/packed/choose_step.hpp"
 #include "stages/sample.hpp"
 
 namespace pyfilter::cuda {
@@ -92,21 +93,24 @@ __global__ void __launch_bounds__(kPlanThreads) range_kernel(const __grid_consta
 struct PlanSpace {
   std::uint32_t fitting, failing, unreached, first_unreached, same;
 };
-template <class T>
-__device__ void count_sample(const Quantizer<T>& p, T x, std::uint64_t count, PlanSpace& space) {
+__device__ inline void clear_counts(PlanSpace& space) {
   __syncthreads();
   if (threadIdx.x == 0) space = {0, 0, 0, 0xFFFFFFFFu, 0};
   __syncthreads();
+}
+__device__ inline void add_count(bool counts, std::uint32_t* to) {
+  const std::uint32_t lanes = __ballot_sync(kAllLanes, counts);
+  if (threadIdx.x % 32 == 0 && lanes != 0) atomicAdd(to, static_cast<std::uint32_t>(__popc(lanes)));
+}
+template <class T>
+__device__ void count_sample(const Quantizer<T>& p, T x, std::uint64_t count, PlanSpace& space) {
+  clear_counts(space);
   const std::uint32_t k = threadIdx.x;
   const bool sampled = k < count;
   const SampledValue<T> value(p, x);
-  const auto add = [](bool counts, std::uint32_t* to) {
-    const std::uint32_t lanes = __ballot_sync(kAllLanes, counts);
-    if (threadIdx.x % 32 == 0 && lanes != 0) atomicAdd(to, static_cast<std::uint32_t>(__popc(lanes)));
-  };
-  add(sampled && value.fitting, &space.fitting);
-  add(sampled && value.failing, &space.failing);
-  add(sampled && value.unreached, &space.unreached);
+  add_count(sampled && value.fitting, &space.fitting);
+  add_count(sampled && value.failing, &space.failing);
+  add_count(sampled && value.unreached, &space.unreached);
   if (sampled && value.unreached) atomicMin(&space.first_unreached, k);
   __syncthreads();
 }
@@ -145,6 +149,43 @@ __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, Plan
   return plan;
 }
 
+// choose_log_step() of stages/packed/choose_step.hpp.
+template <class T>
+__device__ ChunkPlan plan_logarithms(const PlanParams& job, std::uint32_t chunk, PlanSpace& space) {
+  using Code = typename FloatTraits<T>::Code;
+  const ChunkPlan exact = {};
+  const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
+  const bool sampled = threadIdx.x < job.count;
+  const T x = sampled ? values[sample_index(job.count, threadIdx.x)] : T{1};
+  const auto bound = static_cast<double>(round_down<T>(job.bound));
+  const double step = log_step_of<T>(bound);
+  if (step == 0) return exact;
+  Code sentinel = 0;
+  bool has_sentinel = nonzero_fill<T>(job.has_fill, job.fill, &sentinel);
+  clear_counts(space);
+  if (!has_sentinel) {
+    if (sampled && !has_logarithm(x)) atomicMin(&space.first_unreached, threadIdx.x);
+    __syncthreads();
+    if (space.first_unreached != 0xFFFFFFFFu) {
+      sentinel = std::bit_cast<Code>(values[sample_index(job.count, space.first_unreached)]);
+      add_count(sampled && std::bit_cast<Code>(x) == sentinel, &space.same);
+      __syncthreads();
+      has_sentinel = space.same >= 2;
+      sentinel = has_sentinel ? sentinel : 0;
+    }
+  }
+  const LogQuantizer<T> p = make_log_quantizer<T>(bound, step, has_sentinel, sentinel);
+  const SampledLogarithm<T> value(p, x);
+  add_count(sampled && value.fitting, &space.fitting);
+  add_count(sampled && value.failing, &space.failing);
+  __syncthreads();
+  if (too_tight(space.failing, space.fitting)) return exact;
+  ChunkPlan plan = {bound, step, sentinel, has_sentinel ? 1u : 0u, 1, 0, {}};
+  static_assert(sizeof p <= sizeof plan.ready);
+  memcpy(plan.ready, &p, sizeof p);
+  return plan;
+}
+
 // A thread block a chunk.
 template <class T>
 __global__ void __launch_bounds__(kSampleThreads) prepare_kernel(const __grid_constant__ PlanParams job) {
@@ -152,7 +193,9 @@ __global__ void __launch_bounds__(kSampleThreads) prepare_kernel(const __grid_co
   follow();
   const std::uint32_t chunk = blockIdx.x;
   ChunkPlan plan = {};
-  if (job.quantise) plan = plan_chunk<T>(job, chunk, space);
+  if (job.quantise)
+    plan = job.bound_mode == Bound::pointwise_relative ? plan_logarithms<T>(job, chunk, space)
+                                                       : plan_chunk<T>(job, chunk, space);
   if (threadIdx.x == 0) {
     job.plans[chunk] = plan;
     job.raw[chunk] = 0;

@@ -31,7 +31,8 @@ inline void fill_crc_powers(std::uint32_t (&powers)[kMaxHeaderWords + 1]) {
 // By one warp.
 static __device__ __noinline__ void write_header(const EncodeParams& job, std::uint32_t chunk, bool raw,
                                                  std::uint64_t payload_bytes) {
-  constexpr std::uint32_t kFlagsWord = 2, kFlagRaw = 1u << 16, kFlagSentinel = 4u << 16, kParametersWord = 12;
+  constexpr std::uint32_t kFlagsWord = 2, kFlagRaw = 1u << 16, kFlagSentinel = 4u << 16, kFlagPointwise = 8u << 16,
+                          kParametersWord = 12;
   const ChunkPlan plan = job.plans[chunk];
   const bool exact = plan.quantise == 0, keeps = !exact && !raw;
   const std::uint64_t frame_bytes = 4 * job.header_words + payload_bytes;
@@ -44,7 +45,8 @@ static __device__ __noinline__ void write_header(const EncodeParams& job, std::u
     const std::uint32_t high = i % 2;  // the 64-bit fields start at even words
     const auto half = [&](std::uint64_t field) { return static_cast<std::uint32_t>(field >> (32 * high)); };
     if (i == kFlagsWord)
-      word |= (raw ? kFlagRaw : 0) | (keeps && plan.has_sentinel != 0 ? kFlagSentinel : 0);
+      word |= (raw ? kFlagRaw : 0) | (keeps && plan.has_sentinel != 0 ? kFlagSentinel : 0) |
+              (keeps && job.pointwise ? kFlagPointwise : 0);
     else if (i == kParametersWord && plan.predictor != 0)
       word = (word & 0xFF00) | plan.predictor;
     else if (i / 2 == 2)

@@ -31,13 +31,17 @@ struct ChunkPlan {
   std::uint32_t has_sentinel;
   std::uint32_t quantise;   // 0: bit-exact
   std::uint32_t predictor;  // packed tiles: tile shape, order << 16
-  // what the tiles use of it: a Quantizer of the chunk's dtype
+  // what the tiles use of it: a Quantizer or LogQuantizer of the chunk's dtype
   alignas(16) unsigned char ready[64];
 
+  template <class Quantiser>
+  __device__ __forceinline__ const Quantiser& ready_as() const {
+    static_assert(sizeof(Quantiser) <= sizeof ready);
+    return *reinterpret_cast<const Quantiser*>(ready);
+  }
   template <class T>
   __device__ __forceinline__ const Quantizer<T>& quantizer() const {
-    static_assert(sizeof(Quantizer<T>) <= sizeof ready);
-    return *reinterpret_cast<const Quantizer<T>*>(ready);
+    return ready_as<Quantizer<T>>();
   }
 };
 
@@ -59,6 +63,7 @@ struct EncodeParams {
   std::uint32_t waiting_bytes;          // room for a tile that waits for its place, in shared memory
   std::uint8_t mode;
   bool exceptions;     // packed tiles: whether they may be used
+  bool pointwise;      // packed tiles: codes are those of logarithms
   std::uint32_t pass;  // packed tiles: packed_pass()
   bool exact_pass;     // whether this launch encodes the chunks that are not quantised
   bool aligned;        // every row of every chunk starts at a multiple of 16 bytes
@@ -109,6 +114,6 @@ struct Coder {
 // nullptr where the codec does not take the dtype.
 const Coder* cuszp2_coder(Dtype dtype, int block_dims);
 const Coder* lossless_coder(Dtype dtype, int block_dims);
-const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact);
+const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact, bool pointwise);
 
 }  // namespace pyfilter::cuda

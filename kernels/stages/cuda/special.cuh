@@ -22,16 +22,14 @@ struct Specials {
   bool only_sentinels = false;       // the block
 };
 
-// Sorts this thread's 32 values, which are in its row of the arena, into masks and leaves repaired, biased codes in
-// their places. A whole warp must come here together.
-template <int D, class T>
-__device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, bool valid, T* row) {
-  const Quantizer<T> p = plan.quantizer<T>();
+// Sorts 32 values, a row of the arena, into masks and leaves biased codes in their places.
+template <class T>
+__device__ __forceinline__ Specials sort_values(const Quantizer<T>& p, T* row) {
   using Traits = FloatTraits<T>;
   using Code = typename Traits::Code;
   Code* const codes = reinterpret_cast<Code*>(row);
   Specials s;
-  for (int i = 0; i < 32 && valid; ++i) {
+  for (int i = 0; i < 32; ++i) {
     const T x = row[i];
     const Code bits = std::bit_cast<Code>(x);
     const T t = magic_form(p, x), decoded = decoded_value(p.step, t);
@@ -45,6 +43,17 @@ __device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, 
       s.verbatim |= bit;
     codes[i] = q + Traits::kMagicBits;
   }
+  return s;
+}
+
+// The same of this thread's values, with the codes of special ones repaired. A whole warp must come here together.
+template <int D, class T>
+__device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, bool valid, T* row) {
+  using Traits = FloatTraits<T>;
+  using Code = typename Traits::Code;
+  Code* const codes = reinterpret_cast<Code*>(row);
+  Specials s;
+  if (valid) s = sort_values(plan.quantizer<T>(), row);
   // special values take the code before them, those at the start of the block the first plain one
   const std::uint32_t plain = valid ? ~(s.sentinel | s.nan | s.verbatim) : 0;
   Code first = plain != 0 ? codes[__ffs(static_cast<int>(plain)) - 1] : Traits::kMagicBits;

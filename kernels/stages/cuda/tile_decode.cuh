@@ -187,9 +187,7 @@ __device__ __forceinline__ bool apply_special(const Quantizer<typename Map::Valu
 template <class Map>
 __device__ __forceinline__ Map decoding_map(const DecodeFrame& frame) {
   if constexpr (Map::kHasSpecial) {
-    using Value = typename Map::Value;
-    return Map(make_quantizer(static_cast<Value>(frame.bound), static_cast<Value>(frame.step), frame.has_sentinel != 0,
-                              static_cast<typename Map::Code>(frame.sentinel)));
+    return Map(frame.bound, frame.step, frame.has_sentinel != 0, frame.sentinel);
   } else {
     return Map();
   }

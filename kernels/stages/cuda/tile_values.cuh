@@ -61,9 +61,9 @@ __device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, Re
 // The quantiser of a chunk in registers; nothing for a bit-exact map.
 template <class Map, bool kQuantises = Map::kHasSpecial>
 struct ReadyQuantizer {
-  Quantizer<typename Map::Value> quantizer;
+  decltype(Map::quantizer) quantizer;
   __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan& plan)
-      : quantizer(plan.quantizer<typename Map::Value>()) {}
+      : quantizer(plan.ready_as<decltype(Map::quantizer)>()) {}
 };
 template <class Map>
 struct ReadyQuantizer<Map, false> {

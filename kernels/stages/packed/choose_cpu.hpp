@@ -3,9 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <new>
 
@@ -14,28 +12,10 @@
 #include "stages/packed/choose.hpp"
 #include "stages/packed/encode.hpp"
 #include "stages/packed/lorenzo.hpp"
-#include "stages/packed/special_integer.hpp"
+#include "stages/packed/sampled_code.hpp"
 #include "stages/packed/values.hpp"
 
 PYF_BEGIN_TARGET
-
-// The code of a value, and whether it is an ordinary one.
-template <class T>
-KFN bool sampled_code(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
-  q = code_of(magic_form(p, x));
-  return in_reach(p, x) & !(x == p.sentinel);
-}
-template <class T>
-KFN bool sampled_code(const LogQuantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
-  q = log_code(p, x);
-  const bool sentinel = p.has_sentinel & (std::bit_cast<typename FloatTraits<T>::Code>(x) == p.sentinel_bits);
-  return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()) & !sentinel;
-}
-template <class U>
-KFN bool sampled_code(const IntegerQuantizer<U>& p, U x, IntegerCode<U>& q) {
-  q = integer_code(p, x);
-  return !(p.has_sentinel & (x == p.sentinel_bits));
-}
 
 // Codes of a run of 32 values for the sample. Values without one take that of the value before them in the run, those
 // at its start the first one that there is, or 0.

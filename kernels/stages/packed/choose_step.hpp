@@ -25,6 +25,26 @@ KFN double log_step_of(double bound) {
   return static_cast<double>(round_down<float>(step * (1 - 0x1p-40)));
 }
 
+// Whether a value has a logarithm.
+template <class T>
+KFN bool has_logarithm(T x) {
+  return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max());
+}
+
+// What one sampled value adds to the counts of those that their code gives back and those that it does not.
+template <class T>
+struct SampledLogarithm {
+  bool fitting, failing;
+
+  KFN SampledLogarithm(const LogQuantizer<T>& p, T x) {
+    using Code = typename FloatTraits<T>::Code;
+    const bool counts = has_logarithm(x) & !(p.has_sentinel & (std::bit_cast<Code>(x) == p.sentinel_bits));
+    const bool fits = log_fits(p, x, log_code(p, x));
+    fitting = counts & fits;
+    failing = counts & !fits;
+  }
+};
+
 // The fill value, unless that is a zero and undeclared; else the first sampled value that is a zero, infinite or NaN,
 // if it comes at least twice.
 template <class T>
@@ -32,10 +52,9 @@ inline bool choose_log_sentinel(const Request& request, const T* sample, std::si
                                 typename FloatTraits<T>::Code* bits) {
   using Code = typename FloatTraits<T>::Code;
   if (nonzero_fill<T>(request.has_fill, request.fill, bits)) return true;
-  const auto has_code = [](T x) { return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()); };
   std::size_t first = count, same = 0;
   for (std::size_t i = count; i-- > 0;)
-    if (!has_code(sample[i])) first = i;
+    if (!has_logarithm(sample[i])) first = i;
   if (first == count) return false;
   const Code wanted = std::bit_cast<Code>(sample[first]);
   for (std::size_t i = 0; i < count; ++i) same += std::bit_cast<Code>(sample[i]) == wanted ? 1 : 0;
@@ -57,12 +76,9 @@ inline StepChoice choose_log_step(const Request& request, const void* values, st
   const LogQuantizer<T> p = make_log_quantizer<T>(bound, step, has_sentinel, sentinel);
   std::uint64_t fitting = 0, failing = 0;
   for (std::size_t i = 0; i < sampled; ++i) {
-    const T x = sample[i];
-    const bool counts = (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()) &
-                        !(has_sentinel & (std::bit_cast<Code>(x) == sentinel));
-    const bool fits = log_fits(p, x, log_code(p, x));
-    fitting += counts & fits ? 1 : 0;
-    failing += counts & !fits ? 1 : 0;
+    const SampledLogarithm<T> value(p, sample[i]);
+    fitting += value.fitting ? 1 : 0;
+    failing += value.failing ? 1 : 0;
   }
   if (too_tight(failing, fitting)) return choice;
   choice.quantise = true;

@@ -10,13 +10,14 @@
 #include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/packed/values.cuh"
 #include "stages/packed/choose.hpp"
+#include "stages/packed/sampled_code.hpp"
 
 namespace pyfilter::cuda {
 
 struct ChooseParams {
   Grid grids[kColumns + 1];  // by tile shape
   bool open[kCandidates];
-  bool exceptions;
+  bool exceptions, pointwise;
   std::uint64_t count;  // values of a chunk
   std::uint32_t first_chunk, chunks;
   const std::uint8_t* values;
@@ -39,7 +40,6 @@ __device__ void sample_run(const ChooseParams& job, const ChunkPlan& plan, const
                            typename FloatTraits<T>::Code* codes) {
   using Tile = TileShape<S>;
   using Code = typename FloatTraits<T>::Code;
-  const Quantizer<T>& p = plan.quantizer<T>();
   const bool quantises = plan.quantise != 0;
   const unsigned from = 32 * threadIdx.x;
   std::uint32_t plain = 0;
@@ -51,8 +51,11 @@ __device__ void sample_run(const ChooseParams& job, const ChunkPlan& plan, const
       codes[at] = ExactMap<T>::encode_biased(std::bit_cast<Code>(value));
       continue;
     }
-    plain |= (in_reach(p, value) & !(value == p.sentinel) ? 1u : 0u) << i;
-    codes[at] = code_of(magic_form(p, value));
+    Code q;
+    const bool ordinary = job.pointwise ? sampled_code(plan.ready_as<LogQuantizer<T>>(), value, q)
+                                        : sampled_code(plan.quantizer<T>(), value, q);
+    plain |= (ordinary ? 1u : 0u) << i;
+    codes[at] = q;
   }
   if (!quantises || plain == kAllLanes) return;
   Code last = plain != 0 ? codes[from + static_cast<unsigned>(__ffs(static_cast<int>(plain)) - 1)] : Code{0};
@@ -75,6 +78,7 @@ __device__ Code sample_difference(const Code* q, int order, unsigned z, unsigned
     if (y > 0) return q[at] - q[at - kX];
     return x > 0 ? q[at] - q[at - 1] : q[at];
   } else {
+    if (S == kChain && order == 0) return at > 0 ? q[at] : 0;
     const auto along_x = [&](unsigned i) { return static_cast<Code>(x > 0 ? q[i] - q[i - 1] : q[i]); };
     const bool takes_y = y > 0 && (order >= 2 || x == 0);
     const auto along_y = [&](unsigned i) {

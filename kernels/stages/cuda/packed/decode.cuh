@@ -12,6 +12,10 @@
 #include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/packed/values.cuh"
 #include "stages/cuda/tile_decode.cuh"
+#include "stages/logarithm.hpp"
+#include "stages/packed/layout.hpp"
+#include "stages/packed/missing.hpp"
+#include "stages/packed/special.hpp"
 
 namespace pyfilter::cuda {
 
@@ -19,7 +23,7 @@ template <class Map, int S>
 struct PackedDecodeSpace {
   alignas(16) std::uint8_t arena[kPackedArenaBytes<typename Map::Value>];
   Faces<S, typename Map::Code> faces;
-  std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps];
+  std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps], masked[kWarps], groups[kWarps];
 };
 
 template <int kCodeBytes, int S>
@@ -48,9 +52,67 @@ __device__ __forceinline__ void read_split_planes(const std::uint32_t* from, int
 // What a thread's block has in its tile.
 struct PackedBlock {
   int planes = 0;
-  bool exception = false, empty = false, special = false;
+  bool exception = false, special = false, negative = false;
   std::uint32_t masks = 0, verbatim = 0;  // of a special block
+  std::uint32_t missing = 0;
 };
+
+// This block's mask from its residual and the masks before it, which are in lanes of this warp.
+template <int S>
+__device__ __forceinline__ std::uint32_t mask_of_residual(std::uint32_t residual) {
+  constexpr int kStep = static_cast<int>(TileShape<S>::kBlocksZ);
+  constexpr int kRows = S == kChain ? 32 : static_cast<int>(TileShape<S>::kBlocksY);
+  const int b = static_cast<int>(threadIdx.x), y = b / kStep % kRows, z = b % kStep;
+  const bool has_above = block_above<S>(b) >= 0, has_before = block_before<S>(b) >= 0;
+  std::uint32_t mask = 0;
+#pragma unroll 1
+  for (int step = 0; step < kRows + kStep - 1; ++step) {
+    const std::uint32_t above = __shfl_up_sync(kAllLanes, mask, kStep), before = __shfl_up_sync(kAllLanes, mask, 1),
+                        both = __shfl_up_sync(kAllLanes, mask, kStep + 1);
+    if (y + z != step) continue;
+    mask = mask_from<S>(residual, has_above ? above : 0, has_before ? before : 0, has_above && has_before ? both : 0);
+  }
+  return mask;
+}
+
+// The masks of missing values from the section at byte `at` of a tile of `size` bytes; its length to `taken`. By all
+// threads of the block.
+template <class Space>
+__device__ __noinline__ Fault read_mask_section(const std::uint8_t* bytes, std::uint32_t at, std::uint32_t size,
+                                                std::uint32_t masked, Space& space, std::uint32_t& taken,
+                                                std::uint32_t& residual) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  std::uint32_t own = static_cast<std::uint32_t>(__popc(static_cast<int>(masked & ((1u << lane) - 1)))), blocks = 0;
+  for (unsigned w = 0; w < kWarps; ++w) {
+    const auto here = static_cast<std::uint32_t>(__popc(static_cast<int>(space.masked[w])));
+    if (w < warp) own += here;
+    blocks += here;
+  }
+  residual = taken = 0;
+  if (at + blocks > size) return Fault::size;  // in all threads
+  const bool mine = (masked >> lane & 1) != 0;
+  const std::uint32_t used = mine ? bytes[at + own] : 0;
+  Fault fault = mine && used == 0 ? Fault::rate : Fault::none;
+  const auto count = static_cast<std::uint32_t>(__popc(static_cast<int>(used)));
+  std::uint32_t group = sum_upto(count), groups = 0;
+  if (lane == 31) space.groups[warp] = group;
+  __syncthreads();
+  group -= count;
+  for (unsigned w = 0; w < kWarps; ++w) {
+    if (w < warp) group += space.groups[w];
+    groups += space.groups[w];
+  }
+  taken = blocks + nibble_bytes(groups);
+  if (at + taken > size) return Fault::size;  // in all threads
+  const std::uint8_t* const from = bytes + at + blocks;
+  for (std::uint32_t rest = used; rest != 0; rest &= rest - 1, ++group) {
+    const std::uint32_t bits = from[group / 2] >> 4 * (group % 2) & 15;
+    if (bits == 0) fault = Fault::rate;
+    residual |= bits << 4 * (__ffs(static_cast<int>(rest)) - 1);
+  }
+  if (threadIdx.x == 0 && groups % 2 != 0 && from[groups / 2] >> 4 != 0) fault = Fault::padding;
+  return fault;
+}
 
 // Decodes a tile up to the codes of each thread before those of warps before are added, which are right where no thread
 // returns a fault.
@@ -68,7 +130,9 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   const PackedHead head = place.count != 0 ? read_head(words[0]) : PackedHead{};
   const std::uint32_t size = 4 * place.count;
   if (place.uniform) return Fault::rate;
-  if (place.count != 0 && !head_allowed(words[0], sizeof(Code), frame.has_sentinel != 0, !Map::kHasSpecial))
+  constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
+  if (place.count != 0 &&
+      !head_allowed(words[0], packed_rules(sizeof(Code), frame.has_sentinel != 0, !Map::kHasSpecial, kSigns)))
     return Fault::rate;
   const std::uint32_t planes_at = place.count != 0 ? head.bytes() / 4 : 0;
   const std::uint32_t descriptors = 4 * planes_at + head.tile_planes() * kPackedPlaneBytes;
@@ -87,38 +151,48 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   };
   for (std::uint32_t r = 0; r < head.rate_planes; ++r) width += (take() >> lane & 1) << r;
   const std::uint32_t exceptions = (head.flags & kPackedExceptions) != 0 ? take() : 0;
-  const std::uint32_t empty = (head.flags & kPackedVoid) != 0      ? take()
-                              : (head.flags & kPackedAllVoid) != 0 ? present
-                                                                   : 0;
+  const std::uint32_t masked = (head.flags & kPackedMissing) != 0 ? take() : 0;
   const std::uint32_t special = (head.flags & kPackedSpecial) != 0 ? take() : 0;
-  if ((all & ~present) != 0 || (empty & special) != 0) fault = Fault::rate;
+  if ((all & ~present) != 0) fault = Fault::rate;
   if (width > 8 * sizeof(Code)) fault = Fault::rate;
   block.planes = static_cast<int>(width);
   block.exception = (exceptions >> lane & 1) != 0;
-  block.empty = (empty >> lane & 1) != 0;
   block.special = (special >> lane & 1) != 0;
+  block.negative = (head.flags & kPackedNegative) != 0;
+  if ((head.flags & kPackedAllMissing) != 0) block.missing = kAllLanes;
   if (lane == 0) {
     space.exceptions[warp] = exceptions;
     space.special[warp] = special;
+    space.masked[warp] = masked;
   }
   std::uint32_t special_before = 0, specials = 0;
-  if ((head.flags & kPackedSpecial) != 0) {
+  std::uint32_t mask_bytes = 0;
+  if ((head.flags & (kPackedSpecial | kPackedMissing)) != 0) {
     __syncthreads();
     special_before = static_cast<std::uint32_t>(__popc(static_cast<int>(special & ((1u << lane) - 1))));
+    std::uint32_t entries_here = 0;
     for (unsigned w = 0; w < kWarps; ++w) {
       const auto here = static_cast<std::uint32_t>(__popc(static_cast<int>(space.special[w])));
       if (w < warp) special_before += here;
       specials += here;
+      entries_here += static_cast<std::uint32_t>(__popc(static_cast<int>(space.exceptions[w])));
     }
-    if (descriptors + 2 * specials > size) {
-      fault = Fault::size;
-    } else if (block.special) {
+    if (descriptors + 2 * (specials + entries_here) > size) return Fault::size;  // in all threads
+    if (block.special) {
       block.masks = bytes[descriptors + 2 * special_before];
       block.verbatim = bytes[descriptors + 2 * special_before + 1];
-      if (block.masks < 1 || block.masks > 7 || block.verbatim > 32 ||
-          ((block.masks & kMaskVerbatim) == 0 && block.verbatim != 0) ||
-          ((block.masks & kMaskSentinel) != 0 && frame.has_sentinel == 0))
+      if (block.masks == 0 || (block.masks & ~(Map::kMasks & ~kMaskSentinel)) != 0 || block.verbatim > 32 ||
+          ((block.masks & kMaskVerbatim) == 0 && block.verbatim != 0))
         fault = Fault::rate;
+    }
+    if constexpr (Map::kHasSpecial) {
+      if ((head.flags & kPackedMissing) != 0) {
+        std::uint32_t residual = 0;
+        const Fault section = read_mask_section(bytes, descriptors + 2 * (specials + entries_here), size, masked, space,
+                                                mask_bytes, residual);
+        if (section != Fault::none) fault = section;
+        block.missing = (head.flags & kPackedPlainMasks) != 0 ? residual : mask_of_residual<S>(residual);
+      }
     }
   }
   const std::uint32_t before_planes =
@@ -137,10 +211,12 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
     if (w < warp) exceptions_before += here;
     entries += here;
   }
-  const std::uint32_t entries_at = descriptors + 2 * specials, end = entries_at + 2 * entries;
+  const std::uint32_t entries_at = descriptors + 2 * specials, end = entries_at + 2 * entries + mask_bytes;
   const std::uint32_t words_at = (end + 3) / 4;
   if (words_at + total != place.count) return Fault::size;
-  if (end % 4 != 0 && thread == 0 && *reinterpret_cast<const std::uint16_t*>(bytes + end) != 0) fault = Fault::padding;
+  if (thread == 0)
+    for (std::uint32_t i = end; i < 4 * words_at; ++i)
+      if (bytes[i] != 0) fault = Fault::padding;
 
   // first value
   std::uint64_t first = 0;
@@ -165,20 +241,46 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
 #pragma unroll
   for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
   if (thread == 0) z[0] = static_cast<Code>(unzigzag(static_cast<Code>(first)) + Map::kBias);
+  if (S == kChain && frame.mode == 0) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i)
+      if (i > 0 || thread > 0) z[i] += Map::kBias;
+    before[0] = 0;
+    if (lane == 31) space.faces.code[warp][0][0] = 0;
+    return fault;
+  }
   packed_sums<S>(static_cast<int>(frame.mode), z, before, space.faces);
   return fault;
 }
 
 // Puts the special values of a block in their places; false where the masks contradict the descriptor.
 template <class Map>
-__device__ __forceinline__ bool apply_packed_special(const Quantizer<typename Map::Value>& p, const PackedBlock& block,
+__device__ __forceinline__ bool apply_packed_special(const Map& map, const PackedBlock& block,
                                                      const std::uint32_t* words, typename Map::Value (&x)[32]) {
-  if (block.empty) {
+  using Value = typename Map::Value;
+  using Code = typename Map::Code;
+  constexpr int kValueWords = sizeof(Value) / 4;
+  constexpr int kTop = 8 * sizeof(Code) - 1;
+  const auto mask_of = [&](std::uint32_t bit) { return block.special && (block.masks & bit) != 0 ? *words++ : 0u; };
+  const std::uint32_t nan = mask_of(kMaskNan), verbatim = mask_of(kMaskVerbatim), zero = mask_of(kMaskZero),
+                      other = mask_of(kMaskNegative), negative = block.negative ? ~other : other;
+  if (static_cast<std::uint32_t>(__popc(static_cast<int>(verbatim))) != block.verbatim) return false;
 #pragma unroll
-    for (int i = 0; i < 32; ++i) x[i] = std::bit_cast<typename Map::Value>(p.sentinel_bits);
+  for (int i = 0; i < 32; ++i) {
+    Code bits = std::bit_cast<Code>(x[i]);
+    if constexpr ((Map::kMasks & kMaskZero) != 0) {
+      if ((zero >> i & 1) != 0) bits = 0;
+      bits |= static_cast<Code>(negative >> i & 1) << kTop;
+    }
+    if ((block.missing >> i & 1) != 0) bits = map.quantizer.sentinel_bits;
+    if ((nan >> i & 1) != 0) bits = FloatTraits<Value>::kQuietNan;
+    if ((verbatim >> i & 1) != 0) {
+      bits = *words++;
+      if constexpr (kValueWords == 2) bits |= static_cast<Code>(*words++) << 32;
+    }
+    x[i] = std::bit_cast<Value>(bits);
   }
-  if (!block.special) return true;
-  return apply_special<Map, 1>(p, kRateSentinel + block.masks, 0, block.verbatim, words, x);
+  return true;
 }
 
 template <class Map, int S>
@@ -238,7 +340,7 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
 #pragma unroll
       for (int i = 0; i < 32; ++i) x[i] = map.decode_biased(z[i]);
       if constexpr (Map::kHasSpecial) {
-        if ((block.empty || block.special) && !apply_packed_special<Map>(map.quantizer, block, words, x))
+        if ((block.missing != 0 || block.special || block.negative) && !apply_packed_special(map, block, words, x))
           fault = Fault::count;
       }
     }

@@ -23,8 +23,9 @@ struct PackedEncodeSpace {
   alignas(16) std::uint8_t arena[kPackedArenaBytes<typename Map::Value>];
   union {
     Faces<S, Code> faces;
-    OrdinaryCodes<Code> ordinary;
+    SortSpace sort;
   };
+  PackedMaskSpace<Map> masks;
   alignas(16) WarpShare shares[kWarps];
   ScannerSpace scanner;
   TileBox boxes[2];  // of this tile and the next
@@ -70,11 +71,13 @@ __device__ __forceinline__ bool quantise_all(const Quantizer<T>& p, const T (&x)
 
 // Chains and columns: differences within the block, in place, but for the first. Returns the last code.
 template <int S, class Code>
-__device__ __forceinline__ Code difference_block(Code (&c)[32]) {
+__device__ __forceinline__ Code difference_block(Code (&c)[32], bool differences) {
   const Code last = c[31];
   if constexpr (S == kChain || S == kColumns) {
+    if (S == kColumns || differences) {
 #pragma unroll
-    for (int i = 31; i > 0; --i) c[i] -= c[i - 1];
+      for (int i = 31; i > 0; --i) c[i] -= c[i - 1];
+    }
   }
   return last;
 }
@@ -97,48 +100,64 @@ __device__ __forceinline__ bool surely_in_reach(const typename Map::Code (&d)[32
 template <class Map, int S>
 __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const ChunkPlan& plan, const std::uint8_t* values,
                                              const TileBox& box, bool valid, PackedEncodeSpace<Map, S>& space,
-                                             typename Map::Code (&c)[32], typename Map::Code& last, Specials& special) {
+                                             typename Map::Code (&c)[32], typename Map::Code& last,
+                                             PackedNotes& notes) {
   using Value = typename Map::Value;
-  Value x[32];
+  constexpr bool kLogarithms = (Map::kMasks & kMaskNegative) != 0;
+  const bool differences = S != kChain || plan.predictor >> 16 != 0;
   const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
   load_packed<S, Value>(job.grid, values, box, job.aligned, space.arena);
   await_loads();
   __syncthreads();
-  read_packed_row<S>(space.arena, x);
-  if constexpr (!Map::kHasSpecial) {
+  const auto sort_specials = [&] {
+    bool any = false;
+    if constexpr (Map::kHasSpecial) {
+      PackedNotes found;  // apart from the caller's, which then need no address
+      any = note_packed_specials<Map, S>(plan, valid, space.arena, space.sort, space.masks, found);
+      notes = found;
+      read_packed_row<S>(space.arena, c);
+      __syncthreads();
+      show_face<S>(c, space.faces);
+      last = difference_block<S>(c, differences);
+      __syncthreads();
+    }
+    return any;
+  };
+  if constexpr (kLogarithms) {
+    return sort_specials();
+  } else if constexpr (!Map::kHasSpecial) {
+    Value x[32];
+    read_packed_row<S>(space.arena, x);
 #pragma unroll
     for (int i = 0; i < 32; ++i) c[i] = Map::encode_biased(x[i]);
     show_face<S>(c, space.faces);
-    last = difference_block<S>(c);
+    last = difference_block<S>(c, differences);
     __syncthreads();
     return false;
   } else {
+    Value x[32];
+    read_packed_row<S>(space.arena, x);
     const Quantizer<Value>& p = ready.quantizer;
     bool misfit = p.has_sentinel ? quantise_all<S, true>(p, x, c) : quantise_all<S, false>(p, x, c);
     show_face<S>(c, space.faces);
-    last = difference_block<S>(c);
+    last = difference_block<S>(c, differences);
     if constexpr (S == kChain) {
-      if (__any_sync(kAllLanes, !surely_in_reach<Map>(c))) {
+      if (__any_sync(kAllLanes, !differences || !surely_in_reach<Map>(c))) {
         const Value* const row = packed_row<S, Value>(space.arena);
         for (int i = 0; i < 32; ++i) misfit = misfit || !in_reach(p, row[i]);
       }
     }
     if (__syncthreads_or(misfit ? 1 : 0) == 0) return false;
-    special = note_packed_specials<S, Value>(plan, valid, space.arena, space.ordinary);
-    read_packed_row<S>(space.arena, c);
-    __syncthreads();
-    show_face<S>(c, space.faces);
-    last = difference_block<S>(c);
-    __syncthreads();
-    return true;
+    return sort_specials();
   }
 }
 
 // Where a tile's parts start, in bytes of the tile but for `words` and `size`.
 struct PackedTile {
   PackedHead head;
-  std::uint32_t descriptors, exceptions, words;  // of the tile
+  std::uint32_t descriptors, exceptions, masks, words;  // of the tile
   std::uint32_t parts_end;
+  std::uint32_t masked_blocks, own_mask, own_group;                     // of its mask section, by number
   std::uint32_t own_descriptor, own_exception, own_words, own_present;  // of this thread, by number
   std::uint32_t tile_words;
   bool with_exceptions, verbatim;
@@ -147,7 +166,8 @@ struct PackedTile {
 // The tile's layout from the shares of its warps. `with_more`: whether it has special or absent blocks.
 template <bool kExceptions, class Value>
 __device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps], bool with_more,
-                                              std::uint32_t before_in_warp, std::uint32_t first_bytes) {
+                                              std::uint32_t tile_flags, std::uint32_t before_in_warp,
+                                              std::uint32_t groups_in_warp, std::uint32_t first_bytes) {
   const int warp = static_cast<int>(threadIdx.x / 32);
   const std::uint32_t below = (1u << threadIdx.x % 32) - 1;
   const auto count = [](std::uint32_t bits) { return static_cast<std::uint32_t>(__popc(static_cast<int>(bits))); };
@@ -156,8 +176,7 @@ __device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps],
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) share[w] = *reinterpret_cast<const uint4*>(&shares[w]);
   if constexpr (kExceptions) t.with_exceptions = exceptions_pay(share[0].z + share[1].z + share[2].z + share[3].z);
-  std::uint32_t narrowest = 255, widest = 0, words = 0, exception_count = 0, special_count = 0, void_count = 0,
-                present = 0;
+  std::uint32_t narrowest = 255, widest = 0, words = 0, exception_count = 0, special_count = 0, groups = 0, present = 0;
   const unsigned shift = t.with_exceptions ? 16 : 0;
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) {
@@ -177,9 +196,12 @@ __device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps],
       if (w == warp) {
         t.own_descriptor = special_count + count(shares[w].special & below);
         t.own_present = present + count(shares[w].present & below);
+        t.own_mask = t.masked_blocks + count(shares[w].masked & below);
+        t.own_group = groups + groups_in_warp;
       }
       special_count += count(shares[w].special);
-      void_count += count(shares[w].empty);
+      t.masked_blocks += count(shares[w].masked);
+      groups += shares[w].groups;
       present += count(shares[w].present);
     }
   } else {
@@ -189,12 +211,12 @@ __device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps],
   t.head.base = narrowest;
   t.head.rate_planes = static_cast<std::uint32_t>(bit_width(widest - narrowest));
   t.head.first_bytes = first_bytes;
-  t.head.flags = (exception_count != 0 ? kPackedExceptions : 0) |
-                 (void_count != 0 ? (void_count == present ? kPackedAllVoid : kPackedVoid) : 0) |
-                 (special_count != 0 ? kPackedSpecial : 0);
+  t.head.flags =
+      tile_flags | (exception_count != 0 ? kPackedExceptions : 0) | (special_count != 0 ? kPackedSpecial : 0);
   t.descriptors = t.head.bytes() + t.head.tile_planes() * kPackedPlaneBytes;
   t.exceptions = t.descriptors + 2 * special_count;
-  t.parts_end = t.exceptions + 2 * exception_count;
+  t.masks = t.exceptions + 2 * exception_count;
+  t.parts_end = t.masks + t.masked_blocks + nibble_bytes(groups);
   t.words = (t.parts_end + 3) / 4;
   t.tile_words = t.head.word() == 0 ? 0 : t.words + words;
   const std::uint32_t verbatim_words = 1 + present * 32 * static_cast<std::uint32_t>(sizeof(Value) / 4);
@@ -218,9 +240,16 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const bool whole = is_whole<S>(box), valid = whole || is_present<S>(box, thread);
 
   Code z[32], last;
-  Specials special;
-  const bool with_more = packed_codes<Map, S>(job, plan, values, box, valid, space, z, last, special) || !whole;
-  packed_differences<S>(static_cast<int>(plan.predictor >> 16), last, z, space.faces);
+  PackedNotes notes;
+  const bool with_more = packed_codes<Map, S>(job, plan, values, box, valid, space, z, last, notes) || !whole;
+  const auto order = static_cast<int>(plan.predictor >> 16);
+  if (S == kChain && order == 0) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i)
+      if (i > 0 || thread > 0) z[i] -= Map::kBias;
+  } else {
+    packed_differences<S>(order, last, z, space.faces);
+  }
   Code first = 0;
   if (thread == 0) {
     first = zigzag(static_cast<Code>(z[0] - Map::kBias));
@@ -242,11 +271,11 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
     pack_all(z, highest, w);
     split = split_planes(width, highest, w);
   }
-  const bool only_sentinels = special.masks != 0 && special.only_sentinels,
-             masked = special.masks != 0 && !only_sentinels;
-  const std::uint32_t special_words = masked ? static_cast<std::uint32_t>(__popc(static_cast<int>(special.masks))) +
-                                                   special.verbatim_count * kValueWords
-                                             : 0;
+  const bool described = notes.masks != 0;
+  const std::uint32_t special_words =
+      described ? static_cast<std::uint32_t>(__popc(static_cast<int>(notes.masks))) + notes.verbatim_count * kValueWords
+                : 0;
+  std::uint32_t groups_upto = 0;
   const auto fewer = static_cast<std::uint32_t>(width - split.planes);
   const std::uint32_t words =
       (static_cast<unsigned>(width) + special_words) | (static_cast<unsigned>(split.planes) + special_words) << 16;
@@ -265,17 +294,20 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
     }
     auto* const to = reinterpret_cast<uint4*>(&space.shares[warp]);
     if (with_more) {
-      share.special = __ballot_sync(kAllLanes, masked);
-      share.empty = __ballot_sync(kAllLanes, only_sentinels);
+      share.special = __ballot_sync(kAllLanes, described);
+      share.masked = __ballot_sync(kAllLanes, notes.residual != 0);
       share.present = __ballot_sync(kAllLanes, valid);
-      if (lane == 0) to[1] = make_uint4(share.special, share.empty, share.present, 0);
+      groups_upto = sum_upto(static_cast<std::uint32_t>(__popc(static_cast<int>(nibbles_of(notes.residual)))));
+      if (lane == 31) to[1] = make_uint4(share.special, share.masked, share.present, groups_upto);
+      groups_upto -= static_cast<std::uint32_t>(__popc(static_cast<int>(nibbles_of(notes.residual))));
     }
     if (lane == 31) to[0] = make_uint4(upto, share.widths, share.saved, share.exceptions);
   }
   if (thread == 0) space.ticket = next_task;
   __syncthreads();
   const auto first_bytes = static_cast<std::uint32_t>(bit_width(space.first) + 7) / 8;
-  const PackedTile t = lay_out<kExceptions, Value>(space.shares, with_more, upto - words, first_bytes);
+  const PackedTile t =
+      lay_out<kExceptions, Value>(space.shares, with_more, notes.tile_flags, upto - words, groups_upto, first_bytes);
   if (thread == 0) post_size(job.sums, chunk * job.tiles + tile, t.tile_words);
   // by now the sizes of all tiles before the waiting one are there, or soon will be
   look_ahead_packed<S, Value>(job, space.ticket, space.boxes[parity ^ 1]);
@@ -285,11 +317,15 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   std::uint8_t* const bytes = space.arena;
   auto* const tile_words = reinterpret_cast<std::uint32_t*>(bytes);
   if (t.tile_words != 0 && !t.verbatim) {
+    if constexpr (Map::kHasSpecial) {
+      if ((t.head.flags & kPackedMissing) != 0)
+        write_mask_section(notes.residual, t.masks, t.own_mask, t.masked_blocks, t.own_group, t.parts_end, tile_words);
+    }
     if (thread == 0) {
       tile_words[0] = t.head.word();
       if (first_bytes != 0) tile_words[1] = static_cast<std::uint32_t>(first);
       if (first_bytes > 4) tile_words[2] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(first) >> 32);
-      if (t.parts_end % 4 != 0) *reinterpret_cast<std::uint16_t*>(bytes + t.parts_end) = 0;
+      for (std::uint32_t at = t.parts_end; at % 4 != 0; ++at) bytes[at] = 0;
     }
     const int planes = t.with_exceptions ? split.planes : width;
     std::uint32_t* plane = tile_words + t.head.bytes() / 4 + warp;
@@ -303,8 +339,8 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
         *plane = space.shares[warp].exceptions;
         plane += 4;
       }
-      if ((t.head.flags & kPackedVoid) != 0) {
-        *plane = space.shares[warp].empty;
+      if ((t.head.flags & kPackedMissing) != 0) {
+        *plane = space.shares[warp].masked;
         plane += 4;
       }
       if ((t.head.flags & kPackedSpecial) != 0) *plane = space.shares[warp].special;
@@ -314,10 +350,10 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
           static_cast<std::uint16_t>(split.entry);
     std::uint32_t* to = tile_words + t.words + t.own_words;
     if constexpr (Map::kHasSpecial) {
-      if (masked) {
-        bytes[t.descriptors + 2 * t.own_descriptor] = static_cast<std::uint8_t>(special.masks);
-        bytes[t.descriptors + 2 * t.own_descriptor + 1] = static_cast<std::uint8_t>(special.verbatim_count);
-        to = write_packed_special<S, Value>(job, values, box, special, to);
+      if (described) {
+        bytes[t.descriptors + 2 * t.own_descriptor] = static_cast<std::uint8_t>(notes.masks);
+        bytes[t.descriptors + 2 * t.own_descriptor + 1] = static_cast<std::uint8_t>(notes.verbatim_count);
+        to = write_packed_special<Map, S>(job, values, box, space.masks, to);
       }
     }
     if constexpr (kExceptions)

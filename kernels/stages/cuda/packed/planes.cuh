@@ -68,8 +68,8 @@ struct WarpShare {
   std::uint32_t widths;      // narrowest and widest, before and behind exceptions: a byte each
   std::uint32_t saved;       // bits, by exceptions
   std::uint32_t exceptions;  // which blocks, as the next
-  std::uint32_t special, empty, present;
-  std::uint32_t unused;
+  std::uint32_t special, masked, present;
+  std::uint32_t groups;  // of four bits, of the masks of missing values
 };
 
 __device__ __forceinline__ std::uint32_t warp_min(std::uint32_t x) {
