@@ -225,7 +225,8 @@ def _stored_dtype(variable: Any) -> np.dtype[Any]:
 
 def _resolve(codec: Codec, variable: Any) -> Codec:
     fraction = codec.range_fraction
-    if fraction is None or _stored_dtype(variable) != variable.dtype:
+    stored = _stored_dtype(variable)
+    if fraction is None or (stored.kind in "iu" and stored != variable.dtype):
         return codec  # of packed integers the range is that of what is stored, chunk by chunk
     data = variable.data
     if isinstance(data, np.ndarray):

@@ -28,7 +28,7 @@ def counts(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
 
 def largest(a: Array, b: Array) -> int:
     """Largest error, in Python's integers."""
-    return max(abs(x - y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True))
+    return max(abs(int(x) - int(y)) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True))
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

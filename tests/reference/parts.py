@@ -142,7 +142,7 @@ def values_of_codes(q: Array, header: Header) -> Array:
         product = (q * q.dtype.type(step)).astype(f"<u{header.dtype.itemsize}")
         found: Array = product.view(header.dtype.newbyteorder("="))
         found[below], found[above] = limits.min, limits.max
-        return product
+        return found.view(product.dtype)
     k, m = (0x4B400000, 12582912.0) if header.code_bits == 32 else (0x4338000000000000, 6755399441055744.0)
     t: Array = (q + q.dtype.type(k)).view(header.dtype)
     with np.errstate(all="ignore"):
