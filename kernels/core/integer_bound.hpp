@@ -40,7 +40,7 @@ inline double resolve_integer_relative(double fraction, std::uint64_t range) {
   const unsigned __int128 product = static_cast<unsigned __int128>(mantissa) * range;  // of 117 bits
   const int shift = exponent - 1075;
   if (product == 0 || shift < -117) return 0;
-  if (shift >= 0 || product >> -shift >= std::uint64_t{1} << 62) return kHighest;  // a mantissa is 2^52 at least
+  if (shift >= 0 || (product >> -shift) >= std::uint64_t{1} << 62) return kHighest;  // a mantissa is 2^52 at least
   // bounds of 2^53 and more that are no doubles are rounded down
   auto whole = static_cast<std::uint64_t>(product >> -shift);
   const int surplus = 11 - std::countl_zero(whole);
@@ -55,8 +55,9 @@ inline StepChoice choose_integer_step(const Request& request, double asked) {
   choice.quantise = choice.bound > 0;
   if (!choice.quantise) return choice;
   choice.step = integer_step_of(choice.bound);
-  choice.has_sentinel = request.has_fill && request.fill != 0;
-  choice.sentinel = choice.has_sentinel ? request.fill : 0;
+  const std::uint64_t fill = request.fill & ~std::uint64_t{0} >> (64 - 8 * dtype_bytes(request.dtype));
+  choice.has_sentinel = request.has_fill && fill != 0;
+  choice.sentinel = choice.has_sentinel ? fill : 0;
   return choice;
 }
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from fractions import Fraction
 from typing import Any
@@ -19,7 +18,7 @@ import pyfilter
 from pyfilter import HierarchicalDelta, Lossless
 
 from .fields import PREDICTORS, hunt, levels_here
-from .judge import bits, ten_to
+from .judge import ten_to
 from .test_packed import damaged, shapes
 
 Array = NDArray[Any]
@@ -248,28 +247,6 @@ def test_damaged_frames(dtype: str) -> None:
                         continue
                     assert np.array_equal(pyfilter.decode(bad), expected)
     assert min(outcomes.values()) > 10
-
-
-@EACH
-def test_threads_and_alignment(dtype: str) -> None:
-    rng = np.random.default_rng(5)
-    shape = (3, 641, 203)
-    values = (np.cumsum(rng.integers(-2, 3, math.prod(shape))) % 100).astype(dtype).reshape(shape)
-    values[:, 100:200, 50:90] = 120
-    codec = HierarchicalDelta(absolute=1)
-    digests = set()
-    for level in levels_here():
-        for threads in (1, 3):
-            with pyfilter.config(cpu_level=level, threads=threads):
-                frame = pyfilter.encode(values, codec, 120)
-                digests.add(hashlib.sha256(frame + bits(pyfilter.decode(frame)).tobytes()).hexdigest())
-    room = np.zeros(values.nbytes + 64, np.uint8)
-    for offset in (1, 3, 5):
-        view = room[offset : offset + values.nbytes].view(values.dtype).reshape(shape)
-        view[...] = values
-        frame = pyfilter.encode(view, codec, 120)
-        digests.add(hashlib.sha256(frame + bits(pyfilter.decode(frame)).tobytes()).hexdigest())
-    assert len(digests) == 1
 
 
 @EACH

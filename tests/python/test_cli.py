@@ -119,6 +119,13 @@ def test_bounds_and_variables(source: Path, arguments: str, expected: dict[str, 
     assert {path: codec for path, codec in found.items() if codec is not None} == expected
 
 
+def test_integers_are_verified_by_their_own_bound(source: Path) -> None:
+    run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", "--var", "count=absolute:2")
+    for arguments in ((), ("--absolute", "1e-3"), ("--relative", "0.9")):
+        found = json.loads(run("verify", source, source.with_name("b.h5"), "--json", *arguments))
+        assert (found["/count"]["ok"], found["/count"]["bound"], found["/count"]["max_error"]) == (True, 2, 2)
+
+
 def test_a_relative_bound_is_of_each_variable(source: Path) -> None:
     run("compress", source, source.with_name("b.h5"), "--relative", "1e-2", "--var", "p=relative:1e-3")
     with h5py.File(source) as before, h5py.File(source.with_name("b.h5")) as after:
