@@ -230,12 +230,14 @@ def integer_cases() -> Iterator[GoldenCase]:
         values = waves(PREDICTED[predictor], dtype)
         codec = pyfilter.HierarchicalDelta(absolute=2, predictor=predictor)
         yield GoldenCase(f"{name}_{predictor}", values, codec)
-        exact = waves((6, 11), dtype)
+        exact = np.array([(int(info.max) - 9 + i // 20) % (1 << 8 * int(dtype[1])) for i in range(273)], f"u{dtype[1]}")
+        exact = exact.view(dtype).reshape(13, 21)
         yield GoldenCase(f"{name}_exact", exact, pyfilter.HierarchicalDelta(absolute=0, predictor="lorenzo2d"))
-        holes = waves((3, 5, 15), dtype)
+        holes = waves((3, 5, 15), "i4" if dtype == "i8" else dtype).astype(dtype)
         holes[1:, 3:, 5:12] = info.max - 1
         holes[0, 0, :12:3] = info.max
-        yield GoldenCase(f"{name}_fill", holes, pyfilter.HierarchicalDelta(absolute=3), info.max - 1)
+        codec = pyfilter.HierarchicalDelta(absolute=3, predictor="lorenzo3d" if info.bits > 16 else "auto")
+        yield GoldenCase(f"{name}_fill", holes, codec, info.max - 1)
         ends = np.array([info.min, info.max, 0, info.min + 1, info.max - 1, 5], dtype)
         wide = pyfilter.HierarchicalDelta(absolute=int(info.max) // 5, predictor="chain")
         yield GoldenCase(f"{name}_ends", np.resize(ends, 50), wide)
