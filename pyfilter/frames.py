@@ -57,7 +57,7 @@ class FrameInfo:
         Whether the bound is relative to each value. The step is then one of log2 of the values' magnitudes.
     parameters : dict
         The codec's parameters by name; for hierarchical_delta with what "auto" became, and the "order": the number
-        of axes that differences are taken along.
+        of axes that differences are taken along (0: none).
     stored_raw : bool
         Whether the values are stored as they are.
     big_endian : bool

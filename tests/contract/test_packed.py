@@ -130,7 +130,7 @@ def test_outliers_are_stored_apart(dtype: str) -> None:
 @EACH
 @DTYPES
 def test_missing_data_costs_nothing(dtype: str, predictor: str) -> None:
-    """Blocks of the fill value only are void; tiles of nothing else, or of zeros, are next to nothing."""
+    """Tiles of nothing but the fill value, or zeros, are next to nothing, and so are single values among them."""
     shape = (24, 64, 128)
     values = np.full(shape, FILL, dtype)
     values[8:16] = 0
@@ -138,7 +138,9 @@ def test_missing_data_costs_nothing(dtype: str, predictor: str) -> None:
     codec = HierarchicalDelta(absolute=1e-3, predictor=predictor)
     info = check_case(Case(values, codec, np.dtype(dtype).type(FILL)))
     assert info.frame_bytes < values.nbytes / 100
-    assert tiles_of(pyfilter.encode(values, codec, np.dtype(dtype).type(FILL))).void.any()
+    flags = tiles_of(pyfilter.encode(values, codec, np.dtype(dtype).type(FILL))).flags
+    assert (flags == packed.ALL_MISSING).any()
+    assert (flags & packed.MISSING).any()
 
 
 @EACH

@@ -138,7 +138,7 @@ def test_sizes_and_signs(dtype: np.dtype[Any], size: int) -> None:
 
 @DTYPES
 def test_what_costs_nothing(dtype: np.dtype[Any]) -> None:
-    """Positive values have no masks; zeros that a sample sees are a sentinel, so that blocks of them are void."""
+    """Positive values have no masks; zeros that a sample sees are a sentinel: missing values, which cost little."""
     rng = np.random.default_rng(1)
     positive = np.exp(np.cumsum(rng.normal(size=40960)) / 100).astype(dtype)
     plain = check_pointwise(Case(positive, codec(1e-2, predictor="chain")))
@@ -148,6 +148,54 @@ def test_what_costs_nothing(dtype: np.dtype[Any]) -> None:
     rain = check_pointwise(Case(dry, codec(1e-2, predictor="chain")))
     assert rain.sentinel == 0
     assert rain.ratio > 2 * plain.ratio
+
+
+RANKS = {"chain": (5000,), "lorenzo2d": (2, 70, 67), "lorenzo3d": (9, 17, 35), "columns": (1030, 5), "auto": (40, 130)}
+
+
+@pytest.mark.parametrize("predictor", list(RANKS))
+@DTYPES
+@given(data=st.data())
+@hunt(25)
+def test_signs(dtype: np.dtype[Any], predictor: str, data: st.DataObject) -> None:
+    """Any share of negative values, over all or in runs of a tile and more, with zeros, NaNs and missing ones."""
+    shape = RANKS[predictor]
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 16)))
+    values = np.exp(family("smooth", int(np.prod(shape)), dtype, rng, 0.05, 0.01))
+    share = data.draw(st.sampled_from((0.0, 0.001, 0.03, 0.5, 0.97, 0.999, 1.0)))
+    negative = rng.random(values.size) < share
+    if data.draw(st.booleans()):
+        negative[: int(rng.integers(0, values.size))] ^= True
+    values[negative] *= -1
+    for number, often in ((0.0, 0.1), (-0.0, 0.1), (-999.0, 0.2), (np.nan, 0.01)):
+        if data.draw(st.booleans()):
+            values[rng.random(values.size) < often] = number
+    fill = data.draw(st.sampled_from((None, dtype.type(-999))))
+    how = codec(1e-2, predictor=predictor)
+    frames = set()
+    for level in levels_here():
+        with pyfilter.config(cpu_level=level):
+            check_pointwise(Case(values.reshape(shape), how, fill))
+            frames.add(pyfilter.encode(values.reshape(shape), how, fill))
+    assert len(frames) == 1
+
+
+@pytest.mark.parametrize("predictor", list(RANKS))
+@DTYPES
+def test_negative_values_cost_no_more(dtype: np.dtype[Any], predictor: str) -> None:
+    """A tile of negative values says so in its head; one of both signs notes the rarer one, block by block."""
+    shape = RANKS[predictor]
+    rng = np.random.default_rng(2)
+    values = np.exp(family("smooth", int(np.prod(shape)), dtype, rng, 0.05, 0.01)).reshape(shape)
+    how = codec(1e-2, predictor=predictor)
+    positive = check_pointwise(Case(values, how)).frame_bytes
+    assert check_pointwise(Case(-values, how)).frame_bytes == positive
+    few = np.where(rng.random(shape) < 0.01, -values, values)
+    mixed = check_pointwise(Case(few, how)).frame_bytes
+    assert check_pointwise(Case(-few, how)).frame_bytes == mixed
+    if predictor == "chain":
+        values[:4096] *= -1  # one tile
+        assert check_pointwise(Case(values, how)).frame_bytes == positive
 
 
 @DTYPES

@@ -178,6 +178,56 @@ def mixed_tiles(dtype: str) -> Array:
     return tiles
 
 
+def missing(shape: tuple[int, ...], how: str) -> NDArray[np.bool_]:
+    """A bay in the middle; lone positions; or all but a few, so that most lines have no value."""
+    if how == "bay":
+        sides = [np.abs(2 * axis - size) < 0.8 * size for axis, size in zip(np.indices(shape), shape, strict=True)]
+        return np.asarray(np.all(sides, axis=0))
+    positions = np.arange(math.prod(shape)).reshape(shape)
+    return np.asarray(positions % 23 == 7 if how == "points" else positions % 211 != 50)
+
+
+def missing_cases(dtype: str) -> Iterator[GoldenCase]:
+    """Masks that are foretold, plain ones, and lines and slabs without values; noise."""
+    name, kind = f"hierarchical_delta_{dtype}", np.dtype(dtype).type
+    shapes = {"chain": (300,), "lorenzo2d": (23, 21), "lorenzo3d": (9, 7, 9), "columns": (140, 3)}
+    for predictor, shape in shapes.items():
+        for how in ("bay", "points", "rare") if dtype == "f4" else ("bay",):
+            values = waves(shape, dtype)
+            values[missing(shape, how)] = -999
+            codec = pyfilter.HierarchicalDelta(absolute=0.05, predictor=predictor, outliers="on")
+            yield GoldenCase(f"{name}_{predictor}_missing_{how}", values, codec, kind(-999))
+    white = np.array([v % 1021 - 510 for v in noise(300)], dtype)
+    yield GoldenCase(f"{name}_auto_noise", white.copy(), pyfilter.HierarchicalDelta(absolute=0.5))
+    white[100:150] = np.nan
+    yield GoldenCase(f"{name}_auto_noise_nan", white, pyfilter.HierarchicalDelta(absolute=0.5), kind(np.nan))
+
+
+def signed(shape: tuple[int, ...], dtype: str, negative: int) -> Array:
+    """Powers of two times 1 to 1 63/64, of which so many in 16 are negative; some zeros of both signs."""
+    n = math.prod(shape)
+    whole = [(v % 64 + 64) << i // 16 % 7 for i, v in enumerate(noise(n))]
+    values = (np.array(whole, np.float64) / 512).astype(dtype)
+    values[::29] = 0
+    values[np.array([v // 64 % 16 < negative for v in noise(n)])] *= -1
+    values[::31] *= 0
+    return values.reshape(shape)
+
+
+def pointwise_cases(dtype: str) -> Iterator[GoldenCase]:
+    """Bounds relative to each value: signs, zeros, special values, a tile of negative values."""
+    name, kind = f"hierarchical_delta_{dtype}_pointwise", np.dtype(dtype).type
+    for predictor, shape in PREDICTED.items():
+        codec = pyfilter.HierarchicalDelta(pointwise_relative=0.01, predictor=predictor)
+        values = with_bits(signed(shape, dtype, 5), specials(dtype))
+        values.reshape(-1)[60:100] = -999
+        yield GoldenCase(f"{name}_{predictor}_mixed", values, codec, kind(-999))
+        yield GoldenCase(f"{name}_{predictor}_negative", signed(shape, dtype, 14), codec, kind(-999))
+    dry = signed((400,), dtype, 0)
+    dry[np.arange(400) // 50 % 2 == 0] = 0  # the sentinel
+    yield GoldenCase(f"{name}_auto_zeros", dry, pyfilter.HierarchicalDelta(pointwise_relative=1e-3))
+
+
 def delta_cases() -> Iterator[GoldenCase]:
     for dtype in ("f4", "f8"):
         name = f"hierarchical_delta_{dtype}"
@@ -207,6 +257,11 @@ def delta_cases() -> Iterator[GoldenCase]:
         filled = waves((130,), dtype)
         filled[20:70] = np.nan
         yield GoldenCase(f"{name}_fill_nan", filled, pyfilter.HierarchicalDelta(relative=1e-3), kind(np.nan))
+        yield from missing_cases(dtype)
+        yield from pointwise_cases(dtype)
+    tiles = np.concatenate((-np.abs(signed((TILE,), "f4", 0)), signed((300,), "f4", 0)))
+    signs = pyfilter.HierarchicalDelta(pointwise_relative=0.25, predictor="chain")
+    yield GoldenCase("hierarchical_delta_f4_pointwise_chain_tiles", tiles, signs)
     bumps = np.add.outer(np.arange(40) ** 2 % 97, np.arange(70) ** 2 % 89).astype(np.float32)
     planes = pyfilter.HierarchicalDelta(absolute=0.4, predictor="lorenzo2d")
     yield GoldenCase("hierarchical_delta_f4_lorenzo2d_bumps", bumps.reshape(2, 20, 70), planes)
@@ -234,10 +289,10 @@ def integer_cases() -> Iterator[GoldenCase]:
         exact = exact.view(dtype).reshape(13, 21)
         yield GoldenCase(f"{name}_exact", exact, pyfilter.HierarchicalDelta(absolute=0, predictor="lorenzo2d"))
         holes = waves((3, 5, 15), "i4" if dtype == "i8" else dtype).astype(dtype)
-        holes[1:, 3:, 5:12] = info.max - 1
-        holes[0, 0, :12:3] = info.max
+        holes[1:, 3:, 5:12] = 35
+        holes[0, 0, :12:3] = 36  # would become the fill value
         codec = pyfilter.HierarchicalDelta(absolute=3, predictor="lorenzo3d" if info.bits > 16 else "auto")
-        yield GoldenCase(f"{name}_fill", holes, codec, info.max - 1)
+        yield GoldenCase(f"{name}_fill", holes, codec, 35)
         ends = np.array([info.min, info.max, 0, info.min + 1, info.max - 1, 5], dtype)
         wide = pyfilter.HierarchicalDelta(absolute=int(info.max) // 5, predictor="chain")
         yield GoldenCase(f"{name}_ends", np.resize(ends, 50), wide)
@@ -263,7 +318,10 @@ HAND_MADE = (10, 49, 63, 64, 88, 130, 144, 190, 197, 242, 730, 985, 1225)
 
 
 #: seeds of `packed_choices.random_frame` likewise
-HAND_MADE_PACKED = (1, 45, 48, 52, 76, 82, 94, 107, 124, 125, 135, 203, 307, 382, 612, 1030, 1704)
+HAND_MADE_PACKED = (
+    *(18, 29, 60, 74, 101, 116, 125, 176, 200, 209, 218, 233, 250, 267, 269, 303, 310, 316),
+    *(343, 383, 423, 430, 466, 467, 566, 567, 570, 593, 612, 619, 660, 663, 665, 670),
+)
 
 
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:

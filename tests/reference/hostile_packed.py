@@ -254,7 +254,7 @@ def missing() -> Iterator[Hostile]:
         return hostile(f"packed tile, flags {flags}: {name}", tile_frame(spec, bytes((0, 0, flags, 0)) + rest))
 
     for flags in (2, 34):
-        for name, rest in (
+        for name, content in (
             ("no group", (0, 0, 0, 0)),
             ("no group, and one there", (0, 1, 0, 0)),
             ("group 0", (1, 0, 0, 0)),
@@ -270,7 +270,7 @@ def missing() -> Iterator[Hostile]:
             ("groups cut off", (255, 0x11, 0x11, 0x11)),
             ("a word too many", (1, 1, 0, 0, 0, 0, 0, 0)),
         ):
-            yield tile(name, flags, ONE + bytes(rest))
+            yield tile(name, flags, ONE + bytes(content))
         yield tile("no group in the second of two blocks", flags, b"\3" + bytes(15) + bytes((1, 0, 1, 0)))
         yield tile("a block too few", flags, b"\3" + bytes(15) + bytes((1, 1, 1, 0)))
         yield tile("no plane", flags, b"")

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,7 @@ def sorted_integer(number: int, bits: int, spec: Spec) -> Value:
     return Value(bits, VERBATIM if code_value(q, spec) == spec.sentinel else ORDINARY, q, False)
 
 
+@lru_cache(1 << 16)
 def code_of(number: float, spec: Spec, negative: bool) -> int | None:
     """The nearest code; None where the value is not finite, or missed by more than the bound."""
     if not math.isfinite(number):

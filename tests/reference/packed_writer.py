@@ -161,25 +161,22 @@ def residuals(codes: Codes, spec: Spec) -> list[list[int]]:
 
 def mask_residuals(tile: Tile, spec: Spec) -> list[int]:
     """Masks of missing values of a tile's blocks -> what they are but for what is foretold."""
-    where, (_, ny, nx) = block_positions(spec.tile_shape), EXTENTS[spec.tile_shape][0]
-    missing = [0] * 4096
+    where = block_positions(spec.tile_shape)
+    missing = np.zeros(4096, np.int64)
     for b, positions in enumerate(where):
-        for i, at in enumerate(positions):
-            missing[at] = tile.block(b).missing >> i & 1
-
-    def bit(z: int, y: int, x: int) -> int:
-        return missing[(z * ny + y) * nx + x] if min(z, y, x) >= 0 else 0
-
-    residual = []
-    for at, m in enumerate(missing):
-        z, y, x = at // (ny * nx), at // nx % ny, at % nx
-        along_y, along_z, both = bit(z, y - 1, x), bit(z - 1, y, x), bit(z - 1, y - 1, x)
-        if spec.tile_shape in (2, 3):
-            foretold = (along_y & along_z) | ((along_y ^ along_z) & (1 - both))
-        else:
-            foretold = along_y if spec.tile_shape == 4 else bit(z, y, x - 1) if x % 1024 else 0
-        residual.append(m ^ foretold)
-    return [sum(residual[at] << i for i, at in enumerate(positions)) for positions in where]
+        mask = tile.block(b).missing
+        missing[positions] = [mask >> i & 1 for i in range(32)]
+    m = missing.reshape(EXTENTS[spec.tile_shape][0])
+    if spec.tile_shape == 1:
+        runs = m.reshape(4, 1024)
+        foretold = np.pad(runs[:, :-1], ((0, 0), (1, 0)))
+    else:
+        outside = np.pad(m, ((1, 0), (1, 0), (0, 0)))
+        along_y, along_z, both = outside[1:, :-1], outside[:-1, 1:], outside[:-1, :-1]
+        edges = (along_y & along_z) | ((along_y ^ along_z) & (1 - both))
+        foretold = along_y if spec.tile_shape == 4 else edges
+    residual = missing ^ foretold.reshape(-1)
+    return [sum(bit << i for i, bit in enumerate(residual[positions].tolist())) for positions in where]
 
 
 def missing_values(tile: Tile, spec: Spec, blocks: list[int]) -> tuple[bool, list[int], bytes]:
