@@ -2,6 +2,10 @@
 // Bit planes of 32 residuals (docs/format.md, section 4.5) in one thread's registers, eight planes at a time: byte g
 // of values j, j + 8, j + 16, j + 24 is gathered into word j; those eight words are four 8x8 bit matrices side by side,
 // which three rounds of swaps transpose (Hacker's Delight, 7-3). stages/simd does the same with vectors.
+//
+// Residuals are zigzag numbers of differences, but no value is ever turned into one here: plane 0 of zigzag numbers is
+// the sign of the differences, plane p + 1 their plane p exclusive-or that. So differences are transposed, and planes,
+// which are fewer, are changed.
 #pragma once
 
 #include <cstdint>
@@ -50,51 +54,112 @@ __device__ __forceinline__ void pack_group(Word word, std::uint32_t (&planes)[8]
   transpose_8x8(planes);
 }
 
-// The way back: puts byte g of all 32 words; z(i) is the i-th. Group 0 clears the bytes above.
+// Bytes of x and y (0 to 3 and 4 to 7); with 8 added, the byte's sign eight times. __byte_perm() has no signs.
+template <unsigned kPick>
+__device__ __forceinline__ std::uint32_t pick_bytes(std::uint32_t x, std::uint32_t y) {
+  std::uint32_t picked;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(picked) : "r"(x), "r"(y), "n"(kPick));
+  return picked;
+}
+
+// The way back: puts byte g of all 32 words and its sign into the bytes above; d(i) is the i-th.
 template <int g, class Word>
-__device__ __forceinline__ void unpack_group(std::uint32_t (&planes)[8], Word z) {
+__device__ __forceinline__ void unpack_group(std::uint32_t (&planes)[8], Word d) {
   transpose_8x8(planes);
+  const auto put = [&]<unsigned byte>() {
+    constexpr unsigned kBelow = 0x3210u & ((1u << (4 * g)) - 1), kHere = (4 + byte) << (4 * g),
+                       kAbove = 0x1111u * (12 + byte) & 0xFFFFu & ~((1u << (4 * g + 4)) - 1);
 #pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    const unsigned byte = static_cast<unsigned>(i / 8);
-    if constexpr (g == 0) {
-      z(i) = __byte_perm(planes[i % 8], 0, 0x4440 | byte);
-    } else {
-      constexpr unsigned kIdentity = 0x3210, kHole = ~(0xFu << (4 * g)) & 0xFFFFu;
-      z(i) = __byte_perm(z(i), planes[i % 8], (kIdentity & kHole) | (4 + byte) << (4 * g));
+    for (int j = 0; j < 8; ++j) {
+      std::uint32_t& word = d(8 * static_cast<int>(byte) + j);
+      word = pick_bytes < kBelow | kHere | kAbove > (g == 0 ? 0 : word, planes[j]);
     }
-  }
+  };
+  put.template operator()<0>();
+  put.template operator()<1>();
+  put.template operator()<2>();
+  put.template operator()<3>();
 }
 
-// Calls visit<g>(word) for each eight planes that codes have, g from 0; word(i) gives what pack_group() takes.
+// Calls visit<g>(word) for each eight planes that codes have, from the top down to g = 0; word(i) gives what
+// pack_group() takes.
 template <class Code, class Visit>
-__device__ __forceinline__ void for_groups(const Code (&z)[32], const Visit& visit) {
-  const auto low = [&](int i) { return static_cast<std::uint32_t>(z[i]); };
-  visit.template operator()<0>(low);
-  visit.template operator()<1>(low);
-  visit.template operator()<2>(low);
-  visit.template operator()<3>(low);
+__device__ __forceinline__ void for_groups(const Code (&d)[32], const Visit& visit) {
   if constexpr (sizeof(Code) == 8) {
-    const auto high = [&](int i) { return static_cast<std::uint32_t>(z[i] >> 32); };
-    visit.template operator()<4>(high);
-    visit.template operator()<5>(high);
-    visit.template operator()<6>(high);
+    const auto high = [&](int i) { return static_cast<std::uint32_t>(d[i] >> 32); };
     visit.template operator()<7>(high);
+    visit.template operator()<6>(high);
+    visit.template operator()<5>(high);
+    visit.template operator()<4>(high);
   }
+  const auto low = [&](int i) { return static_cast<std::uint32_t>(d[i]); };
+  visit.template operator()<3>(low);
+  visit.template operator()<2>(low);
+  visit.template operator()<1>(low);
+  visit.template operator()<0>(low);
 }
 
-// Bytes of the residuals' planes, eight at a time, to this thread's words.
-template <class Code>
-__device__ __forceinline__ void write_planes(const Code (&z)[32], int planes, std::uint32_t* to) {
-  const int highest = warp_max(planes);
-  for_groups(z, [&]<int g>(auto word) {
+// Planes of the residuals of 32 differences, none of which needs more than `highest`: put(p, plane) for each p from 0
+// to highest - 1, and more up to a multiple of eight.
+template <class Code, class Put>
+__device__ __forceinline__ void residual_planes(const Code (&d)[32], int highest, const Put& put) {
+  constexpr int kPlanes = 8 * sizeof(Code);
+  std::uint32_t sign = 0;
+  for_groups(d, [&]<int g>(auto word) {
     if (8 * g >= highest) return;
     std::uint32_t w[8];
     pack_group<g % 4>(word, w);
+    if (8 * (g + 1) >= highest) {  // the first to come here: the top plane has the signs
+      sign = w[7];
+      put(0, sign);
+    }
 #pragma unroll
     for (int k = 0; k < 8; ++k)
-      if (8 * g + k < planes) to[8 * g + k] = w[k];
+      if (8 * g + k + 1 < kPlanes) put(8 * g + k + 1, w[k] ^ sign);
   });
+}
+
+// The residuals' planes to this thread's words.
+template <class Code>
+__device__ __forceinline__ void write_planes(const Code (&d)[32], int planes, std::uint32_t* to) {
+  residual_planes(d, warp_max(planes), [&](int p, std::uint32_t plane) {
+    if (p < planes) to[p] = plane;
+  });
+}
+
+// Differences as their residuals' planes see them: how many all of them need.
+template <class Code>
+struct Spread;
+template <>
+struct Spread<std::uint32_t> {
+  std::int32_t low = 0, high = 0;
+  __device__ __forceinline__ void add(std::uint32_t d) {
+    low = min(low, static_cast<std::int32_t>(d));
+    high = max(high, static_cast<std::int32_t>(d));
+  }
+  // Of the magnitudes, the sign besides.
+  __device__ __forceinline__ std::uint32_t bits() const { return static_cast<std::uint32_t>(high | (low ^ low >> 31)); }
+  __device__ __forceinline__ int planes() const { return (low | high) == 0 ? 0 : bit_width(bits()) + 1; }
+};
+template <>
+struct Spread<std::uint64_t> {
+  std::uint64_t magnitude = 0;
+  std::uint32_t any = 0;
+  __device__ __forceinline__ void add(std::uint64_t d) {
+    magnitude |= d ^ static_cast<std::uint64_t>(static_cast<std::int64_t>(d) >> 63);
+    any |= static_cast<std::uint32_t>(d);  // all ones of a -1, whose magnitude has no bits
+  }
+  __device__ __forceinline__ std::uint64_t bits() const { return magnitude; }
+  __device__ __forceinline__ int planes() const { return magnitude != 0 ? bit_width(magnitude) + 1 : any != 0 ? 1 : 0; }
+};
+
+// Of all differences but the first.
+template <class Code>
+__device__ __forceinline__ Spread<Code> spread_of_rest(const Code (&d)[32]) {
+  Spread<Code> spread;
+#pragma unroll
+  for (int i = 1; i < 32; ++i) spread.add(d[i]);
+  return spread;
 }
 
 }  // namespace pyfilter::cuda

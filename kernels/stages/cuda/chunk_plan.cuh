@@ -144,7 +144,7 @@ __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, Plan
   }
   if (too_tight(space.failing, space.fitting)) return exact;
   ChunkPlan plan = {
-      static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, p.has_sentinel ? 1u : 0u, 1, 0, {}};
+      static_cast<double>(bound), static_cast<double>(p.step), p.sentinel_bits, 1, 0, p.has_sentinel ? 1u : 0u, {}};
   memcpy(plan.ready, &p, sizeof p);
   return plan;
 }
@@ -180,7 +180,7 @@ __device__ ChunkPlan plan_logarithms(const PlanParams& job, std::uint32_t chunk,
   add_count(sampled && value.failing, &space.failing);
   __syncthreads();
   if (too_tight(space.failing, space.fitting)) return exact;
-  ChunkPlan plan = {bound, step, sentinel, has_sentinel ? 1u : 0u, 1, 0, {}};
+  ChunkPlan plan = {bound, step, sentinel, 1, 0, has_sentinel ? 1u : 0u, {}};
   static_assert(sizeof p <= sizeof plan.ready);
   memcpy(plan.ready, &p, sizeof p);
   return plan;

@@ -28,9 +28,9 @@ struct TileSums {
 struct ChunkPlan {
   double bound, step;
   std::uint64_t sentinel;
-  std::uint32_t has_sentinel;
   std::uint32_t quantise;   // 0: bit-exact
   std::uint32_t predictor;  // packed tiles: tile shape, order << 16
+  std::uint32_t has_sentinel;
   // what the tiles use of it: a Quantizer or LogQuantizer of the chunk's dtype
   alignas(16) unsigned char ready[64];
 
@@ -44,6 +44,9 @@ struct ChunkPlan {
     return ready_as<Quantizer<T>>();
   }
 };
+
+static_assert(offsetof(ChunkPlan, quantise) % 8 == 0 &&
+              offsetof(ChunkPlan, predictor) == offsetof(ChunkPlan, quantise) + sizeof(std::uint32_t));
 
 // A header with zeros where the device fills in: raw and sentinel flags, checksum, size, bound, step, sentinel.
 struct HeaderTemplate {

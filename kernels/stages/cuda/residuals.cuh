@@ -38,7 +38,7 @@ __device__ __forceinline__ void row_sums(Code (&c)[32]) {
     if (i % L != 0) c[i] += c[i - 1];
 }
 
-// Codes -> zigzag residuals, in place. `half` is 0 where the thread has the block's first value.
+// Codes -> differences, in place. `half` is 0 where the thread has the block's first value.
 template <class Map, int D>
 __device__ __forceinline__ void make_residuals(bool differences, int half, typename Map::Code (&c)[32]) {
   using Code = typename Map::Code;
@@ -70,15 +70,13 @@ __device__ __forceinline__ void make_residuals(bool differences, int half, typen
     if (half == 0) c[0] -= Map::kBias;
   }
 #pragma unroll
-  for (int i = 0; i < 32; ++i) c[i] = zigzag(Map::wrap(c[i]));
+  for (int i = 0; i < 32; ++i) c[i] = Map::wrap(c[i]);
 }
 
-// Residuals -> biased codes, in place.
+// Differences -> biased codes, in place.
 template <class Map, int D>
 __device__ __forceinline__ void undo_residuals(bool differences, int half, typename Map::Code (&z)[32]) {
   using Code = typename Map::Code;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
   if (!differences) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) z[i] += Map::kBias;

@@ -29,6 +29,13 @@ struct DecodeSpace {
 template <int kCodeBytes>
 inline constexpr int kDecodeBlocks = kCodeBytes == 4 ? 8 : 4;
 
+// What the compiler cannot see of a pointer that went through memory or a choice: it is one to shared memory.
+template <class T>
+__device__ __forceinline__ T* in_shared(T* pointer) {
+  __builtin_assume(__isShared(pointer));
+  return pointer;
+}
+
 // Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike.
 __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
                                                            std::uint8_t* arena) {
@@ -45,12 +52,18 @@ __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* f
     reinterpret_cast<std::uint32_t*>(to)[tail + threadIdx.x] =
         reinterpret_cast<const std::uint32_t*>(from)[tail + threadIdx.x];
   __pipeline_wait_prior(0);
-  return to;
+  return in_shared(to);
 }
 
-// Residuals from planes of which load(group, w) gives eight at a time, `highest` of them in the warp's widest block.
-template <class Code, class Load>
-__device__ __forceinline__ void unpack_all(int highest, const Load& load, Code (&z)[32]) {
+// Differences from the planes of their residuals: plane(p) gives the p-th, 0 where there is none, `highest` of them in
+// the warp's widest block.
+template <class Code, class Plane>
+__device__ __forceinline__ void unpack_all(int highest, const Plane& plane, Code (&d)[32]) {
+  const std::uint32_t sign = plane(0);
+  const auto load = [&](int group, std::uint32_t(&w)[8]) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) w[k] = plane(8 * group + k + 1) ^ sign;
+  };
   std::uint32_t low[32];
   const auto unpack = [&](int first, std::uint32_t(&words)[32]) {
     const auto at = [&](int i) -> std::uint32_t& { return words[i]; };
@@ -73,26 +86,24 @@ __device__ __forceinline__ void unpack_all(int highest, const Load& load, Code (
   unpack(0, low);
   if constexpr (sizeof(Code) == 4) {
 #pragma unroll
-    for (int i = 0; i < 32; ++i) z[i] = low[i];
+    for (int i = 0; i < 32; ++i) d[i] = low[i];
   } else if (highest <= 32) {
 #pragma unroll
-    for (int i = 0; i < 32; ++i) z[i] = low[i];
+    for (int i = 0; i < 32; ++i) d[i] = static_cast<Code>(static_cast<std::int64_t>(static_cast<std::int32_t>(low[i])));
   } else {
     std::uint32_t high[32];
     unpack(4, high);
 #pragma unroll
-    for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<Code>(high[i]) << 32;
+    for (int i = 0; i < 32; ++i) d[i] = low[i] | static_cast<Code>(high[i]) << 32;
   }
 }
 
-// Residuals from `planes` planes at `from`. A whole warp must come here together.
+// Differences from the `planes` planes of their residuals, staged in shared memory. A whole warp must come here
+// together.
 template <class Code>
-__device__ __forceinline__ void read_planes(const std::uint32_t* from, int planes, Code (&z)[32]) {
-  const auto load = [&](int group, std::uint32_t(&w)[8]) {
-#pragma unroll
-    for (int k = 0; k < 8; ++k) w[k] = 8 * group + k < planes ? from[8 * group + k] : 0;
-  };
-  unpack_all(warp_max(planes), load, z);
+__device__ __forceinline__ void read_planes(const std::uint32_t* staged, int planes, Code (&d)[32]) {
+  const std::uint32_t* const from = in_shared(staged);
+  unpack_all(warp_max(planes), [=](int p) { return p < planes ? from[p] : 0; }, d);
 }
 
 // A thread's share of a special block, from its descriptor.
@@ -207,7 +218,7 @@ __device__ __forceinline__ Fault decode_values(const DecodeFrame& frame, const T
   const std::uint32_t rate_bytes = place.uniform ? (size != 0 ? 1 : 0) : static_cast<std::uint32_t>(blocks);
   if (size > max_tile_bytes(sizeof(Value)) || rate_bytes > size) return Fault::size;
   const std::uint8_t* const bytes =
-      stage_words(frame.payload + 4 * (std::uint64_t{tiles} + 1 + place.first), place.count, space.arena);
+      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{tiles} + 1 + place.first), place.count, space.arena));
   __syncthreads();
 
   // rates
@@ -256,7 +267,7 @@ __device__ __forceinline__ Fault decode_values(const DecodeFrame& frame, const T
     std::uint64_t high = 0;
     for (std::uint32_t i = 0; i < outlier_bytes; ++i)
       high |= static_cast<std::uint64_t>(bytes[outliers_at + at.outlier_bytes + i]) << (8 * i);
-    z[0] += static_cast<Code>(high << planes);
+    z[0] = unzigzag(static_cast<Code>(zigzag(z[0]) + static_cast<Code>(high << planes)));
   }
   undo_residuals<Map, D>(frame.mode != 2, half, z);
 #pragma unroll

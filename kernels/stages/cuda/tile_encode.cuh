@@ -80,7 +80,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const bool outlier = Map::kHasSpecial ? job.mode == 0 : true;
   Code first = r.first;
   if constexpr (D > 1) first = __shfl_sync(kAllLanes, first, (thread % 32) & ~1);
-  const int first_width = bit_width(first), rest_width = bit_width(r.any);
+  const int first_width = bit_width(first), rest_width = r.rest;
   const int width = outlier ? rest_width : max(rest_width, first_width);
   const Rate parts = choose_parts(width, outlier ? first_width : width);
   std::uint32_t rate = rate_code(parts);
@@ -149,7 +149,10 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
         if (half == 0) planes_at += words - planes;
       }
     }
-    write_planes(r.z, static_cast<int>(planes), word_part + planes_at);
+    // of the first residual, what an outlier does not take
+    const Code kept = planes < 8 * sizeof(Code) ? (Code{1} << planes) - 1 : ~Code{0};
+    if (half == 0) r.d[0] = unzigzag(static_cast<Code>(r.first & kept));
+    write_planes(r.d, static_cast<int>(planes), word_part + planes_at);
   }
 
   __syncthreads();
@@ -159,7 +162,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const auto* const from = reinterpret_cast<const uint4*>(bytes);
   auto* const to = reinterpret_cast<uint4*>(space.waiting);
   const bool small = tile_words <= 4 * kPieces * kThreads;
-  uint4 piece[kPieces];
+  uint4 piece[kPieces] = {};
 #pragma unroll
   for (std::uint32_t i = 0; i < kPieces; ++i) {
     const std::uint32_t at = threadIdx.x + i * kThreads;

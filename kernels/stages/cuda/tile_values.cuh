@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/bits.hpp"
+#include "stages/cuda/bit_transpose.cuh"
 #include "stages/cuda/block_values.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
@@ -29,33 +30,28 @@ __device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32]
   return misfit;
 }
 
-template <class Code>
-__device__ __forceinline__ Code combine(const Code (&z)[32]) {
-  Code any = 0;
-#pragma unroll
-  for (int i = 1; i < 32; ++i) any |= z[i];
-  return any;
-}
-
 // Values whose codes were summed from residuals of at most this many bits, and a first one of at most five more, are
 // within reach, which is 2^(f - 1) quanta (f the bits of a fraction): 2^(f - 3) and 63 * 2^(f - 8) together are less.
 template <class Code>
 inline constexpr int kReachBits = (sizeof(Code) == 4 ? 23 : 52) - 7;
 
-// What a thread knows of its 32 values once they are residuals.
+// What a thread knows of its 32 values once they are differences.
 template <class Code>
 struct Residuals {
-  Code z[32];
-  Code any;    // OR of all but the block's first
-  Code first;  // the block's first, in the threads of half 0
+  Code d[32];
+  int rest;    // planes of the residuals of all but the block's first
+  Code first;  // the block's first residual, in the threads of half 0
 };
 
 template <class Map, int D>
 __device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, Residuals<typename Map::Code>& r) {
-  make_residuals<Map, D>(mode != 2, half, r.z);
-  r.any = combine(r.z) | (half != 0 ? r.z[0] : 0);
-  r.first = r.z[0];
-  if constexpr (D > 1) r.any |= __shfl_xor_sync(kAllLanes, r.any, 1);
+  using Code = typename Map::Code;
+  make_residuals<Map, D>(mode != 2, half, r.d);
+  Spread<Code> rest = spread_of_rest(r.d);
+  if constexpr (D > 1) rest.add(half != 0 ? r.d[0] : 0);
+  r.rest = rest.planes();
+  r.first = zigzag(r.d[0]);
+  if constexpr (D > 1) r.rest = max(r.rest, __shfl_xor_sync(kAllLanes, r.rest, 1));
 }
 
 // The quantiser of a chunk in registers; nothing for a bit-exact map.
@@ -109,20 +105,20 @@ __device__ __forceinline__ Specials encode_values(const EncodeParams& job, const
   load_values<D>(job, values, tile, blocks, valid, parity, space, x);
   if constexpr (!Map::kHasSpecial) {
 #pragma unroll
-    for (int i = 0; i < 32; ++i) r.z[i] = Map::encode_biased(x[i]);
+    for (int i = 0; i < 32; ++i) r.d[i] = Map::encode_biased(x[i]);
     finish_residuals<Map, D>(0, half, r);
   } else {
     const Quantizer<Value>& p = ready.quantizer;
     Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
-    bool misfit = p.has_sentinel ? quantise<true>(p, x, r.z) : quantise<false>(p, x, r.z);
+    bool misfit = p.has_sentinel ? quantise<true>(p, x, r.d) : quantise<false>(p, x, r.d);
     finish_residuals<Map, D>(job.mode, half, r);
-    const Code wide = (r.any >> kReachBits<Code>) | (r.first >> (kReachBits<Code> + (job.mode == 2 ? 0 : 5)));
-    if (__any_sync(kAllLanes, valid && wide != 0)) {
+    const bool wide = r.rest > kReachBits<Code> || r.first >> (kReachBits<Code> + (job.mode == 2 ? 0 : 5)) != 0;
+    if (__any_sync(kAllLanes, valid && wide)) {
       for (int i = 0; i < 32 && valid; ++i) misfit = misfit || !in_reach(p, row[i]);
     }
     if (__any_sync(kAllLanes, valid && misfit)) {
       special = note_specials<D, Value>(*plan, half, valid, row);
-      read_row(space.arena, r.z);
+      read_row(space.arena, r.d);
       finish_residuals<Map, D>(job.mode, half, r);
     }
   }

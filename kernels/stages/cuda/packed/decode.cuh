@@ -31,22 +31,21 @@ inline constexpr int kPackedDecodeBlocks = kCodeBytes == 8                ? 4
                                            : S == kChain || S == kColumns ? 8
                                                                           : 6;
 
-// Residuals from `planes` planes at `from`, and an exception's bits above them. A whole warp must come here together.
+// Differences from the `planes` planes of their residuals at `from`, and an exception's bits above them. A whole warp
+// must come here together.
 template <class Code>
-__device__ __forceinline__ void read_split_planes(const std::uint32_t* from, int planes, std::uint32_t entry,
-                                                  Code (&z)[32]) {
+__device__ __forceinline__ void read_split_planes(const std::uint32_t* staged, int planes, std::uint32_t entry,
+                                                  Code (&d)[32]) {
   constexpr int kBits = 8 * sizeof(Code);
+  const std::uint32_t* const from = in_shared(staged);
   const unsigned position = entry & 31;
   const std::uint64_t high = planes < kBits ? static_cast<std::uint64_t>(entry >> 5) << planes : 0;
   const auto extra = static_cast<Code>(high);
-  const auto load = [&](int group, std::uint32_t(&w)[8]) {
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      const int p = 8 * group + k;
-      w[k] = (p < planes ? from[p] : 0) | static_cast<std::uint32_t>(extra >> p & 1) << position;
-    }
+  const auto plane = [=](int p) {
+    const std::uint32_t high = p < kBits ? static_cast<std::uint32_t>(extra >> p & 1) << position : 0;
+    return (p < planes ? from[p] : 0) | high;
   };
-  unpack_all(warp_max(max(planes, bit_width(extra))), load, z);
+  unpack_all(warp_max(max(planes, bit_width(extra))), plane, d);
 }
 
 // What a thread's block has in its tile.
@@ -126,7 +125,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   using Code = typename Map::Code;
   constexpr std::uint32_t kValueWords = sizeof(Value) / 4;
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-  const auto* const words = reinterpret_cast<const std::uint32_t*>(bytes);
+  const auto* const words = in_shared(reinterpret_cast<const std::uint32_t*>(bytes));
   const PackedHead head = place.count != 0 ? read_head(words[0]) : PackedHead{};
   const std::uint32_t size = 4 * place.count;
   if (place.uniform) return Fault::rate;
@@ -144,7 +143,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   const std::uint32_t* plane = words + planes_at + warp;
   const std::uint32_t present = __ballot_sync(kAllLanes, valid);
   const auto take = [&] {
-    const std::uint32_t bits = *plane;
+    const std::uint32_t bits = *in_shared(plane);
     plane += 4;
     all |= bits;
     return bits;
@@ -238,8 +237,6 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
     read_split_planes(block_words + before_planes, block.planes, entry, z);
   else
     read_planes(block_words + before_planes, block.planes, z);
-#pragma unroll
-  for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
   if (thread == 0) z[0] = static_cast<Code>(unzigzag(static_cast<Code>(first)) + Map::kBias);
   if (S == kChain && frame.mode == 0) {
 #pragma unroll

@@ -29,6 +29,7 @@ struct PackedEncodeSpace {
   alignas(16) WarpShare shares[kWarps];
   ScannerSpace scanner;
   TileBox boxes[2];  // of this tile and the next
+  Waiting waiting_tile;
   Code first;
   std::uint32_t ticket, words_before;
   // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
@@ -85,13 +86,10 @@ __device__ __forceinline__ Code difference_block(Code (&c)[32], bool differences
 // Whether all codes of a chain's block are within reach, 2^(f - 1) quanta (f the bits of a fraction), by its
 // differences: a first code of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
 template <class Map>
-__device__ __forceinline__ bool surely_in_reach(const typename Map::Code (&d)[32]) {
+__device__ __forceinline__ bool surely_in_reach(const Spread<typename Map::Code>& rest, typename Map::Code first) {
   using Code = typename Map::Code;
   constexpr int kFraction = FloatTraits<typename Map::Value>::kFractionBits;
-  Code steps = 0;
-#pragma unroll
-  for (int i = 1; i < 32; ++i) steps |= zigzag(d[i]);
-  return (steps >> (kFraction - 7) | zigzag(static_cast<Code>(d[0] - Map::kBias)) >> (kFraction - 4)) == 0;
+  return (rest.bits() >> (kFraction - 8) | zigzag(static_cast<Code>(first - Map::kBias)) >> (kFraction - 4)) == 0;
 }
 
 // Loads a tile; codes of this thread's block to c (of chains and columns differenced within it), the last of them to
@@ -101,7 +99,7 @@ template <class Map, int S>
 __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const ChunkPlan& plan, const std::uint8_t* values,
                                              const TileBox& box, bool valid, PackedEncodeSpace<Map, S>& space,
                                              typename Map::Code (&c)[32], typename Map::Code& last,
-                                             PackedNotes& notes) {
+                                             Spread<typename Map::Code>& rest, PackedNotes& notes) {
   using Value = typename Map::Value;
   constexpr bool kLogarithms = (Map::kMasks & kMaskNegative) != 0;
   const bool differences = S != kChain || plan.predictor >> 16 != 0;
@@ -119,6 +117,7 @@ __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const Chun
       __syncthreads();
       show_face<S>(c, space.faces);
       last = difference_block<S>(c, differences);
+      if constexpr (S == kChain) rest = spread_of_rest(c);
       __syncthreads();
     }
     return any;
@@ -132,6 +131,7 @@ __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const Chun
     for (int i = 0; i < 32; ++i) c[i] = Map::encode_biased(x[i]);
     show_face<S>(c, space.faces);
     last = difference_block<S>(c, differences);
+    if constexpr (S == kChain) rest = spread_of_rest(c);
     __syncthreads();
     return false;
   } else {
@@ -142,7 +142,8 @@ __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const Chun
     show_face<S>(c, space.faces);
     last = difference_block<S>(c, differences);
     if constexpr (S == kChain) {
-      if (__any_sync(kAllLanes, !differences || !surely_in_reach<Map>(c))) {
+      rest = spread_of_rest(c);
+      if (__any_sync(kAllLanes, !differences || !surely_in_reach<Map>(rest, c[0]))) {
         const Value* const row = packed_row<S, Value>(space.arena);
         for (int i = 0; i < 32; ++i) misfit = misfit || !in_reach(p, row[i]);
       }
@@ -228,8 +229,7 @@ __device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps],
 // Encodes a tile into shared memory and puts the one that waits there to its place.
 template <class Map, int S, bool kExceptions>
 __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint32_t chunk, std::uint32_t tile,
-                                              std::uint32_t next_task, int parity, Waiting& waiting,
-                                              PackedEncodeSpace<Map, S>& space) {
+                                              std::uint32_t next_task, int parity, PackedEncodeSpace<Map, S>& space) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   constexpr int kValueWords = (sizeof(Value) + 3) / 4;
@@ -241,12 +241,14 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
 
   Code z[32], last;
   PackedNotes notes;
-  const bool with_more = packed_codes<Map, S>(job, plan, values, box, valid, space, z, last, notes) || !whole;
+  Spread<Code> spread;
+  const bool with_more = packed_codes<Map, S>(job, plan, values, box, valid, space, z, last, spread, notes) || !whole;
   const auto order = static_cast<int>(plan.predictor >> 16);
   if (S == kChain && order == 0) {
 #pragma unroll
     for (int i = 0; i < 32; ++i)
       if (i > 0 || thread > 0) z[i] -= Map::kBias;
+    spread = spread_of_rest(z);
   } else {
     packed_differences<S>(order, last, z, space.faces);
   }
@@ -256,15 +258,11 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
     space.first = first;
     z[0] = 0;
   }
-  Code any = 0;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    z[i] = zigzag(z[i]);
-    any |= z[i];
-  }
+  if constexpr (S != kChain) spread = spread_of_rest(z);
+  spread.add(z[0]);
 
   // planes and sizes
-  const int width = valid ? bit_width(any) : 0, highest = warp_max(width);
+  const int width = valid ? spread.planes() : 0, highest = warp_max(width);
   std::uint32_t w[kExceptions ? 8 * sizeof(Code) : 1];
   Exception split{width, 0};
   if constexpr (kExceptions) {
@@ -311,7 +309,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   if (thread == 0) post_size(job.sums, chunk * job.tiles + tile, t.tile_words);
   // by now the sizes of all tiles before the waiting one are there, or soon will be
   look_ahead_packed<S, Value>(job, space.ticket, space.boxes[parity ^ 1]);
-  find_place(job, waiting, space);
+  find_place(job, space.waiting_tile, space);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -353,7 +351,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
       if (described) {
         bytes[t.descriptors + 2 * t.own_descriptor] = static_cast<std::uint8_t>(notes.masks);
         bytes[t.descriptors + 2 * t.own_descriptor + 1] = static_cast<std::uint8_t>(notes.verbatim_count);
-        to = write_packed_special<Map, S>(job, values, box, space.masks, to);
+        to = write_packed_special<Map, S>(job, values, space.boxes[parity], space.masks, to);
       }
     }
     if constexpr (kExceptions)
@@ -362,23 +360,24 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
       write_planes(z, planes, to);
   } else if (t.verbatim) {
     if (thread == 0) tile_words[0] = kPackedVerbatim << 16;
-    if (valid) write_verbatim_block<S, Value>(job, values, box, t.own_present, tile_words + 1);
+    if (valid) write_verbatim_block<S, Value>(job, values, space.boxes[parity], t.own_present, tile_words + 1);
   }
   __syncthreads();
 
   // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
   const auto* const from = reinterpret_cast<const uint4*>(bytes);
   auto* const to = reinterpret_cast<uint4*>(space.waiting);
-  uint4 piece;
+  uint4 piece = {};
   if (4 * thread < t.tile_words) piece = from[thread];
-  place_waiting(job, waiting, space);
+  if (space.waiting_tile.there) place_tile(job, space.waiting_tile, space.words_before, space.waiting);
   __syncthreads();
-  waiting = {chunk, tile, t.tile_words, true, false};
-  if (4 * t.tile_words > job.waiting_bytes) {  // a device with little shared memory
-    find_place(job, waiting, space);
+  const bool waits = 4 * t.tile_words <= job.waiting_bytes;
+  const Waiting made = {chunk, tile, t.tile_words, true, false};
+  if (thread == 0) space.waiting_tile = {chunk, tile, t.tile_words, waits, false};
+  if (!waits) {  // a device with little shared memory
+    find_place(job, made, space);
     __syncthreads();
-    place_tile(job, waiting, space.words_before, bytes);
-    waiting.there = false;
+    place_tile(job, made, space.words_before, bytes);
     __syncthreads();
     return;
   }
@@ -406,8 +405,8 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     scan_sizes(job.sums, all, space.scanner);
     return;
   }
-  Waiting waiting = {};
   int parity = 0;
+  if (threadIdx.x == 0) space.waiting_tile.there = false;
   look_ahead_packed<S, typename Map::Value>(job, task, space.boxes[0]);
   __syncthreads();
   for (; task <= all; parity ^= 1) {
@@ -415,8 +414,9 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     const ChunkPlan& plan = job.plans[chunk];
-    if ((plan.quantise != 0) != kExact && (plan.predictor & 0xFF) == S) {
-      encode_packed<Map, S, kExceptions>(job, chunk, tile, next, parity, waiting, space);
+    const uint2 pass = *reinterpret_cast<const uint2*>(&plan.quantise);  // and the predictor
+    if ((pass.x != 0) != kExact && (pass.y & 0xFF) == S) {
+      encode_packed<Map, S, kExceptions>(job, chunk, tile, next, parity, space);
     } else {  // of another pass
       if (threadIdx.x == 0) {
         space.ticket = next;
@@ -428,9 +428,10 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     }
     task = space.ticket;
   }
-  find_place(job, waiting, space);
+  __syncthreads();  // the last tile waits
+  find_place(job, space.waiting_tile, space);
   __syncthreads();
-  place_waiting(job, waiting, space);
+  if (space.waiting_tile.there) place_tile(job, space.waiting_tile, space.words_before, space.waiting);
 }
 
 }  // namespace pyfilter::cuda

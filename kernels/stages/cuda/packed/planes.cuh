@@ -12,15 +12,12 @@
 
 namespace pyfilter::cuda {
 
-// All planes of 32 residuals up to those of the warp's widest block; w[p] is plane p.
+// All planes of the residuals of 32 differences up to those of the warp's widest block; w[p] is plane p.
 template <class Code>
-__device__ __forceinline__ void pack_all(const Code (&z)[32], int highest, std::uint32_t (&w)[8 * sizeof(Code)]) {
-  for_groups(z, [&]<int g>(auto word) {
-    std::uint32_t planes[8] = {};
-    if (8 * g < highest) pack_group<g % 4>(word, planes);
+__device__ __forceinline__ void pack_all(const Code (&d)[32], int highest, std::uint32_t (&w)[8 * sizeof(Code)]) {
 #pragma unroll
-    for (int k = 0; k < 8; ++k) w[8 * g + k] = planes[k];
-  });
+  for (std::uint32_t& plane : w) plane = 0;
+  residual_planes(d, highest, [&](int p, std::uint32_t plane) { w[p] = plane; });
 }
 
 // split_exception() without a loop that ends early. Of the planes from the top down to p, together, at most one bit is

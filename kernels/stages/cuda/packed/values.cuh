@@ -96,16 +96,17 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
   constexpr unsigned kRowStep = kThreads / kPerRow, kSteps = kPieces / kThreads;
   const unsigned thread = threadIdx.x % kThreads, row0 = thread / kPerRow, x = thread % kPerRow * kPer;
   const std::uint64_t from = box.first + (S == kChain ? 0 : row0 * g.nx) + x;
+  // pieces of a thread are whole blocks, rows of blocks or slabs apart, so that places add up
+  const unsigned place = S == kChain ? place_of<S, Value>(0, 0, x) : place_of<S, Value>(0, row0, x);
   const std::uint64_t row_step = S == kChain ? 0 : kRowStep * g.nx, slab = g.nx * g.ny;
 #pragma unroll
   for (unsigned i = 0; i < kSteps; ++i) {
     if constexpr (S == kChain) {
-      const unsigned at = x + i * kThreads * kPer;
-      visit(place_of<S, Value>(0, 0, at), from + i * kThreads * kPer);
+      visit(place + place_of<S, Value>(0, 0, i * kThreads * kPer), from + i * kThreads * kPer);
     } else {
       constexpr unsigned kPerSlab = Tile::kY / kRowStep;  // steps
-      const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
-      visit(place_of<S, Value>(z, y, x), from + i % kPerSlab * row_step + z * slab);
+      const unsigned y = i % kPerSlab * kRowStep, z = i / kPerSlab;
+      visit(place + place_of<S, Value>(z, y, 0), from + i % kPerSlab * row_step + z * slab);
     }
   }
 }
