@@ -75,7 +75,8 @@ PYF_API int pyf_frame_info(const void* frame, size_t available, pyf_info* info);
 PYF_API int pyf_decode(const void* frame, size_t frame_bytes, void* values, size_t value_bytes);
 PYF_API int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint64_t stop, void* values,
                              size_t value_bytes);
-/* low and high of the finite values other than the fill; *found = 0 when there is none (f32 and f64 only) */
+/* low and high of the finite values other than the fill; *found = 0 when there is none. Of an integer that no double is,
+ * the next double inwards */
 PYF_API int pyf_value_range(const pyf_request* request, const void* values, size_t value_bytes, double* low,
                             double* high, int* found);
 

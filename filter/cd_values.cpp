@@ -64,9 +64,16 @@ void read_settings(const unsigned* words, std::size_t count, Request* request) {
       request->parameters[byte] = static_cast<std::uint8_t>(words[5] >> 8 * byte);
 }
 
+bool takes_integers(const Request& request) {
+  const registry::CodecRow* const codec = find_codec(request.codec);
+  return request.bound_mode == Bound::absolute && (codec->dtype_mask >> static_cast<unsigned>(Dtype::i32) & 1) != 0;
+}
+
 // A bound written without its type is the commonest slip: nccopy and ncgen then pass the integer part.
 Status check_bound(const Request& request) {
-  if (request.bound_mode == Bound::none || (std::isfinite(request.bound) && request.bound > 0)) return kOk;
+  // an absolute bound of 0 is one of integers: check_request() has the last word, when the dtype is known
+  const bool positive = request.bound > 0 || (request.bound == 0 && takes_integers(request));
+  if (request.bound_mode == Bound::none || (std::isfinite(request.bound) && positive)) return kOk;
   return fail(Code::invalid_argument,
               "the bound in cd_values[3] and [4] is %g, must be finite and > 0 (a double as two words, low word first; "
               "nccopy and ncgen need it written with a d, as 0.001d)",
@@ -78,7 +85,9 @@ Status check_bound(const Request& request) {
 Status check_codec_rules(const Request& request) {
   const registry::CodecRow* const codec = find_codec(request.codec);
   Request probe = request;
-  probe.dtype = static_cast<Dtype>(std::countr_zero(codec->dtype_mask));
+  probe.dtype = request.bound_mode == Bound::absolute && request.bound == 0
+                    ? Dtype::i32
+                    : static_cast<Dtype>(std::countr_zero(codec->dtype_mask));
   probe.has_fill = false;
   probe.shape = {};
   probe.shape.rank = 3;

@@ -156,7 +156,7 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     ----------
     array : array_like or device array
         Numbers of any shape, scalars and empty arrays included; of any memory layout and byte order. float32 and
-        float64 for `Cuszp2` and `HierarchicalDelta`, also integers of 8 to 64 bits for `Lossless`. An array on a CUDA
+        float64 for `Cuszp2`, also integers of 8 to 64 bits for `HierarchicalDelta` and `Lossless`. An array on a CUDA
         device (CuPy, PyTorch, JAX, Numba; in the machine's byte order) is compressed there.
     codec : Codec
         How. A relative bound (or psnr) is taken of this array's own range: its finite values without the fill value.

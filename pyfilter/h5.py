@@ -202,13 +202,16 @@ def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, 
         found = ranges.value_range(source, request)
     else:
         found = transfer.value_range(source, request, chunk)
-    absolute = absolute_of(fraction, found) if found is not None else 0.0
-    return codec.with_absolute(absolute) if absolute > 0.0 else codec
+    if found is None or found[0] == found[1]:
+        return codec
+    absolute = absolute_of(fraction, found, whole=source.dtype.kind != "f")
+    return codec.with_absolute(absolute) if absolute > 0.0 or codec.takes_integers() else codec
 
 
-def absolute_of(relative: float | Fraction, limits: tuple[float, float]) -> float:
-    """Return ``relative`` times the range as the largest float that is not above it."""
+def absolute_of(relative: float | Fraction, limits: tuple[float, float], *, whole: bool = False) -> float:
+    """Return ``relative`` times the range as the largest float that is not above it; ``whole``: the largest integer."""
     exact = Fraction(relative) * (Fraction(limits[1]) - Fraction(limits[0]))
+    exact = Fraction(math.floor(exact)) if whole else exact
     try:
         rounded = float(exact)
     except OverflowError:

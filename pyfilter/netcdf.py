@@ -13,7 +13,7 @@ from pyfilter.errors import InvalidArgument, NetcdfError, Unsupported, missing_e
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 # netCDF-C's error numbers that a user can do something about
 _NO_FILTER = -136  # NC_ENOFILTER
@@ -30,6 +30,7 @@ _NC_TYPES = {
 def compress(variable: Any, codec: Codec) -> None:
     """Have a new variable compressed. Call it right after ``createVariable``, before values are written.
 
+    A bound is one of the numbers as they are stored: with ``scale_factor``, of the packed integers.
     A relative bound (or psnr) is taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the
     ``pyfilter compress`` command take the whole variable's).
 
@@ -66,6 +67,8 @@ def compress(variable: Any, codec: Codec) -> None:
         message = f"variable {name!r} is of a user-defined or string type; only plain numbers can be compressed"
         raise Unsupported(message)
     dtypes.require(codec.codec_name, variable.datatype)
+    attributes = {key: variable.getncattr(key) for key in variable.ncattrs() if key == "_Unsigned"}
+    require_plain_sign(name, variable.datatype, codec, attributes)
     if variable.ndim == 0:
         message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
         raise Unsupported(message)
@@ -171,6 +174,27 @@ def create_variable(
         variable = netCDF4.Variable(dataset, name, dtype, tuple(dimensions), id=number)
     dataset.variables[name] = variable
     return variable
+
+
+def require_plain_sign(name: str, dtype: np.dtype[Any], codec: Codec, attributes: Mapping[str, Any]) -> None:
+    """Refuse integers whose ``_Unsigned`` attribute says that their sign is not that of their type.
+
+    A bound is one of the stored numbers: -1 of an i1 that means 255 might come back as 0.
+
+    Raises
+    ------
+    Unsupported
+        If the codec is lossy and the type's sign is not what the attribute says.
+    """
+    said = str(attributes.get("_Unsigned", "")).lower()
+    if codec.is_lossless or said not in ("true", "false") or dtype.kind not in "iu":
+        return
+    if (said == "true") != (dtype.kind == "u"):
+        message = (
+            f"variable {name!r} is stored as {dtype} with _Unsigned = {said!r}: a bound would be one of the wrong "
+            "numbers; store it with a type of that sign, or use Lossless()"
+        )
+        raise Unsupported(message)
 
 
 def codec_of(variable: Any) -> Codec | None:

@@ -236,7 +236,9 @@ def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDA
 
 
 def value_range(source: Source, request: _native.Request, chunk: tuple[int, ...]) -> tuple[float, float] | None:
-    """Return the lowest and the highest finite value of a floating-point source, its fill value left out.
+    """Return the lowest and the highest finite value of a source, its fill value left out.
+
+    Of 64-bit integers that are no floats the next float inwards, so that the range is not too large.
 
     Parameters
     ----------

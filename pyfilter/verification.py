@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks a bound: exactly, value by value, with special values bit for bit.
 
+Integers are compared as integers, their differences as unsigned ones, which hold any.
+
 x - y of two floats is s + e without error (Knuth's TwoSum: s the rounded difference, e its rounding error), and
 rounding keeps order. So |s| < bound proves the bound kept, |s| > bound proves it broken, and where |s| == bound the
 sign of e says which. float32 is looked at in float64, where both are the same values.
@@ -172,15 +174,26 @@ class Comparison:
         return inside
 
     def _add_integers(self, x: NDArray[Any], y: NDArray[Any], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        if not np.all(same):
-            differing = ~same
-            for a, b in zip(x[differing].tolist(), y[differing].tolist(), strict=True):
-                self._max_error = max(self._max_error, float(abs(a - b)))
-                self._squares += float(a - b) ** 2
-        if x.size:
-            self._finite += x.size
-            self._low, self._high = min(self._low, float(x.min())), max(self._high, float(x.max()))
-        return same
+        unsigned = dtypes.bits_dtype(self.dtype)
+        a, b = x.view(unsigned), y.view(unsigned)
+        ordinary = np.ones(x.shape, np.bool_)
+        for special in self._special_bits:
+            ordinary &= a != special
+        kept = same | ordinary
+        if self._sentinel_bits not in (None, 0):
+            kept &= (b != self._sentinel_bits) | same
+        self._specials_kept &= bool(np.all(kept))
+        error = np.where(x > y, a - b, b - a)  # modulo 2^bits, where it fits
+        error[~ordinary] = 0
+        if np.any(ordinary):
+            self._finite += int(np.count_nonzero(ordinary))
+            self._max_error = max(self._max_error, float(error.max()))
+            self._squares += float(np.sum(np.square(error.astype(np.float64))))
+            chosen = x[ordinary]
+            self._low, self._high = min(self._low, int(chosen.min())), max(self._high, int(chosen.max()))
+        most = min(math.floor(self.bound), int(np.iinfo(unsigned).max))
+        good: NDArray[np.bool_] = kept & (same | (ordinary & (error <= unsigned.type(most))))
+        return good
 
     def result(self) -> Verification:
         """Return what was found so far."""
@@ -259,7 +272,7 @@ def verify(
         mode, bound = resolved.bound if resolved.bound[0] in ("absolute", "pointwise_relative") else ("none", 0.0)
     else:
         mode = "absolute"
-        bound = 0.0 if isinstance(codec, (int, float)) and codec == 0 else positive_float("the bound", codec)
+        bound = positive_float("the bound", codec, or_zero=True)
     specials = () if fill_value is None else (fill_value,)
     comparison = Comparison(x.dtype, bound, specials, fill_value, mode == "pointwise_relative")
     index = 0

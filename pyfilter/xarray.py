@@ -192,7 +192,9 @@ def _chosen(dataset: Any, codec: Codec | None, codecs: Mapping[str, Codec | None
         _require_codec(codec)
         for name in dataset.data_vars:
             variable = dataset.variables[name]
-            if variable.ndim and dtypes.takes(codec.codec_name, _stored_dtype(variable)):
+            stored = _stored_dtype(variable)
+            meant = stored.kind == "f" or codec.is_lossless  # integers get a bound of theirs by name only
+            if variable.ndim and meant and dtypes.takes(codec.codec_name, stored):
                 chosen[str(name)] = codec
     for name, item in codecs.items():
         chosen[name] = item
@@ -208,6 +210,7 @@ def _chosen(dataset: Any, codec: Codec | None, codecs: Mapping[str, Codec | None
             known = ", ".join(dtypes.names(item.codec_name))
             message = f"variable {name!r} is stored as {stored}, which {item!r} does not take; it takes {known}"
             raise Unsupported(message)
+        netcdf.require_plain_sign(name, stored, item, {**variable.attrs, **variable.encoding})
     return {name: item if item is None else _resolve(item, dataset.variables[name]) for name, item in chosen.items()}
 
 
@@ -222,8 +225,9 @@ def _stored_dtype(variable: Any) -> np.dtype[Any]:
 
 def _resolve(codec: Codec, variable: Any) -> Codec:
     fraction = codec.range_fraction
-    if fraction is None:
-        return codec
+    stored = _stored_dtype(variable)
+    if fraction is None or (stored.kind in "iu" and stored != variable.dtype):
+        return codec  # of packed integers the range is that of what is stored, chunk by chunk
     data = variable.data
     if isinstance(data, np.ndarray):
         return h5.resolve(codec, data, None, chunks.choose(data.shape, data.dtype.itemsize))

@@ -10,6 +10,7 @@
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
 #include "core/header.hpp"
+#include "core/integer_bound.hpp"
 #include "core/plan.hpp"
 #include "core/request.hpp"
 #include "core/settings.hpp"
@@ -47,9 +48,20 @@ Plan make_plan(const FrameInfo& info) {
 // The absolute bound of a request for these values; 0 asks for a bit-exact frame.
 double resolve_bound(const Request& request, const void* values, std::uint64_t count) {
   if (request.bound_mode == Bound::absolute || request.bound_mode == Bound::pointwise_relative) return request.bound;
+  if (!is_float(request.dtype)) {
+    std::uint64_t low = 0, high = 0;
+    return level_table().integer_range(request, values, count, &low, &high)
+               ? resolve_integer_relative(request.bound, high - low)
+               : 0;
+  }
   double low = 0, high = 0;
   if (request.bound_mode == Bound::none || !level_table().value_range(request, values, count, &low, &high)) return 0;
   return resolve_relative(request.bound, low, high);
+}
+
+StepChoice choose_step(const Request& request, double bound, const void* values, std::uint64_t count) {
+  return is_float(request.dtype) ? level_table().choose_step(request, bound, values, count)
+                                 : choose_integer_step(request, bound);
 }
 
 // What the frame will say, but for its size; whether it is quantised or the lossless fallback.
@@ -57,7 +69,7 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
   FrameInfo info = frame_template(request, request.codec, count);
   if (request.codec == registry::kCodecLossless) return info;
   const double bound = resolve_bound(request, values, count);
-  const StepChoice choice = bound > 0 ? level_table().choose_step(request, bound, values, count) : StepChoice{};
+  const StepChoice choice = bound > 0 ? choose_step(request, bound, values, count) : StepChoice{};
   if (choice.quantise) {
     info.bound = choice.bound;
     info.step = choice.step;
@@ -107,7 +119,9 @@ Status encode(const Request& asked, const void* values, std::size_t value_bytes,
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
   // a device that fails (no memory, a fork) must not fail a write that the CPU can do
-  if (prefers_cuda() && cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok()) return kOk;
+  if (prefers_cuda() && on_devices(request.codec, request.dtype) &&
+      cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
+    return kOk;
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
   const Plan plan = make_plan(info);
@@ -146,7 +160,9 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
     return kOk;
   }
   // where the device fails or finds a fault the CPU looks again, and has the last word on the error
-  if (prefers_cuda() && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok()) return kOk;
+  if (prefers_cuda() && on_devices(info.codec, info.dtype) &&
+      cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
+    return kOk;
   const Plan plan = make_plan(info);
   const TileCoder* coder = find_coder(info.codec, plan);
   if (coder == nullptr)
@@ -157,8 +173,14 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept {
   const FpEnvironment environment;
-  if (!is_float(request.dtype)) return fail(Code::unsupported, "a value range needs dtype f32 or f64");
-  *found = level_table().value_range(request, values, value_bytes / dtype_bytes(request.dtype), low, high);
+  const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
+  if (is_float(request.dtype)) {
+    *found = level_table().value_range(request, values, count, low, high);
+    return kOk;
+  }
+  std::uint64_t above_low = 0, above_high = 0;
+  *found = level_table().integer_range(request, values, count, &above_low, &above_high);
+  if (*found) integer_limits(request.dtype, above_low, above_high, low, high);
   return kOk;
 }
 

@@ -33,7 +33,8 @@ Status decode(const void* frame, std::size_t frame_bytes, void* values, std::siz
 Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop, void* values,
                     std::size_t value_bytes) noexcept;
 
-// Smallest and largest finite value, leaving out the fill value; *found is false when there is none. Floats only.
+// Smallest and largest finite value, leaving out the fill value; *found is false when there is none. An integer that no
+// double is becomes the next one inwards.
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept;
 

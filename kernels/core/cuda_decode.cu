@@ -85,6 +85,9 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
       return fail(Code::invalid_argument, "device frames must be at a multiple of 4 bytes");
     const auto* payload = static_cast<const std::uint8_t*>(frames[i].frame) + info.header_bytes;
     auto* const out = static_cast<std::uint8_t*>(frames[i].values);
+    if (!on_devices(info.codec, info.dtype) && !info.stored_raw)
+      return fail(Code::unsupported, "hierarchical_delta of %s has no CUDA kernels: decode to host memory",
+                  dtype_name(info.dtype));
     if (info.stored_raw) {
       sorted.copies.push_back({payload + start * width, out, value_bytes});
       continue;

@@ -95,6 +95,9 @@ struct LevelTable {
   StepChoice (*choose_step)(const Request& request, double bound, const void* values, std::uint64_t count);
   // Smallest and largest finite value but the fill's; false when there is none.
   bool (*value_range)(const Request& request, const void* values, std::uint64_t count, double* low, double* high);
+  // The same of integers, as numbers above the lowest one of their type.
+  bool (*integer_range)(const Request& request, const void* values, std::uint64_t count, std::uint64_t* low,
+                        std::uint64_t* high);
 };
 
 }  // namespace pyfilter

@@ -9,6 +9,7 @@
 #include "core/bound.hpp"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
+#include "core/integer_bound.hpp"
 #include "core/plan.hpp"
 
 namespace pyfilter {
@@ -121,6 +122,9 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
                   dtype_name(info.dtype));
     if (info.pointwise && info.bound >= 1)
       return fail(Code::corrupt, "corrupt frame: a pointwise relative bound of %g", info.bound);
+    if (!is_float(info.dtype) && !is_integer_step(info.bound, info.step, dtype_bytes(info.dtype)))
+      return fail(Code::corrupt, "corrupt frame: a bound of %g and a step of %g of integers, dtype %s", info.bound,
+                  info.step, dtype_name(info.dtype));
     if (!info.pointwise && info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
   } else if (info.has_sentinel || info.pointwise) {
@@ -148,8 +152,16 @@ Status check_request(const Request& request) noexcept {
     list_bounds(codec->bound_mask, allowed, sizeof allowed);
     return fail(Code::invalid_argument, "%s does not take bound mode %u, allowed: %s", codec->name, mode, allowed);
   }
-  if (request.bound_mode != Bound::none && !(std::isfinite(request.bound) && request.bound > 0))
-    return fail(Code::invalid_argument, "the bound is %g, must be finite and > 0", request.bound);
+  const bool integers = !is_float(request.dtype), of_values = request.bound_mode == Bound::absolute;
+  if (request.bound_mode == Bound::pointwise_relative && integers)
+    return fail(Code::invalid_argument,
+                "a pointwise relative bound needs floating-point values, these are %s; allowed for integers: 1 "
+                "(absolute), 2 (relative), 4 (psnr)",
+                dtype_name(request.dtype));
+  const bool positive = request.bound > 0 || (integers && of_values && request.bound == 0);
+  if (request.bound_mode != Bound::none && !(std::isfinite(request.bound) && positive))
+    return fail(Code::invalid_argument, "the bound is %g, must be finite and %s", request.bound,
+                integers && of_values ? ">= 0 (0: integers bit for bit)" : "> 0");
   if (request.bound_mode == Bound::psnr && request.bound > kHighestPsnr)
     return fail(Code::invalid_argument, "the psnr is %g dB, must be > 0 and at most %g", request.bound, kHighestPsnr);
   if (request.bound_mode == Bound::pointwise_relative && request.bound >= 1)

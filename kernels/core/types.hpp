@@ -54,6 +54,9 @@ constexpr std::size_t dtype_bytes(Dtype dtype) {
 }
 
 constexpr bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }
+constexpr bool is_signed_integer(Dtype dtype) {
+  return dtype == Dtype::i8 || dtype == Dtype::i16 || dtype == Dtype::i32 || dtype == Dtype::i64;
+}
 
 struct Shape {
   int rank = 0;  // 0 is a scalar: one value

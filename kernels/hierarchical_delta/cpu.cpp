@@ -3,31 +3,10 @@
 #include "hierarchical_delta/codec.hpp"
 
 #include "core/level.hpp"
-#include "stages/packed/choose_cpu.hpp"
+#include "hierarchical_delta/cpu.hpp"
 #include "stages/packed/choose_step.hpp"
-#include "stages/packed/decode.hpp"
-#include "stages/packed/encode.hpp"
 
 PYF_BEGIN_TARGET
-
-template <class Map, int S>
-inline constexpr TileCoder kPackedCoder{&encode_packed_tile<Map, S>, &decode_packed_tile<Map, S>};
-
-template <class Map>
-static const TileCoder* packed_coder(int tile_shape) {
-  switch (tile_shape) {
-    case kChain:
-      return &kPackedCoder<Map, kChain>;
-    case kPlane:
-      return &kPackedCoder<Map, kPlane>;
-    case kVolume:
-      return &kPackedCoder<Map, kVolume>;
-    case kColumns:
-      return &kPackedCoder<Map, kColumns>;
-    default:
-      return nullptr;
-  }
-}
 
 // The maps of a dtype: bit-exact, of values, of their logarithms.
 template <class T>
@@ -40,7 +19,7 @@ static const TileCoder* float_coder(const Plan& plan) {
 const TileCoder* hierarchical_delta_coder(const Plan& plan) {
   if (plan.dtype == Dtype::f32) return float_coder<float>(plan);
   if (plan.dtype == Dtype::f64) return float_coder<double>(plan);
-  return nullptr;
+  return integer_coder(plan);
 }
 
 template <class T>
@@ -51,6 +30,7 @@ static Predictor float_predictor(const Request& request, const Plan& plan, const
 }
 
 Predictor choose_predictor_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
+  if (!is_float(request.dtype)) return choose_integer_predictor(request, plan, values, count);
   return request.dtype == Dtype::f32 ? float_predictor<float>(request, plan, values, count)
                                      : float_predictor<double>(request, plan, values, count);
 }

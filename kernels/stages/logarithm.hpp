@@ -173,6 +173,8 @@ struct LogMap {
 
   KFN Value decode_biased(Code code) const { return log_magnitude<T>(quantizer.step, code); }
 
+  static KFN Code wrap(Code difference) { return difference; }
+
   // As quantize(): flags are all ones where a value is negative or special.
   template <std::size_t N, class Values, class Note>
   KFN void encode(const Values* x, Code* q, Note&& note) const {

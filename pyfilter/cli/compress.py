@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 
 from pyfilter.cli import options
+from pyfilter.codecs import FILTERS, Cuszp2
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import Report, Rules, compress_file
 
@@ -29,7 +30,14 @@ def compress(
     psnr: options.Psnr = None,
     pointwise_relative: options.PointwiseRelative = None,
     lossless: options.LosslessFlag = False,
-    codec: options.CodecName = "cuszp2",
+    codec: Annotated[
+        str | None,
+        typer.Option(
+            "--codec",
+            help=f"One of {', '.join(FILTERS)}; by default cuszp2, and hierarchical_delta for integers.",
+            metavar="NAME",
+        ),
+    ] = None,
     mode: options.Mode = None,
     block_dims: options.BlockDims = None,
     predictor: options.Predictor = None,
@@ -50,17 +58,19 @@ def compress(
     """Copy a file with its floating-point variables compressed, and check every value against its bound.
 
     A relative bound (or PSNR) is of each variable's whole range, missing values left out. Coordinates stay bit for bit.
+    Integers are left as they are but for those named by --var; their bound is one of the stored integers.
     OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
     """
     parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
     bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
-    default = options.make_codec(codec, bounds, lossless, parameters)
-    named = dict(options.parse_variable(text, codec, parameters) for text in var or ())
+    name = Cuszp2.codec_name if codec is None else codec
+    default = options.make_codec(name, bounds, lossless, parameters)
+    named = dict(options.parse_variable(text, name, parameters) for text in var or ())
     if default is None and not named:
         known = ", ".join(f"{options.option_name(mode)} X" for mode in options.BOUNDS)
         message = f"give a bound: {known}, --lossless; --var NAME=absolute:X for single variables"
         raise InvalidArgument(message)
-    rules = Rules(default, named, lossy_coordinates)
+    rules = Rules(default, named, lossy_coordinates, integers=codec is None)
     terminal = Console(stderr=True)
     if terminal.is_terminal:
         columns = TextColumn("{task.description:>8}"), BarColumn(), TimeRemainingColumn()

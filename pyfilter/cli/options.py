@@ -110,7 +110,7 @@ def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyTy
         kept = {field: value for field, value in parameters.items() if field in own}
         return variable, make_codec(name, lossless=True, parameters=kept)
     try:
-        bound = float(number)
+        bound = int(number) if number.isdecimal() else float(number)  # large integers are rounded by the codec, down
     except ValueError:
         bound = math.nan
     mode = kind.replace("-", "_")

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pyfilter import checking, dtypes, verification
+from pyfilter import checking, verification
 from pyfilter.cli import options
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
@@ -81,7 +81,7 @@ def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[tu
         bound: Codec | float = 0.0
         if codec is not None and not codec.is_lossless:
             bound = codec
-        if wish is not None and dtypes.takes(wish.codec_name, dataset.dtype):
+        if wish is not None and dataset.dtype.kind == "f":
             bound = wish
         rows.append((path, repr(codec) if codec is not None else "-", verification.verify(dataset, other, bound)))
     return rows

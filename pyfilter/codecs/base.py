@@ -80,6 +80,11 @@ class Codec(FilterRefBase):
             message = f"{cls.__name__} is not a codec: use one of {', '.join(sorted(Codec._classes))}"
             raise Unsupported(message) from None
 
+    @classmethod
+    def takes_integers(cls) -> bool:
+        """Whether the codec encodes integers too. An absolute bound of theirs may be 0."""
+        return "i32" in cls.spec().dtypes
+
     @property
     def bound(self) -> tuple[str, float]:
         """The bound's mode by its name in registry.json ("none", "absolute", ...) and its value (0.0 for none)."""
@@ -183,7 +188,7 @@ class Codec(FilterRefBase):
             value = getattr(self, mode)
             if value is not None:
                 given.append(mode)
-                number = positive_float(mode, value)
+                number = positive_float(mode, value, or_zero=mode == "absolute" and self.takes_integers())
                 if mode == "psnr" and number > HIGHEST_PSNR:
                     message = f"psnr must be a number > 0 and at most {HIGHEST_PSNR} (dB), got {_short(value)}"
                     raise InvalidArgument(message)
@@ -211,15 +216,15 @@ class Codec(FilterRefBase):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def positive_float(name: str, value: object) -> float:
+def positive_float(name: str, value: object, *, or_zero: bool = False) -> float:
     """Return a bound as a float that is not above the number given.
 
     Raises
     ------
     InvalidArgument
-        If it is not a finite number above 0 (a ValueError; the text names the value).
+        If it is not a finite number above 0, or 0 where that may be (a ValueError; the text names the value).
     """
-    allowed = "a finite number > 0 (float64)"
+    allowed = "a finite number > 0 (float64), or 0 for integers" if or_zero else "a finite number > 0 (float64)"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         message = f"{name} must be {allowed}, got {value!r}"
         raise InvalidArgument(message)
@@ -227,6 +232,8 @@ def positive_float(name: str, value: object) -> float:
         result = float(value)
     except OverflowError:
         result = math.inf
+    if or_zero and not value:
+        return 0.0
     if not (math.isfinite(result) and result >= 0.0 and value):
         message = f"{name} must be {allowed}, got {_short(value)}"
         raise InvalidArgument(message)

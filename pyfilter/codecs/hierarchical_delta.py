@@ -17,20 +17,25 @@ from pyfilter.codecs.base import Codec
 class HierarchicalDelta(Codec):
     """Differences of quantised values through tiles of 4096 values, along a chain or the axes of the grid (AATROX).
 
-    Takes float32 and float64. Every finite value comes back within the bound; NaN, infinities and the dataset's
-    fill value come back bit for bit. Exactly one of ``absolute``, ``relative``,
+    Takes float32 and float64, and integers of 8 to 64 bits. Every finite value comes back within the bound; NaN,
+    infinities and the dataset's fill value come back bit for bit. Exactly one of ``absolute``, ``relative``,
     ``pointwise_relative`` and ``psnr`` is given.
+
+    Errors of integers are integers, so their bound is the integer part of the one given or found; where that is 0,
+    they come back bit for bit. At most 2^30 is used of it (2^62 with 64 bits). The bound is in the unit of the stored
+    integers, also where netCDF's ``scale_factor`` makes other numbers of them.
 
     Parameters
     ----------
     absolute : float, optional
-        Largest error of a value, in the unit of the data; finite and > 0.
+        Largest error of a value, in the unit of the data; finite and > 0, for integers also 0.
     relative : float, optional
         Largest error as a fraction of the range (highest minus lowest finite value, the fill value left out);
         finite and > 0. The HDF5 filter sees one chunk at a time and takes that chunk's range, so the error is
         never larger than the dataset's range would allow. `pyfilter.create_dataset` takes the whole array's.
     pointwise_relative : float, optional
-        Largest error of a value as a fraction of that value; > 0 and < 1. Zeros and signs are kept as they are.
+        Largest error of a value as a fraction of that value; > 0 and < 1. Zeros and signs are kept as they are. Not
+        for integers.
     psnr : float, optional
         Lowest peak signal-to-noise ratio in dB, 20 log10(range / root mean square error); > 0 and at most 6000. No
         error is larger than 10^(-psnr / 20) of the range, which is a little stricter; the range is as for ``relative``.
@@ -53,6 +58,8 @@ class HierarchicalDelta(Codec):
     --------
     >>> HierarchicalDelta(absolute=1e-3)
     HierarchicalDelta(absolute=0.001)
+    >>> HierarchicalDelta(absolute=2)  # of integers
+    HierarchicalDelta(absolute=2.0)
     >>> dict(HierarchicalDelta(relative=1e-4, predictor="chain"))["compression"]
     52907
     """

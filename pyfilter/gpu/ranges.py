@@ -19,14 +19,15 @@ SLAB_BYTES = 256 << 20
 
 @arrays.device_errors()
 def value_range(source: Any, request: _native.Request) -> tuple[float, float] | None:
-    """Return the lowest and the highest finite value of a floating-point cupy.ndarray, its fill value left out.
+    """Return the lowest and the highest finite value of a cupy.ndarray, its fill value left out.
 
     The same values count as in kernels/stages/sample.hpp: finite ones that are not equal to the fill.
     """
     cupy = arrays.import_cupy()
     dtype = source.dtype
     fill = dtypes.value_of(request.fill, dtype) if request.has_fill else None
-    infinity = dtype.type(np.inf)
+    limits = np.iinfo(dtype) if dtype.kind != "f" else None
+    highest, lowest = (np.inf, -np.inf) if limits is None else (limits.max, limits.min)
     with cupy.cuda.Device(source.device.id):
         lows, highs = [], []
         for slab in chunks.slabs(source.shape, (1,) * source.ndim, dtype.itemsize, SLAB_BYTES):
@@ -36,9 +37,9 @@ def value_range(source: Any, request: _native.Request) -> tuple[float, float] | 
             counts = cupy.isfinite(values)
             if fill is not None:
                 counts &= values != fill
-            lows.append(cupy.where(counts, values, infinity).min())
-            highs.append(cupy.where(counts, values, -infinity).max())
+            lows.append(cupy.where(counts, values, dtype.type(highest)).min())
+            highs.append(cupy.where(counts, values, dtype.type(lowest)).max())
         if not lows:
             return None
-        low, high = float(cupy.stack(lows).min()), float(cupy.stack(highs).max())
+        low, high = cupy.stack(lows).min().get().item(), cupy.stack(highs).max().get().item()
     return (low, high) if low <= high else None

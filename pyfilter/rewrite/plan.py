@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 from h5py import h5d
 
-from pyfilter import checking, chunks, dtypes, h5, pipeline, transfer
-from pyfilter.codecs import Cuszp2, Lossless
+from pyfilter import checking, chunks, dtypes, h5, netcdf, pipeline, transfer
+from pyfilter.codecs import HierarchicalDelta, Lossless
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
 from pyfilter.rewrite.copy import Compression, is_number
@@ -47,11 +47,14 @@ class Rules:
         By dataset path or name: its codec, None to leave it as it is.
     lossy_coordinates : bool
         Whether a lossy default also holds for coordinates; else they are kept bit for bit.
+    integers : bool
+        Whether named integers get HierarchicalDelta with the bound of a codec that does not take them.
     """
 
     default: Codec | None = None
     named: Mapping[str, Codec | None] = field(default_factory=dict)
     lossy_coordinates: bool = False
+    integers: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,9 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
             if codec is None:
                 decisions.append(Decision(path, None, note="left as it is"))
             else:
+                if rules.integers and dataset.dtype.kind in "iu" and not codec.takes_integers():
+                    bound: dict[str, Any] = {codec.bound[0]: codec.bound[1]}
+                    codec = HierarchicalDelta(**bound)
                 _require_compressible(path, dataset, codec)
                 decisions.append(_decide(path, dataset, codec))
         elif rules.default is not None and is_number(dataset.id.get_type()):
@@ -136,11 +142,12 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
         if missing is not None:
             codec, note = Lossless(), f"{missing} is missing_value but not the fill value: kept lossless"
         elif (fraction := codec.range_fraction) is not None:
-            absolute = h5.absolute_of(fraction, survey.limits) if survey.limits is not None else 0.0
+            whole = dataset.dtype.kind != "f"
+            absolute = h5.absolute_of(fraction, survey.limits, whole=whole) if survey.limits is not None else 0.0
             if absolute > 0.0:
                 codec = codec.with_absolute(absolute)
             else:
-                codec, note = Lossless(), "all values are equal or missing: kept lossless"
+                codec, note = Lossless(), _no_range(survey.limits)
     return Decision(path, Compression(codec, chunk, change), specials, note)
 
 
@@ -156,7 +163,7 @@ def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tupl
     counts = {_bits(value): 0 for value in specials}
 
     class Masked:
-        """The dataset with special values replaced by NaN, counting them."""
+        """The dataset without special values (floats: NaN in their place), counting them."""
 
         shape = dataset.shape
         dtype = dtypes.native(dataset.dtype)
@@ -164,14 +171,23 @@ def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tupl
         def __getitem__(self, region: Region) -> Any:
             values = np.asarray(dataset[region], dtype=self.dtype, order="C")
             patterns = values.view(dtypes.bits_dtype(self.dtype))
+            plain = np.ones(values.shape, np.bool_)
             for bits in counts:
                 hits = patterns == bits
                 counts[bits] += int(np.count_nonzero(hits))
-                values = np.where(hits, self.dtype.type(np.nan), values)
-            return values
+                plain &= ~hits
+            if np.all(plain):
+                return values
+            return np.where(plain, values, self.dtype.type(np.nan)) if self.dtype.kind == "f" else values[plain]
 
-    request = make_request(Cuszp2(absolute=1.0), Masked.dtype, ())  # says the type only
+    request = make_request(HierarchicalDelta(absolute=1.0), Masked.dtype, ())  # says the type only
     return _Survey(transfer.value_range(Masked(), request, chunk), counts)
+
+
+def _no_range(limits: tuple[float, float] | None) -> str:
+    if limits is None or limits[0] == limits[1]:
+        return "all values are equal or missing: kept lossless"
+    return "the bound is below 1, of integers: kept lossless"
 
 
 def _fill(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, tuple[np.generic, ...]]:
@@ -245,6 +261,11 @@ def _require_compressible(path: str, dataset: h5py.Dataset, codec: Codec) -> Non
         known = ", ".join(dtypes.names(codec.codec_name))
         message = f"{path} is of type {dataset.dtype}, which {codec!r} does not take; it takes {known}"
         raise Unsupported(message)
+    if codec.bound[0] == "pointwise_relative" and dataset.dtype.kind != "f":
+        message = f"{path} is of type {dataset.dtype}: a pointwise relative bound needs floating-point values"
+        raise Unsupported(message)
+    sign = checking.text_attribute(dataset, "_Unsigned")
+    netcdf.require_plain_sign(path, dataset.dtype, codec, {"_Unsigned": sign})
 
 
 def _coordinates(found: Mapping[str, h5py.Dataset]) -> set[str]:

@@ -70,6 +70,8 @@ def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
             yield pyfilter.Cuszp2(absolute=1e-3, mode=mode, block_dims=block_dims), dtype
     for codec in lossy_codecs(pyfilter.HierarchicalDelta, rank, absolute=1e-3):
         yield from ((codec, dtype) for dtype in ("f4", "f8"))
+    for name in registry().codecs["lossless"].dtypes[2:]:  # integers: test_integers.py has the other predictors
+        yield pyfilter.HierarchicalDelta(absolute=2), registry().dtypes[name].numpy
 
 
 def test_every_codec_is_here() -> None:
@@ -345,6 +347,13 @@ def test_x87_registers_are_free(level: str) -> None:
                         assert np.array_equal(plain * 3 - plain, plain * 2), f"after encoding with {codec}"
                         pyfilter.decode(frame)
                         assert np.array_equal(plain * 3 - plain, plain * 2), f"after decoding what {codec} made"
+    for codec, kind in codecs(3):
+        whole = np.resize(np.arange(97), (9, 17, 33)).astype(kind)
+        with pyfilter.config(cpu_level=level, threads=1):
+            frame = pyfilter.encode(whole, codec, whole.dtype.type(5))
+            assert np.array_equal(plain * 3 - plain, plain * 2), f"after encoding {kind} with {codec}"
+            pyfilter.decode(frame)
+            assert np.array_equal(plain * 3 - plain, plain * 2), f"after decoding what {codec} made of {kind}"
 
 
 def test_floating_point_environment() -> None:

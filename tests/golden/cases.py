@@ -276,9 +276,41 @@ def delta_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("hierarchical_delta_f4_tiles", mixed_tiles("f4"), chain, np.float32(-999))
 
 
+def integer_cases() -> Iterator[GoldenCase]:
+    """hierarchical_delta of integers: bounds of all sizes, fill values with what lies near them, the ends of types."""
+    predictors = list(PREDICTED)
+    for number, dtype in enumerate(DTYPES[2:]):
+        name, info = f"hierarchical_delta_{dtype}", np.iinfo(dtype)
+        predictor = predictors[number % 4]
+        values = waves(PREDICTED[predictor], dtype)
+        codec = pyfilter.HierarchicalDelta(absolute=2, predictor=predictor)
+        yield GoldenCase(f"{name}_{predictor}", values, codec)
+        exact = np.array([(int(info.max) - 9 + i // 20) % (1 << 8 * int(dtype[1])) for i in range(273)], f"u{dtype[1]}")
+        exact = exact.view(dtype).reshape(13, 21)
+        yield GoldenCase(f"{name}_exact", exact, pyfilter.HierarchicalDelta(absolute=0, predictor="lorenzo2d"))
+        smooth = {"i8": "i4", "u1": "i1"}.get(dtype, dtype)  # waves of these two wrap around
+        holes = np.abs(waves((3, 5, 15), smooth)).astype(dtype)
+        holes[1:, 3:, 5:12] = 35
+        holes[0, 0, :12:3] = 36  # would become the fill value
+        codec = pyfilter.HierarchicalDelta(absolute=3, predictor="lorenzo3d" if info.bits > 16 else "auto")
+        yield GoldenCase(f"{name}_fill", holes, codec, 35)
+        ends = np.array([info.min, info.max, 0, info.min + 1, info.max - 1, 5], dtype)
+        wide = pyfilter.HierarchicalDelta(absolute=int(info.max) // 5, predictor="chain")
+        yield GoldenCase(f"{name}_ends", np.resize(ends, 50), wide)
+    for dtype in ("u2", "i4", "u8"):
+        swapped = waves((70, 3), dtype).astype(f">{dtype}")
+        yield GoldenCase(f"hierarchical_delta_{dtype}_big_endian", swapped, pyfilter.HierarchicalDelta(relative=0.01))
+    random_bits = np.array([v % 256 for v in noise(70)], np.uint8)
+    yield GoldenCase("hierarchical_delta_u1_raw", random_bits, pyfilter.HierarchicalDelta(absolute=0))
+    far = np.array([v % (1 << 64) for v in noise(40)], np.uint64)
+    for power in (51, 52, 53, 60, 62):
+        codec = pyfilter.HierarchicalDelta(absolute=1 << power, predictor="chain")
+        yield GoldenCase(f"hierarchical_delta_u8_bound_2_{power}", far, codec)
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
-    return [*cuszp2_cases(), *lossless_cases(), *delta_cases()]
+    return [*cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases()]
 
 
 #: seeds of `encoder.random_frame`, whose frames use what the format allows and our encoder does not: masks that

@@ -76,7 +76,22 @@ def test_versions(c: Any) -> None:
         ({"rank": 33}, INVALID_ARGUMENT, "request.rank is 33, allowed: 0 to 32"),
         ({"rank": 2**31 - 1}, INVALID_ARGUMENT, "request.rank is 2147483647"),
         ({"parameters": (ctypes.c_uint8 * 8)(3)}, INVALID_ARGUMENT, "mode 3"),
-        ({"codec": 3, "dtype": 7}, UNSUPPORTED, "hierarchical_delta cannot compress dtype i32"),
+        (
+            {"codec": 3, "dtype": 7, "bound_mode": 3, "bound": 0.1},
+            INVALID_ARGUMENT,
+            "needs floating-point values, these are",
+        ),
+        (
+            {"codec": 3, "dtype": 7, "bound": -1.0},
+            INVALID_ARGUMENT,
+            r"must be finite and >= 0 \(0: integers bit for bit\)",
+        ),
+        ({"codec": 3, "dtype": 1, "bound": 0.0}, INVALID_ARGUMENT, "the bound is 0, must be finite and > 0"),
+        (
+            {"codec": 3, "dtype": 7, "bound_mode": 2, "bound": 0.0},
+            INVALID_ARGUMENT,
+            "the bound is 0, must be finite and > 0",
+        ),
         ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(5)}, INVALID_ARGUMENT, "predictor 5"),
         ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(3)}, INVALID_ARGUMENT, "predictor 3 needs data of rank 3"),
         ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(0, 3)}, INVALID_ARGUMENT, "outliers 3"),
@@ -212,7 +227,17 @@ def test_value_range(c: Any) -> None:
     assert c.pyf_value_range(byref(request), *arguments) == OK
     assert found.value == 0
     whole = np.arange(7, dtype="i4")
-    assert c.pyf_value_range(byref(request_for(whole, LOSSLESS)), whole.ctypes.data, 28, *arguments[2:]) == UNSUPPORTED
+    assert c.pyf_value_range(byref(request_for(whole, LOSSLESS)), whole.ctypes.data, 28, *arguments[2:]) == OK
+    assert (low.value, high.value, found.value) == (0, 6, 1)
+    for kind in ("i8", "u8"):  # what no double is becomes the next one inwards
+        ends = np.array([np.iinfo(kind).min + 1, np.iinfo(kind).max, 5], kind)
+        request = request_for(ends, LOSSLESS)
+        assert c.pyf_value_range(byref(request), ends.ctypes.data, 24, *arguments[2:]) == OK
+        assert int(low.value) == (-(2**63) + 1024 if kind == "i8" else 1)
+        assert int(high.value) == (2**63 - 1024 if kind == "i8" else 2**64 - 2048)
+        request = request_for(ends, LOSSLESS, has_fill=1, fill=5)
+        assert c.pyf_value_range(byref(request), ends[2:].ctypes.data, 8, *arguments[2:]) == OK
+        assert found.value == 0
 
 
 @pytest.mark.parametrize("big_endian", [False, True])

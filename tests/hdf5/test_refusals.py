@@ -78,7 +78,9 @@ def test_cd_values(tmp_path: Path, values: Sequence[int], text: str) -> None:
 TYPES = [
     ("i4", words(), "cuszp2 cannot compress dtype i32, allowed: f32, f64"),
     ("u8", words(), "cuszp2 cannot compress dtype u64, allowed: f32, f64"),
-    ("i2", words(codec=DELTA), "hierarchical_delta cannot compress dtype i16, allowed: f32, f64"),
+    ("i2", words(mode=3, codec=DELTA, bound=0.1), "relative bound needs floating-point values, these are i16"),
+    ("f4", words(0.0, codec=DELTA), "the bound is 0, must be finite and > 0"),
+    ("?", words(codec=DELTA), r"\(enumeration, 1 bytes a value\)"),
     ("f2", words(), r"\(float, 2 bytes a value\), allowed: f32, f64"),
     ("f2", lossless(), r"\(float, 2 bytes a value\), allowed: f32, f64, i8, u8, i16, u16, i32, u32, i64, u64"),
     (np.longdouble, words(), r"\(float, 16 bytes a value\)"),

@@ -103,6 +103,9 @@ LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
         ),
         ("--var t=absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),
         ("--var t=none --absolute 1e-3", {"/group/p": BOUND}),
+        ("--var count=absolute:2", {"/count": HierarchicalDelta(absolute=2)}),
+        ("--var count=relative:0.01", {"/count": HierarchicalDelta(absolute=49)}),
+        ("--codec hierarchical_delta --var count=absolute:0", {"/count": HierarchicalDelta(absolute=0)}),
         (
             "--var group/p=lossless --absolute 1e-3 --var count=lossless",
             {"/t": BOUND, "/group/p": Lossless(), "/count": Lossless()},
@@ -114,6 +117,13 @@ def test_bounds_and_variables(source: Path, arguments: str, expected: dict[str, 
     with h5py.File(source.with_name("b.h5")) as file:
         found = {path: pyfilter.codec_of(file[path]) for path in ("/t", "/group/p", "/count")}
     assert {path: codec for path, codec in found.items() if codec is not None} == expected
+
+
+def test_integers_are_verified_by_their_own_bound(source: Path) -> None:
+    run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", "--var", "count=absolute:2")
+    for arguments in ((), ("--absolute", "1e-3"), ("--relative", "0.9")):
+        found = json.loads(run("verify", source, source.with_name("b.h5"), "--json", *arguments))
+        assert (found["/count"]["ok"], found["/count"]["bound"], found["/count"]["max_error"]) == (True, 2, 2)
 
 
 def test_a_relative_bound_is_of_each_variable(source: Path) -> None:
@@ -161,7 +171,11 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--var", "t=absolute:nan"], "absolute:X, relative:X, pointwise_relative:X, psnr:X, lossless or none"),
         (["--var", "=absolute:1"], "--var must be NAME=SPEC with a SPEC of absolute:X"),
         (["--var", "nothing=lossless"], "no dataset 'nothing'"),
-        (["--var", "count=absolute:1"], "count is of type int64"),
+        (["--codec", "cuszp2", "--var", "count=absolute:1"], "count is of type int64"),
+        (
+            ["--codec", "hierarchical_delta", "--var", "count=pointwise_relative:0.1"],
+            "a pointwise relative bound needs floating-point values",
+        ),
     ],
 )
 def test_bad_options_are_refused(source: Path, arguments: list[str], text: str) -> None:

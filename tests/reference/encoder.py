@@ -253,6 +253,11 @@ def code_value(q: int, spec: Spec) -> int | None:
         if spec.dtype[0] == "f" and q >> (width - 1):
             q ^= (1 << (width - 1)) - 1
         return q % (1 << 8 * spec.value_bytes)
+    if spec.dtype[0] != "f":
+        signed, bits = spec.dtype[0] == "i", 8 * spec.value_bytes
+        lowest, highest = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        product = (q - (q >> width - 1 << width)) * int(spec.step)
+        return min(max(product, lowest), highest) % (1 << bits)
     k, m, form = (0x4B400000, 12582912, "<f") if width == 32 else (0x4338000000000000, 6755399441055744, "<d")
     t = struct.unpack(form, ((q + k) % (1 << width)).to_bytes(width // 8, "little"))[0]
     difference = t if not math.isfinite(t) else round_to(Fraction(t) - m, width)

@@ -136,7 +136,7 @@ def parse_header(frame: bytes) -> Header:
     require(codec in FIRST_VERSIONS, f"codec {codec}")
     require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
     require(dtype in DTYPES, f"dtype {dtype}")
-    require(codec == LOSSLESS or dtype <= 2, f"codec {codec} with dtype {dtype}")
+    require(codec != CUSZP2 or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 16, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
     require(math.isfinite(step) and step >= 0, f"step {step}")
@@ -148,7 +148,12 @@ def parse_header(frame: bytes) -> Header:
         not pointwise or (codec == HIERARCHICAL_DELTA and not exact), "pointwise relative bound where there is none"
     )
     require(not pointwise or bound < 1, f"pointwise relative bound of {bound}")
+    require(not pointwise or dtype <= 2, f"pointwise relative bound of dtype {dtype}")
     value_type = np.dtype(DTYPES[dtype])
+    if dtype > 2 and not exact:
+        limit = 2**62 if value_type.itemsize == 8 else 2**30
+        require(bound == int(bound) <= limit, f"bound {bound} of integers")
+        require(step == 2 * int(bound) + (bound < 2**52), f"step {step} of integers with a bound of {bound}")
     if dtype == 1 and not pointwise:
         with np.errstate(all="ignore"):
             require(float(np.float32(step)) == step, f"step {step!r} is not a binary32")

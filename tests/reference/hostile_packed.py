@@ -66,6 +66,9 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield "packed, empty tile", write_frame(PLAIN, [Tile(empty=True)])
     yield "packed, no values", write_frame(replace(BASE, dims=(3, 0), tile_shape=4), [])
     yield "packed, bit-exact", write_frame(EXACT, [Tile(codes=CODES)])
+    holes = {0: Block(missing=0xFF00), 1: Block(verbatim={3: 7, 4: 8, 7: 9})}
+    shorts = replace(BASE, dtype="i2", bound=3.0, step=7.0, sentinel=0x8000)
+    yield "packed, integers", write_frame(shorts, [Tile(codes=CODES, blocks=holes)])
     yield "packed, raw", write_raw(EXACT_RAW, list(range(40)))
 
 
@@ -322,7 +325,43 @@ def pointwise() -> Iterator[Hostile]:
             yield hostile(f"packed tile: masks {masks}", tile_frame(BASE, content))
 
 
+def integers() -> Iterator[Hostile]:
+    """Bounds and steps of integers, masks that they cannot have, padding of narrow verbatim values."""
+    for dtype, most in (("i1", 2.0**30), ("u2", 2.0**30), ("i4", 2.0**30), ("u8", 2.0**62)):
+        spec = replace(PLAIN, dtype=dtype, bound=3.0, step=7.0)
+        good = write_frame(spec, [Tile(codes=CODES)])
+        field = partial(changed_field, good, f"packed, {dtype}")
+        for number in (0.0, 0.5, 2.5, 3.5, 4.0, -3.0, float("inf"), float("nan")):
+            yield field("bound", 24, "<d", number)
+        for number in (0.0, 6.0, 6.5, 7.5, 8.0, -7.0, float("inf"), float("nan")):
+            yield field("step", 32, "<d", number)
+        for bound in (2 * most, 2.0**63, 2.0**1000):
+            for step in (2 * bound, 2 * bound + 1):
+                if np.isfinite(step):
+                    body = write_frame(replace(spec, bound=bound, step=step), [Tile(codes=CODES)])
+                    yield hostile(f"packed, {dtype}: bound {bound}, step {step}", body)
+        yield field("pointwise", 10, "B", 8)
+        wide = seal(patch(good, 10, "B", 4))
+        if dtype != "u8":
+            yield hostile(f"packed, {dtype}: wide sentinel", seal(patch(wide, 40 + int(dtype[1]), "B", 1)))
+        one = b"\1" + bytes(15)
+        for masks in (0, 1, 2, 3, 6, 7, 8, 12, 16, 20):
+            content = bytes((0, 0, 4, 0)) + one + bytes((masks, 0, 0, 0)) + bytes(4 * masks.bit_count())
+            yield hostile(f"packed tile, {dtype}: masks {masks}", tile_frame(spec, content))
+        size = int(dtype[1])
+        for count in (1, 2, 3, 5):
+            for at in range(count * size, -(-count * size // 4) * 4):
+                words = patch(bytes(-(-count * size // 4) * 4), at, "B", 1)
+                content = bytes((0, 0, 4, 0)) + one + bytes((4, count, 0, 0)) + struct.pack("<I", (1 << count) - 1)
+                yield hostile(
+                    f"packed tile, {dtype}: padding of {count} values at {at}", tile_frame(spec, content + words)
+                )
+        content = bytes((0, 0, 16, 0)) + bytes(64 * size)
+        yield hostile(f"packed verbatim tile, {dtype}: one word too many", tile_frame(spec, content + bytes(4)))
+        yield hostile(f"packed verbatim tile, {dtype}: one word missing", tile_frame(spec, content[:-4]))
+
+
 def crafted() -> Iterator[Hostile]:
     """All of them behind a right checksum."""
-    for maker in (fields, directories, heads, verbatim, blocks, missing, pointwise):
+    for maker in (fields, directories, heads, verbatim, blocks, integers, missing, pointwise):
         yield from maker()

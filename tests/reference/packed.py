@@ -23,6 +23,8 @@ from .parts import (
     unpack_mask,
     unzigzag,
     values_of_codes,
+    verbatim_values,
+    verbatim_words,
 )
 
 BLOCKS = 128  # of a tile, absent ones too
@@ -161,7 +163,8 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     # 4. descriptors, 5. exceptions
     masks, counts, exceptions = np.zeros(BLOCKS, np.int64), np.zeros(BLOCKS, np.int64), np.full(BLOCKS, -1)
     masks[special], counts[special] = take_pairs(special, "descriptors").T
-    known = NAN_MASK | VERBATIM_MASK | (ZERO_MASK | NEGATIVE_MASK if header.pointwise else 0)
+    known = VERBATIM_MASK | (ZERO_MASK | NEGATIVE_MASK if header.pointwise else 0)
+    known |= NAN_MASK if header.dtype.kind == "f" else 0
     require(bool((masks[special] != 0).all()) and not (masks & ~known).any(), "masks of a special block")
     low, high = take_pairs(excepted, "exceptions").T
     exceptions[excepted] = low | high << 8
@@ -174,7 +177,7 @@ def parse_tile(frame: bytes, header: Header, start: int, size: int, present: Boo
     take_padding()
 
     # 8. words
-    before_planes = sum(masks >> bit & 1 for bit in range(5)) + counts * (header.dtype.itemsize // 4)
+    before_planes = sum(masks >> bit & 1 for bit in range(5)) + verbatim_words(counts, header)
     ends = used // 4 + np.cumsum(before_planes + planes)
     require(int(ends[-1]) == size, f"tile of {size} words, its parts have {ends[-1]}")
     plane_starts = start + ends - planes
@@ -305,12 +308,13 @@ def decode_packed(frame: bytes, header: Header) -> Array:
         values[unpack_mask(masks[ZERO_MASK])] = 0
         values[negative] |= values.dtype.type(1 << header.code_bits - 1)
     values[unpack_mask(tile.missing)] = header.sentinel
-    values[unpack_mask(masks[NAN_MASK])] = quiet_nan(header)
+    if header.dtype.kind == "f":
+        values[unpack_mask(masks[NAN_MASK])] = quiet_nan(header)
     chosen = unpack_mask(masks[VERBATIM_MASK])
     require(np.array_equal(chosen.sum(axis=-1), tile.verbatim_counts), "verbatim counts, masks have others")
     for at in zip(*np.nonzero(tile.verbatim_counts), strict=True):
         start, count = int(verbatim_starts[at]), int(tile.verbatim_counts[at])
-        values[at][chosen[at]] = words[start : start + count * header.dtype.itemsize // 4].view(values.dtype)
+        values[at][chosen[at]] = verbatim_values(words, start, count, header)
     stored = tile.word_starts[tile.verbatim][:, None] + np.arange(32 * header.dtype.itemsize // 4)
     values[tile.verbatim] = words[stored].view(values.dtype)
     return place_tiles(tiles_of_blocks(values, header).view(header.dtype.newbyteorder("=")), header)

@@ -68,7 +68,7 @@ def random_block(z: list[int], spec: Spec, rng: random.Random) -> Block:
         block = replace(block, missing=rng.choice((0xFFFFFFFF, rng.getrandbits(32), 0xFF, 0x00F00000)))
     if rng.random() < 0.2 and not spec.exact:
         masks = [rng.getrandbits(32) & rng.getrandbits(32) for _ in range(2)]
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and spec.dtype[0] == "f":
             block = replace(block, nan_mask=masks[0])
         if spec.pointwise and rng.random() < 0.5:
             block = replace(block, zero_mask=rng.getrandbits(32) & rng.getrandbits(32))
@@ -154,9 +154,28 @@ def random_spec(rng: random.Random) -> Spec:
     )
 
 
-def random_frame(rng: random.Random) -> tuple[Spec, bytes, list[int | None]]:
-    """A valid frame of any kind, and the bit patterns of its values."""
+def random_integer_spec(rng: random.Random) -> Spec:
+    """The same of integers."""
     spec = random_spec(rng)
+    dtype = rng.choice(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))
+    bits = 8 * int(dtype[1])
+    most = 62 if bits == 64 else 30
+    bound = rng.choice((1, 2, 9, (1 << bits // 2) - 1, rng.getrandbits(rng.randint(1, most)) + 1, 1 << most))
+    bound = int(float(min(bound, 1 << most)))
+    exact = spec.exact or spec.pointwise
+    return replace(
+        spec,
+        dtype=dtype,
+        bound=0.0 if exact else float(bound),
+        step=0.0 if exact else float(2 * bound + (bound < 1 << 52)),
+        sentinel=rng.getrandbits(bits) if not exact and rng.random() < 0.6 else None,
+        pointwise=False,
+    )
+
+
+def random_frame(rng: random.Random, integers: bool = False) -> tuple[Spec, bytes, list[int | None]]:
+    """A valid frame of any kind, and the bit patterns of its values."""
+    spec = random_integer_spec(rng) if integers else random_spec(rng)
     if rng.random() < 0.03:
         spec = replace(spec, raw=True, bound=0.0, step=0.0, sentinel=None)
         values = [rng.getrandbits(8 * spec.value_bytes) for _ in range(math.prod(spec.dims))]

@@ -50,6 +50,8 @@ class Value(NamedTuple):
 def sorted_out(number: float, bits: int, spec: Spec) -> Value:
     """A value and its kind."""
     top = 8 * spec.value_bytes - 1
+    if spec.dtype[0] != "f":
+        return sorted_integer(int(number), bits, spec)
     if spec.exact:  # the way back from section 6, lossless
         return Value(bits, ORDINARY, bits if bits >> top == 0 else bits ^ ((1 << top) - 1), False)
     nan = 0x7FC00000 if spec.value_bytes == 4 else 0x7FF8000000000000
@@ -60,6 +62,17 @@ def sorted_out(number: float, bits: int, spec: Spec) -> Value:
         return Value(bits, ZERO, 0, negative)
     q = code_of(abs(number) if spec.pointwise else number, spec, negative)
     return Value(bits, VERBATIM, 0, False) if q is None else Value(bits, ORDINARY, q, negative)
+
+
+def sorted_integer(number: int, bits: int, spec: Spec) -> Value:
+    """The same of an integer."""
+    if bits == spec.sentinel:
+        return Value(bits, MISSING, 0, False)
+    step = int(spec.step) or 1
+    q, rest = divmod(abs(number), step)
+    q += 2 * rest > step  # half-way between two, as with even steps only, to the lower one
+    q = (q if number >= 0 else -q) % (1 << spec.code_bits)
+    return Value(bits, VERBATIM if code_value(q, spec) == spec.sentinel else ORDINARY, q, False)
 
 
 @lru_cache(1 << 16)

@@ -149,7 +149,8 @@ def residuals(codes: Codes, spec: Spec) -> list[list[int]]:
             d[1:] = d[1:] - d[:-1]
         else:
             d[1:, 0, 0] = d[1:, 0, 0] - d[:-1, 0, 0]
-    modulus, half = 1 << spec.code_bits, 1 << spec.code_bits - 1
+    bits = 8 * spec.value_bytes if spec.exact else spec.code_bits  # of bit-exact integers the rest is not looked at
+    modulus, half = 1 << bits, 1 << bits - 1
     signed = [(x + half) % modulus - half for x in d.reshape(-1).tolist()]
     z = [2 * x if x >= 0 else -2 * x - 1 for x in signed]
     return [[z[i] for i in positions] for positions in block_positions(spec.tile_shape)]
@@ -216,12 +217,12 @@ def fewest_planes(z: list[int], block: Block) -> int:
 
 def block_words(z: list[int], planes: int, block: Block, spec: Spec) -> bytes:
     """Masks, verbatim values and bit planes of a block."""
-    pattern = {4: "<I", 8: "<Q"}[spec.value_bytes]
     words, chosen = b"", block.verbatim
     verbatim_mask = None if chosen is None else sum(1 << i for i in chosen)
     for mask in (block.nan_mask, verbatim_mask, block.zero_mask, block.negative_mask):
         words += b"" if mask is None else struct.pack("<I", mask)
-    words += b"".join(struct.pack(pattern, bits) for _, bits in sorted((chosen or {}).items()))
+    words += b"".join(bits.to_bytes(spec.value_bytes, "little") for _, bits in sorted((chosen or {}).items()))
+    words += bytes(-len(words) % 4)
     for p in range(planes):
         words += struct.pack("<I", sum((v >> p & 1) << i for i, v in enumerate(z)))
     return words
@@ -239,7 +240,7 @@ def write_tile(tile: Tile, spec: Spec, blocks: list[int]) -> bytes:
     where = block_positions(spec.tile_shape)
     if tile.verbatim is not None:
         values = [tile.verbatim[i] for b in blocks for i in where[b]]
-        return bytes((0, 0, 16, 0)) + struct.pack(f"<{len(values)}{'I' if spec.value_bytes == 4 else 'Q'}", *values)
+        return bytes((0, 0, 16, 0)) + b"".join(bits.to_bytes(spec.value_bytes, "little") for bits in values)
     z = residuals(tile.codes, spec)
     first, z[0][0] = z[0][0], tile.ignored
     planes = {b: fewest_planes(z[b], tile.block(b)) for b in blocks}
@@ -365,7 +366,7 @@ def frame_values(spec: Spec, tiles: list[Tile]) -> list[int | None]:
 
 def is_finite(codes: Codes, spec: Spec) -> NDArray[np.bool_]:
     """Whether t of section 6 is, code by code; the codes of a bit-exact frame can be any."""
-    if spec.exact:
+    if spec.exact or spec.dtype[0] != "f":
         return np.ones(codes.shape, np.bool_)
     if spec.pointwise and spec.code_bits == 32:
         return np.ones(codes.shape, np.bool_)

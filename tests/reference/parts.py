@@ -71,9 +71,21 @@ def special_values(words: Words, start: int, mask: int, count: int, values: Arra
     if 4 in found:
         chosen = found[4]
         require(int(chosen.sum()) == count, f"verbatim count {count}, mask has {chosen.sum()}")
-        values[chosen] = words[start : start + count * header.dtype.itemsize // 4].view(values.dtype)
+        values[chosen] = verbatim_values(words, start, count, header)
     else:
         require(count == 0, f"verbatim count {count} without a mask")
+
+
+def verbatim_words(count: Any, header: Header) -> Any:
+    """Words of so many verbatim values of a block."""
+    return -(-count * header.dtype.itemsize // 4)
+
+
+def verbatim_values(words: Words, start: int, count: int, header: Header) -> Array:
+    """Their bit patterns; what is left of the last word must be zero."""
+    stored: Array = words[start : start + verbatim_words(count, header)].view(f"<u{header.dtype.itemsize}")
+    require(not stored[count:].any(), "padding of verbatim values is not zero")
+    return stored[:count]
 
 
 # ---- 5. From residuals to codes -------------------------------------------------------------------------------------
@@ -123,6 +135,14 @@ def values_of_codes(q: Array, header: Header) -> Array:
         return q.astype(f"<u{header.dtype.itemsize}")  # the low bits
     if header.pointwise:
         return magnitudes(q, header)
+    if header.dtype.kind != "f":
+        limits, step = np.iinfo(header.dtype), int(header.step)
+        signed = q.view(f"<i{q.dtype.itemsize}")
+        below, above = signed < -(-limits.min // step), signed > limits.max // step  # products out of range
+        product = (q * q.dtype.type(step)).astype(f"<u{header.dtype.itemsize}")
+        found: Array = product.view(header.dtype.newbyteorder("="))
+        found[below], found[above] = limits.min, limits.max
+        return found.view(product.dtype)
     k, m = (0x4B400000, 12582912.0) if header.code_bits == 32 else (0x4338000000000000, 6755399441055744.0)
     t: Array = (q + q.dtype.type(k)).view(header.dtype)
     with np.errstate(all="ignore"):

@@ -61,6 +61,12 @@ def test_random_frames(seed: int) -> None:
     assert (header.tile_shape, header.parameters[1], header.order) == (spec.tile_shape, spec.outliers, spec.order)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_random_frames_of_integers(seed: int) -> None:
+    spec, frame, values = packed_choices.random_frame(random.Random(seed), integers=True)
+    check(spec, frame, values)
+
+
 def test_every_choice_is_drawn() -> None:
     """What the frames above are made of."""
     seen = set()

@@ -38,7 +38,7 @@ def library_frame(values: Array, shape: int, bound: float, mode: int = ABSOLUTE,
     dtype = values.dtype
     request = Request(struct_bytes=ctypes.sizeof(Request), codec=3, bound_mode=mode, bound=bound, has_fill=1)
     request.dtype, request.rank = DTYPE_CODES[dtype.str[1:]], values.ndim
-    request.fill = int(np.array([FILL], dtype).view(f"u{dtype.itemsize}")[0])
+    request.fill = int(np.array([FILL if dtype.kind == "f" else 5], dtype).view(f"u{dtype.itemsize}")[0])
     request.parameters[0], request.parameters[1] = shape, outliers
     for axis, size in enumerate(values.shape):
         request.dims[axis] = size
@@ -181,3 +181,23 @@ def test_edges_of_tiles(dtype: str, shape: int) -> None:
     bits = np.random.default_rng(2).integers(0, 1 << 62, values.size // 3).astype(f"u{values.itemsize}")
     values.reshape(-1)[: values.size // 3] = bits.view(dtype)
     check(values, library_frame(values, shape, 0.25))
+
+
+@SHAPES
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u4", "i8"])
+def test_integers(dtype: str, shape: int) -> None:
+    """Missing values and what lies near them, exceptions, bit-exact frames, the ends of the type."""
+    rng, info = np.random.default_rng(shape), np.iinfo(dtype)
+    values = np.round(smooth(DIMS[shape], "f8", rng) / 4).astype("i8")
+    values = (values - values.min() + 10).astype(dtype)
+    values[rng.random(values.shape) < 0.003] += 60
+    check(values, library_frame(values, shape, 0.0))
+    values[holes(values.shape, "coast", rng)] = 5
+    values[rng.random(values.shape) < 0.002] = 6  # becomes 5, or would
+    for bound in (2.0, 7.0):
+        tiles = check(values, library_frame(values, shape, bound))
+        assert (tiles.flags & (packed.MISSING | packed.ALL_MISSING)).any()
+        assert tiles.masks.any() == (bound == 2)  # 5 is a multiple of 5, not of 15
+    values.reshape(-1)[::50] = info.max
+    values.reshape(-1)[7::90] = info.min
+    check(values, library_frame(values, shape, 3.0))

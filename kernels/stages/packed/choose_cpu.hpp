@@ -52,7 +52,8 @@ struct SampleScratch {
 
 // Bits of the present blocks of a tile whose codes are there.
 template <int S, class Map>
-inline std::uint64_t sampled_bits(const TileBox& box, int order, bool exceptions, SampleScratch<Map>& s) {
+inline std::uint64_t sampled_bits(const Map& map, const TileBox& box, int order, bool exceptions,
+                                  SampleScratch<Map>& s) {
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
     s.pad[kDifferencePad - 1] = s.codes[0];
@@ -69,7 +70,7 @@ inline std::uint64_t sampled_bits(const TileBox& box, int order, bool exceptions
     Code d[32], first = 0, second = 0;
     take_block<S>(s.differences, b, d);
     for (const Code difference : d) {
-      const Code z = zigzag(difference);
+      const Code z = zigzag(map.wrap(difference));
       second = std::max(second, std::min(first, z));
       first = std::max(first, z);
     }
@@ -95,7 +96,8 @@ inline void sample_shape(const Request& request, const Plan& plan, const void* v
     const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
     for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
     for (int c = 0; c < kCandidates; ++c)
-      if (predictor_at(c).tile_shape == S) bits[c] += sampled_bits<S>(box, predictor_at(c).order, plan.exceptions, s);
+      if (predictor_at(c).tile_shape == S)
+        bits[c] += sampled_bits<S>(map, box, predictor_at(c).order, plan.exceptions, s);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "stages/packed/lorenzo.hpp"
 #include "stages/packed/missing.hpp"
 #include "stages/packed/special.hpp"
+#include "stages/packed/special_integer.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
 #include "stages/tile_decode.hpp"
@@ -89,7 +90,7 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
   using Code = typename Map::Code;
   const std::uint32_t word = load_le<std::uint32_t>(bytes);
   constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
-  if (!head_allowed(word, packed_rules(sizeof(Code), plan.has_sentinel, !Map::kHasSpecial, kSigns))) return kBadHead;
+  if (!head_allowed(word, packed_rules(sizeof(Code), plan.has_sentinel, plan.step == 0, kSigns))) return kBadHead;
   const PackedHead head = parts.head = read_head(word);
   std::uint32_t present_bits[4] = {}, present = 0;
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b)
@@ -212,7 +213,7 @@ template <class Map, int S>
       block.masks.words[0] = missing;
       apply_packed_masks(map, block.masks, block.verbatim, negative, x);
     } else {
-      fill_masked<32>(x, missing, map.quantizer.sentinel_bits);
+      fill_missing(missing, map.quantizer.sentinel_bits, x);
     }
     put_values<S>(x, static_cast<std::uint32_t>(b), space.values);
   }
@@ -266,6 +267,10 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
       if (masks.verbatim_count() != descriptor[1]) return kBadCount;
       space.masked[masked++] = {masks, words + masks.bytes, b};
       words += masks.bytes + verbatim_bytes(descriptor[1], sizeof(Value));
+      if constexpr (sizeof(Value) < 4) {
+        for (std::size_t i = descriptor[1] * sizeof(Value); i % 4 != 0; ++i)
+          if (space.masked[masked - 1].verbatim[i] != 0) return kBadPadding;
+      }
       descriptor += 2;
     }
     alignas(64) Code z[32];

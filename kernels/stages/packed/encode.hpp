@@ -16,6 +16,7 @@
 #include "stages/packed/lorenzo.hpp"
 #include "stages/packed/missing.hpp"
 #include "stages/packed/special.hpp"
+#include "stages/packed/special_integer.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
 #include "stages/tile_encode.hpp"
@@ -202,9 +203,10 @@ KFN SpecialBlocks encode_tile_codes(const Map& map, const TileBox& box, const Lo
 
 // Codes -> planes and widths of the present blocks. Returns the tile's first value as a residual.
 template <class Map, int S>
-KFN typename Map::Code encode_tile_planes(const Plan& plan, const TileBox& box, PackedScratch<Map, S>& s) {
+KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, const TileBox& box,
+                                          PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
-  const Code first = zigzag(s.codes[0]);
+  const Code first = zigzag(map.wrap(s.codes[0]));
   if constexpr (S == kChain) {
     s.codes_pad[kDifferencePad - 1] = s.codes[0];
   } else {
@@ -217,14 +219,14 @@ KFN typename Map::Code encode_tile_planes(const Plan& plan, const TileBox& box, 
     if constexpr (S == kChain) {
       const Code* const q = s.codes + 32 * b;
       if (plan.order != 0) [[likely]] {
-        for (int i = 0; i < 32; ++i) z[i] = zigzag(static_cast<Code>(q[i] - q[i - 1]));
+        for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(static_cast<Code>(q[i] - q[i - 1])));
       } else {
-        for (int i = 0; i < 32; ++i) z[i] = zigzag(q[i]);
+        for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(q[i]));
         if (b == 0) z[0] = 0;
       }
     } else {
       take_block<S>(s.differences, b, z);
-      for (int i = 0; i < 32; ++i) z[i] = zigzag(z[i]);
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(z[i]));
     }
     s.width[b] = static_cast<std::uint8_t>(
         bit_width(transpose_planes<1>(z, ~0u, false, s.planes + b * s.kPlaneRoom, s.kPlaneRoom)));
@@ -310,7 +312,7 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
   const TileBox box = tile_box<S>(plan.grid, tile);
   const Loose<Value>* x = load_tile<S>(plan.grid, values, box, s.values);
   const SpecialBlocks special = encode_tile_codes<Map, S>(map, box, x, s);
-  const Code first = encode_tile_planes<Map, S>(plan, box, s);
+  const Code first = encode_tile_planes<Map, S>(map, plan, box, s);
   const BlockBits exceptions = choose_exceptions<Map, S>(plan, box, s);
 
   // sizes

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/target.hpp"
+#include "stages/integer.hpp"
 #include "stages/logarithm.hpp"
 #include "stages/quantize.hpp"
 
@@ -22,6 +23,11 @@ KFN bool sampled_code(const LogQuantizer<T>& p, T x, typename FloatTraits<T>::Co
   q = log_code(p, x);
   const bool sentinel = p.has_sentinel & (std::bit_cast<typename FloatTraits<T>::Code>(x) == p.sentinel_bits);
   return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max()) & !sentinel;
+}
+template <class U>
+KFN bool sampled_code(const IntegerQuantizer<U>& p, U x, IntegerCode<U>& q) {
+  q = integer_code(p, x);
+  return !(p.has_sentinel & (x == p.sentinel_bits));
 }
 
 PYF_END_TARGET

@@ -101,6 +101,16 @@ inline PackedMasks read_packed_masks(unsigned present, const std::uint8_t* from)
   return masks;
 }
 
+// Missing values of a block get the bits of the sentinel.
+template <class T, class Bits>
+KFN void fill_missing(std::uint32_t mask, Bits sentinel, T (&x)[32]) {
+  static_assert(sizeof(T) == sizeof(Bits));
+  if constexpr (sizeof(T) >= 4)
+    fill_masked<32>(x, mask, sentinel);
+  else
+    for (; mask != 0; mask &= mask - 1) x[__builtin_ctz(mask)] = sentinel;
+}
+
 // Signs and zeros of decoded magnitudes.
 template <class T>
 KFN void apply_signs(std::uint32_t zero, std::uint32_t negative, T (&x)[32]) {
