@@ -289,8 +289,9 @@ __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::C
   using Value = typename Map::Value;
   __shared__ DecodeSpace<Value, D> space;
   constexpr int kHalves = D == 1 ? 1 : 2;
-  const std::uint32_t tile = job.first_tile + blockIdx.x % job.tile_count;
-  const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.x / job.tile_count] : job.only_frame;
+  const std::uint32_t index = job.frames != nullptr ? blockIdx.x / job.tile_count : 0;
+  const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
+  const DecodeFrame frame = job.frames != nullptr ? job.frames[index] : job.only_frame;
   const TilePlace place = find_tile(frame, job.tiles, tile);
   const int blocks = static_cast<int>(min(job.blocks - tile * kTileBlocks<D>, std::uint32_t{kTileBlocks<D>}));
   if constexpr (D > 1 && kStaged<D, Value>) find_places<D>(job.grid, tile, job.blocks, space.places);

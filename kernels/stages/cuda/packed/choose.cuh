@@ -18,7 +18,7 @@ struct ChooseParams {
   Grid grids[kColumns + 1];  // by tile shape
   bool open[kCandidates];
   bool exceptions, pointwise;
-  int asked;  // what the request says of the predictor
+  int asked;            // what the request says of the predictor
   std::uint64_t count;  // values of a chunk
   std::uint32_t first_chunk, chunks;
   const std::uint8_t* values;

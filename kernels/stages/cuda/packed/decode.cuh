@@ -130,15 +130,16 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   const std::uint32_t size = 4 * place.count;
   if (place.uniform) return Fault::rate;
   constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
-  if (place.count != 0 &&
+  Fault fault = Fault::none;
+  // one thread looks; no read leaves the tile whatever the head says
+  if (thread == 0 && place.count != 0 &&
       !head_allowed(words[0], packed_rules(sizeof(Code), frame.has_sentinel != 0, !Map::kHasSpecial, kSigns)))
-    return Fault::rate;
+    fault = Fault::rate;
   const std::uint32_t planes_at = place.count != 0 ? head.bytes() / 4 : 0;
   const std::uint32_t descriptors = 4 * planes_at + head.tile_planes() * kPackedPlaneBytes;
   if (descriptors > size) return Fault::size;  // the same in all threads up to here
 
   // planes of the tile
-  Fault fault = Fault::none;
   std::uint32_t width = valid ? head.base : 0, all = 0;
   const std::uint32_t* plane = words + planes_at + warp;
   const std::uint32_t present = __ballot_sync(kAllLanes, valid);
@@ -148,6 +149,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
     all |= bits;
     return bits;
   };
+#pragma unroll 1
   for (std::uint32_t r = 0; r < head.rate_planes; ++r) width += (take() >> lane & 1) << r;
   const std::uint32_t exceptions = (head.flags & kPackedExceptions) != 0 ? take() : 0;
   const std::uint32_t masked = (head.flags & kPackedMissing) != 0 ? take() : 0;
@@ -286,8 +288,9 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   __shared__ PackedDecodeSpace<Map, S> space;
-  const std::uint32_t tile = job.first_tile + blockIdx.x % job.tile_count;
-  const DecodeFrame& frame = job.frames != nullptr ? job.frames[blockIdx.x / job.tile_count] : job.only_frame;
+  const std::uint32_t index = job.frames != nullptr ? blockIdx.x / job.tile_count : 0;
+  const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
+  const DecodeFrame frame = job.frames != nullptr ? job.frames[index] : job.only_frame;
   const TilePlace place = find_tile(frame, job.tiles, tile);
   const TileBox box = box_of<S>(job.grid, tile);
   const bool valid = is_present<S>(box, threadIdx.x);

@@ -50,7 +50,7 @@ __device__ __forceinline__ void look_ahead_packed(const EncodeParams& job, std::
   if (number >= job.tiles * job.chunks) return;
   const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
   const TileBox box = box_of<S>(job.grid, tile);
-  if (threadIdx.x == 0) next = box;
+  if (S != kChain && threadIdx.x == 0) next = box;
   prefetch_packed<S, Value>(job.grid, job.values + chunk * job.value_stride, box);
 }
 
@@ -236,7 +236,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
   const ChunkPlan& plan = job.plans[chunk];
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-  const TileBox box = space.boxes[parity];
+  const TileBox box = S == kChain ? box_of<S>(job.grid, tile) : space.boxes[parity];
   const bool whole = is_whole<S>(box), valid = whole || is_present<S>(box, thread);
 
   Code z[32], last;
@@ -328,6 +328,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
     const int planes = t.with_exceptions ? split.planes : width;
     std::uint32_t* plane = tile_words + t.head.bytes() / 4 + warp;
     const std::uint32_t above = valid ? static_cast<unsigned>(planes) - t.head.base : 0;
+#pragma unroll 1
     for (std::uint32_t r = 0; r < t.head.rate_planes; ++r, plane += 4) {
       const std::uint32_t bits = __ballot_sync(kAllLanes, (above >> r & 1) != 0);
       if (lane == 0) *plane = bits;
@@ -351,7 +352,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
       if (described) {
         bytes[t.descriptors + 2 * t.own_descriptor] = static_cast<std::uint8_t>(notes.masks);
         bytes[t.descriptors + 2 * t.own_descriptor + 1] = static_cast<std::uint8_t>(notes.verbatim_count);
-        to = write_packed_special<Map, S>(job, values, space.boxes[parity], space.masks, to);
+        to = write_packed_special<Map, S>(job, values, box, space.masks, to);
       }
     }
     if constexpr (kExceptions)
@@ -360,7 +361,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
       write_planes(z, planes, to);
   } else if (t.verbatim) {
     if (thread == 0) tile_words[0] = kPackedVerbatim << 16;
-    if (valid) write_verbatim_block<S, Value>(job, values, space.boxes[parity], t.own_present, tile_words + 1);
+    if (valid) write_verbatim_block<S, Value>(job, values, box, t.own_present, tile_words + 1);
   }
   __syncthreads();
 

@@ -183,7 +183,7 @@ __device__ __noinline__ bool note_packed_specials(const ChunkPlan& plan, bool va
 // Words of a block before its planes: masks and verbatim values. Returns where the planes go.
 template <class Map, int S>
 __device__ __noinline__ std::uint32_t* write_packed_special(const EncodeParams& job, const std::uint8_t* values,
-                                                            const TileBox& box, const PackedMaskSpace<Map>& masks,
+                                                            TileBox box, const PackedMaskSpace<Map>& masks,
                                                             std::uint32_t* to) {
   using Value = typename Map::Value;
   constexpr int kValueWords = sizeof(Value) / 4;
@@ -221,8 +221,8 @@ static __device__ __noinline__ void write_mask_section(std::uint32_t residual, s
 
 // A verbatim tile: the values of this thread's block, `index`-th of those present.
 template <int S, class Value>
-__device__ __noinline__ void write_verbatim_block(const EncodeParams& job, const std::uint8_t* values,
-                                                  const TileBox& box, std::uint32_t index, std::uint32_t* words) {
+__device__ __noinline__ void write_verbatim_block(const EncodeParams& job, const std::uint8_t* values, TileBox box,
+                                                  std::uint32_t index, std::uint32_t* words) {
   constexpr int kValueWords = sizeof(Value) / 4;
   std::uint32_t* to = words + index * 32 * kValueWords;
   for (unsigned i = 0; i < 32; ++i) {
