@@ -80,6 +80,6 @@ class HierarchicalDelta(Codec):
     @property
     def edges(self) -> tuple[int, ...]:
         """Extents of a tile; of "auto" those that fit the tiles of a plane and of a volume."""
-        return {
-            "auto": (8, 64, 64), "fast": (8, 64, 64), "chain": (32,), "lorenzo2d": (64, 64), "lorenzo3d": (8, 16, 32), "columns": (1024, 4)
-        }[self.predictor]  # fmt: skip
+        open_ones = {"auto": (8, 64, 64), "fast": (8, 64, 64)}
+        named = {"chain": (32,), "lorenzo2d": (64, 64), "lorenzo3d": (8, 16, 32), "columns": (1024, 4)}
+        return {**open_ones, **named}[self.predictor]

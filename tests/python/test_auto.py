@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import pyfilter
 
@@ -17,8 +19,8 @@ WALK = np.cumsum(RNG.normal(size=50_000)).astype(np.float32)
 NOISE = RNG.normal(size=50_000).astype(np.float32)
 
 
-def chosen(values: np.ndarray, **how: object) -> dict[str, object]:  # type: ignore[type-arg]
-    info = pyfilter.frame_info(pyfilter.encode(values, pyfilter.Auto(relative=1e-3, **how)))  # type: ignore[arg-type]
+def chosen(values: NDArray[Any], **how: Any) -> dict[str, Any]:
+    info = pyfilter.frame_info(pyfilter.encode(values, pyfilter.Auto(relative=1e-3, **how)))
     return dict(info.parameters)
 
 
@@ -43,8 +45,8 @@ def test_ratio_is_the_smallest_of_all() -> None:
 
 
 @pytest.mark.parametrize("bound", [{"absolute": 0.01}, {"relative": 1e-3}, {"pointwise_relative": 1e-3}, {"psnr": 60}])
-def test_in_a_file(tmp_path: Path, bound: dict[str, float]) -> None:
-    codec = pyfilter.Auto(**bound)  # type: ignore[arg-type]
+def test_in_a_file(tmp_path: Path, bound: dict[str, Any]) -> None:
+    codec = pyfilter.Auto(**bound)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("direct", data=SMOOTH, chunks=(96, 128), **codec)
         pyfilter.create_dataset(file, "helper", SMOOTH, codec, chunks=(96, 128))
