@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pyfilter.cli import options
+from pyfilter.cli import options, progress
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import Report, Rules, compress_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def compress(
@@ -61,30 +57,14 @@ def compress(
         message = f"give a bound: {known}, --lossless; --var NAME=absolute:X for single variables"
         raise InvalidArgument(message)
     rules = Rules(default, named, lossy_coordinates)
-    terminal = Console(stderr=True)
-    if terminal.is_terminal:
-        columns = TextColumn("{task.description:>8}"), BarColumn(), TimeRemainingColumn()
-        with Progress(*columns, console=terminal, transient=True) as bars:
-            report = compress_file(source, target, rules, _advance(bars))
-    else:
-        report = compress_file(source, target, rules)
+    with progress.stages() as advance:
+        report = compress_file(source, target, rules, advance)
     if json:
         typer.echo(json_module.dumps(report.as_dict(), indent=2))
     else:
         _show(report, target)
     if not report.ok:
         raise typer.Exit(1)
-
-
-def _advance(bars: Progress) -> Callable[[str, int, int], None]:
-    tasks: dict[str, TaskID] = {}
-
-    def advance(stage: str, count: int, total: int) -> None:
-        if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total)
-        bars.advance(tasks[stage], count)
-
-    return advance
 
 
 def _show(report: Report, target: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from pyfilter.cli import args, compress, doctor, inspect, verify
+from pyfilter.cli import args, compare, compress, doctor, inspect, verify
 from pyfilter.errors import PyfilterError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("compress")(compress.compress)
 app.command("inspect")(inspect.inspect)
 app.command("verify")(verify.verify)
+app.command("compare")(compare.compare)
 app.command("args")(args.args)
 app.command("doctor")(doctor.doctor)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json as json_module
 import math
-import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -18,9 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyfilter import checking, dtypes, verification
-from pyfilter.cli import options
+from pyfilter.cli import files, options
 from pyfilter.errors import InvalidArgument
-from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import is_number
 
 if TYPE_CHECKING:
@@ -46,8 +44,8 @@ def verify(
     bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     wish = options.make_codec("hierarchical_delta", bounds)
     with ExitStack() as stack:
-        before = stack.enter_context(h5py.File(_readable(original, stack), "r"))
-        after = stack.enter_context(h5py.File(_readable(stored, stack), "r"))
+        before = stack.enter_context(h5py.File(files.readable(original, stack), "r"))
+        after = stack.enter_context(h5py.File(files.readable(stored, stack), "r"))
         rows = _compare(before, after, wish)
     if json:
         found = {path: {**_finite(asdict(result)), "codec": codec} for path, codec, result in rows}
@@ -56,15 +54,6 @@ def verify(
         _show(rows)
     if not all(result.ok for _, _, result in rows):
         raise typer.Exit(1)
-
-
-def _readable(path: Path, stack: ExitStack) -> Path:
-    """Return the path of an HDF5 file with the same values: netCDF-3 is converted in a temporary folder."""
-    if not netcdf3.is_netcdf3(path):
-        return path
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyfilter-")))
-    netcdf3.convert(path, folder / "converted")
-    return folder / "converted"
 
 
 def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[tuple[str, str, Verification]]:

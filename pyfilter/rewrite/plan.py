@@ -117,8 +117,8 @@ def _by_default(path: str, dataset: h5py.Dataset, codec: Codec, is_coordinate: b
 
 
 def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
-    chunk = _chunk_of(dataset, codec)
-    fill, change, others = _fill(dataset)
+    chunk = chunk_of(dataset, codec.edges)
+    fill, change, others = missing_values(dataset)
     specials = tuple(value for value in (fill, *others) if value is not None)
     note = ""
     if not codec.is_lossless and (codec.range_fraction is not None or others):
@@ -174,7 +174,7 @@ def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tupl
     return _Survey(transfer.value_range(Masked(), request, chunk), counts)
 
 
-def _fill(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, tuple[np.generic, ...]]:
+def missing_values(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, tuple[np.generic, ...]]:
     """Return the fill value of the copy (None: zero), the change to make for it, and other values for "missing"."""
     dtype = dtypes.native(dataset.dtype)
     plist = dataset.id.get_create_plist()
@@ -200,13 +200,14 @@ def _fill(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, 
     return own if own is not None and _bits(own) != 0 else None, change, others
 
 
-def _chunk_of(dataset: h5py.Dataset, codec: Codec) -> tuple[int, ...]:
+def chunk_of(dataset: h5py.Dataset, edges: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the chunk shape for a copy: that of the dataset where it suits the codecs, else one for these edges."""
     itemsize = dataset.dtype.itemsize
     if dataset.chunks is not None:
         size = math.prod(dataset.chunks) * itemsize
         if _KEPT_CHUNK_BYTES[0] <= size <= _KEPT_CHUNK_BYTES[1]:
             return tuple(dataset.chunks)
-    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, codec.edges)
+    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, edges)
 
 
 def _match(file: h5py.File, name: str, found: Mapping[str, h5py.Dataset]) -> str:
