@@ -111,9 +111,7 @@ def _absolute(wish: Codec | None, values: Any, sample: Sample) -> tuple[str, flo
         return wish.bound
     resolved = h5.resolve(wish, values, sample.fill, sample.chunk)
     if resolved.bound[0] != "absolute":
-        message = (
-            f"{sample.name}: all values are equal or missing, there is no range to take a bound of; give --absolute"
-        )
+        message = f"{sample.name}: all values are equal or missing, there is no range for a bound; give --absolute"
         raise InvalidArgument(message)
     return resolved.bound
 

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import math
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +27,8 @@ from pyfilter.verification import Comparison, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_YOUNG_SECONDS = 60  # a folder as young as this may be one that is not locked yet
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def compress_file(
         An HDF5 or netCDF file; netCDF-3 becomes netCDF-4.
     target : Path
         The result. It appears, replacing what was there, when it is whole and every value has been found to keep
-        its bound; until then a temporary file in the same folder has it.
+        its bound; until then a hidden folder beside it has it. A run that is killed leaves that folder to the next one.
     rules : Rules
         What to compress.
     progress : callable, optional
@@ -134,8 +139,7 @@ def compress_file(
         raise InvalidArgument(message)
     folder = target.resolve().parent
     with contextlib.ExitStack() as cleanup:
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=folder))
-        cleanup.callback(shutil.rmtree, scratch, ignore_errors=True)
+        scratch = cleanup.enter_context(_scratch(folder, target.name))
         readable = source
         if netcdf3.is_netcdf3(source):
             readable = scratch / "converted"
@@ -149,6 +153,38 @@ def compress_file(
                 os.fsync(file.fileno())
             result.replace(target)
     return report
+
+
+@contextlib.contextmanager
+def _scratch(folder: Path, name: str) -> Iterator[Path]:
+    """Make a folder for what is not whole yet, beside the result, so that it can be renamed into its place.
+
+    Where a run was killed its folder stays. It is locked while in use, so a later run for that result can tell.
+    """
+    for left in folder.glob(f".{glob.escape(name)}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _YOUNG_SECONDS:
+                with _locked(left):
+                    shutil.rmtree(left, ignore_errors=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".tmp", dir=folder))
+    try:
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # a file system without locks
+                stack.enter_context(_locked(scratch))
+            yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder, which the end of the process gives back; OSError where another one has it."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(number)
 
 
 def _write(

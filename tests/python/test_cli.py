@@ -234,6 +234,16 @@ def test_inspect_says_what_is_wrong(target: Path) -> None:
     assert json.loads(run("inspect", target, "--json", status=1))["findings"][0]["chunks"] == 1
 
 
+def test_check(target: Path, tmp_path: Path) -> None:
+    (tmp_path / "3.nc").write_bytes(b"CDF\1" + bytes(28))
+    assert run("check", target, tmp_path / "3.nc").split("\n")[0] == f"{target}: nothing wrong"
+    with h5py.File(target, "r+") as file:
+        file["t"].id.write_direct_chunk((0, 0), file["t"][()].tobytes(), 1)
+    assert f"{target}: /t: stored raw (1 chunks)" in run("check", tmp_path / "3.nc", target, status=1)
+    found = json.loads(run("check", target, "--json", status=1))
+    assert found[str(target)][0]["problem"] == "stored raw"
+
+
 def test_inspect_of_netcdf3_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.nc").write_bytes(b"CDF\1" + bytes(28))
     with pytest.raises(ValueError, match="netCDF-3"):
@@ -324,8 +334,6 @@ def test_args_for_the_c_library() -> None:
 )
 @pytest.mark.parametrize("tool", args.TOOLS)
 def test_args_are_decoded(codec: pyfilter.Codec, tool: str) -> None:
-    if tool == "netcdf-c":
-        return
     text = args.format_for(tool, codec, "var2")
     assert pyfilter.Codec.from_cd_values(args.parse_words(text)) == codec
     assert run("args", "--decode", text).strip() == repr(codec)
@@ -339,10 +347,41 @@ def test_stored_words_are_decoded_as_programs_print_them(target: Path) -> None:
     assert out.splitlines() == [repr(BOUND), "stored for f32, little-endian, chunks (60, 70)"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "52907,1,1,1,0.001d,0",
+        't:_Filter = "52907,1u,1ub,1s,1e-3d,0" ;',
+        "USER_DEFINED_FILTER { FILTER_ID 52907 COMMENT pyfilter PARAMS { 1 1 1 -755914244 1062232653 0 } }",
+        "{1u, 1u, 1u, 4562254508917369340UL, 0}",
+    ],
+)
+def test_constants_as_programs_write_them(text: str) -> None:
+    assert pyfilter.Codec.from_cd_values(args.parse_words(text)) == BOUND
+    found = json.loads(run("args", "--decode", text, "--json"))
+    assert (found["codec"], found["words"][:3]) == (repr(BOUND), [1, 1, 1])
+
+
+def test_a_double_without_its_d_is_refused() -> None:
+    """NetCDF itself takes it for 0 and says nothing."""
+    with pytest.raises(ValueError, match=r"0\.001d"):
+        run("args", "--decode", "52907,1,1,1,0.001,0")
+
+
 @pytest.mark.parametrize("text", ["", "abc", "1,2,3,4,5,6,7,8", "1 9 0"])
 def test_words_that_mean_nothing_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"decode|cd_values"):
         run("args", "--decode", text)
+
+
+def test_args_as_json(target: Path) -> None:
+    found = json.loads(run("args", "--absolute", "1e-3", "--for", "h5py", "--json"))
+    assert found["words"] == list(BOUND.filter_options)
+    assert found["text"] == f"compression=52907, compression_opts={BOUND.filter_options}"
+    with h5py.File(target) as file:
+        words = file["t"]._filters["52907"]
+    found = json.loads(run("args", "--decode", " ".join(map(str, words)), "--json"))
+    assert (found["codec"], found["dtype"], found["chunks"]) == (repr(BOUND), "f32", [60, 70])
 
 
 def test_args_need_a_bound_and_a_known_tool() -> None:
@@ -360,6 +399,7 @@ def test_doctor_is_healthy() -> None:
     assert result.returncode == 0, result.stdout
     for text in ("library", "cpu level", "cuda", "h5py write and read", "works", "registered with"):
         assert text in result.stdout
+    assert json.loads(run("doctor", "--json"))["ok"] is True
 
 
 def test_doctor_says_that_the_library_is_missing(tmp_path: Path) -> None:
@@ -373,7 +413,7 @@ def test_doctor_says_that_the_library_is_missing(tmp_path: Path) -> None:
 
 def test_help_names_every_command() -> None:
     text = run("--help")
-    for name in ("compress", "inspect", "verify", "args", "doctor"):
+    for name in ("compress", "inspect", "verify", "check", "compare", "args", "doctor"):
         assert name in text
         assert "Usage" in run(name, "--help")
 

@@ -138,7 +138,7 @@ def test_figures_are_those_of_the_file(path: Path) -> None:
 
 def test_ours_keep_bound_and_missing_values_and_peers_are_beside_them(path: Path) -> None:
     pytest.importorskip("hdf5plugin")
-    found = json.loads(run(f"{path}:/group/p", "--relative", "1e-3", "--json", "--timeout", "4"))
+    found = json.loads(run(f"{path}:/group/p", "--relative", "1e-3", "--json", "--timeout", "3"))
     ours = [item for item in found["codecs"] if item["source"] == "pyfilter"]
     others = {item["name"]: item for item in found["codecs"] if item["source"] != "pyfilter"}
     assert ours
@@ -214,9 +214,8 @@ def report(made: Path) -> Path:
     pytest.importorskip("jinja2")
     pytest.importorskip("matplotlib")
     out = made.with_name("report.html")
-    run(
-        path, "--absolute", "1e-3", "--only", "delta", "--only", "zfp", "--html", out, "--plot", out.with_suffix(".png")
-    )
+    wanted: list[str | Path] = ["--only", "delta", "--only", "zfp", "--html", out, "--plot", out.with_suffix(".png")]
+    run(made, "--absolute", "1e-3", *wanted)
     return out
 
 
