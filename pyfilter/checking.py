@@ -256,9 +256,8 @@ def _of_codec(dataset: h5py.Dataset, ids: tuple[int, ...], position: int) -> lis
 
 def _missing(name: str, identity: int) -> Finding:
     shown = pipeline.filter_name(identity)
-    detail = f"filter {identity} is not known to this HDF5; set {plugin.VARIABLE}"
-    if identity != registry().filter_id:
-        detail = f"filter {identity}{f' ({shown})' if shown != str(identity) else ''} is not known to this HDF5"
+    called = str(identity) if identity == registry().filter_id or shown == str(identity) else f"{identity} ({shown})"
+    detail = f"filter {called} is not known to h5py's HDF5; put the folder of its plugin into {plugin.VARIABLE}"
     return Finding(name, "filter missing", 0, detail)
 
 

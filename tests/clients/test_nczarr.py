@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NCZarr, netCDF-C's Zarr, by netCDF4's libnetcdf."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pyfilter
+
+from .conftest import FILL, field
+
+CODECS = [pyfilter.HierarchicalDelta(absolute=0.01), pyfilter.Cuszp2(relative=1e-3, block_dims=2), pyfilter.Lossless()]
+WRITE = """
+import sys, numpy as np
+import pyfilter, netCDF4
+values = np.load(sys.argv[1])
+with netCDF4.Dataset(sys.argv[2], "w") as file:
+    for name, extent in zip("tyx", values.shape):
+        file.createDimension(name, extent)
+    v = file.createVariable("v", sys.argv[4], ("t", "y", "x"), fill_value=1e20, chunksizes=(2, 20, 50))
+    codec = pyfilter.Codec.from_cd_values(map(int, sys.argv[3].split(",")))
+    pyfilter.netcdf.compress(v, codec)
+    assert pyfilter.netcdf.codec_of(v) == codec
+    v[:] = values
+"""
+READ = """
+import sys, numpy as np
+import netCDF4
+with netCDF4.Dataset(sys.argv[1]) as file:
+    file.set_auto_mask(False)
+    np.save(sys.argv[2], file["v"][:].astype("=" + file["v"].dtype.str[1:]))
+"""
+
+
+def url(folder: Path) -> str:
+    return f"{folder.as_uri()}#mode=nczarr,file"
+
+
+@pytest.fixture
+def with_plugins(env: dict[str, str]) -> None:
+    """netCDF-C reads the path when it is first used; its own plugins are of no need here."""
+    pytest.importorskip("netCDF4")
+
+
+@pytest.mark.usefixtures("with_plugins")
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: type(codec).__name__)
+def test_written_and_read(tmp_path: Path, script: Callable[..., str], codec: pyfilter.Codec) -> None:
+    np.save(tmp_path / "values.npy", field())
+    words = ",".join(map(str, codec.filter_options))
+    script(WRITE, tmp_path / "values.npy", url(tmp_path / "a"), words, "f4")
+    about = json.loads((tmp_path / "a" / "v" / ".zarray").read_text())
+    assert about["compressor"] == {"id": "pyfilter", "cd_values": list(codec.filter_options)}
+    frame = pyfilter.frame_info((tmp_path / "a" / "v" / "0.0.0").read_bytes())
+    assert frame.shape == (2, 20, 50)
+    assert not frame.stored_raw
+    script(READ, url(tmp_path / "a"), tmp_path / "b.npy")
+    assert pyfilter.verify(field(), np.load(tmp_path / "b.npy"), codec, fill_value=np.float32(FILL)).ok
+
+
+@pytest.mark.usefixtures("with_plugins")
+def test_big_endian(tmp_path: Path, script: Callable[..., str]) -> None:
+    np.save(tmp_path / "values.npy", field())
+    words = ",".join(map(str, CODECS[0].filter_options))
+    script(WRITE, tmp_path / "values.npy", url(tmp_path / "a"), words, ">f4")
+    script(READ, url(tmp_path / "a"), tmp_path / "b.npy")
+    assert pyfilter.verify(field(), np.load(tmp_path / "b.npy"), CODECS[0], fill_value=np.float32(FILL)).ok
+
+
+@pytest.mark.usefixtures("with_plugins")
+def test_filters_before_ours_are_refused(tmp_path: Path, env: dict[str, str]) -> None:
+    text = """
+import sys, pyfilter, netCDF4
+from pyfilter import _foreign, _native
+file = netCDF4.Dataset(sys.argv[1], "w")
+file.createDimension("x", 100)
+v = file.createVariable("v", "f4", ("x",), shuffle=True, zlib=True)
+codec = pyfilter.Cuszp2(absolute=1e-3)
+try:
+    pyfilter.netcdf.compress(v, codec)
+except ValueError as error:
+    print(error)
+_foreign.netcdf().def_var_filter(v._grpid, v._varid, pyfilter.FILTER_ID, codec.filter_options)  # past our own check
+try:
+    v[:] = 1.0
+    file.close()
+except RuntimeError as error:
+    print(error, _native.library().pyf_last_error().decode(), flush=True)
+import os
+os._exit(0)
+"""
+    netCDF4 = pytest.importorskip("netCDF4")
+    plugins = Path(netCDF4.__file__).parent / "plugins"
+    env = {**env, "HDF5_PLUGIN_PATH": f"{env['HDF5_PLUGIN_PATH']}:{plugins}"}
+    done = subprocess.run(
+        [sys.executable, "-c", text, url(tmp_path / "a")], env=env, capture_output=True, text=True, check=False
+    )
+    if "undefined filter" in done.stderr:
+        pytest.skip("this netCDF4 comes without plugins for shuffle and gzip in NCZarr")
+    assert "gzip, shuffle set, which netCDF would put before" in done.stdout, done.stderr
+    assert "stands before pyfilter: pyfilter must be the first filter" in done.stdout, done.stderr
