@@ -134,7 +134,7 @@ def is_bare_dimension(dataset: h5py.Dataset) -> bool:
     return text_attribute(dataset, "NAME").startswith(_NOT_A_VARIABLE)
 
 
-def text_attribute(dataset: h5py.Dataset, name: str) -> str:
+def text_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> str:
     """Return a text attribute, "" where there is none or it is no text."""
     try:
         value = dataset.attrs.get(name, "")

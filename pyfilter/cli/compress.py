@@ -41,6 +41,9 @@ def compress(
     lossy_coordinates: Annotated[
         bool, typer.Option("--lossy-coordinates", help="Hold coordinates to the bound too, not bit for bit.")
     ] = False,
+    history: Annotated[
+        bool, typer.Option("--history/--no-history", help="netCDF: add a line to the global attribute history.")
+    ] = True,
     json: options.Json = False,
 ) -> None:
     """Copy a file with its floating-point variables compressed, and check every value against its bound.
@@ -58,7 +61,7 @@ def compress(
         raise InvalidArgument(message)
     rules = Rules(default, named, lossy_coordinates)
     with progress.stages() as advance:
-        report = compress_file(source, target, rules, advance)
+        report = compress_file(source, target, rules, advance, history=history)
     if json:
         typer.echo(json_module.dumps(report.as_dict(), indent=2))
     else:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import chunks, plugin, transfer
+from pyfilter import chunks, plugin, provenance, transfer
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import FileCopy, create_like
@@ -102,7 +102,12 @@ class Report:
 
 
 def compress_file(
-    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None = None
+    source: Path,
+    target: Path,
+    rules: Rules,
+    progress: Callable[[str, int, int], None] | None = None,
+    *,
+    history: bool = False,
 ) -> Report:
     """Copy a file, datasets compressed as the rules say, and check every value.
 
@@ -118,6 +123,8 @@ def compress_file(
     progress : callable, optional
         Called with a stage ("compress" or "check"), the number of values done since the last call, and the number
         of values in all.
+    history : bool
+        Whether to put a line into the global attribute ``history`` of a netCDF file (provenance.py).
 
     Returns
     -------
@@ -145,7 +152,7 @@ def compress_file(
             readable = scratch / "converted"
             netcdf3.convert(source, readable)
         result = scratch / "result"
-        decisions, fills = _write(readable, result, rules, progress)
+        decisions, fills = _write(readable, result, rules, progress, history)
         rows = tuple(_check(readable, result, decisions, fills, progress))
         report = Report(rows, source.stat().st_size, result.stat().st_size)
         if report.ok:
@@ -188,7 +195,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write(
-    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None
+    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None, history: bool
 ) -> tuple[list[Decision], dict[str, Any]]:
     with h5py.File(source, "r") as before:
         decisions = make_plan(before, rules)
@@ -197,6 +204,9 @@ def _write(
         step = None if progress is None else lambda count: progress("compress", count, total)
         with create_like(before, target) as after:
             FileCopy(before, after, compressions, step).run()
+            if history and compressions and provenance.is_netcdf(after):
+                codecs = {path.lstrip("/"): item.codec for path, item in compressions.items()}
+                provenance.add(after, provenance.entry("pyfilter compress", codecs))
             fills = {path: after[path].fillvalue for path in compressions}
         offset = before.userblock_size
     if offset:

@@ -29,9 +29,11 @@ SMALL_BYTES = 4096
 # chunks of the source are kept where they are of a size that suits the codecs
 _KEPT_CHUNK_BYTES = (64 << 10, 64 << 20)
 _SENTINEL_ATTRIBUTES = ("_FillValue", "missing_value")
-# CF and UGRID attributes that name the coordinates of other variables
+# CF and UGRID attributes that name the coordinates of other variables, and what else positions, areas and volumes are
+# computed from: CF (section 8.4) has these never be lossy
 _COORDINATE_ATTRIBUTES = (
-    "coordinates", "bounds", "climatology", "node_coordinates", "face_coordinates", "edge_coordinates",
+    "coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "node_coordinates", "face_coordinates",
+    "edge_coordinates",
 )  # fmt: skip
 
 

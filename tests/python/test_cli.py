@@ -125,6 +125,15 @@ def test_a_relative_bound_is_of_each_variable(source: Path) -> None:
             assert found.absolute == pytest.approx(float(np.ptp(before[path][()].astype("f8"))) * relative, rel=1e-12)
 
 
+def test_the_history_can_be_left_alone(source: Path) -> None:
+    with h5py.File(source, "r+") as file:
+        file.attrs["Conventions"] = "CF-1.12"
+    for option, expected in (("--history", True), ("--no-history", False)):
+        run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", option)
+        with h5py.File(source.with_name("b.h5")) as file:
+            assert ("history" in file.attrs) is expected
+
+
 def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["text"] = "nothing"
