@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyfilter import checking, dtypes, verification
-from pyfilter.cli import files, options
+from pyfilter.cli import files, options, progress
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite.copy import is_number
 
@@ -58,21 +58,26 @@ def verify(
 
 def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[tuple[str, str, Verification]]:
     rows: list[tuple[str, str, Verification]] = []
-    for dataset in checking.datasets(before):
-        if not is_number(dataset.id.get_type()) or dataset.shape is None or checking.is_bare_dimension(dataset):
-            continue
-        path = str(dataset.name)
-        other = after.get(path)
-        if not isinstance(other, h5py.Dataset):
-            message = f"{path} is not in {after.filename}"
-            raise InvalidArgument(message)
-        codec = checking.codec_of(other)
-        bound: Codec | float = 0.0
-        if codec is not None and not codec.is_lossless:
-            bound = codec
-        if wish is not None and dtypes.takes(wish.codec_name, dataset.dtype):
-            bound = wish
-        rows.append((path, repr(codec) if codec is not None else "-", verification.verify(dataset, other, bound)))
+    numbers = [
+        dataset
+        for dataset in checking.datasets(before)
+        if is_number(dataset.id.get_type()) and dataset.shape is not None and not checking.is_bare_dimension(dataset)
+    ]
+    with progress.bar(len(numbers)) as advance:
+        for dataset in numbers:
+            path = str(dataset.name)
+            other = after.get(path)
+            if not isinstance(other, h5py.Dataset):
+                message = f"{path} is not in {after.filename}"
+                raise InvalidArgument(message)
+            codec = checking.codec_of(other)
+            bound: Codec | float = 0.0
+            if codec is not None and not codec.is_lossless:
+                bound = codec
+            if wish is not None and dtypes.takes(wish.codec_name, dataset.dtype):
+                bound = wish
+            rows.append((path, repr(codec) if codec is not None else "-", verification.verify(dataset, other, bound)))
+            advance(path)
     return rows
 
 

@@ -32,10 +32,10 @@ def run(*arguments: str | Path, status: int = 0) -> str:
     return result.output
 
 
-def in_a_shell(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def in_a_shell(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "pyfilter", *map(str, arguments)],
-        env=clean_environment(COLUMNS="200"), capture_output=True, text=True, check=False, timeout=120,
+        env=clean_environment(COLUMNS="200", **environment), capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
 
 
@@ -78,6 +78,20 @@ def test_compress_as_json(source: Path) -> None:
     assert rows["/t"]["bound"] == 1e-3
     assert 0 < rows["/t"]["max_error"] <= 1e-3
     assert rows["/count"]["codec"] is None
+
+
+def test_progress_goes_to_a_terminal_and_not_into_json(source: Path) -> None:
+    out = source.with_name("b.h5")
+    commands: list[list[str | Path]] = [
+        ["compress", source, out, "--absolute", "1e-3"], ["verify", source, out], ["check", out]
+    ]  # fmt: skip
+    for arguments in commands:
+        shown = in_a_shell(*arguments, "--json", TTY_COMPATIBLE="1", TERM="xterm")
+        assert shown.returncode == 0, shown.stderr
+        assert json.loads(shown.stdout)
+        assert "\x1b[" in shown.stderr
+        assert not in_a_shell(*arguments, "--json").stderr
+    assert "compress" in in_a_shell("compress", source, out, "--lossless", TTY_COMPATIBLE="1", TERM="xterm").stderr
 
 
 LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
