@@ -20,17 +20,14 @@ _NUMBER = r"(?<![\w.]) [-+]? (?: \d+\.?\d* | \.\d+ ) (?: [eE][-+]?\d+ )? [uUlLsS
 TOOLS = ("h5repack", "nccopy", "ncgen", "h5py", "netcdf-c")
 
 
+@options.with_bounds
+@options.with_parameters
 def args(
-    absolute: options.Absolute = None,
-    relative: options.Relative = None,
-    psnr: options.Psnr = None,
-    pointwise_relative: options.PointwiseRelative = None,
+    *,
+    bounds: options.Bounds,
     lossless: options.LosslessFlag = False,
     codec: options.CodecName = "cuszp2",
-    mode: options.Mode = None,
-    block_dims: options.BlockDims = None,
-    predictor: options.Predictor = None,
-    outliers: options.Outliers = None,
+    parameters: options.Parameters,
     tool: Annotated[str, typer.Option("--for", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")] = "h5repack",
     var: Annotated[str, typer.Option("--var", metavar="NAME", help="The variable, for nccopy and ncgen.")] = "VAR",
     decode: Annotated[
@@ -43,8 +40,6 @@ def args(
     if decode is not None:
         _decode(decode, json)
         return
-    parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     chosen = options.make_codec(codec, bounds, lossless, parameters)
     if chosen is None:
         message = (

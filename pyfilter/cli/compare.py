@@ -34,12 +34,11 @@ _STEPS = (0.1, 10**-0.5, 10**0.5, 10.0)  # times the bound, for curves
 _WITHOUT_PEERS = "hdf5plugin is not installed: pip install 'pyfilter[compare]' to compare with SZ3, ZFP, SPERR and more"
 
 
+@options.with_bounds
 def compare(
+    *,
     source: Annotated[str, typer.Argument(metavar="FILE[:DATASET]", help="HDF5, netCDF or .npy.")],
-    absolute: options.Absolute = None,
-    relative: options.Relative = None,
-    psnr: options.Psnr = None,
-    pointwise_relative: options.PointwiseRelative = None,
+    bounds: options.Bounds,
     sample_mib: Annotated[float, typer.Option("--sample-mib", help="Size of the sample.", metavar="N", min=0.01)] = 32,
     everything: Annotated[bool, typer.Option("--all", help="Every combination of our codecs' parameters.")] = False,
     only: Annotated[
@@ -65,7 +64,6 @@ def compare(
         figures.require()
     if html is not None:
         page.require()
-    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     if all(value is None for value in bounds.values()):
         message = f"give a bound: {', '.join(f'{options.option_name(mode)} X' for mode in options.BOUNDS)}"
         raise InvalidArgument(message)

@@ -17,19 +17,16 @@ from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import Report, Rules, compress_file
 
 
+@options.with_bounds
+@options.with_parameters
 def compress(
+    *,
     source: Annotated[Path, typer.Argument(metavar="IN", help="An HDF5 or netCDF file.", exists=True, dir_okay=False)],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The result; replaced if it exists.", dir_okay=False)],
-    absolute: options.Absolute = None,
-    relative: options.Relative = None,
-    psnr: options.Psnr = None,
-    pointwise_relative: options.PointwiseRelative = None,
+    bounds: options.Bounds,
     lossless: options.LosslessFlag = False,
     codec: options.CodecName = "cuszp2",
-    mode: options.Mode = None,
-    block_dims: options.BlockDims = None,
-    predictor: options.Predictor = None,
-    outliers: options.Outliers = None,
+    parameters: options.Parameters,
     var: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,8 +48,6 @@ def compress(
     A relative bound (or PSNR) is of each variable's whole range, missing values left out. Coordinates stay bit for bit.
     OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
     """
-    parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     default = options.make_codec(codec, bounds, lossless, parameters)
     named = dict(options.parse_variable(text, codec, parameters) for text in var or ())
     if default is None and not named:

@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from pyfilter.verification import Verification
 
 
+@options.with_bounds
 def verify(
+    *,
     original: Annotated[Path, typer.Argument(metavar="A", help="The file before.", exists=True, dir_okay=False)],
     stored: Annotated[Path, typer.Argument(metavar="B", help="The file after.", exists=True, dir_okay=False)],
-    absolute: options.Absolute = None,
-    relative: options.Relative = None,
-    psnr: options.Psnr = None,
-    pointwise_relative: options.PointwiseRelative = None,
+    bounds: options.Bounds,
     json: options.Json = False,
 ) -> None:
     """Compare every number of A with B: largest error, PSNR, bound kept or not.
@@ -41,7 +40,6 @@ def verify(
     --relative, --pointwise-relative or --psnr checks floating-point data against another bound. Exit status 1:
     something does not hold.
     """
-    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     wish = options.make_codec("hierarchical_delta", bounds)
     with ExitStack() as stack:
         before = stack.enter_context(h5py.File(files.readable(original, stack), "r"))
