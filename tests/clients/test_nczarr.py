@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -71,6 +72,53 @@ def test_big_endian(tmp_path: Path, script: Callable[..., str]) -> None:
     script(WRITE, tmp_path / "values.npy", url(tmp_path / "a"), words, ">f4")
     script(READ, url(tmp_path / "a"), tmp_path / "b.npy")
     assert pyfilter.verify(field(), np.load(tmp_path / "b.npy"), CODECS[0], fill_value=np.float32(FILL)).ok
+
+
+BAD_CODECS = [
+    '{"id": "pyfilter"}',
+    '{"id": "pyfilter", "cd_values": "1,1,1"}',
+    '{"id": "pyfilter", "cd_values": []}',
+    '{"id": "pyfilter", "cd_values": [1, 3, 1, -5, 0, 0]}',
+    '{"id": "pyfilter", "cd_values": [1, 3, 1, 99999999999, 0, 0]}',
+    '{"id": "pyfilter", "cd_values": [1, 99, 1, 0, 1062232653, 0]}',
+    '{"id": "pyfilter", "cd_values": [1, 3, 1, 0, 0, 0]}',
+    f'{{"id": "pyfilter", "cd_values": {list(range(60))}}}',
+]
+
+
+@pytest.mark.usefixtures("with_plugins")
+def test_stores_that_are_damaged_are_errors(tmp_path: Path, env: dict[str, str], script: Callable[..., str]) -> None:
+    np.save(tmp_path / "values.npy", field())
+    words = ",".join(map(str, CODECS[0].filter_options))
+    script(WRITE, tmp_path / "values.npy", url(tmp_path / "good"), words, "f4")
+    about = json.loads((tmp_path / "good" / "v" / ".zarray").read_text())
+    stores = []
+    for number, codec in enumerate(BAD_CODECS):
+        stores.append(Path(shutil.copytree(tmp_path / "good", tmp_path / f"codec{number}")))
+        (stores[-1] / "v" / ".zarray").write_text(json.dumps({**about, "compressor": json.loads(codec)}))
+    damages: dict[str, Callable[[bytes], bytes]] = {
+        "cut": lambda frame: frame[:-9],
+        "flipped": lambda frame: b"?" + frame[1:],
+    }
+    for name, change in damages.items():
+        stores.append(Path(shutil.copytree(tmp_path / "good", tmp_path / name)))
+        chunk = stores[-1] / "v" / "1.1.1"
+        chunk.write_bytes(change(chunk.read_bytes()))
+    text = """
+import sys, netCDF4
+for store in sys.argv[1:]:
+    try:
+        with netCDF4.Dataset(store) as file:
+            file["v"][:]
+        print("read", store)
+    except (RuntimeError, OSError, IndexError) as error:
+        pass
+"""
+    for store in stores:
+        done = subprocess.run(
+            [sys.executable, "-c", text, url(store)], env=env, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stdout) == (0, ""), f"{store}: {done.stdout} {done.stderr}"
 
 
 @pytest.mark.usefixtures("with_plugins")
