@@ -142,6 +142,7 @@ def _draw_rate(figure: Any, story: Story) -> None:
             axes.plot(item.bits_per_value, item.psnr, "o", markersize=11, fillstyle="none", color="black", zorder=5)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("bits per value")
     axes.set_ylabel("PSNR / dB")
     axes.set_title(f"{story.sample.name}: rate against distortion (circled: bound {story.bound:.4g})", fontsize=10)

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
 import pyfilter
+from pyfilter import _foreign
 
 from .conftest import FILL, field
 
@@ -70,6 +72,24 @@ def test_big_endian(tmp_path: Path, script: Callable[..., str]) -> None:
     np.save(tmp_path / "values.npy", field())
     words = ",".join(map(str, CODECS[0].filter_options))
     script(WRITE, tmp_path / "values.npy", url(tmp_path / "a"), words, ">f4")
+    script(READ, url(tmp_path / "a"), tmp_path / "b.npy")
+    assert pyfilter.verify(field(), np.load(tmp_path / "b.npy"), CODECS[0], fill_value=np.float32(FILL)).ok
+
+
+@pytest.mark.usefixtures("with_plugins")
+def test_stored_words_are_taken_and_written_as_the_users(tmp_path: Path, script: Callable[..., str]) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = pyfilter.create_dataset(file, "x", field(), CODECS[0])
+        properties = dataset.id.get_create_plist()
+        ((_, stored),) = _foreign.filters_of(properties.id)
+    assert len(stored) > 6
+    np.save(tmp_path / "values.npy", field())
+    text = WRITE.replace("pyfilter.netcdf.compress(v, codec)", "_foreign.netcdf().def_var_filter(*place, words)")
+    text = text.replace("codec =", "words = tuple(map(int, sys.argv[3].split(',')))\n    codec =")
+    text = text.replace("words =", "from pyfilter import _foreign\n    place = v._grpid, v._varid, 52907\n    words =")
+    script(text, tmp_path / "values.npy", url(tmp_path / "a"), ",".join(map(str, stored)), "f4")
+    about = json.loads((tmp_path / "a" / "v" / ".zarray").read_text())
+    assert about["compressor"] == {"id": "pyfilter", "cd_values": list(CODECS[0].filter_options)}
     script(READ, url(tmp_path / "a"), tmp_path / "b.npy")
     assert pyfilter.verify(field(), np.load(tmp_path / "b.npy"), CODECS[0], fill_value=np.float32(FILL)).ok
 
