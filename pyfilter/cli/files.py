@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import checking
+from pyfilter import _cleanup, checking
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import is_number
@@ -23,7 +23,9 @@ def readable(path: Path, stack: ExitStack) -> Path:
     """Return the path of an HDF5 file with the same values: netCDF-3 is converted in a temporary folder."""
     if not netcdf3.is_netcdf3(path):
         return path
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyfilter-")))
+    temporary = tempfile.TemporaryDirectory(prefix="pyfilter-")
+    folder = Path(stack.enter_context(temporary))
+    stack.enter_context(_cleanup.on_end(temporary.cleanup))
     netcdf3.convert(path, folder / "converted")
     return folder / "converted"
 

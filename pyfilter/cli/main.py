@@ -8,15 +8,16 @@ it was ended by signal n (docs/commands.md).
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
-from typing import NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from pyfilter.cli import args, check, compare, compress, doctor, inspect, verify
+from pyfilter import _cleanup
+from pyfilter.cli import args, check, compare, compress, doctor, inspect, progress, verify
 from pyfilter.errors import PyfilterError
 
 app = typer.Typer(
@@ -48,6 +49,9 @@ def main() -> None:
         sys.exit(2)
 
 
-def _leave(number: int, frame: object) -> NoReturn:
-    """End as a shell reports it, after everything that is open has been closed and removed."""
-    sys.exit(128 + number)
+def _leave(number: int, frame: object) -> None:
+    """End by the signal, as a shell reports it (128 + number), after what is temporary has been removed."""
+    _cleanup.run()
+    progress.show_cursor()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

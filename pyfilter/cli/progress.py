@@ -44,3 +44,10 @@ def stages() -> Iterator[Callable[[str, int, int], None] | None]:
             bars.advance(tasks[stage], count)
 
         yield advance
+
+
+def show_cursor() -> None:
+    """Show the terminal's cursor again, which a bar hides."""
+    terminal = Console(stderr=True)
+    if terminal.is_terminal:
+        terminal.show_cursor()

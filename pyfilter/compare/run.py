@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pyfilter
+from pyfilter import _cleanup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -127,9 +128,11 @@ class Bench:
         self._folder = tempfile.TemporaryDirectory(prefix="pyfilter-")
         self._process: subprocess.Popen[str] | None = None
         self._answers: Queue[str] = Queue()
+        self._ending = _cleanup.on_end(self._end)
 
     def __enter__(self) -> Self:
         """Lay the sample out."""
+        self._ending.__enter__()
         folder = Path(self._folder.name)
         np.save(folder / "sample.npy", self.sample.values)
         specials = np.array(self.sample.specials, dtype=self.sample.values.dtype)
@@ -140,6 +143,10 @@ class Bench:
 
     def __exit__(self, *exception: object) -> None:
         """End the worker and remove its files."""
+        self._ending.__exit__(None, None, None)
+        self._end()
+
+    def _end(self) -> None:
         self._stop()
         self._folder.cleanup()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import glob
 import math
 import os
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import chunks, plugin, provenance, transfer
+from pyfilter import _cleanup, chunks, plugin, provenance, transfer
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import FileCopy, create_like
@@ -176,6 +177,7 @@ def _scratch(folder: Path, name: str) -> Iterator[Path]:
     scratch = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".tmp", dir=folder))
     try:
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_cleanup.on_end(functools.partial(shutil.rmtree, scratch, ignore_errors=True)))
             with contextlib.suppress(OSError):  # a file system without locks
                 stack.enter_context(_locked(scratch))
             yield scratch

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ from pyfilter.compare import Candidate, Sample, candidates, compare, figures, sa
 from pyfilter.compare.run import Bench, Outcome
 from pyfilter.registry import registry
 
-from .support import field
+from .support import clean_environment, field
 
 FILL = np.float32(1e20)
 
@@ -204,6 +207,25 @@ def test_filters_that_crash_exit_hang_or_refuse(path: Path, tmp_path: Path, monk
     ]
     assert found[-1].ok
     assert done == [item.name for item in tried]
+
+
+def test_a_signal_ends_the_worker_too(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "hdf5plugin.py").write_text(f"{FAKE}\nSZ = SZ3 = Zfp = Sperr = lambda **_: Hangs()", encoding="utf-8")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    command = [sys.executable, "-m", "pyfilter", "compare", str(path), "--absolute", "1", "--only", "sz"]
+    environment = clean_environment(TMPDIR=str(folder))
+    environment["PYTHONPATH"] += os.pathsep + str(tmp_path)
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("*/sample.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(2)  # into the filter
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == -signal.SIGTERM
+    assert list(folder.iterdir()) == []
+    with pytest.raises(ProcessLookupError):  # nobody is left of its session
+        os.killpg(process.pid, 0)
 
 
 # -- pictures and pages
