@@ -25,7 +25,7 @@ namespace {
 // netCDF-C's binary interface, written out here as hdf5_abi.hpp does for HDF5 (netcdf.h, netcdf_filter_build.h).
 constexpr int kNcOk = 0, kNcFilterError = -132, kNcNoMemory = -61, kNcBadArgument = -36;
 constexpr int kCodecVersion = 1, kCodecSort = 1;  // NCZ_CODEC_CLASS_VER, NCZ_CODEC_HDF5
-constexpr int kNcContiguous = 1, kNcEndianBig = 2;
+constexpr int kNcChunked = 0, kNcEndianBig = 2;
 constexpr std::size_t kMaxFilters = 64;
 
 struct CodecClass {
@@ -102,7 +102,7 @@ Status read_chunk_shape(const Netcdf& netcdf, int ncid, int varid, Shape* shape)
   if (netcdf.inq_varndims(ncid, varid, &shape->rank) != kNcOk ||
       netcdf.inq_var_chunking(ncid, varid, &storage, dims.data()) != kNcOk)
     return fail(Code::internal, "netCDF did not say the chunk's shape");
-  if (storage == kNcContiguous || shape->rank < 1 || shape->rank > kMaxRank)
+  if (storage != kNcChunked || shape->rank < 1 || shape->rank > kMaxRank)
     return fail(Code::unsupported, "a chunked variable of 1 to %d dimensions is needed", kMaxRank);
   for (int i = 0; i < shape->rank; ++i) {
     const auto at = static_cast<std::size_t>(i);
