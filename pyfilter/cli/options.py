@@ -17,7 +17,7 @@ import typer
 
 from pyfilter.codecs import FILTERS, Codec, Lossless
 from pyfilter.errors import InvalidArgument
-from pyfilter.registry import registry
+from pyfilter.registry import parameter_value, registry
 
 LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
 CodecName = Annotated[str, typer.Option("--codec", help=f"One of {', '.join(FILTERS)}.", metavar="NAME")]
@@ -71,7 +71,7 @@ def _with_options(command: Callable[..., None], name: str, added: Mapping[str, A
     @functools.wraps(command)
     def changed(*args: Any, **kwargs: Any) -> None:
         values = {key: kwargs.pop(key) for key in added}
-        kwargs[name] = {key: int(item) if str(item).isdigit() else item for key, item in values.items()}
+        kwargs[name] = {key: parameter_value(item) if isinstance(item, str) else item for key, item in values.items()}
         command(*args, **kwargs)
 
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -13,7 +13,7 @@ from pyfilter import dtypes
 from pyfilter.codecs import FILTERS
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument
-from pyfilter.registry import registry
+from pyfilter.registry import parameter_value, registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +100,7 @@ def _ours(codec: Codec, mode: str, value: float, default: bool) -> Candidate:
     shown = [
         f"{parameter.name} {getattr(codec, parameter.name)}"
         for parameter in codec.spec().parameters
-        if str(getattr(codec, parameter.name)) != parameter.default
+        if str(getattr(codec, parameter.name)).lower() != parameter.default
     ]
     name = ", ".join([type(codec).__name__, *shown])
     return Candidate(name, OURS, settings, value, mode == "pointwise_relative", default)
@@ -108,9 +108,10 @@ def _ours(codec: Codec, mode: str, value: float, default: bool) -> Candidate:
 
 def _parameters(spec: CodecSpec, ndim: int, everything: bool) -> Iterator[dict[str, Any]]:
     """Yield the parameters to try, defaults first."""
-    defaults: dict[str, Any] = {item.name: _value(item.default) for item in spec.parameters}
+    defaults: dict[str, Any] = {item.name: parameter_value(item.default) for item in spec.parameters}
     choices = {
-        item.name: [_value(name) for name in item.values if _dimensions(name) <= ndim] for item in spec.parameters
+        item.name: [parameter_value(name) for name in item.values if _dimensions(name) <= ndim]
+        for item in spec.parameters
     }
     yield defaults
     if everything:
@@ -121,10 +122,6 @@ def _parameters(spec: CodecSpec, ndim: int, everything: bool) -> Iterator[dict[s
         return
     for name, values in choices.items():
         yield from ({**defaults, name: value} for value in values if value != defaults[name])
-
-
-def _value(name: str) -> int | str:
-    return int(name) if name.isdigit() else name
 
 
 def _dimensions(name: str) -> int:

@@ -248,6 +248,29 @@ def test_inspect_says_which_predictors_were_chosen(source: Path) -> None:
     assert f"chunks {name}: 1" in " ".join(in_a_shell("inspect", out).stdout.split())
 
 
+def test_inspect_of_each_chunk(source: Path) -> None:
+    out = source.with_name("b.h5")
+    with h5py.File(out, "w") as file:
+        values = field((40, 50))
+        values[20:] = np.random.default_rng(0).integers(0, 1 << 32, (20, 50), "u4").view("f4")  # nothing to gain
+        file.create_dataset("t", data=values, chunks=(20, 50), **HierarchicalDelta(absolute=1e-3, predictor="chain"))
+        raw = np.zeros((20, 50), "f4")
+        file.create_dataset("sums", data=field((40, 50)), chunks=(20, 50), fletcher32=True, **BOUND)
+        file.create_dataset("u", (40, 50), "f4", chunks=(20, 50), **BOUND).id.write_direct_chunk((20, 0), raw, 1)
+    datasets = json.loads(run("inspect", out, "-v", "--json", status=1))["datasets"]
+    rows = {row["path"]: row["chunk_list"] for row in datasets}
+    first, second = rows["/t"]
+    assert (first["offset"], first["codec"], first["bound"]) == ([0, 0], "hierarchical_delta", pytest.approx(1e-3))
+    assert first["parameters"] == {"predictor": "chain", "outliers": "off", "order": 1}
+    assert first["ratio"] > 2
+    assert second["codec"] in ("raw", "lossless")
+    assert [item["codec"] for item in rows["/u"]] == ["unfiltered"]
+    assert [item["codec"] for item in rows["/sums"]] == ["inside fletcher32"] * 2
+    shown = run("inspect", out, "--verbose", status=1)
+    assert re.search(r"^0, 0 +hierarchical_delta +predictor chain, ", shown, re.MULTILINE)
+    assert "chunk_list" not in run("inspect", out, "--json", status=1)
+
+
 def test_inspect_says_what_is_wrong(target: Path) -> None:
     with h5py.File(target, "r+") as file:
         file["t"].id.write_direct_chunk((0, 0), file["t"][()].tobytes(), 1)
