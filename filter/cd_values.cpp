@@ -185,19 +185,25 @@ Status parse_words(const unsigned* words, std::size_t count, Request* request) n
   return check_codec_rules(*request);
 }
 
-Words stored_words(const Request& request) noexcept {
-  Words out;
+Words user_words(const Request& request) noexcept {
   const std::uint64_t bound = std::bit_cast<std::uint64_t>(request.bound_mode == Bound::none ? 0.0 : request.bound);
+  Words out;
+  out.count = kUserMaxWords;
+  out.values[0] = kLayoutVersion;
+  out.values[1] = request.codec;
+  out.values[2] = static_cast<unsigned>(request.bound_mode);
+  out.values[3] = low_word(bound);
+  out.values[4] = high_word(bound);
+  for (unsigned byte = 0; byte < 4; ++byte) out.values[5] |= unsigned{request.parameters[byte]} << 8 * byte;
+  return out;
+}
+
+Words stored_words(const Request& request) noexcept {
+  Words out = user_words(request);
+  out.values[0] = kStamp;
   const std::uint64_t fill = request.has_fill ? request.fill : 0;
   const unsigned flags = (request.source_big_endian ? kTypeBigEndian : 0) | (fill != 0 ? kTypeHasFill : 0);
   auto put = [&out](unsigned word) { out.values[out.count++] = word; };
-  put(kStamp);
-  put(request.codec);
-  put(static_cast<unsigned>(request.bound_mode));
-  put(low_word(bound));
-  put(high_word(bound));
-  put(request.parameters[0] | unsigned{request.parameters[1]} << 8 | unsigned{request.parameters[2]} << 16 |
-      unsigned{request.parameters[3]} << 24);
   put(static_cast<unsigned>(request.dtype) | flags);
   put(low_word(fill));
   put(high_word(fill));

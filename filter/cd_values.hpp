@@ -29,6 +29,9 @@ Status parse_stored(const unsigned* words, std::size_t count, Request* request) 
 // is finite and > 0. From the user form, dtype, shape and fill are empty.
 Status parse_words(const unsigned* words, std::size_t count, Request* request) noexcept;
 
+// The user form of a request: six words.
+[[nodiscard]] Words user_words(const Request& request) noexcept;
+
 // The stored form of a request. Leading dimensions are multiplied together until kMaxStoredRank are left.
 [[nodiscard]] Words stored_words(const Request& request) noexcept;
 

@@ -37,7 +37,7 @@ class Finding:
     problem : str
         "stored raw": chunks that were written without the filter and are not compressed (their values are exact).
         "filter missing": this process cannot read the dataset.
-        "filter order": filters before ours change what the bound holds for.
+        "filter order": filters before ours (or another lossy one) change what the bound holds for.
         "not configured": the filter's set_local did not run, so chunks are not compressed.
         "unreadable settings": the filter's cd_values are not those of this release.
     chunks : int
@@ -107,7 +107,8 @@ def check(target: str | os.PathLike[str] | h5py.Group | h5py.Dataset) -> list[Fi
     Returns
     -------
     list of Finding
-        Empty where all is well. Datasets without our filter are not looked at.
+        Empty where all is well. Filters of others are looked at too: those that are missing, and raw chunks and a
+        wrong order for the lossy ones (ZFP, SZ, SZ3, SPERR).
 
     Raises
     ------
@@ -133,7 +134,7 @@ def is_bare_dimension(dataset: h5py.Dataset) -> bool:
     return text_attribute(dataset, "NAME").startswith(_NOT_A_VARIABLE)
 
 
-def text_attribute(dataset: h5py.Dataset, name: str) -> str:
+def text_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> str:
     """Return a text attribute, "" where there is none or it is no text."""
     try:
         value = dataset.attrs.get(name, "")
@@ -219,26 +220,45 @@ def raw_chunks(dataset: h5py.Dataset, position: int) -> tuple[int, int]:
 
 def _findings(dataset: h5py.Dataset) -> list[Finding]:
     filters = pipeline.pipeline_of(dataset)
-    if not filters.has_ours:
-        return []
     name = str(dataset.name)
     found: list[Finding] = []
-    raw, _ = raw_chunks(dataset, filters.position)
-    if raw:
-        detail = "written where the filter was not loaded; the values are exact, rewrite the dataset to compress them"
-        found.append(Finding(name, "stored raw", raw, detail))
-    if not h5z.filter_avail(registry().filter_id):
-        detail = f"filter {registry().filter_id} is not known to this HDF5; set {plugin.VARIABLE}"
-        found.append(Finding(name, "filter missing", 0, detail))
-    before = pipeline.breaks_bound(filters.ids)
-    if before:
-        detail = f"{', '.join(map(pipeline.filter_name, before))} comes before {registry().filter_name}"
-        found.append(Finding(name, "filter order", 0, detail))
-    if not filters.stamped:
-        detail = "created without the plugin's set_local; the filter passes every chunk through as it is"
-        found.append(Finding(name, "not configured", 0, detail))
-    found += _settings(name, filters)
+    for position, identity in enumerate(filters.ids):
+        ours = identity == registry().filter_id
+        if ours or identity in pipeline.LOSSY_FILTERS:
+            found += _of_codec(dataset, filters.ids, position)
+        elif not h5z.filter_avail(identity):
+            found.append(_missing(name, identity))
+        if ours:
+            if not filters.stamped:
+                detail = "created without the plugin's set_local; the filter passes every chunk through as it is"
+                found.append(Finding(name, "not configured", 0, detail))
+            found += _settings(name, filters)
     return found
+
+
+def _of_codec(dataset: h5py.Dataset, ids: tuple[int, ...], position: int) -> list[Finding]:
+    """Return what is wrong with a filter that keeps values to a bound, ours or another's."""
+    name, identity = str(dataset.name), ids[position]
+    shown = pipeline.filter_name(identity)
+    found: list[Finding] = []
+    raw, _ = raw_chunks(dataset, position)
+    if raw:
+        detail = f"written without {shown}; the values are exact, rewrite the dataset to compress them"
+        found.append(Finding(name, "stored raw", raw, detail))
+    if not h5z.filter_avail(identity):
+        found.append(_missing(name, identity))
+    before = pipeline.breaks_bound(ids, identity)
+    if before:
+        detail = f"{', '.join(map(pipeline.filter_name, before))} comes before {shown}"
+        found.append(Finding(name, "filter order", 0, detail))
+    return found
+
+
+def _missing(name: str, identity: int) -> Finding:
+    shown = pipeline.filter_name(identity)
+    called = str(identity) if identity == registry().filter_id or shown == str(identity) else f"{identity} ({shown})"
+    detail = f"filter {called} is not known to h5py's HDF5; put the folder of its plugin into {plugin.VARIABLE}"
+    return Finding(name, "filter missing", 0, detail)
 
 
 def _settings(name: str, filters: Pipeline) -> list[Finding]:

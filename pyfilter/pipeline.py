@@ -26,7 +26,18 @@ FILTER_NAMES = {
     h5z.FILTER_NBIT: "nbit",
     h5z.FILTER_SCALEOFFSET: "scaleoffset",
     32000: "lzf",
+    32001: "blosc",
+    32004: "lz4",
+    32008: "bitshuffle",
+    32013: "zfp",
+    32015: "zstd",
+    32017: "sz",
+    32024: "sz3",
+    32026: "blosc2",
+    32028: "sperr",
 }
+#: filters of others that keep values to a bound as ours do, and need them as they are
+LOSSY_FILTERS = (32013, 32017, 32024, 32028)
 
 
 @dataclass(frozen=True)
@@ -139,7 +150,7 @@ def fill_of(plist: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def breaks_bound(ids: Sequence[int]) -> list[int]:
-    """Return the filters that come before ours: each works on values that ours then changes."""
-    ours = registry().filter_id
-    return list(ids[: list(ids).index(ours)]) if ours in ids else []
+def breaks_bound(ids: Sequence[int], codec: int | None = None) -> list[int]:
+    """Return the filters that come before ours, or before ``codec``: each changes what the bound is kept for."""
+    last = registry().filter_id if codec is None else codec
+    return list(ids[: list(ids).index(last)]) if last in ids else []

@@ -76,6 +76,13 @@ class Registry:
         return next((dtype for dtype in self.dtypes.values() if dtype.code == code), None)
 
 
+def parameter_value(name: str) -> int | str | bool:
+    """Return what users write for a parameter's value by its name here: an int for digits, a bool for "true"."""
+    if name.isdigit():
+        return int(name)
+    return {"true": True, "false": False}.get(name, name)
+
+
 def registry_path() -> Path:
     """Return the file: beside the package (a wheel), else at the root of the source tree."""
     package = Path(__file__).resolve().parent

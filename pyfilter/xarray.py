@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import checking, chunks, dtypes, h5, netcdf, plugin
+from pyfilter import checking, chunks, dtypes, h5, netcdf, plugin, provenance
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, MissingExtra, Unsupported, missing_extra
 
@@ -88,6 +88,7 @@ def to_netcdf(
     codecs: Codec | Mapping[str, Codec | None] | None = None,
     engine: str | None = None,
     encoding: Mapping[str, Mapping[str, Any]] | None = None,
+    history: bool = False,
     **kwargs: Any,
 ) -> None:
     """Save a dataset with compressed variables, by either engine.
@@ -108,6 +109,9 @@ def to_netcdf(
         By default netcdf4 where netCDF4 is installed, as in xarray.
     encoding : mapping, optional
         Further encoding by variable, as in xarray.
+    history : bool
+        Whether to put a line that names the codecs into the global attribute ``history`` of the file, as CF wants it
+        (provenance.py); ``dataset`` itself stays as it is.
     **kwargs
         As in ``xarray.Dataset.to_netcdf``: ``mode``, ``format`` ("NETCDF4" or "NETCDF4_CLASSIC"), ``group``,
         ``unlimited_dims``; with h5netcdf also the others.
@@ -128,6 +132,10 @@ def to_netcdf(
     chosen = _chosen(dataset, codecs, {}) if isinstance(codecs, Codec) else _chosen(dataset, None, dict(codecs or {}))
     chosen.update(stored_codecs(dataset, skip=chosen))
     extra = {str(name): dict(items) for name, items in (encoding or {}).items()}
+    if history:
+        line = provenance.entry("pyfilter.xarray.to_netcdf", {key: item for key, item in chosen.items() if item})
+        before = dataset.attrs.get(provenance.ATTRIBUTE, "")
+        dataset = dataset.assign_attrs({provenance.ATTRIBUTE: provenance.prepended(line, str(before))})
     if engine == "h5netcdf":
         for name, variable in dataset.variables.items():
             if variable.encoding.get("compression") == _UNKNOWN:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json as json_module
 import re
+import struct
 from typing import Annotated
 
 import typer
@@ -13,40 +15,44 @@ from pyfilter.codecs.base import STAMP, Codec
 from pyfilter.errors import InvalidArgument
 from pyfilter.registry import registry
 
+_NUMBER = r"(?<![\w.]) [-+]? (?: \d+\.?\d* | \.\d+ ) (?: [eE][-+]?\d+ )? [uUlLsSbBdDfF]* (?![\w.])"
+
 TOOLS = ("h5repack", "nccopy", "ncgen", "h5py", "netcdf-c")
 
 
+@options.with_bounds
+@options.with_parameters
 def args(
-    absolute: options.Absolute = None,
-    relative: options.Relative = None,
-    psnr: options.Psnr = None,
-    pointwise_relative: options.PointwiseRelative = None,
+    *,
+    bounds: options.Bounds,
     lossless: options.LosslessFlag = False,
     codec: options.CodecName = "cuszp2",
-    mode: options.Mode = None,
-    block_dims: options.BlockDims = None,
-    predictor: options.Predictor = None,
-    outliers: options.Outliers = None,
+    parameters: options.Parameters,
     tool: Annotated[str, typer.Option("--for", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")] = "h5repack",
     var: Annotated[str, typer.Option("--var", metavar="NAME", help="The variable, for nccopy and ncgen.")] = "VAR",
     decode: Annotated[
         str | None,
         typer.Option("--decode", metavar="WORDS", help="Say what filter words (of h5dump, ncdump, ...) stand for."),
     ] = None,
+    json: options.Json = False,
 ) -> None:
     """Print what to tell h5repack, nccopy, ncgen, h5py or the netCDF C library to compress like this."""
     if decode is not None:
-        _decode(decode)
+        _decode(decode, json)
         return
-    parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     chosen = options.make_codec(codec, bounds, lossless, parameters)
     if chosen is None:
         message = (
             f"give a bound ({', '.join(map(options.option_name, options.BOUNDS))} X), --lossless, or --decode WORDS"
         )
         raise InvalidArgument(message)
-    typer.echo(format_for(tool, chosen, var))
+    text = format_for(tool, chosen, var)
+    if json:
+        words = list(chosen.filter_options)
+        found = {"codec": repr(chosen), "filter_id": chosen.filter_id, "words": words, "tool": tool, "text": text}
+        typer.echo(json_module.dumps(found, indent=2))
+    else:
+        typer.echo(text)
 
 
 def format_for(tool: str, codec: Codec, variable: str) -> str:
@@ -78,27 +84,33 @@ def format_for(tool: str, codec: Codec, variable: str) -> str:
     raise InvalidArgument(message)
 
 
-def _decode(text: str) -> None:
-    words = parse_words(text)
-    typer.echo(repr(Codec.from_cd_values(words)))
-    unsigned = [word & 0xFFFFFFFF for word in words]
-    if unsigned[0] != STAMP:
-        return
-    dtype = registry().dtype_by_code(unsigned[6] & 0xFF)
-    dims = [unsigned[10 + 2 * axis] | unsigned[11 + 2 * axis] << 32 for axis in range(unsigned[9])]
-    order = "big-endian" if unsigned[6] & 0x100 else "little-endian"
-    typer.echo(f"stored for {dtype.name if dtype else 'unknown type'}, {order}, chunks {tuple(dims)}")
+def _decode(text: str, json: bool) -> None:
+    words = [word & 0xFFFFFFFF for word in parse_words(text)]
+    codec = Codec.from_cd_values(words)
+    found: dict[str, object] = {"codec": repr(codec), "filter_id": codec.filter_id, "words": words}
+    lines = [repr(codec)]
+    if words[0] == STAMP:
+        dtype = registry().dtype_by_code(words[6] & 0xFF)
+        dims = [words[10 + 2 * axis] | words[11 + 2 * axis] << 32 for axis in range(words[9])]
+        order = "big" if words[6] & 0x100 else "little"
+        found |= {"dtype": dtype.name if dtype else None, "byte_order": order, "chunks": dims}
+        lines.append(f"stored for {dtype.name if dtype else 'unknown type'}, {order}-endian, chunks {tuple(dims)}")
+    typer.echo(json_module.dumps(found, indent=2) if json else "\n".join(lines))
 
 
 def parse_words(text: str) -> list[int]:
     """Return the cd_values in a text: bare words, or what `format_for`, h5dump and ncdump print.
 
+    Numbers may end as netCDF's do: ``u``, ``l`` and the like for integers, ``d`` for a double (two words).
+
     Raises
     ------
     InvalidArgument
-        If there are none.
+        If there are none, or a number with a point has no ``d``.
     """
-    numbers = [int(item) for item in re.findall(r"(?<![\w.])-?\d+(?![\w.])", text.replace("_Filter", ""))]
+    listed = re.search(r"\{([-+\w\s.,]*\d[-+\w\s.,]*)\}", text)  # C code, or h5dump's PARAMS
+    source = listed.group(1) if listed is not None else text.replace("_Filter", "")
+    numbers = [word for item in re.findall(_NUMBER, source, re.VERBOSE) for word in _constant(item)]
     identity = registry().filter_id
     if numbers and numbers[0] == identity:
         numbers = numbers[1:]
@@ -108,3 +120,15 @@ def parse_words(text: str) -> list[int]:
         message = f"--decode needs the filter's words, separated by commas or spaces; got {text!r}"
         raise InvalidArgument(message)
     return numbers
+
+
+def _constant(text: str) -> list[int]:
+    """Return the words of one constant as netCDF writes them."""
+    if re.fullmatch(r"[-+]?\d+[uUsSbB]*", text):
+        return [int(text.rstrip("uUsSbB"))]
+    if re.fullmatch(r"[-+]?\d+[uU]?[lL]+", text):
+        return list(struct.unpack("<II", struct.pack("<Q", int(text.rstrip("uUlL")) & (1 << 64) - 1)))
+    if text[-1] in "dD":
+        return list(struct.unpack("<II", struct.pack("<d", float(text[:-1]))))
+    message = f"--decode: {text} is no integer; netCDF writes a double with a d behind it: {text.rstrip('fF')}d"
+    raise InvalidArgument(message)

@@ -5,43 +5,36 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pyfilter.cli import options
-from pyfilter.codecs import FILTERS, Cuszp2
+from pyfilter.cli import options, progress
+from pyfilter.codecs import Cuszp2
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import Report, Rules, compress_file
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-
+@options.with_bounds
+@options.with_parameters
 def compress(
+    *,
     source: Annotated[Path, typer.Argument(metavar="IN", help="An HDF5 or netCDF file.", exists=True, dir_okay=False)],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The result; replaced if it exists.", dir_okay=False)],
-    absolute: options.Absolute = None,
-    relative: options.Relative = None,
-    psnr: options.Psnr = None,
-    pointwise_relative: options.PointwiseRelative = None,
+    bounds: options.Bounds,
     lossless: options.LosslessFlag = False,
     codec: Annotated[
         str | None,
         typer.Option(
             "--codec",
-            help=f"One of {', '.join(FILTERS)}; by default cuszp2, and hierarchical_delta for integers.",
+            help=f"One of {', '.join(options.CODECS)}; by default cuszp2, and hierarchical_delta for integers.",
             metavar="NAME",
         ),
     ] = None,
-    mode: options.Mode = None,
-    block_dims: options.BlockDims = None,
-    predictor: options.Predictor = None,
-    outliers: options.Outliers = None,
+    parameters: options.Parameters,
     var: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,6 +46,9 @@ def compress(
     lossy_coordinates: Annotated[
         bool, typer.Option("--lossy-coordinates", help="Hold coordinates to the bound too, not bit for bit.")
     ] = False,
+    history: Annotated[
+        bool, typer.Option("--history/--no-history", help="netCDF: add a line to the global attribute history.")
+    ] = True,
     json: options.Json = False,
 ) -> None:
     """Copy a file with its floating-point variables compressed, and check every value against its bound.
@@ -61,8 +57,6 @@ def compress(
     Integers are left as they are but for those named by --var; their bound is one of the stored integers.
     OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
     """
-    parameters = {"mode": mode, "block_dims": block_dims, "predictor": predictor, "outliers": outliers}
-    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     name = Cuszp2.codec_name if codec is None else codec
     default = options.make_codec(name, bounds, lossless, parameters)
     named = dict(options.parse_variable(text, name, parameters) for text in var or ())
@@ -71,30 +65,14 @@ def compress(
         message = f"give a bound: {known}, --lossless; --var NAME=absolute:X for single variables"
         raise InvalidArgument(message)
     rules = Rules(default, named, lossy_coordinates, integers=codec is None)
-    terminal = Console(stderr=True)
-    if terminal.is_terminal:
-        columns = TextColumn("{task.description:>8}"), BarColumn(), TimeRemainingColumn()
-        with Progress(*columns, console=terminal, transient=True) as bars:
-            report = compress_file(source, target, rules, _advance(bars))
-    else:
-        report = compress_file(source, target, rules)
+    with progress.stages() as advance:
+        report = compress_file(source, target, rules, advance, history=history)
     if json:
         typer.echo(json_module.dumps(report.as_dict(), indent=2))
     else:
         _show(report, target)
     if not report.ok:
         raise typer.Exit(1)
-
-
-def _advance(bars: Progress) -> Callable[[str, int, int], None]:
-    tasks: dict[str, TaskID] = {}
-
-    def advance(stage: str, count: int, total: int) -> None:
-        if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total)
-        bars.advance(tasks[stage], count)
-
-    return advance
 
 
 def _show(report: Report, target: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json as json_module
 import os
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyfilter import _native, _native_cuda, checking, h5, netcdf, plugin, settings, verification
+from pyfilter.cli import options
 from pyfilter.codecs import Cuszp2
 from pyfilter.errors import PyfilterError
 
@@ -24,8 +26,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def doctor() -> None:
-    """Show the library, its backends, each libhdf5 in this process, and whether a write and a read work."""
+def doctor(json: options.Json = False) -> None:
+    """Show the library, its backends, each libhdf5 in this process, and whether a write and a read work.
+
+    Exit status 1: something does not.
+    """
+    if json:
+        rows = _findings()
+        found = [{"name": name, "text": text, "ok": good} for name, text, good in rows]
+        typer.echo(json_module.dumps({"ok": all(good for *_, good in rows), "findings": found}, indent=2))
+        if not all(good for *_, good in rows):
+            raise typer.Exit(1)
+        return
     console = Console()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")

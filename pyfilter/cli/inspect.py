@@ -7,7 +7,7 @@ import json as json_module
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import h5py
 import numpy as np
@@ -18,10 +18,14 @@ from rich.table import Table
 
 from pyfilter import checking, pipeline
 from pyfilter.cli import options
-from pyfilter.codecs import HierarchicalDelta
 from pyfilter.errors import FrameError, InvalidArgument, PyfilterError
 from pyfilter.frames import frame_info
 from pyfilter.rewrite import netcdf3
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyfilter.codecs import Codec
 
 _LOOKED_AT = 32  # chunks of a dataset, for what their frames say
 
@@ -44,8 +48,21 @@ class Entry:
     raw_chunks: int
 
 
+@dataclass(frozen=True)
+class Chunk:
+    """One chunk of a dataset that our filter is in."""
+
+    offset: tuple[int, ...]
+    bytes_stored: int
+    ratio: float
+    codec: str  # of its frame: "lossless" or "raw" too where a lossy one gained nothing; "unfiltered", "damaged"
+    bound: float | None
+    parameters: dict[str, str | int | bool]
+
+
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="HDF5 or netCDF-4.", exists=True, dir_okay=False)],
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each chunk too.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show each dataset's codec, bound and ratio, and chunks that were stored raw.
@@ -58,11 +75,16 @@ def inspect(
     with h5py.File(file, "r") as opened:
         entries = [_entry(dataset) for dataset in checking.datasets(opened) if not checking.is_bare_dimension(dataset)]
         findings = checking.check(opened)
+        ours = [entry.path for entry in entries if entry.codec is not None] if verbose else []
+        chunks = {path: list(_chunks(opened[path])) for path in ours}
     if json:
-        found = {"datasets": [asdict(entry) for entry in entries], "findings": [asdict(item) for item in findings]}
+        rows = [asdict(entry) for entry in entries]
+        for row in rows if verbose else ():
+            row["chunk_list"] = [asdict(chunk) for chunk in chunks.get(row["path"], ())]
+        found = {"datasets": rows, "findings": [asdict(item) for item in findings]}
         typer.echo(json_module.dumps(found, indent=2))
     else:
-        _show(entries, findings)
+        _show(entries, chunks, findings)
     if findings:
         raise typer.Exit(1)
 
@@ -77,7 +99,7 @@ def _entry(dataset: h5py.Dataset) -> Entry:
             found = filters.codec
             codec = repr(found)
             bound = found.bound[1] if found is not None and found.bound[0] in ("none", "absolute") else None
-            predictors = _predictors(dataset) if isinstance(found, HierarchicalDelta) and filters.only_ours else None
+            predictors = _predictors(dataset) if _has_predictors(found) and filters.only_ours else None
         except PyfilterError:
             codec = "unreadable settings"
     stored = int(dataset.id.get_storage_size())
@@ -98,28 +120,48 @@ def _entry(dataset: h5py.Dataset) -> Entry:
     )
 
 
+def _has_predictors(codec: Codec | None) -> bool:
+    return codec is not None and any(parameter.name == "predictor" for parameter in codec.spec().parameters)
+
+
 def _predictors(dataset: h5py.Dataset) -> dict[str, int]:
     """Return how often which predictor was chosen, in at most `_LOOKED_AT` chunks spread over the dataset."""
     found: Counter[str] = Counter()
     count = dataset.id.get_num_chunks()
     for index in range(0, count, -(-count // _LOOKED_AT) or 1):
-        origin = dataset.id.get_chunk_info(index).chunk_offset
-        mask, frame = dataset.id.read_direct_chunk(origin)
-        if mask:
-            continue
-        try:
-            info = frame_info(frame)
-        except FrameError:
-            found["damaged"] += 1
-            continue
-        name = info.codec
-        if "predictor" in info.parameters:
-            name = f"{info.parameters['predictor']}, order {info.parameters['order']}"
-        found["raw" if info.stored_raw else name] += 1
+        chunk = _chunk(dataset, index)
+        name = chunk.codec
+        if "predictor" in chunk.parameters:
+            name = f"{chunk.parameters['predictor']}, order {chunk.parameters['order']}"
+        found[name] += name != "unfiltered"
     return dict(found.most_common())
 
 
-def _show(entries: list[Entry], findings: list[checking.Finding]) -> None:
+def _chunks(dataset: h5py.Dataset) -> Iterator[Chunk]:
+    """Yield every chunk that exists."""
+    filters = pipeline.pipeline_of(dataset)
+    after = ", ".join(map(pipeline.filter_name, filters.ids[filters.position + 1 :]))
+    return (_chunk(dataset, index, after) for index in range(dataset.id.get_num_chunks()))
+
+
+def _chunk(dataset: h5py.Dataset, index: int, after: str = "") -> Chunk:
+    """Return what is known of a chunk; ``after`` names the filters that its frame went through."""
+    place = dataset.id.get_chunk_info(index)
+    mask, frame = dataset.id.read_direct_chunk(place.chunk_offset)
+    values = int(np.prod(dataset.chunks, dtype=np.int64)) * dataset.dtype.itemsize
+    codec, bound = "unfiltered" if mask else f"inside {after}", None
+    parameters: dict[str, str | int | bool] = {}
+    if not mask and not after:
+        try:
+            info = frame_info(frame)
+            codec, bound = "raw" if info.stored_raw else info.codec, info.bound
+            parameters = dict(info.parameters)
+        except FrameError:
+            codec = "damaged"
+    return Chunk(place.chunk_offset, len(frame), values / max(len(frame), 1), codec, bound, parameters)
+
+
+def _show(entries: list[Entry], chunks: dict[str, list[Chunk]], findings: list[checking.Finding]) -> None:
     console = Console()
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("dataset", "type", "shape", "chunks", "codec"):
@@ -142,5 +184,25 @@ def _show(entries: list[Entry], findings: list[checking.Finding]) -> None:
             f"{entry.raw_chunks} of {entry.chunk_count}" if entry.codec is not None else "-",
         )
     console.print(table)
+    for path, items in chunks.items():
+        _show_chunks(console, path, items)
     for finding in findings:
         console.print(f"[bold red]{escape(str(finding))}[/]", soft_wrap=True)
+
+
+def _show_chunks(console: Console, path: str, chunks: list[Chunk]) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False, title=escape(path), title_justify="left")
+    for heading in ("chunk at", "codec", "parameters"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("bound", "stored", "ratio"):
+        table.add_column(heading, justify="right")
+    for chunk in chunks:
+        table.add_row(
+            ", ".join(map(str, chunk.offset)),
+            chunk.codec,
+            ", ".join(f"{name} {value}" for name, value in chunk.parameters.items()) or "-",
+            options.number(chunk.bound),
+            options.size(chunk.bytes_stored),
+            f"{chunk.ratio:.2f}",
+        )
+    console.print(table)

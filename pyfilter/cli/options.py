@@ -1,51 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the subcommands share: options that make a codec, and how numbers are shown."""
+"""What the subcommands share: options that make a codec, and how numbers are shown.
+
+The options for bounds and codec parameters are made from registry.json, so a new codec has its own at once.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
 
-from pyfilter.codecs import FILTERS, Codec, Lossless
+from pyfilter.codecs import FILTERS, Auto, Codec, Lossless
 from pyfilter.errors import InvalidArgument
-from pyfilter.registry import registry
+from pyfilter.registry import parameter_value, registry
 
-Absolute = Annotated[
-    float | None, typer.Option("--absolute", help="Largest error of a value, in the unit of the data.", metavar="X")
-]
-Relative = Annotated[
-    float | None,
-    typer.Option("--relative", help="Largest error as a fraction of a variable's range.", metavar="X"),
-]
-Psnr = Annotated[
-    float | None,
-    typer.Option("--psnr", help="Lowest peak signal-to-noise ratio, in dB of a variable's range.", metavar="DB"),
-]
-PointwiseRelative = Annotated[
-    float | None,
-    typer.Option(
-        "--pointwise-relative", help="hierarchical_delta: largest error as a fraction of each value.", metavar="X"
-    ),
-]
 LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
-CodecName = Annotated[str, typer.Option("--codec", help=f"One of {', '.join(FILTERS)}.", metavar="NAME")]
-Mode = Annotated[str | None, typer.Option("--mode", help="cuszp2: outlier, plain or fixed.", metavar="MODE")]
-BlockDims = Annotated[
-    int | None, typer.Option("--block-dims", help="Blocks of 32 values (1), 8 x 8 (2) or 4 x 4 x 4 (3).", metavar="N")
-]
-Predictor = Annotated[
-    str | None,
-    typer.Option(
-        "--predictor", help="hierarchical_delta: auto, chain, lorenzo2d, lorenzo3d or columns.", metavar="NAME"
-    ),
-]
-Outliers = Annotated[
-    str | None, typer.Option("--outliers", help="hierarchical_delta: auto, on or off.", metavar="WHETHER")
-]
+#: what --codec may be
+CODECS: Mapping[str, type[Codec]] = MappingProxyType({**FILTERS, Auto.codec_name: Auto})
+CodecName = Annotated[str, typer.Option("--codec", help=f"One of {', '.join(CODECS)}.", metavar="NAME")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -55,6 +33,60 @@ Parameters = Mapping[str, str | int | None]
 Bounds = Mapping[str, float | None]
 BOUNDS = tuple(mode for mode in registry().bounds if mode != "none")
 _WISHES = f"{', '.join(f'{mode}:X' for mode in BOUNDS)}, lossless or none"
+
+
+_BOUND_HELP = {
+    "absolute": ("X", "Largest error of a value, in the unit of the data."),
+    "relative": ("X", "Largest error as a fraction of a variable's range."),
+    "pointwise_relative": ("X", "Largest error as a fraction of each value."),
+    "psnr": ("DB", "Lowest peak signal-to-noise ratio, in dB of a variable's range."),
+}
+
+
+def with_bounds(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each bound, handed over as ``bounds``."""
+    added = {}
+    for mode in BOUNDS:
+        metavar, text = _BOUND_HELP.get(mode, ("X", "A bound."))
+        takers = [name for name, spec in registry().codecs.items() if mode in spec.bounds]
+        only = f"{takers[0]}: " if len(takers) == 1 else ""
+        help_text = f"{only}{text[0].lower() if only else text[0]}{text[1:]}"
+        added[mode] = Annotated[float | None, typer.Option(option_name(mode), help=help_text, metavar=metavar)]
+    return _with_options(command, "bounds", added)
+
+
+def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each codec parameter, handed over as ``parameters``."""
+    helps: dict[str, dict[str, list[str]]] = {}  # parameter: its values: the codecs that have it with these
+    for name, spec in registry().codecs.items():
+        for parameter in spec.parameters:
+            helps.setdefault(parameter.name, {}).setdefault(", ".join(parameter.values), []).append(name)
+    added = {}
+    for name, choices in helps.items():
+        text = "; ".join(f"{', '.join(codecs)}: {values}" for values, codecs in choices.items())
+        added[name] = Annotated[str | None, typer.Option(option_name(name), help=f"{text}.", metavar="VALUE")]
+    return _with_options(command, "parameters", added)
+
+
+def _with_options(command: Callable[..., None], name: str, added: Mapping[str, Any]) -> Callable[..., None]:
+    """Return a command that has the added options instead of the argument ``name``, which gets their values."""
+
+    @functools.wraps(command)
+    def changed(*args: Any, **kwargs: Any) -> None:
+        values = {key: kwargs.pop(key) for key in added}
+        kwargs[name] = {key: parameter_value(item) if isinstance(item, str) else item for key, item in values.items()}
+        command(*args, **kwargs)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    items = inspect.signature(command, eval_str=True).parameters.values()
+    new = [inspect.Parameter(key, keyword, default=None, annotation=hint) for key, hint in added.items()]
+    shown: list[inspect.Parameter] = []
+    for item in items:
+        shown += new if item.name == name else [item.replace(kind=keyword)]
+    changed.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    changed.__annotations__ = {item.name: item.annotation for item in shown}
+    del changed.__wrapped__
+    return changed
 
 
 def make_codec(
@@ -70,8 +102,8 @@ def make_codec(
     InvalidArgument
         If an option is out of range or does not go with the others.
     """
-    if name not in FILTERS:
-        message = f"--codec must be one of {', '.join(FILTERS)}; got {name!r}"
+    if name not in CODECS:
+        message = f"--codec must be one of {', '.join(CODECS)}; got {name!r}"
         raise InvalidArgument(message)
     lossless = lossless or name == Lossless.codec_name
     asked = [option_name(mode) for mode, value in bounds.items() if value is not None] + ["--lossless"] * lossless
@@ -80,10 +112,11 @@ def make_codec(
         raise InvalidArgument(message)
     if not asked:
         return None
-    cls = Lossless if lossless else FILTERS[name]
+    cls = Lossless if lossless else CODECS[name]
     fields: dict[str, Any] = {**bounds, **parameters}
     given = {field: value for field, value in fields.items() if value is not None}
-    own = {*cls.spec().bounds, *(parameter.name for parameter in cls.spec().parameters)}
+    dataclass: Any = cls  # each codec is one
+    own = {field.name for field in dataclasses.fields(dataclass)}
     for field in given:
         if field not in own:
             message = f"{option_name(field)} is no option of the codec {cls.codec_name}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json as json_module
 import math
-import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -18,9 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyfilter import checking, verification
-from pyfilter.cli import options
+from pyfilter.cli import files, options, progress
 from pyfilter.errors import InvalidArgument
-from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import is_number
 
 if TYPE_CHECKING:
@@ -28,13 +26,12 @@ if TYPE_CHECKING:
     from pyfilter.verification import Verification
 
 
+@options.with_bounds
 def verify(
+    *,
     original: Annotated[Path, typer.Argument(metavar="A", help="The file before.", exists=True, dir_okay=False)],
     stored: Annotated[Path, typer.Argument(metavar="B", help="The file after.", exists=True, dir_okay=False)],
-    absolute: options.Absolute = None,
-    relative: options.Relative = None,
-    psnr: options.Psnr = None,
-    pointwise_relative: options.PointwiseRelative = None,
+    bounds: options.Bounds,
     json: options.Json = False,
 ) -> None:
     """Compare every number of A with B: largest error, PSNR, bound kept or not.
@@ -43,11 +40,10 @@ def verify(
     --relative, --pointwise-relative or --psnr checks floating-point data against another bound. Exit status 1:
     something does not hold.
     """
-    bounds = {"absolute": absolute, "relative": relative, "pointwise_relative": pointwise_relative, "psnr": psnr}
     wish = options.make_codec("hierarchical_delta", bounds)
     with ExitStack() as stack:
-        before = stack.enter_context(h5py.File(_readable(original, stack), "r"))
-        after = stack.enter_context(h5py.File(_readable(stored, stack), "r"))
+        before = stack.enter_context(h5py.File(files.readable(original, stack), "r"))
+        after = stack.enter_context(h5py.File(files.readable(stored, stack), "r"))
         rows = _compare(before, after, wish)
     if json:
         found = {path: {**_finite(asdict(result)), "codec": codec} for path, codec, result in rows}
@@ -58,32 +54,28 @@ def verify(
         raise typer.Exit(1)
 
 
-def _readable(path: Path, stack: ExitStack) -> Path:
-    """Return the path of an HDF5 file with the same values: netCDF-3 is converted in a temporary folder."""
-    if not netcdf3.is_netcdf3(path):
-        return path
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyfilter-")))
-    netcdf3.convert(path, folder / "converted")
-    return folder / "converted"
-
-
 def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[tuple[str, str, Verification]]:
     rows: list[tuple[str, str, Verification]] = []
-    for dataset in checking.datasets(before):
-        if not is_number(dataset.id.get_type()) or dataset.shape is None or checking.is_bare_dimension(dataset):
-            continue
-        path = str(dataset.name)
-        other = after.get(path)
-        if not isinstance(other, h5py.Dataset):
-            message = f"{path} is not in {after.filename}"
-            raise InvalidArgument(message)
-        codec = checking.codec_of(other)
-        bound: Codec | float = 0.0
-        if codec is not None and not codec.is_lossless:
-            bound = codec
-        if wish is not None and dataset.dtype.kind == "f":
-            bound = wish
-        rows.append((path, repr(codec) if codec is not None else "-", verification.verify(dataset, other, bound)))
+    numbers = [
+        dataset
+        for dataset in checking.datasets(before)
+        if is_number(dataset.id.get_type()) and dataset.shape is not None and not checking.is_bare_dimension(dataset)
+    ]
+    with progress.bar(len(numbers)) as advance:
+        for dataset in numbers:
+            path = str(dataset.name)
+            other = after.get(path)
+            if not isinstance(other, h5py.Dataset):
+                message = f"{path} is not in {after.filename}"
+                raise InvalidArgument(message)
+            codec = checking.codec_of(other)
+            bound: Codec | float = 0.0
+            if codec is not None and not codec.is_lossless:
+                bound = codec
+            if wish is not None and dataset.dtype.kind == "f":
+                bound = wish
+            rows.append((path, repr(codec) if codec is not None else "-", verification.verify(dataset, other, bound)))
+            advance(path)
     return rows
 
 

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import functools
+import glob
 import math
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import chunks, plugin, transfer
+from pyfilter import _cleanup, chunks, plugin, provenance, transfer
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import FileCopy, create_like
@@ -24,6 +28,8 @@ from pyfilter.verification import Comparison, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_YOUNG_SECONDS = 60  # a folder as young as this may be one that is not locked yet
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,12 @@ class Report:
 
 
 def compress_file(
-    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None = None
+    source: Path,
+    target: Path,
+    rules: Rules,
+    progress: Callable[[str, int, int], None] | None = None,
+    *,
+    history: bool = False,
 ) -> Report:
     """Copy a file, datasets compressed as the rules say, and check every value.
 
@@ -107,12 +118,14 @@ def compress_file(
         An HDF5 or netCDF file; netCDF-3 becomes netCDF-4.
     target : Path
         The result. It appears, replacing what was there, when it is whole and every value has been found to keep
-        its bound; until then a temporary file in the same folder has it.
+        its bound; until then a hidden folder beside it has it. A run that is killed leaves that folder to the next one.
     rules : Rules
         What to compress.
     progress : callable, optional
         Called with a stage ("compress" or "check"), the number of values done since the last call, and the number
         of values in all.
+    history : bool
+        Whether to put a line into the global attribute ``history`` of a netCDF file (provenance.py).
 
     Returns
     -------
@@ -134,14 +147,13 @@ def compress_file(
         raise InvalidArgument(message)
     folder = target.resolve().parent
     with contextlib.ExitStack() as cleanup:
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=folder))
-        cleanup.callback(shutil.rmtree, scratch, ignore_errors=True)
+        scratch = cleanup.enter_context(_scratch(folder, target.name))
         readable = source
         if netcdf3.is_netcdf3(source):
             readable = scratch / "converted"
             netcdf3.convert(source, readable)
         result = scratch / "result"
-        decisions, fills = _write(readable, result, rules, progress)
+        decisions, fills = _write(readable, result, rules, progress, history)
         rows = tuple(_check(readable, result, decisions, fills, progress))
         report = Report(rows, source.stat().st_size, result.stat().st_size)
         if report.ok:
@@ -151,8 +163,41 @@ def compress_file(
     return report
 
 
+@contextlib.contextmanager
+def _scratch(folder: Path, name: str) -> Iterator[Path]:
+    """Make a folder for what is not whole yet, beside the result, so that it can be renamed into its place.
+
+    Where a run was killed its folder stays. It is locked while in use, so a later run for that result can tell.
+    """
+    for left in folder.glob(f".{glob.escape(name)}.*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _YOUNG_SECONDS:
+                with _locked(left):
+                    shutil.rmtree(left, ignore_errors=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".tmp", dir=folder))
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_cleanup.on_end(functools.partial(shutil.rmtree, scratch, ignore_errors=True)))
+            with contextlib.suppress(OSError):  # a file system without locks
+                stack.enter_context(_locked(scratch))
+            yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder, which the end of the process gives back; OSError where another one has it."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(number)
+
+
 def _write(
-    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None
+    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None, history: bool
 ) -> tuple[list[Decision], dict[str, Any]]:
     with h5py.File(source, "r") as before:
         decisions = make_plan(before, rules)
@@ -161,6 +206,9 @@ def _write(
         step = None if progress is None else lambda count: progress("compress", count, total)
         with create_like(before, target) as after:
             FileCopy(before, after, compressions, step).run()
+            if history and compressions and provenance.is_netcdf(after):
+                codecs = {path.lstrip("/"): item.codec for path, item in compressions.items()}
+                provenance.add(after, provenance.entry("pyfilter compress", codecs))
             fills = {path: after[path].fillvalue for path in compressions}
         offset = before.userblock_size
     if offset:

@@ -29,9 +29,11 @@ SMALL_BYTES = 4096
 # chunks of the source are kept where they are of a size that suits the codecs
 _KEPT_CHUNK_BYTES = (64 << 10, 64 << 20)
 _SENTINEL_ATTRIBUTES = ("_FillValue", "missing_value")
-# CF and UGRID attributes that name the coordinates of other variables
+# CF and UGRID attributes that name the coordinates of other variables, and what else positions, areas and volumes are
+# computed from: CF (section 8.4) has these never be lossy
 _COORDINATE_ATTRIBUTES = (
-    "coordinates", "bounds", "climatology", "node_coordinates", "face_coordinates", "edge_coordinates",
+    "coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "node_coordinates", "face_coordinates",
+    "edge_coordinates",
 )  # fmt: skip
 
 
@@ -123,8 +125,8 @@ def _by_default(path: str, dataset: h5py.Dataset, codec: Codec, is_coordinate: b
 
 
 def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
-    chunk = _chunk_of(dataset, codec)
-    fill, change, others = _fill(dataset)
+    chunk = chunk_of(dataset, codec.edges)
+    fill, change, others = missing_values(dataset)
     specials = tuple(value for value in (fill, *others) if value is not None)
     note = ""
     if not codec.is_lossless and (codec.range_fraction is not None or others):
@@ -190,7 +192,7 @@ def _no_range(limits: tuple[float, float] | None) -> str:
     return "the bound is below 1, of integers: kept lossless"
 
 
-def _fill(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, tuple[np.generic, ...]]:
+def missing_values(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, tuple[np.generic, ...]]:
     """Return the fill value of the copy (None: zero), the change to make for it, and other values for "missing"."""
     dtype = dtypes.native(dataset.dtype)
     plist = dataset.id.get_create_plist()
@@ -216,13 +218,14 @@ def _fill(dataset: h5py.Dataset) -> tuple[np.generic | None, np.generic | None, 
     return own if own is not None and _bits(own) != 0 else None, change, others
 
 
-def _chunk_of(dataset: h5py.Dataset, codec: Codec) -> tuple[int, ...]:
+def chunk_of(dataset: h5py.Dataset, edges: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the chunk shape for a copy: that of the dataset where it suits the codecs, else one for these edges."""
     itemsize = dataset.dtype.itemsize
     if dataset.chunks is not None:
         size = math.prod(dataset.chunks) * itemsize
         if _KEPT_CHUNK_BYTES[0] <= size <= _KEPT_CHUNK_BYTES[1]:
             return tuple(dataset.chunks)
-    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, codec.edges)
+    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, edges)
 
 
 def _match(file: h5py.File, name: str, found: Mapping[str, h5py.Dataset]) -> str:

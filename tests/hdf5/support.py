@@ -70,7 +70,12 @@ def compressed(values: Sequence[int] | None = None) -> dict[str, Any]:
 
 def cd_values(dataset: Any) -> tuple[int, ...]:
     """What the file stores for our filter."""
-    return tuple(word & 0xFFFFFFFF for word in dataset._filters[str(FILTER_ID)])
+    import h5py
+
+    found = tuple(word & 0xFFFFFFFF for word in dataset._filters[str(FILTER_ID)])
+    if len(found) > 16 and h5py.version.version_tuple < (3, 16):
+        pytest.skip("this h5py reads 16 words of a filter at most")
+    return found
 
 
 def field(shape: Sequence[int], dtype: str = "f4", seed: int = 0) -> Array:

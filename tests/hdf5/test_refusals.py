@@ -153,6 +153,8 @@ def test_other_compressor_before_ours(tmp_path: Path) -> None:
 
 
 def test_relative_bound_where_nothing_tells_padding_from_values(tmp_path: Path) -> None:
+    if h5py.version.version_tuple < (3, 12):
+        pytest.skip("this h5py has no fill_time")
     with pytest.raises(ValueError, match="relative bound cannot be kept with fill time 'never'"):
         create(tmp_path / "a.h5", words(mode=2), fillvalue=-1.0, fill_time="never")
     create(tmp_path / "a.h5", words(mode=1), fillvalue=-1.0, fill_time="never")
@@ -193,7 +195,9 @@ def test_words_of_a_newer_layout_in_a_file(tmp_path: Path, library: Library) -> 
     assert content.count(b"PYF1") == 1
     path.write_bytes(content.replace(b"PYF1", b"PYF2"))
     with h5py.File(path, "r+") as file:
-        with pytest.raises(OSError, match="filter returned failure"):
+        with pytest.raises(
+            OSError, match=r"filter returned failure|a newer pyfilter is needed"
+        ):  # HDF5 2 drops the text
             file["x"][...]
         assert re.search(NEWER, library.c.pyf_last_error().decode())
         with pytest.raises(OSError, match=NEWER):

@@ -120,6 +120,26 @@ with h5py.File(sys.argv[1], "w") as file:
     assert ("/a", "unreadable settings", 0) in problems(tmp_path / "b.h5")
 
 
+def test_filters_of_others_are_looked_at(tmp_path: Path) -> None:
+    """A lossy one behind shuffle, chunks that it did not get, and one that is nowhere to be found."""
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((10,))
+        dcpl.set_shuffle()
+        dcpl.set_filter(32028, h5py.h5z.FLAG_OPTIONAL, (1,))
+        space = h5py.h5s.create_simple((20,))
+        made = h5py.h5d.create(file.id, b"sperr", h5py.h5t.IEEE_F32LE, space, dcpl)
+        made.write_direct_chunk((0,), bytes(40), 2)
+        dcpl.remove_filter(0)
+        dcpl.set_filter(400, h5py.h5z.FLAG_OPTIONAL, (1,))
+        h5py.h5d.create(file.id, b"unknown", h5py.h5t.IEEE_F32LE, space, dcpl)
+    found = {str(item) for item in pyfilter.check(tmp_path / "b.h5")}
+    assert {text.split(":")[0] for text in found} == {"/sperr", "/unknown"}
+    assert any("stored raw (1 chunks): written without sperr" in text for text in found)
+    assert any("shuffle comes before sperr" in text for text in found)
+    assert any("/unknown: filter missing: filter 400 is not known to h5py's HDF5" in text for text in found)
+
+
 def test_a_process_without_the_library_says_that_the_filter_is_missing(path: Path) -> None:
     script = """
 import sys, warnings

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 import pyfilter
 from pyfilter import Cuszp2, HierarchicalDelta, Lossless, verification
-from pyfilter.cli import app, args, options
+from pyfilter.cli import app, options
 
-from .support import clean_environment, field, run_script, run_tool
+from .support import clean_environment, field
 
 BOUND = Cuszp2(absolute=1e-3)
 
@@ -32,10 +32,10 @@ def run(*arguments: str | Path, status: int = 0) -> str:
     return result.output
 
 
-def in_a_shell(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def in_a_shell(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "pyfilter", *map(str, arguments)],
-        env=clean_environment(COLUMNS="200"), capture_output=True, text=True, check=False, timeout=120,
+        env=clean_environment(COLUMNS="200", **environment), capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
 
 
@@ -78,6 +78,19 @@ def test_compress_as_json(source: Path) -> None:
     assert rows["/t"]["bound"] == 1e-3
     assert 0 < rows["/t"]["max_error"] <= 1e-3
     assert rows["/count"]["codec"] is None
+
+
+def test_progress_goes_to_a_terminal_and_not_into_json(source: Path) -> None:
+    out = source.with_name("b.h5")
+    commands: list[list[str | Path]] = [
+        ["compress", source, out, "--absolute", "1e-3"], ["verify", source, out],
+    ]  # fmt: skip
+    for arguments in commands:
+        shown = in_a_shell(*arguments, "--json", TTY_COMPATIBLE="1", TERM="xterm")
+        assert shown.returncode == 0, shown.stderr
+        assert json.loads(shown.stdout)
+        assert "\x1b[" in shown.stderr
+        assert arguments[0] != "compress" or "compress" in shown.stderr
 
 
 LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
@@ -133,6 +146,15 @@ def test_a_relative_bound_is_of_each_variable(source: Path) -> None:
             found = pyfilter.codec_of(after[path])
             assert isinstance(found, Cuszp2)
             assert found.absolute == pytest.approx(float(np.ptp(before[path][()].astype("f8"))) * relative, rel=1e-12)
+
+
+def test_the_history_can_be_left_alone(source: Path) -> None:
+    with h5py.File(source, "r+") as file:
+        file.attrs["Conventions"] = "CF-1.12"
+    for option, expected in (("--history", True), ("--no-history", False)):
+        run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", option)
+        with h5py.File(source.with_name("b.h5")) as file:
+            assert ("history" in file.attrs) is expected
 
 
 def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> None:
@@ -240,12 +262,45 @@ def test_inspect_says_which_predictors_were_chosen(source: Path) -> None:
     assert f"chunks {name}: 1" in " ".join(in_a_shell("inspect", out).stdout.split())
 
 
+def test_inspect_of_each_chunk(source: Path) -> None:
+    out = source.with_name("b.h5")
+    with h5py.File(out, "w") as file:
+        values = field((40, 50))
+        values[20:] = np.random.default_rng(0).integers(0, 1 << 32, (20, 50), "u4").view("f4")  # nothing to gain
+        file.create_dataset("t", data=values, chunks=(20, 50), **HierarchicalDelta(absolute=1e-3, predictor="chain"))
+        raw = np.zeros((20, 50), "f4")
+        file.create_dataset("sums", data=field((40, 50)), chunks=(20, 50), fletcher32=True, **BOUND)
+        file.create_dataset("u", (40, 50), "f4", chunks=(20, 50), **BOUND).id.write_direct_chunk((20, 0), raw, 1)
+    datasets = json.loads(run("inspect", out, "-v", "--json", status=1))["datasets"]
+    rows = {row["path"]: row["chunk_list"] for row in datasets}
+    first, second = rows["/t"]
+    assert (first["offset"], first["codec"], first["bound"]) == ([0, 0], "hierarchical_delta", pytest.approx(1e-3))
+    assert first["parameters"] == {"predictor": "chain", "outliers": "off", "order": 1}
+    assert first["ratio"] > 2
+    assert second["codec"] in ("raw", "lossless")
+    assert [item["codec"] for item in rows["/u"]] == ["unfiltered"]
+    assert [item["codec"] for item in rows["/sums"]] == ["inside fletcher32"] * 2
+    shown = run("inspect", out, "--verbose", status=1)
+    assert re.search(r"^0, 0 +hierarchical_delta +predictor chain, ", shown, re.MULTILINE)
+    assert "chunk_list" not in run("inspect", out, "--json", status=1)
+
+
 def test_inspect_says_what_is_wrong(target: Path) -> None:
     with h5py.File(target, "r+") as file:
         file["t"].id.write_direct_chunk((0, 0), file["t"][()].tobytes(), 1)
     out = run("inspect", target, status=1)
     assert "stored raw" in out
     assert json.loads(run("inspect", target, "--json", status=1))["findings"][0]["chunks"] == 1
+
+
+def test_check(target: Path, tmp_path: Path) -> None:
+    (tmp_path / "3.nc").write_bytes(b"CDF\1" + bytes(28))
+    assert run("check", target, tmp_path / "3.nc").split("\n")[0] == f"{target}: nothing wrong"
+    with h5py.File(target, "r+") as file:
+        file["t"].id.write_direct_chunk((0, 0), file["t"][()].tobytes(), 1)
+    assert f"{target}: /t: stored raw (1 chunks)" in run("check", tmp_path / "3.nc", target, status=1)
+    found = json.loads(run("check", target, "--json", status=1))
+    assert found[str(target)][0]["problem"] == "stored raw"
 
 
 def test_inspect_of_netcdf3_says_so(tmp_path: Path) -> None:
@@ -286,86 +341,6 @@ def test_verify_of_netcdf3(tmp_path: Path) -> None:
     assert json.loads(run("verify", tmp_path / "a.nc", tmp_path / "b.nc", "--json"))["/t"]["ok"]
 
 
-# -- args
-
-
-def test_args_for_h5repack(source: Path) -> None:
-    words = run("args", "--absolute", "1e-3", "--for", "h5repack").split()
-    run_tool("h5repack", "-l", "t:CHUNK=30x70", words[0], f"t:{words[1]}", source, source.with_name("c.h5"))
-    with h5py.File(source) as before, h5py.File(source.with_name("c.h5")) as after:
-        assert pyfilter.codec_of(after["t"]) == BOUND
-        assert pyfilter.verify(before["t"], after["t"]).ok
-
-
-def test_args_for_nccopy_and_ncgen(tmp_path: Path) -> None:
-    option, spec = run("args", "--absolute", "0.5", "--for", "nccopy", "--var", "t").strip().replace('"', "").split()
-    line = run("args", "--absolute", "0.5", "--for", "ncgen", "--var", "t").strip()
-    (tmp_path / "a.cdl").write_text(
-        f"netcdf a {{ dimensions: x = 4 ; variables: float t(x) ; {line} data: t = 1, 2, 3, 4 ; }}", encoding="utf-8"
-    )
-    run_tool("ncgen", "-4", "-o", tmp_path / "a.nc", tmp_path / "a.cdl")
-    (tmp_path / "b.cdl").write_text(
-        "netcdf b { dimensions: x = 4 ; variables: float t(x) ; data: t = 1, 2, 3, 4 ; }", encoding="utf-8"
-    )
-    run_tool("ncgen", "-4", "-o", tmp_path / "b.nc", tmp_path / "b.cdl")
-    run_tool("nccopy", option, spec, tmp_path / "b.nc", tmp_path / "c.nc")
-    for name in ("a", "c"):
-        with h5py.File(tmp_path / f"{name}.nc") as file:
-            assert pyfilter.codec_of(file["t"]) == Cuszp2(absolute=0.5)
-            assert np.all(np.abs(file["t"][()] - [1, 2, 3, 4]) <= 0.5)
-
-
-def test_args_for_h5py(tmp_path: Path) -> None:
-    text = run("args", "--relative", "1e-3", "--mode", "fixed", "--for", "h5py").strip()
-    script = f"""
-import sys, h5py, numpy as np
-import pyfilter
-with h5py.File(sys.argv[1], "w") as file:
-    file.create_dataset("a", data=np.arange(1000.0), chunks=(100,), {text})
-    print(pyfilter.codec_of(file["a"]))
-"""
-    assert run_script(script, tmp_path / "a.h5").stdout.strip() == "Cuszp2(relative=0.001, mode='fixed')"
-
-
-def test_args_for_the_c_library() -> None:
-    text = run("args", "--lossless", "--for", "netcdf-c")
-    assert "{1u, 2u, 0u, 0u, 0u, 0u}" in text
-    assert "nc_def_var_filter(ncid, varid, 52907u, 6, words);" in text
-
-
-@pytest.mark.parametrize(
-    "codec", [BOUND, Cuszp2(relative=0.25, mode="plain", block_dims=2), Lossless(block_dims=3)], ids=repr
-)
-@pytest.mark.parametrize("tool", args.TOOLS)
-def test_args_are_decoded(codec: pyfilter.Codec, tool: str) -> None:
-    if tool == "netcdf-c":
-        return
-    text = args.format_for(tool, codec, "var2")
-    assert pyfilter.Codec.from_cd_values(args.parse_words(text)) == codec
-    assert run("args", "--decode", text).strip() == repr(codec)
-
-
-def test_stored_words_are_decoded_as_programs_print_them(target: Path) -> None:
-    dump = run_tool("h5dump", "-pH", "-d", "/t", target)
-    params = re.search(r"PARAMS \{ (.*) \}", dump)
-    assert params is not None
-    out = run("args", "--decode", params.group(1))
-    assert out.splitlines() == [repr(BOUND), "stored for f32, little-endian, chunks (60, 70)"]
-
-
-@pytest.mark.parametrize("text", ["", "abc", "1,2,3,4,5,6,7,8", "1 9 0"])
-def test_words_that_mean_nothing_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"decode|cd_values"):
-        run("args", "--decode", text)
-
-
-def test_args_need_a_bound_and_a_known_tool() -> None:
-    with pytest.raises(ValueError, match="--absolute, --relative"):
-        run("args")
-    with pytest.raises(ValueError, match="--for must be one of h5repack, nccopy, ncgen, h5py, netcdf-c"):
-        run("args", "--lossless", "--for", "zip")
-
-
 # -- doctor and the rest
 
 
@@ -374,6 +349,7 @@ def test_doctor_is_healthy() -> None:
     assert result.returncode == 0, result.stdout
     for text in ("library", "cpu level", "cuda", "h5py write and read", "works", "registered with"):
         assert text in result.stdout
+    assert json.loads(run("doctor", "--json"))["ok"] is True
 
 
 def test_doctor_says_that_the_library_is_missing(tmp_path: Path) -> None:
@@ -387,7 +363,7 @@ def test_doctor_says_that_the_library_is_missing(tmp_path: Path) -> None:
 
 def test_help_names_every_command() -> None:
     text = run("--help")
-    for name in ("compress", "inspect", "verify", "args", "doctor"):
+    for name in ("compress", "inspect", "verify", "check", "compare", "args", "doctor"):
         assert name in text
         assert "Usage" in run(name, "--help")
 

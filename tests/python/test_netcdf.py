@@ -150,7 +150,7 @@ def test_netcdf3_files_are_refused(tmp_path: Path) -> None:
         ({"zlib": True}, "gzip"),
         ({"compression": "zlib", "shuffle": True}, "shuffle"),
         ({"fletcher32": True}, "fletcher32"),
-        ({"compression": "zstd"}, "32015"),
+        ({"compression": "zstd"}, "zstd"),
     ],
     ids=str,
 )

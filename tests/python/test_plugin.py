@@ -38,7 +38,8 @@ def by_netcdf4(name="netcdf4", **extra):
         variable[...] = values
     with netCDF4.Dataset(f"{path}/{name}.nc") as file:
         assert abs(file["a"][...] - values).max() <= 1e-3
-    assert not pyfilter.check(f"{path}/{name}.nc")
+    # h5py's HDF5, which check uses, may not know the filters of netCDF4
+    assert not [item for item in pyfilter.check(f"{path}/{name}.nc") if not extra or item.problem != "filter missing"]
 """
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,54 @@ def test_missing_values_are_kept_and_left_out_of_the_range(tmp_path: Path) -> No
     with netCDF4.Dataset(tmp_path / "a.nc") as before, netCDF4.Dataset(target) as after:
         for name in ("t", "missing"):
             np.testing.assert_array_equal(np.ma.getmaskarray(after[name][:]), np.ma.getmaskarray(before[name][:]))
+
+
+def test_what_cf_computes_positions_and_areas_from_is_kept(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("lev", 50)
+        file.createDimension("x", 100)
+        for name in ("t", "ps", "areas"):
+            file.createVariable(name, "f4", ("lev", "x"))[:] = field((50, 100))
+        file["t"].cell_measures = "area: areas"
+        file["t"].setncattr("quantization", "info")  # CF's own attributes are about what was done before: they stay
+        file["t"].quantization_nsb = np.int32(9)
+        lev = file.createVariable("lev", "f8", ("lev",))
+        lev.formula_terms = "sigma: lev ps: ps"
+    report = compress_file(tmp_path / "a.nc", tmp_path / "b.nc", Rules(RELATIVE))
+    notes = {row.path: row.note for row in report.rows}
+    assert notes["/t"] == ""
+    assert notes["/ps"] == notes["/areas"] == "coordinate, kept lossless"
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert (file["t"].getncattr("quantization"), file["t"].quantization_nsb) == ("info", 9)
+
+
+@pytest.mark.parametrize("before", ["made by a test", "", None, "naïve", np.arange(3)], ids=repr)
+def test_a_line_in_the_history(tmp_path: Path, before: Any) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 5000)
+        file.createVariable("t", "f4", ("x",))[:] = field((5000,))
+        if before is not None:
+            file.setncattr("history", before)
+    compress_file(tmp_path / "a.nc", tmp_path / "b.nc", Rules(Cuszp2(absolute=1e-3)), history=True)
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        after = file.history
+    if isinstance(before, np.ndarray):
+        assert np.array_equal(after, before)  # no text: left as it is
+        return
+    line = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: pyfilter compress \(pyfilter .*\): t Cuszp2\(absolute=0\.001\)"
+    assert re.fullmatch(line + (f"\n{before}" if before else ""), after)
+    assert "pyfilter compress" in run_tool("ncdump", "-h", tmp_path / "b.nc")
+
+
+def test_no_history_where_it_means_nothing_or_nothing_was_done(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["t"] = field((5000,))
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.title = "empty"
+    for name in ("a.h5", "a.nc"):
+        compress_file(tmp_path / name, tmp_path / "b", Rules(Cuszp2(absolute=1e-3)), history=True)
+        with h5py.File(tmp_path / "b") as file:
+            assert "history" not in file.attrs
 
 
 def test_xarray_reads_the_same(tmp_path: Path) -> None:

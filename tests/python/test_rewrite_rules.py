@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 import pyfilter
 from pyfilter import Cuszp2, Lossless
-from pyfilter.rewrite import Rules, compress_file
+from pyfilter.rewrite import Rules, compress_file, job
 from pyfilter.rewrite import plan as plans
 from pyfilter.rewrite.copy import FileCopy
 
@@ -200,25 +201,45 @@ def test_a_broken_bound_leaves_no_result(tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(item.name for item in tmp_path.iterdir()) == ["a.h5", "b.h5"]
 
 
-def test_a_killed_run_leaves_the_old_result(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        for index in range(8):
-            file[f"v{index}"] = field((1000, 1000), seed=index)
-    (tmp_path / "b.h5").write_bytes(b"older result")
-    command = [
-        sys.executable,
-        "-m",
-        "pyfilter",
-        "compress",
-        str(tmp_path / "a.h5"),
-        str(tmp_path / "b.h5"),
-        "--absolute",
-        "1e-6",
-    ]
-    process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.DEVNULL)
+def start(tmp_path: Path) -> subprocess.Popen[bytes]:
+    """Start a run that takes a while, and wait until it is writing."""
+    if not (tmp_path / "a.h5").exists():
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            for index in range(8):
+                file[f"v{index}"] = field((1000, 1000), seed=index)
+        (tmp_path / "b.h5").write_bytes(b"older result")
+    names = [str(tmp_path / name) for name in ("a.h5", "b.h5")]
+    command = [sys.executable, "-m", "pyfilter", "compress", *names, "--absolute", "1e-6"]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the child's, where this process ignores it
+    try:
+        process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.DEVNULL)
+    finally:
+        signal.signal(signal.SIGINT, before)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".b.h5.*/result")) and time.monotonic() < deadline:
         time.sleep(0.005)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_ended_run_leaves_nothing(tmp_path: Path, number: int) -> None:
+    process = start(tmp_path)
+    process.send_signal(number)
+    assert process.wait(60) == -number
+    assert (tmp_path / "b.h5").read_bytes() == b"older result"
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["a.h5", "b.h5"]
+
+
+def test_a_killed_run_leaves_the_old_result_and_a_later_one_cleans_up(tmp_path: Path) -> None:
+    process = start(tmp_path)
     process.send_signal(signal.SIGKILL)
     process.wait(60)
     assert (tmp_path / "b.h5").read_bytes() == b"older result"
+    (left,) = tmp_path.glob(".b.h5.*.tmp")
+    other = tmp_path / ".b.h5.busy.tmp"
+    other.mkdir()
+    for folder in (left, other):
+        os.utime(folder, (0, 0))
+    with job._locked(other):
+        compress_file(tmp_path / "a.h5", tmp_path / "b.h5", Rules(None, {"v0": BOUND}))
+    assert sorted(item.name for item in tmp_path.iterdir()) == [other.name, "a.h5", "b.h5"]

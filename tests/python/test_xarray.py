@@ -146,6 +146,16 @@ def test_encoding_of_the_values_is_kept(dataset: Any, tmp_path: Path, engine: st
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_history(dataset: Any, tmp_path: Path, engine: str) -> None:
+    dataset.attrs["history"] = "older"
+    pyfilter.xarray.to_netcdf(dataset, tmp_path / "a.nc", engine=engine, codecs={"t": BOUND, "p": None}, history=True)
+    with xr.open_dataset(tmp_path / "a.nc") as found:
+        first, second = found.attrs["history"].split("\n")
+    assert first.endswith(": t Cuszp2(absolute=0.001)")
+    assert second == dataset.attrs["history"] == "older"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_users_own_encoding_goes_first(dataset: Any, tmp_path: Path, engine: str) -> None:
     pyfilter.xarray.to_netcdf(
         dataset, tmp_path / "a.nc", engine=engine, codecs={"t": BOUND},

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""CDO, NCO, GDAL's netCDF and HDF5 drivers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from .conftest import FILL, SHAPE, Pair
+
+Tool = Callable[..., str]
+
+
+def variable(path: Path, name: str = "tas") -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    with h5py.File(path) as file:
+        values: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = file[name][...]
+    return values
+
+
+# -- CDO
+
+
+def test_cdo_statistics(pair: Pair, tool: Tool) -> None:
+    for operators in (["infon"], ["outputf,%.9g", "-fldmean"], ["outputf,%.9g", "-yearmean", "-selindexbox,5,20,3,9"]):
+        compressed, plain = (tool("cdo", "-s", *operators, path) for path in (pair.compressed, pair.plain))
+        assert compressed == plain
+        assert re.search(r"\d\d\d\.\d", compressed)
+
+
+def test_cdo_copies_values(pair: Pair, tool: Tool, tmp_path: Path) -> None:
+    tool("cdo", "-s", "-f", "nc4", "copy", pair.compressed, tmp_path / "a.nc")
+    assert np.array_equal(variable(tmp_path / "a.nc"), pair.values)
+
+
+# -- NCO
+
+
+def test_ncra_averages(pair: Pair, tool: Tool, tmp_path: Path) -> None:
+    for name, path in (("a.nc", pair.compressed), ("b.nc", pair.plain)):
+        tool("ncra", "-O", "--cmp=none", path, tmp_path / name)
+    mean = variable(tmp_path / "a.nc")[0]
+    assert np.array_equal(mean, variable(tmp_path / "b.nc")[0])
+    ocean = pair.values[0] != np.float32(FILL)
+    assert np.allclose(mean[ocean], pair.values[:, ocean].mean(axis=0), atol=1e-3)
+    assert np.all(mean[~ocean] == np.float32(FILL))
+
+
+def test_ncks_extracts(pair: Pair, tool: Tool, tmp_path: Path) -> None:
+    """NCO repeats the filter of its input with one parameter alone (5.1), so it has to be told not to compress."""
+    tool("ncks", "-O", "--cmp=none", "-d", "time,1,2", "-d", "lon,10,20", pair.compressed, tmp_path / "a.nc")
+    assert np.array_equal(variable(tmp_path / "a.nc"), pair.values[1:3, :, 10:21])
+    shown = tool("ncks", "-H", "-C", "-v", "tas", "-d", "time,3", "-d", "lat,4", "-d", "lon,5,6", pair.compressed)
+    assert [float(item) for item in re.findall(r"\d+\.\d+", shown)] == pytest.approx(pair.values[3, 4, 5:7], abs=1e-3)
+
+
+# -- GDAL
+
+
+@pytest.mark.parametrize("source", ["NETCDF:{}:tas", "HDF5:{}://tas"])
+def test_gdal_raster(pair: Pair, tool: Tool, tmp_path: Path, source: str) -> None:
+    name = source.format(pair.compressed)
+    tool("gdal_translate", "-q", "-of", "ENVI", name, tmp_path / "a.img")
+    values = np.fromfile(tmp_path / "a.img", "<f4").reshape(SHAPE)
+    if source.startswith("NETCDF"):
+        values = values[:, ::-1]  # north up
+    assert np.array_equal(values, pair.values)
+
+
+def test_gdal_knows_what_is_missing(pair: Pair, tool: Tool) -> None:
+    said = tool("gdalinfo", "-checksum", f"NETCDF:{pair.compressed}:tas")
+    assert "NoData Value=1e+20" in said
+    assert re.findall("Checksum=.*", said) == re.findall(
+        "Checksum=.*", tool("gdalinfo", "-checksum", f"NETCDF:{pair.plain}:tas")
+    )
+
+
+# -- netCDF's own
+
+
+def test_ncdump_and_nccopy(pair: Pair, tool: Tool, tmp_path: Path) -> None:
+    data = [tool("ncdump", "-v", "tas", path).partition("data:")[2] for path in (pair.compressed, pair.plain)]
+    assert data[0] == data[1]
+    assert "_Filter" in tool("ncdump", "-hs", pair.compressed)
+    tool("nccopy", pair.compressed, tmp_path / "a.nc")
+    assert np.array_equal(variable(tmp_path / "a.nc"), pair.values)
