@@ -108,7 +108,7 @@ def make_request(
     if not isinstance(codec, Codec):
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
-    code = dtypes.require(codec.codec_name, dtype)
+    code = dtypes.require(codec.spec().name, dtype)
     if len(shape) > _native.MAX_RANK:
         message = f"an array has at most {_native.MAX_RANK} dimensions here, got {len(shape)}"
         raise InvalidArgument(message)

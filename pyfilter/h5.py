@@ -99,7 +99,7 @@ def create_dataset(
     plugin.refresh()
     source = _source(data)
     dtype = _plain_dtype(kwargs.pop("dtype", None) or source.dtype)
-    dtypes.require(codec.codec_name, dtype)
+    dtypes.require(codec.spec().name, dtype)
     if source.shape is None or source.shape == ():
         message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
         raise Unsupported(message)

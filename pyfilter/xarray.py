@@ -202,7 +202,7 @@ def _chosen(dataset: Any, codec: Codec | None, codecs: Mapping[str, Codec | None
             variable = dataset.variables[name]
             stored = _stored_dtype(variable)
             meant = stored.kind == "f" or codec.is_lossless  # integers get a bound of theirs by name only
-            if variable.ndim and meant and dtypes.takes(codec.codec_name, stored):
+            if variable.ndim and meant and dtypes.takes(codec.spec().name, stored):
                 chosen[str(name)] = codec
     for name, item in codecs.items():
         chosen[name] = item
@@ -214,8 +214,8 @@ def _chosen(dataset: Any, codec: Codec | None, codecs: Mapping[str, Codec | None
             message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
             raise Unsupported(message)
         stored = _stored_dtype(variable)
-        if not dtypes.takes(item.codec_name, stored):
-            known = ", ".join(dtypes.names(item.codec_name))
+        if not dtypes.takes(item.spec().name, stored):
+            known = ", ".join(dtypes.names(item.spec().name))
             message = f"variable {name!r} is stored as {stored}, which {item!r} does not take; it takes {known}"
             raise Unsupported(message)
         netcdf.require_plain_sign(name, stored, item, {**variable.attrs, **variable.encoding})

@@ -201,7 +201,11 @@ class Codec(FilterRefBase):
             wanted = " or ".join(filter(None, (", ".join(f"{mode}=" for mode in modes[:-1]), f"{modes[-1]}=")))
             message = f"{type(self).__name__} takes exactly one of {wanted}; given: {', '.join(given) or 'none'}"
             raise InvalidArgument(message)
+        dataclass: Any = self  # each subclass is one
+        own = {field.name for field in dataclasses.fields(dataclass)}
         for parameter in spec.parameters:
+            if parameter.name not in own:  # a property, made from other fields
+                continue
             value = getattr(self, parameter.name)
             object.__setattr__(self, parameter.name, _choice(parameter.name, value, tuple(parameter.values)))
 

@@ -287,7 +287,8 @@ def damaged(quick: bool) -> Iterator[Group]:
             info = pyfilter.frame_info(frame)
         except pyfilter.PyfilterError:
             return
-        if info.value_bytes > 1 << 24:
+        no_kernels = info.codec == "hierarchical_delta" and info.dtype.kind != "f"
+        if info.value_bytes > 1 << 24 or no_kernels:
             return
         on_cpu = outcome(lambda: pyfilter.decode(frame).tobytes())
         on_gpu = outcome(lambda: device.decode([frame], info.dtype, info.value_count)[0].tobytes())

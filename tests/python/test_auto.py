@@ -69,5 +69,5 @@ def test_as_a_value() -> None:
     assert codec.filter_options == pyfilter.HierarchicalDelta(relative=1e-3).filter_options
     with pytest.raises(ValueError, match="objective must be one of 'speed', 'ratio'; got 'best'"):
         pyfilter.Auto(relative=1e-3, objective="best")
-    with pytest.raises(ValueError, match="exactly one of absolute= or relative="):
+    with pytest.raises(ValueError, match="exactly one of absolute=, relative=, pointwise_relative= or psnr="):
         pyfilter.Auto()

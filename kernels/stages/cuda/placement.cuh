@@ -37,9 +37,8 @@ __device__ __forceinline__ void post_size(const TileSums& sums, std::uint32_t nu
   store_relaxed(sums.sizes + number, words + 1);
 }
 
-// Words of all tiles up to and with `number`, modulo 2^32. Waits for it.
-__device__ __forceinline__ std::uint32_t sum_up_to(const TileSums& sums, std::uint32_t number) {
-  uint2 sum = load_relaxed(sums.ends + number);
+// Words of all tiles up to and with `number`, modulo 2^32. `sum` is what was there before; waits if that was nothing.
+__device__ __forceinline__ std::uint32_t sum_up_to(const TileSums& sums, std::uint32_t number, uint2 sum) {
   while (sum.x == 0) {
     __nanosleep(40);
     sum = load_relaxed(sums.ends + number);
@@ -47,11 +46,12 @@ __device__ __forceinline__ std::uint32_t sum_up_to(const TileSums& sums, std::ui
   return sum.y;
 }
 
-// Words before tile `tile` in its chunk.
-__device__ __forceinline__ std::uint32_t words_before(const TileSums& sums, std::uint32_t number, std::uint32_t tile) {
+// Words before tile `tile` in its chunk; `asked` is what was there of the sum up to the tile before.
+__device__ __forceinline__ std::uint32_t words_before(const TileSums& sums, std::uint32_t number, std::uint32_t tile,
+                                                      uint2 asked) {
   if (tile == 0) return 0;
-  const std::uint32_t first = number - tile;
-  return sum_up_to(sums, number - 1) - (first != 0 ? sum_up_to(sums, first - 1) : 0);
+  const std::uint32_t first = number - tile, upto = sum_up_to(sums, number - 1, asked);
+  return upto - (first != 0 ? sum_up_to(sums, first - 1, load_relaxed(sums.ends + first - 1)) : 0);
 }
 
 inline constexpr int kSizesPerThread = 4;
@@ -147,11 +147,17 @@ __device__ __forceinline__ void place_tile(const EncodeParams& job, const Waitin
   }
 }
 
-// Part 1 of placing a waiting tile: one thread asks for its place. Part 2, behind a barrier, is place_waiting().
+// Part 1 of placing a waiting tile: one thread asks for its place. The answer is on its way while the thread does other
+// work.
+__device__ __forceinline__ uint2 ask_place(const EncodeParams& job, const Waiting& tile) {
+  if (threadIdx.x != 32 || !tile.there || tile.tile == 0) return {};
+  return load_relaxed(job.sums.ends + (tile.chunk * job.tiles + tile.tile - 1));
+}
+// Part 2: it has the answer. Part 3, behind a barrier, is place_waiting().
 template <class Space>
-__device__ __forceinline__ void find_place(const EncodeParams& job, const Waiting& tile, Space& space) {
+__device__ __forceinline__ void find_place(const EncodeParams& job, const Waiting& tile, uint2 asked, Space& space) {
   if (tile.there && threadIdx.x == 32)
-    space.words_before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile);
+    space.words_before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile, asked);
 }
 template <class Space>
 __device__ __forceinline__ void place_waiting(const EncodeParams& job, Waiting& tile, Space& space) {

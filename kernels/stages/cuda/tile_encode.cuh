@@ -122,7 +122,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   if (thread == 0) post_size(job.sums, chunk * job.tiles + tile, tile_words);
   // by now the sizes of all tiles before the waiting one are there, or soon will be
   look_ahead<D, Value>(job, space.ticket, parity, space);
-  find_place(job, waiting, space);
+  const uint2 asked = ask_place(job, waiting);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -154,7 +154,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
     if (half == 0) r.d[0] = unzigzag(static_cast<Code>(r.first & kept));
     write_planes(r.d, static_cast<int>(planes), word_part + planes_at);
   }
-
+  find_place(job, waiting, asked, space);
   __syncthreads();
 
   // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
@@ -172,7 +172,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   __syncthreads();
   waiting = {chunk, tile, tile_words, true, uniform};
   if (4 * tile_words > job.waiting_bytes) {  // a device with little shared memory
-    find_place(job, waiting, space);
+    find_place(job, waiting, {}, space);
     __syncthreads();
     place_tile(job, waiting, space.words_before, bytes);
     waiting.there = false;
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<sizeof(typename Map::C
     }
     task = space.ticket;
   }
-  find_place(job, waiting, space);
+  find_place(job, waiting, {}, space);
   __syncthreads();
   place_waiting(job, waiting, space);
 }

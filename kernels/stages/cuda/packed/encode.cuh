@@ -309,7 +309,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   if (thread == 0) post_size(job.sums, chunk * job.tiles + tile, t.tile_words);
   // by now the sizes of all tiles before the waiting one are there, or soon will be
   look_ahead_packed<S, Value>(job, space.ticket, space.boxes[parity ^ 1]);
-  find_place(job, space.waiting_tile, space);
+  const uint2 asked = ask_place(job, space.waiting_tile);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -363,6 +363,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
     if (thread == 0) tile_words[0] = kPackedVerbatim << 16;
     if (valid) write_verbatim_block<S, Value>(job, values, box, t.own_present, tile_words + 1);
   }
+  find_place(job, space.waiting_tile, asked, space);
   __syncthreads();
 
   // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
@@ -376,7 +377,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const Waiting made = {chunk, tile, t.tile_words, true, false};
   if (thread == 0) space.waiting_tile = {chunk, tile, t.tile_words, waits, false};
   if (!waits) {  // a device with little shared memory
-    find_place(job, made, space);
+    find_place(job, made, {}, space);
     __syncthreads();
     place_tile(job, made, space.words_before, bytes);
     __syncthreads();
@@ -430,7 +431,7 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     task = space.ticket;
   }
   __syncthreads();  // the last tile waits
-  find_place(job, space.waiting_tile, space);
+  find_place(job, space.waiting_tile, {}, space);
   __syncthreads();
   if (space.waiting_tile.there) place_tile(job, space.waiting_tile, space.words_before, space.waiting);
 }
