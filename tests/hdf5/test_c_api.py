@@ -92,7 +92,7 @@ def test_versions(c: Any) -> None:
             INVALID_ARGUMENT,
             "the bound is 0, must be finite and > 0",
         ),
-        ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(5)}, INVALID_ARGUMENT, "predictor 5"),
+        ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(6)}, INVALID_ARGUMENT, "predictor 6"),
         ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(3)}, INVALID_ARGUMENT, "predictor 3 needs data of rank 3"),
         ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(0, 3)}, INVALID_ARGUMENT, "outliers 3"),
         ({"codec": 3, "parameters": (ctypes.c_uint8 * 8)(0, 0, 1)}, INVALID_ARGUMENT, "parameter byte 2 is 1"),

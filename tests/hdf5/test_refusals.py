@@ -47,7 +47,7 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (words(parameters=0x10000), "parameter byte 2 is 1, must be 0"),
     ((1, 2, 0, 0, 0, 1), "lossless: parameter byte 0 is 1, must be 0"),
     (words(mode=0, codec=DELTA), "hierarchical_delta does not take bound mode 0"),
-    (words(codec=DELTA, parameters=5), r"hierarchical_delta: predictor 5, allowed: 0 \(auto\), .*4 \(columns\)"),
+    (words(codec=DELTA, parameters=6), r"hierarchical_delta: predictor 6, allowed: 0 \(auto\), .*5 \(fast\)"),
     (words(codec=DELTA, parameters=0x300), r"hierarchical_delta: outliers 3, allowed: 0 \(auto\), 1 \(on\), 2 \(off\)"),
     (words(codec=DELTA, parameters=0x10000), "hierarchical_delta: parameter byte 2 is 1, must be 0"),
     (words(codec=DELTA, parameters=3), "predictor 3 needs data of rank 3 or more, this has rank 2"),

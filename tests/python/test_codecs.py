@@ -126,7 +126,7 @@ def test_block_dims_of_one_may_be_written_as_itself() -> None:
         ((1, 1, 1, 0, 0x3FF00000, 1 << 16), "word 5"),
         ((1, 2, 0, 0, 0, 1), "word 5"),
         ((1, 3, 0), "mode"),
-        ((1, 3, 1, 0, 0x3FF00000, 5), "predictor of hierarchical_delta"),
+        ((1, 3, 1, 0, 0x3FF00000, 6), "predictor of hierarchical_delta"),
         ((1, 3, 1, 0, 0x3FF00000, 3 << 8), "outliers of hierarchical_delta"),
         ((1, 3, 1, 0, 0x3FF00000, 1 << 16), "word 5"),
         ((1, 2, 0, 1, 0, 0), "words 3 and 4"),

@@ -52,7 +52,7 @@ KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t col
 KFN std::uint64_t sample_count(std::uint64_t values) {
   const std::uint64_t tiles = values / 4096;
   if (tiles < 32) return tiles < 4 ? tiles + 1 : 4;
-  return tiles < 256 ? 2 + tiles / 16 : 18;
+  return tiles < 256 ? tiles / 8 : 32;
 }
 KFN std::uint64_t sampled_value(std::uint64_t values, std::uint64_t k) {
   const std::uint64_t fraction = (2 * k + 1) * 0x4F1BBCDCBFA53E0Bull;

@@ -23,10 +23,8 @@ template <class Map>
 inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, typename Map::Code* q) {
   using T = typename Map::Value;
   using Code = typename Map::Code;
-  if constexpr (!Map::kHasSpecial) {
-    encode_block<Map, 32>(map, x, q);
-    return;
-  } else {
+  if (encode_block<Map, 32>(map, x, q) == 0) return;
+  if constexpr (Map::kHasSpecial) {
     std::uint32_t plain = 0;
     for (int i = 0; i < 32; ++i)
       plain |= static_cast<std::uint32_t>(sampled_code(map.quantizer, static_cast<T>(x[i]), q[i])) << i;
@@ -67,14 +65,25 @@ inline std::uint64_t sampled_bits(const Map& map, const TileBox& box, int order,
   std::uint32_t narrowest = 255, widest = 0;
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
     if (!is_present<S>(box, b)) continue;
-    Code d[32], first = 0, second = 0;
+    alignas(64) Code d[32];
     take_block<S>(s.differences, b, d);
-    for (const Code difference : d) {
-      const Code z = zigzag(map.wrap(difference));
-      second = std::max(second, std::min(first, z));
-      first = std::max(first, z);
+    // the two widest: of every kTogether-th value, then of all
+    constexpr int kTogether = 8;
+    alignas(64) Code first[kTogether] = {}, second[kTogether] = {};
+    for (int i = 0; i < 32; i += kTogether) {
+      for (int k = 0; k < kTogether; ++k) {
+        const Code z = zigzag(map.wrap(d[i + k]));
+        second[k] = std::max(second[k], std::min(first[k], z));
+        first[k] = std::max(first[k], z);
+      }
     }
-    const std::uint32_t cost = block_cost(first, second, exceptions), width = cost / 32;
+    for (int half = kTogether / 2; half > 0; half /= 2) {
+      for (int k = 0; k < half; ++k) {
+        second[k] = std::max(std::max(second[k], second[k + half]), std::min(first[k], first[k + half]));
+        first[k] = std::max(first[k], first[k + half]);
+      }
+    }
+    const std::uint32_t cost = block_cost(first[0], second[0], exceptions), width = cost / 32;
     bits += cost;
     narrowest = std::min(narrowest, width);
     widest = std::max(widest, width);
