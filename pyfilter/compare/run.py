@@ -285,7 +285,7 @@ def _listen(process: subprocess.Popen[str], answers: Queue[str]) -> None:
 def _environment(threads: int | None) -> dict[str, str]:
     environment = {**os.environ, "BLOSC_NTHREADS": "1", "OMP_NUM_THREADS": "1"}
     package = str(Path(pyfilter.__file__).resolve().parent.parent)
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package, environment.get("PYTHONPATH")]))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), package]))
     if threads is not None:
         environment["PYFILTER_NUM_THREADS"] = str(threads)
     return environment
