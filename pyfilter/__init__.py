@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfilter import errors, gpu, plugin
 from pyfilter.checking import Finding, check, codec_of
-from pyfilter.codecs import FILTERS, Auto, Codec, Cuszp2, HierarchicalDelta, Lossless
+from pyfilter.codecs import FILTERS, Auto, Codec, Cuszp2, HierarchicalDelta, Lorenzo, Lossless
 from pyfilter.errors import PyfilterError
 from pyfilter.frames import FrameInfo, decode, encode, frame_info
 from pyfilter.h5 import create_dataset, read, write
@@ -59,6 +59,7 @@ __all__ = [
     "Finding",
     "FrameInfo",
     "HierarchicalDelta",
+    "Lorenzo",
     "Lossless",
     "PyfilterError",
     "Verification",

@@ -16,19 +16,23 @@ from pyfilter import _native, dtypes
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import CorruptFrame, InvalidArgument, TruncatedFrame, Unsupported
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.registry import registry
+from pyfilter.registry import parameter_value, registry
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
-# A tile of at most 4096 values has a directory entry of 4 bytes (docs/format.md, section 4.2), so no frame has more
-# values than this for each of its bytes. It keeps a hostile header from asking for all the memory there is.
+# A tile of at most 4096 values, in lorenzo a group of up to 32, has a directory entry of 4 bytes (docs/format.md,
+# sections 4.2 and 8.1), so no frame has more values than this for each of its bytes. It keeps a hostile header from
+# asking for all the memory there is.
 _MAX_VALUES_PER_BYTE = 1024
+_MAX_GROUP_TILES = 32
 
 
-# what frames have in their parameter bytes beyond what a codec is asked for (docs/format.md, section 7.1)
-_FRAME_PARAMETERS = {"hierarchical_delta": {"order": 2}}
+# what frames have in their parameter bytes beyond what a codec is asked for (docs/format.md, sections 7.1 and 8.1)
+_FRAME_PARAMETERS = {"hierarchical_delta": {"order": 2}, "lorenzo": {"order": 2, "group_log2": 3}}
+# what byte 1 means in frames of lorenzo: coder and gap array
+_FRAME_CODERS: dict[int, tuple[str, bool]] = {1: ("rans", True), 2: ("huffman", True), 3: ("huffman", False)}
 
 
 class DeviceArray(Protocol):
@@ -56,8 +60,9 @@ class FrameInfo:
     pointwise_relative : bool
         Whether the bound is relative to each value. The step is then one of log2 of the values' magnitudes.
     parameters : dict
-        The codec's parameters by name; for hierarchical_delta with what "auto" became, and the "order": the number
-        of axes that differences are taken along (0: none).
+        The codec's parameters by name; for hierarchical_delta and lorenzo with what "auto" became, and the "order":
+        the number of axes that differences are taken along (0: none); for lorenzo also "group_log2": 2 to that power
+        is how many tiles share a stream.
     stored_raw : bool
         Whether the values are stored as they are.
     big_endian : bool
@@ -76,7 +81,7 @@ class FrameInfo:
     shape: tuple[int, ...]
     bound: float
     pointwise_relative: bool
-    parameters: dict[str, str | int]
+    parameters: dict[str, str | int | bool]
     stored_raw: bool
     big_endian: bool
     sentinel: np.generic | None
@@ -228,11 +233,13 @@ def _info(raw: _native.Info) -> FrameInfo:
         message = f"codec {raw.codec} is unknown"
         raise CorruptFrame(message)
     dtype = dtypes.from_code(raw.dtype)
-    parameters: dict[str, str | int] = {}
+    parameters: dict[str, str | int | bool] = {}
     for parameter in spec.parameters:
         value = parameter.from_byte(raw.parameters[parameter.byte])
         if value is not None:
-            parameters[parameter.name] = int(value) if value.isdigit() else value
+            parameters[parameter.name] = parameter_value(value)
+    if spec.name == "lorenzo":
+        parameters["coder"], parameters["gap_array"] = _FRAME_CODERS[int(raw.parameters[1])]
     for name, byte in _FRAME_PARAMETERS.get(spec.name, {}).items():
         parameters[name] = int(raw.parameters[byte])
     return FrameInfo(
@@ -269,7 +276,7 @@ def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    if info.value_count > _MAX_VALUES_PER_BYTE * size:
+    if info.value_count > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if info.codec == "lorenzo" else 1) * size:
         message = f"a frame of {size} bytes cannot hold {info.value_count} values"
         raise CorruptFrame(message)
     return info

@@ -83,6 +83,11 @@ def parameter_value(name: str) -> int | str | bool:
     return {"true": True, "false": False}.get(name, name)
 
 
+def parameter_name(value: object) -> str:
+    """Return the name here of a parameter's value as users write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def registry_path() -> Path:
     """Return the file: beside the package (a wheel), else at the root of the source tree."""
     package = Path(__file__).resolve().parent

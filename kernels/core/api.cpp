@@ -2,11 +2,15 @@
 // The entry points (api.hpp): requests to frames and back. What a frame holds is decided here; how, in the rooms.
 #include "core/api.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "core/bound.hpp"
 #include "core/cpu_driver.hpp"
 #include "core/cuda_driver.hpp"
+#include "core/entropy_driver.hpp"
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
 #include "core/header.hpp"
@@ -24,6 +28,7 @@ const TileCoder* find_coder(std::uint8_t codec, const Plan& plan) {
   if (codec == registry::kCodecCuszp2) return level.cuszp2(plan.dtype, dims);
   if (codec == registry::kCodecLossless) return level.lossless(plan.dtype, dims);
   if (codec == registry::kCodecHierarchicalDelta) return level.hierarchical_delta(plan);
+  if (codec == registry::kCodecLorenzo && level.lorenzo(plan) != nullptr) return &level.lorenzo(plan)->groups;
   return nullptr;
 }
 
@@ -33,6 +38,11 @@ Plan make_plan(const FrameInfo& info) {
   if (info.codec == registry::kCodecHierarchicalDelta) {
     plan.exceptions = info.parameters[1] == 1;
     plan.order = info.parameters[2];
+  } else if (info.codec == registry::kCodecLorenzo) {
+    plan.entropy = true;
+    plan.coder = info.parameters[1];
+    plan.order = info.parameters[2];
+    plan.unit_tiles = 1u << info.parameters[3];
   } else {
     plan.mode = info.parameters[0];
   }
@@ -43,6 +53,14 @@ Plan make_plan(const FrameInfo& info) {
   plan.step = info.step;
   plan.grid = grid_of(info);
   return plan;
+}
+
+// Chooses the predictor of a frame.
+void choose_predictor(const Request& request, const void* values, std::uint64_t count, FrameInfo& info) {
+  if (count == 0) return;
+  const Predictor predictor = level_table().choose_predictor(request, make_plan(info), values, count);
+  info.parameters[0] = predictor.tile_shape;
+  info.parameters[2] = predictor.order;
 }
 
 // The absolute bound of a request for these values; 0 asks for a bit-exact frame.
@@ -64,6 +82,15 @@ StepChoice choose_step(const Request& request, double bound, const void* values,
                                  : choose_integer_step(request, bound);
 }
 
+// The same frame with the codec that stands in for lorenzo where nothing is gained: where bounds are too tight, and
+// where tables would take more than they save.
+FrameInfo stand_in(const FrameInfo& info) {
+  FrameInfo other = info;
+  other.codec = registry::kCodecHierarchicalDelta;
+  other.parameters = {info.parameters[0], 1, 1};
+  return other;
+}
+
 // What the frame will say, but for its size; whether it is quantised or the lossless fallback.
 FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t count) {
   FrameInfo info = frame_template(request, request.codec, count);
@@ -78,13 +105,99 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
     info.sentinel = choice.sentinel;
   } else if (info.codec == registry::kCodecCuszp2) {
     info = frame_template(request, registry::kCodecLossless, count);
+  } else if (info.codec == registry::kCodecLorenzo) {
+    info = stand_in(info);
   }
-  if (info.codec == registry::kCodecHierarchicalDelta && count != 0) {
-    const Predictor predictor = level_table().choose_predictor(request, make_plan(info), values, count);
-    info.parameters[0] = predictor.tile_shape;
-    info.parameters[2] = predictor.order;
-  }
+  if (info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo)
+    choose_predictor(request, values, count, info);
   return info;
+}
+
+Status encode_with(const Plan& plan, std::uint8_t codec, const void* values, std::uint8_t* out, std::size_t limit,
+                   std::size_t* bytes) {
+  const TileCoder* coder = find_coder(codec, plan);
+  if (coder == nullptr)
+    return fail(Code::internal, "codec %d has no kernel for dtype %d", codec, static_cast<int>(plan.dtype));
+  return encode_tiles(plan, *coder, values, out, limit, bytes);
+}
+
+// The payload of a frame of lorenzo.
+Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit, std::size_t* bytes) {
+  const std::unique_ptr<EntropyModel> model(new (std::nothrow) EntropyModel);
+  const std::unique_ptr<EncodeTables> tables(new (std::nothrow) EncodeTables);
+  HuffmanCodes codes;
+  const std::unique_ptr<std::uint8_t[]> written(new (std::nothrow) std::uint8_t[kMostTableBytes]);
+  if (!model || !tables || !written) return fail(Code::no_memory, "no memory for the tables of streams");
+  Plan plan = make_plan(info);
+  const GroupCoder* coder = level_table().lorenzo(plan);
+  if (coder == nullptr) return fail(Code::internal, "lorenzo has no kernel for dtype %d", static_cast<int>(info.dtype));
+  PYF_TRY(make_entropy_model(plan, *coder, values, model.get()));
+  const bool rans = plan.coder == kRans;
+  if (rans)
+    make_encode_tables(*model, *tables);
+  else
+    make_codes(model->book, codes);
+  const std::size_t table_bytes = write_tables(*model, !rans, written.get());
+  if (table_bytes >= limit) return kOk;
+  std::memcpy(out, written.get(), table_bytes);
+  info.parameters[3] = static_cast<std::uint8_t>(model->group_log2);
+  plan = make_plan(info);
+  plan.tables = rans ? static_cast<const void*>(tables.get()) : &codes;
+  PYF_TRY(encode_with(plan, info.codec, values, out + table_bytes, limit - table_bytes, bytes));
+  if (*bytes != 0) *bytes += table_bytes;
+  return kOk;
+}
+
+// Chunks of up to so many tiles are stored as hierarchical_delta stores them where that is not longer.
+constexpr std::uint64_t kCompareTiles = 16;
+
+// Encodes the payload of a frame, which may become one of another codec; *bytes is its size, 0 where it would need
+// `limit` bytes or more.
+Status encode_payload(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit,
+                      std::size_t* bytes) {
+  *bytes = 0;
+  if (info.value_count == 0) return kOk;
+  if (info.codec == registry::kCodecLorenzo) {
+    FrameInfo other = stand_in(info);
+    std::size_t other_bytes = limit;
+    if (grid_of(info).tiles <= kCompareTiles) {
+      choose_predictor(request, values, info.value_count, other);
+      const Plan plan = make_plan(other);
+      PYF_TRY(encoded_bytes(plan, *find_coder(other.codec, plan), values, &other_bytes));
+    }
+    PYF_TRY(encode_streams(values, info, out, std::min(limit, other_bytes), bytes));
+    if (*bytes != 0 || other_bytes >= limit) return kOk;
+    info = other;
+  }
+  return encode_with(make_plan(info), info.codec, values, out, limit, bytes);
+}
+
+// The tables of one coder or the other.
+struct StreamTables {
+  std::unique_ptr<DecodeTables> rans;
+  std::unique_ptr<HuffmanTables> huffman;
+
+  const void* get() const { return rans ? static_cast<const void*>(rans.get()) : huffman.get(); }
+};
+
+// Reads the tables of a frame of lorenzo; *bytes is their size.
+Status read_streams(const Plan& plan, const std::uint8_t* payload, std::size_t payload_bytes, StreamTables& tables,
+                    std::size_t* bytes) {
+  const std::unique_ptr<EntropyModel> model(new (std::nothrow) EntropyModel);
+  const bool rans = plan.coder == kRans;
+  if (rans)
+    tables.rans.reset(new (std::nothrow) DecodeTables);
+  else
+    tables.huffman.reset(new (std::nothrow) HuffmanTables);
+  if (!model || tables.get() == nullptr) return fail(Code::no_memory, "no memory for the tables of streams");
+  if (!(rans ? read_tables(payload, payload_bytes, *model, bytes)
+             : read_huffman_tables(payload, payload_bytes, *model, bytes)))
+    return fail(Code::corrupt, "corrupt frame: its tables of frequencies or code lengths");
+  if (rans)
+    make_decode_tables(*model, *tables.rans);
+  else
+    make_huffman_tables(model->book, *tables.huffman);
+  return kOk;
 }
 
 void store_raw(FrameInfo& info, const void* values, std::uint8_t* out) {
@@ -124,12 +237,8 @@ Status encode(const Request& asked, const void* values, std::size_t value_bytes,
     return kOk;
   FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
-  const Plan plan = make_plan(info);
-  const TileCoder* coder = find_coder(info.codec, plan);
-  if (coder == nullptr)
-    return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
   std::size_t payload = 0;
-  if (count != 0) PYF_TRY(encode_tiles(plan, *coder, values, out + info.header_bytes, value_bytes, &payload));
+  PYF_TRY(encode_payload(request, values, info, out + info.header_bytes, value_bytes, &payload));
   info.frame_bytes = info.header_bytes + payload;
   if (payload == 0) store_raw(info, values, out);
   finish_header(info, out);
@@ -163,11 +272,15 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   if (prefers_cuda() && on_devices(info.codec, info.dtype) &&
       cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;
-  const Plan plan = make_plan(info);
+  Plan plan = make_plan(info);
   const TileCoder* coder = find_coder(info.codec, plan);
   if (coder == nullptr)
     return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
-  return decode_tiles(plan, *coder, payload, payload_bytes, start, stop, values);
+  StreamTables tables;
+  std::size_t table_bytes = 0;
+  if (plan.entropy) PYF_TRY(read_streams(plan, payload, payload_bytes, tables, &table_bytes));
+  plan.tables = tables.get();
+  return decode_tiles(plan, *coder, payload + table_bytes, payload_bytes - table_bytes, start, stop, values);
 }
 
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,

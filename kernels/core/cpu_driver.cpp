@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles over threads (cpu_driver.hpp). Work is handed out in segments of neighbouring tiles. An encoded segment goes
+// Units over threads (cpu_driver.hpp). Work is handed out in segments of neighbouring units. An encoded segment goes
 // to its place as soon as the one before it is there, so the bytes do not depend on the number of threads.
 #include "core/cpu_driver.hpp"
 
@@ -32,19 +32,29 @@ Buffer allocate(std::size_t bytes) {
   return Buffer(static_cast<std::uint8_t*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
 }
 
-// What a thread needs to encode, kept between calls: scratch for a tile, and a segment.
-struct ThreadMemory {
-  Buffer scratch, segment;
+// Memory of a thread, kept between calls.
+struct Room {
+  Buffer buffer;
+  std::size_t bytes = 0;
 
-  bool ready() {
-    if (!scratch) scratch = allocate(kScratchBytes);
-    if (!segment) segment = allocate(kSegmentTiles * kMaxTileBytes + kTileSlackBytes);
-    return scratch && segment;
+  std::uint8_t* get(std::size_t wanted) {
+    if (bytes < wanted) {
+      buffer = allocate(wanted);
+      bytes = buffer ? wanted : 0;
+    }
+    return buffer.get();
   }
 };
-thread_local ThreadMemory memory;
+thread_local Room scratch_room, segment_room;
 
-std::uint64_t segments_of(std::uint64_t tiles) { return (tiles + kSegmentTiles - 1) / kSegmentTiles; }
+std::uint64_t segment_units(const Plan& plan) { return std::max<std::uint64_t>(1, kSegmentTiles / plan.unit_tiles); }
+std::uint64_t segments_of(const Plan& plan, std::uint64_t units) {
+  const std::uint64_t of_segment = segment_units(plan);
+  return (units + of_segment - 1) / of_segment;
+}
+std::size_t most_unit_bytes(const Plan& plan) {
+  return plan.entropy ? max_group_bytes(plan.unit_tiles, 8) : kMaxTileBytes;
+}
 
 Status no_memory() { return fail(Code::no_memory, "no memory for the codec's scratch buffers"); }
 
@@ -63,14 +73,17 @@ struct EncodeJob {
   std::atomic<bool> full{false}, out_of_memory{false};
 
   void encode_segment(std::uint64_t segment) {
-    const std::uint64_t first = segment * kSegmentTiles, last = std::min(first + kSegmentTiles, plan.grid.tiles);
+    const std::uint64_t first = segment * segment_units(plan),
+                        last = std::min(first + segment_units(plan), plan.units());
+    std::uint8_t* const scratch = scratch_room.get(plan.entropy ? group_scratch_bytes(plan.unit_tiles) : kScratchBytes);
+    std::uint8_t* const bytes = segment_room.get(segment_units(plan) * most_unit_bytes(plan) + kTileSlackBytes);
     std::uint32_t offsets[kSegmentTiles];  // bytes from the segment's start, and the uniform bit
     std::uint32_t size = 0;
-    if (!memory.ready()) out_of_memory = true;
+    if (scratch == nullptr || bytes == nullptr) out_of_memory = true;
     if (!full && !out_of_memory) {
-      for (std::uint64_t tile = first; tile < last; ++tile) {
-        const EncodedTile encoded = coder.encode(plan, values, tile, memory.scratch.get(), memory.segment.get() + size);
-        offsets[tile - first] = size | (encoded.uniform ? kUniformBit : 0);
+      for (std::uint64_t unit = first; unit < last; ++unit) {
+        const EncodedTile encoded = coder.encode(plan, values, unit, scratch, bytes + size);
+        offsets[unit - first] = size | (encoded.uniform ? kUniformBit : 0);
         size += encoded.bytes;
       }
     }
@@ -84,11 +97,11 @@ struct EncodeJob {
     lock.unlock();
     placed.notify_all();
     if (!write) return;
-    std::memcpy(tiles + from, memory.segment.get(), size);
-    for (std::uint64_t tile = first; tile < last; ++tile) {
-      const std::uint32_t offset = offsets[tile - first];
+    std::memcpy(tiles + from, bytes, size);
+    for (std::uint64_t unit = first; unit < last; ++unit) {
+      const std::uint32_t offset = offsets[unit - first];
       const std::uint32_t words = static_cast<std::uint32_t>((from + (offset & ~kUniformBit)) / 4);
-      store_le(directory + 4 * tile, words | (offset & kUniformBit));
+      store_le(directory + 4 * unit, words | (offset & kUniformBit));
     }
   }
 };
@@ -98,7 +111,7 @@ struct DecodeJob {
   const TileCoder& coder;
   const std::uint8_t* directory;
   const std::uint8_t* tiles;
-  std::uint64_t first_tile, last_tile, start, stop;
+  std::uint64_t first_unit, last_unit, start, stop;
   void* out;
 
   std::atomic<bool> failed{false};
@@ -112,14 +125,15 @@ struct DecodeJob {
   }
 
   void decode_segment(std::uint64_t segment) {
-    const std::uint64_t from = first_tile + segment * kSegmentTiles, to = std::min(from + kSegmentTiles, last_tile);
-    for (std::uint64_t tile = from; tile < to && !failed; ++tile) {
-      const auto entry = load_le<std::uint32_t>(directory + 4 * tile);
-      const auto next = load_le<std::uint32_t>(directory + 4 * (tile + 1));
+    const std::uint64_t from = first_unit + segment * segment_units(plan),
+                        to = std::min(from + segment_units(plan), last_unit);
+    for (std::uint64_t unit = from; unit < to && !failed; ++unit) {
+      const auto entry = load_le<std::uint32_t>(directory + 4 * unit);
+      const auto next = load_le<std::uint32_t>(directory + 4 * (unit + 1));
       const std::size_t begin = 4 * static_cast<std::size_t>(entry & ~kUniformBit);
       const std::size_t end = 4 * static_cast<std::size_t>(next & ~kUniformBit);
       const Status s =
-          coder.decode(plan, tiles + begin, end - begin, (entry & kUniformBit) != 0, tile, start, stop, out);
+          coder.decode(plan, tiles + begin, end - begin, (entry & kUniformBit) != 0, unit, start, stop, out);
       if (!s.ok()) report(s);
     }
   }
@@ -127,36 +141,47 @@ struct DecodeJob {
 
 }  // namespace
 
+std::uint8_t* thread_scratch(std::size_t bytes) noexcept { return scratch_room.get(bytes); }
+
 Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* out, std::size_t limit,
                     std::size_t* bytes) noexcept {
   *bytes = 0;
-  const std::uint64_t entries = plan.grid.tiles + 1;
-  if (plan.grid.tiles >= limit / 4) return kOk;
-  const std::size_t directory_bytes = 4 * static_cast<std::size_t>(entries);
+  if (plan.units() >= limit / 4) return kOk;
+  const std::size_t directory_bytes = 4 * static_cast<std::size_t>(plan.units() + 1);
   if (directory_bytes >= limit) return kOk;
   EncodeJob job{plan, coder, values, out, out + directory_bytes, limit - directory_bytes, {}, {}, 0, 0, {}, {}};
   parallel_for(
-      resolved_threads(), segments_of(plan.grid.tiles),
+      resolved_threads(), segments_of(plan, plan.units()),
       [](void* context, std::uint64_t i) { static_cast<EncodeJob*>(context)->encode_segment(i); }, &job);
   if (job.out_of_memory) return no_memory();
   if (job.full) return kOk;
-  store_le(out + 4 * plan.grid.tiles, static_cast<std::uint32_t>(job.used / 4));
+  store_le(out + 4 * plan.units(), static_cast<std::uint32_t>(job.used / 4));
   *bytes = directory_bytes + job.used;
+  return kOk;
+}
+
+Status encoded_bytes(const Plan& plan, const TileCoder& coder, const void* values, std::size_t* bytes) noexcept {
+  std::uint8_t* const scratch = scratch_room.get(kScratchBytes);
+  std::uint8_t* const tile = segment_room.get(kMaxTileBytes + kTileSlackBytes);
+  if (scratch == nullptr || tile == nullptr) return no_memory();
+  *bytes = 4 * static_cast<std::size_t>(plan.units() + 1);
+  for (std::uint64_t unit = 0; unit < plan.units(); ++unit)
+    *bytes += coder.encode(plan, values, unit, scratch, tile).bytes;
   return kOk;
 }
 
 Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t* payload, std::size_t payload_bytes,
                     std::uint64_t start, std::uint64_t stop, void* out) noexcept {
-  const std::uint64_t tiles = plan.grid.tiles;
-  if (tiles >= payload_bytes / 4)
-    return fail(Code::corrupt, "corrupt frame: no room for the directory of %llu tiles",
-                static_cast<unsigned long long>(tiles));
-  const std::size_t directory_bytes = 4 * static_cast<std::size_t>(tiles + 1);
+  const std::uint64_t units = plan.units();
+  if (units >= payload_bytes / 4)
+    return fail(Code::corrupt, "corrupt frame: no room for a directory of %llu entries",
+                static_cast<unsigned long long>(units));
+  const std::size_t directory_bytes = 4 * static_cast<std::size_t>(units + 1);
   std::uint32_t before = 0;
-  for (std::uint64_t t = 0; t <= tiles; ++t) {
+  for (std::uint64_t t = 0; t <= units; ++t) {
     const auto entry = load_le<std::uint32_t>(payload + 4 * t);
     const std::uint32_t offset = entry & ~kUniformBit;
-    if (offset < before || (t == 0 && offset != 0) || (t == tiles && entry != offset))
+    if (offset < before || (t == 0 && offset != 0) || (t == units && entry != offset))
       return fail(Code::corrupt, "corrupt frame: directory entry %llu", static_cast<unsigned long long>(t));
     before = offset;
   }
@@ -164,9 +189,11 @@ Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t
     return fail(Code::corrupt, "corrupt frame: the tiles do not fill the frame");
   if (start >= stop) return kOk;
   DecodeJob job{plan, coder, payload, payload + directory_bytes, 0, 0, start, stop, out, {}, {}, {}};
-  tiles_of_range(plan.grid, start, stop, &job.first_tile, &job.last_tile);
+  tiles_of_range(plan.grid, start, stop, &job.first_unit, &job.last_unit);
+  job.first_unit /= plan.unit_tiles;
+  job.last_unit = (job.last_unit - 1) / plan.unit_tiles + 1;
   parallel_for(
-      resolved_threads(), segments_of(job.last_tile - job.first_tile),
+      resolved_threads(), segments_of(plan, job.last_unit - job.first_unit),
       [](void* context, std::uint64_t i) { static_cast<DecodeJob*>(context)->decode_segment(i); }, &job);
   if (!job.status.ok()) return fail(job.status.code, "%s", job.status.text);
   return kOk;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles over threads: the directory and the payload of a frame, on the CPU (docs/format.md, section 4.2).
+// Tiles, or groups of them, over threads: the directory and the payload of a frame, on the CPU (docs/format.md,
+// section 4.2).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,14 @@ namespace pyfilter {
 Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* out, std::size_t limit,
                     std::size_t* bytes) noexcept;
 
-// `payload` are the frame's bytes behind the header. Decodes values [start, stop) to `out`.
+// What encode_tiles() would need, for a few tiles.
+Status encoded_bytes(const Plan& plan, const TileCoder& coder, const void* values, std::size_t* bytes) noexcept;
+
+// `payload` are the frame's bytes from the directory on. Decodes values [start, stop) to `out`.
 Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t* payload, std::size_t payload_bytes,
                     std::uint64_t start, std::uint64_t stop, void* out) noexcept;
+
+// Scratch memory of the calling thread, kept between calls; nullptr if there is none.
+std::uint8_t* thread_scratch(std::size_t bytes) noexcept;
 
 }  // namespace pyfilter

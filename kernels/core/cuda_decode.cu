@@ -86,8 +86,8 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     const auto* payload = static_cast<const std::uint8_t*>(frames[i].frame) + info.header_bytes;
     auto* const out = static_cast<std::uint8_t*>(frames[i].values);
     if (!on_devices(info.codec, info.dtype) && !info.stored_raw)
-      return fail(Code::unsupported, "hierarchical_delta of %s has no CUDA kernels: decode to host memory",
-                  dtype_name(info.dtype));
+      return fail(Code::unsupported, "%s of %s has no CUDA kernels: decode to host memory",
+                  find_codec(info.codec)->name, dtype_name(info.dtype));
     if (info.stored_raw) {
       sorted.copies.push_back({payload + start * width, out, value_bytes});
       continue;

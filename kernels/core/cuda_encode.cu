@@ -278,8 +278,8 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
 Status check_batch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t* count) {
   PYF_TRY(check_request(request));
   if (!on_devices(request.codec, request.dtype))
-    return fail(Code::unsupported, "hierarchical_delta of %s has no CUDA kernels: encode values in host memory",
-                dtype_name(request.dtype));
+    return fail(Code::unsupported, "%s of %s has no CUDA kernels: encode values in host memory",
+                find_codec(request.codec)->name, dtype_name(request.dtype));
   if (!value_count(request.shape, count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   const std::size_t width = dtype_bytes(request.dtype), most = max_frame_bytes(request);
   if (most == 0) return fail(Code::unsupported, "the frame would be too large");

@@ -61,7 +61,7 @@ Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) 
 }
 
 Grid grid_of(const FrameInfo& info) noexcept {
-  if (info.codec == registry::kCodecHierarchicalDelta)
+  if (info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo)
     return make_packed_grid(info.shape, info.value_count, info.parameters[0]);
   return make_grid(info.shape, info.value_count, info.parameters[1]);
 }

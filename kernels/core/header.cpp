@@ -55,7 +55,9 @@ Status check_size(const FrameInfo& info) {
     return kOk;
   }
   const std::uint64_t tiles = grid_of(info).tiles;
-  if (info.frame_bytes < info.header_bytes || (info.frame_bytes - info.header_bytes) / 4 <= tiles)
+  const std::uint64_t group = info.codec == registry::kCodecLorenzo ? std::uint64_t{1} << info.parameters[3] : 1;
+  const std::uint64_t entries = tiles / group + (tiles % group != 0 ? 1 : 0);
+  if (info.frame_bytes < info.header_bytes || (info.frame_bytes - info.header_bytes) / 4 <= entries)
     return corrupt("the frame is too short for its directory");
   return kOk;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Plan: everything about a chunk that its tiles need, derived from a header or a request once. TileCoder: what a
-// codec room exports for one CPU level. The drivers (cpu_driver.cpp) know codecs only through these.
+// codec room exports for one CPU level. The drivers (cpu_driver.cpp) know codecs only through these. A directory entry
+// is a tile's or, where tiles share a stream, a group's: a unit.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,9 @@ struct Grid {
   std::uint64_t blocks = 0, tiles = 0;   // packed: blocks that tiles have, absent ones too
 };
 
+// Coders of lorenzo, as frames have them.
+inline constexpr std::uint8_t kRans = 1, kHuffmanGaps = 2, kHuffman = 3;
+
 // Tile shapes of packed tiles. Requests name them too, and what leaves them open: for few bits, or for speed.
 inline constexpr int kChain = 1, kPlane = 2, kVolume = 3, kColumns = 4;
 inline constexpr int kAskAny = 0, kAskFast = 5;
@@ -36,14 +40,20 @@ void tiles_of_range(const Grid& grid, std::uint64_t start, std::uint64_t stop, s
 
 struct Plan {
   Dtype dtype = Dtype::none;
-  std::uint8_t mode = 0;    // cuszp2: 0 outlier, 1 plain, 2 fixed
-  std::uint8_t order = 0;   // hierarchical_delta: axes that differences are taken along
-  bool exceptions = false;  // hierarchical_delta: whether the encoder may use them
-  bool pointwise = false;   // the bound is relative to each value, the step one of log2 |x|
+  std::uint8_t mode = 0;         // cuszp2: 0 outlier, 1 plain, 2 fixed
+  std::uint8_t order = 0;        // hierarchical_delta, lorenzo: axes that differences are taken along
+  bool exceptions = false;       // hierarchical_delta: whether the encoder may use them
+  bool pointwise = false;        // the bound is relative to each value, the step one of log2 |x|
+  bool entropy = false;          // lorenzo: residuals go to an entropy coder, not to bit planes
+  std::uint8_t coder = 0;        // lorenzo: kRans or one of the others
+  std::uint32_t unit_tiles = 1;  // of a group
   bool has_sentinel = false;
   std::uint64_t sentinel = 0;
   double bound = 0.0, step = 0.0;
   Grid grid;
+  const void* tables = nullptr;  // lorenzo: of its coder (stages/entropy/rans.hpp, huffman.hpp), to encode or decode
+
+  std::uint64_t units() const { return grid.tiles / unit_tiles + (grid.tiles % unit_tiles != 0 ? 1 : 0); }
 };
 
 // Sizes of a tile in the directory: offset in words and whether it is uniform.
@@ -57,8 +67,20 @@ constexpr std::size_t max_tile_bytes(std::size_t value_bytes) { return 4096 * va
 inline constexpr std::size_t kMaxTileBytes = max_tile_bytes(8);
 inline constexpr std::size_t kTileSlackBytes = 64;
 
+// Largest group: its tiles' special parts, symbols of 10 bits with all raw bits and an escape, heads and states.
+inline constexpr std::uint32_t kMostGroupLog2 = 5, kMostGroupTiles = 1u << kMostGroupLog2;
+constexpr std::size_t max_group_bytes(std::uint32_t tiles, std::size_t value_bytes) {
+  return 512 + tiles * (4096 * (2 * value_bytes + 3) + 256);
+}
+
 // Scratch memory that one thread needs to encode a tile.
 inline constexpr std::size_t kScratchBytes = std::size_t{192} << 10;
+// And what a group needs besides, for each of its tiles: four rounds (stages/entropy/lanes.hpp) or the words and gaps
+// of a Huffman stream, and a special part.
+inline constexpr std::size_t kRoundBytes = 8256, kTileStreamBytes = 8 * kRoundBytes;
+constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
+  return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;
+}
 
 // A deterministic sample of a chunk, as the choice of step and sentinel sees it (stages/sample.hpp).
 struct StepChoice {
@@ -69,7 +91,7 @@ struct StepChoice {
   std::uint64_t sentinel = 0;
 };
 
-// How hierarchical_delta predicts: what a frame's parameters say.
+// How hierarchical_delta and lorenzo predict: what a frame's parameters say.
 struct Predictor {
   std::uint8_t tile_shape = kChain, order = 1;
 };
@@ -83,12 +105,20 @@ struct TileCoder {
                    std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out);
 };
 
+// lorenzo besides: counts of a tile's symbols (stages/entropy/model.hpp), which choose its tables.
+struct SymbolCounts;
+struct GroupCoder {
+  TileCoder groups;
+  void (*count)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch, SymbolCounts* counts);
+};
+
 // What one CPU level offers; one table per level (level_tables.hpp).
 struct LevelTable {
   // nullptr where the codec does not take the dtype.
   const TileCoder* (*cuszp2)(Dtype dtype, int block_dims);
   const TileCoder* (*lossless)(Dtype dtype, int block_dims);
   const TileCoder* (*hierarchical_delta)(const Plan& plan);
+  const GroupCoder* (*lorenzo)(const Plan& plan);
   // Among those that the request leaves open; `plan` has bound, step (0: bit-exact) and sentinel.
   Predictor (*choose_predictor)(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
   // `bound` is the absolute one that the request means, or its own where that is relative to each value.

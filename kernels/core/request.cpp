@@ -17,33 +17,46 @@ namespace {
 
 constexpr std::uint8_t kModes = 3, kMaxBlockDims = 3;
 
-// hierarchical_delta: what a request may ask for, or a frame say (docs/format.md, section 7.1).
-Status check_predictor(const std::array<std::uint8_t, kParameterBytes>& parameters, int rank, bool in_frame) {
-  constexpr const char* kName = "hierarchical_delta";
+// hierarchical_delta, lorenzo: what a request may ask for, or a frame say (docs/format.md, sections 7.1 and 8.1).
+Status check_predictor(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
+                       int rank, bool in_frame) {
+  const char* const name = codec.name;
+  const bool entropy = codec.id == registry::kCodecLorenzo;
   const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
   constexpr int kRanks[] = {0, 0, 2, 3, 2, 0}, kOrders[] = {0, 1, 2, 3, 1, 0};
-  for (std::size_t i = in_frame ? 3 : 2; i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", kName, i, parameters[i]);
+  for (std::size_t i = (in_frame ? 3 : 2) + (entropy ? 1 : 0); i < parameters.size(); ++i)
+    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", name, i, parameters[i]);
   const int shape = parameters[0];
-  if (shape > (in_frame ? kColumns : kAskFast) || (in_frame && shape == kAskAny))
-    return fail(code, "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)%s", kName,
-                shape, in_frame ? "" : "0 (auto), ", in_frame ? "" : ", 5 (fast)");
-  if (parameters[1] > 2 || (in_frame && parameters[1] == 0))
-    return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", kName, parameters[1],
-                in_frame ? "" : "0 (auto), ");
+  const bool may_be_fast = !in_frame && !entropy;
+  if (shape > (may_be_fast ? kAskFast : kColumns) || (in_frame && shape == kAskAny))
+    return fail(code, "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)%s", name,
+                shape, in_frame ? "" : "0 (auto), ", may_be_fast ? ", 5 (fast)" : "");
+  if (entropy) {
+    const int highest = in_frame ? 3 : 2;
+    if (parameters[1] > highest || (in_frame && parameters[1] == 0))
+      return fail(code, "%s: coder %d, allowed: %s", name, parameters[1],
+                  in_frame ? "1 (rans), 2 (huffman with a gap array), 3 (huffman)" : "0 (rans), 2 (huffman)");
+    if (!in_frame && parameters[2] > 2)
+      return fail(code, "%s: gap_array %d, allowed: 0 (true), 2 (false)", name, parameters[2]);
+    if (in_frame && parameters[3] > kMostGroupLog2)
+      return fail(code, "%s: groups of 2^%d tiles, allowed: 0 to %u", name, parameters[3], kMostGroupLog2);
+  } else if (parameters[1] > 2 || (in_frame && parameters[1] == 0)) {
+    return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", name, parameters[1], in_frame ? "" : "0 (auto), ");
+  }
   const int lowest = shape == kChain ? 0 : 1;
   if (in_frame && (parameters[2] < lowest || parameters[2] > kOrders[shape]))
-    return fail(code, "%s: order %d, allowed for this tile shape: %d to %d", kName, parameters[2], lowest,
+    return fail(code, "%s: order %d, allowed for this tile shape: %d to %d", name, parameters[2], lowest,
                 kOrders[shape]);
   if (rank >= 0 && rank < kRanks[shape])
-    return fail(code, "%s: predictor %d needs data of rank %d or more, this has rank %d", kName, shape, kRanks[shape],
+    return fail(code, "%s: predictor %d needs data of rank %d or more, this has rank %d", name, shape, kRanks[shape],
                 rank);
   return kOk;
 }
 
 Status check_parameters(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
                         int rank, Code code) {
-  if (codec.id == registry::kCodecHierarchicalDelta) return check_predictor(parameters, rank, code == Code::corrupt);
+  if (codec.id == registry::kCodecHierarchicalDelta || codec.id == registry::kCodecLorenzo)
+    return check_predictor(codec, parameters, rank, code == Code::corrupt);
   for (std::size_t i = 2; i < parameters.size(); ++i)
     if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", codec.name, i, parameters[i]);
   const bool has_mode = codec.id == registry::kCodecCuszp2;
@@ -106,7 +119,7 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (info.format_version < codec->format_version)
     return fail(Code::corrupt, "corrupt frame: codec %s in format %d, it came with %d", codec->name,
                 info.format_version, codec->format_version);
-  if (info.codec != registry::kCodecHierarchicalDelta && info.parameters[1] == 0)
+  if ((info.codec == registry::kCodecCuszp2 || info.codec == registry::kCodecLossless) && info.parameters[1] == 0)
     return fail(Code::corrupt, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
   PYF_TRY(check_parameters(*codec, info.parameters, info.shape.rank, Code::corrupt));
   // hierarchical_delta is bit-exact where it has no step
@@ -117,7 +130,9 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (quantised) {
     if (!(info.step > 0) || !(info.bound > 0))
       return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
-    if (info.pointwise && (info.codec != registry::kCodecHierarchicalDelta || !is_float(info.dtype)))
+    const bool may_be_pointwise =
+        info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo;
+    if (info.pointwise && (!may_be_pointwise || !is_float(info.dtype)))
       return fail(Code::corrupt, "corrupt frame: codec %s, dtype %s with a pointwise relative bound", codec->name,
                   dtype_name(info.dtype));
     if (info.pointwise && info.bound >= 1)
@@ -137,7 +152,8 @@ Status check_request(const Request& request) noexcept {
   const registry::CodecRow* codec = find_codec(request.codec);
   if (codec == nullptr)
     return fail(Code::invalid_argument,
-                "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta)", request.codec);
+                "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta), 4 (lorenzo)",
+                request.codec);
   if (dtype_bytes(request.dtype) == 0)
     return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
@@ -210,6 +226,11 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
     const int asked = info.parameters[0];
     if (info.parameters[1] == 0) info.parameters[1] = asked == kChain || asked == kAskFast ? 2 : 1;
     if (asked == kAskAny || asked == kAskFast) info.parameters[0] = kChain;  // until it is chosen
+    info.parameters[2] = 1;
+  } else if (codec == registry::kCodecLorenzo) {
+    const bool huffman = info.parameters[1] == 2, gaps = info.parameters[2] != 2;
+    info.parameters[1] = !huffman ? 1 : gaps ? 2 : 3;
+    info.parameters[0] = info.parameters[0] == 0 ? kChain : info.parameters[0];  // until it is chosen
     info.parameters[2] = 1;
   } else {
     if (info.parameters[1] == 0) info.parameters[1] = 1;

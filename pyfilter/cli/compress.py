@@ -91,7 +91,7 @@ def _show(report: Report, target: Path) -> None:
             row.dtype,
             options.shape(row.shape),
             escape(name),
-            options.bound(row.bound, str(row.codec).startswith("HierarchicalDelta(pointwise_relative=")),
+            options.bound(row.bound, "(pointwise_relative=" in str(row.codec)),
             f"{row.ratio:.2f}",
             options.number(row.max_error),
             "[green]yes[/]" if row.ok else "[bold red]NO[/]",

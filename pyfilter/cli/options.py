@@ -28,7 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 
 #: codec parameters by name, None for those not given
-Parameters = Mapping[str, str | int | None]
+Parameters = Mapping[str, str | int | bool | None]
 #: bounds by mode, likewise
 Bounds = Mapping[str, float | None]
 BOUNDS = tuple(mode for mode in registry().bounds if mode != "none")

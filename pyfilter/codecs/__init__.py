@@ -7,9 +7,10 @@ from pyfilter.codecs.auto import Auto
 from pyfilter.codecs.base import Codec
 from pyfilter.codecs.cuszp2 import Cuszp2
 from pyfilter.codecs.hierarchical_delta import HierarchicalDelta
+from pyfilter.codecs.lorenzo import Lorenzo
 from pyfilter.codecs.lossless import Lossless
 
 #: every codec class by its name in registry.json
-FILTERS: dict[str, type[Codec]] = {cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lossless)}
+FILTERS: dict[str, type[Codec]] = {cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lorenzo, Lossless)}
 
-__all__ = ["FILTERS", "Auto", "Codec", "Cuszp2", "HierarchicalDelta", "Lossless"]
+__all__ = ["FILTERS", "Auto", "Codec", "Cuszp2", "HierarchicalDelta", "Lorenzo", "Lossless"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pyfilter.errors import InvalidArgument, Unsupported
-from pyfilter.registry import CodecSpec, registry
+from pyfilter.registry import CodecSpec, parameter_name, parameter_value, registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -116,7 +116,7 @@ class Codec(FilterRefBase):
         """The eight parameter bytes of the frame format."""
         packed = bytearray(8)
         for parameter in self.spec().parameters:
-            packed[parameter.byte] = parameter.values[str(getattr(self, parameter.name))]
+            packed[parameter.byte] = parameter.values[parameter_name(getattr(self, parameter.name))]
         return bytes(packed)
 
     @property
@@ -169,7 +169,7 @@ class Codec(FilterRefBase):
                     f"known are {', '.join(f'{code} ({name})' for name, code in parameter.values.items())}"
                 )
                 raise InvalidArgument(message)
-            fields[parameter.name] = int(value) if value.isdigit() else value
+            fields[parameter.name] = parameter_value(value)
         used = {parameter.byte for parameter in spec.parameters}
         if any(byte for position, byte in enumerate(parameters) if position not in used):
             message = f"cd_values word 5 is {words[5]:#x}: it sets parameters that {spec.name} does not have"
@@ -259,9 +259,14 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"
 
 
-def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str | int:
-    """Return a parameter's value in its normal form: an int where the allowed names are numbers, else a str."""
+def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str | int | bool:
+    """Return a parameter's value in its normal form: that of `parameter_value`."""
     numeric = all(item.isdigit() for item in allowed)
+    if set(allowed) == {"true", "false"}:
+        if isinstance(value, (bool, np.bool_)):
+            return bool(value)
+        message = f"{name} must be True or False; got {_short(value)}"
+        raise InvalidArgument(message)
     plain: str | int | None = None
     if numeric and isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
         plain = int(value)

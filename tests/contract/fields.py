@@ -21,7 +21,7 @@ import pyfilter
 from pyfilter.settings import CPU_LEVELS
 
 Array = NDArray[Any]
-Lossy = type[pyfilter.Cuszp2] | type[pyfilter.HierarchicalDelta]
+Lossy = type[pyfilter.Cuszp2] | type[pyfilter.HierarchicalDelta] | type[pyfilter.Lorenzo]
 
 LONG = os.environ.get("PYFILTER_LONG", "") not in ("", "0")
 MODES = ("outlier", "plain", "fixed")
@@ -33,7 +33,8 @@ PREDICTORS = {
     "lorenzo3d": 3,
     "columns": 2,
 }  # and the rank that each needs
-LOSSY: tuple[Lossy, ...] = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta)
+LOSSY: tuple[Lossy, ...] = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo)
+CODERS: tuple[dict[str, Any], ...] = ({}, {"coder": "huffman"}, {"coder": "huffman", "gap_array": False})
 SIZES = (0, 1, 2, 31, 32, 33, 63, 64, 65, 4095, 4096, 4097, 8193)
 #: for each rank shapes at the edges of blocks and tiles; the last are of several tiles
 SHAPES: dict[int, tuple[tuple[int, ...], ...]] = {
@@ -247,8 +248,18 @@ def lossy_codecs(lossy: Lossy, rank: int, **bound: float) -> Iterator[pyfilter.C
                 yield pyfilter.Cuszp2(**bound, mode=mode, block_dims=block_dims)
         return
     for predictor, least in PREDICTORS.items():
+        if lossy is pyfilter.Lorenzo:
+            for choice in CODERS if rank >= least else ():
+                yield pyfilter.Lorenzo(predictor=predictor, **{**bound, **choice})
+            continue
         for outliers in ("on", "off") if rank >= least else ():
             yield pyfilter.HierarchicalDelta(**bound, predictor=predictor, outliers=outliers)
+
+
+def drawn(lossy: Lossy) -> dict[str, Any]:
+    """What `float_cases` needs to draw requests to this codec."""
+    predictors = None if lossy is pyfilter.Cuszp2 else tuple(PREDICTORS)
+    return {"predictors": predictors, "lorenzo": lossy is pyfilter.Lorenzo}
 
 
 @st.composite
@@ -258,8 +269,9 @@ def float_cases(
     bound_kind: str = "absolute",
     modes: tuple[str, ...] = MODES,
     predictors: tuple[str, ...] | None = None,
+    lorenzo: bool = False,
 ) -> Case:
-    """A request to cuszp2, or with `predictors` to hierarchical_delta, and its values."""
+    """A request to cuszp2, or with `predictors` to hierarchical_delta or `lorenzo`, and its values."""
     predictor = None if predictors is None else draw(st.sampled_from(predictors))
     least = 0 if predictor is None else PREDICTORS[predictor]
     shape = draw(shapes(tuple(rank for rank in SHAPES if rank >= least)))
@@ -284,5 +296,8 @@ def float_cases(
     if predictor is not None:
         outliers = draw(st.sampled_from(("auto", "on", "off")))
         codec = pyfilter.HierarchicalDelta(**{bound_kind: bound}, predictor=predictor, outliers=outliers)
+        if lorenzo:
+            choice = draw(st.sampled_from(CODERS))
+            codec = pyfilter.Lorenzo(predictor=predictor, **{bound_kind: bound, **choice})
     recipe = f"{name}, scale {scale!r}, seed {seed}, fill {filling}, specials {how}"
     return Case(values, codec, fill, recipe)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The verdict on a frame: docs/format.md section 8 in exact arithmetic. Neighbour: fields.py makes the values.
+"""The verdict on a frame: docs/format.md section 9 in exact arithmetic. Neighbour: fields.py makes the values.
 
 Why the comparison with the bound is exact. Let e = |x - x'| in real numbers, r = e rounded to f64, and b the largest
 f64 that is not above the bound. Rounding never turns an order round and leaves b where it is, so e >= b gives r >= b:
@@ -69,7 +69,9 @@ def is_fill(x: Array, fill: Array | None) -> NDArray[np.bool_]:
     return np.asarray(x == 0 if fill[0] == 0 else bits(x) == bits(fill)[0])
 
 
-def asked_bound(x: Array, codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta, fill: Array | None) -> Fraction:
+def asked_bound(
+    x: Array, codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta | pyfilter.Lorenzo, fill: Array | None
+) -> Fraction:
     """The bound of a request for these values as an exact number."""
     if codec.absolute is not None:
         return Fraction(codec.absolute)
@@ -84,7 +86,7 @@ def asked_bound(x: Array, codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta, f
 
 
 def check_values(x: Array, y: Array, bound: Fraction, fill: Array | None) -> None:
-    """Assert that y is what a decoder may give for x: section 8."""
+    """Assert that y is what a decoder may give for x: section 9."""
     exact = ~np.isfinite(x)
     if fill is not None and fill[0] != 0:
         exact |= is_fill(x, fill)
@@ -122,7 +124,7 @@ def check_case(case: Case) -> pyfilter.FrameInfo:
         assert info.bound == 0
         assert np.array_equal(bits(x), bits(y)), "a bit-exact frame is not"
         return info
-    assert isinstance(case.codec, (pyfilter.Cuszp2, pyfilter.HierarchicalDelta))
+    assert isinstance(case.codec, (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo))
     fill = None if case.fill is None else np.asarray(case.fill).astype(x.dtype).reshape(1)
     asked = asked_bound(x, case.codec, fill)
     assert 0 < Fraction(info.bound) <= asked, f"the frame keeps {info.bound!r}, asked for is {float_not_above(asked)!r}"

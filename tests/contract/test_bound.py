@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The error bound of lossy codecs, and special values: a hunt for a value that breaks docs/format.md, section 8."""
+"""The error bound of lossy codecs, and special values: a hunt for a value that breaks docs/format.md, section 9."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from .fields import (
     SHAPES,
     Case,
     Lossy,
+    drawn,
     edge_bounds,
     family,
     fill_value,
@@ -62,8 +63,7 @@ def test_predictors(dtype: np.dtype[Any], predictor: str, data: st.DataObject) -
 @given(data=st.data())
 @hunt(600)
 def test_relative(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
-    predictors = tuple(PREDICTORS) if lossy is pyfilter.HierarchicalDelta else None
-    check_case(data.draw(float_cases(dtype, "relative", predictors=predictors)))
+    check_case(data.draw(float_cases(dtype, "relative", **drawn(lossy))))
 
 
 @EACH
@@ -140,8 +140,7 @@ def test_at_the_edge_of_a_quantum(dtype: np.dtype[Any], exponent: int, lossy: Lo
 @hunt(300)
 def test_rewriting(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
     """Decoded values encoded again, with the same bound, are what they were: errors do not add up."""
-    predictors = tuple(PREDICTORS) if lossy is pyfilter.HierarchicalDelta else None
-    case = data.draw(float_cases(dtype, predictors=predictors))
+    case = data.draw(float_cases(dtype, **drawn(lossy)))
     once = pyfilter.decode(pyfilter.encode(case.values, case.codec, case.fill))
     again = Case(once, case.codec, case.fill, case.recipe)
     check_case(again)

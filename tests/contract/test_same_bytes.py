@@ -28,9 +28,9 @@ from pyfilter.registry import registry
 from .fields import (
     LOSSY,
     MODES,
-    PREDICTORS,
     Case,
     Lossy,
+    drawn,
     family,
     float_cases,
     from_bits,
@@ -68,8 +68,9 @@ def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
             yield pyfilter.Lossless(block_dims=block_dims), registry().dtypes[name].numpy
         for mode, dtype in itertools.product(MODES, ("f4", "f8")):
             yield pyfilter.Cuszp2(absolute=1e-3, mode=mode, block_dims=block_dims), dtype
-    for codec in lossy_codecs(pyfilter.HierarchicalDelta, rank, absolute=1e-3):
-        yield from ((codec, dtype) for dtype in ("f4", "f8"))
+    for lossy in (pyfilter.HierarchicalDelta, pyfilter.Lorenzo):
+        for codec in lossy_codecs(lossy, rank, absolute=1e-3):
+            yield from ((codec, dtype) for dtype in ("f4", "f8"))
     for name in registry().codecs["lossless"].dtypes[2:]:  # integers: test_integers.py has the other predictors
         yield pyfilter.HierarchicalDelta(absolute=2), registry().dtypes[name].numpy
 
@@ -124,9 +125,8 @@ def test_levels_and_threads(codec: pyfilter.Codec, dtype: str) -> None:
 @hunt(150)
 def test_any_values(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
     """The families of the other contract tests: subnormals, NaNs of all kinds, bounds at the limits."""
-    predictors = tuple(PREDICTORS) if lossy is pyfilter.HierarchicalDelta else None
     kind = data.draw(st.sampled_from(("absolute", "relative")))
-    case = data.draw(float_cases(dtype, kind, predictors=predictors))
+    case = data.draw(float_cases(dtype, kind, **drawn(lossy)))
     frames = {level: encode_at(level, case) for level in LEVELS}
     assert len(set(frames.values())) == 1
     values = set()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from reference import decoder, encoder, packed_choices
+from reference import decoder, encoder, packed_choices, stream_writer
 
 import pyfilter
 
@@ -308,9 +308,41 @@ def integer_cases() -> Iterator[GoldenCase]:
         yield GoldenCase(f"hierarchical_delta_u8_bound_2_{power}", far, codec)
 
 
+#: large enough that tables of frequencies pay
+STREAMED = {"chain": (2500,), "lorenzo2d": (45, 60), "lorenzo3d": (10, 15, 18), "columns": (900, 3)}
+
+
+def lorenzo_cases() -> Iterator[GoldenCase]:
+    for i, (predictor, shape) in enumerate(STREAMED.items()):
+        dtype = ("f4", "f8")[i % 2]
+        name, kind = f"lorenzo_{dtype}_{predictor}", np.dtype(dtype).type
+        holes = with_bits(spiky(shape, dtype), specials(dtype))
+        holes.reshape(-1)[60:140] = -999
+        yield GoldenCase(f"{name}_rans", holes, pyfilter.Lorenzo(absolute=0.1, predictor=predictor), kind(-999))
+        huffman = pyfilter.Lorenzo(absolute=0.02, predictor=predictor, coder="huffman", gap_array=i % 2 == 0)
+        yield GoldenCase(f"{name}_huffman", spiky(shape, dtype), huffman)
+    for dtype in ("f4", "f8"):
+        empty = np.empty((3, 0, 2), dtype)
+        yield GoldenCase(f"lorenzo_{dtype}_empty", empty, pyfilter.Lorenzo(absolute=0.01, predictor="lorenzo3d"))
+        scalar = np.array(np.dtype(dtype).type(2.5))
+        yield GoldenCase(f"lorenzo_{dtype}_scalar", scalar, pyfilter.Lorenzo(absolute=0.01))
+    swapped = waves((800, 3), "f4").astype(">f4")
+    yield GoldenCase("lorenzo_f4_auto_big_endian", swapped, pyfilter.Lorenzo(relative=1e-2))
+    signs = pyfilter.Lorenzo(pointwise_relative=0.02, predictor="lorenzo2d")
+    yield GoldenCase("lorenzo_f4_pointwise", with_bits(signed((40, 64), "f4", 5), specials("f4")), signs)
+    sparse = np.zeros((5, 40, 40), np.float32)  # tiles without coded blocks, with a few, and with flags
+    sparse[1, 3:6, 7:9] = 40
+    sparse[3] = waves((40, 40), "f4")
+    planes = pyfilter.Lorenzo(absolute=0.5, predictor="lorenzo2d")
+    yield GoldenCase("lorenzo_f4_sparse_rans", sparse, planes)
+    yield GoldenCase("lorenzo_f4_sparse_huffman", sparse, pyfilter.Lorenzo(absolute=0.5, coder="huffman"))
+    far = waves((50, 50), "f8") * 2.0**40  # residuals of more than 32 bits
+    yield GoldenCase("lorenzo_f8_wide", far, pyfilter.Lorenzo(absolute=0.5, predictor="chain"))
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
-    return [*cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases()]
+    return [*cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases()]
 
 
 #: seeds of `encoder.random_frame`, whose frames use what the format allows and our encoder does not: masks that
@@ -325,6 +357,10 @@ HAND_MADE_PACKED = (
 )
 
 
+#: seeds of `stream_writer.random_frame` likewise
+HAND_MADE_STREAMS = (67, 117, 8, 62, 58, 39, 44, 60, 25, 96, 84, 55, 81, 94, 101)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
@@ -332,6 +368,8 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
         yield named_frame(spec, frame, encoder.frame_values(spec, blocks), seed)
     for seed in HAND_MADE_PACKED:
         yield named_frame(*packed_choices.random_frame(random.Random(seed)), seed)
+    for seed in HAND_MADE_STREAMS:
+        yield named_frame(*stream_writer.random_frame(random.Random(seed)), seed)
 
 
 def named_frame(spec: encoder.Spec, frame: bytes, patterns: list[int | None], seed: int) -> tuple[str, bytes, Array]:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from reference.library import Library
 
-from .support import HIERARCHICAL_DELTA, Header, compressed, field, frames, lossless, words
+from .support import HIERARCHICAL_DELTA, LORENZO, Header, compressed, field, frames, lossless, words
 
 CHUNK = (16, 16)
 HEADER_BYTES = 56 + 8 * 2
@@ -48,13 +48,15 @@ class Victim:
         return text
 
 
-@pytest.fixture(params=["cuszp2", "lossless", "hierarchical_delta", "raw"])
+@pytest.fixture(params=["cuszp2", "lossless", "hierarchical_delta", "lorenzo", "huffman", "raw"])
 def victim(tmp_path: Path, library: Library, request: pytest.FixtureRequest) -> Iterator[Victim]:
     values = field(CHUNK)
     if request.param == "raw":
         values = np.random.default_rng(0).integers(0, 2**32, CHUNK, "u4").view("f4")
     delta = words(codec=HIERARCHICAL_DELTA, parameters=2)
-    keywords = compressed({"cuszp2": words(), "hierarchical_delta": delta}.get(request.param, lossless()))
+    streams = {"lorenzo": words(codec=LORENZO), "huffman": words(codec=LORENZO, parameters=2 << 8)}
+    kinds = {"cuszp2": words(), "hierarchical_delta": delta, **streams}
+    keywords = compressed(kinds.get(request.param, lossless()))
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", data=values, chunks=CHUNK, **keywords)
     with h5py.File(tmp_path / "a.h5", "r+", rdcc_nbytes=0) as file:

@@ -18,8 +18,8 @@ from reference.library import Library
 from .support import FILTER_ID, STAMP, compressed, double, field, loaded, lossless, stored, words
 
 NEWER = r"layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"
-KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\)"
-DELTA = 3
+KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\), 4 \(lorenzo\)"
+DELTA, LORENZO = 3, 4
 BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((), "0 words given, at least 3 needed"),
     ((1, 1), "2 words given, at least 3 needed"),
@@ -50,6 +50,10 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (words(codec=DELTA, parameters=6), r"hierarchical_delta: predictor 6, allowed: 0 \(auto\), .*5 \(fast\)"),
     (words(codec=DELTA, parameters=0x300), r"hierarchical_delta: outliers 3, allowed: 0 \(auto\), 1 \(on\), 2 \(off\)"),
     (words(codec=DELTA, parameters=0x10000), "hierarchical_delta: parameter byte 2 is 1, must be 0"),
+    (words(codec=LORENZO, parameters=5), r"lorenzo: predictor 5, allowed: 0 \(auto\), .*4 \(columns\)"),
+    (words(codec=LORENZO, parameters=0x300), r"lorenzo: coder 3, allowed: 0 \(rans\), 2 \(huffman\)"),
+    (words(codec=LORENZO, parameters=0x30000), r"lorenzo: gap_array 3, allowed: 0 \(true\), 2 \(false\)"),
+    (words(codec=LORENZO, parameters=0x1000000), "lorenzo: parameter byte 3 is 1, must be 0"),
     (words(codec=DELTA, parameters=3), "predictor 3 needs data of rank 3 or more, this has rank 2"),
     (words(parameters=0x300), "block_dims 3 needs data of at least that rank, this has rank 2"),
     ((STAMP + (1 << 24), *words()[1:], 1, 0, 0, 0), NEWER),

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pyfilter
-from pyfilter import Cuszp2, HierarchicalDelta, Lossless, verification
+from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, verification
 from pyfilter.cli import app, options
 
 from .support import clean_environment, field
@@ -114,6 +114,10 @@ LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
             "--absolute 1e-3 --codec hierarchical_delta --predictor chain --outliers on --var t=lossless",
             {"/t": Lossless(), "/group/p": HierarchicalDelta(absolute=1e-3, predictor="chain", outliers="on")},
         ),
+        (
+            "--absolute 1e-3 --codec lorenzo --coder huffman --no-gap-array",
+            dict.fromkeys(["/t", "/group/p"], Lorenzo(absolute=1e-3, coder="huffman", gap_array=False)),
+        ),
         ("--var t=absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),
         ("--var t=none --absolute 1e-3", {"/group/p": BOUND}),
         ("--var count=absolute:2", {"/count": HierarchicalDelta(absolute=2)}),
@@ -179,7 +183,7 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--pointwise-relative", "0.1"], "--pointwise-relative is no option of the codec cuszp2"),
         (["--pointwise-relative", "1", "--codec", "hierarchical_delta"], "must be a number > 0 and < 1"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
-        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, hierarchical_delta, lossless"),
+        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, hierarchical_delta, lorenzo, lossless"),
         (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
         (["--absolute", "1", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
         (["--lossless", "--mode", "plain"], "--mode"),

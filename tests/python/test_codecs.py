@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Codec, Cuszp2, HierarchicalDelta, Lossless
+from pyfilter import Codec, Cuszp2, HierarchicalDelta, Lorenzo, Lossless
 
 CODECS = [
     Cuszp2(absolute=1e-3),
@@ -29,6 +29,9 @@ CODECS = [
     HierarchicalDelta(absolute=1e-3),
     HierarchicalDelta(relative=1e-4, predictor="columns"),
     HierarchicalDelta(absolute=0.1, predictor="lorenzo3d", outliers="off"),
+    Lorenzo(absolute=1e-3),
+    Lorenzo(psnr=60, predictor="columns", coder="huffman"),
+    Lorenzo(pointwise_relative=0.1, coder="huffman", gap_array=False),
     Lossless(),
     Lossless(block_dims=3),
 ]
@@ -78,6 +81,8 @@ def test_filter_options_are_the_user_form() -> None:
     assert Lossless().filter_options == (1, 2, 0, 0, 0, 0)
     columns = HierarchicalDelta(absolute=1e-3, predictor="columns", outliers="off")
     assert columns.filter_options == (1, 3, 1, low, high, 4 | 2 << 8)
+    huffman = Lorenzo(absolute=1e-3, predictor="chain", coder="huffman", gap_array=False)
+    assert huffman.filter_options == (1, 4, 1, low, high, 1 | 2 << 8 | 2 << 16)
     assert all(type(word) is int for word in codec.filter_options)
 
 
@@ -129,6 +134,9 @@ def test_block_dims_of_one_may_be_written_as_itself() -> None:
         ((1, 3, 1, 0, 0x3FF00000, 6), "predictor of hierarchical_delta"),
         ((1, 3, 1, 0, 0x3FF00000, 3 << 8), "outliers of hierarchical_delta"),
         ((1, 3, 1, 0, 0x3FF00000, 1 << 16), "word 5"),
+        ((1, 4, 1, 0, 0x3FF00000, 3 << 8), "coder of lorenzo"),
+        ((1, 4, 1, 0, 0x3FF00000, 1 << 16), "gap_array of lorenzo"),
+        ((1, 4, 1, 0, 0x3FF00000, 1 << 24), "word 5"),
         ((1, 2, 0, 1, 0, 0), "words 3 and 4"),
         ((0x31465950, 2, 0), "10 words"),
         ((0x31465950, 2, 0, 0, 0, 0, 1, 0, 0, 2, 5, 0), "10 words"),
@@ -209,6 +217,14 @@ def test_bad_predictors_are_refused(value: Any) -> None:
         HierarchicalDelta(absolute=1.0, predictor=value)
     with pytest.raises(ValueError, match="outliers must be one of 'auto', 'on', 'off'"):
         HierarchicalDelta(absolute=1.0, outliers=value)
+
+
+@pytest.mark.parametrize("value", ["", "true", 1, 0, None, 1.0])
+def test_bad_coders_are_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="coder must be one of 'rans', 'huffman'"):
+        Lorenzo(absolute=1.0, coder=value)
+    with pytest.raises(ValueError, match="gap_array must be True or False"):
+        Lorenzo(absolute=1.0, gap_array=value)
 
 
 @pytest.mark.parametrize("block_dims", [0, 4, -1, 1.0, "1", True, None, 10**30])

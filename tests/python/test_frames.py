@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, HierarchicalDelta, Lossless, errors
+from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, errors
 
 from .support import field
 
@@ -27,8 +27,8 @@ def with_crc(header: bytearray, units: int) -> bytes:
     return bytes(header)
 
 
-LOSSY = pytest.mark.parametrize("lossy", [Cuszp2, HierarchicalDelta])
-Lossy = type[Cuszp2] | type[HierarchicalDelta]
+LOSSY = pytest.mark.parametrize("lossy", [Cuszp2, HierarchicalDelta, Lorenzo])
+Lossy = type[Cuszp2] | type[HierarchicalDelta] | type[Lorenzo]
 
 
 @LOSSY
@@ -134,6 +134,29 @@ def test_what_auto_became_is_in_the_frame(predictor: str, outliers: str) -> None
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("coder", "gap_array", "found"),
+    [("rans", False, True), ("rans", True, True), ("huffman", True, True), ("huffman", False, False)],
+)
+def test_coders_reach_the_frame(coder: str, gap_array: bool, found: bool) -> None:
+    values = field((9, 70, 110))
+    frame = pyfilter.encode(values, Lorenzo(absolute=1e-2, coder=coder, gap_array=gap_array))
+    info = pyfilter.frame_info(frame)
+    assert (info.codec, info.format_version) == ("lorenzo", 3)
+    assert (info.parameters["coder"], info.parameters["gap_array"]) == (coder, found)
+    assert 0 <= int(info.parameters["group_log2"]) <= 5
+    assert set(info.parameters) == {"predictor", "coder", "gap_array", "order", "group_log2"}
+    assert len(frame) < len(pyfilter.encode(values, HierarchicalDelta(absolute=1e-2)))
+
+
+def test_small_chunks_have_no_tables() -> None:
+    """What is not longer then is the frame of the other codec."""
+    for values in (field((7, 9)), np.zeros((30, 40), "f4")):
+        frame = pyfilter.encode(values, Lorenzo(absolute=1e-2))
+        assert pyfilter.frame_info(frame).codec == "hierarchical_delta"
+        assert frame == pyfilter.encode(values, HierarchicalDelta(absolute=1e-2))
+
+
 def test_predictors_that_need_more_dimensions_are_refused() -> None:
     for predictor, rank in (("lorenzo2d", 1), ("lorenzo3d", 2), ("columns", 1), ("columns", 0)):
         with pytest.raises(ValueError, match=f"needs data of rank . or more, this has rank {rank}"):
@@ -218,7 +241,7 @@ def test_masked_values_are_refused() -> None:
     [
         Cuszp2(absolute=1e-3), Cuszp2(absolute=1e-3, block_dims=2), HierarchicalDelta(absolute=1e-3, predictor="chain"),
         HierarchicalDelta(absolute=1e-3, predictor="lorenzo2d"), HierarchicalDelta(absolute=1e-3, predictor="columns"),
-        Lossless(),
+        Lorenzo(absolute=1e-3), Lorenzo(absolute=1e-3, coder="huffman"), Lossless(),
     ],
     ids=repr,
 )  # fmt: skip
@@ -335,7 +358,7 @@ def test_every_changed_byte_of_the_header_is_an_error(lossy: Lossy) -> None:
 
 def test_a_newer_frame_names_the_release_that_it_needs() -> None:
     frame = bytearray(pyfilter.encode(field((40,)), Cuszp2(absolute=1e-3)))
-    frame[4:7] = bytes([3, 3, 7])
+    frame[4:7] = bytes([pyfilter.registry.registry().format_version + 1, 3, 7])
     with pytest.raises(errors.TooNew, match=r"3\.7"):
         pyfilter.decode(frame)
 

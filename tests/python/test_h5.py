@@ -12,7 +12,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import pyfilter
-from pyfilter import Cuszp2, HierarchicalDelta, Lossless, pipeline, transfer
+from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, pipeline, transfer
 
 from .support import field
 
@@ -45,6 +45,8 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], str, Any, dict[str, Any]]] =
     ((20, 30, 40), (9, 16, 13), ">f4", HierarchicalDelta(absolute=1e-3, predictor="lorenzo3d"), {"fillvalue": 3.0}),
     ((900, 3), (256, 3), "f8", HierarchicalDelta(absolute=1e-3, predictor="columns"), {"maxshape": (None, 3)}),
     ((3, 4, 2, 5, 3, 4), (2, 3, 2, 2, 2, 3), "f4", HierarchicalDelta(absolute=1e-3, predictor="columns"), {}),
+    ((100, 90), (64, 80), "f4", Lorenzo(absolute=1e-3), {"fillvalue": -999.0}),
+    ((100, 90), (100, 90), ">f8", Lorenzo(relative=1e-3, predictor="lorenzo2d", coder="huffman"), {}),
     ((3, 4, 2, 5, 3, 4), (2, 3, 2, 2, 2, 3), "f4", BOUND, {"fillvalue": 2.0}),
     ((50, 50), (20, 20), "i2", Lossless(), {"fillvalue": -32768}),
     ((50, 50), (20, 20), ">u8", Lossless(), {"fillvalue": 2**63}),

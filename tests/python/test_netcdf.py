@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, HierarchicalDelta, Lossless
+from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless
 
 from .support import field, run_tool
 
@@ -29,7 +29,7 @@ def make(path: Path, model: str = "NETCDF4") -> Any:
     return dataset
 
 
-@pytest.mark.parametrize("codec", [BOUND, HierarchicalDelta(absolute=1e-3)], ids=repr)
+@pytest.mark.parametrize("codec", [BOUND, HierarchicalDelta(absolute=1e-3), Lorenzo(absolute=1e-3)], ids=repr)
 @pytest.mark.parametrize("fill", [1e20, -999.0, np.nan, None, False])
 def test_compress(tmp_path: Path, fill: Any, codec: pyfilter.Codec) -> None:
     values = field((7, 30, 40))

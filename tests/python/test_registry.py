@@ -10,7 +10,7 @@ import pytest
 
 import pyfilter
 from pyfilter import _native
-from pyfilter.registry import registry
+from pyfilter.registry import parameter_name, registry
 
 
 def test_every_codec_has_its_class_and_no_class_is_left_over() -> None:
@@ -29,7 +29,7 @@ def test_fields_are_the_bounds_and_parameters_of_the_registry(name: str) -> None
     bounds = {bound for bound in spec.bounds if bound != "none"}
     assert set(fields) == bounds | {parameter.name for parameter in spec.parameters}
     for parameter in spec.parameters:
-        assert str(fields[parameter.name].default) == parameter.default
+        assert parameter_name(fields[parameter.name].default) == parameter.default
 
 
 def test_dtypes_have_the_size_that_numpy_gives_them() -> None:

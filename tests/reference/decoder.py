@@ -3,8 +3,8 @@
 
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
 are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
-frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, parts.py what 4 and 7 share.
-Neighbours: encoder.py and packed_writer.py write the frames that this reads.
+frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, streams.py section 8,
+parts.py what they share. Neighbours: encoder.py, packed_writer.py and stream_writer.py write what this reads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import packed
+from . import packed, streams
 from .header import (
     BIG_ENDIAN,
     CUSZP2,
@@ -24,6 +24,7 @@ from .header import (
     FORMAT_VERSION,
     HAS_SENTINEL,
     HIERARCHICAL_DELTA,
+    LORENZO,
     LOSSLESS,
     RAW,
     CorruptFrame,
@@ -46,6 +47,7 @@ __all__ = [
     "FORMAT_VERSION",
     "HAS_SENTINEL",
     "HIERARCHICAL_DELTA",
+    "LORENZO",
     "LOSSLESS",
     "RAW",
     "CorruptFrame",
@@ -206,6 +208,8 @@ def decode(frame: bytes) -> Array:
     if header.raw:
         return np.frombuffer(frame, header.dtype, header.value_count, header.header_bytes).reshape(header.dims)
 
+    if header.codec == LORENZO:
+        return streams.decode_streams(frame, header)
     if header.packed:
         return packed.decode_packed(frame, header)
     tile = parse_tiles(frame, header)

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 DTYPE_CODES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10}
-CODECS = {"cuszp2": 1, "lossless": 2, "hierarchical_delta": 3}
+CODECS = {"cuszp2": 1, "lossless": 2, "hierarchical_delta": 3, "lorenzo": 4}
+VERSIONS = {"cuszp2": 1, "lossless": 1, "hierarchical_delta": 2, "lorenzo": 3}
 MODES = {"outlier": 0, "plain": 1, "fixed": 2}
 
 
@@ -30,13 +31,14 @@ class Spec:
     dims: tuple[int, ...] = ()
     mode: str = "outlier"
     block_dims: int = 1
-    tile_shape: int = 1  # hierarchical_delta, as the next two
-    outliers: int = 1
+    tile_shape: int = 1  # hierarchical_delta and lorenzo, as the next two
+    outliers: int = 1  # lorenzo: the coder
     order: int = 1
+    group_log2: int = 0  # lorenzo
     bound: float = 0.0
     step: float = 0.0
     sentinel: int | None = None
-    pointwise: bool = False  # hierarchical_delta
+    pointwise: bool = False  # hierarchical_delta, lorenzo
     raw: bool = False
     big_endian: bool = False
 
@@ -54,7 +56,7 @@ class Spec:
 
     @property
     def packed(self) -> bool:
-        return self.codec == "hierarchical_delta"
+        return self.codec in ("hierarchical_delta", "lorenzo")
 
     @property
     def exact(self) -> bool:
@@ -63,7 +65,8 @@ class Spec:
     @property
     def parameters(self) -> bytes:
         mode = MODES[self.mode] if self.codec == "cuszp2" else 0
-        return bytes((self.tile_shape, self.outliers, self.order) if self.packed else (mode, self.block_dims))
+        packed = (self.tile_shape, self.outliers, self.order, self.group_log2)
+        return bytes(packed if self.packed else (mode, self.block_dims))
 
     @property
     def summed(self) -> bool:
@@ -97,7 +100,7 @@ def write_header(spec: Spec, payload_bytes: int) -> bytes:
     """Section 2."""
     rank = len(spec.dims)
     flags = spec.raw | spec.big_endian << 1 | (spec.sentinel is not None) << 2 | spec.pointwise << 3
-    start = bytes((0x89, 0x50, 0x59, 0x46, 2 if spec.packed else 1, 0, 1, 7 + rank))
+    start = bytes((0x89, 0x50, 0x59, 0x46, VERSIONS[spec.codec], 0, 1, 7 + rank))
     start += bytes((CODECS[spec.codec], DTYPE_CODES[spec.dtype], flags, rank))
     rest = struct.pack("<Qdd", 56 + 8 * rank + payload_bytes, spec.bound, spec.step)
     rest += struct.pack("<Q8s", spec.sentinel or 0, spec.parameters) + struct.pack(f"<{rank}Q", *spec.dims)

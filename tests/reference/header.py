@@ -40,9 +40,9 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 2
-CUSZP2, LOSSLESS, HIERARCHICAL_DELTA = 1, 2, 3
-FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2}
+FORMAT_VERSION = 3
+CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO = 1, 2, 3, 4
+FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3}
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE = 1, 2, 4, 8
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
@@ -75,7 +75,7 @@ class Header:
 
     @property
     def tile_shape(self) -> int:
-        """Of hierarchical_delta, as the order."""
+        """Of hierarchical_delta and lorenzo, as the order."""
         return self.parameters[0]
 
     @property
@@ -85,7 +85,16 @@ class Header:
     @property
     def packed(self) -> bool:
         """Whether tiles are those of section 7."""
-        return self.codec == HIERARCHICAL_DELTA
+        return self.codec in (HIERARCHICAL_DELTA, LORENZO)
+
+    @property
+    def coder(self) -> int:
+        """Of lorenzo, as the number of tiles in a group."""
+        return self.parameters[1]
+
+    @property
+    def group_log2(self) -> int:
+        return self.parameters[3]
 
     @property
     def header_bytes(self) -> int:
@@ -145,7 +154,8 @@ def parse_header(frame: bytes) -> Header:
     require(not (exact and flags & HAS_SENTINEL), "sentinel where the values are bit-exact")
     pointwise = bool(flags & POINTWISE)
     require(
-        not pointwise or (codec == HIERARCHICAL_DELTA and not exact), "pointwise relative bound where there is none"
+        not pointwise or (codec in (HIERARCHICAL_DELTA, LORENZO) and not exact),
+        "pointwise relative bound where there is none",
     )
     require(not pointwise or bound < 1, f"pointwise relative bound of {bound}")
     require(not pointwise or dtype <= 2, f"pointwise relative bound of dtype {dtype}")
@@ -173,7 +183,8 @@ def parse_header(frame: bytes) -> Header:
         dims=struct.unpack_from(f"<{rank}Q", frame, 56),
     )
     require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
-    smallest = header.value_count * value_type.itemsize if header.raw else 4 * (tile_count(header) + 1)
+    entries = -(-tile_count(header) // (1 << header.group_log2)) if codec == LORENZO else tile_count(header)
+    smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
     rest = frame_bytes - header.header_bytes
     require(rest == smallest or (rest > smallest and not header.raw), f"frame_bytes {frame_bytes}")
     return header
@@ -181,13 +192,14 @@ def parse_header(frame: bytes) -> Header:
 
 def check_parameters(codec: int, parameters: bytes, rank: int) -> None:
     """The bytes at offset 48."""
-    if codec == HIERARCHICAL_DELTA:
-        shape, outliers, order = parameters[:3]
+    if codec in (HIERARCHICAL_DELTA, LORENZO):
+        shape, choice, order, group_log2 = parameters[:4]
         require(1 <= shape <= len(TILE_SHAPES), f"tile shape {shape}")
         require(rank >= TILE_SHAPES[shape].rank, f"tile shape {shape} for rank {rank}")
-        require(outliers in (1, 2), f"parameter byte 1 is {outliers}")
+        require(1 <= choice <= (2 if codec == HIERARCHICAL_DELTA else 3), f"parameter byte 1 is {choice}")
         require(order in TILE_SHAPES[shape].orders, f"order {order} with tile shape {shape}")
-        require(not any(parameters[3:]), "reserved parameters")
+        require(group_log2 <= (0 if codec == HIERARCHICAL_DELTA else 5), f"parameter byte 3 is {group_log2}")
+        require(not any(parameters[4:]), "reserved parameters")
         return
     mode, block_dims = parameters[:2]
     require(mode in ((OUTLIER, PLAIN, FIXED) if codec == CUSZP2 else (0,)), f"mode {mode}")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from . import hostile_packed, packed_choices
+from . import hostile_packed, hostile_streams, packed_choices, stream_writer
 from .encoder import Block, Spec, random_frame, write_block, write_frame, write_header, write_raw
 from .hostile_tools import (
     CORRUPT,
@@ -220,7 +220,13 @@ def tile_bytes(spec: Spec, blocks: list[Block]) -> bytes:
 
 def crafted() -> Iterator[Hostile]:
     """All frames that are wrong behind a right checksum."""
-    makers: tuple[Callable[[], Iterator[Hostile]], ...] = (fields, directories, tiles, hostile_packed.crafted)
+    makers: tuple[Callable[[], Iterator[Hostile]], ...] = (
+        fields,
+        directories,
+        tiles,
+        hostile_packed.crafted,
+        hostile_streams.crafted,
+    )
     for maker in makers:
         yield from maker()
 
@@ -237,13 +243,20 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield "empty", write_frame(replace(BASE, dims=(0,)), [])
     yield "scalar", write_frame(replace(LOSSLESS, dims=()), [ramp(LOSSLESS)])
     yield from hostile_packed.small_frames()
+    yield from hostile_streams.small_frames()
+
+
+FIRST_STREAM_SEED = 300  # of mutated(), from which on frames are those of lorenzo: they take longer to write
 
 
 def mutated(seed: int) -> bytes:
     """A valid frame with one to three bytes changed behind its header: refused, or decoded alike by all decoders."""
     rng = random.Random(seed)
     while True:
-        _, frame, _ = packed_choices.random_frame(rng, seed % 4 == 3) if seed % 2 else random_frame(rng)
+        if seed >= FIRST_STREAM_SEED:
+            _, frame, _ = stream_writer.random_frame(rng)
+        else:
+            _, frame, _ = packed_choices.random_frame(rng, seed % 4 == 3) if seed % 2 else random_frame(rng)
         first, size = 8 * frame[7], len(frame)
         if size > first:
             break

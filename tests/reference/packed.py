@@ -266,7 +266,11 @@ def codes_of_tiles(words: Words, tile: Tile, header: Header) -> Array:
     # 2. the first value
     z[:, 0, 0] = tile.first[:, 0]
     # 3. sums
-    d = tiles_of_blocks(unzigzag(z), header)
+    return blocks_of_tiles(summed(tiles_of_blocks(unzigzag(z), header), header), header)
+
+
+def summed(d: Array, header: Header) -> Array:
+    """Step 3 in place: `d[tile, z, y, x]` -> codes."""
     if header.tile_shape == COLUMNS:
         add_up(d[:, :, 0, :], 2)
         add_up(d, 2)
@@ -274,7 +278,7 @@ def codes_of_tiles(words: Words, tile: Tile, header: Header) -> Array:
         add_up(d if header.order == 3 else d[:, :, 0, 0], 1)
         add_up(d if header.order >= 2 else d[:, :, :, 0], 2)
         add_up(d, 3)
-    return blocks_of_tiles(d, header)
+    return d
 
 
 def add_up(d: Array, axis: int) -> None:
@@ -301,7 +305,13 @@ def decode_packed(frame: bytes, header: Header) -> Array:
     if tile is None:
         return np.empty(header.dims, header.dtype.newbyteorder("="))
     words = np.frombuffer(frame, "<u4").astype(np.uint32)
-    values = values_of_codes(codes_of_tiles(words, tile, header), header)
+    return array_of_codes(frame, codes_of_tiles(words, tile, header), tile, header)
+
+
+def array_of_codes(frame: bytes, codes: Array, tile: Tile, header: Header) -> Array:
+    """`q[tile, block, i]` and what tiles have besides -> the array."""
+    words = np.frombuffer(frame, "<u4").astype(np.uint32)
+    values = values_of_codes(codes, header)
     masks, verbatim_starts = mask_words(words, tile)
     if header.pointwise:
         negative = unpack_mask(masks[NEGATIVE_MASK]) ^ (tile.flags & NEGATIVE != 0)[..., None]

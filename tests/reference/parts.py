@@ -18,14 +18,22 @@ Ints = NDArray[np.int64]
 # ---- 4.2 Directory --------------------------------------------------------------------------------------------------
 
 
-def parse_directory(frame: bytes, header: Header) -> tuple[Ints, NDArray[np.bool_]]:
-    """Offsets of the tiles (one more than tiles, in words from the end of the directory) and which are uniform."""
-    raw = np.frombuffer(frame, "<u4", tile_count(header) + 1, header.header_bytes)
+def parse_directory(
+    frame: bytes, header: Header, start: int | None = None, entries: int | None = None
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Offsets of the tiles (one more than tiles, in words from the end of the directory) and which are uniform.
+
+    Of lorenzo frames (8.1) those of groups, from ``start`` on.
+    """
+    start = header.header_bytes if start is None else start
+    entries = tile_count(header) if entries is None else entries
+    require(start + 4 * (entries + 1) <= len(frame), "no room for the directory")
+    raw = np.frombuffer(frame, "<u4", entries + 1, start)
     offsets, uniform = (raw & 0x7FFFFFFF).astype(np.int64), raw >> 31 == 1
     require(not uniform[-1], "last word of the directory has bit 31")
     require(offsets[0] == 0, f"directory begins at {offsets[0]}")
     require(bool((np.diff(offsets) >= 0).all()), "directory decreases")
-    total = header.header_bytes + 4 * raw.size + 4 * int(offsets[-1])
+    total = start + 4 * raw.size + 4 * int(offsets[-1])
     require(header.frame_bytes == total, f"frame_bytes {header.frame_bytes}, by the directory {total}")
     return offsets, uniform[:-1]
 

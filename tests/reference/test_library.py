@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from . import encoder, hostile, packed_choices
+from . import encoder, hostile, packed_choices, stream_writer
 from .decoder import FrameError, decode, parse_header
 from .library import FAMILIES, OK, Library, LibraryError, checksum
 
@@ -57,37 +57,55 @@ def any_cpu(library: Library, request: pytest.FixtureRequest) -> Iterator[Librar
     library.configure("cpu_level", "auto")
 
 
-def random_frame(packed: bool, rng: random.Random) -> tuple[encoder.Spec, bytes]:
-    spec, frame, _ = packed_choices.random_frame(rng) if packed else encoder.random_frame(rng)
-    return spec, frame
+WRITERS = {"tiles": encoder.random_frame, "packed tiles": packed_choices.random_frame}
 
 
-TILES = pytest.mark.parametrize("packed", [False, True], ids=["tiles", "packed tiles"])
-
-
-@TILES
+@pytest.mark.parametrize("kind", list(WRITERS))
 @pytest.mark.parametrize("seed", range(100))
-def test_random_frames(any_cpu: Library, seed: int, packed: bool) -> None:
+def test_random_frames(any_cpu: Library, seed: int, kind: str) -> None:
     rng = random.Random(seed)
-    spec, frame = random_frame(packed, rng)
+    spec, frame, _ = WRITERS[kind](rng)
+    check_ranges(any_cpu, spec, frame, rng)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_streams(library: Library, seed: int) -> None:
+    """Slow to write, so once for all CPU levels."""
+    rng = random.Random(seed)
+    spec, frame, _ = stream_writer.random_frame(rng)
+    for level in ("baseline", "avx2", "avx512"):
+        try:
+            library.configure("cpu_level", level)
+        except LibraryError:
+            continue
+        check_ranges(library, spec, frame, rng)
+    library.configure("cpu_level", "auto")
+
+
+def check_ranges(library: Library, spec: encoder.Spec, frame: bytes, rng: random.Random) -> None:
+    """The whole frame and parts of it."""
     whole = decode(frame).tobytes()
-    assert any_cpu.decode(frame, len(whole)) == whole
+    assert library.decode(frame, len(whole)) == whole
     count, width = len(whole) // spec.value_bytes, spec.value_bytes
     ranges = [(0, 0), (0, count), (count, count)]
     for _ in range(6):
         start, other = rng.randint(0, count), rng.randint(0, count)
         ranges += [(min(start, other), max(start, other)), (start, min(start + rng.randint(1, 70), count))]
     for start, stop in ranges:
-        part = any_cpu.decode_range(frame, start, stop, (stop - start) * width)
+        part = library.decode_range(frame, start, stop, (stop - start) * width)
         assert part == whole[start * width : stop * width], (start, stop)
 
 
-@TILES
-@pytest.mark.parametrize("seed", range(40))
-def test_info(library: Library, seed: int, packed: bool) -> None:
-    spec, frame = random_frame(packed, random.Random(seed))
+@pytest.mark.parametrize(("kind", "count"), [("tiles", 40), ("packed tiles", 40), ("streams", 4)])
+def test_info(library: Library, kind: str, count: int) -> None:
+    for seed in range(count):
+        writer = stream_writer.random_frame if kind == "streams" else WRITERS[kind]
+        check_info(library, *writer(random.Random(seed))[:2])
+
+
+def check_info(library: Library, spec: encoder.Spec, frame: bytes) -> None:
     info, header = library.info(frame), parse_header(frame)
-    assert info.format_version == (2 if packed else 1)
+    assert info.format_version == encoder.VERSIONS[spec.codec]
     assert info.codec == encoder.CODECS[spec.codec]
     assert info.dtype == encoder.DTYPE_CODES[spec.dtype]
     assert (info.stored_raw, info.source_big_endian) == (spec.raw, spec.big_endian)
@@ -132,10 +150,10 @@ def test_hostile_frames() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("first", range(0, 300, 100))
-def test_mutated_frames(first: int) -> None:
+@pytest.mark.parametrize(("first", "count"), [(0, 100), (100, 100), (200, 100), (hostile.FIRST_STREAM_SEED, 40)])
+def test_mutated_frames(first: int, count: int) -> None:
     """Bytes changed behind the header: both refuse, or both give the same values."""
-    lines = run_apart(str(first), str(first + 100))
+    lines = run_apart(str(first), str(first + count))
     for seed, (codes, crc) in zip(lines[::2], lines[1::2], strict=True):
         frame = hostile.mutated(seed)
         try:

@@ -49,8 +49,10 @@ KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t col
 }
 
 // Every candidate is tried on the tiles that hold the same values, spread over the chunk by the golden ratio. How many:
-KFN std::uint64_t sample_count(std::uint64_t values) {
+// of small chunks twice as many where residuals go to an entropy coder, which is slower anyway.
+KFN std::uint64_t sample_count(std::uint64_t values, bool entropy = false) {
   const std::uint64_t tiles = values / 4096;
+  if (entropy && tiles < 128) return tiles < 8 ? tiles + 1 : tiles < 32 ? 8 : tiles / 4;
   if (tiles < 32) return tiles < 4 ? tiles + 1 : 4;
   return tiles < 256 ? tiles / 8 : 32;
 }

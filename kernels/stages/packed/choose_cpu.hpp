@@ -39,6 +39,19 @@ inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, ty
   }
 }
 
+// Bits of a block's residuals, and half a bit more for each, unless they are all 0: what predictors are compared by
+// where an entropy coder follows.
+template <class Code>
+KFN std::uint64_t coded_cost(const Code (&difference)[32]) {
+  std::uint32_t bits = 0;
+  for (const Code d : difference) {  // the exponent of a binary32, which vectorises; a choice needs no exact number
+    const Code z = zigzag(d), capped = z < Code{1} << 30 ? z : Code{1} << 30;
+    const auto real = static_cast<float>(static_cast<std::int32_t>(capped));
+    bits += capped != 0 ? (std::bit_cast<std::uint32_t>(real) >> 23) - 126 : 0;
+  }
+  return bits == 0 ? 0 : bits + 16;
+}
+
 template <class Map>
 struct SampleScratch {
   using Code = typename Map::Code;
@@ -48,9 +61,9 @@ struct SampleScratch {
   alignas(64) Code differences[4096];
 };
 
-// Bits of the present blocks of a tile whose codes are there.
+// Bits of the present blocks of a tile whose codes are there: as bit planes, or as an entropy coder may take them.
 template <int S, class Map>
-inline std::uint64_t sampled_bits(const Map& map, const TileBox& box, int order, bool exceptions,
+inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBox& box, int order,
                                   SampleScratch<Map>& s) {
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
@@ -67,6 +80,10 @@ inline std::uint64_t sampled_bits(const Map& map, const TileBox& box, int order,
     if (!is_present<S>(box, b)) continue;
     alignas(64) Code d[32];
     take_block<S>(s.differences, b, d);
+    if (plan.entropy) {
+      bits += coded_cost(d);
+      continue;
+    }
     // the two widest: of every kTogether-th value, then of all
     constexpr int kTogether = 8;
     alignas(64) Code first[kTogether] = {}, second[kTogether] = {};
@@ -83,12 +100,13 @@ inline std::uint64_t sampled_bits(const Map& map, const TileBox& box, int order,
         first[k] = std::max(first[k], first[k + half]);
       }
     }
-    const std::uint32_t cost = block_cost(first[0], second[0], exceptions), width = cost / 32;
+    const std::uint32_t cost = block_cost(first[0], second[0], plan.exceptions), width = cost / 32;
     bits += cost;
     narrowest = std::min(narrowest, width);
     widest = std::max(widest, width);
   }
-  return tile_cost(bits, narrowest, widest, box.inz * box.iny * box.inx);
+  const std::uint32_t inside = box.inz * box.iny * box.inx;
+  return plan.entropy ? bits * 4096 / inside : tile_cost(bits, narrowest, widest, inside);
 }
 
 // Adds to each open candidate of a tile shape the bits of the sample.
@@ -100,13 +118,12 @@ inline void sample_shape(const Request& request, const Plan& plan, const void* v
   if (!any) return;
   const Map map(plan);
   const Grid grid = make_packed_grid(request.shape, count, S);
-  for (std::uint64_t k = 0; k < sample_count(count); ++k) {
+  for (std::uint64_t k = 0; k < sample_count(count, plan.entropy); ++k) {
     const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(count, k)));
     const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
     for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
     for (int c = 0; c < kCandidates; ++c)
-      if (predictor_at(c).tile_shape == S)
-        bits[c] += sampled_bits<S>(map, box, predictor_at(c).order, plan.exceptions, s);
+      if (predictor_at(c).tile_shape == S) bits[c] += sampled_bits<S>(map, plan, box, predictor_at(c).order, s);
   }
 }
 

@@ -219,6 +219,21 @@ template <class Map, int S>
   }
 }
 
+// Values of a verbatim tile.
+template <class Map, int S>
+[[gnu::noinline]] inline void store_verbatim(const Plan& plan, const TileBox& box, const std::uint8_t* from,
+                                             PackedDecodeSpace<Map, S>& space, std::uint64_t start, std::uint64_t stop,
+                                             void* out) {
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+    if (!is_present<S>(box, b)) continue;
+    typename Map::Value x[32];
+    std::memcpy(x, from, sizeof x);
+    put_values<S>(x, b, space.values);
+    from += sizeof x;
+  }
+  store_tile<S>(plan.grid, space.values, box, start, stop, out);
+}
+
 template <class Map, int S>
 inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
                                  std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out) {
@@ -234,15 +249,7 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   if (size != 0) {
     PYF_TRY((find_packed_parts<Map, S>(plan, box, bytes, size, parts)));
     if ((parts.head.flags & kPackedVerbatim) != 0) {
-      const std::uint8_t* from = parts.words;
-      for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-        if (!is_present<S>(box, b)) continue;
-        Value x[32];
-        std::memcpy(x, from, sizeof x);
-        put_values<S>(x, b, space.values);
-        from += sizeof x;
-      }
-      store_tile<S>(plan.grid, space.values, box, start, stop, out);
+      store_verbatim<Map, S>(plan, box, parts.words, space, start, stop, out);
       return kOk;
     }
   } else {

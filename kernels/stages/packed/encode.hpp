@@ -301,20 +301,12 @@ inline EncodedTile write_verbatim_tile(const TileBox& box, const Loose<T>* x, st
   return {static_cast<std::uint32_t>(to - out), false};
 }
 
+// Head, masks and planes of a tile: `left` says how many of each present block.
 template <class Map, int S>
-inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch,
-                                      std::uint8_t* out) {
+KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::Value>* x, const SpecialBlocks& special,
+                                  typename Map::Code first, const BlockBits& exceptions, PackedScratch<Map, S>& s,
+                                  std::uint8_t* out) {
   using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  auto& s = *static_cast<PackedScratch<Map, S>*>(scratch);
-  static_assert(sizeof(PackedScratch<Map, S>) <= kScratchBytes);
-  const Map map(plan);
-  const TileBox box = tile_box<S>(plan.grid, tile);
-  const Loose<Value>* x = load_tile<S>(plan.grid, values, box, s.values);
-  const SpecialBlocks special = encode_tile_codes<Map, S>(map, box, x, s);
-  const Code first = encode_tile_planes<Map, S>(map, plan, box, s);
-  const BlockBits exceptions = choose_exceptions<Map, S>(plan, box, s);
-
   // sizes
   PackedHead head;
   int narrowest = 255, widest = 0, present = 0;
@@ -398,6 +390,22 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
     p += 4 * count;
   }
   return {static_cast<std::uint32_t>(p - out), false};
+}
+
+template <class Map, int S>
+inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch,
+                                      std::uint8_t* out) {
+  using Value = typename Map::Value;
+  using Code = typename Map::Code;
+  auto& s = *static_cast<PackedScratch<Map, S>*>(scratch);
+  static_assert(sizeof(PackedScratch<Map, S>) <= kScratchBytes);
+  const Map map(plan);
+  const TileBox box = tile_box<S>(plan.grid, tile);
+  const Loose<Value>* x = load_tile<S>(plan.grid, values, box, s.values);
+  const SpecialBlocks special = encode_tile_codes<Map, S>(map, box, x, s);
+  const Code first = encode_tile_planes<Map, S>(map, plan, box, s);
+  const BlockBits exceptions = choose_exceptions<Map, S>(plan, box, s);
+  return write_packed_tile<Map, S>(box, x, special, first, exceptions, s, out);
 }
 
 PYF_END_TARGET

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tables of a chunk whose tiles share streams (docs/format.md, section 8), on the CPU: chosen and written before
+// its groups are encoded, read before they are decoded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/plan.hpp"
+#include "core/status.hpp"
+#include "core/types.hpp"
+#include "stages/entropy/rans.hpp"
+
+namespace pyfilter {
+
+// Counts the symbols of a sample of the chunk's tiles and makes a model of them. plan.unit_tiles must be 1.
+Status make_entropy_model(const Plan& plan, const GroupCoder& coder, const void* values, EntropyModel* model) noexcept;
+
+}  // namespace pyfilter

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rounds of a stream with the instructions of this target (stages/entropy/lanes.hpp says what a round is).
+#pragma once
+
+#include "core/target.hpp"
+#include "stages/entropy/lanes.hpp"
+#if defined(PYF_LEVEL_AVX512)
+#include "stages/simd/rans_avx512.hpp"
+#elif defined(PYF_LEVEL_AVX2)
+#include "stages/simd/rans_avx2.hpp"
+#else
+#include "stages/simd/rans_generic.hpp"
+#endif
+
+PYF_BEGIN_TARGET
+
+inline void decode_round(const Neighbours& near, const DecodeTables& tables, std::uint32_t code_bits,
+                         std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
+  rows.wide = false;
+  for (std::uint32_t i = 0; i < 32; ++i) decode_step(tables, near, code_bits, lanes, i, rows, states, words);
+}
+
+inline void encode_round(const Neighbours& near, const EncodeTables& tables, std::uint32_t lanes, const RoundRows& rows,
+                         LaneStates& states, WordWriter& words) {
+  for (std::uint32_t i = 32; i-- > 0;) encode_step(tables, near, lanes, i, rows, states, words);
+}
+
+// Adds a round to the counts of a model.
+inline void count_round(const Neighbours& near, std::uint32_t lanes, const RoundRows& rows, SymbolCounts& counts) {
+  if (rows.wide) [[unlikely]] {
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      for (std::uint32_t l = 0; l < lanes; ++l) {
+        const std::uint32_t level =
+            i == 0 ? kLevels : level_of(capped(rows.value(near.first[i], l)) + capped(rows.value(near.second[i], l)));
+        ++counts.of[level * kSymbols + symbol_of(rows.value(i, l))];
+      }
+    }
+    return;
+  }
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    const std::uint32_t *const first = rows.low[near.first[i]], *const second = rows.low[near.second[i]];
+    const std::uint32_t* const value = rows.low[i];
+    alignas(64) std::uint32_t index[kLaneCount];
+    std::uint32_t any = 0;
+    for (std::uint32_t l = 0; l < kLaneCount; ++l) {
+      const std::uint32_t sum = std::min(first[l], kLevelCap) + std::min(second[l], kLevelCap);
+      const std::uint32_t level = i == 0 ? kLevels : level_of(sum);
+      index[l] = level * kSymbols + symbol_of_narrow(value[l]);
+      any |= value[l];
+    }
+    if (any >> 31 != 0) [[unlikely]]
+      for (std::uint32_t l = 0; l < lanes; ++l) index[l] = index[l] / kSymbols * kSymbols + symbol_of(value[l]);
+    for (std::uint32_t l = 0; l < lanes; ++l) ++counts.of[index[l]];
+  }
+}
+
+PYF_END_TARGET
