@@ -38,6 +38,8 @@ Status check_predictor(const registry::CodecRow& codec, const std::array<std::ui
                   in_frame ? "1 (rans), 2 (huffman with a gap array), 3 (huffman)" : "0 (rans), 2 (huffman)");
     if (!in_frame && parameters[2] > 2)
       return fail(code, "%s: gap_array %d, allowed: 0 (true), 2 (false)", name, parameters[2]);
+    if (!in_frame && parameters[2] == 2 && parameters[1] != 2)
+      return fail(code, "%s: gap_array 2 (false) goes with coder 2 (huffman) only", name);
     if (in_frame && parameters[3] > kMostGroupLog2)
       return fail(code, "%s: groups of 2^%d tiles, allowed: 0 to %u", name, parameters[3], kMostGroupLog2);
   } else if (parameters[1] > 2 || (in_frame && parameters[1] == 0)) {

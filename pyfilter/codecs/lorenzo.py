@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pyfilter.codecs.base import Codec
+from pyfilter.errors import InvalidArgument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -44,7 +45,7 @@ class Lorenzo(Codec):
     coder : {"rans", "huffman"}
         "rans" makes the smaller files, and is the faster one.
     gap_array : bool
-        Whether a Huffman stream says where decoders can start, which GPUs read faster. Nothing to "rans".
+        Whether a Huffman stream says where decoders can start, which GPUs read faster; False only with "huffman".
 
     Raises
     ------
@@ -72,6 +73,9 @@ class Lorenzo(Codec):
     def __post_init__(self) -> None:
         """Check every field."""
         self._validate()
+        if self.coder == "rans" and not self.gap_array:
+            message = "gap_array=False goes with coder='huffman' only: other streams have no gap array"
+            raise InvalidArgument(message)
 
     @property
     def edges(self) -> tuple[int, ...]:

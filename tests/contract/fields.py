@@ -240,6 +240,11 @@ def shapes(draw: st.DrawFn, ranks: tuple[int, ...] = tuple(SHAPES)) -> tuple[int
     return tuple(draw(st.integers(1, largest)) for _ in range(rank))
 
 
+def predictors_of(lossy: Lossy) -> tuple[str, ...]:
+    """The predictors that the codec can be asked for."""
+    return next((tuple(item.values) for item in lossy.spec().parameters if item.name == "predictor"), ())
+
+
 def lossy_codecs(lossy: Lossy, rank: int, **bound: float) -> Iterator[pyfilter.Codec]:
     """The codec with every choice of parameters that data of this rank allows."""
     if lossy is pyfilter.Cuszp2:
@@ -247,18 +252,18 @@ def lossy_codecs(lossy: Lossy, rank: int, **bound: float) -> Iterator[pyfilter.C
             for mode in MODES:
                 yield pyfilter.Cuszp2(**bound, mode=mode, block_dims=block_dims)
         return
-    for predictor, least in PREDICTORS.items():
+    for predictor in (name for name in predictors_of(lossy) if rank >= PREDICTORS[name]):
         if lossy is pyfilter.Lorenzo:
-            for choice in CODERS if rank >= least else ():
+            for choice in CODERS:
                 yield pyfilter.Lorenzo(predictor=predictor, **{**bound, **choice})
             continue
-        for outliers in ("on", "off") if rank >= least else ():
+        for outliers in ("on", "off"):
             yield pyfilter.HierarchicalDelta(**bound, predictor=predictor, outliers=outliers)
 
 
 def drawn(lossy: Lossy) -> dict[str, Any]:
     """What `float_cases` needs to draw requests to this codec."""
-    predictors = None if lossy is pyfilter.Cuszp2 else tuple(PREDICTORS)
+    predictors = predictors_of(lossy) or None
     return {"predictors": predictors, "lorenzo": lossy is pyfilter.Lorenzo}
 
 

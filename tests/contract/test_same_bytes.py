@@ -338,7 +338,7 @@ def test_x87_registers_are_free(level: str) -> None:
         values = sprinkle(family("smooth", 9000, dtype, rng, 1.0, 1e-3), None, "few", rng).reshape(3, 30, 100)
         for lossy in LOSSY:
             bounds = [{"absolute": 1e-3}, {"absolute": 5e-324}]
-            if lossy is pyfilter.HierarchicalDelta:
+            if lossy is not pyfilter.Cuszp2:
                 bounds.append({"pointwise_relative": 1e-2})
             for bound in bounds:
                 for codec in (*lossy_codecs(lossy, 3, **bound), pyfilter.Lossless()):
@@ -365,6 +365,7 @@ def test_floating_point_environment() -> None:
             values = sprinkle(family(name, 300000, dtype, rng, bound * 50, bound), None, "few", rng)
             cases.append(Case(values, pyfilter.Cuszp2(absolute=bound), from_bits([77], dtype)[0]))
             cases.append(Case(values, pyfilter.HierarchicalDelta(absolute=bound), from_bits([77], dtype)[0]))
+            cases.append(Case(values, pyfilter.Lorenzo(absolute=bound), from_bits([77], dtype)[0]))
             cases.append(
                 Case(values, pyfilter.Cuszp2(relative=1e-3), from_bits(special_patterns(dtype)[3:4], dtype)[0])
             )

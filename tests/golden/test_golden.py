@@ -149,9 +149,7 @@ def test_all_of_the_packed_tiles_is_there() -> None:
     """Tile shapes and orders of both dtypes, bit-exact frames, and every part that a tile can have."""
     headers = [(path, decoder.parse_header(path.read_bytes())) for path in FRAMES]
     tiled = [
-        (path, h)
-        for path, h in headers
-        if h.codec == decoder.HIERARCHICAL_DELTA and not h.raw and h.dtype.kind == "f"
+        (path, h) for path, h in headers if h.codec == decoder.HIERARCHICAL_DELTA and not h.raw and h.dtype.kind == "f"
     ]
     orders = {(1, 0), (1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 1)}
     shapes = {(h.dtype.itemsize, h.tile_shape, h.order) for _, h in tiled}

@@ -53,6 +53,7 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (words(codec=LORENZO, parameters=5), r"lorenzo: predictor 5, allowed: 0 \(auto\), .*4 \(columns\)"),
     (words(codec=LORENZO, parameters=0x300), r"lorenzo: coder 3, allowed: 0 \(rans\), 2 \(huffman\)"),
     (words(codec=LORENZO, parameters=0x30000), r"lorenzo: gap_array 3, allowed: 0 \(true\), 2 \(false\)"),
+    (words(codec=LORENZO, parameters=0x20000), r"lorenzo: gap_array 2 \(false\) goes with coder 2 \(huffman\) only"),
     (words(codec=LORENZO, parameters=0x1000000), "lorenzo: parameter byte 3 is 1, must be 0"),
     (words(codec=DELTA, parameters=3), "predictor 3 needs data of rank 3 or more, this has rank 2"),
     (words(parameters=0x300), "block_dims 3 needs data of at least that rank, this has rank 2"),

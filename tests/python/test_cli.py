@@ -115,7 +115,7 @@ LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
             {"/t": Lossless(), "/group/p": HierarchicalDelta(absolute=1e-3, predictor="chain", outliers="on")},
         ),
         (
-            "--absolute 1e-3 --codec lorenzo --coder huffman --no-gap-array",
+            "--absolute 1e-3 --codec lorenzo --coder huffman --gap-array false",
             dict.fromkeys(["/t", "/group/p"], Lorenzo(absolute=1e-3, coder="huffman", gap_array=False)),
         ),
         ("--var t=absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),

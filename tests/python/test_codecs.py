@@ -227,6 +227,11 @@ def test_bad_coders_are_refused(value: Any) -> None:
         Lorenzo(absolute=1.0, gap_array=value)
 
 
+def test_a_gap_array_is_of_huffman_streams() -> None:
+    with pytest.raises(ValueError, match="gap_array=False goes with coder='huffman' only"):
+        Lorenzo(absolute=1.0, gap_array=False)
+
+
 @pytest.mark.parametrize("block_dims", [0, 4, -1, 1.0, "1", True, None, 10**30])
 @pytest.mark.parametrize("make", [Lossless, lambda **kwargs: Cuszp2(absolute=1.0, **kwargs)])
 def test_bad_block_dims_are_refused(make: Any, block_dims: Any) -> None:

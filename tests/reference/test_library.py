@@ -14,7 +14,7 @@ import random
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,10 @@ def any_cpu(library: Library, request: pytest.FixtureRequest) -> Iterator[Librar
     library.configure("cpu_level", "auto")
 
 
-WRITERS = {"tiles": encoder.random_frame, "packed tiles": packed_choices.random_frame}
+WRITERS: dict[str, Callable[[random.Random], tuple[encoder.Spec, bytes, list[Any]]]] = {
+    "tiles": encoder.random_frame,
+    "packed tiles": packed_choices.random_frame,
+}
 
 
 @pytest.mark.parametrize("kind", list(WRITERS))
