@@ -215,7 +215,7 @@ def test_a_signal_ends_the_worker_too(path: Path, tmp_path: Path) -> None:
     folder.mkdir()
     command = [sys.executable, "-m", "pyfilter", "compare", str(path), "--absolute", "1", "--only", "sz"]
     environment = clean_environment(TMPDIR=str(folder))
-    environment["PYTHONPATH"] += os.pathsep + str(tmp_path)
+    environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"  # before an installed hdf5plugin
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 60
     while not list(folder.glob("*/sample.json")) and time.monotonic() < deadline:
