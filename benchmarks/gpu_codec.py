@@ -99,8 +99,14 @@ def largest_error(a: Any, b: Any) -> float:
 
 
 def codec_of(kind: str, bound: float) -> pyfilter.Codec:
-    """Return the codec of a row: "outlier 2-D", "Lossless 1-D", "lorenzo3d delta", "chain+outliers delta"."""
+    """Return the codec of a row: "outlier 2-D", "Lossless 1-D", "lorenzo3d delta", "chain+outliers delta".
+
+    Those of Lorenzo: "chain rans", "chain huffman", "chain unsynced" (Huffman without a gap array).
+    """
     mode, dims = kind.split()
+    if dims in ("rans", "huffman", "unsynced"):
+        coder, gaps = ("rans", True) if dims == "rans" else ("huffman", dims == "huffman")
+        return pyfilter.Lorenzo(absolute=bound, predictor=mode, coder=coder, gap_array=gaps)
     if dims == "delta":
         predictor, _, outliers = mode.partition("+")
         outliers = "on" if outliers else "auto"

@@ -9,6 +9,7 @@
 #include "core/api.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/cuda_memory.cuh"
+#include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/plan.hpp"
@@ -51,22 +52,53 @@ __global__ void __launch_bounds__(kCopyThreads) load_raw_kernel(const RawCopy* c
   copy_bytes(copy.to, copy.from, copy.bytes);
 }
 
-// Frames of one codec and block dimensions, or tile shape.
+// Frames of one codec and block dimensions, or tile shape; of lorenzo, of one coder too.
 struct Group {
   const Coder* coder = nullptr;
+  const StreamCoder* streams = nullptr;
+  std::uint8_t stream_coder = 0;
+  std::uint64_t most_units = 0;
   Grid grid;
   std::vector<DecodeFrame> frames;
 };
 
 struct Sorted {
   FrameInfo first;  // of the batch: all others have its shape and dtype
-  std::array<Group, 18> groups;
+  std::array<Group, 34> groups;
   std::vector<RawCopy> copies;
 };
 
 bool same_array(const FrameInfo& a, const FrameInfo& b) {
   return a.dtype == b.dtype && a.shape.rank == b.shape.rank &&
          std::equal(a.shape.dims.begin(), a.shape.dims.begin() + a.shape.rank, b.shape.dims.begin());
+}
+
+// Which frames go together.
+std::size_t group_of(const FrameInfo& info, const Grid& grid) {
+  const auto dims = static_cast<std::size_t>(grid.block_dims);
+  if (info.codec == registry::kCodecLorenzo)
+    return 17 + dims + (info.pointwise ? 4 : 0) + (info.parameters[1] == kRans ? 0 : 8);
+  if (grid.packed) return 5 + dims + (info.step == 0 ? 4 : info.pointwise ? 8 : 0);
+  return dims - 1 + (info.codec == registry::kCodecCuszp2 ? 3 : 0);
+}
+
+// The kernels of a group; `info` is one of its frames.
+Status find_coders(const FrameInfo& info, const Grid& grid, Group& group) {
+  const int dims = grid.block_dims;
+  group.grid = grid;
+  if (info.codec == registry::kCodecLorenzo) {
+    group.streams = cuda::lorenzo_coder(info.dtype, dims, info.pointwise);
+    group.stream_coder = info.parameters[1];
+    const std::uint64_t unit = std::uint64_t{1} << info.parameters[3];
+    group.most_units = std::max(group.most_units, grid.tiles / unit + 1);
+  } else {
+    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, info.step == 0, info.pointwise)
+                  : info.codec == registry::kCodecCuszp2 ? cuda::cuszp2_coder(info.dtype, dims)
+                                                         : cuda::lossless_coder(info.dtype, dims);
+  }
+  if (group.coder == nullptr && group.streams == nullptr)
+    return fail(Code::internal, "codec %d has no CUDA kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+  return kOk;
 }
 
 Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
@@ -93,19 +125,8 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
       continue;
     }
     const Grid grid = grid_of(info);
-    const int dims = grid.block_dims;
-    const bool quantised = info.codec == registry::kCodecCuszp2, exact = info.step == 0;
-    Group& group = sorted.groups[static_cast<std::size_t>(grid.packed ? 5 + dims +
-                                                                            (exact            ? 4
-                                                                             : info.pointwise ? 8
-                                                                                              : 0)
-                                                                      : dims - 1 + (quantised ? 3 : 0))];
-    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, exact, info.pointwise)
-                  : quantised ? cuda::cuszp2_coder(info.dtype, dims)
-                              : cuda::lossless_coder(info.dtype, dims);
-    group.grid = grid;
-    if (group.coder == nullptr)
-      return fail(Code::internal, "codec %d has no CUDA kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+    Group& group = sorted.groups[group_of(info, grid)];
+    PYF_TRY(find_coders(info, grid, group));
     DecodeFrame frame = {};
     frame.payload = payload;
     frame.payload_bytes = info.frame_bytes - info.header_bytes;
@@ -116,6 +137,8 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     frame.sentinel = info.sentinel;
     frame.has_sentinel = info.has_sentinel ? 1 : 0;
     frame.mode = info.parameters[grid.packed ? 2 : 0];
+    if (group.streams != nullptr)
+      frame.mode = DecodeFrame::stream_mode(info.parameters[2], info.parameters[1], info.parameters[3]);
     group.frames.push_back(frame);
   }
   return kOk;
@@ -144,11 +167,22 @@ Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t sta
   for (const DecodeFrame& frame : group.frames)
     job.aligned = job.aligned && reinterpret_cast<std::uintptr_t>(frame.out) % 16 == 0;
   std::size_t done = 0;
-  const std::size_t most = job.tile_count != 0 ? (std::size_t{1} << 30) / job.tile_count + 1 : kMaxCopies;
+  const std::size_t most = job.tile_count == 0 ? kMaxCopies
+                           : group.streams != nullptr
+                               ? std::min<std::size_t>(kMostStreamChunks, (std::size_t{1} << 26) / job.tile_count + 1)
+                               : (std::size_t{1} << 30) / job.tile_count + 1;
   while (done < group.frames.size()) {
     const std::size_t here = std::min({group.frames.size() - done, most, kMaxCopies});
     job.frames = group.frames.size() == 1 ? nullptr : on_device + done;
     job.only_frame = group.frames[0];
+    if (group.streams != nullptr) {
+      if (job.tile_count != 0)
+        PYF_TRY(cuda::decode_streams(*group.streams, job, group.stream_coder,
+                                     static_cast<std::uint32_t>(group.most_units), static_cast<std::uint32_t>(here),
+                                     stream));
+      done += here;
+      continue;
+    }
     if (job.tile_count != job.tiles || job.tiles == 0) {
       const unsigned blocks = std::min(64u, job.tiles / kDirectoryThreads + 1);
       check_directory_kernel<<<dim3(blocks, static_cast<unsigned>(here)), kDirectoryThreads, 0, stream>>>(job);
@@ -223,6 +257,14 @@ Status cuda_fault(std::uint32_t fault) noexcept {
       return fail(Code::corrupt, "corrupt frame: padding of a tile is not zero");
     case Fault::count:
       return fail(Code::corrupt, "corrupt frame: a block's verbatim values are not as many as its mask says");
+    case Fault::tables:
+      return fail(Code::corrupt, "corrupt frame: its tables of frequencies or code lengths");
+    case Fault::head:
+      return fail(Code::corrupt, "corrupt frame: the head of a group of tiles");
+    case Fault::state:
+      return fail(Code::corrupt, "corrupt frame: a state of a stream is out of range");
+    case Fault::stream:
+      return fail(Code::corrupt, "corrupt frame: a stream does not end where its group does");
   }
   return fail(Code::internal, "unknown fault %u", fault);
 }

@@ -8,6 +8,7 @@
 #include "core/api.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/cuda_memory.cuh"
+#include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/request.hpp"
@@ -75,14 +76,24 @@ struct Layout {
   }
 };
 
-HeaderTemplate header_template(const Request& request, std::uint8_t codec, std::uint64_t count) {
+HeaderTemplate header_template(const FrameInfo& info) {
   HeaderTemplate header = {};
   std::uint8_t bytes[4 * kMaxHeaderWords];
-  const FrameInfo info = frame_template(request, codec, count);
   finish_header(info, bytes);
   std::memcpy(header.words, bytes, static_cast<std::size_t>(info.header_bytes));
   header.words[3] = 0;  // the checksum
   return header;
+}
+
+HeaderTemplate header_template(const Request& request, std::uint8_t codec, std::uint64_t count) {
+  return header_template(frame_template(request, codec, count));
+}
+// Of the frame of hierarchical_delta that stands in for one of lorenzo (api.cpp).
+HeaderTemplate stand_in_template(const Request& request, std::uint64_t count) {
+  FrameInfo info = frame_template(request, registry::kCodecLorenzo, count);
+  info.codec = registry::kCodecHierarchicalDelta;
+  info.parameters = {info.parameters[0], 1, 1};
+  return header_template(info);
 }
 
 std::uint64_t row_bytes(const Grid& grid, std::size_t value_bytes) {
@@ -109,14 +120,17 @@ bool has_no_room(std::uint64_t tiles, std::uint64_t value_bytes) {
 struct TileGrids {
   bool packed = false;
   bool open[kCandidates] = {};
-  Grid grids[kColumns + 1];
-  std::uint64_t most_tiles = 1;
+  Grid grids[kColumns + 1];  // without tiles where a frame has no room for them
+  Grid all[kColumns + 1];
+  std::uint64_t most_tiles = 1, slots = 1, fewest = ~std::uint64_t{0};
 
   TileGrids(const Request& request, std::uint64_t count, std::uint64_t value_bytes) {
-    packed = request.codec == registry::kCodecHierarchicalDelta;
+    packed = request.codec == registry::kCodecHierarchicalDelta || request.codec == registry::kCodecLorenzo;
     const int rank = request.shape.rank;
     const auto add = [&](int at, const Grid& grid) {
-      grids[at] = grid;
+      grids[at] = all[at] = grid;
+      slots = std::max(slots, grid.tiles);
+      fewest = std::min(fewest, grid.tiles);
       if (has_no_room(grid.tiles, value_bytes)) grids[at].tiles = 0;
       most_tiles = std::max(most_tiles, grids[at].tiles);
     };
@@ -134,25 +148,32 @@ struct TileGrids {
   }
 };
 
-// The passes over packed tiles, behind the choice of predictors.
-Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParams job, std::uint8_t* memory,
-                     const Layout& layout, ChunkPlan* plans, std::uint64_t count, std::uint64_t places,
-                     cudaStream_t stream) {
+// What the choice of predictors is made by.
+ChooseParams choose_params(const Request& request, const TileGrids& tiles, const EncodeParams& job, ChunkPlan* plans,
+                           unsigned long long* bits, std::uint64_t count, bool entropy) {
   ChooseParams choose = {};
-  std::copy(std::begin(tiles.grids), std::end(tiles.grids), choose.grids);
-  for (int shape = 1; shape <= kColumns; ++shape)  // those without room are counted, too
-    if (choose.grids[shape].packed) choose.grids[shape] = make_packed_grid(request.shape, count, shape);
+  std::copy(std::begin(tiles.all), std::end(tiles.all), choose.grids);  // those without room are counted, too
   std::copy(std::begin(tiles.open), std::end(tiles.open), choose.open);
   choose.exceptions = job.exceptions;
   choose.pointwise = job.pointwise;
+  choose.entropy = entropy;
   choose.asked = request.parameters[0];
   choose.count = count;
   choose.chunks = job.chunks;
   choose.values = job.values;
   choose.value_stride = job.value_stride;
   choose.plans = plans;
-  choose.bits = reinterpret_cast<unsigned long long*>(memory + layout.bits);
+  choose.bits = bits;
   choose.counters = job.counters;
+  return choose;
+}
+
+// The passes over packed tiles, behind the choice of predictors.
+Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParams job, std::uint8_t* memory,
+                     const Layout& layout, ChunkPlan* plans, std::uint64_t count, std::uint64_t places, bool only_exact,
+                     cudaStream_t stream) {
+  const ChooseParams choose = choose_params(request, tiles, job, plans,
+                                            reinterpret_cast<unsigned long long*>(memory + layout.bits), count, false);
   PYF_TRY(check(choose_predictors(request.dtype, choose, stream), "launch of the choice of predictors"));
   const std::size_t width = dtype_bytes(request.dtype);
   for (int shape = 1; shape <= kColumns; ++shape) {
@@ -167,6 +188,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParam
       continue;
     }
     for (const bool exact : {false, true}) {
+      if (only_exact && !exact) continue;
       const Coder* coder = cuda::hierarchical_delta_coder(request.dtype, shape, exact, job.pointwise);
       if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for hierarchical_delta with this dtype");
       job.pass = packed_pass(static_cast<std::uint32_t>(shape), exact);
@@ -177,6 +199,49 @@ Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParam
     }
   }
   return kOk;
+}
+
+// Chunks of lorenzo: those that are not quantised, and the small ones, become frames of hierarchical_delta; streams
+// take the place of these where they are shorter, and are the frames of all others. `job` has the headers of both.
+Status encode_lorenzo(const Request& request, const TileGrids& tiles, const EncodeParams& job, std::uint8_t* memory,
+                      const Layout& layout, ChunkPlan* plans, std::uint64_t count, std::uint64_t places,
+                      cudaStream_t stream) {
+  const std::size_t width = dtype_bytes(request.dtype);
+  const StreamLayout parts(job.chunks, tiles.slots, width);
+  Workspace workspace(stream);
+  PYF_TRY(workspace.allocate(parts.bytes));
+  std::uint8_t* const room = workspace.data();
+  PYF_TRY(check(cudaMemsetAsync(room, 0, parts.zeroed, stream), "cudaMemsetAsync"));
+  StreamParams streams = {};
+  streams.base = job;
+  std::copy(std::begin(tiles.all), std::end(tiles.all), streams.grids);
+  streams.slots = static_cast<std::uint32_t>(tiles.slots);
+  streams.coder = frame_template(request, request.codec, count).parameters[1];
+  streams.compare_tiles = kCompareTiles;
+  streams.shape_chunks = reinterpret_cast<std::uint32_t*>(room + parts.shape_chunks);
+  streams.notes = reinterpret_cast<TileNote*>(room + parts.notes);
+  streams.residuals = room + parts.residuals;
+  streams.specials = room + parts.specials;
+  streams.streams = room + parts.streams;
+  streams.value_size = streams.code_size = width;
+  streams.counts = reinterpret_cast<SymbolCounts*>(room + parts.counts);
+  streams.models = reinterpret_cast<StreamModel*>(room + parts.models);
+  streams.groups = reinterpret_cast<GroupNote*>(room + parts.groups);
+  streams.plans = reinterpret_cast<ChunkPlan*>(room + parts.plans);
+  streams.base.plans = streams.plans;
+
+  const ChooseParams choose =
+      choose_params(request, tiles, job, plans, reinterpret_cast<unsigned long long*>(room + parts.bits), count, true);
+  PYF_TRY(check(sample_predictors(request.dtype, choose, stream), "launch of the choice of predictors"));
+  PYF_TRY(check(pick_predictors(streams, choose.open, choose.bits, choose.asked, plans, stream),
+                "launch of the choice of predictors"));
+  EncodeParams other = job;
+  other.headers[0] = job.headers[1];
+  PYF_TRY(
+      encode_packed(request, tiles, other, memory, layout, plans, count, places, tiles.fewest > kCompareTiles, stream));
+  bool open[kColumns + 1];
+  for (int shape = 0; shape <= kColumns; ++shape) open[shape] = tiles.all[shape].packed;
+  return encode_streams(streams, request.dtype, job.pointwise, open, places, stream);
 }
 
 // A batch whose chunks and tiles fit the counters of one launch.
@@ -200,7 +265,9 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.headers[0] = job.headers[1] = header_template(request, request.codec, count);
   if (request.codec == registry::kCodecCuszp2)
     job.headers[1] = header_template(request, registry::kCodecLossless, count);
-  job.exceptions = tiles.packed && frame_template(request, request.codec, count).parameters[1] == 1;
+  const bool streams = request.codec == registry::kCodecLorenzo;
+  if (streams) job.headers[1] = stand_in_template(request, count);
+  job.exceptions = tiles.packed && (streams || frame_template(request, request.codec, count).parameters[1] == 1);
   job.pointwise = request.bound_mode == Bound::pointwise_relative;
   fill_crc_powers(job.crc_powers);
 
@@ -243,7 +310,10 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
 
   bool all_raw = count == 0;
   if (tiles.packed) {
-    if (!all_raw) PYF_TRY(encode_packed(request, tiles, job, memory, layout, plans, count, places, stream));
+    if (!all_raw && streams)
+      PYF_TRY(encode_lorenzo(request, tiles, job, memory, layout, plans, count, places, stream));
+    else if (!all_raw)
+      PYF_TRY(encode_packed(request, tiles, job, memory, layout, plans, count, places, false, stream));
   } else {
     job.grid = tiles.grids[1];
     all_raw = all_raw || job.grid.tiles == 0;
@@ -298,8 +368,12 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
   PYF_TRY(cuda::usable());
   std::uint64_t count = 0;
   PYF_TRY(check_batch(request, batch, &count));
-  const std::uint64_t tiles = TileGrids(request, count, count * dtype_bytes(request.dtype)).most_tiles;
-  const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, (std::uint64_t{1} << 31) / tiles));
+  const TileGrids tiles(request, count, count * dtype_bytes(request.dtype));
+  const bool streams = request.codec == registry::kCodecLorenzo;
+  const std::uint64_t most = streams ? kMostStreamTiles : std::uint64_t{1} << 31,
+                      each = streams ? tiles.slots : tiles.most_tiles;
+  const std::size_t fitting = std::min(static_cast<std::size_t>(std::max<std::uint64_t>(1, most / each)),
+                                       streams ? kMostStreamChunks : kMaxChunks);
   for (std::size_t first = 0; first < batch.count;) {
     CudaEncodeBatch part = batch;
     part.count = std::min({batch.count - first, kMaxChunks, fitting});

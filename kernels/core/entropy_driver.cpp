@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::uint64_t kSegmentTiles = 16;
 
-// Tiles that are counted: all of up to 128, then every fourth, then every sixteenth, not always the same of a run.
-struct TileSample {
-  std::uint64_t every, count;
-
-  explicit TileSample(std::uint64_t tiles) : every(tiles <= 128 ? 1 : tiles <= 2048 ? 4 : 16), count(tiles / every) {}
-  std::uint64_t tile(std::uint64_t i) const { return i * every + (i * 0x9E3779B97F4A7C15ull >> 60) % every; }
-};
-
 struct CountJob {
   const Plan& plan;
   const GroupCoder& coder;

@@ -23,6 +23,7 @@ __global__ void __launch_bounds__(kPickThreads) pick_kernel(const __grid_constan
   const unsigned long long* const bits = job.bits + std::size_t{chunk} * kCandidates;
   const Predictor chosen = predictor_at(best_candidate(job.open, bits, job.asked));
   ChunkPlan& plan = job.plans[chunk];
+  if (plan.predictor == kNoPredictor) return;  // a chunk that is another codec's
   plan.predictor = chosen.tile_shape | std::uint32_t{chosen.order} << 16;
   atomicAdd(&job.counters->packed_chunks[packed_pass(chosen.tile_shape, plan.quantise == 0)], 1);
 }
@@ -37,13 +38,13 @@ const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact, b
   return nullptr;
 }
 
-cudaError_t choose_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream) {
+cudaError_t sample_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream) {
   constexpr std::uint32_t kMostChunks = 32768;  // of a launch: the z dimension of a grid has 16 bits
   ChooseParams job = params;
   const auto open = static_cast<int>(std::count(job.open, job.open + kCandidates, true));
   for (std::uint32_t done = 0; open > 1 && done < params.chunks; done += kMostChunks) {
     job.first_chunk = done;
-    const dim3 grid(static_cast<unsigned>(sample_count(job.count)), kCandidates,
+    const dim3 grid(static_cast<unsigned>(sample_count(job.count, job.entropy)), kCandidates,
                     std::min(params.chunks - done, kMostChunks));
     if (dtype == Dtype::f64)
       sample_kernel<double><<<grid, kThreads, 0, stream>>>(job);
@@ -51,7 +52,12 @@ cudaError_t choose_predictors(Dtype dtype, const ChooseParams& params, cudaStrea
       sample_kernel<float><<<grid, kThreads, 0, stream>>>(job);
     PYF_CUDA_TRY(cudaGetLastError());
   }
-  pick_kernel<<<(params.chunks + kPickThreads - 1) / kPickThreads, kPickThreads, 0, stream>>>(job);
+  return cudaSuccess;
+}
+
+cudaError_t choose_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream) {
+  PYF_CUDA_TRY(sample_predictors(dtype, params, stream));
+  pick_kernel<<<(params.chunks + kPickThreads - 1) / kPickThreads, kPickThreads, 0, stream>>>(params);
   return cudaGetLastError();
 }
 

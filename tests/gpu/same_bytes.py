@@ -35,7 +35,7 @@ from pyfilter.registry import registry
 Array = NDArray[Any]
 ROOT = Path(__file__).resolve().parents[2]
 BOUNDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
-GIB = 1 << 30
+ONLY: str | None = None  # a codec's name
 
 
 class Group:
@@ -101,6 +101,11 @@ def describe(frame: bytes) -> str:
 
 
 def float_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
+    """Return the codecs of a case; only those that were asked for."""
+    return (codec for codec in all_codecs(rank, **bound) if ONLY in (None, type(codec).__name__))
+
+
+def all_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
     for mode, block_dims in itertools.product(fields.MODES, range(1, min(3, max(1, rank)) + 1)):
         if "pointwise_relative" not in bound:
             yield pyfilter.Cuszp2(mode=mode, block_dims=block_dims, **bound)
@@ -115,6 +120,10 @@ def float_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
     ):
         if rank >= needs:
             yield pyfilter.HierarchicalDelta(predictor=predictor, **bound)
+        if rank >= needs and predictor != "fast":
+            yield pyfilter.Lorenzo(predictor=predictor, **bound)
+    yield pyfilter.Lorenzo(coder="huffman", **bound)
+    yield pyfilter.Lorenzo(coder="huffman", gap_array=False, **bound)
 
 
 def load(path: Path) -> Array:
@@ -199,17 +208,24 @@ def missing(quick: bool) -> Iterator[Group]:
 
 
 def random_cases(count: int) -> Iterator[Group]:
-    packed = tuple(fields.PREDICTORS)
+    kinds: dict[str, dict[str, Any]] = {
+        "blocks": {"predictors": None},
+        "packed tiles": fields.drawn(pyfilter.HierarchicalDelta),
+        "streams": fields.drawn(pyfilter.Lorenzo),
+    }
+    of_codec = {"Cuszp2": "blocks", "HierarchicalDelta": "packed tiles", "Lorenzo": "streams"}
     for code, kind in itertools.product(("f4", "f8"), ("absolute", "relative", "pointwise_relative")):
         dtype = np.dtype(code)
-        for predictors in (None, packed) if kind != "pointwise_relative" else (packed,):
-            group = Group(f"random {'blocks' if predictors is None else 'packed tiles'}, {dtype}, {kind}")
+        for name in kinds:
+            if (name == "blocks" and kind == "pointwise_relative") or of_codec.get(ONLY or "", name) != name:
+                continue
+            group = Group(f"random {name}, {dtype}, {kind}")
 
             @settings(parent=fields.hunt(1), max_examples=count)
-            @given(fields.float_cases(dtype, "relative" if kind[0] == "p" else kind, predictors=predictors))
+            @given(fields.float_cases(dtype, "relative" if kind[0] == "p" else kind, **kinds[name]))
             def hunt(case: fields.Case) -> None:
                 codec = case.codec
-                if kind == "pointwise_relative" and isinstance(codec, pyfilter.HierarchicalDelta):  # noqa: B023
+                if kind[0] == "p" and isinstance(codec, pyfilter.HierarchicalDelta | pyfilter.Lorenzo):  # noqa: B023
                     fraction = min(0.5, max(1e-9, codec.bound[1]))
                     codec = dataclasses.replace(codec, relative=None, pointwise_relative=fraction)
                 group.check(case.values, codec, case.fill)  # noqa: B023  (called before the next round)
@@ -228,6 +244,8 @@ def large(quick: bool) -> Iterator[Group]:
         values += (1e-4 * rng.standard_normal(1 << 20)).astype(dtype)[np.arange(count) & (1 << 20) - 1]
         group.check(values, pyfilter.Cuszp2(relative=1e-3), ranges=1)
         group.check(values, pyfilter.Lossless(), ranges=1)
+        group.check(values, pyfilter.Lorenzo(relative=1e-3), ranges=1)
+        group.check(values, pyfilter.Lorenzo(relative=1e-4, coder="huffman"), ranges=1)
         if not quick:
             cube = values[: 997 * 313 * 401].reshape(997, 313, 401)
             for block_dims in (2, 3):
@@ -322,6 +340,20 @@ def damaged(quick: bool) -> Iterator[Group]:
                 at = int(rng.integers(8 * frame[7], len(frame)))
                 broken[at] ^= 1 << int(rng.integers(0, 8))
             compare(bytes(broken), f"{dtype} {predictor} with flipped bits")
+    for dtype, coder in itertools.product(("f4", "f8"), ("rans", "huffman", "unsynced")):
+        values = np.cumsum(rng.normal(size=(40, 50, 61)), axis=2).astype(dtype)
+        values[3:9, :, 5:20] = np.nan
+        values[20:, 20:] = 3
+        gaps = coder != "unsynced"
+        streams = pyfilter.Lorenzo(absolute=0.2, coder="rans" if coder == "rans" else "huffman", gap_array=gaps)
+        frame = pyfilter.encode(fields.sprinkle(values, None, "few", rng), streams)
+        assert pyfilter.frame_info(frame).codec == "lorenzo"
+        for _ in range(100 if quick else 800):
+            broken = bytearray(frame)
+            for _ in range(int(rng.integers(1, 4))):
+                at = int(rng.integers(8 * frame[7], len(frame)))
+                broken[at] ^= 1 << int(rng.integers(0, 8))
+            compare(bytes(broken), f"{dtype} {coder} with flipped bits")
     yield group
 
 
@@ -330,7 +362,9 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
     parser.add_argument("--sanitize", action="store_true", help="a few small cases of every kind")
+    parser.add_argument("--codec", help="only this one where a group tries several, as Lorenzo")
     options = parser.parse_args()
+    globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
     groups: list[Iterator[Group]] = [random_cases(15 if options.sanitize else 150 if quick else 1000)]
     if options.sanitize:

@@ -12,11 +12,6 @@
 
 namespace pyfilter::cuda {
 
-#define PYF_CUDA_TRY(call)                                                       \
-  do {                                                                           \
-    if (const cudaError_t error_ = (call); error_ != cudaSuccess) return error_; \
-  } while (false)
-
 // A grid that the device runs all at once (more would only wait), and its shared memory: all that a multiprocessor has
 // for as many thread blocks as registers suffice for, so that even tiles that hardly get smaller can wait for their
 // place.

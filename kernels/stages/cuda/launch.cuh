@@ -8,6 +8,11 @@
 
 namespace pyfilter::cuda {
 
+#define PYF_CUDA_TRY(call)                                                       \
+  do {                                                                           \
+    if (const cudaError_t error_ = (call); error_ != cudaSuccess) return error_; \
+  } while (false)
+
 // Lets the next kernel get ready, and waits until all before this one are done and their writes can be seen.
 __device__ __forceinline__ void follow() {
 #if __CUDA_ARCH__ >= 900

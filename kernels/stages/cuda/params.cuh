@@ -45,6 +45,8 @@ struct ChunkPlan {
   }
 };
 
+inline constexpr std::uint32_t kNoPredictor = 0xFF;  // packed tiles: no pass is this chunk's
+
 static_assert(offsetof(ChunkPlan, quantise) % 8 == 0 &&
               offsetof(ChunkPlan, predictor) == offsetof(ChunkPlan, quantise) + sizeof(std::uint32_t));
 
@@ -85,7 +87,7 @@ struct EncodeParams {
 };
 
 // Faults that the decoder finds in a frame; 0 is none.
-enum class Fault : std::uint32_t { none, directory, size, rate, padding, count };
+enum class Fault : std::uint32_t { none, directory, size, rate, padding, count, tables, head, state, stream };
 
 // A frame to decode: as its header says, with bounds checked by the host.
 struct DecodeFrame {
@@ -95,7 +97,14 @@ struct DecodeFrame {
   std::uint32_t* fault;
   double bound, step;
   std::uint64_t sentinel;
-  std::uint32_t has_sentinel, mode;  // mode of packed tiles: their order
+  std::uint32_t has_sentinel, mode;  // mode of packed tiles: their order; of lorenzo, its coder and groups too
+
+  __host__ __device__ static std::uint32_t stream_mode(std::uint32_t order, std::uint32_t coder, std::uint32_t log2) {
+    return order | coder << 8 | log2 << 16;
+  }
+  __device__ __forceinline__ std::uint32_t order() const { return mode & 0xFF; }
+  __device__ __forceinline__ std::uint32_t coder() const { return mode >> 8 & 0xFF; }
+  __device__ __forceinline__ std::uint32_t group_log2() const { return mode >> 16; }
 };
 
 struct DecodeParams {

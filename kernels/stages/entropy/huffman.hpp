@@ -28,22 +28,16 @@ struct CodebookScratch {
   std::uint16_t parent[2 * kCodewords], order[kCodewords];
 };
 
-// Code lengths of at most 12 bits that leave no code unused. Every counted codeword gets one, and the escape and a
-// residual of 0.
-inline void make_codebook(const std::uint32_t* counts, CodebookScratch& s, Codebook& book) {
-  const auto weight_of = [counts](std::uint32_t c) {
-    return counts[c] != 0 ? counts[c] : c == kEscape || c == 0 ? 1u : 0u;
-  };
-  std::uint32_t used = 0;
-  for (std::uint32_t c = 0; c < kCodewords; ++c) {
-    book.length[c] = 0;
-    if (weight_of(c) == 0) continue;
-    std::uint32_t at = used++;  // sorted by weight, then number
-    for (; at > 0 && weight_of(s.order[at - 1]) > weight_of(c); --at) s.order[at] = s.order[at - 1];
-    s.order[at] = static_cast<std::uint16_t>(c);
-  }
+// What a codeword weighs: every counted one has a code, and the escape and a residual of 0.
+KFN std::uint32_t codeword_weight(const std::uint32_t* counts, std::uint32_t c) {
+  return counts[c] != 0 ? counts[c] : c == kEscape || c == 0 ? 1u : 0u;
+}
+
+// Code lengths of at most 12 bits that leave no code unused, of `used` codewords, s.order, which are sorted by weight,
+// then number. The other lengths are 0 already.
+KFN void assign_lengths(const std::uint32_t* counts, std::uint32_t used, CodebookScratch& s, Codebook& book) {
   // leaves are 0 to used - 1; of equal weights leaves go first
-  for (std::uint32_t i = 0; i < used; ++i) s.weight[i] = weight_of(s.order[i]);
+  for (std::uint32_t i = 0; i < used; ++i) s.weight[i] = codeword_weight(counts, s.order[i]);
   std::uint32_t leaf = 0, node = used;
   for (std::uint32_t made = used; made < 2 * used - 1; ++made) {
     std::uint32_t two[2];
@@ -76,6 +70,19 @@ inline void make_codebook(const std::uint32_t* counts, CodebookScratch& s, Codeb
   }
 }
 
+inline void make_codebook(const std::uint32_t* counts, CodebookScratch& s, Codebook& book) {
+  std::uint32_t used = 0;
+  for (std::uint32_t c = 0; c < kCodewords; ++c) {
+    book.length[c] = 0;
+    const std::uint32_t weight = codeword_weight(counts, c);
+    if (weight == 0) continue;
+    std::uint32_t at = used++;
+    for (; at > 0 && codeword_weight(counts, s.order[at - 1]) > weight; --at) s.order[at] = s.order[at - 1];
+    s.order[at] = static_cast<std::uint16_t>(c);
+  }
+  assign_lengths(counts, used, s, book);
+}
+
 // Singles up to the last that is used, then pairs of numbers below `reach`, then the escape: a bit whether it is used,
 // and the steps from the length of the last one that is, in the order 0, -1, 1, -2, 2 and so on, in unary.
 inline constexpr std::uint32_t kFirstLength = 8, kMostLengthSteps = 2 * kMostCodeBits;
@@ -88,7 +95,7 @@ KFN void visit_codewords(std::uint32_t singles, std::uint32_t reach, Visit&& vis
   visit(kEscape);
 }
 
-inline void write_codebook(const Codebook& book, BitWriter& out) {
+KFN void write_codebook(const Codebook& book, BitWriter& out) {
   std::uint32_t singles = 0, reach = 0;
   for (std::uint32_t c = 0; c < kEscape; ++c)
     if (book.length[c] != 0) singles = c + 1;
@@ -105,14 +112,14 @@ inline void write_codebook(const Codebook& book, BitWriter& out) {
     out.put(length != 0 ? 1 : 0, 1);
     if (length == 0) return;
     const std::uint32_t steps = length >= before ? 2 * (length - before) : 2 * (before - length) - 1;
-    for (std::uint32_t i = 0; i < steps; ++i) out.put(0, 1);
+    out.skip(steps);
     out.put(1, 1);
     before = length;
   });
 }
 
 // False where the bits are no codebook: they run out, or the codes are too many or too few.
-inline bool read_codebook(BitReader& in, Codebook& book) {
+KFN bool read_codebook(BitReader& in, Codebook& book) {
   for (std::uint8_t& length : book.length) length = 0;
   const std::uint32_t singles = in.take(8), reach = in.take(5);
   if (in.failed || singles > kEscape || reach > 16) return false;
@@ -164,37 +171,42 @@ struct HuffmanTables {
 KFN std::uint32_t huffman_count(std::uint32_t entry) { return entry >> 24 & 7; }
 KFN std::uint32_t huffman_bits(std::uint32_t entry) { return entry >> 27; }
 
+// Entries of the next 12 bits that start with a codeword's code.
+KFN void put_codeword(const HuffmanCodes& codes, std::uint32_t c, std::uint16_t* codewords) {
+  const std::uint32_t length = codes.length[c];
+  if (length == 0) return;
+  const std::uint32_t first = std::uint32_t{codes.code[c]} << (kMostCodeBits - length);
+  for (std::uint32_t i = 0; i < (1u << kMostCodeBits) >> length; ++i)
+    codewords[first + i] = static_cast<std::uint16_t>(c | length << 9);
+}
+// The residuals that these 12 bits hold whole.
+KFN std::uint32_t residuals_of_bits(const std::uint16_t* codewords, std::uint32_t bits) {
+  std::uint32_t residuals = 0, count = 0, taken = 0;
+  while (count < 4 && taken < kMostCodeBits) {
+    const std::uint32_t rest = bits << taken & ((1u << kMostCodeBits) - 1), entry = codewords[rest];
+    const std::uint32_t c = entry & 511, length = entry >> 9, shift = count == 0 ? 0 : 8 + 4 * count;
+    if (c == kEscape) break;
+    const bool pair = c >= kPairs;
+    const std::uint32_t raw = pair ? 0 : raw_bits(c);
+    if (taken + length + raw > kMostCodeBits || raw > 9 || (raw != 0 && count != 0) || (pair && count > 2)) break;
+    if (pair) {
+      residuals |= (c >> 4 & 15) << shift | (c & 15) << (count == 0 ? 12 : shift + 4);
+    } else {
+      const std::uint32_t value = rest >> (kMostCodeBits - length - raw) & ((1u << raw) - 1);
+      residuals |= (smallest_of<std::uint32_t>(c) + value) << shift;
+    }
+    count += pair ? 2 : 1;
+    taken += length + raw;
+  }
+  return residuals | count << 24 | taken << 27;
+}
+
 inline void make_huffman_tables(const Codebook& book, HuffmanTables& t) {
-  constexpr std::uint32_t kEntries = 1u << kMostCodeBits;
   HuffmanCodes codes;
   make_codes(book, codes);
-  for (std::uint32_t c = 0; c < kCodewords; ++c) {
-    const std::uint32_t length = codes.length[c];
-    if (length == 0) continue;
-    const std::uint32_t first = std::uint32_t{codes.code[c]} << (kMostCodeBits - length);
-    for (std::uint32_t i = 0; i < kEntries >> length; ++i)
-      t.codewords[first + i] = static_cast<std::uint16_t>(c | length << 9);
-  }
-  for (std::uint32_t bits = 0; bits < kEntries; ++bits) {
-    std::uint32_t residuals = 0, count = 0, taken = 0;
-    while (count < 4 && taken < kMostCodeBits) {
-      const std::uint32_t rest = bits << taken & (kEntries - 1), entry = t.codewords[rest];
-      const std::uint32_t c = entry & 511, length = entry >> 9, shift = count == 0 ? 0 : 8 + 4 * count;
-      if (c == kEscape) break;
-      const bool pair = c >= kPairs;
-      const std::uint32_t raw = pair ? 0 : raw_bits(c);
-      if (taken + length + raw > kMostCodeBits || raw > 9 || (raw != 0 && count != 0) || (pair && count > 2)) break;
-      if (pair) {
-        residuals |= (c >> 4 & 15) << shift | (c & 15) << (count == 0 ? 12 : shift + 4);
-      } else {
-        const std::uint32_t value = rest >> (kMostCodeBits - length - raw) & ((1u << raw) - 1);
-        residuals |= (smallest_of<std::uint32_t>(c) + value) << shift;
-      }
-      count += pair ? 2 : 1;
-      taken += length + raw;
-    }
-    t.residuals[bits] = residuals | count << 24 | taken << 27;
-  }
+  for (std::uint32_t c = 0; c < kCodewords; ++c) put_codeword(codes, c, t.codewords);
+  for (std::uint32_t bits = 0; bits < 1u << kMostCodeBits; ++bits)
+    t.residuals[bits] = residuals_of_bits(t.codewords, bits);
 }
 
 }  // namespace pyfilter

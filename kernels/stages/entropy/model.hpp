@@ -45,18 +45,39 @@ KFN std::uint32_t log2_of_count(std::uint64_t n) {
   return static_cast<std::uint32_t>(width - 1) * kLogOne + kParts[part] + (kParts[part + 1] - kParts[part]) * rest / 64;
 }
 
-// Bits, times 64, of symbols in one table, and of the table itself.
+// Bits, times 64, of symbols in one table, and of the table itself. Parts of one table's symbols add up.
 inline constexpr std::uint64_t kTableCost = 20 * kLogOne, kSymbolCost = 9 * kLogOne / 2;
-KFN std::uint64_t table_cost(const std::uint32_t* counts) {
-  std::uint64_t total = 0, cost = kTableCost, inner = 0;
-  for (std::uint32_t s = 0; s < kSymbols; ++s) {
-    if (counts[s] == 0) continue;
-    total += counts[s];
-    inner += counts[s] * std::uint64_t{log2_of_count(counts[s])};
-    cost += kSymbolCost;
+struct TableCost {
+  std::uint64_t total = 0, symbols = 0, inner = 0;
+
+  KFN void add(std::uint32_t count) {
+    if (count == 0) return;
+    total += count;
+    inner += count * std::uint64_t{log2_of_count(count)};
+    ++symbols;
   }
-  return total == 0 ? cost : cost + total * log2_of_count(total) - inner;
+  KFN std::uint64_t bits() const {
+    const std::uint64_t table = kTableCost + symbols * kSymbolCost;
+    return total == 0 ? table : table + total * log2_of_count(total) - inner;
+  }
+};
+KFN std::uint64_t table_cost(const std::uint32_t* counts) {
+  TableCost cost;
+  for (std::uint32_t s = 0; s < kSymbols; ++s) cost.add(counts[s]);
+  return cost.bits();
 }
+
+// Tiles that are counted: all of up to 128, then every fourth, then every sixteenth, not always the same of a run.
+struct TileSample {
+  std::uint64_t every, count;
+
+  explicit KFN TileSample(std::uint64_t tiles)
+      : every(tiles <= 128    ? 1
+              : tiles <= 2048 ? 4
+                              : 16),
+        count(tiles / every) {}
+  KFN std::uint64_t tile(std::uint64_t i) const { return i * every + (i * 0x9E3779B97F4A7C15ull >> 60) % every; }
+};
 
 struct EntropyModel {
   Contexts contexts;
@@ -127,10 +148,31 @@ inline Contexts choose_contexts(const SymbolCounts& counts, ModelScratch& m, std
   return best;
 }
 
-inline std::uint32_t choose_group(std::uint64_t tile_bits, std::uint64_t wanted) {
+KFN std::uint32_t choose_group(std::uint64_t tile_bits, std::uint64_t wanted) {
   std::uint32_t log2 = 0;
   while (log2 < kMostGroupLog2 && (tile_bits << log2) < wanted) ++log2;
   return log2;
+}
+
+// Frequencies of flags, and what they cost.
+KFN std::uint64_t choose_flags(const SymbolCounts& counts, EntropyModel& model) {
+  std::uint64_t cost = 0;
+  for (std::uint32_t c = 0; c < kFlagContexts; ++c) {
+    const std::uint64_t zero = counts.flags[c][0], coded = counts.flags[c][1], all = zero + coded;
+    const std::uint64_t frequency = all == 0 ? 512 : (coded * kFrequencySum + all / 2) / all;
+    model.flag_frequency[c] = static_cast<std::uint16_t>(frequency < 1 ? 1 : frequency > 1023 ? 1023 : frequency);
+    if (zero != 0 && coded != 0)
+      cost += all * log2_of_count(all) - zero * log2_of_count(zero) - coded * log2_of_count(coded);
+  }
+  return cost;
+}
+
+// Groups for what the sampled tiles take: bits, times 64, of symbols, flags and tables, and raw bits.
+KFN std::uint32_t choose_stream_group(std::uint64_t cost, std::uint64_t raw, std::uint64_t tiles) {
+  return choose_group(tiles == 0 ? kGroupBits : (cost / kLogOne + raw) / tiles, kGroupBits);
+}
+KFN std::uint32_t choose_huffman_group(std::uint64_t bits, std::uint64_t tiles) {
+  return choose_group(tiles == 0 ? kHuffmanGroupBits : bits / tiles, kHuffmanGroupBits);
 }
 
 inline void make_huffman_model(const SymbolCounts& counts, ModelScratch& scratch, EntropyModel& model) {
@@ -138,7 +180,7 @@ inline void make_huffman_model(const SymbolCounts& counts, ModelScratch& scratch
   std::uint64_t bits = 0;
   for (std::uint32_t c = 0; c < kCodewords; ++c)
     bits += counts.codewords[c] * std::uint64_t{model.book.length[c] + (c < kEscape ? raw_bits(c) : 0)};
-  model.group_log2 = choose_group(counts.tiles == 0 ? kHuffmanGroupBits : bits / counts.tiles, kHuffmanGroupBits);
+  model.group_log2 = choose_huffman_group(bits, counts.tiles);
 }
 
 inline void make_model(const SymbolCounts& counts, ModelScratch& scratch, EntropyModel& model) {
@@ -153,23 +195,26 @@ inline void make_model(const SymbolCounts& counts, ModelScratch& scratch, Entrop
   }
   make_frequencies(counts.of + kLevels * kSymbols, model.tables[contexts.count]);
   cost += table_cost(counts.of + kLevels * kSymbols);
-  for (std::uint32_t c = 0; c < kFlagContexts; ++c) {
-    const std::uint64_t zero = counts.flags[c][0], coded = counts.flags[c][1], all = zero + coded;
-    const std::uint64_t frequency = all == 0 ? 512 : (coded * kFrequencySum + all / 2) / all;
-    model.flag_frequency[c] = static_cast<std::uint16_t>(frequency < 1 ? 1 : frequency > 1023 ? 1023 : frequency);
-    if (zero != 0 && coded != 0)
-      cost += all * log2_of_count(all) - zero * log2_of_count(zero) - coded * log2_of_count(coded);
-  }
+  cost += choose_flags(counts, model);
   std::uint64_t raw = 0;
   for (std::uint32_t i = 0; i < (kLevels + 1) * kSymbols; ++i)
     raw += counts.of[i] != 0 ? counts.of[i] * std::uint64_t{raw_bits(i % kSymbols)} : 0;
-  const std::uint64_t tile_bits = counts.tiles == 0 ? kGroupBits : (cost / kLogOne + raw) / counts.tiles;
-  model.group_log2 = choose_group(tile_bits, kGroupBits);
+  model.group_log2 = choose_stream_group(cost, raw, counts.tiles);
 }
 
 // The table section of a payload: its size in words and the contexts, the flags' frequencies, those of the symbols.
 inline constexpr std::size_t kTableHeadBytes = 8;
 inline constexpr std::size_t kMostTableBytes = 12288;
+
+KFN std::uint32_t table_head(const EntropyModel& model, std::uint32_t words) {
+  const Contexts& c = model.contexts;
+  return words | c.base << 16 | c.octaves << 22 | c.count << 24;
+}
+KFN std::uint32_t flag_word(const EntropyModel& model) {
+  std::uint32_t flags = 0;
+  for (std::uint32_t i = 0; i < kFlagContexts; ++i) flags |= std::uint32_t{model.flag_frequency[i]} << 10 * i;
+  return flags;
+}
 
 inline std::size_t write_tables(const EntropyModel& model, bool huffman, std::uint8_t* out) {
   for (std::size_t i = 0; i < kMostTableBytes; ++i) out[i] = 0;
@@ -183,11 +228,8 @@ inline std::size_t write_tables(const EntropyModel& model, bool huffman, std::ui
   BitWriter bits{out + kTableHeadBytes};
   for (std::uint32_t t = 0; t <= model.contexts.count; ++t) write_frequencies(model.tables[t], bits);
   const std::size_t words = kTableHeadBytes / 4 + (bits.bits + 31) / 32;
-  const Contexts& c = model.contexts;
-  store_le(out, static_cast<std::uint32_t>(words) | c.base << 16 | c.octaves << 22 | c.count << 24);
-  std::uint32_t flags = 0;
-  for (std::uint32_t i = 0; i < kFlagContexts; ++i) flags |= std::uint32_t{model.flag_frequency[i]} << 10 * i;
-  store_le(out + 4, flags);
+  store_le(out, table_head(model, static_cast<std::uint32_t>(words)));
+  store_le(out + 4, flag_word(model));
   return 4 * words;
 }
 
@@ -199,8 +241,7 @@ KFN bool ends_well(BitReader& bits) {
   return true;
 }
 
-inline bool read_huffman_tables(const std::uint8_t* from, std::size_t available, EntropyModel& model,
-                                std::size_t* bytes) {
+KFN bool read_huffman_tables(const std::uint8_t* from, std::size_t available, EntropyModel& model, std::size_t* bytes) {
   if (available < 4) return false;
   const auto words = load_le<std::uint32_t>(from);
   if (words < 1 || words > kMostTableBytes / 4 || 4 * std::size_t{words} > available) return false;

@@ -35,6 +35,11 @@ KFN std::uint32_t symbol_of_narrow(std::uint32_t residual) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(kept)));
   return residual < kDirectSymbols ? residual : (bits >> 21) - (4 * 131 - kDirectSymbols);
 }
+// The same of residuals below 2^32, for processors that convert such numbers.
+KFN std::uint32_t symbol_of_word(std::uint32_t residual) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(residual & ~(residual >> 24)));
+  return residual < kDirectSymbols ? residual : (bits >> 21) - (4 * 131 - kDirectSymbols);
+}
 // Symbols that residuals of this many bits can have.
 constexpr KFN std::uint32_t symbols_of_width(std::uint32_t code_bits) { return 4 * code_bits; }
 
@@ -62,6 +67,22 @@ struct Contexts {
     const std::uint32_t step = octaves != 0 ? (level + 1) / 2 : level;
     const std::uint32_t above = step > base ? step - base : 0;
     return above < count ? above : count - 1;
+  }
+};
+// of_level() of level_of() in one: from the sum of two neighbours.
+struct TableOfSum {
+  std::uint32_t shift, top;
+  std::int32_t offset;
+
+  explicit KFN TableOfSum(const Contexts& c)
+      : shift(22 + c.octaves),
+        top(c.count - 1),
+        offset((c.octaves != 0 ? 126 : 253) + static_cast<std::int32_t>(c.base)) {}
+  KFN std::uint32_t operator()(std::uint32_t sum) const {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(sum)));
+    const std::int32_t table = static_cast<std::int32_t>(bits >> shift) - offset;
+    const std::uint32_t above = table > 0 ? static_cast<std::uint32_t>(table) : 0;
+    return above < top ? above : top;
   }
 };
 inline constexpr std::uint32_t kMostContexts = 12, kMostTables = kMostContexts + 1;

@@ -29,6 +29,28 @@ KFN std::uint32_t rounded_frequency(std::uint32_t f) {
   return (f + ((1u << shift) >> 1)) >> shift << shift;
 }
 
+// The frequency of the escape, and of a symbol that is not the main one; `total` is without escapes, or with them.
+KFN std::uint32_t escape_frequency(std::uint64_t escapes, std::uint64_t total) {
+  const std::uint64_t f = total != 0 ? escapes * std::uint64_t{kFrequencySum} / (total + escapes) : 0;
+  return f < 1 ? 1 : f > kMostEscape ? kMostEscape : static_cast<std::uint32_t>(f);
+}
+KFN std::uint32_t symbol_frequency(std::uint32_t count, std::uint64_t total) {
+  const auto exact = static_cast<std::uint32_t>((count * std::uint64_t{kFrequencySum} + total / 2) / total);
+  return rounded_frequency(exact < 1 ? 1 : exact);
+}
+// The main symbol gets what the others leave, `sum` so far; where they were rounded up too often the largest gives way.
+KFN void give_rest(Frequencies& f, std::uint32_t sum) {
+  while (sum >= kFrequencySum) {
+    std::uint32_t largest = f.main == 0 ? 1 : 0;
+    for (std::uint32_t s = 0; s < f.listed; ++s)
+      if (s != f.main && f.of[s] > f.of[largest]) largest = s;
+    const std::uint32_t less = rounded_frequency(f.of[largest] - (f.of[largest] + 15u) / 16u);
+    sum -= f.of[largest] - less;
+    f.of[largest] = static_cast<std::uint16_t>(less);
+  }
+  f.of[f.main] = static_cast<std::uint16_t>(kFrequencySum - sum);
+}
+
 // Every counted symbol gets a frequency, and the escape: what was not counted may come all the same.
 KFN void make_frequencies(const std::uint32_t* counts, Frequencies& f) {
   std::uint64_t total = 0;
@@ -40,26 +62,15 @@ KFN void make_frequencies(const std::uint32_t* counts, Frequencies& f) {
     if (counts[s] > counts[f.main]) f.main = s;
     f.of[s] = 0;
   }
-  const std::uint64_t escapes =
-      total != 0 ? counts[kEscape] * std::uint64_t{kFrequencySum} / (total + counts[kEscape]) : 0;
-  f.of[kEscape] = static_cast<std::uint16_t>(escapes < 1 ? 1 : escapes > kMostEscape ? kMostEscape : escapes);
+  f.of[kEscape] = static_cast<std::uint16_t>(escape_frequency(counts[kEscape], total));
   total += counts[kEscape];
   std::uint32_t sum = f.of[kEscape];
   for (std::uint32_t s = 0; s < f.listed; ++s) {
     if (s == f.main || counts[s] == 0) continue;
-    const auto exact = static_cast<std::uint32_t>((counts[s] * std::uint64_t{kFrequencySum} + total / 2) / total);
-    f.of[s] = static_cast<std::uint16_t>(rounded_frequency(exact < 1 ? 1 : exact));
+    f.of[s] = static_cast<std::uint16_t>(symbol_frequency(counts[s], total));
     sum += f.of[s];
   }
-  while (sum >= kFrequencySum) {  // rounded up too often: the largest gives way
-    std::uint32_t largest = f.main == 0 ? 1 : 0;
-    for (std::uint32_t s = 0; s < f.listed; ++s)
-      if (s != f.main && f.of[s] > f.of[largest]) largest = s;
-    const std::uint32_t less = rounded_frequency(f.of[largest] - (f.of[largest] + 15u) / 16u);
-    sum -= f.of[largest] - less;
-    f.of[largest] = static_cast<std::uint16_t>(less);
-  }
-  f.of[f.main] = static_cast<std::uint16_t>(kFrequencySum - sum);
+  give_rest(f, sum);
 }
 
 // Bits, lowest first, into words that were 0.
@@ -68,9 +79,15 @@ struct BitWriter {
   std::size_t bits = 0;
 
   KFN void put(std::uint32_t value, std::uint32_t count) {
-    for (std::uint32_t i = 0; i < count; ++i, ++bits)
-      to[bits / 8] = static_cast<std::uint8_t>(to[bits / 8] | (value >> i & 1) << bits % 8);
+    while (count != 0) {
+      const auto at = static_cast<std::uint32_t>(bits % 8), here = count < 8 - at ? count : 8 - at;
+      to[bits / 8] = static_cast<std::uint8_t>(to[bits / 8] | (value & ((1u << here) - 1)) << at);
+      value >>= here;
+      count -= here;
+      bits += here;
+    }
   }
+  KFN void skip(std::uint32_t count) { bits += count; }  // zeros
 };
 struct BitReader {
   const std::uint8_t* from;
@@ -79,13 +96,18 @@ struct BitReader {
   bool failed = false;
 
   KFN std::uint32_t take(std::uint32_t count) {
-    std::uint32_t value = 0;
     if (count > end - bits) {
       failed = true;
       return 0;
     }
-    for (std::uint32_t i = 0; i < count; ++i, ++bits)
-      value |= static_cast<std::uint32_t>(from[bits / 8] >> bits % 8 & 1) << i;
+    std::uint32_t value = 0;
+    for (std::uint32_t taken = 0; taken < count;) {
+      const auto at = static_cast<std::uint32_t>(bits % 8);
+      const std::uint32_t here = count - taken < 8 - at ? count - taken : 8 - at;
+      value |= (std::uint32_t{from[bits / 8]} >> at & ((1u << here) - 1)) << taken;
+      taken += here;
+      bits += here;
+    }
     return value;
   }
 };
@@ -104,7 +126,7 @@ KFN void write_frequencies(const Frequencies& f, BitWriter& out) {
     const auto width = static_cast<std::uint32_t>(bit_width(std::uint32_t{f.of[s]}));
     const std::uint32_t steps =
         width <= before[0] ? 2 * (before[0] - width) - (width != before[0] ? 1 : 0) : 2 * (width - before[0]);
-    for (std::uint32_t i = 0; i < steps; ++i) out.put(0, 1);
+    out.skip(steps);
     out.put(1, 1);
     const std::uint32_t fraction = width < 2 ? 0 : width - 1 < kSignificantBits - 1 ? width - 1 : kSignificantBits - 1;
     if (fraction != 0) out.put((std::uint32_t{f.of[s]} >> (width - 1 - fraction)) & ((1u << fraction) - 1), fraction);
@@ -172,7 +194,11 @@ constexpr KFN EncodeEntry encode_entry(std::uint32_t frequency, std::uint32_t fi
   return {static_cast<std::uint32_t>(reciprocal), frequency | first << 11 | shift << 21};
 }
 KFN std::uint32_t divided(std::uint32_t x, const EncodeEntry& entry) {
+#if defined(__CUDA_ARCH__)
+  return __umulhi(x << 1, entry.reciprocal) >> entry.shift();
+#else
   return static_cast<std::uint32_t>((std::uint64_t{x} * entry.reciprocal) >> 31 >> entry.shift());
+#endif
 }
 KFN void make_encode_table(const Frequencies& f, EncodeEntry* entries) {
   std::uint32_t first = 0;

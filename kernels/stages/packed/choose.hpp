@@ -4,6 +4,7 @@
 // is compressed, never whether it keeps its bound.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "core/bits.hpp"
@@ -82,6 +83,17 @@ KFN std::uint32_t block_cost(Code widest, Code second, bool exceptions) {
   const auto split = 32 * static_cast<std::uint32_t>(bit_width(second)) + kExceptionCost;
   return exceptions && split < plain ? split : plain;
 }
+// What predictors are compared by where an entropy coder follows: bits of a block's residuals, and half a bit more for
+// each, unless they are all 0. The width is the exponent of a binary32, which vectorises; a choice needs no exact
+// number.
+template <class Code>
+KFN std::uint32_t coded_width(Code residual) {
+  const Code capped = residual < Code{1} << 30 ? residual : Code{1} << 30;
+  const auto real = static_cast<float>(static_cast<std::int32_t>(capped));
+  return capped != 0 ? (std::bit_cast<std::uint32_t>(real) >> 23) - 126 : 0;
+}
+KFN std::uint32_t coded_block_cost(std::uint32_t bits) { return bits == 0 ? 0 : bits + 16; }
+
 // Bits of a tile for 4096 of its `inside` values: those of its blocks, whose narrowest and widest have so many planes,
 // and of the head.
 KFN std::uint64_t tile_cost(std::uint64_t bits, std::uint32_t narrowest, std::uint32_t widest, std::uint32_t inside) {

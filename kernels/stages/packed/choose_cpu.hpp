@@ -39,17 +39,12 @@ inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, ty
   }
 }
 
-// Bits of a block's residuals, and half a bit more for each, unless they are all 0: what predictors are compared by
-// where an entropy coder follows.
+// coded_block_cost() of a block's differences.
 template <class Code>
 KFN std::uint64_t coded_cost(const Code (&difference)[32]) {
   std::uint32_t bits = 0;
-  for (const Code d : difference) {  // the exponent of a binary32, which vectorises; a choice needs no exact number
-    const Code z = zigzag(d), capped = z < Code{1} << 30 ? z : Code{1} << 30;
-    const auto real = static_cast<float>(static_cast<std::int32_t>(capped));
-    bits += capped != 0 ? (std::bit_cast<std::uint32_t>(real) >> 23) - 126 : 0;
-  }
-  return bits == 0 ? 0 : bits + 16;
+  for (const Code d : difference) bits += coded_width(zigzag(d));
+  return coded_block_cost(bits);
 }
 
 template <class Map>

@@ -18,6 +18,7 @@ struct ChooseParams {
   Grid grids[kColumns + 1];  // by tile shape
   bool open[kCandidates];
   bool exceptions, pointwise;
+  bool entropy;         // an entropy coder follows
   int asked;            // what the request says of the predictor
   std::uint64_t count;  // values of a chunk
   std::uint32_t first_chunk, chunks;
@@ -107,6 +108,7 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int ca
   __syncthreads();
   const unsigned b = threadIdx.x;
   Code first = 0, second = 0;
+  std::uint32_t coded_bits = 0;  // coded_cost() of choose_cpu.hpp
 #pragma unroll 1
   for (unsigned i = 0; i < 32; ++i) {
     const unsigned x = Tile::block_x(b) + i % Tile::kBlockX, y = Tile::block_y(b) + i / Tile::kBlockX % Tile::kBlockY,
@@ -115,18 +117,23 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int ca
     const Code residual = x + y + z == 0 ? 0 : zigzag(d);
     second = max(second, min(first, residual));
     first = max(first, residual);
+    coded_bits += coded_width(residual);
   }
-  if (is_present<S>(box, b)) {
+  if (is_present<S>(box, b) && job.entropy) {
+    atomicAdd(&space.bits, static_cast<unsigned long long>(coded_block_cost(coded_bits)));
+  } else if (is_present<S>(box, b)) {
     const std::uint32_t cost = block_cost(first, second, job.exceptions);
     atomicAdd(&space.bits, static_cast<unsigned long long>(cost));
     atomicMin(&space.narrowest, cost / 32);
     atomicMax(&space.widest, cost / 32);
   }
   __syncthreads();
-  if (threadIdx.x == 0)
-    atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(candidate)],
-              static_cast<unsigned long long>(
-                  tile_cost(space.bits, space.narrowest, space.widest, box.inz * box.iny * box.inx)));
+  if (threadIdx.x != 0) return;
+  const std::uint32_t inside = box.inz * box.iny * box.inx;
+  const std::uint64_t cost =
+      job.entropy ? space.bits * 4096 / inside : tile_cost(space.bits, space.narrowest, space.widest, inside);
+  atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(candidate)],
+            static_cast<unsigned long long>(cost));
 }
 
 // Thread blocks: samples, candidates, chunks.
@@ -135,7 +142,7 @@ __global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant_
   __shared__ ChooseSpace<typename FloatTraits<T>::Code> space;
   const std::uint32_t chunk = job.first_chunk + blockIdx.z;
   const auto candidate = static_cast<int>(blockIdx.y);
-  if (!job.open[candidate]) return;
+  if (!job.open[candidate] || job.plans[chunk].predictor == kNoPredictor) return;
   const Predictor p = predictor_at(candidate);
   switch (p.tile_shape) {
     case kChain:
@@ -154,7 +161,8 @@ constexpr KFN std::uint32_t packed_pass(std::uint32_t tile_shape, bool exact) {
   return tile_shape - 1 + (exact ? 4 : 0);
 }
 
-// Kernels of both, and of what is not left open only the second. `bits` must be zero.
+// The first of the kernels, where more than one is open, and both. `bits` must be zero.
+cudaError_t sample_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream);
 cudaError_t choose_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream);
 
 }  // namespace pyfilter::cuda

@@ -282,6 +282,34 @@ __device__ __forceinline__ bool apply_packed_special(const Map& map, const Packe
   return true;
 }
 
+// A verbatim tile: the values of the present blocks, behind the head. By all threads.
+template <class Code, class Value, class Space>
+__device__ __forceinline__ Fault read_verbatim_tile(const TilePlace& place, const std::uint8_t* bytes, bool valid,
+                                                    Space& space, Value (&x)[32]) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  constexpr std::uint32_t kValueWords = sizeof(Value) / 4;
+  const std::uint32_t present = __ballot_sync(kAllLanes, valid);
+  if (lane == 0) space.words[warp] = static_cast<std::uint32_t>(__popc(static_cast<int>(present)));
+  __syncthreads();
+  std::uint32_t before = static_cast<std::uint32_t>(__popc(static_cast<int>(present & ((1u << lane) - 1)))), all = 0;
+  for (unsigned w = 0; w < kWarps; ++w) {
+    if (w < warp) before += space.words[w];
+    all += space.words[w];
+  }
+  const bool fits = !place.uniform && place.count == 1 + all * 32 * kValueWords;
+  const auto* const from = reinterpret_cast<const std::uint32_t*>(bytes) + 1 + before * 32 * kValueWords;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    Code bits = 0;
+    if (valid && fits) {
+      bits = from[i * kValueWords];
+      if constexpr (kValueWords == 2) bits |= static_cast<Code>(from[2 * i + 1]) << 32;
+    }
+    x[i] = std::bit_cast<Value>(bits);
+  }
+  return fits ? Fault::none : Fault::size;
+}
+
 template <class Map, int S>
 __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename Map::Code), S>)
     packed_decode_kernel(const __grid_constant__ DecodeParams job) {
@@ -306,28 +334,7 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
   Value x[32];
   const bool verbatim = place.count != 0 && *reinterpret_cast<const std::uint32_t*>(bytes) == kPackedVerbatim << 16;
   if (verbatim) {
-    // values of the present blocks, behind the head
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    constexpr std::uint32_t kValueWords = sizeof(Value) / 4;
-    const std::uint32_t present = __ballot_sync(kAllLanes, valid);
-    if (lane == 0) space.words[warp] = static_cast<std::uint32_t>(__popc(static_cast<int>(present)));
-    __syncthreads();
-    std::uint32_t before = static_cast<std::uint32_t>(__popc(static_cast<int>(present & ((1u << lane) - 1)))), all = 0;
-    for (unsigned w = 0; w < kWarps; ++w) {
-      if (w < warp) before += space.words[w];
-      all += space.words[w];
-    }
-    if (place.uniform || place.count != 1 + all * 32 * kValueWords) fault = Fault::size;
-    const auto* const from = reinterpret_cast<const std::uint32_t*>(bytes) + 1 + before * 32 * kValueWords;
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      Code bits = 0;
-      if (valid && fault == Fault::none) {
-        bits = from[i * kValueWords];
-        if constexpr (kValueWords == 2) bits |= static_cast<Code>(from[2 * i + 1]) << 32;
-      }
-      x[i] = std::bit_cast<Value>(bits);
-    }
+    fault = read_verbatim_tile<Code>(place, bytes, valid, space, x);
   } else {
     Code z[32], before[kFaceCodes<S>];
     PackedBlock block;

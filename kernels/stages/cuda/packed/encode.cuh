@@ -95,11 +95,11 @@ __device__ __forceinline__ bool surely_in_reach(const Spread<typename Map::Code>
 // Loads a tile; codes of this thread's block to c (of chains and columns differenced within it), the last of them to
 // `last`, the tile's faces to shared memory. All threads take part; behind it the arena is free. True in all of them if
 // one has special values.
-template <class Map, int S>
+template <class Map, int S, class Space>
 __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const ChunkPlan& plan, const std::uint8_t* values,
-                                             const TileBox& box, bool valid, PackedEncodeSpace<Map, S>& space,
-                                             typename Map::Code (&c)[32], typename Map::Code& last,
-                                             Spread<typename Map::Code>& rest, PackedNotes& notes) {
+                                             const TileBox& box, bool valid, Space& space, typename Map::Code (&c)[32],
+                                             typename Map::Code& last, Spread<typename Map::Code>& rest,
+                                             PackedNotes& notes) {
   using Value = typename Map::Value;
   constexpr bool kLogarithms = (Map::kMasks & kMaskNegative) != 0;
   const bool differences = S != kChain || plan.predictor >> 16 != 0;

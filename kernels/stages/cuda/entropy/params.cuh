@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernels of lorenzo are given, and leave for each other (docs/format.md, section 8). Encoding is a row of
+// kernels: tiles to residuals, counts of a sample of them, a model for each chunk, groups to streams, sizes to places,
+// and all to the frames. Decoding: tables, then groups to values, then special values in their places.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/tile_shape.hpp"
+#include "stages/cuda/params.cuh"
+#include "stages/entropy/group.hpp"
+#include "stages/entropy/huffman.hpp"
+#include "stages/entropy/model.hpp"
+#include "stages/entropy/rans.hpp"
+#include "stages/packed/layout.hpp"
+
+namespace pyfilter::cuda {
+
+inline constexpr std::uint32_t kNoteNarrow = 16;    // residuals below 2^16, two a word
+inline constexpr std::uint32_t kNoteVerbatim = 32;  // nothing of the tile is coded
+inline constexpr std::uint32_t kNoteCoding = 3;     // of the group's head, once groups are known
+
+// What is known of a tile. Its first residual is 0 unless it is no difference: what it is depends on the group.
+struct TileNote {
+  std::uint32_t coded[4];       // blocks with residuals that are not 0
+  std::uint64_t first, carry;   // first code; the one that the next tile's first is a difference to
+  std::uint32_t special_words;  // of its special part
+  std::uint32_t flags;
+};
+
+// Residuals of a tile wait in its slot by blocks, the first block and then those that are coded, so that 32 blocks lie
+// side by side: position by position, two of them in a word where residuals are narrow.
+__host__ __device__ inline std::size_t residual_slot(std::size_t code_bytes) { return 4096 * code_bytes; }
+__host__ __device__ inline std::size_t special_slot(std::size_t value_bytes) {
+  return (max_packed_bytes(value_bytes) + 15) / 16 * 16;
+}
+// A rans stream takes at most 10 bits for a symbol, 18 for an escape with it, and the raw bits: 47 or 79 bits a value;
+// a Huffman stream two more and its gap array. There is room besides for states and the last word.
+__host__ __device__ inline std::size_t stream_slot(std::size_t code_bytes) { return 4096 * (code_bytes + 2) + 1536; }
+
+// A group that is encoded; its stream is at the end of its tiles' stream slots (rans) or at their start.
+struct GroupNote {
+  std::uint32_t bytes;         // of the group, 0 where there is nothing to say
+  std::uint32_t stream_bytes;  // rans: a multiple of 2
+  std::uint32_t lanes;
+};
+
+// What a chunk's streams are coded with.
+struct StreamModel {
+  EntropyModel model;
+  EncodeTables tables;
+  HuffmanCodes codes;
+  std::uint32_t table_bytes;
+  alignas(4) std::uint8_t text[kMostTableBytes];
+};
+
+// Chunks of a shape: their numbers and what they need.
+struct StreamParams {
+  EncodeParams base;  // its grid is that of a pass; headers[0] is lorenzo's
+  Grid grids[kColumns + 1];
+  std::uint32_t slots;  // tiles that a chunk has room for
+  std::uint8_t coder;
+  std::uint64_t compare_tiles;  // chunks of up to so many tiles have a frame of hierarchical_delta to beat
+  std::uint32_t* shape_chunks;  // chunks of each tile shape
+  TileNote* notes;
+  std::uint8_t *residuals, *specials, *streams;
+  std::size_t value_size, code_size;
+  SymbolCounts* counts;
+  StreamModel* models;
+  GroupNote* groups;
+  ChunkPlan* plans;  // base.plans, to be written
+};
+
+__device__ __forceinline__ std::uint32_t shape_of(const ChunkPlan& plan) { return plan.predictor & 0xFF; }
+__device__ __forceinline__ int order_of(const ChunkPlan& plan) { return static_cast<int>(plan.predictor >> 16 & 0xFF); }
+__device__ __forceinline__ bool takes_part(const ChunkPlan& plan, int shape) {
+  return plan.quantise != 0 && shape_of(plan) == static_cast<std::uint32_t>(shape);
+}
+
+// What a decoder needs of a frame, made by the table kernel.
+struct FrameTables {
+  std::uint32_t bytes;  // of the frame's table section; 0: it is damaged
+  Contexts contexts;
+  std::uint32_t flag_frequency[kFlagContexts];
+  union {
+    alignas(16) std::uint32_t entries[kMostTables * kFrequencySum];
+    HuffmanTables huffman;
+  };
+};
+
+// A special part of a tile, to be put in its place.
+struct SpecialTile {
+  std::uint32_t frame, tile, words;
+  std::uint64_t at;  // bytes behind the frame's header
+};
+
+struct StreamDecodeParams {
+  DecodeParams base;
+  FrameTables* tables;           // of each frame
+  std::uint32_t* special_count;  // 0 at first
+  SpecialTile* specials;         // room for all tiles that are decoded
+};
+
+// Launchers of a dtype, bound and tile shape.
+struct StreamCoder {
+  cudaError_t (*residuals)(const StreamParams& job, cudaStream_t stream);
+  cudaError_t (*count)(const StreamParams& job, cudaStream_t stream);
+  cudaError_t (*encode)(const StreamParams& job, cudaStream_t stream);
+  cudaError_t (*decode)(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
+                        std::uint32_t frames, cudaStream_t stream);
+};
+// nullptr where there is none.
+const StreamCoder* lorenzo_coder(Dtype dtype, int tile_shape, bool pointwise);
+
+// Kernels for all of them: predictors of the quantised chunks to job.plans, and of hierarchical_delta for the others
+// and the small ones to `others`; models; groups to frames; tables of frames.
+cudaError_t pick_predictors(const StreamParams& job, const bool* open, const unsigned long long* bits, int asked,
+                            ChunkPlan* others, cudaStream_t stream);
+cudaError_t make_models(const StreamParams& job, cudaStream_t stream);
+cudaError_t place_groups(const StreamParams& job, cudaStream_t stream);
+cudaError_t read_tables(const StreamDecodeParams& job, std::uint32_t frames, cudaStream_t stream);
+
+}  // namespace pyfilter::cuda

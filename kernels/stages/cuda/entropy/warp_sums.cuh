@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sums through a tile (docs/format.md, section 7.3) by one warp, which takes the tile's 128 blocks in four runs of 32;
+// packed/lorenzo.cuh is the same for four warps. What runs before give to those behind stays in registers.
+#pragma once
+
+#include <cstdint>
+
+#include "stages/cuda/packed/lorenzo.cuh"
+#include "stages/cuda/packed/values.cuh"
+
+namespace pyfilter::cuda {
+
+// Sums of the faces of the runs before.
+template <int S, class Code>
+struct RunFaces {
+  Code sum[kFaceCodes<S>];
+};
+
+// Differences of run `run` -> codes, in place. The tile's first difference has the code before it added.
+template <int S, class Code>
+__device__ __forceinline__ void run_sums(int order, int run, Code (&c)[32], RunFaces<S, Code>& faces) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  constexpr int kRow = 32 / kFaceCodes<S>;
+  Code before[kFaceCodes<S>];
+  if constexpr (S == kChain || S == kColumns) {
+    const Code shown = __shfl_sync(kAllLanes, c[0], 0);  // columns: the row's first
+    axis_sums<1, 32, 32, 1, 1, true>(c, lane, true, [](int) { return 0; }, before);
+    before[0] += faces.sum[0];
+    faces.sum[0] = S == kChain ? __shfl_sync(kAllLanes, c[31] + before[0], 31) : faces.sum[0] + shown;
+  } else {
+    const bool first = run == 0 && lane < 16;
+    if constexpr (S == kPlane) {
+      if (order >= 2)
+        axis_sums<1, 16, 4, 8, 8>(c, lane % 16, true, [](int line) { return line; });
+      else
+        axis_sums<1, 16, 4, 8, 1>(c, lane % 16, first, [](int) { return 0; });
+    } else {
+      const int bz = lane % 4, by = lane / 4 % 4;
+      if (order >= 3)
+        axis_sums<1, 4, 2, 16, 16>(c, bz, true, [](int line) { return line; });
+      else
+        axis_sums<1, 4, 2, 16, 1>(c, bz, first && by == 0, [](int) { return 0; });
+      if (order >= 2)
+        axis_sums<4, 4, 4, 4, 8>(c, by, true, [](int line) { return line / 4 * 16 + line % 4; });
+      else
+        axis_sums<4, 4, 4, 4, 2>(c, by, first, [](int line) { return line * 16; });
+    }
+    axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, lane / 16, true, [](int line) { return line * kRow; }, before);
+#pragma unroll
+    for (int k = 0; k < kFaceCodes<S>; ++k) {
+      const Code shown = __shfl_sync(kAllLanes, c[face_position<S>(k)] + before[k], 16 + lane % 16);
+      before[k] += faces.sum[k];
+      faces.sum[k] += shown;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kFaceCodes<S>; ++k)
+#pragma unroll
+    for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before[k];
+}
+
+// Rows of a run, a block each, in shared memory: its lanes', and where a position of the tile is.
+template <class Value>
+inline constexpr int kRunBytes = 32 * kRowBytes<Value> + 2 * 16;
+template <int S, class Value>
+__device__ __forceinline__ std::uint8_t* run_row(std::uint8_t* room, unsigned block) {
+  return room + row_place<S, Value>(block % 32);
+}
+template <int S, class Value, class T>
+__device__ __forceinline__ void write_run_row(std::uint8_t* room, unsigned block, const T (&x)[32]) {
+  auto* const to = reinterpret_cast<uint4*>(run_row<S, Value>(room, block));
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(2 * sizeof(T)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
+}
+template <int S, class Value, class T>
+__device__ __forceinline__ void read_run_row(std::uint8_t* room, unsigned block, T (&x)[32]) {
+  const auto* const from = reinterpret_cast<const uint4*>(run_row<S, Value>(room, block));
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(2 * sizeof(T)); ++i) reinterpret_cast<uint4*>(x)[i] = from[i];
+}
+
+// The rows of run `run` of a tile to memory, those of the values [start, stop).
+template <int S, class Value>
+__device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, const TileBox& box, int run, bool aligned,
+                                          std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
+  using Tile = TileShape<S>;
+  const unsigned lane = threadIdx.x % 32, x0 = static_cast<unsigned>(run) * (Tile::kX / 4);
+  constexpr unsigned kWide = Tile::kX / 4, kPer = 16 / sizeof(Value);
+  auto* const to = reinterpret_cast<Value*>(out);
+  if constexpr (S != kColumns) {
+    if (aligned && is_whole<S>(box)) {
+      constexpr unsigned kPerRow = kWide / kPer, kPieces = 1024 / kPer;
+#pragma unroll
+      for (unsigned i = 0; i < kPieces / 32; ++i) {
+        const unsigned piece = 32 * i + lane, x = x0 + piece % kPerRow * kPer, row = piece / kPerRow,
+                       y = row % Tile::kY, z = row / Tile::kY;
+        const std::uint8_t* const from =
+            run_row<S, Value>(room, Tile::block_of(z, y, x)) + Tile::position_of(z, y, x) * sizeof(Value);
+        const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
+        __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(from));
+      }
+      return;
+    }
+  }
+#pragma unroll 1
+  for (unsigned i = lane; i < 1024; i += 32) {
+    const unsigned x = x0 + i % kWide, row = i / kWide, y = row % Tile::kY, z = row / Tile::kY;
+    if (x >= box.inx || y >= box.iny || z >= box.inz) continue;
+    const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
+    if (index < start || index >= stop) continue;
+    to[index - start] = *reinterpret_cast<const Value*>(run_row<S, Value>(room, Tile::block_of(z, y, x)) +
+                                                        Tile::position_of(z, y, x) * sizeof(Value));
+  }
+}
+
+}  // namespace pyfilter::cuda
