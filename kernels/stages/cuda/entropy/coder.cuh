@@ -58,7 +58,7 @@ template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   unsigned resident = 0;
   const auto kernel = job.coder == kRans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
-  const std::size_t bytes = job.coder == kRans ? kMostTables * kSymbols * sizeof(EncodeEntry) : 0;
+  const std::size_t bytes = job.coder == kRans ? kMostTables * kSymbols * sizeof(DeviceEntry) : 0;
   PYF_CUDA_TRY(resident_blocks(kernel, kStreamThreads, bytes, &resident));
   const unsigned blocks = blocks_each(resident, (job.base.tiles + kStreamWarps - 1) / kStreamWarps, job.base.chunks);
   kernel<<<dim3(blocks, job.base.chunks), kStreamThreads, bytes, stream>>>(job);
@@ -71,9 +71,9 @@ cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t cod
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
   if (coder == kRans) {
-    constexpr std::size_t kTableBytes = kMostTables * kFrequencySum * sizeof(std::uint32_t);
-    constexpr int kWarpsHere = kRansWarps<Map>;
-    constexpr std::size_t kBytes = kTableBytes + kWarpsHere * sizeof(DecodeWarpSpace<Map, RansSource<Map, S>>);
+    constexpr int kWarpsHere = kRansWarps<Map, S>;
+    constexpr std::size_t kBytes =
+        kTableAlignment + kTableBytes + kWarpsHere * sizeof(DecodeWarpSpace<Map, RansSource<Map, S>>);
     PYF_CUDA_TRY(resident_blocks(rans_decode_kernel<Map, S>, 32 * kWarpsHere, kBytes, &resident));
     const unsigned blocks = blocks_each(resident, (most_units + kWarpsHere - 1) / kWarpsHere, frames);
     rans_decode_kernel<Map, S><<<dim3(blocks, frames), 32 * kWarpsHere, kBytes, stream>>>(job);

@@ -17,8 +17,12 @@
 namespace pyfilter::cuda {
 
 // Warps that share the tables of a rans stream, on one multiprocessor: as many as registers suffice for.
-template <class Map>
-inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? 12 : 24;
+template <class Map, int S>
+inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? 8
+                                  : S == kChain                   ? 20
+                                                                  : 16;
+inline constexpr std::size_t kTableAlignment = 4 * kFrequencySum;
+inline constexpr std::size_t kTableBytes = kMostTables * kTableAlignment;
 
 inline constexpr int kCheckThreads = 256;
 
@@ -33,10 +37,10 @@ __device__ __forceinline__ UnitRange unit_range(const DecodeParams& job, std::ui
           static_cast<std::uint32_t>((std::uint64_t{job.first_tile} + job.tile_count + group - 1) >> group_log2)};
 }
 
-// `Source` gives the residuals: RansSource, HuffmanSource.
+// `Source` gives the residuals: RansSource, HuffmanSource. kRows: there is room for a run's rows.
 template <class Map, class Source>
 struct DecodeWarpSpace {
-  alignas(16) std::uint8_t room[kRunBytes<typename Map::Value>];
+  alignas(16) std::uint8_t room[Source::kRows ? kRunBytes<typename Map::Value> : 16];
   typename Source::WarpSpace source;
 };
 
@@ -147,6 +151,11 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
       Value v[32];
 #pragma unroll
       for (int n = 0; n < 32; ++n) v[n] = map.decode_biased(y[n]);
+      if constexpr (!Source::kRows) {
+        store_block<S>(base.grid, v, box, 32 * static_cast<unsigned>(run) + lane, base.aligned, base.start,
+                       min(base.stop, base.grid.values), frame.out);
+        continue;
+      }
       __syncwarp();  // the rows are read
       write_run_row<S, Value>(room, lane, v);
       __syncwarp();
@@ -235,10 +244,10 @@ static __global__ void __launch_bounds__(kCheckThreads)
 }
 
 template <class Map, int S>
-__global__ void __launch_bounds__(32 * kRansWarps<Map>, 1)
+__global__ void __launch_bounds__(32 * kRansWarps<Map, S>, 1)
     rans_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
   using Source = RansSource<Map, S>;
-  constexpr int kWarpsHere = kRansWarps<Map>;
+  constexpr int kWarpsHere = kRansWarps<Map, S>;
   extern __shared__ __align__(1024) uint4 shared_memory[];
   const std::uint32_t index = blockIdx.y;
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
@@ -247,20 +256,24 @@ __global__ void __launch_bounds__(32 * kRansWarps<Map>, 1)
   const UnitRange range = unit_range(job.base, frame.group_log2());
   if (table_bytes == 0 || range.first + blockIdx.x * kWarpsHere >= range.last) return;
   const Contexts contexts = given.contexts;
+  // the tables, where their addresses are multiples of their size, then what the warps have
+  const std::uint32_t base = shared_address(shared_memory),
+                      skipped =
+                          static_cast<std::uint32_t>((kTableAlignment - base % kTableAlignment) % kTableAlignment);
+  uint4* const to = shared_memory + skipped / 16;
   const auto* const from = reinterpret_cast<const uint4*>(given.entries);
-  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kFrequencySum / 4; i += 32 * kWarpsHere)
-    shared_memory[i] = from[i];
+  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kFrequencySum / 4; i += 32 * kWarpsHere) to[i] = from[i];
   const typename Source::Tables tables = {
-      shared_address(shared_memory), TableOfSum(contexts), contexts.count,
+      base + skipped, TableOfSum(contexts), contexts.count,
       given.flag_frequency[0] | given.flag_frequency[1] << 10 | given.flag_frequency[2] << 20};
   __syncthreads();
-  auto* const spaces = reinterpret_cast<DecodeWarpSpace<Map, Source>*>(shared_memory + kMostTables * kFrequencySum / 4);
+  auto* const spaces = reinterpret_cast<DecodeWarpSpace<Map, Source>*>(to + kTableBytes / 16);
   decode_units<Map, S, Source>(job, frame, index, table_bytes, range, kWarpsHere, tables, spaces[threadIdx.x / 32]);
 }
 
 // Warps that share the tables of a Huffman stream: as many as shared memory has room for.
 template <class Map>
-inline constexpr int kHuffmanWarps = sizeof(typename Map::Code) == 8 ? 4 : 8;
+inline constexpr int kHuffmanWarps = sizeof(typename Map::Code) == 8 ? 5 : 9;
 
 template <class Map, int S>
 __global__ void __launch_bounds__(32 * kHuffmanWarps<Map>, 1)
