@@ -33,8 +33,8 @@ def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
             header = decoder.parse_header(frame)
             if not header.dims or 0 in header.dims:
                 continue
-            order = ">" if header.flags & decoder.BIG_ENDIAN else "<"
-            dtype = header.dtype.newbyteorder(order)
+            big = header.flags & decoder.BIG_ENDIAN
+            dtype = header.dtype.newbyteorder(">") if big else header.dtype.newbyteorder("<")
             dataset = file.create_dataset(source.stem, header.dims, dtype, chunks=header.dims, **pyfilter.Lossless())
             dataset.id.write_direct_chunk((0,) * len(header.dims), frame)
     return path
