@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A main() for a fuzz target without libFuzzer: runs the files of the folders given, then, with --mutations=N, N inputs
-// that the target's own mutator makes of them (the same ones each time). Any compiler will do.
+// that the target's own mutator makes of them (others with another --seed=N). Any compiler will do.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +51,8 @@ int main(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     if (std::strncmp(arguments[i], "--mutations=", 12) == 0)
       mutations = std::strtoul(arguments[i] + 12, nullptr, 10);
+    else if (std::strncmp(arguments[i], "--seed=", 7) == 0)
+      dice.seed(static_cast<unsigned>(std::strtoul(arguments[i] + 7, nullptr, 10)));
     else if (std::filesystem::is_directory(arguments[i]))
       for (const auto& entry : std::filesystem::directory_iterator(arguments[i])) paths.push_back(entry.path());
     else
