@@ -22,13 +22,13 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
+from python.support import clean_environment
 
 import pyfilter
 
 from .children import BOUND, CODECS, SHAPE, check_steps, create, step_of
 
 CHILD = Path(__file__).with_name("children.py")
-REPOSITORY = CHILD.parents[2]
 TIMEOUT = 120
 Scenario = Callable[[Path, int], str]
 SCENARIOS: dict[str, Scenario] = {}
@@ -44,21 +44,16 @@ def scenario(title: str) -> Callable[[Scenario], Scenario]:
     return note
 
 
-def environment() -> dict[str, str]:
-    path = [str(REPOSITORY), os.environ.get("PYTHONPATH")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
-
-
 def child(*words: object, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, str(CHILD), *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(), **options)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment(), **options)
 
 
 def command(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """`pyfilter ...`"""
     full = [sys.executable, "-m", "pyfilter", *map(str, words)]
     return subprocess.run(
-        full, capture_output=True, text=True, env=environment(), timeout=TIMEOUT, check=False, **options
+        full, capture_output=True, text=True, env=clean_environment(), timeout=TIMEOUT, check=False, **options
     )
 
 
@@ -126,7 +121,7 @@ def kill_compress(folder: Path, seed: int) -> str:
             file[f"v{number}"] = np.stack([step_of(n + number) for n in range(80)])
     target.write_bytes(b"older result")
     words = [sys.executable, "-m", "pyfilter", "compress", str(source), str(target), "--absolute", str(BOUND)]
-    process = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(words, env=clean_environment(), stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while not list(folder.glob(".out.h5.*/result")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -182,7 +177,7 @@ def compress_on_full_disk(folder: Path, seed: int) -> str:
         "from pyfilter.cli import main; main()"
     )
     words = [sys.executable, "-c", code, str(limit), "compress", str(source), str(target), "--absolute", "1e-6"]
-    env = environment()
+    env = clean_environment()
     env["PYTHONPATH"] = f"{CHILD.parents[1]}{os.pathsep}{env['PYTHONPATH']}"
     done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=TIMEOUT, check=False)
     assert done.returncode == 2, (done.returncode, done.stderr)
