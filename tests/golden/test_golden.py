@@ -106,6 +106,22 @@ def test_names() -> None:
             assert list(FOLDER.glob(f"v{version}_made_*_{seed}.pyf")), f"hand-made frame {seed} is missing; {HOW}"
 
 
+def test_files_are_only_added() -> None:
+    """None of the manifest is gone or changed, and every file is in it (or `sha256sum -c` it)."""
+    manifest = writer.read_manifest()
+    assert {path.name: writer.checksum(path) for path in FOLDER.glob("v*.*")} == manifest, f"new files: {HOW}"
+
+
+def test_the_manifest_keeps_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / "v1_a.pyf").write_bytes(b"first")
+    writer.add_to_manifest(tmp_path)
+    first = writer.read_manifest(tmp_path)
+    (tmp_path / "v1_a.pyf").write_bytes(b"changed")
+    (tmp_path / "v1_b.pyf").write_bytes(b"second")
+    writer.add_to_manifest(tmp_path)
+    assert writer.read_manifest(tmp_path) == {**first, "v1_b.pyf": writer.checksum(tmp_path / "v1_b.pyf")}
+
+
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
