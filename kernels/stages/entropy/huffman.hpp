@@ -38,13 +38,24 @@ KFN std::uint32_t codeword_weight(const std::uint32_t* counts, std::uint32_t c) 
 KFN void assign_lengths(const std::uint32_t* counts, std::uint32_t used, CodebookScratch& s, Codebook& book) {
   // leaves are 0 to used - 1; of equal weights leaves go first
   for (std::uint32_t i = 0; i < used; ++i) s.weight[i] = codeword_weight(counts, s.order[i]);
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint32_t leaf = 0, node = used;
+  std::uint64_t next_leaf = s.weight[0], next_node = kNone;
   for (std::uint32_t made = used; made < 2 * used - 1; ++made) {
-    std::uint32_t two[2];
-    for (std::uint32_t& child : two)
-      child = leaf < used && (node >= made || s.weight[leaf] <= s.weight[node]) ? leaf++ : node++;
-    s.weight[made] = s.weight[two[0]] + s.weight[two[1]];
-    s.parent[two[0]] = s.parent[two[1]] = static_cast<std::uint16_t>(made);
+    std::uint64_t sum = 0;
+    for (int child = 0; child < 2; ++child) {
+      if (next_leaf <= next_node) {
+        sum += next_leaf;
+        s.parent[leaf++] = static_cast<std::uint16_t>(made);
+        next_leaf = leaf < used ? s.weight[leaf] : kNone;
+      } else {
+        sum += next_node;
+        s.parent[node++] = static_cast<std::uint16_t>(made);
+        next_node = node < made ? s.weight[node] : kNone;
+      }
+    }
+    s.weight[made] = sum;
+    if (node == made) next_node = sum;
   }
   s.weight[2 * used - 2] = 0;  // now depths
   for (std::uint32_t i = 2 * used - 2; i-- > 0;) s.weight[i] = s.weight[s.parent[i]] + 1;
@@ -128,12 +139,8 @@ KFN bool read_codebook(BitReader& in, Codebook& book) {
   visit_codewords(singles, reach, [&](std::uint32_t c) {
     if (!good || in.take(1) == 0) return;
     std::uint32_t steps = 0;
-    while (in.take(1) == 0) {
-      if (in.failed || ++steps > kMostLengthSteps) {
-        good = false;
-        return;
-      }
-    }
+    good = in.take_zeros(kMostLengthSteps, steps);
+    if (!good) return;
     const std::uint32_t length = steps % 2 != 0 ? before - (steps + 1) / 2 : before + steps / 2;
     if (length < 1 || length > kMostCodeBits) {  // below 0 too
       good = false;
