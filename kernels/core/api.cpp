@@ -268,26 +268,20 @@ Status encode_particle_frame(const Request& request, const void* values, std::ui
     return encode_frame(other, values, count, out, frame_bytes);
   FrameInfo info = plan_frame(request, values, count);
   if (info.codec != registry::kCodecParticles) return encode_frame(other, values, count, out, frame_bytes);
-  const Plan plan = make_plan(info);
+  Plan plan = make_plan(info);
   const ParticleCoder* coder = level_table().particles(plan);
   if (coder == nullptr) return fail(Code::internal, "particles has no kernel for this dtype");
-  std::unique_ptr<std::uint8_t[]> arranged;
   const std::uint8_t order = request.parameters[0];
   if (order == kOrderKept) {
     bool ordered = false;
     PYF_TRY(is_ordered(plan, *coder, values, &ordered));
     if (!ordered) return encode_frame(other, values, count, out, frame_bytes);
-  } else {
-    const std::uint64_t particles = count / static_cast<std::uint64_t>(plan.grid.block_dims);
-    const std::unique_ptr<std::uint32_t[]> indices(new (std::nothrow) std::uint32_t[particles]);
-    arranged.reset(new (std::nothrow) std::uint8_t[info.value_bytes]);
-    if (!indices || !arranged) return fail(Code::no_memory, "no memory to sort the particles of a chunk");
-    PYF_TRY(order_particles(plan, *coder, order, values, indices.get()));
-    gather_particles(plan, values, indices.get(), arranged.get());
   }
+  std::unique_ptr<std::uint64_t[]> entries;
+  PYF_TRY(plan_order(*coder, order, values, plan, entries));
   std::size_t payload = 0;
-  PYF_TRY(encode_tiles(plan, coder->tiles, arranged ? arranged.get() : values, out + info.header_bytes,
-                       static_cast<std::size_t>(info.value_bytes), &payload));
+  PYF_TRY(encode_tiles(plan, coder->tiles, values, out + info.header_bytes, static_cast<std::size_t>(info.value_bytes),
+                       &payload));
   std::uint64_t compared = 0;
   std::size_t other_bytes = 0;
   PYF_TRY(lorenzo_bytes(other, info, values, &compared, &other_bytes));

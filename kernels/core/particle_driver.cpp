@@ -54,7 +54,7 @@ struct TileJob {
   std::atomic<bool> out_of_memory{false};
 
   void order_tile(std::uint64_t tile) {
-    std::uint8_t* const scratch = thread_scratch(kOrderScratchBytes);
+    std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
     if (scratch == nullptr) {
       out_of_memory = true;
       return;
@@ -68,44 +68,34 @@ Status no_memory() { return fail(Code::no_memory, "no memory to sort the particl
 
 }  // namespace
 
-Status order_particles(const Plan& plan, const ParticleCoder& coder, std::uint8_t order, const void* values,
-                       std::uint32_t* particles) noexcept {
-  const auto all = static_cast<std::uint32_t>(count_particles(plan));
-  for (std::uint32_t i = 0; i < all; ++i) particles[i] = i;
+Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, Plan& plan,
+                  std::unique_ptr<std::uint64_t[]>& entries) noexcept {
   if (order == kOrderKept) return kOk;
   const std::uint32_t count = before_padding(plan, values);
-  if (order == kOrderChunk && count > kTileParticles) {
-    const std::unique_ptr<std::uint64_t[]> entries(new (std::nothrow) std::uint64_t[2 * std::size_t{count}]);
-    std::uint8_t* const scratch = thread_scratch(kOrderScratchBytes);
-    if (!entries || scratch == nullptr) return no_memory();
-    coder.order_chunk(plan, values, count, entries.get(), scratch);
-    for (std::uint32_t i = 0; i < count; ++i) particles[i] = static_cast<std::uint32_t>(entries[i]);
-  }
+  plan.sorted_particles = count;
+  if (order != kOrderChunk || count <= kTileParticles) return kOk;
+  entries.reset(new (std::nothrow) std::uint64_t[2 * std::size_t{count}]);
+  std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
+  if (!entries || scratch == nullptr) return no_memory();
+  coder.order_chunk(plan, values, count, entries.get(), scratch);
+  plan.entries = entries.get();
+  return kOk;
+}
+
+Status order_particles(const Plan& given, const ParticleCoder& coder, std::uint8_t order, const void* values,
+                       std::uint32_t* particles) noexcept {
+  Plan plan = given;
+  std::unique_ptr<std::uint64_t[]> entries;
+  PYF_TRY(plan_order(coder, order, values, plan, entries));
+  const auto all = static_cast<std::uint32_t>(count_particles(plan)),
+             count = static_cast<std::uint32_t>(plan.sorted_particles);
+  for (std::uint32_t i = 0; i < all; ++i) particles[i] = i;
+  for (std::uint32_t i = 0; entries && i < count; ++i) particles[i] = static_cast<std::uint32_t>(entries[i]);
   TileJob job{plan, coder, values, particles, count, {}};
   parallel_for(
       resolved_threads(), (count + kTileParticles - 1) / kTileParticles,
       [](void* context, std::uint64_t i) { static_cast<TileJob*>(context)->order_tile(i); }, &job);
   return job.out_of_memory ? no_memory() : kOk;
-}
-
-void gather_particles(const Plan& plan, const void* values, const std::uint32_t* particles, void* out) noexcept {
-  const std::size_t bytes = particle_bytes(plan);
-  const auto* const from = static_cast<const std::uint8_t*>(values);
-  auto* to = static_cast<std::uint8_t*>(out);
-  const auto copy = [&](auto size) {
-    for (std::uint64_t i = 0, n = count_particles(plan); i < n; ++i, to += size)
-      std::memcpy(to, from + particles[i] * std::size_t{size}, size);
-  };
-  switch (bytes) {
-    case 8:
-      return copy(std::integral_constant<std::size_t, 8>{});
-    case 12:
-      return copy(std::integral_constant<std::size_t, 12>{});
-    case 16:
-      return copy(std::integral_constant<std::size_t, 16>{});
-    default:
-      return copy(std::integral_constant<std::size_t, 24>{});
-  }
 }
 
 Status is_ordered(const Plan& plan, const ParticleCoder& coder, const void* values, bool* ordered) noexcept {

@@ -53,6 +53,10 @@ struct Plan {
   std::uint64_t sentinel = 0;
   double bound = 0.0, step = 0.0;
   Grid grid;
+  // particles, to encode: how many of the first are sorted in their tiles, and the indices (low halves) of the chunk in
+  // its order, nullptr where tiles have those that they have
+  std::uint64_t sorted_particles = 0;
+  const std::uint64_t* entries = nullptr;
   const void* tables = nullptr;  // lorenzo: of its coder (stages/entropy/rans.hpp, huffman.hpp), to encode or decode
 
   std::uint64_t units() const { return grid.tiles / unit_tiles + (grid.tiles % unit_tiles != 0 ? 1 : 0); }
@@ -84,9 +88,8 @@ constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
   return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;
 }
 
-// What particles need: codes, values, keys and sequences of a tile; entries to sort besides (kernels/particles).
-inline constexpr std::size_t kParticleScratchBytes = std::size_t{256} << 10;
-inline constexpr std::size_t kOrderScratchBytes = kParticleScratchBytes + (std::size_t{64} << 10);
+// What particles need: values, codes, keys, sequences of a tile, and entries to sort (kernels/particles).
+inline constexpr std::size_t kParticleScratchBytes = std::size_t{416} << 10;
 
 // A deterministic sample of a chunk, as the choice of step and sentinel sees it (stages/sample.hpp).
 struct StepChoice {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "particles/key.hpp"
 #include "stages/quantize.hpp"
@@ -22,6 +23,42 @@ KFN bool second_look(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& 
   if (p.has_sentinel && x == p.sentinel) return false;
   return neighbour_fits(p, x, q);
 }
+
+template <class T>
+inline Quantizer<T> quantizer_of(const Plan& plan) {
+  return make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
+                        static_cast<typename FloatTraits<T>::Code>(plan.sentinel));
+}
+
+// Where a tile is in the scratch memory of a thread.
+template <class T>
+struct TileSpace {
+  using Code = typename FloatTraits<T>::Code;
+  Code* q[3];
+  T* values;
+  T* other_values;
+  std::uint64_t* entries;  // twice as many as particles
+  std::uint32_t *keys, *gaps, *counts, *special;
+
+  explicit TileSpace(void* scratch) {
+    auto* next = static_cast<std::uint8_t*>(scratch);
+    for (T** part : {&values, &other_values}) {
+      *part = reinterpret_cast<T*>(next);
+      next += 3 * kTileParticles * sizeof(T);
+    }
+    entries = reinterpret_cast<std::uint64_t*>(next);
+    next += 2 * kTileParticles * sizeof(std::uint64_t);
+    for (auto& axis : q) {
+      axis = reinterpret_cast<Code*>(next);
+      next += kTileParticles * sizeof(Code);
+    }
+    for (std::uint32_t** part : {&keys, &gaps, &counts, &special}) {
+      *part = reinterpret_cast<std::uint32_t*>(next);
+      next += kTileParticles * sizeof(std::uint32_t);
+    }
+  }
+};
+static_assert(kTileParticles * (11 * sizeof(std::uint64_t) + 4 * sizeof(std::uint32_t)) <= kParticleScratchBytes);
 
 // Codes of `count` particles with D coordinates each, axis by axis; special ones have those of garbage, and their bit
 // in special[i / 32]. Returns the number of special ones. Codes have room for a multiple of 128.
@@ -92,12 +129,15 @@ struct Extent {
   }
 };
 
-// Keys of `count` particles: `origin` is the lowest code of each axis.
+// Keys of `count` particles: `origin` is the lowest code of each axis. All in locals, so that the loop is of vectors.
 template <class Code, int D>
-inline void make_keys(const KeyLayout& layout, const Code* const (&q)[3], const Code (&origin)[3], std::uint32_t count,
-                      std::uint32_t* keys) {
+inline void make_keys(const KeyLayout& given, Code* const (&q)[3], const Code (&origin)[3], std::uint32_t count,
+                      std::uint32_t* __restrict keys) {
+  const KeyLayout layout = given;
   const unsigned shift = layout.shift;
-  const Code *const a = q[layout.axis[0]], *const b = q[layout.axis[1]], *const c = q[layout.axis[2]];
+  const Code* __restrict const a = q[layout.axis[0]];
+  const Code* __restrict const b = q[layout.axis[1]];
+  const Code* __restrict const c = q[layout.axis[2]];
   const Code low_a = origin[layout.axis[0]], low_b = origin[layout.axis[1]], low_c = origin[layout.axis[2]];
   const auto number = [shift](Code code, Code low) {
     return static_cast<std::uint32_t>(static_cast<Code>(code - low) >> shift);

@@ -110,9 +110,10 @@ inline const std::uint8_t* read_offsets(const std::uint8_t* in, const TileHead<t
 
 // Codes of each axis from the numbers of segments.
 template <class T, int D>
-inline void place_segments(const KeyLayout& layout, const TileHead<typename FloatTraits<T>::Code>& head,
+inline void place_segments(const KeyLayout& given, const TileHead<typename FloatTraits<T>::Code>& head,
                            TileSpace<T>& space) {
   using Code = typename FloatTraits<T>::Code;
+  const KeyLayout layout = given;
   const std::uint32_t rounded = (head.ordinary + kGroup - 1) / kGroup * kGroup;
   if (layout.bits() == 0) {
     for (int d = 0; d < D; ++d)
@@ -120,13 +121,16 @@ inline void place_segments(const KeyLayout& layout, const TileHead<typename Floa
     return;
   }
   const unsigned shift = layout.shift;
-  Code *const a = space.q[layout.axis[0]], *const b = space.q[layout.axis[1]], *const c = space.q[layout.axis[2]];
+  Code* __restrict const a = space.q[layout.axis[0]];
+  Code* __restrict const b = space.q[layout.axis[1]];
+  Code* __restrict const c = space.q[layout.axis[2]];
+  std::uint32_t* __restrict const keys = space.keys;
   const Code low_a = head.origin[layout.axis[0]], low_b = head.origin[layout.axis[1]],
              low_c = head.origin[layout.axis[2]];
-  for (std::uint32_t i = head.ordinary; i < rounded; ++i) space.keys[i] = 0;
+  for (std::uint32_t i = head.ordinary; i < rounded; ++i) keys[i] = 0;
   for (std::uint32_t i = 0; i < rounded; ++i) {
     std::uint32_t na, nb, nc;
-    numbers_of(layout, space.keys[i], na, nb, nc);
+    numbers_of(layout, keys[i], na, nb, nc);
     a[i] = low_a + static_cast<Code>(Code{na} << shift);
     b[i] = low_b + static_cast<Code>(Code{nb} << shift);
     if constexpr (D == 3) c[i] = low_c + static_cast<Code>(Code{nc} << shift);

@@ -11,6 +11,7 @@
 #include "core/target.hpp"
 #include "particles/codes.hpp"
 #include "particles/key.hpp"
+#include "particles/order.hpp"
 #include "particles/sequence.hpp"
 #include "stages/quantize.hpp"
 
@@ -18,30 +19,6 @@ PYF_BEGIN_TARGET
 
 // Bits of a tile's first word.
 inline constexpr std::uint32_t kVerbatimTile = 1u << 13, kRunsTile = 1u << 14, kTailTile = 1u << 15;
-
-// Where a tile is in the scratch memory of a thread.
-template <class T>
-struct TileSpace {
-  using Code = typename FloatTraits<T>::Code;
-  Code* q[3];
-  T* values;
-  std::uint32_t *keys, *gaps, *counts, *special;
-
-  explicit TileSpace(void* scratch) {
-    auto* next = static_cast<std::uint8_t*>(scratch);
-    values = reinterpret_cast<T*>(next);
-    next += 3 * kTileParticles * sizeof(T);
-    for (auto& axis : q) {
-      axis = reinterpret_cast<Code*>(next);
-      next += kTileParticles * sizeof(Code);
-    }
-    for (std::uint32_t** part : {&keys, &gaps, &counts, &special}) {
-      *part = reinterpret_cast<std::uint32_t*>(next);
-      next += kTileParticles * sizeof(std::uint32_t);
-    }
-  }
-};
-static_assert(kTileParticles * (6 * sizeof(std::uint64_t) + 4 * sizeof(std::uint32_t)) <= kParticleScratchBytes);
 
 // Particles at the end that are the same bit for bit: rows of zeros, with which HDF5 pads its last chunk, or many
 // others.
@@ -142,11 +119,9 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
   TileSpace<T> space(scratch);
   const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
-  const std::uint8_t* const bytes = static_cast<const std::uint8_t*>(values) + first * D * sizeof(T);
+  take_tile<T, D>(plan, values, first, count, space);
   T* const aligned = space.values;
-  std::memcpy(aligned, bytes, std::size_t{count} * D * sizeof(T));
-  const Quantizer<T> p = make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
-                                        static_cast<Code>(plan.sentinel));
+  const Quantizer<T> p = quantizer_of<T>(plan);
   const CodedTile<T, D> tile(p, aligned, count, space);
   const std::size_t verbatim_bytes = 4 + std::size_t{count} * D * sizeof(T);
   const auto verbatim = [&] {
@@ -212,6 +187,17 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
   }
   std::memcpy(to, aligned + std::size_t{ordinary} * D, std::size_t{tile.stored()} * D * sizeof(T));
   return {static_cast<std::uint32_t>(size), false};
+}
+
+// Whether a tile is in an order that its keys can be coded in.
+template <class T, int D>
+inline bool is_ordered(const Plan& plan, const void* values, std::uint64_t number, void* scratch) {
+  TileSpace<T> space(scratch);
+  const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
+  std::memcpy(space.values, static_cast<const std::uint8_t*>(values) + first * D * sizeof(T),
+              std::size_t{count} * D * sizeof(T));
+  return CodedTile<T, D>(quantizer_of<T>(plan), space.values, count, space).ordered;
 }
 
 PYF_END_TARGET

@@ -9,41 +9,37 @@
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
-#include "particles/encode.hpp"
+#include "particles/codes.hpp"
 
 PYF_BEGIN_TARGET
 
 // Sorts `count` entries by their bits from 32 to 32 + bits; `other` has as much room. The result is in `entries`.
 template <unsigned kDigit>
 inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
-  const std::uint64_t* const result = entries;
+  constexpr std::uint32_t kValues = 1u << kDigit, kMostPasses = (kMostKeyBits + kDigit) / kDigit;
+  std::uint32_t places[kMostPasses][kValues] = {};
+  const unsigned passes = (bits + kDigit - 1) / kDigit;
+  const auto digit = [](std::uint64_t entry, unsigned pass) { return entry >> (32 + pass * kDigit) & (kValues - 1); };
+  for (std::size_t i = 0; i < count; ++i)
+    for (unsigned pass = 0; pass < passes; ++pass) ++places[pass][digit(entries[i], pass)];
   std::uint64_t *from = entries, *to = other;
-  for (unsigned shift = 32; shift < 32 + bits; shift += kDigit) {
-    std::uint32_t place[1u << kDigit] = {};
-    for (std::size_t i = 0; i < count; ++i) ++place[from[i] >> shift & ((1u << kDigit) - 1)];
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    std::uint32_t* const place = places[pass];
+    if (place[digit(from[0], pass)] == count) continue;  // all have the same digit
     std::uint32_t sum = 0;
-    bool one = false;  // all have the same digit
-    for (std::uint32_t& entry : place) {
-      one = one || entry == count;
-      const std::uint32_t here = entry;
-      entry = sum;
+    for (std::uint32_t value = 0; value < kValues; ++value) {
+      const std::uint32_t here = place[value];
+      place[value] = sum;
       sum += here;
     }
-    if (one) continue;
-    for (std::size_t i = 0; i < count; ++i) to[place[from[i] >> shift & ((1u << kDigit) - 1)]++] = from[i];
+    for (std::size_t i = 0; i < count; ++i) to[place[digit(from[i], pass)]++] = from[i];
     std::swap(from, to);
   }
-  if (from != result) std::memcpy(entries, from, count * sizeof *entries);
+  if (from != entries) std::memcpy(entries, from, count * sizeof *entries);
 }
 
 // Key of a special particle: above all others (kMostKeyBits).
 inline constexpr std::uint64_t kLastKey = std::uint64_t{1} << kMostKeyBits;
-
-template <class T>
-inline Quantizer<T> quantizer_of(const Plan& plan) {
-  return make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
-                        static_cast<typename FloatTraits<T>::Code>(plan.sentinel));
-}
 
 // Entries (key, index) of a tile's particles: those of `count` particles at space.values, from their own extent.
 template <class T, int D>
@@ -73,6 +69,13 @@ inline unsigned tile_entries(const Quantizer<T>& p, std::uint32_t count, TileSpa
   return kMostKeyBits + 1;
 }
 
+// Lays the first `count` particles at space.values in order; entries have their indices in low halves.
+template <class T, int D>
+inline void sort_tile(const Plan& plan, std::uint32_t count, TileSpace<T>& space) {
+  const unsigned bits = tile_entries<T, D>(quantizer_of<T>(plan), count, space, space.entries);
+  sort_entries<8>(space.entries, space.entries + kTileParticles, count, bits);
+}
+
 // Lays particles[0 .. count) of one tile (indices into the chunk) in order.
 template <class T, int D>
 inline void order_tile(const Plan& plan, const void* values, std::uint32_t* particles, std::uint32_t count,
@@ -81,12 +84,33 @@ inline void order_tile(const Plan& plan, const void* values, std::uint32_t* part
   const auto* const from = static_cast<const std::uint8_t*>(values);
   for (std::uint32_t i = 0; i < count; ++i)
     std::memcpy(space.values + i * D, from + std::size_t{particles[i]} * D * sizeof(T), D * sizeof(T));
-  auto* const entries = reinterpret_cast<std::uint64_t*>(static_cast<std::uint8_t*>(scratch) + kParticleScratchBytes);
-  const unsigned bits = tile_entries<T, D>(quantizer_of<T>(plan), count, space, entries);
-  sort_entries<8>(entries, entries + kTileParticles, count, bits);
-  std::uint32_t* const sorted = space.gaps;
-  for (std::uint32_t i = 0; i < count; ++i) sorted[i] = particles[entries[i] & 0xFFFFFFFFu];
-  std::memcpy(particles, sorted, count * sizeof *particles);
+  sort_tile<T, D>(plan, count, space);
+  for (std::uint32_t i = 0; i < count; ++i) space.gaps[i] = particles[space.entries[i] & 0xFFFFFFFFu];
+  std::memcpy(particles, space.gaps, count * sizeof *particles);
+}
+
+// The values of a tile, in the order that the plan asks for, at space.values.
+template <class T, int D>
+inline void take_tile(const Plan& plan, const void* values, std::uint64_t first, std::uint32_t count,
+                      TileSpace<T>& space) {
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  const std::uint64_t movable = plan.sorted_particles > first ? plan.sorted_particles - first : 0;
+  const auto sorted = static_cast<std::uint32_t>(std::min<std::uint64_t>(movable, count));
+  if (plan.entries != nullptr) {
+    for (std::uint32_t i = 0; i < sorted; ++i)
+      std::memcpy(space.values + i * D, from + (plan.entries[first + i] & 0xFFFFFFFFu) * D * sizeof(T), D * sizeof(T));
+    std::memcpy(space.values + std::size_t{sorted} * D, from + (first + sorted) * D * sizeof(T),
+                std::size_t{count - sorted} * D * sizeof(T));
+  } else {
+    std::memcpy(space.values, from + first * D * sizeof(T), std::size_t{count} * D * sizeof(T));
+  }
+  if (sorted == 0) return;
+  sort_tile<T, D>(plan, sorted, space);
+  for (std::uint32_t i = 0; i < sorted; ++i)
+    std::memcpy(space.other_values + i * D, space.values + (space.entries[i] & 0xFFFFFFFFu) * D, D * sizeof(T));
+  std::memcpy(space.other_values + std::size_t{sorted} * D, space.values + std::size_t{sorted} * D,
+              std::size_t{count - sorted} * D * sizeof(T));
+  std::swap(space.values, space.other_values);
 }
 
 // Codes of all particles of a chunk, a tile at a time: each(first, count, specials) with codes and bits in `space`.
@@ -138,17 +162,6 @@ inline void order_chunk(const Plan& plan, const void* values, std::uint32_t coun
       if (is_special(i)) entries[first + i] = kLastKey << 32 | (first + i);
   });
   sort_entries<12>(entries, entries + count, count, any ? kMostKeyBits + 1 : layout.bits());
-}
-
-// Whether a tile is in an order that its keys can be coded in.
-template <class T, int D>
-inline bool is_ordered(const Plan& plan, const void* values, std::uint64_t number, void* scratch) {
-  TileSpace<T> space(scratch);
-  const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
-  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
-  std::memcpy(space.values, static_cast<const std::uint8_t*>(values) + first * D * sizeof(T),
-              std::size_t{count} * D * sizeof(T));
-  return CodedTile<T, D>(quantizer_of<T>(plan), space.values, count, space).ordered;
 }
 
 PYF_END_TARGET
