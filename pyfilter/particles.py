@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups of particle fields: positions, velocities, ids and what else belongs to the same particles, kept aligned.
 
-`write` may sort the particles, chunk by chunk and all fields alike, which makes positions two to ten times smaller
-than storing them in the order given. `read` gives the fields back. Codec: `pyfilter.Particles`.
+`write` may sort the particles, chunk by chunk and all fields alike, which makes positions smaller, up to six times at
+coarse bounds. `read` gives the fields back. Codec: `pyfilter.Particles`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def write(
         Where to create the datasets, such as ``file.require_group("PartType0")``.
     position : array_like (N, 2) or (N, 3), or mapping
         Coordinates, float32 or float64. A mapping such as ``{"x": x, "y": y, "z": z}`` makes a group with a dataset of
-        shape (N,) for each axis, as openPMD has it; together they take more space than one array.
+        shape (N,) for each axis, as openPMD has it; sorted ones take more space than one array.
     codec : Codec
         Of the position, usually ``Particles(...)``. A relative bound is taken of all coordinates together.
     reorder : bool or {"tile", "chunk"}, optional
