@@ -80,6 +80,10 @@ PYF_API int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t sta
 PYF_API int pyf_value_range(const pyf_request* request, const void* values, size_t value_bytes, double* low,
                             double* high, int* found);
 
+/* For codec particles: the indices of the particles (uint32_t, one for each) in the order that the request asks for. */
+PYF_API int pyf_particle_order(const pyf_request* request, const void* values, size_t value_bytes,
+                               uint32_t* particles);
+
 /* key: "threads" (0..1024, 0 = one per core), "local_threads" (this thread only), "cpu_level" (auto, baseline, avx2,
  * avx512), "backend" (auto, cpu, cuda), "release_memory" (any value: pooled device memory goes back to the driver) */
 PYF_API int pyf_configure(const char* key, const char* value);

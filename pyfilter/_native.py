@@ -113,6 +113,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
             ctypes.POINTER(ctypes.c_int),
         ),
     ),
+    "pyf_particle_order": (ctypes.c_int, (_REQUEST, _POINTER, _SIZE, _POINTER)),
     "pyf_configure": (ctypes.c_int, (ctypes.c_char_p, ctypes.c_char_p)),
     "pyf_config": (ctypes.c_char_p, (ctypes.c_char_p,)),
     "pyf_register": (ctypes.c_int, (ctypes.c_char_p,)),
@@ -245,6 +246,13 @@ def value_range(request: Request, values: NDArray[Any]) -> tuple[float, float] |
         )
     )
     return (low.value, high.value) if found.value else None
+
+
+def particle_order(request: Request, values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the indices of the particles of C-contiguous native ``values`` in the order that the request asks for."""
+    out = np.empty(max(int(np.prod(values.shape[:-1])), 1), np.uint32)
+    check(library().pyf_particle_order(ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data))
+    return out[: int(np.prod(values.shape[:-1]))]
 
 
 def configure(key: str, value: str) -> None:
