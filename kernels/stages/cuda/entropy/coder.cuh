@@ -7,31 +7,12 @@
 #include <cstddef>
 
 #include "stages/cuda/coder.cuh"
-#include "stages/cuda/entropy/count.cuh"
+#include "stages/cuda/entropy/blocks.cuh"
 #include "stages/cuda/entropy/decode.cuh"
-#include "stages/cuda/entropy/huffman_encode.cuh"
-#include "stages/cuda/entropy/rans_encode.cuh"
 #include "stages/cuda/entropy/residuals.cuh"
 #include "stages/cuda/entropy/special_values.cuh"
 
 namespace pyfilter::cuda {
-
-// Sets aside shared memory for a kernel, and counts the thread blocks that the device runs at once.
-template <class Kernel>
-cudaError_t resident_blocks(Kernel kernel, int threads, std::size_t shared_bytes, unsigned* blocks) {
-  int device = 0, processors = 0, each = 0;
-  PYF_CUDA_TRY(cudaGetDevice(&device));
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PYF_CUDA_TRY(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
-  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared_bytes));
-  *blocks = static_cast<unsigned>(std::max(1, each * processors));
-  return cudaSuccess;
-}
-// Thread blocks of each chunk or frame, so that all of them have about as many as the device runs at once.
-inline unsigned blocks_each(unsigned resident, std::uint64_t wanted, std::uint32_t count) {
-  return static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, (resident + count - 1) / count));
-}
 
 template <class Map, int S>
 cudaError_t launch_residuals(const StreamParams& job, cudaStream_t stream) {
@@ -44,26 +25,11 @@ cudaError_t launch_residuals(const StreamParams& job, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+// These depend on the width of codes alone, and are compiled with one map of each (codes.cuh).
 template <class Code, int S>
-cudaError_t launch_count(const StreamParams& job, cudaStream_t stream) {
-  unsigned resident = 0;
-  PYF_CUDA_TRY(resident_blocks(count_kernel<Code, S>, kThreads, sizeof(CountSpace), &resident));
-  const TileSample sample(job.base.tiles);
-  const unsigned blocks = blocks_each(resident, (sample.count + 3) / 4, job.base.chunks);
-  count_kernel<Code, S><<<dim3(blocks, job.base.chunks), kThreads, sizeof(CountSpace), stream>>>(job);
-  return cudaGetLastError();
-}
-
+cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
 template <class Code, int S>
-cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
-  unsigned resident = 0;
-  const auto kernel = job.coder == kRans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
-  const std::size_t bytes = job.coder == kRans ? kMostTables * kSymbols * sizeof(DeviceEntry) : 0;
-  PYF_CUDA_TRY(resident_blocks(kernel, kStreamThreads, bytes, &resident));
-  const unsigned blocks = blocks_each(resident, (job.base.tiles + kStreamWarps - 1) / kStreamWarps, job.base.chunks);
-  kernel<<<dim3(blocks, job.base.chunks), kStreamThreads, bytes, stream>>>(job);
-  return cudaGetLastError();
-}
+cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
 
 // Behind the tables: groups, then what is special in them. `most_units`: of a frame.
 template <class Map, int S>
