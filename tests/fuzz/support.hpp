@@ -74,7 +74,7 @@ void store(std::uint8_t* to, T value) {
 }
 
 // Memory that a decoder may take for itself, whatever the frame says: tables of its coder.
-inline constexpr std::size_t kDecoderBytes = std::size_t{256} << 10;
+inline constexpr std::size_t kDecoderBytes = std::size_t{512} << 10;
 // Frames that hold more than this are left out: their values are the caller's memory, and time.
 inline constexpr std::size_t kMostValueBytes = std::size_t{96} << 10;
 

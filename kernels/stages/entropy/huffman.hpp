@@ -36,26 +36,16 @@ KFN std::uint32_t codeword_weight(const std::uint32_t* counts, std::uint32_t c) 
 // Code lengths of at most 12 bits that leave no code unused, of `used` codewords, s.order, which are sorted by weight,
 // then number. The other lengths are 0 already.
 KFN void assign_lengths(const std::uint32_t* counts, std::uint32_t used, CodebookScratch& s, Codebook& book) {
-  // leaves are 0 to used - 1; of equal weights leaves go first
+  // leaves are 0 to used - 1; of equal weights leaves go first. (A form with the next weights in registers gave other
+  // trees on a device, compiled by nvcc 13.0, than on CPUs; tests/gpu/same_bytes.py found it.)
   for (std::uint32_t i = 0; i < used; ++i) s.weight[i] = codeword_weight(counts, s.order[i]);
-  constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint32_t leaf = 0, node = used;
-  std::uint64_t next_leaf = s.weight[0], next_node = kNone;
   for (std::uint32_t made = used; made < 2 * used - 1; ++made) {
-    std::uint64_t sum = 0;
-    for (int child = 0; child < 2; ++child) {
-      if (next_leaf <= next_node) {
-        sum += next_leaf;
-        s.parent[leaf++] = static_cast<std::uint16_t>(made);
-        next_leaf = leaf < used ? s.weight[leaf] : kNone;
-      } else {
-        sum += next_node;
-        s.parent[node++] = static_cast<std::uint16_t>(made);
-        next_node = node < made ? s.weight[node] : kNone;
-      }
-    }
-    s.weight[made] = sum;
-    if (node == made) next_node = sum;
+    std::uint32_t two[2];
+    for (std::uint32_t& child : two)
+      child = leaf < used && (node >= made || s.weight[leaf] <= s.weight[node]) ? leaf++ : node++;
+    s.weight[made] = s.weight[two[0]] + s.weight[two[1]];
+    s.parent[two[0]] = s.parent[two[1]] = static_cast<std::uint16_t>(made);
   }
   s.weight[2 * used - 2] = 0;  // now depths
   for (std::uint32_t i = 2 * used - 2; i-- > 0;) s.weight[i] = s.weight[s.parent[i]] + 1;

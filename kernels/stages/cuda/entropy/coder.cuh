@@ -31,25 +31,39 @@ cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
 
+// A kernel with a warp for each group, as many in a thread block as shared memory has room for beside the tables.
+template <class Kernel>
+cudaError_t launch_warps(Kernel kernel, int most_warps, std::size_t table_bytes, std::size_t warp_bytes,
+                         const StreamDecodeParams& job, std::uint32_t units, std::uint32_t frames,
+                         cudaStream_t stream) {
+  int device = 0, room = 0;
+  unsigned resident = 0;
+  PYF_CUDA_TRY(cudaGetDevice(&device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(table_bytes)) /
+                       static_cast<std::int64_t>(warp_bytes);
+  const auto warps = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_warps));
+  const std::size_t bytes = table_bytes + static_cast<std::size_t>(warps) * warp_bytes;
+  PYF_CUDA_TRY(resident_blocks(kernel, 32 * warps, bytes, &resident));
+  const auto each = static_cast<std::uint32_t>(warps);
+  const unsigned blocks = blocks_each(resident, (units + each - 1) / each, frames);
+  kernel<<<dim3(blocks, frames), 32 * each, bytes, stream>>>(job);
+  return cudaGetLastError();
+}
+
 // Behind the tables: groups, then what is special in them. `most_units`: of a frame.
 template <class Map, int S>
 cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
   if (coder == kRans) {
-    constexpr int kWarpsHere = kRansWarps<Map, S>;
-    constexpr std::size_t kBytes =
-        kTableAlignment + kTableBytes + kWarpsHere * sizeof(DecodeWarpSpace<Map, RansSource<Map, S>>);
-    PYF_CUDA_TRY(resident_blocks(rans_decode_kernel<Map, S>, 32 * kWarpsHere, kBytes, &resident));
-    const unsigned blocks = blocks_each(resident, (most_units + kWarpsHere - 1) / kWarpsHere, frames);
-    rans_decode_kernel<Map, S><<<dim3(blocks, frames), 32 * kWarpsHere, kBytes, stream>>>(job);
+    constexpr std::size_t kEach = sizeof(DecodeWarpSpace<Map, RansSource<Map, S>>);
+    PYF_CUDA_TRY((launch_warps(rans_decode_kernel<Map, S>, kRansWarps<Map, S>, kTableAlignment + kTableBytes, kEach,
+                               job, most_units, frames, stream)));
   } else {
-    constexpr int kWarpsHere = kHuffmanWarps<Map>;
-    constexpr std::size_t kBytes =
-        sizeof(HuffmanTables) + kWarpsHere * sizeof(DecodeWarpSpace<Map, HuffmanSource<Map>>);
-    PYF_CUDA_TRY(resident_blocks(huffman_decode_kernel<Map, S>, 32 * kWarpsHere, kBytes, &resident));
-    const unsigned blocks = blocks_each(resident, (most_units + kWarpsHere - 1) / kWarpsHere, frames);
-    huffman_decode_kernel<Map, S><<<dim3(blocks, frames), 32 * kWarpsHere, kBytes, stream>>>(job);
+    constexpr std::size_t kEach = sizeof(DecodeWarpSpace<Map, HuffmanSource<Map>>);
+    PYF_CUDA_TRY((launch_warps(huffman_decode_kernel<Map, S>, kHuffmanWarps<Map>, sizeof(HuffmanTables), kEach, job,
+                               most_units, frames, stream)));
   }
   PYF_CUDA_TRY(cudaGetLastError());
   if (job.base.tile_count != job.base.tiles) {
