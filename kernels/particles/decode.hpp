@@ -6,12 +6,15 @@
 #include <cstring>
 
 #include "core/cpu_driver.hpp"
-#include "core/error_text.hpp"
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "particles/encode.hpp"
 
 PYF_BEGIN_TARGET
+
+// Texts that last: what fail() makes belongs to the thread.
+inline constexpr Status kBadParticles{Code::corrupt, "corrupt frame: a tile of particles contradicts itself"};
+inline constexpr Status kNoParticleMemory{Code::no_memory, "no memory for the codec's scratch buffers"};
 
 // What a tile's first bytes say.
 template <class Code>
@@ -141,31 +144,27 @@ template <class T, int D>
 inline Status decode_particles(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
                                std::uint64_t number, std::uint64_t start, std::uint64_t stop, void* out) {
   using Code = typename FloatTraits<T>::Code;
-  const auto damaged = [number] {
-    return fail(::pyfilter::Code::corrupt, "corrupt frame: tile %llu of particles",
-                static_cast<unsigned long long>(number));
-  };
   const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
   const std::uint8_t* const end = bytes + size;
   std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
-  if (scratch == nullptr) return fail(::pyfilter::Code::no_memory, "no memory for the codec's scratch buffers");
+  if (scratch == nullptr) return kNoParticleMemory;
   TileSpace<T> space(scratch);
   TileHead<Code> head;
   const std::uint8_t* in = uniform ? nullptr : read_head<Code, D>(bytes, end, count, head);
-  if (in == nullptr) return damaged();
+  if (in == nullptr) return kBadParticles;
   if (head.ordinary != 0) {
     const KeyLayout layout = make_layout(head.width, head.shift);
     if (layout.bits() != 0) in = read_keys(in, end, head.ordinary, head.runs, layout.bits(), space);
-    if (in == nullptr) return damaged();
+    if (in == nullptr) return kBadParticles;
     std::size_t planes = 0;
     for (const unsigned width : head.width) planes += std::min(head.shift, width);
     const std::size_t offset_bytes = 4 * planes * ((head.ordinary + kGroup - 1) / kGroup);
-    if (static_cast<std::size_t>(end - in) < offset_bytes) return damaged();
+    if (static_cast<std::size_t>(end - in) < offset_bytes) return kBadParticles;
     place_segments<T, D>(layout, head, space);
     if (planes != 0) in = read_offsets<T, D>(in, head, space);
   }
-  if (static_cast<std::size_t>(end - in) != std::size_t{head.stored} * D * sizeof(T)) return damaged();
+  if (static_cast<std::size_t>(end - in) != std::size_t{head.stored} * D * sizeof(T)) return kBadParticles;
 
   const std::uint64_t from = first * D, to = from + std::uint64_t{count} * D;
   const auto step = static_cast<T>(plan.step);
