@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ import pyfilter
 from benchmarks.fields import find_data
 from benchmarks.lorenzo import seconds
 from benchmarks.ratios import sz3_ratio
-from benchmarks.report import Rows, geometric_mean, keep, origin
+from benchmarks.report import Rows, geometric_mean, origin, report
 from pyfilter import _native
 from pyfilter.frames import make_request
 
@@ -76,7 +77,7 @@ def speed_row(name: str, relative: str, values: NDArray[Any], bound: float) -> l
     for order in ORDERS:
         codec = pyfilter.Particles(absolute=bound, order=order)
         frame = pyfilter.encode(values, codec)
-        cells += [seconds(lambda c=codec: pyfilter.encode(values, c)), seconds(lambda f=frame: pyfilter.decode(f))]  # type: ignore[misc]
+        cells += [seconds(partial(pyfilter.encode, values, codec)), seconds(partial(pyfilter.decode, frame))]
     index = _native.particle_order(make_request(codec, values.dtype, values.shape), values)
     laid, plain = values[index], pyfilter.Particles(absolute=bound)
     cells.append(seconds(lambda: pyfilter.encode(laid, plain)))
@@ -137,14 +138,7 @@ def main(
         f"{min(gains['kept']):.2f}",
     ]
     head = origin(shlex.join(["python", "-m", "benchmarks.particles", *sys.argv[1:]]))
-    console.print("\n".join(head), LEGEND, sep="\n")
-    table.show(console)
-    speeds.show(console)
-    console.print("\n".join(summary))
-    lines = "\n".join(f"- {line}" for line in summary)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, lines, table.markdown(), speeds.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
-        console.print(f"wrote {path}")
+    report(console, head, LEGEND, summary, (table, speeds), marker=MARKER, markdown=markdown, update_docs=update_docs)
 
 
 if __name__ == "__main__":
