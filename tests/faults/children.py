@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import signal
@@ -19,20 +20,30 @@ from numpy.typing import NDArray
 import pyfilter
 
 BOUND = 1e-3
-SHAPE = (64, 96)
+SHAPE = (2048, 3)  # so that a step can be positions of particles
 CODECS: dict[str, pyfilter.Codec] = {
     "cuszp2": pyfilter.Cuszp2(absolute=BOUND),
     "hierarchical_delta": pyfilter.HierarchicalDelta(absolute=BOUND),
     "lorenzo": pyfilter.Lorenzo(absolute=BOUND),
     "lossless": pyfilter.Lossless(),
+    "particles": pyfilter.Particles(absolute=BOUND),
 }
 
 
-def step_of(number: int) -> NDArray[Any]:
-    """The field of a time step."""
-    y, x = np.indices(SHAPE)
-    values: NDArray[Any] = (np.sin(x / 9 + number) * np.cos(y / 7) + number).astype(np.float32)
+@functools.cache
+def cloud() -> NDArray[Any]:
+    """Positions in a box, sorted as the codec of particles sorts them."""
+    sorting = pyfilter.Particles(absolute=BOUND, order="chunk")
+    drawn = np.random.default_rng(1).random(SHAPE, np.float32)
+    frame = pyfilter.encode(drawn, sorting)
+    assert pyfilter.frame_info(frame).codec == "particles"
+    values: NDArray[Any] = pyfilter.decode(frame)
     return values
+
+
+def step_of(number: int) -> NDArray[Any]:
+    """The field of a time step: a cloud that moves along x."""
+    return cloud() + np.array([number, 0, 0], np.float32)
 
 
 def check_steps(dataset: h5py.Dataset, count: int) -> None:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decodes a frame on every CPU level, whole and in parts: an error or the same values everywhere, no byte outside of
 // the caller's memory, no value left out, and no memory taken that the frame has asked for (support.hpp).
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -48,6 +50,38 @@ void check_info(const pyf_info& info, const std::uint8_t* frame) {
   require(info.stored_raw != 0 || count <= most, "frame_info: more values than the frame can hold");
 }
 
+// The values of a frame and those that fill up its tiles and blocks, about: the work that it asks for.
+double padded_values(const pyf_info& info) {
+  static constexpr double kTiles[][3] = {{1, 1, 1}, {1, 1, 4096}, {1, 64, 64}, {8, 16, 32}, {1, 1024, 4}};
+  static constexpr double kBlocks[][3] = {{1, 1, 1}, {1, 1, 32}, {1, 8, 8}, {4, 4, 4}};
+  const auto count = static_cast<double>(info.value_count);
+  const double* sides = kTiles[0];
+  if (info.stored_raw == 0 && (info.codec == 3 || info.codec == 4))
+    sides = kTiles[std::min<int>(info.parameters[0], 4)];
+  else if (info.stored_raw == 0 && info.codec < 3)
+    sides = kBlocks[std::min<int>(info.parameters[1], 3)];
+  if (sides[1] == 1 || count == 0) return count;  // what is taken flat has no padding to speak of
+  double padded = count, rows = count / static_cast<double>(info.dims[info.rank - 1]);
+  for (int i = 0; i < std::min(info.rank, 3); ++i) {
+    const double side = i == 1 && sides[1] == 1024 ? rows : static_cast<double>(info.dims[info.rank - 1 - i]);
+    padded *= std::ceil(side / sides[2 - i]) * sides[2 - i] / side;
+  }
+  return padded;
+}
+
+// Frames of up to so many values are decoded, one in 16 up to so many: a full group of lorenzo.
+constexpr double kMostValues = 8 * 4096, kMostValuesOfSome = 33 * 4096;
+
+// What became of the inputs, for the record.
+struct Tally {
+  unsigned long long header = 0, large = 0, refused = 0, good = 0;
+  ~Tally() {
+    if (header + large + refused + good > 1)
+      std::fprintf(stderr, "tally: %llu refused by their headers, %llu too large, %llu refused, %llu decoded\n", header,
+                   large, refused, good);
+  }
+};
+
 struct Rooms {
   GuardedRoom frame{std::size_t{1} << 20}, values{kMostValueBytes}, part{kMostValueBytes};
 };
@@ -64,8 +98,9 @@ int decode(const std::uint8_t* frame, std::size_t size, std::uint8_t* values, st
 
 }  // namespace
 
-bool check_decoders(const std::uint8_t* data, std::size_t size) {
+bool check_decoders(const std::uint8_t* data, std::size_t size, bool any_size) {
   static Rooms rooms;
+  static Tally tally;
   if (size > std::size_t{1} << 20) return false;
   const std::uint8_t* const frame = rooms.frame.put(data, size);
   pyf_info info{};
@@ -73,10 +108,15 @@ bool check_decoders(const std::uint8_t* data, std::size_t size) {
   const int parsed = pyf_frame_info(frame, size, &info);
   if (parsed != PYF_OK) {
     require(decode(frame, size, rooms.values.get(16, 0), 16) == parsed, "frame_info and decode disagree", parsed);
+    ++tally.header;
     return false;
   }
   check_info(info, frame);
-  if (info.value_bytes > kMostValueBytes) return false;
+  const double most = frame[12] % 16 == 0 ? kMostValuesOfSome : kMostValues;  // by a byte of the checksum
+  if (info.value_bytes > kMostValueBytes || (!any_size && padded_values(info) > most)) {
+    ++tally.large;
+    return false;
+  }
   const std::size_t bytes = info.value_bytes, width = info.value_count != 0 ? bytes / info.value_count : 1;
   static std::vector<std::uint8_t> first(kMostValueBytes);
   int code = 0;
@@ -94,6 +134,7 @@ bool check_decoders(const std::uint8_t* data, std::size_t size) {
     require(code != PYF_OK || same_values(info, first.data(), values, bytes), "levels give other values",
             static_cast<long long>(level));
   }
+  ++(code == PYF_OK ? tally.good : tally.refused);
   // a part, other ones for other frames, of every good frame and of a quarter of the bad ones
   const std::uint32_t draw = header_crc(frame, info.header_bytes) ^ frame[size / 2];
   if (code != PYF_OK && (draw >> 26) % 4 != 0) return false;

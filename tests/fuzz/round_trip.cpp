@@ -23,6 +23,20 @@ constexpr std::size_t kHeadBytes = 28;
 constexpr std::size_t kEncoderBytes = std::size_t{6} << 20;  // scratch of a thread, tables and counts of streams
 constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
 
+// Values of an input at most, and with those that fill up tiles of any shape: more of the same takes time only.
+constexpr std::size_t kMostValues = 16384, kMostPadded = 80 * 4096;
+
+std::size_t padded(const pyf_request& request) {
+  const auto to = [](std::uint64_t n, std::size_t side) {
+    return (static_cast<std::size_t>(n) + side - 1) / side * side;
+  };
+  const std::uint64_t* const d = request.dims;
+  if (request.rank == 3)
+    return std::max(to(d[0], 8) * to(d[1], 16) * to(d[2], 32),
+                    static_cast<std::size_t>(d[0]) * to(d[1], 64) * to(d[2], 64));
+  return request.rank == 2 ? std::max(to(d[0], 64) * to(d[1], 64), to(d[0], 1024) * to(d[1], 4)) : 0;
+}
+
 template <class Word>
 void fill_values(std::vector<std::uint8_t>& values, const std::uint8_t* from, std::size_t size, bool sums) {
   const std::size_t words = size / sizeof(Word);
@@ -47,6 +61,7 @@ bool read_request(const std::uint8_t* data, std::size_t size, pyf_request& reque
   request.rank = data[24] % 4;
   std::size_t count = 1;
   for (int i = 0; i < request.rank; ++i) count *= request.dims[i] = data[25 + i];
+  if (count > kMostValues || padded(request) > kMostPadded) return false;
   if (request.dtype < 1 || request.dtype > 10) return false;
   const std::size_t width = kWidths[request.dtype];
   if (count > kMostValueBytes / width) return false;
@@ -107,7 +122,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(std::equal(first.begin(), first.end(), frame, frame + frame_bytes), "levels write other bytes",
               static_cast<long long>(level));
   }
-  require(check_decoders(first.data(), first.size()), "our own frame is refused");
+  require(check_decoders(first.data(), first.size(), true), "our own frame is refused");
   pyf_info info{};
   info.struct_bytes = sizeof info;
   require(pyf_frame_info(first.data(), first.size(), &info) == PYF_OK, "our own header is refused");

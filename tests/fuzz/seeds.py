@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Seed corpora of the fuzz targets from the golden frames, so that none is kept twice: `seeds.py FOLDER [MOST_BYTES]`.
+"""Seed corpora of the fuzz targets from the golden frames: `seeds.py FOLDER [MOST_BYTES [FRAMES]]`.
 
 Makes one folder for each target of `TARGETS`. Longer inputs than MOST_BYTES (4096) are left out: short ones run faster.
+FRAMES (0) random frames of each writer of tests/reference, which needs NumPy, are added for the decoders, and the
+hostile ones.
 """
 
 from __future__ import annotations
 
+import itertools
+import random
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo")  # by their numbers, from 1
+CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles")  # by their numbers, from 1
 DECODERS = {"decode_any": 0, **{f"decode_{name}": number for number, name in enumerate(CODECS, 1)}}
 TARGETS = (*DECODERS, "filter", "round_trip")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -47,7 +52,7 @@ def round_trip_input(frame: bytes, values: bytes) -> bytes:
     pointwise = frame[10] >> 3 & 1
     mode = 0 if frame[8] == 2 else 3 if pointwise else 1
     fill = frame[40:48]
-    parameters = frame[48:52] if frame[8] < 3 else bytes(4)
+    parameters = frame[48:52] if frame[8] < 3 else frame[48:49] + bytes(3) if frame[8] == 5 else bytes(4)
     dims = [min(n, 255) for n in dims_of(frame)[-3:]]
     if mode == 1 and bound == 0:
         bound = 1.0
@@ -74,12 +79,33 @@ def inputs(most_bytes: int) -> Iterator[tuple[str, str, bytes]]:
         yield "round_trip", path.stem, round_trip_input(frame, values)[:most_bytes]
 
 
-def write(folder: Path, most_bytes: int = 4096) -> int:
+def written(count: int) -> Iterator[tuple[str, str, bytes]]:
+    """Frames of the reference writers, which make choices that our encoder never makes, and those that are refused."""
+    sys.path.insert(0, str(GOLDEN.parent))
+    from reference import encoder, hostile, packed_choices, particles_writer, stream_writer
+
+    writers: dict[str, Callable[[random.Random], tuple[Any, bytes, Any]]] = {
+        "blocks": encoder.random_frame,
+        "packed": packed_choices.random_frame,
+        "integers": lambda rng: packed_choices.random_frame(rng, True),
+        "streams": stream_writer.random_frame,
+        "particles": particles_writer.random_frame,
+    }
+    frames = [(f"{name}_{n}", make(random.Random(n))[1]) for name, make in writers.items() for n in range(count)]
+    if count:
+        frames += [(f"hostile_{n}", one.frame) for n, one in enumerate(hostile.crafted())]
+    for name, frame in frames:
+        for target, codec in DECODERS.items():
+            if len(frame) > FIXED_HEADER and codec in (0, frame[8]):
+                yield target, name, frame
+
+
+def write(folder: Path, most_bytes: int = 4096, frames: int = 0) -> int:
     """Write all seeds; return their number."""
     for target in TARGETS:
         (folder / target).mkdir(parents=True, exist_ok=True)
     count = 0
-    for target, name, data in inputs(most_bytes):
+    for target, name, data in itertools.chain(inputs(most_bytes), written(frames)):
         if len(data) <= most_bytes:
             (folder / target / name).write_bytes(data)
             count += 1
@@ -87,4 +113,4 @@ def write(folder: Path, most_bytes: int = 4096) -> int:
 
 
 if __name__ == "__main__":
-    print(write(Path(sys.argv[1]), *(int(word) for word in sys.argv[2:3])), "seeds")
+    print(write(Path(sys.argv[1]), *(int(word) for word in sys.argv[2:4])), "seeds")

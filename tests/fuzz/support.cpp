@@ -39,13 +39,17 @@ GuardedRoom::GuardedRoom(std::size_t most) {
     std::exit(2);
   }
   memory_ = static_cast<std::uint8_t*>(memory);
+  open_ = size_;
 }
 
 std::uint8_t* GuardedRoom::open(std::size_t bytes) {
   require(bytes <= size_, "a target asks for more memory than it has", static_cast<long long>(bytes));
   std::uint8_t* const start = memory_ + size_ - bytes;
-  ASAN_UNPOISON_MEMORY_REGION(memory_, size_);
-  ASAN_POISON_MEMORY_REGION(memory_, size_ - bytes);
+  if (bytes >= open_)
+    ASAN_UNPOISON_MEMORY_REGION(start, bytes - open_);
+  else
+    ASAN_POISON_MEMORY_REGION(memory_ + size_ - open_, open_ - bytes);
+  open_ = bytes;
   return start;
 }
 
@@ -98,7 +102,7 @@ void seal(std::uint8_t* frame, std::size_t size, std::uint8_t codec) {
   if (frame[11] > 32) frame[11] %= 5;
   while (kFixedHeader + 8 * std::size_t{frame[11]} > size) --frame[11];
   static constexpr std::uint8_t kMagic[4] = {0x89, 'P', 'Y', 'F'};
-  static constexpr std::uint8_t kFirstVersions[] = {1, 1, 1, 2, 3};
+  static constexpr std::uint8_t kFirstVersions[] = {1, 1, 1, 2, 3, 4};  // by codec (registry.json)
   std::memcpy(frame, kMagic, 4);
   frame[4] = frame[8] < sizeof kFirstVersions ? kFirstVersions[frame[8]] : 1;
   frame[7] = static_cast<std::uint8_t>(7 + frame[11]);

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from reference.library import Library
 
-from .support import HIERARCHICAL_DELTA, LORENZO, Header, compressed, field, frames, lossless, words
+from .support import HIERARCHICAL_DELTA, LORENZO, PARTICLES, Header, compressed, field, frames, lossless, words
 
 CHUNK = (16, 16)
 HEADER_BYTES = 56 + 8 * 2
@@ -48,7 +48,7 @@ class Victim:
         return text
 
 
-@pytest.fixture(params=["cuszp2", "lossless", "hierarchical_delta", "lorenzo", "huffman", "raw"])
+@pytest.fixture(params=["cuszp2", "lossless", "hierarchical_delta", "lorenzo", "huffman", "particles", "raw"])
 def victim(tmp_path: Path, library: Library, request: pytest.FixtureRequest) -> Iterator[Victim]:
     values = field(CHUNK)
     if request.param == "raw":
@@ -56,9 +56,13 @@ def victim(tmp_path: Path, library: Library, request: pytest.FixtureRequest) -> 
     delta = words(codec=HIERARCHICAL_DELTA, parameters=2)
     streams = {"lorenzo": words(codec=LORENZO), "huffman": words(codec=LORENZO, parameters=2 << 8)}
     kinds = {"cuszp2": words(), "hierarchical_delta": delta, **streams}
+    if request.param == "particles":
+        values = np.random.default_rng(0).random((128, 2), "f4")
+        kinds["particles"] = words(codec=PARTICLES, parameters=1)  # sorted
     keywords = compressed(kinds.get(request.param, lossless()))
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("x", data=values, chunks=CHUNK, **keywords)
+        file.create_dataset("x", data=values, chunks=values.shape, **keywords)
+        assert request.param != "particles" or Header(frames(file["x"])[0]).codec == PARTICLES
     with h5py.File(tmp_path / "a.h5", "r+", rdcc_nbytes=0) as file:
         yield Victim(file, library)
 
@@ -105,7 +109,7 @@ def test_flipped_payload_bits_never_crash(victim: Victim) -> None:
         damaged = bytearray(victim.frame)
         damaged[HEADER_BYTES + bit // 8] ^= 1 << bit % 8
         try:
-            assert victim.read(bytes(damaged)).shape == CHUNK
+            assert victim.read(bytes(damaged)).shape == victim.values.shape
         except OSError:
             assert victim.library.c.pyf_last_error()
 
@@ -115,7 +119,7 @@ def test_random_payloads_never_crash(victim: Victim) -> None:
     for _ in range(200):
         damaged = victim.frame[:HEADER_BYTES] + rng.randbytes(len(victim.frame) - HEADER_BYTES)
         try:
-            assert victim.read(damaged).shape == CHUNK
+            assert victim.read(damaged).shape == victim.values.shape
         except OSError:
             assert victim.library.c.pyf_last_error()
 

@@ -7,9 +7,11 @@ import ctypes.util
 import importlib.util
 from pathlib import Path
 
+import h5py
 import pytest
 
 from . import matrix
+from .support import frames
 
 
 def libraries() -> list[str]:
@@ -28,3 +30,6 @@ def test_each_reads_what_each_wrote(tmp_path: Path, env: dict[str, str], monkeyp
     table = matrix.matrix(libraries(), tmp_path)
     assert table
     assert {pair: wrong for pair, wrong in table.items() if wrong} == {}
+    with h5py.File(tmp_path / "0.h5") as file:  # and not by a codec that stands in for it
+        for order, width in ((order, width) for order in "<>" for width in (4, 8)):
+            assert [frame[8] for frame in frames(file[f"particles{order}f{width}"])] == [5, 5, 5]

@@ -95,10 +95,13 @@ static void golden(const char* path) {
   free(frame);
 }
 
-/* The stored cd_values (docs/cd_values.md) of one-dimensional chunks with an absolute bound of 1/1024. */
-static size_t words_for(unsigned codec, unsigned dtype, int big_endian, unsigned count, unsigned words[12]) {
+enum { CODECS = 5, PARTICLES = 5 };
+
+/* The stored cd_values (docs/cd_values.md) of chunks with an absolute bound of 1/1024: of one dimension, but particles,
+ * which the filter sorts by itself (tile by tile), of three coordinates. */
+static size_t words_for(unsigned codec, unsigned dtype, int big_endian, unsigned count, unsigned words[14]) {
   static const unsigned lossless = 2;
-  memset(words, 0, 12 * sizeof *words);
+  memset(words, 0, 14 * sizeof *words);
   words[0] = 0x31465950;
   words[1] = codec;
   words[2] = codec == lossless ? 0 : 1;
@@ -106,12 +109,22 @@ static size_t words_for(unsigned codec, unsigned dtype, int big_endian, unsigned
   words[6] = dtype | (big_endian ? 1u << 8 : 0);
   words[9] = 1;
   words[10] = count;
-  return 12;
+  if (codec != PARTICLES) return 12;
+  words[5] = 1;
+  words[9] = 2;
+  words[10] = count / 3;
+  words[12] = 3;
+  return 14;
 }
 
-static void fill(void* values, unsigned dtype, int big_endian, size_t count, unsigned seed) {
+/* The nearest number of values that a codec can have in a chunk. */
+static size_t count_for(unsigned codec, size_t count) { return codec == PARTICLES ? count / 3 * 3 : count; }
+
+static void fill(void* values, unsigned codec, unsigned dtype, int big_endian, size_t count, unsigned seed) {
+  uint64_t random = seed + 1;
   for (size_t i = 0; i < count; ++i) {
-    const double x = sin((double)(i + seed) / 50) + 1e-3 * (double)((i * 2654435761u >> 7) % 100);
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    const double x = codec == PARTICLES ? (double)(random >> 40) / (1 << 18) : sin((double)(i + seed) / 50) + 1e-3 * (double)((i * 2654435761u >> 7) % 100);
     if (dtype == 1)
       ((float*)values)[i] = (float)x;
     else
@@ -122,15 +135,16 @@ static void fill(void* values, unsigned dtype, int big_endian, size_t count, uns
 }
 
 /* A chunk there and back; returns the size of its frame. */
-static size_t round_trip(unsigned codec, unsigned dtype, int big_endian, size_t count, unsigned seed) {
-  unsigned words[12];
+static size_t round_trip(unsigned codec, unsigned dtype, int big_endian, size_t about, unsigned seed) {
+  unsigned words[14];
+  const size_t count = count_for(codec, about);
   const size_t word_count = words_for(codec, dtype, big_endian, (unsigned)count, words), bytes = count * 4 * dtype;
   void* buffer = malloc(bytes);
   size_t room = bytes;
   if (buffer == NULL) fail("malloc");
-  fill(buffer, dtype, big_endian, count, seed);
+  fill(buffer, codec, dtype, big_endian, count, seed);
   const size_t frame = filter(0, word_count, words, bytes, &room, &buffer);
-  if (frame == 0 || frame > bytes + 64) fail("encode");
+  if (frame == 0 || frame > bytes + 72) fail("encode");
   if (filter(DECODE, word_count, words, frame, &room, &buffer) != bytes) fail("decode");
   free(buffer);
   return frame;
@@ -151,7 +165,7 @@ static void chunks(unsigned long count) {
   long before = 0;
   for (unsigned long i = 0; i < count; ++i) {
     if (i == warm) before = status_kib("VmRSS:");
-    round_trip(1 + i % 4, 1 + i / 4 % 2, 0, 64 + i % 200, (unsigned)i);
+    round_trip(1 + i % CODECS, 1 + i / CODECS % 2, 0, 64 + i % 200, (unsigned)i);
   }
   const long grown = status_kib("VmRSS:") - before;
   printf("%lu chunks written and read, memory grew by %ld KiB\n", count, grown);
@@ -160,15 +174,15 @@ static void chunks(unsigned long count) {
 
 /* Peak of resident memory while a chunk is encoded, and while it is decoded, above what there was before it. */
 static void peak(unsigned codec, unsigned dtype, size_t mib, int big_endian) {
-  const size_t count = (mib << 20) / (4 * dtype), bytes = count * 4 * dtype;
-  unsigned words[12];
+  const size_t count = count_for(codec, (mib << 20) / (4 * dtype)), bytes = count * 4 * dtype;
+  unsigned words[14];
   const size_t word_count = words_for(codec, dtype, big_endian, (unsigned)count, words);
   for (unsigned i = 0; i < 4; ++i) round_trip(codec, dtype, big_endian, 1 << 20, i); /* threads have their rooms */
   const long before = status_kib("VmRSS:");
   void* buffer = malloc(bytes);
   size_t room = bytes;
   if (buffer == NULL) fail("malloc");
-  fill(buffer, dtype, big_endian, count, 0);
+  fill(buffer, codec, dtype, big_endian, count, 0);
   FILE* clear = fopen("/proc/self/clear_refs", "w");
   if (clear == NULL || fputs("5", clear) < 0 || fclose(clear) != 0) fail("clear_refs");
   const size_t frame = filter(0, word_count, words, bytes, &room, &buffer);
@@ -222,7 +236,7 @@ static void alone(const char* path, int open_something) {
   forbid();
   if (open_something) (void)!fopen("/proc/self/maps", "r");
   if (configure("threads", "2") != 0) fail("threads");
-  for (unsigned codec = 1; codec <= 4; ++codec)
+  for (unsigned codec = 1; codec <= CODECS; ++codec)
     for (unsigned dtype = 1; dtype <= 2; ++dtype) round_trip(codec, dtype, codec % 2, 300000, codec);
   syscall(SYS_exit_group, 0); /* not even stdout */
 }
@@ -234,7 +248,7 @@ int main(int count, char** arguments) {
   load(arguments[1]);
   if (strcmp(what, "golden") == 0) {
     for (int i = 3; i < count; ++i) golden(arguments[i]);
-    for (unsigned codec = 1; codec <= 4; ++codec) round_trip(codec, 1, 0, 50000, codec);
+    for (unsigned codec = 1; codec <= CODECS; ++codec) round_trip(codec, 1, 0, 50000, codec);
   } else if (strcmp(what, "chunks") == 0 && count == 4) {
     if (configure("threads", "1") != 0) fail("threads");
     chunks(strtoul(arguments[3], NULL, 10));

@@ -70,7 +70,7 @@ def test_small_chunks_take_constant_memory(client: Client) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+@pytest.mark.parametrize("codec", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("big_endian", [False, True])
 def test_peak_memory(client: Client, codec: int, big_endian: bool) -> None:
     """Resident memory at most: the chunk, its frame, and for the other byte order a copy to swap the chunk in."""
