@@ -50,15 +50,16 @@ Status corrupt(const char* what) { return fail(Code::corrupt, "corrupt frame: %s
 
 // The frame is as long as its shape needs at least, so that nobody allocates values for a frame that cannot hold them.
 Status check_size(const FrameInfo& info) {
-  if (info.stored_raw) {
-    if (info.frame_bytes != info.header_bytes + info.value_bytes) return corrupt("raw values do not fill the frame");
+  if (info.frame_bytes < info.header_bytes) return corrupt("the frame is shorter than its header");
+  const std::uint64_t payload = info.frame_bytes - info.header_bytes;
+  if (info.stored_raw) {  // compared so that no sum wraps around
+    if (payload != info.value_bytes) return corrupt("raw values do not fill the frame");
     return kOk;
   }
   const std::uint64_t tiles = grid_of(info).tiles;
   const std::uint64_t group = info.codec == registry::kCodecLorenzo ? std::uint64_t{1} << info.parameters[3] : 1;
   const std::uint64_t entries = tiles / group + (tiles % group != 0 ? 1 : 0);
-  if (info.frame_bytes < info.header_bytes || (info.frame_bytes - info.header_bytes) / 4 <= entries)
-    return corrupt("the frame is too short for its directory");
+  if (payload / 4 <= entries) return corrupt("the frame is too short for its directory");
   return kOk;
 }
 

@@ -160,11 +160,7 @@ void change_bytes(std::uint8_t* frame, std::size_t size, Random& random) {
     frame[at] = static_cast<std::uint8_t>(random() >> 8);
 }
 
-}  // namespace
-
-std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most, unsigned seed, std::uint8_t codec) {
-  Random random(seed + 1);
-  for (int i = 0; i < 8; ++i) random();
+std::size_t change_frame(std::uint8_t* frame, std::size_t size, std::size_t most, Random& random, std::uint8_t codec) {
   if (size < kFixedHeader || below(random, codec == 0 ? 8 : 64) == 0) size = LLVMFuzzerMutate(frame, size, most);
   if (size < kFixedHeader) return size;
   if (frame[11] > 32) frame[11] %= 33;
@@ -194,6 +190,23 @@ std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most
   seal(frame, size, codec);
   if (below(random, 64) == 0 && size > 24) store(frame + 16, load<std::uint64_t>(frame + 16) + below(random, 9) - 4);
   return size;
+}
+
+}  // namespace
+
+// Changes that a header's checks end are made again, mostly: what they refuse is soon known.
+std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most, unsigned seed, std::uint8_t codec) {
+  static std::vector<std::uint8_t> before;
+  before.assign(frame, frame + size);
+  Random random(seed + 1);
+  for (int i = 0; i < 8; ++i) random();
+  for (std::size_t tries = below(random, 8) == 0 ? 1 : 4;; --tries) {
+    const std::size_t changed = change_frame(frame, size, most, random, codec);
+    pyf_info info{};
+    info.struct_bytes = sizeof info;
+    if (tries == 1 || pyf_frame_info(frame, changed, &info) == PYF_OK) return changed;
+    if (!before.empty()) std::memcpy(frame, before.data(), size);
+  }
 }
 
 }  // namespace pyfilter::fuzz

@@ -221,8 +221,8 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
   auto* const rounds = reinterpret_cast<RoundRows*>(space);
   std::uint8_t* const special = space + plan.unit_tiles * kTileStreamBytes;
   static_assert(sizeof(RoundRows) == kRoundBytes && kGroupScratch<Map, S> <= kScratchBytes);
-  const auto& tables = *static_cast<const EncodeTables*>(plan.tables);
-  const auto& codes = *static_cast<const HuffmanCodes*>(plan.tables);
+  const auto* const codes = plan.coder == kRans ? nullptr : static_cast<const HuffmanCodes*>(plan.tables);
+  const auto* const tables = plan.coder == kRans ? static_cast<const EncodeTables*>(plan.tables) : nullptr;
   const GroupSpan span = group_span(plan.grid.tiles, plan.unit_tiles, unit);
   constexpr std::size_t kGapRoom = 16384;
   HuffmanWriter writer(space + kGapRoom, space);
@@ -237,7 +237,7 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
     special_bytes += t.special_bytes;
     any = any || t.coding != kTileEmpty || t.special_bytes != 0;
     if (plan.coder != kRans) {
-      encode_blocks(codes, s.blocks[0], t.coded, writer);
+      encode_blocks(*codes, s.blocks[0], t.coded, writer);
       continue;
     }
     lanes = t.coding == kTileFlags ? kLaneCount : std::max(lanes, std::min(t.coded, kLaneCount));
@@ -260,9 +260,9 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
     const GroupTile& t = s.tiles[i];
     for (std::uint32_t round = t.rounds(); round-- > 0;) {
       const std::uint32_t here = std::min(t.coded - round * kLaneCount, kLaneCount);
-      encode_round(kNeighbours<S>, tables, here, rounds[--used], states, words);
+      encode_round(kNeighbours<S>, *tables, here, rounds[--used], states, words);
     }
-    if (t.coding == kTileFlags) encode_flags(tables, t, states, words);
+    if (t.coding == kTileFlags) encode_flags(*tables, t, states, words);
   }
 
   std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
