@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import pyfilter
+from pyfilter.registry import registry_path
 
 from . import seeds
 
@@ -37,14 +39,27 @@ def library() -> Path:
     return Path(named).resolve() if named else Path(pyfilter.PLUGIN_PATH) / "libh5pyfilter.so"
 
 
+def registry_table() -> str:
+    """What the targets need of the header that CMake makes (cmake/registry_table.hpp.in)."""
+    codecs = json.loads(registry_path().read_text("utf-8"))["codecs"]
+    ids = "".join(f"constexpr std::uint8_t kCodec{codec['class']} = {codec['id']};\n" for codec in codecs)
+    rows = ", ".join(f"{{{codec['id']}, {codec['min_format_version']}}}" for codec in codecs)
+    return (
+        "#pragma once\n#include <cstdint>\nnamespace pyfilter::registry {\n"
+        f"{ids}struct CodecRow {{ std::uint8_t id, format_version; }};\n"
+        f"constexpr CodecRow kCodecs[] = {{{rows}}};\n}}\n"
+    )
+
+
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory, compiler: str, library: Path) -> Path:
     """Folder of the targets, each with the main() of replay.cpp."""
     folder = tmp_path_factory.mktemp("fuzz")
+    (folder / "registry_table.hpp").write_text(registry_table())
 
     def compile_one(name: str) -> None:
         source, target = HERE / f"{name}.cpp", folder / f"{name}.o"
-        subprocess.run([compiler, *FLAGS, "-c", source, "-o", target], check=True, timeout=TIMEOUT)
+        subprocess.run([compiler, *FLAGS, f"-I{folder}", "-c", source, "-o", target], check=True, timeout=TIMEOUT)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(compile_one, (*SHARED, *PROGRAMS)))

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "registry_table.hpp"
 #include "support.hpp"
 
 namespace pyfilter::fuzz {
@@ -56,9 +57,10 @@ double padded_values(const pyf_info& info) {
   static constexpr double kBlocks[][3] = {{1, 1, 1}, {1, 1, 32}, {1, 8, 8}, {4, 4, 4}};
   const auto count = static_cast<double>(info.value_count);
   const double* sides = kTiles[0];
-  if (info.stored_raw == 0 && (info.codec == 3 || info.codec == 4))
+  if (info.stored_raw == 0 &&
+      (info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo))
     sides = kTiles[std::min<int>(info.parameters[0], 4)];
-  else if (info.stored_raw == 0 && info.codec < 3)
+  else if (info.stored_raw == 0 && (info.codec == registry::kCodecCuszp2 || info.codec == registry::kCodecLossless))
     sides = kBlocks[std::min<int>(info.parameters[1], 3)];
   if (sides[1] == 1 || count == 0) return count;  // what is taken flat has no padding to speak of
   double padded = count, rows = count / static_cast<double>(info.dims[info.rank - 1]);

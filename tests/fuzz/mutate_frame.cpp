@@ -3,9 +3,11 @@
 // that still rise, tiles with bytes put in or taken out and all offsets behind them moved. Then seal() makes size and
 // checksum right. Without this nearly every input would end at the checksum.
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <vector>
 
+#include "registry_table.hpp"
 #include "support.hpp"
 
 namespace pyfilter::fuzz {
@@ -186,7 +188,8 @@ std::size_t change_frame(std::uint8_t* frame, std::size_t size, std::size_t most
     }
   }
   if (codec == 0 && below(random, 16) == 0) return size;
-  if (codec == 0 && below(random, 16) == 0) frame[8] = static_cast<std::uint8_t>(1 + below(random, 5));
+  if (codec == 0 && below(random, 16) == 0)
+    frame[8] = static_cast<std::uint8_t>(1 + below(random, std::size(registry::kCodecs)));
   seal(frame, size, codec);
   if (below(random, 64) == 0 && size > 24) store(frame + 16, load<std::uint64_t>(frame + 16) + below(random, 9) - 4);
   return size;

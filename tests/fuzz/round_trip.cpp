@@ -146,7 +146,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   }
   switch (random() % 8) {
     case 0:
-      data[0] = static_cast<std::uint8_t>(1 + random() % 5);
+      data[0] = static_cast<std::uint8_t>(1 + random() % std::size(pyfilter::registry::kCodecs));
       break;
     case 1:
       data[1] = static_cast<std::uint8_t>(1 + random() % (random() % 2 != 0 ? 2 : 10));

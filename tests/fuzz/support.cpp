@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "registry_table.hpp"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define PYF_ASAN 1
 #elif defined(__has_feature)
@@ -102,9 +104,10 @@ void seal(std::uint8_t* frame, std::size_t size, std::uint8_t codec) {
   if (frame[11] > 32) frame[11] %= 5;
   while (kFixedHeader + 8 * std::size_t{frame[11]} > size) --frame[11];
   static constexpr std::uint8_t kMagic[4] = {0x89, 'P', 'Y', 'F'};
-  static constexpr std::uint8_t kFirstVersions[] = {1, 1, 1, 2, 3, 4};  // by codec (registry.json)
   std::memcpy(frame, kMagic, 4);
-  frame[4] = frame[8] < sizeof kFirstVersions ? kFirstVersions[frame[8]] : 1;
+  frame[4] = 1;
+  for (const registry::CodecRow& row : registry::kCodecs)
+    if (row.id == frame[8]) frame[4] = row.format_version;
   frame[7] = static_cast<std::uint8_t>(7 + frame[11]);
   store(frame + 16, std::uint64_t{size});
   store(frame + 12, header_crc(frame, 8 * std::size_t{frame[7]}));
