@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of a chunk of particles (particle_driver.hpp). Sorting is stable, so threads change nothing.
+// The order of a chunk of particles (particle_driver.hpp). Equal keys stay in order, so threads change nothing.
 #include "core/particle_driver.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -66,6 +67,53 @@ struct TileJob {
 
 Status no_memory() { return fail(Code::no_memory, "no memory to sort the particles of a chunk"); }
 
+// Entries (key, index) by all their bits, in place: beside a chunk of pairs of f32 there are as many bytes of them as
+// of values, and a second array would be more memory than a filter may take. A pass over the keys' highest bits puts
+// each entry into its part, then threads sort the parts.
+class EntrySort {
+ public:
+  EntrySort(std::uint64_t* entries, std::size_t count) : entries_(entries) {
+    std::uint64_t highest = 0;
+    for (std::size_t i = 0; i < count; ++i) highest |= entries[i];
+    shift_ = std::max(32, static_cast<int>(std::bit_width(highest)) - kDigit);
+    for (std::size_t i = 0; i < count; ++i) ++end_[digit(entries[i])];
+    for (std::uint32_t part = 1; part < kParts; ++part) end_[part] += end_[part - 1];
+  }
+
+  void run() {
+    std::uint32_t next[kParts];
+    for (std::uint32_t part = 0; part < kParts; ++part) next[part] = first(part);
+    for (std::uint32_t part = 0; part < kParts; ++part) {
+      while (next[part] < end_[part]) {
+        std::uint64_t& entry = entries_[next[part]];
+        const std::uint32_t own = digit(entry);
+        if (own == part)
+          ++next[part];
+        else
+          std::swap(entry, entries_[next[own]++]);
+      }
+    }
+    parallel_for(
+        resolved_threads(), kParts,
+        [](void* context, std::uint64_t i) {
+          static_cast<EntrySort*>(context)->sort_part(static_cast<std::uint32_t>(i));
+        },
+        this);
+  }
+
+ private:
+  static constexpr int kDigit = 12;
+  static constexpr std::uint32_t kParts = 1u << kDigit;
+
+  std::uint32_t digit(std::uint64_t entry) const { return static_cast<std::uint32_t>(entry >> shift_); }
+  std::uint32_t first(std::uint32_t part) const { return part == 0 ? 0 : end_[part - 1]; }
+  void sort_part(std::uint32_t part) { std::sort(entries_ + first(part), entries_ + end_[part]); }
+
+  std::uint64_t* entries_;
+  int shift_;
+  std::uint32_t end_[kParts] = {};
+};
+
 }  // namespace
 
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, Plan& plan,
@@ -74,10 +122,11 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   const std::uint32_t count = before_padding(plan, values);
   plan.sorted_particles = count;
   if (order != kOrderChunk || count <= kTileParticles) return kOk;
-  entries.reset(new (std::nothrow) std::uint64_t[2 * std::size_t{count}]);
+  entries.reset(new (std::nothrow) std::uint64_t[count]);
   std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
   if (!entries || scratch == nullptr) return no_memory();
   coder.order_chunk(plan, values, count, entries.get(), scratch);
+  EntrySort(entries.get(), count).run();
   plan.entries = entries.get();
   return kOk;
 }

@@ -126,8 +126,7 @@ inline void code_chunk(const Quantizer<T>& p, const void* values, std::uint32_t 
   }
 }
 
-// Sorts all particles of a chunk by the keys of its extent; `entries` has room for twice as many. Indices are the low
-// halves of the result.
+// Entries (key, index) of all particles of a chunk, by the keys of its extent. The driver sorts them.
 template <class T, int D>
 inline void order_chunk(const Plan& plan, const void* values, std::uint32_t count, std::uint64_t* entries,
                         void* scratch) {
@@ -136,9 +135,7 @@ inline void order_chunk(const Plan& plan, const void* values, std::uint32_t coun
   TileSpace<T> space(scratch);
   const auto is_special = [&](std::uint32_t i) { return (space.special[i / 32] >> i % 32 & 1) != 0; };
   Extent<Code> extents[3];
-  bool any = false;
   code_chunk<T, D>(p, values, count, space, [&](std::uint32_t, std::uint32_t here, std::uint32_t specials) {
-    any = any || specials != 0;
     for (int d = 0; d < D; ++d) {
       if (specials == 0) {
         extents[d].add(space.q[d], here);
@@ -161,7 +158,6 @@ inline void order_chunk(const Plan& plan, const void* values, std::uint32_t coun
     for (std::uint32_t i = 0; specials != 0 && i < here; ++i)
       if (is_special(i)) entries[first + i] = kLastKey << 32 | (first + i);
   });
-  sort_entries<12>(entries, entries + count, count, any ? kMostKeyBits + 1 : layout.bits());
 }
 
 PYF_END_TARGET

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from reference import decoder
 
 import pyfilter
@@ -15,7 +17,7 @@ from pyfilter import Lorenzo, Particles, _native
 from pyfilter.errors import CorruptFrame, InvalidArgument
 from pyfilter.frames import make_request
 
-from .fields import Array, from_bits
+from .fields import Array, float_cases, from_bits, hunt
 from .judge import bits, check_values
 from .test_same_bytes import EVERY
 
@@ -79,6 +81,18 @@ def test_any_number(order: str, dtype: str, axes: int) -> None:
             assert kept.frame_bytes == info.frame_bytes
     for shape in ((0, axes), (3, 0, axes)):
         check(np.empty(shape, dtype), Particles(absolute=0.5, order=order))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@given(data=st.data())
+@hunt(25)
+def test_any_values(dtype: str, order: str, data: st.DataObject) -> None:
+    """What the other codecs are hunted with, as rows: any bound, any range, special values of all kinds."""
+    case = data.draw(float_cases(np.dtype(dtype)))
+    shape = data.draw(st.sampled_from(COUNTS)), data.draw(st.sampled_from((2, 3)))
+    assert isinstance(case.codec, pyfilter.Cuszp2)
+    check(np.resize(case.values, shape), Particles(absolute=case.codec.absolute, order=order), case.fill)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -2,7 +2,7 @@
  * Loads the library as HDF5 loads a plugin and uses it, for tools that watch a process (LeakSanitizer, valgrind, seccomp):
  *   client LIBRARY golden FRAME...      each frame beside its .npy file: decoded, compared
  *   client LIBRARY chunks COUNT         so many small chunks through the filter callback; memory must not grow
- *   client LIBRARY peak CODEC DTYPE MIB [big]   peak memory of a chunk in the callback, as a multiple of its bytes
+ *   client LIBRARY peak CODEC DTYPE MIB [big|little [sorted]]   peak memory of a chunk in the callback, as a multiple of its bytes
  *   client LIBRARY leak                 loses 100 bytes, to see that the watcher sees it
  *   client LIBRARY alone                loading changes nothing; encoding and decoding make no forbidden system call */
 #ifndef _GNU_SOURCE
@@ -95,10 +95,11 @@ static void golden(const char* path) {
   free(frame);
 }
 
-enum { CODECS = 5, PARTICLES = 5 };
+enum { CODECS = 5, PARTICLES = 5, TILE = 1, CHUNK = 2 };
+static unsigned order = TILE; /* of particles */
 
 /* The stored cd_values (docs/cd_values.md) of chunks with an absolute bound of 1/1024: of one dimension, but particles,
- * which the filter sorts by itself (tile by tile), of three coordinates. */
+ * which the filter sorts by itself, of three coordinates. */
 static size_t words_for(unsigned codec, unsigned dtype, int big_endian, unsigned count, unsigned words[14]) {
   static const unsigned lossless = 2;
   memset(words, 0, 14 * sizeof *words);
@@ -110,7 +111,7 @@ static size_t words_for(unsigned codec, unsigned dtype, int big_endian, unsigned
   words[9] = 1;
   words[10] = count;
   if (codec != PARTICLES) return 12;
-  words[5] = 1;
+  words[5] = order;
   words[9] = 2;
   words[10] = count / 3;
   words[12] = 3;
@@ -253,7 +254,9 @@ int main(int count, char** arguments) {
     if (configure("threads", "1") != 0) fail("threads");
     chunks(strtoul(arguments[3], NULL, 10));
   } else if (strcmp(what, "peak") == 0 && count >= 6) {
-    peak((unsigned)atoi(arguments[3]), (unsigned)atoi(arguments[4]), (size_t)atoi(arguments[5]), count > 6);
+    if (count > 7) order = CHUNK;
+    peak((unsigned)atoi(arguments[3]), (unsigned)atoi(arguments[4]), (size_t)atoi(arguments[5]),
+         count > 6 && strcmp(arguments[6], "big") == 0);
   } else if (strcmp(what, "leak") == 0) {
     void* volatile lost = malloc(100);
     lost = NULL;

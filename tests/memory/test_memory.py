@@ -6,7 +6,10 @@ docs/reliability.md has the long runs: valgrind, a million chunks.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -74,10 +77,19 @@ def test_small_chunks_take_constant_memory(client: Client) -> None:
 @pytest.mark.parametrize("big_endian", [False, True])
 def test_peak_memory(client: Client, codec: int, big_endian: bool) -> None:
     """Resident memory at most: the chunk, its frame, and for the other byte order a copy to swap the chunk in."""
-    done = client("peak", str(codec), "1", "16", *(["big"] if big_endian else []))
+    done = client("peak", str(codec), "1", "16", "big" if big_endian else "little")
     assert done.returncode == 0, done.stderr
     encoding, decoding, frame = map(float, done.stdout.split())
     assert encoding <= (2 if big_endian else 1) + frame + MARGIN
+    assert decoding <= 1 + frame + MARGIN
+
+
+def test_peak_memory_of_a_chunk_of_particles_that_is_sorted(client: Client) -> None:
+    """A key and an index for each particle come to it: 8 bytes."""
+    done = client("peak", "5", "1", "64", "little", "sorted")
+    assert done.returncode == 0, done.stderr
+    encoding, decoding, frame = map(float, done.stdout.split())
+    assert encoding <= 1 + 8 / 12 + frame + MARGIN
     assert decoding <= 1 + frame + MARGIN
 
 
@@ -104,3 +116,39 @@ def test_hardened(library: str) -> None:
     assert "RWE" not in said
     assert "__stack_chk_fail" in said
     assert "_chk@" in said
+    if platform.machine() == "x86_64":  # every function that can be called through a pointer says so
+        assert code_at(library, "pyf_decode").startswith(b"\xf3\x0f\x1e\xfa")  # endbr64
+
+
+def code_at(library: str, name: str) -> bytes:
+    """The first bytes of a function."""
+    at = ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
+    assert at is not None
+    return ctypes.string_at(at, 4)
+
+
+def test_flags_of_the_build() -> None:
+    """docs/security.md and the build say the same."""
+    build, document = ((HERE.parents[1] / name).read_text() for name in ("CMakeLists.txt", "docs/security.md"))
+    flags = [
+        *("-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-fstack-protector-strong", "-fstack-clash-protection"),
+        *("_FORTIFY_SOURCE=2", "-fcf-protection=full", "-mbranch-protection=standard"),
+    ]
+    assert [flag for flag in flags if flag not in build or flag not in document] == []
+
+
+def test_what_a_build_needs_is_pinned() -> None:
+    """Every requirement of pyproject.toml's build, and what those need, with a version and checksums."""
+    root = HERE.parents[1]
+    pinned = re.findall(r"^(\S+?)==\S+((?:[^\n]*\\\n)(?:\s+--hash=sha256:[0-9a-f]{64}.*\n)+)", text(root), re.MULTILINE)
+    names = {name for name, _ in pinned}
+    asked = re.search(r"^requires = \[(.*)\]", (root / "pyproject.toml").read_text(), re.MULTILINE)
+    assert asked is not None
+    wanted = {re.split(r"[<>=~! \[]", word.strip().strip('"'))[0] for word in asked.group(1).split(",")}
+    assert wanted | {"cmake", "ninja"} <= names
+    lines = [line for line in text(root).splitlines() if line and line[0] not in " #"]
+    assert len(lines) == len(pinned), "a line without a checksum"
+
+
+def text(root: Path) -> str:
+    return (root / "requirements-build.txt").read_text() + "\n"

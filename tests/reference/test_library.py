@@ -151,6 +151,8 @@ def test_hostile_frames() -> None:
                 wrong.append((what, code, name, sorted(bad.families)))
         if info != OK and FAMILIES.get(info) not in bad.families:
             wrong.append(("frame_info", info, name, sorted(bad.families)))
+        if info == OK and "size wraps around" in name:  # who asks how many values there are must not be told 2^61
+            wrong.append(("frame_info", info, name, sorted(bad.families)))
     assert wrong == []
 
 
