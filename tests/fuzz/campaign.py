@@ -12,6 +12,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ from pathlib import Path
 SLICE_SECONDS = 90
 #: An input that takes longer is a finding, and so is one that takes more memory.
 TIMEOUT_SECONDS, RSS_MB = 20, 2560
+#: A process that goes on for so long after its time is asked to end, which it does with this status.
+OVERTIME_SECONDS, INTERRUPTED = 8, 72
 #: Targets with so many findings are given up.
 MOST_FINDINGS = 20
 
@@ -54,7 +57,16 @@ class Slice:
     process: subprocess.Popen[bytes]
     log: Path
     started: float
+    seconds: float
     expected: float
+    interrupted: bool = False
+
+    def is_over(self) -> bool:
+        """Whether it has ended. libFuzzer does not look at the clock while it loads its corpus."""
+        if not self.interrupted and time.monotonic() > self.started + self.seconds + OVERTIME_SECONDS:
+            self.process.send_signal(signal.SIGINT)
+            self.interrupted = True
+        return self.process.poll() is not None
 
 
 @dataclass
@@ -84,7 +96,7 @@ class Campaign:
         target.running += 1
         expected = min(target.rate * seconds, left)
         target.expected += expected
-        return Slice(target, process, log, time.monotonic(), expected)
+        return Slice(target, process, log, time.monotonic(), seconds, expected)
 
     def finish(self, done: Slice) -> None:
         target, text = done.target, done.log.read_text("utf-8", "replace")
@@ -97,7 +109,7 @@ class Campaign:
         target.executions += max(0, int(counts[-1] if counts else 0) - int(loaded.group(1) if loaded else 0))
         for numbers in re.findall(r"^tally: (\d+) \D+(\d+) \D+(\d+) \D+(\d+)", text, re.MULTILINE):
             target.tally = [a + int(b) for a, b in zip(target.tally, numbers, strict=True)]
-        if done.process.returncode == 0:
+        if done.process.returncode == 0 or (done.interrupted and done.process.returncode == INTERRUPTED):
             done.log.unlink()
             return
         lines = [line for line in text.splitlines() if re.search(r"BROKEN|ERROR|runtime error", line)]
@@ -109,7 +121,7 @@ class Campaign:
         end = time.monotonic() + self.seconds if self.seconds else float("inf")
         running: list[Slice] = []
         while True:
-            for one in [one for one in running if one.process.poll() is not None]:
+            for one in [one for one in running if one.is_over()]:
                 running.remove(one)
                 self.finish(one)
             left = end - time.monotonic()
