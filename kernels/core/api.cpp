@@ -16,6 +16,7 @@
 #include "core/header.hpp"
 #include "core/integer_bound.hpp"
 #include "core/plan.hpp"
+#include "core/progressive_driver.hpp"
 #include "core/request.hpp"
 #include "core/settings.hpp"
 
@@ -94,7 +95,7 @@ FrameInfo stand_in(const FrameInfo& info) {
 // What the frame will say, but for its size; whether it is quantised or the lossless fallback.
 FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t count) {
   FrameInfo info = frame_template(request, request.codec, count);
-  if (request.codec == registry::kCodecLossless) return info;
+  if (request.codec == registry::kCodecLossless || request.codec == registry::kCodecProgressive) return info;
   const double bound = resolve_bound(request, values, count);
   const StepChoice choice = bound > 0 ? choose_step(request, bound, values, count) : StepChoice{};
   if (choice.quantise) {
@@ -157,6 +158,19 @@ Status encode_payload(const Request& request, const void* values, FrameInfo& inf
                       std::size_t* bytes) {
   *bytes = 0;
   if (info.value_count == 0) return kOk;
+  if (info.codec == registry::kCodecProgressive) {
+    const double bound = resolve_bound(request, values, info.value_count);
+    bool too_fine = request.bound_mode != Bound::none && bound == 0;
+    if (!too_fine)
+      PYF_TRY(level_table().progressive->encode(request, bound, values, &info, out, limit, bytes, &too_fine));
+    if (!too_fine) return kOk;
+    Request plain = request;  // bit-exact
+    plain.codec = registry::kCodecHierarchicalDelta;
+    plain.parameters = {};
+    info = frame_template(plain, plain.codec, info.value_count);
+    choose_predictor(plain, values, info.value_count, info);
+    return encode_with(make_plan(info), info.codec, values, out, limit, bytes);
+  }
   if (info.codec == registry::kCodecLorenzo) {
     FrameInfo other = stand_in(info);
     std::size_t other_bytes = limit;
@@ -272,6 +286,8 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   if (prefers_cuda() && on_devices(info.codec, info.dtype) &&
       cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;
+  if (info.codec == registry::kCodecProgressive)
+    return decode_progressive_range(info, payload, payload_bytes, start, stop, values);
   Plan plan = make_plan(info);
   const TileCoder* coder = find_coder(info.codec, plan);
   if (coder == nullptr)

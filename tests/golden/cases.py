@@ -340,9 +340,33 @@ def lorenzo_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("lorenzo_f8_wide", far, pyfilter.Lorenzo(absolute=0.5, predictor="chain"))
 
 
+def progressive_cases() -> Iterator[GoldenCase]:
+    """Grids of one to three dimensions and more, of several tiles, with missing values; whole and cut at a bound."""
+    shapes = {"f4": ((4300,), (3, 17, 66), (2, 3, 7, 9)), "f8": ((34, 40), (6, 7, 8), ())}
+    for dtype in ("f4", "f8"):
+        name, kind = f"progressive_{dtype}", np.dtype(dtype).type
+        for shape in shapes[dtype]:
+            smooth = waves(shape, dtype) if shape else np.array(kind(2.5))
+            yield GoldenCase(f"{name}_rank{len(shape)}", smooth, pyfilter.Progressive(absolute=0.01))
+        near = waves((13, 20), dtype) / 7
+        yield GoldenCase(f"{name}_near_lossless", near, pyfilter.Progressive(errors="bounds"))
+        holes = with_bits(waves((3, 20, 21), dtype), specials(dtype))
+        holes[1:, 10:, 3:20] = -999
+        yield GoldenCase(f"{name}_holes", holes, pyfilter.Progressive(absolute=0.05), kind(-999))
+        undeclared = waves((20, 23), dtype)
+        undeclared[5:9] = 1e30
+        yield GoldenCase(f"{name}_undeclared", undeclared, pyfilter.Progressive(relative=1e-3))
+        yield GoldenCase(f"{name}_constant", np.full((20, 20), 273, dtype), pyfilter.Progressive())
+        yield GoldenCase(f"{name}_empty", np.empty((3, 0, 2), dtype), pyfilter.Progressive(absolute=0.01))
+    swapped = waves((30, 33), "f4").astype(">f4")
+    yield GoldenCase("progressive_f4_big_endian", swapped, pyfilter.Progressive(psnr=80))
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
-    return [*cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases()]
+    return [
+        *cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(), *progressive_cases(),
+    ]  # fmt: skip
 
 
 #: seeds of `encoder.random_frame`, whose frames use what the format allows and our encoder does not: masks that

@@ -18,7 +18,7 @@ from reference.library import Library
 from .support import FILTER_ID, STAMP, compressed, double, field, loaded, lossless, stored, words
 
 NEWER = r"layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"
-KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\), 4 \(lorenzo\)"
+KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\), 4 \(lorenzo\), 6 \(progressive\)"
 DELTA, LORENZO = 3, 4
 BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((), "0 words given, at least 3 needed"),

@@ -4,7 +4,8 @@
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
 are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
 frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, streams.py section 8,
-parts.py what they share. Neighbours: encoder.py, packed_writer.py and stream_writer.py write what this reads.
+progressive.py section 12, parts.py what they share. Neighbours: encoder.py, packed_writer.py and stream_writer.py
+write what this reads.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import packed, streams
+from . import packed, progressive, streams
 from .header import (
     BIG_ENDIAN,
     CUSZP2,
@@ -26,6 +27,7 @@ from .header import (
     HIERARCHICAL_DELTA,
     LORENZO,
     LOSSLESS,
+    PROGRESSIVE,
     RAW,
     CorruptFrame,
     FrameError,
@@ -49,6 +51,7 @@ __all__ = [
     "HIERARCHICAL_DELTA",
     "LORENZO",
     "LOSSLESS",
+    "PROGRESSIVE",
     "RAW",
     "CorruptFrame",
     "FrameError",
@@ -208,6 +211,8 @@ def decode(frame: bytes) -> Array:
     if header.raw:
         return np.frombuffer(frame, header.dtype, header.value_count, header.header_bytes).reshape(header.dims)
 
+    if header.codec == PROGRESSIVE:
+        return progressive.decode_progressive(frame, header)
     if header.codec == LORENZO:
         return streams.decode_streams(frame, header)
     if header.packed:
