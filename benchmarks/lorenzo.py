@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from rich.console import Console
 import pyfilter
 from benchmarks.fields import Field, fields, find_data
 from benchmarks.ratios import encoded, sz3_ratio
-from benchmarks.report import Rows, keep, origin
+from benchmarks.report import Rows, origin, report
 
 MARKER = "lorenzo"
 CODERS: dict[str, dict[str, Any]] = {
@@ -77,8 +78,8 @@ def speed_row(field: Field, relative: str) -> tuple[str, ...]:
         pyfilter.HierarchicalDelta(absolute=bound),
     ):
         frame = pyfilter.encode(values, codec)
-        cells.append(values.nbytes / 1e9 / seconds(lambda codec=codec: pyfilter.encode(values, codec)))  # type: ignore[misc]
-        cells.append(values.nbytes / 1e9 / seconds(lambda frame=frame: pyfilter.decode(frame)))  # type: ignore[misc]
+        cells.append(values.nbytes / 1e9 / seconds(partial(pyfilter.encode, values, codec)))
+        cells.append(values.nbytes / 1e9 / seconds(partial(pyfilter.decode, frame)))
     cells.append(values.nbytes / 1e9 / seconds(lambda: write_sz3(values, bound), 2))
     shown = [f"{cell:.2f}" if cell >= 0.1 else f"{cell:.3f}" for cell in cells]
     return field.name, f"{values.nbytes / 1e6:.1f}", relative, *shown, f"{cells[1] / cells[-1]:.1f}"
@@ -131,14 +132,7 @@ def main(
         summary.append(f"{which} >= {floor}: {state}; {mean:.3f}")
     summary.append(f"rans never below 0.99 of HierarchicalDelta: {'FAIL, ' + ', '.join(below) if below else 'pass'}")
     head = origin(shlex.join(["python", "-m", "benchmarks.lorenzo", *sys.argv[1:]]))
-    console.print("\n".join(head), LEGEND, sep="\n")
-    table.show(console)
-    speeds.show(console)
-    console.print("\n".join(summary))
-    lines = "\n".join(f"- {line}" for line in summary)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, lines, table.markdown(), speeds.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
-        console.print(f"wrote {path}")
+    report(console, head, LEGEND, summary, (table, speeds), marker=MARKER, markdown=markdown, update_docs=update_docs)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from rich.console import Console
 
 import pyfilter
 from benchmarks.fields import fields, find_data
-from benchmarks.report import Rows, keep, origin
+from benchmarks.report import Rows, origin, report
 
 MARKER = "ratios"
 PREDICTORS = ("auto", "chain", "columns", "lorenzo2d", "lorenzo3d")
@@ -168,14 +168,7 @@ def main(
         f"{'FAIL, ' + ', '.join(low_fields) if low_fields else 'pass'}"
     )
     head = origin(shlex.join(["python", "-m", "benchmarks.ratios", *sys.argv[1:]]))
-    console.print("\n".join(head), LEGEND, sep="\n")
-    table.show(console)
-    missing.show(console)
-    console.print("\n".join(summary))
-    lines = "\n".join(f"- {line}" for line in summary)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, lines, table.markdown(), missing.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
-        console.print(f"wrote {path}")
+    report(console, head, LEGEND, summary, (table, missing), marker=MARKER, markdown=markdown, update_docs=update_docs)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import hashlib
 import math
 import os
 import platform
+import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def origin(command: str, peers: Sequence[str] = ()) -> list[str]:
     if library is not None:
         shown = f"{os.path.relpath(library, ROOT)}, sha256 {hashlib.sha256(library.read_bytes()).hexdigest()[:12]}"
     return [
-        f"command: {command}",
+        f"command: {shlex.join(Path(word).name if word.startswith('/') else word for word in shlex.split(command))}",
         f"commit: {_commit()}; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
         f"CPU: {_cpu()}, {os.cpu_count()} cores, last-level cache {cache_bytes() >> 20} MiB, load {load()}",
         f"system: {platform.system()} {platform.release()}, {' '.join(platform.libc_ver())}, "
@@ -172,3 +173,25 @@ def keep(text: str, marker: str, markdown: Path | None, update_docs: bool) -> li
         DOCS.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}")
         written.append(str(DOCS))
     return written
+
+
+def report(
+    console: Console,
+    head: Sequence[str],
+    legend: str,
+    summary: Sequence[str],
+    tables: Sequence[Rows],
+    *,
+    marker: str,
+    markdown: Path | None,
+    update_docs: bool,
+) -> None:
+    """Print where figures come from, tables and findings, and keep them as `keep` does."""
+    console.print("\n".join(head), legend, sep="\n")
+    for table in tables:
+        table.show(console)
+    console.print("\n".join(summary))
+    lines = "\n".join(f"- {line}" for line in summary)
+    shown = ["```text\n" + "\n".join(head) + "\n```", legend, lines, *(table.markdown() for table in tables)]
+    for path in keep("\n\n".join(shown), marker, markdown, update_docs):
+        console.print(f"wrote {path}")

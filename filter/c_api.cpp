@@ -242,6 +242,16 @@ int pyf_value_range(const pyf_request* request, const void* values, size_t value
   });
 }
 
+int pyf_particle_order(const pyf_request* request, const void* values, size_t value_bytes, uint32_t* particles) {
+  return call([&] {
+    Request checked;
+    PYF_TRY(to_request(request, &checked));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
+    PYF_TRY(need(particles, "particles"));
+    return particle_order(checked, values, value_bytes, particles);
+  });
+}
+
 int pyf_register(const char* path) {
   return call([&] { return register_with(path); });
 }

@@ -80,7 +80,10 @@ PYF_API int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t sta
 PYF_API int pyf_value_range(const pyf_request* request, const void* values, size_t value_bytes, double* low,
                             double* high, int* found);
 
-/* Progressive frames in part (docs/format.md, section 12). `available` bytes of the frame are at hand. */
+/* For codec particles: the indices of the particles (uint32_t, one for each) in the order that the request asks for. */
+PYF_API int pyf_particle_order(const pyf_request* request, const void* values, size_t value_bytes,
+                               uint32_t* particles);
+/* Progressive frames in part (docs/format.md, section 13). `available` bytes of the frame are at hand. */
 typedef struct pyf_progressive {
   uint64_t prefix_bytes; /* of the frame, before its first segment: the least that the other two functions need */
   uint32_t segments;

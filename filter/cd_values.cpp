@@ -91,7 +91,7 @@ Status check_codec_rules(const Request& request) {
   probe.has_fill = false;
   probe.shape = {};
   probe.shape.rank = 3;
-  probe.shape.dims = {1, 1, 1};
+  probe.shape.dims = {1, 1, 2};
   return check_request(probe);
 }
 

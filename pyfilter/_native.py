@@ -122,6 +122,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
             ctypes.POINTER(ctypes.c_int),
         ),
     ),
+    "pyf_particle_order": (ctypes.c_int, (_REQUEST, _POINTER, _SIZE, _POINTER)),
     "pyf_progressive_summary": (ctypes.c_int, (_POINTER, _SIZE, ctypes.POINTER(ProgressiveSummary))),
     "pyf_progressive_parts": (ctypes.c_int, (_POINTER, _SIZE, ctypes.c_uint32, _POINTER, ctypes.c_uint32)),
     "pyf_progressive_decode": (
@@ -260,6 +261,13 @@ def value_range(request: Request, values: NDArray[Any]) -> tuple[float, float] |
         )
     )
     return (low.value, high.value) if found.value else None
+
+
+def particle_order(request: Request, values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the indices of the particles of C-contiguous native ``values`` in the order that the request asks for."""
+    out = np.empty(max(int(np.prod(values.shape[:-1])), 1), np.uint32)
+    check(library().pyf_particle_order(ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data))
+    return out[: int(np.prod(values.shape[:-1]))]
 
 
 def progressive_summary(frame: NDArray[np.uint8]) -> ProgressiveSummary:

@@ -15,10 +15,12 @@
 #include "core/fp_environment.hpp"
 #include "core/header.hpp"
 #include "core/integer_bound.hpp"
+#include "core/particle_driver.hpp"
 #include "core/plan.hpp"
 #include "core/progressive_driver.hpp"
 #include "core/request.hpp"
 #include "core/settings.hpp"
+#include "particles/key.hpp"
 
 namespace pyfilter {
 namespace {
@@ -29,6 +31,7 @@ const TileCoder* find_coder(std::uint8_t codec, const Plan& plan) {
   if (codec == registry::kCodecCuszp2) return level.cuszp2(plan.dtype, dims);
   if (codec == registry::kCodecLossless) return level.lossless(plan.dtype, dims);
   if (codec == registry::kCodecHierarchicalDelta) return level.hierarchical_delta(plan);
+  if (codec == registry::kCodecParticles && level.particles(plan) != nullptr) return &level.particles(plan)->tiles;
   if (codec == registry::kCodecLorenzo && level.lorenzo(plan) != nullptr) return &level.lorenzo(plan)->groups;
   return nullptr;
 }
@@ -39,6 +42,8 @@ Plan make_plan(const FrameInfo& info) {
   if (info.codec == registry::kCodecHierarchicalDelta) {
     plan.exceptions = info.parameters[1] == 1;
     plan.order = info.parameters[2];
+  } else if (info.codec == registry::kCodecParticles) {
+    // its grid says it all
   } else if (info.codec == registry::kCodecLorenzo) {
     plan.entropy = true;
     plan.coder = info.parameters[1];
@@ -108,6 +113,8 @@ FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t c
     info = frame_template(request, registry::kCodecLossless, count);
   } else if (info.codec == registry::kCodecLorenzo) {
     info = stand_in(info);
+  } else if (info.codec == registry::kCodecParticles) {
+    return frame_template(request, registry::kCodecLossless, count);  // not for particles: the caller asks lorenzo
   }
   if (info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo)
     choose_predictor(request, values, count, info);
@@ -222,6 +229,86 @@ void store_raw(FrameInfo& info, const void* values, std::uint8_t* out) {
   if (info.value_bytes != 0) std::memcpy(out + info.header_bytes, values, info.value_bytes);
 }
 
+// A request that has been checked, on the CPU, by any codec but particles.
+Status encode_frame(const Request& request, const void* values, std::uint64_t count, std::uint8_t* out,
+                    std::size_t* frame_bytes) {
+  FrameInfo info = plan_frame(request, values, count);
+  std::size_t payload = 0;
+  PYF_TRY(encode_payload(request, values, info, out + info.header_bytes, info.value_bytes, &payload));
+  info.frame_bytes = info.header_bytes + payload;
+  if (payload == 0) store_raw(info, values, out);
+  finish_header(info, out);
+  *frame_bytes = static_cast<std::size_t>(info.frame_bytes);
+  return kOk;
+}
+
+// The bytes that lorenzo needs for some of the particles, runs spread over the chunk: *particles of them.
+constexpr std::uint64_t kComparedRuns = 8, kComparedRun = 4096;
+
+Status lorenzo_bytes(const Request& request, const FrameInfo& info, const void* values, std::uint64_t* particles,
+                     std::size_t* bytes) {
+  const auto coordinates = static_cast<std::uint64_t>(grid_of(info).block_dims);
+  const std::uint64_t all = info.value_count / coordinates;
+  Request part = request;
+  part.bound_mode = Bound::absolute;
+  part.bound = info.bound;
+  part.shape.rank = 2;
+  *particles = std::min(all, kComparedRuns * kComparedRun);
+  part.shape.dims[0] = *particles;
+  part.shape.dims[1] = coordinates;
+  const std::size_t particle_bytes = static_cast<std::size_t>(coordinates) * dtype_bytes(info.dtype);
+  const std::unique_ptr<std::uint8_t[]> frame(new (std::nothrow) std::uint8_t[max_frame_bytes(part)]);
+  const std::unique_ptr<std::uint8_t[]> runs(new (std::nothrow) std::uint8_t[*particles * particle_bytes]);
+  if (!frame || !runs) return fail(Code::no_memory, "no memory for a frame");
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  if (*particles == all) {
+    std::memcpy(runs.get(), from, all * particle_bytes);
+  } else {
+    for (std::uint64_t i = 0; i < kComparedRuns; ++i)
+      std::memcpy(runs.get() + i * kComparedRun * particle_bytes,
+                  from + (all - kComparedRun) * i / (kComparedRuns - 1) * particle_bytes,
+                  kComparedRun * particle_bytes);
+  }
+  return encode_frame(part, runs.get(), *particles * coordinates, frame.get(), bytes);
+}
+
+// particles: its own frame, or the one of lorenzo where that is shorter.
+Status encode_particle_frame(const Request& request, const void* values, std::uint64_t count, std::uint8_t* out,
+                             std::size_t* frame_bytes) {
+  Request other = request;
+  other.codec = registry::kCodecLorenzo;
+  other.parameters = {};
+  if (count == 0 || coordinates_of(request.shape.rank, request.shape.dims) == 0)
+    return encode_frame(other, values, count, out, frame_bytes);
+  FrameInfo info = plan_frame(request, values, count);
+  if (info.codec != registry::kCodecParticles) return encode_frame(other, values, count, out, frame_bytes);
+  Plan plan = make_plan(info);
+  const ParticleCoder* coder = level_table().particles(plan);
+  if (coder == nullptr) return fail(Code::internal, "particles has no kernel for this dtype");
+  const std::uint8_t order = request.parameters[0];
+  if (order == kOrderKept) {
+    bool ordered = false;
+    PYF_TRY(is_ordered(plan, *coder, values, &ordered));
+    if (!ordered) return encode_frame(other, values, count, out, frame_bytes);
+  }
+  std::unique_ptr<std::uint64_t[]> entries;
+  PYF_TRY(plan_order(*coder, order, values, plan, entries));
+  std::size_t payload = 0;
+  PYF_TRY(encode_tiles(plan, coder->tiles, values, out + info.header_bytes, static_cast<std::size_t>(info.value_bytes),
+                       &payload));
+  std::uint64_t compared = 0;
+  std::size_t other_bytes = 0;
+  PYF_TRY(lorenzo_bytes(other, info, values, &compared, &other_bytes));
+  const double ratio =
+      static_cast<double>(count) / static_cast<double>(plan.grid.block_dims) / static_cast<double>(compared);
+  if (payload == 0 || static_cast<double>(other_bytes) * ratio < static_cast<double>(info.header_bytes + payload))
+    return encode_frame(other, values, count, out, frame_bytes);
+  info.frame_bytes = info.header_bytes + payload;
+  finish_header(info, out);
+  *frame_bytes = static_cast<std::size_t>(info.frame_bytes);
+  return kOk;
+}
+
 }  // namespace
 
 std::size_t max_frame_bytes(const Request& request) noexcept {
@@ -249,15 +336,10 @@ Status encode(const Request& asked, const void* values, std::size_t value_bytes,
   if (prefers_cuda() && on_devices(request.codec, request.dtype) &&
       cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
     return kOk;
-  FrameInfo info = plan_frame(request, values, count);
   auto* out = static_cast<std::uint8_t*>(frame);
-  std::size_t payload = 0;
-  PYF_TRY(encode_payload(request, values, info, out + info.header_bytes, value_bytes, &payload));
-  info.frame_bytes = info.header_bytes + payload;
-  if (payload == 0) store_raw(info, values, out);
-  finish_header(info, out);
-  *frame_bytes = static_cast<std::size_t>(info.frame_bytes);
-  return kOk;
+  if (request.codec == registry::kCodecParticles)
+    return encode_particle_frame(request, values, count, out, frame_bytes);
+  return encode_frame(request, values, count, out, frame_bytes);
 }
 
 Status frame_info(const void* frame, std::size_t available, FrameInfo* info) noexcept {
@@ -297,6 +379,26 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   if (plan.entropy) PYF_TRY(read_streams(plan, payload, payload_bytes, tables, &table_bytes));
   plan.tables = tables.get();
   return decode_tiles(plan, *coder, payload + table_bytes, payload_bytes - table_bytes, start, stop, values);
+}
+
+Status particle_order(const Request& asked, const void* values, std::size_t value_bytes,
+                      std::uint32_t* particles) noexcept {
+  const FpEnvironment environment;
+  PYF_TRY(check_request(asked));
+  const Request request = without_psnr(asked);
+  std::uint64_t count = 0;
+  const int coordinates = coordinates_of(request.shape.rank, request.shape.dims);
+  if (request.codec != registry::kCodecParticles || coordinates == 0 || !value_count(request.shape, &count) ||
+      count * dtype_bytes(request.dtype) != value_bytes)
+    return fail(Code::invalid_argument, "an order needs positions, arrays (N, 2) or (N, 3), and codec particles");
+  FrameInfo info = frame_template(request, request.codec, count);
+  const FrameInfo planned = plan_frame(request, values, count);
+  // what is not quantised has no keys: it keeps its order
+  const bool sorted = planned.codec == registry::kCodecParticles && count != 0;
+  const Plan plan = make_plan(sorted ? planned : info);
+  const ParticleCoder* coder = level_table().particles(plan);
+  if (coder == nullptr) return fail(Code::internal, "particles has no kernel for this dtype");
+  return order_particles(plan, *coder, sorted ? request.parameters[0] : kOrderKept, values, particles);
 }
 
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,

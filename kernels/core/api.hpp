@@ -38,6 +38,11 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept;
 
+// For particles: writes the indices of the particles in the order that the request's parameters ask for, as encode()
+// would lay them.
+Status particle_order(const Request& request, const void* values, std::size_t value_bytes,
+                      std::uint32_t* particles) noexcept;
+
 // Text of the last failure on this thread, with the values that were wrong ("bound is -1, must be > 0 and finite").
 // Valid until the next call on this thread. Empty when nothing failed yet.
 const char* last_error() noexcept;

@@ -47,13 +47,21 @@ struct Room {
 };
 thread_local Room scratch_room, segment_room;
 
-std::uint64_t segment_units(const Plan& plan) { return std::max<std::uint64_t>(1, kSegmentTiles / plan.unit_tiles); }
+std::uint64_t segment_units(const Plan& plan) {
+  if (plan.grid.tile_values != 0) return kSegmentTiles / 4;  // tiles of more values
+  return std::max<std::uint64_t>(1, kSegmentTiles / plan.unit_tiles);
+}
 std::uint64_t segments_of(const Plan& plan, std::uint64_t units) {
   const std::uint64_t of_segment = segment_units(plan);
   return (units + of_segment - 1) / of_segment;
 }
 std::size_t most_unit_bytes(const Plan& plan) {
+  if (plan.grid.tile_values != 0) return 4 + plan.grid.tile_values * dtype_bytes(plan.dtype);
   return plan.entropy ? max_group_bytes(plan.unit_tiles, 8) : kMaxTileBytes;
+}
+std::size_t unit_scratch_bytes(const Plan& plan) {
+  if (plan.grid.tile_values != 0) return kParticleScratchBytes;
+  return plan.entropy ? group_scratch_bytes(plan.unit_tiles) : kScratchBytes;
 }
 
 Status no_memory() { return fail(Code::no_memory, "no memory for the codec's scratch buffers"); }
@@ -75,7 +83,7 @@ struct EncodeJob {
   void encode_segment(std::uint64_t segment) {
     const std::uint64_t first = segment * segment_units(plan),
                         last = std::min(first + segment_units(plan), plan.units());
-    std::uint8_t* const scratch = scratch_room.get(plan.entropy ? group_scratch_bytes(plan.unit_tiles) : kScratchBytes);
+    std::uint8_t* const scratch = scratch_room.get(unit_scratch_bytes(plan));
     std::uint8_t* const bytes = segment_room.get(segment_units(plan) * most_unit_bytes(plan) + kTileSlackBytes);
     std::uint32_t offsets[kSegmentTiles];  // bytes from the segment's start, and the uniform bit
     std::uint32_t size = 0;

@@ -2,6 +2,7 @@
 // The grids of blocks and of packed tiles over a shape (plan.hpp; docs/format.md, sections 4.1 and 7.1).
 #include "core/plan.hpp"
 #include "core/tile_shape.hpp"
+#include "particles/key.hpp"
 #include "registry_table.hpp"
 
 namespace pyfilter {
@@ -60,7 +61,19 @@ Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) 
   return grid;
 }
 
+Grid make_particle_grid(std::uint64_t values, int coordinates) noexcept {
+  Grid grid;
+  grid.block_dims = coordinates;
+  grid.values = values;
+  grid.tile_values = kTileParticles * static_cast<std::uint64_t>(coordinates);
+  grid.tiles = values / grid.tile_values + (values % grid.tile_values != 0 ? 1 : 0);
+  grid.blocks = grid.tiles * (kTileParticles / kGroup);
+  return grid;
+}
+
 Grid grid_of(const FrameInfo& info) noexcept {
+  if (info.codec == registry::kCodecParticles)
+    return make_particle_grid(info.value_count, coordinates_of(info.shape.rank, info.shape.dims));
   if (info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo)
     return make_packed_grid(info.shape, info.value_count, info.parameters[0]);
   return make_grid(info.shape, info.value_count, info.parameters[1]);
@@ -92,6 +105,11 @@ void packed_tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t sto
 
 void tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
                     std::uint64_t* last) noexcept {
+  if (g.tile_values != 0) {
+    *first = start / g.tile_values;
+    *last = (stop - 1) / g.tile_values + 1;
+    return;
+  }
   if (g.packed) {
     packed_tiles_of_range(g, start, stop, first, last);
     return;

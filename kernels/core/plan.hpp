@@ -20,6 +20,7 @@ struct Grid {
   std::uint64_t values = 0, outer = 1, nz = 1, ny = 1, nx = 0;
   std::uint64_t gz = 1, gy = 1, gx = 0;  // blocks along each axis; packed: tiles
   std::uint64_t blocks = 0, tiles = 0;   // packed: blocks that tiles have, absent ones too
+  std::uint64_t tile_values = 0;         // particles: of a whole tile; block_dims are the coordinates of one
 };
 
 // Coders of lorenzo, as frames have them.
@@ -31,6 +32,7 @@ inline constexpr int kAskAny = 0, kAskFast = 5;
 
 Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcept;
 Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) noexcept;
+Grid make_particle_grid(std::uint64_t values, int coordinates) noexcept;
 // The grid that a header means.
 Grid grid_of(const FrameInfo& info) noexcept;
 
@@ -51,6 +53,10 @@ struct Plan {
   std::uint64_t sentinel = 0;
   double bound = 0.0, step = 0.0;
   Grid grid;
+  // particles, to encode: how many of the first are sorted in their tiles, and the indices (low halves) of the chunk in
+  // its order, nullptr where tiles have those that they have
+  std::uint64_t sorted_particles = 0;
+  const std::uint64_t* entries = nullptr;
   const void* tables = nullptr;  // lorenzo: of its coder (stages/entropy/rans.hpp, huffman.hpp), to encode or decode
 
   std::uint64_t units() const { return grid.tiles / unit_tiles + (grid.tiles % unit_tiles != 0 ? 1 : 0); }
@@ -82,6 +88,9 @@ constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
   return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;
 }
 
+// What particles need: values, codes, keys, sequences of a tile, and entries to sort (kernels/particles).
+inline constexpr std::size_t kParticleScratchBytes = std::size_t{416} << 10;
+
 // A deterministic sample of a chunk, as the choice of step and sentinel sees it (stages/sample.hpp).
 struct StepChoice {
   bool quantise = false;  // false: the bound is too tight for this dtype and data, store bit-exact
@@ -112,6 +121,15 @@ struct GroupCoder {
   void (*count)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch, SymbolCounts* counts);
 };
 
+// particles besides (kernels/particles/order.hpp).
+struct ParticleCoder {
+  TileCoder tiles;
+  void (*order_chunk)(const Plan& plan, const void* values, std::uint32_t count, std::uint64_t* entries, void* scratch);
+  void (*order_tile)(const Plan& plan, const void* values, std::uint32_t* particles, std::uint32_t count,
+                     void* scratch);
+  bool (*is_ordered)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch);
+};
+
 // progressive: a chunk to its payload and back (kernels/progressive/).
 struct ProgressiveLayout;
 struct ProgressiveHead;
@@ -133,6 +151,7 @@ struct LevelTable {
   const TileCoder* (*lossless)(Dtype dtype, int block_dims);
   const TileCoder* (*hierarchical_delta)(const Plan& plan);
   const GroupCoder* (*lorenzo)(const Plan& plan);
+  const ParticleCoder* (*particles)(const Plan& plan);
   // Among those that the request leaves open; `plan` has bound, step (0: bit-exact) and sentinel.
   Predictor (*choose_predictor)(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
   // `bound` is the absolute one that the request means, or its own where that is relative to each value.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading progressive frames in part (docs/format.md, section 12): which segments there are, what error they leave, and
+// Reading progressive frames in part (docs/format.md, section 13): which segments there are, what error they leave, and
 // values from the first of them.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "core/header.hpp"
 #include "core/integer_bound.hpp"
 #include "core/plan.hpp"
+#include "particles/key.hpp"
 
 namespace pyfilter {
 namespace {
@@ -52,6 +53,23 @@ Status check_predictor(const registry::CodecRow& codec, const std::array<std::ui
   if (rank >= 0 && rank < kRanks[shape])
     return fail(code, "%s: predictor %d needs data of rank %d or more, this has rank %d", name, shape, kRanks[shape],
                 rank);
+  return kOk;
+}
+
+// particles: their order, and arrays that are to be laid in another (docs/format.md, section 12.1).
+Status check_particles(const std::array<std::uint8_t, kParameterBytes>& parameters, const Shape& shape, bool in_frame) {
+  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
+  for (std::size_t i = 1; i < parameters.size(); ++i)
+    if (parameters[i] != 0) return fail(code, "particles: parameter byte %zu is %d, must be 0", i, parameters[i]);
+  if (parameters[0] > 2)
+    return fail(code, "particles: order %d, allowed: 0 (kept), 1 (tile), 2 (chunk)", parameters[0]);
+  if (coordinates_of(shape.rank, shape.dims) != 0) return kOk;
+  if (in_frame || parameters[0] != 0)
+    return fail(
+        code, "particles: %s needs positions, arrays (N, 2) or (N, 3); the last dimension is %llu, the rank %d",
+        in_frame ? "a frame" : "any order but 0 (kept)",
+        static_cast<unsigned long long>(shape.rank > 0 ? shape.dims[static_cast<std::size_t>(shape.rank - 1)] : 0),
+        shape.rank);
   return kOk;
 }
 
@@ -140,7 +158,10 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
                 info.format_version, codec->format_version);
   if ((info.codec == registry::kCodecCuszp2 || info.codec == registry::kCodecLossless) && info.parameters[1] == 0)
     return fail(Code::corrupt, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
-  PYF_TRY(check_parameters(*codec, info.parameters, info.shape.rank, Code::corrupt));
+  if (info.codec == registry::kCodecParticles)
+    PYF_TRY(check_particles(info.parameters, info.shape, true));
+  else
+    PYF_TRY(check_parameters(*codec, info.parameters, info.shape.rank, Code::corrupt));
   // hierarchical_delta is bit-exact where it has no step
   const bool quantised = info.codec != registry::kCodecLossless && !info.stored_raw &&
                          !(info.codec == registry::kCodecHierarchicalDelta && info.step == 0);
@@ -180,7 +201,7 @@ Status check_request(const Request& request) noexcept {
   if (codec == nullptr)
     return fail(Code::invalid_argument,
                 "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta), 4 (lorenzo), "
-                "6 (progressive)",
+                "5 (particles), 6 (progressive)",
                 request.codec);
   if (dtype_bytes(request.dtype) == 0)
     return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
@@ -214,7 +235,10 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "%s takes no bound, but one of %g is given", codec->name, request.bound);
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank)
     return fail(Code::invalid_argument, "rank %d, allowed: 0 to %d", request.shape.rank, kMaxRank);
-  PYF_TRY(check_parameters(*codec, request.parameters, request.shape.rank, Code::invalid_argument));
+  if (request.codec == registry::kCodecParticles)
+    PYF_TRY(check_particles(request.parameters, request.shape, false));
+  else
+    PYF_TRY(check_parameters(*codec, request.parameters, request.shape.rank, Code::invalid_argument));
   std::uint64_t count = 0;
   if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   if (count * dtype_bytes(request.dtype) > kMaxChunkBytes)
@@ -262,7 +286,7 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
     info.parameters[2] = 1;
   } else if (codec == registry::kCodecProgressive) {
     info.parameters[0] = info.parameters[0] == 2 ? 2 : 1;
-  } else {
+  } else if (codec != registry::kCodecParticles) {
     if (info.parameters[1] == 0) info.parameters[1] = 1;
     if (codec == registry::kCodecLossless) info.parameters[0] = 0;
   }

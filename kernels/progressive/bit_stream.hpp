@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bits of a piece (docs/format.md, section 12.5), lowest first, and words whose bits a mask picks.
+// Bits of a piece (docs/format.md, section 13.5), lowest first, and words whose bits a mask picks.
 #pragma once
 
 #include <cstddef>

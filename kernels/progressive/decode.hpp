@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The payload of a progressive frame, or the first segments of it, to values (docs/format.md, section 12), on the CPU.
+// The payload of a progressive frame, or the first segments of it, to values (docs/format.md, section 13), on the CPU.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A chunk to the payload of a progressive frame (docs/format.md, section 12), on the CPU.
+// A chunk to the payload of a progressive frame (docs/format.md, section 13), on the CPU.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The head of a progressive payload (docs/format.md, section 12.2): ranges, planes of the units, and the table of
+// The head of a progressive payload (docs/format.md, section 13.2): ranges, planes of the units, and the table of
 // segments in the order in which they are to be read, with the error that is left behind them.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The levels of a chunk in memory, and the passes over them (docs/format.md, section 12.3). Rows of a level are kept as
+// The levels of a chunk in memory, and the passes over them (docs/format.md, section 13.3). Rows of a level are kept as
 // their even and their odd values, so that every pass runs along whole rows.
 #pragma once
 

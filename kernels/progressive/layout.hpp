@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Levels, units and tiles of a progressive frame (docs/format.md, section 12.1 and 12.2), and the bound of the error
-// that a reader is left with (12.6). Integers only, the same on the CPU and a GPU.
+// Levels, units and tiles of a progressive frame (docs/format.md, section 13.1 and 13.2), and the bound of the error
+// that a reader is left with (13.6). Integers only, the same on the CPU and a GPU.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct ProgressiveUnit {
   int level = 0, axis = 0;  // axis: 0 z, 1 y, 2 x
   Extents shape;
   std::uint64_t first = 0;  // coefficient, of all units one after the other
+  Extents tiled;            // the shape as tiles see it: the same coefficients
   Extents tile, grid;       // of a tile; tiles along each axis
   std::uint32_t tiles = 0;
 };
@@ -51,14 +52,23 @@ KFN Extents extents_of(const Shape& shape) {
 KFN std::uint64_t half_up(std::uint64_t n) { return n - n / 2; }
 KFN std::uint64_t tiles_along(std::uint64_t extent, std::uint64_t tile) { return (extent + tile - 1) / tile; }
 
+// Narrow axes become one with their neighbour, or most of a tile would be empty.
+KFN Extents tiled_shape(Extents shape) {
+  if (shape.z > 1 && (shape.y == 1 || shape.x <= 4 || shape.y * shape.x <= 128))
+    shape = {1, shape.z, shape.y * shape.x};
+  if (shape.z == 1 && (shape.y < 16 || shape.x <= 4)) shape = {1, 1, shape.y * shape.x};
+  return shape;
+}
+
 KFN void add_unit(ProgressiveLayout& layout, int level, int axis, Extents shape) {
   ProgressiveUnit& unit = layout.unit[layout.units++];
   unit.level = level;
   unit.axis = axis;
   unit.shape = shape;
   unit.first = layout.coefficients;
-  unit.tile = shape.z > 1 ? Extents{8, 16, 32} : shape.y > 1 ? Extents{1, 128, 32} : Extents{1, 1, 4096};
-  unit.grid = {tiles_along(shape.z, unit.tile.z), tiles_along(shape.y, unit.tile.y), tiles_along(shape.x, unit.tile.x)};
+  const Extents tiled = unit.tiled = tiled_shape(shape);
+  unit.tile = tiled.z > 1 ? Extents{8, 16, 32} : tiled.y > 1 ? Extents{1, 128, 32} : Extents{1, 1, 4096};
+  unit.grid = {tiles_along(tiled.z, unit.tile.z), tiles_along(tiled.y, unit.tile.y), tiles_along(tiled.x, unit.tile.x)};
   unit.tiles = static_cast<std::uint32_t>(unit.grid.count());
   layout.coefficients += shape.count();
 }

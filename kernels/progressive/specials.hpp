@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values that no integer stands for (docs/format.md, section 12.7): the mask of missing ones, which all are the
+// Values that no integer stands for (docs/format.md, section 13.7): the mask of missing ones, which all are the
 // sentinel, and the others with their places. They come before all segments, so every reader has them.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A tile of a unit: 128 words of 32 coefficients, their signs and the bit planes of their magnitudes, and the piece of
-// a tile and a plane (docs/format.md, sections 12.4 and 12.5). What a piece is decoded with comes from planes above its
+// a tile and a plane (docs/format.md, sections 13.4 and 13.5). What a piece is decoded with comes from planes above its
 // own and from the tile alone, so tiles are independent, and within one every position is known at once.
 #pragma once
 
@@ -272,10 +272,11 @@ KFN std::uint64_t word_place(const ProgressiveUnit& unit, std::uint64_t tile, st
   const std::uint64_t y = ty * unit.tile.y + (form == TileForm::volume ? w % 16 : form == TileForm::plane ? w : 0);
   const std::uint64_t x = tx * unit.tile.x + (form == TileForm::line ? 32 * std::uint64_t{w} : 0);
   *count = 0;
-  if (z >= unit.shape.z || y >= unit.shape.y || x >= unit.shape.x) return 0;
-  const std::uint64_t left = unit.shape.x - x;
+  const Extents shape = unit.tiled;
+  if (z >= shape.z || y >= shape.y || x >= shape.x) return 0;
+  const std::uint64_t left = shape.x - x;
   *count = left < 32 ? static_cast<std::uint32_t>(left) : 32;
-  return (z * unit.shape.y + y) * unit.shape.x + x;
+  return (z * shape.y + y) * shape.x + x;
 }
 
 // Signs travel as the highest bit, which magnitudes do not need.

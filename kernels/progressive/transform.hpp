@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of the hierarchical basis (docs/format.md, section 12.3): predictions of points from their neighbours along an
+// Rows of the hierarchical basis (docs/format.md, section 13.3): predictions of points from their neighbours along an
 // axis, coefficients and back, in integers. One source for encoder and decoder; every function works on whole rows.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values to integers and back (docs/format.md, section 12.3): multiples of a power of two, so that scaling is exact and
+// Values to integers and back (docs/format.md, section 13.3): multiples of a power of two, so that scaling is exact and
 // the only error is that of rounding to the nearest integer.
 #pragma once
 

@@ -41,6 +41,14 @@ inline constexpr NeighbourMask<Code, kStride, kRun, B> kNeighbour{};
 // Values before the first block that difference() may read (and masks out).
 inline constexpr int kDifferencePad = 16;
 
+// N codes and the room before them, one array, so that [-1] is of it.
+template <class Code, int N>
+struct PaddedCodes {
+  alignas(64) Code room[kDifferencePad + N];
+  KFN Code* data() { return room + kDifferencePad; }
+  KFN operator Code*() { return data(); }
+};
+
 PYF_END_TARGET
 
 #if defined(PYF_LEVEL_AVX512)

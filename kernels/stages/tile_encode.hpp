@@ -45,12 +45,7 @@ struct EncodeScratch {
   using Code = typename Map::Code;
   static constexpr int B = kBlockValues<D>;
   alignas(64) typename Map::Value values[kGroupBlocks * B];
-  alignas(64) Code codes_pad[kDifferencePad];
-  alignas(64) Code codes[kGroupBlocks * B];
-  alignas(64) Code partial_pad[kDifferencePad];
-  alignas(64) Code partial[kGroupBlocks * B];
-  alignas(64) Code difference_pad[kDifferencePad];
-  alignas(64) Code difference[kGroupBlocks * B];
+  PaddedCodes<Code, kGroupBlocks * B> codes, partial, difference;
   std::uint64_t misfits[kGroupBlocks];
   // planes of each run of 32 values, room for as many as a code has bits
   static constexpr int kPlaneRoom = 8 * sizeof(Code);
@@ -158,7 +153,7 @@ KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code* z
     zigzag_differences<Map, B>(q, z);
   } else if constexpr (kDifferencesInRegisters) {
     alignas(64) typename Map::Code d[B];
-    differences<D>(q, s.partial, d, 1);
+    differences<D>(q, s.partial.data(), d, 1);
     zigzag_block<Map, B>(d, z);
   } else {
     zigzag_block<Map, B>(s.difference + b * B, z);
@@ -179,7 +174,8 @@ KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>
   using Code = typename Map::Code;
   constexpr int B = kBlockValues<D>;
   const std::uint32_t counted = outlier ? ~1u : ~0u;
-  if constexpr (D != 1 && kSums && !kDifferencesInRegisters) differences<D>(s.codes, s.partial, s.difference, count);
+  if constexpr (D != 1 && kSums && !kDifferencesInRegisters)
+    differences<D>(s.codes.data(), s.partial.data(), s.difference.data(), count);
   for (int b = 0; b < count; ++b) {
     alignas(64) Code z[64];
     std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Progressive: data that are read as precisely as the question needs. Its room in the library is kernels/progressive/.
 
-Its payload is section 12 of docs/format.md.
+Its payload is section 13 of docs/format.md.
 """
 
 from __future__ import annotations

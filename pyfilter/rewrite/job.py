@@ -204,7 +204,7 @@ def _write(
         compressions = {item.path: item.compression for item in decisions if item.compression is not None}
         total = sum(before[path].size for path in compressions)
         step = None if progress is None else lambda count: progress("compress", count, total)
-        with create_like(before, target) as after:
+        with _closed_at_end(create_like(before, target)) as after:
             FileCopy(before, after, compressions, step).run()
             if history and compressions and provenance.is_netcdf(after):
                 codecs = {path.lstrip("/"): item.codec for path, item in compressions.items()}
@@ -214,6 +214,24 @@ def _write(
     if offset:
         _copy_start(source, target, offset)
     return decisions, fills
+
+
+@contextlib.contextmanager
+def _closed_at_end(file: h5py.File) -> Iterator[h5py.File]:
+    """Close a file as ``with`` does, but let a failure in closing hide none before it; by itself it is an OSError.
+
+    On a full disk both happen, and h5py's error in closing is a RuntimeError.
+    """
+    try:
+        yield file
+    except BaseException:
+        with contextlib.suppress(OSError, RuntimeError):
+            file.close()
+        raise
+    try:
+        file.close()
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
 
 
 def _copy_start(source: Path, target: Path, size: int) -> None:

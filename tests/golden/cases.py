@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from reference import decoder, encoder, packed_choices, stream_writer
+from reference import decoder, encoder, packed_choices, particles_writer, stream_writer
 
 import pyfilter
 
@@ -340,6 +340,30 @@ def lorenzo_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("lorenzo_f8_wide", far, pyfilter.Lorenzo(absolute=0.5, predictor="chain"))
 
 
+def particle_cases() -> Iterator[GoldenCase]:
+    """Sorted already, so that rows stay where they are."""
+    for dtype, axes, levels in (("f4", 3, 5), ("f8", 3, 9), ("f4", 2, 6), ("f8", 2, 8)):
+        total = 1 << axes * levels
+        step = 1 - 2.0 ** (-7 if dtype == "f4" else -12)  # of a bound of 0.5
+        for name, count in (("runs", 90), ("gaps", 200)):
+            some = total // 40 if name == "runs" else total
+            keys = sorted({0, total - 1, *(v * 7919 % some for v in noise(count))} | {total // 2})
+            keys = sorted(keys * (1 if name == "gaps" else 3))
+            rows = [[key_bits(key >> axis, axes, levels) for axis in reversed(range(axes))] for key in keys]
+            values = (np.array(rows, np.float64) * step).astype(dtype)
+            yield GoldenCase(f"particles_{dtype}_{axes}_{name}", values, pyfilter.Particles(absolute=0.5))
+            padded = np.concatenate(
+                [values, with_bits(values[:1], {1: specials(dtype)[2]}), np.zeros((40, axes), dtype)]
+            )
+            codec = pyfilter.Particles(absolute=0.5, order="tile" if axes == 2 else "chunk")
+            yield GoldenCase(f"particles_{dtype}_{axes}_{name}_padded", padded.astype(dtype), codec)
+
+
+def key_bits(key: int, axes: int, levels: int) -> int:
+    """Every `axes`-th bit of a key."""
+    return sum((key >> axes * level & 1) << level for level in range(levels))
+
+
 def progressive_cases() -> Iterator[GoldenCase]:
     """Grids of one to three dimensions and more, of several tiles, with missing values; whole and cut at a bound."""
     shapes = {"f4": ((4300,), (3, 17, 66), (2, 3, 7, 9)), "f8": ((34, 40), (6, 7, 8), ())}
@@ -365,7 +389,8 @@ def progressive_cases() -> Iterator[GoldenCase]:
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
-        *cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(), *progressive_cases(),
+        *cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
+        *particle_cases(), *progressive_cases(),
     ]  # fmt: skip
 
 
@@ -385,6 +410,10 @@ HAND_MADE_PACKED = (
 HAND_MADE_STREAMS = (67, 117, 8, 62, 58, 39, 44, 60, 25, 96, 84, 55, 81, 94, 101)
 
 
+#: seeds of `particles_writer.random_frame` likewise
+HAND_MADE_PARTICLES = (6, 10, 11, 19, 24, 30, 31, 40, 56, 76, 82, 101, 102, 111, 148, 178, 190)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
@@ -394,6 +423,9 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
         yield named_frame(*packed_choices.random_frame(random.Random(seed)), seed)
     for seed in HAND_MADE_STREAMS:
         yield named_frame(*stream_writer.random_frame(random.Random(seed)), seed)
+    for seed in HAND_MADE_PARTICLES:
+        spec, frame, _ = particles_writer.random_frame(random.Random(seed))
+        yield f"made_particles_{spec.dtype}_{seed}", frame, decoder.decode(frame)
 
 
 def named_frame(spec: encoder.Spec, frame: bytes, patterns: list[int | None], seed: int) -> tuple[str, bytes, Array]:

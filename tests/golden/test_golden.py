@@ -17,7 +17,16 @@ from pyfilter.registry import registry
 from pyfilter.settings import CPU_LEVELS
 
 from . import writer
-from .cases import ENCODED_DIFFERENTLY, FOLDER, HAND_MADE, HAND_MADE_PACKED, HAND_MADE_STREAMS, GoldenCase, cases
+from .cases import (
+    ENCODED_DIFFERENTLY,
+    FOLDER,
+    HAND_MADE,
+    HAND_MADE_PACKED,
+    HAND_MADE_PARTICLES,
+    HAND_MADE_STREAMS,
+    GoldenCase,
+    cases,
+)
 
 FRAMES = sorted(FOLDER.glob("v*.pyf"))
 EACH = pytest.mark.parametrize("path", FRAMES, ids=lambda path: path.stem)
@@ -101,9 +110,25 @@ def test_names() -> None:
     assert len(set(names)) == len(names)
     assert set(ENCODED_DIFFERENTLY) <= set(names)
     assert all(ENCODED_DIFFERENTLY.values()), "say since which release, and why"
-    for version, seeds in ((1, HAND_MADE), (2, HAND_MADE_PACKED), (3, HAND_MADE_STREAMS)):
+    for version, seeds in ((1, HAND_MADE), (2, HAND_MADE_PACKED), (3, HAND_MADE_STREAMS), (4, HAND_MADE_PARTICLES)):
         for seed in seeds:
             assert list(FOLDER.glob(f"v{version}_made_*_{seed}.pyf")), f"hand-made frame {seed} is missing; {HOW}"
+
+
+def test_files_are_only_added() -> None:
+    """None of the manifest is gone or changed, and every file is in it (or `sha256sum -c` it)."""
+    manifest = writer.read_manifest()
+    assert {path.name: writer.checksum(path) for path in FOLDER.glob("v*.*")} == manifest, f"new files: {HOW}"
+
+
+def test_the_manifest_keeps_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / "v1_a.pyf").write_bytes(b"first")
+    writer.add_to_manifest(tmp_path)
+    first = writer.read_manifest(tmp_path)
+    (tmp_path / "v1_a.pyf").write_bytes(b"changed")
+    (tmp_path / "v1_b.pyf").write_bytes(b"second")
+    writer.add_to_manifest(tmp_path)
+    assert writer.read_manifest(tmp_path) == {**first, "v1_b.pyf": writer.checksum(tmp_path / "v1_b.pyf")}
 
 
 def test_pairs_and_size() -> None:
@@ -123,6 +148,7 @@ def test_all_of_the_format_is_there() -> None:
         (decoder.LOSSLESS, "v1"),
         (decoder.HIERARCHICAL_DELTA, "v2"),
         (decoder.LORENZO, "v3"),
+        (decoder.PARTICLES, "v4"),
         (decoder.PROGRESSIVE, "v5"),
     }
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}

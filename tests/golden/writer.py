@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the golden files of cases that have none. A file that is there is never written again: README.md."""
+"""Writes the golden files of cases that have none. A file that is there is never written again: README.md.
+
+MANIFEST.sha256 has the checksum of each, so that a file that was changed or taken away is seen.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,27 @@ from reference import decoder
 import pyfilter
 
 from .cases import FOLDER, cases, hand_made
+
+MANIFEST = "MANIFEST.sha256"
+
+
+def checksum(path: Path) -> str:
+    """Of a file, as sha256sum prints it."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read_manifest(folder: Path = FOLDER) -> dict[str, str]:
+    """Checksums by file name, of all golden files that ever were."""
+    path = folder / MANIFEST
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+def add_to_manifest(folder: Path = FOLDER) -> None:
+    """Add the files that it does not have; what it has stays."""
+    known = read_manifest(folder)
+    known |= {path.name: checksum(path) for path in folder.glob("v*.*") if path.name not in known}
+    (folder / MANIFEST).write_text("".join(f"{known[name]}  {name}\n" for name in sorted(known)))
 
 
 def stem(name: str, version: int) -> str:
@@ -48,4 +73,5 @@ def write_missing(folder: Path = FOLDER) -> list[Path]:
         written += write_pair(folder, case.name, case.version, frame, pyfilter.decode(frame))
     for name, frame, values in hand_made():
         written += write_pair(folder, name, frame[4], frame, values)
+    add_to_manifest(folder)
     return written

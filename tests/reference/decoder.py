@@ -4,8 +4,8 @@
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
 are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
 frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, streams.py section 8,
-progressive.py section 12, parts.py what they share. Neighbours: encoder.py, packed_writer.py and stream_writer.py
-write what this reads.
+particles.py section 12, progressive.py section 13, parts.py what they share. Neighbours: encoder.py,
+packed_writer.py, stream_writer.py and particles_writer.py write what this reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import packed, progressive, streams
+from . import packed, particles, progressive, streams
 from .header import (
     BIG_ENDIAN,
     CUSZP2,
@@ -27,6 +27,7 @@ from .header import (
     HIERARCHICAL_DELTA,
     LORENZO,
     LOSSLESS,
+    PARTICLES,
     PROGRESSIVE,
     RAW,
     CorruptFrame,
@@ -51,6 +52,7 @@ __all__ = [
     "HIERARCHICAL_DELTA",
     "LORENZO",
     "LOSSLESS",
+    "PARTICLES",
     "PROGRESSIVE",
     "RAW",
     "CorruptFrame",
@@ -215,6 +217,8 @@ def decode(frame: bytes) -> Array:
         return progressive.decode_progressive(frame, header)
     if header.codec == LORENZO:
         return streams.decode_streams(frame, header)
+    if header.codec == PARTICLES:
+        return particles.decode_particles(frame, header)
     if header.packed:
         return packed.decode_packed(frame, header)
     tile = parse_tiles(frame, header)

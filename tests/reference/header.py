@@ -41,8 +41,8 @@ def require(condition: bool, text: str) -> None:
 
 MAGIC = b"\x89PYF"
 FORMAT_VERSION = 5
-CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PROGRESSIVE = 1, 2, 3, 4, 6
-FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PROGRESSIVE: 5}
+CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE = 1, 2, 3, 4, 5, 6
+FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5}
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE = 1, 2, 4, 8
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
@@ -145,7 +145,7 @@ def parse_header(frame: bytes) -> Header:
     require(codec in FIRST_VERSIONS, f"codec {codec}")
     require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
     require(dtype in DTYPES, f"dtype {dtype}")
-    require(codec not in (CUSZP2, PROGRESSIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
+    require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 16, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
     require(math.isfinite(step) and step >= 0, f"step {step}")
@@ -186,6 +186,7 @@ def parse_header(frame: bytes) -> Header:
         parameters=frame[48:56],
         dims=struct.unpack_from(f"<{rank}Q", frame, 56),
     )
+    require(codec != PARTICLES or (rank >= 2 and header.dims[-1] in (2, 3)), f"particles of shape {header.dims}")
     require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
     entries = -(-tile_count(header) // (1 << header.group_log2)) if codec == LORENZO else tile_count(header)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
@@ -207,6 +208,9 @@ def check_parameters(codec: int, parameters: bytes, rank: int) -> None:
         require(order in TILE_SHAPES[shape].orders, f"order {order} with tile shape {shape}")
         require(group_log2 <= (0 if codec == HIERARCHICAL_DELTA else 5), f"parameter byte 3 is {group_log2}")
         require(not any(parameters[4:]), "reserved parameters")
+        return
+    if codec == PARTICLES:
+        require(parameters[0] <= 2 and not any(parameters[1:]), f"parameters {parameters!r}")
         return
     if codec == PROGRESSIVE:
         require(parameters[0] in (1, 2), f"parameter byte 0 is {parameters[0]}")
@@ -276,7 +280,9 @@ def block_grid(header: Header) -> tuple[int, ...]:
 
 
 def tile_count(header: Header) -> int:
-    """Sections 4 and 7.1."""
+    """Sections 4, 7.1 and 12.1."""
+    if header.codec == PARTICLES:
+        return -(-header.value_count // (4096 * header.dims[-1]))
     if header.codec == PROGRESSIVE:
         return 0  # it has no directory
     if header.packed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reference decoder: section 12 of docs/format.md, progressive frames, whole or in part.
+"""Reference decoder: section 13 of docs/format.md, progressive frames, whole or in part.
 
 Neighbours: decoder.py calls `decode_progressive`. Plain loops over bits where the document speaks of bits.
 """
@@ -20,7 +20,7 @@ from .parts import Array
 Bits = NDArray[np.bool_]
 Extents = tuple[int, int, int]  # z, y, x
 
-# ---- 12.1 Levels, units, tiles --------------------------------------------------------------------------------------
+# ---- 13.1 Levels, units, tiles --------------------------------------------------------------------------------------
 
 
 class Unit(NamedTuple):
@@ -31,14 +31,22 @@ class Unit(NamedTuple):
     shape: Extents
 
     @property
+    def tiled(self) -> Extents:
+        """The shape that tiles cover."""
+        z, y, x = self.shape
+        if z > 1 and (y == 1 or x <= 4 or y * x <= 128):
+            z, y, x = 1, z, y * x
+        return (1, 1, y * x) if z == 1 and (y < 16 or x <= 4) else (z, y, x)
+
+    @property
     def tile(self) -> Extents:
-        if self.shape[0] > 1:
+        if self.tiled[0] > 1:
             return (8, 16, 32)
-        return (1, 128, 32) if self.shape[1] > 1 else (1, 1, 4096)
+        return (1, 128, 32) if self.tiled[1] > 1 else (1, 1, 4096)
 
     @property
     def grid(self) -> Extents:
-        z, y, x = (-(-size // side) for size, side in zip(self.shape, self.tile, strict=True))
+        z, y, x = (-(-size // side) for size, side in zip(self.tiled, self.tile, strict=True))
         return z, y, x
 
     @property
@@ -69,7 +77,7 @@ def units_of(grids: list[Extents]) -> list[Unit]:
     return units
 
 
-# ---- 12.2 Head ------------------------------------------------------------------------------------------------------
+# ---- 13.2 Head ------------------------------------------------------------------------------------------------------
 
 
 class Segment(NamedTuple):
@@ -157,7 +165,7 @@ def parse_head(frame: bytes, header: Header) -> Head:
     return Head(low, high, planes, cubic, roots, segments, specials, grids, units, start, width)
 
 
-# ---- 12.5 Pieces ----------------------------------------------------------------------------------------------------
+# ---- 13.5 Pieces ----------------------------------------------------------------------------------------------------
 
 
 class BitReader:
@@ -267,7 +275,7 @@ def middle(tile: Tile, plane: int) -> list[int]:
     return values
 
 
-# ---- 12.4 Segments --------------------------------------------------------------------------------------------------
+# ---- 13.4 Segments --------------------------------------------------------------------------------------------------
 
 
 def pieces_of(frame: bytes, segment: Segment, tiles: int) -> list[bytes]:
@@ -302,7 +310,8 @@ def coefficients(frame: bytes, head: Head, number: int, segments: list[Segment])
     own = [s for s in segments if s.unit == number]
     result = np.zeros([g * t for g, t in zip(unit.grid, unit.tile, strict=True)], np.int64)
     valid = np.zeros(result.shape, bool)
-    valid[: unit.shape[0], : unit.shape[1], : unit.shape[2]] = True
+    covered = tuple(slice(size) for size in unit.tiled)
+    valid[covered] = True
     pieces = [pieces_of(frame, s, unit.tiles) for s in own]
     last = own[-1].plane if own else planes
     for t, place in enumerate(np.ndindex(*unit.grid)):
@@ -313,10 +322,10 @@ def coefficients(frame: bytes, head: Head, number: int, segments: list[Segment])
             decode_piece(tile, unit.tile, segment.plane, of_tiles[t])
         if own:
             result[cut] = np.array(middle(tile, last), np.int64).reshape(unit.tile)
-    return result[: unit.shape[0], : unit.shape[1], : unit.shape[2]]
+    return result[covered].reshape(unit.shape)
 
 
-# ---- 12.3 Passes ----------------------------------------------------------------------------------------------------
+# ---- 13.3 Passes ----------------------------------------------------------------------------------------------------
 
 
 def predictions(known: Array, count: int, cubic: bool) -> Array:
@@ -352,7 +361,7 @@ def raise_level(frame: bytes, head: Head, level: int, coarse: Array, segments: l
     return values
 
 
-# ---- 12.7 Special values --------------------------------------------------------------------------------------------
+# ---- 13.7 Special values --------------------------------------------------------------------------------------------
 
 
 def special_values(head: Head, header: Header) -> tuple[Bits, dict[int, bytes]]:
@@ -398,7 +407,7 @@ def special_values(head: Head, header: Header) -> tuple[Bits, dict[int, bytes]]:
     return missing, verbatim
 
 
-# ---- 12. Frames -----------------------------------------------------------------------------------------------------
+# ---- 13. Frames -----------------------------------------------------------------------------------------------------
 
 
 def decode_progressive(frame: bytes, header: Header, count: int | None = None, level: int = 0) -> Array:

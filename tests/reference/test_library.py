@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from . import encoder, hostile, packed_choices, stream_writer
+from . import encoder, hostile, packed_choices, particles_writer, stream_writer
 from .decoder import FrameError, decode, parse_header
 from .library import FAMILIES, OK, Library, LibraryError, checksum
 
@@ -60,6 +60,7 @@ def any_cpu(library: Library, request: pytest.FixtureRequest) -> Iterator[Librar
 WRITERS: dict[str, Callable[[random.Random], tuple[encoder.Spec, bytes, list[Any]]]] = {
     "tiles": encoder.random_frame,
     "packed tiles": packed_choices.random_frame,
+    "particles": particles_writer.random_frame,
 }
 
 
@@ -99,7 +100,7 @@ def check_ranges(library: Library, spec: encoder.Spec, frame: bytes, rng: random
         assert part == whole[start * width : stop * width], (start, stop)
 
 
-@pytest.mark.parametrize(("kind", "count"), [("tiles", 40), ("packed tiles", 40), ("streams", 4)])
+@pytest.mark.parametrize(("kind", "count"), [("tiles", 40), ("packed tiles", 40), ("particles", 20), ("streams", 4)])
 def test_info(library: Library, kind: str, count: int) -> None:
     for seed in range(count):
         writer = stream_writer.random_frame if kind == "streams" else WRITERS[kind]
@@ -153,7 +154,10 @@ def test_hostile_frames() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 100), (100, 100), (200, 100), (hostile.FIRST_STREAM_SEED, 40)])
+MUTATED = [(0, 100), (100, 100), (200, 100), (hostile.FIRST_STREAM_SEED, 40), (hostile.FIRST_PARTICLE_SEED, 100)]
+
+
+@pytest.mark.parametrize(("first", "count"), MUTATED)
 def test_mutated_frames(first: int, count: int) -> None:
     """Bytes changed behind the header: both refuse, or both give the same values."""
     lines = run_apart(str(first), str(first + count))

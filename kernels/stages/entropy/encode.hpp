@@ -61,10 +61,10 @@ inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t t
   const bool sums = S != kChain || plan.order != 0;
   if (alone) s.before = p.codes[0];
   if constexpr (S == kChain) {
-    p.codes_pad[kDifferencePad - 1] = s.before;
+    p.codes[-1] = s.before;
     s.before = p.codes[4095];
   } else {
-    tile_differences<S>(plan.order, p.codes, p.differences);
+    tile_differences<S>(plan.order, p.codes.data(), p.differences);
     p.differences[0] = static_cast<Code>(p.codes[0] - s.before);
     s.before = p.codes[0];
   }

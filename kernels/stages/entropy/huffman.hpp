@@ -36,7 +36,8 @@ KFN std::uint32_t codeword_weight(const std::uint32_t* counts, std::uint32_t c) 
 // Code lengths of at most 12 bits that leave no code unused, of `used` codewords, s.order, which are sorted by weight,
 // then number. The other lengths are 0 already.
 KFN void assign_lengths(const std::uint32_t* counts, std::uint32_t used, CodebookScratch& s, Codebook& book) {
-  // leaves are 0 to used - 1; of equal weights leaves go first
+  // leaves are 0 to used - 1; of equal weights leaves go first. (A form with the next weights in registers gave other
+  // trees on a device, compiled by nvcc 13.0, than on CPUs; tests/gpu/same_bytes.py found it.)
   for (std::uint32_t i = 0; i < used; ++i) s.weight[i] = codeword_weight(counts, s.order[i]);
   std::uint32_t leaf = 0, node = used;
   for (std::uint32_t made = used; made < 2 * used - 1; ++made) {
@@ -128,12 +129,8 @@ KFN bool read_codebook(BitReader& in, Codebook& book) {
   visit_codewords(singles, reach, [&](std::uint32_t c) {
     if (!good || in.take(1) == 0) return;
     std::uint32_t steps = 0;
-    while (in.take(1) == 0) {
-      if (in.failed || ++steps > kMostLengthSteps) {
-        good = false;
-        return;
-      }
-    }
+    good = in.take_zeros(kMostLengthSteps, steps);
+    if (!good) return;
     const std::uint32_t length = steps % 2 != 0 ? before - (steps + 1) / 2 : before + steps / 2;
     if (length < 1 || length > kMostCodeBits) {  // below 0 too
       good = false;

@@ -48,8 +48,8 @@ inline void count_round(const Neighbours& near, std::uint32_t lanes, const Round
       index[l] = level * kSymbols + symbol_of_narrow(value[l]);
       any |= value[l];
     }
-    if (any >> 31 != 0) [[unlikely]]
-      for (std::uint32_t l = 0; l < lanes; ++l) index[l] = index[l] / kSymbols * kSymbols + symbol_of(value[l]);
+    if (any >> 31 != 0) [[unlikely]]  // what symbol_of_narrow() gives for them is more than a symbol
+      for (std::uint32_t l = 0; l < lanes; ++l) index[l] += symbol_of(value[l]) - symbol_of_narrow(value[l]);
     for (std::uint32_t l = 0; l < lanes; ++l) ++counts.of[index[l]];
   }
 }

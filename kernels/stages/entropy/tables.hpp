@@ -110,6 +110,19 @@ struct BitReader {
     }
     return value;
   }
+  // Zeros up to a one, which is taken too; false where that are more than `most`, or there is no one.
+  KFN bool take_zeros(std::uint32_t most, std::uint32_t& count) {
+    bool found = false;
+    for (count = 0; !found && count <= most && bits < end;) {
+      const auto at = static_cast<std::uint32_t>(bits % 8), left = std::uint32_t{from[bits / 8]} >> at;
+      found = left != 0;
+      const std::uint32_t here = found ? static_cast<std::uint32_t>(bit_width(left & (0u - left))) - 1 : 8 - at;
+      count += here;
+      bits += here + (found ? 1 : 0);
+    }
+    failed = failed || !found || count > most || bits > end;
+    return !failed;
+  }
 };
 
 // The width of a frequency is foretold by that of the listed symbol two before it (8 at first): a frequency is the
@@ -146,8 +159,7 @@ KFN bool read_frequencies(BitReader& in, Frequencies& f) {
   for (std::uint32_t s = 0; s < f.listed; ++s) {
     if (s == f.main) continue;
     std::uint32_t steps = 0;
-    while (in.take(1) == 0)
-      if (in.failed || ++steps > kMostWidthSteps) return false;
+    if (!in.take_zeros(kMostWidthSteps, steps)) return false;
     const std::uint32_t width = steps % 2 != 0 ? before[0] - (steps + 1) / 2 : before[0] + steps / 2;
     if (width > kProbabilityBits) return false;  // below 0 too
     const std::uint32_t fraction = width < 2 ? 0 : width - 1 < kSignificantBits - 1 ? width - 1 : kSignificantBits - 1;

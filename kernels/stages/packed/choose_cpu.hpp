@@ -51,8 +51,7 @@ template <class Map>
 struct SampleScratch {
   using Code = typename Map::Code;
   alignas(64) typename Map::Value values[4096];
-  alignas(64) Code pad[kDifferencePad];
-  alignas(64) Code codes[4096];
+  PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[4096];
 };
 
@@ -62,11 +61,11 @@ inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBo
                                   SampleScratch<Map>& s) {
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
-    s.pad[kDifferencePad - 1] = s.codes[0];
+    s.codes[-1] = s.codes[0];
     for (int i = 0; i < 4096; ++i) s.differences[i] = static_cast<Code>(s.codes[i] - (order != 0 ? s.codes[i - 1] : 0));
     s.differences[0] = 0;
   } else {
-    tile_differences<S>(order, s.codes, s.differences);
+    tile_differences<S>(order, s.codes.data(), s.differences);
     s.differences[0] = 0;
   }
   std::uint64_t bits = 0;

@@ -28,8 +28,7 @@ struct PackedScratch {
   using Code = typename Map::Code;
   static constexpr int kPlaneRoom = 8 * sizeof(Code);
   alignas(64) typename Map::Value values[4096];
-  alignas(64) Code codes_pad[kDifferencePad];
-  alignas(64) Code codes[4096];
+  PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[S == kChain ? 1 : 4096];
   alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
   std::uint8_t width[kPackedBlocks];  // planes before exceptions
@@ -168,7 +167,7 @@ template <class Map, int S>
     special = {};
     const std::uint64_t misfits = encode_block<Map, 32>(map, values, q);
     if (misfits != 0) sort_packed(map.quantizer, values, q, misfits, special);
-    put_block<S>(q, b, s.codes);
+    put_block<S>(q, b, s.codes.data());
     unseen = unseen || special.unseen() != 0;
     missing = missing || special.missing() != 0;
   }
@@ -208,9 +207,9 @@ KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, cons
   using Code = typename Map::Code;
   const Code first = zigzag(map.wrap(s.codes[0]));
   if constexpr (S == kChain) {
-    s.codes_pad[kDifferencePad - 1] = s.codes[0];
+    s.codes[-1] = s.codes[0];
   } else {
-    tile_differences<S>(plan.order, s.codes, s.differences);
+    tile_differences<S>(plan.order, s.codes.data(), s.differences);
     s.differences[0] = 0;
   }
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {

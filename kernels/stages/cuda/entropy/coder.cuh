@@ -7,31 +7,12 @@
 #include <cstddef>
 
 #include "stages/cuda/coder.cuh"
-#include "stages/cuda/entropy/count.cuh"
+#include "stages/cuda/entropy/blocks.cuh"
 #include "stages/cuda/entropy/decode.cuh"
-#include "stages/cuda/entropy/huffman_encode.cuh"
-#include "stages/cuda/entropy/rans_encode.cuh"
 #include "stages/cuda/entropy/residuals.cuh"
 #include "stages/cuda/entropy/special_values.cuh"
 
 namespace pyfilter::cuda {
-
-// Sets aside shared memory for a kernel, and counts the thread blocks that the device runs at once.
-template <class Kernel>
-cudaError_t resident_blocks(Kernel kernel, int threads, std::size_t shared_bytes, unsigned* blocks) {
-  int device = 0, processors = 0, each = 0;
-  PYF_CUDA_TRY(cudaGetDevice(&device));
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PYF_CUDA_TRY(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
-  PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared_bytes));
-  *blocks = static_cast<unsigned>(std::max(1, each * processors));
-  return cudaSuccess;
-}
-// Thread blocks of each chunk or frame, so that all of them have about as many as the device runs at once.
-inline unsigned blocks_each(unsigned resident, std::uint64_t wanted, std::uint32_t count) {
-  return static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, (resident + count - 1) / count));
-}
 
 template <class Map, int S>
 cudaError_t launch_residuals(const StreamParams& job, cudaStream_t stream) {
@@ -44,24 +25,29 @@ cudaError_t launch_residuals(const StreamParams& job, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
+// These depend on the width of codes alone, and are compiled with one map of each (codes.cuh).
 template <class Code, int S>
-cudaError_t launch_count(const StreamParams& job, cudaStream_t stream) {
-  unsigned resident = 0;
-  PYF_CUDA_TRY(resident_blocks(count_kernel<Code, S>, kThreads, sizeof(CountSpace), &resident));
-  const TileSample sample(job.base.tiles);
-  const unsigned blocks = blocks_each(resident, (sample.count + 3) / 4, job.base.chunks);
-  count_kernel<Code, S><<<dim3(blocks, job.base.chunks), kThreads, sizeof(CountSpace), stream>>>(job);
-  return cudaGetLastError();
-}
+cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
+template <class Code, int S>
+cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
 
-template <class Code, int S>
-cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
+// A kernel with a warp for each group, as many in a thread block as shared memory has room for beside the tables.
+template <class Kernel>
+cudaError_t launch_warps(Kernel kernel, int most_warps, std::size_t table_bytes, std::size_t warp_bytes,
+                         const StreamDecodeParams& job, std::uint32_t units, std::uint32_t frames,
+                         cudaStream_t stream) {
+  int device = 0, room = 0;
   unsigned resident = 0;
-  const auto kernel = job.coder == kRans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
-  const std::size_t bytes = job.coder == kRans ? kMostTables * kSymbols * sizeof(EncodeEntry) : 0;
-  PYF_CUDA_TRY(resident_blocks(kernel, kStreamThreads, bytes, &resident));
-  const unsigned blocks = blocks_each(resident, (job.base.tiles + kStreamWarps - 1) / kStreamWarps, job.base.chunks);
-  kernel<<<dim3(blocks, job.base.chunks), kStreamThreads, bytes, stream>>>(job);
+  PYF_CUDA_TRY(cudaGetDevice(&device));
+  PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(table_bytes)) /
+                       static_cast<std::int64_t>(warp_bytes);
+  const auto warps = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_warps));
+  const std::size_t bytes = table_bytes + static_cast<std::size_t>(warps) * warp_bytes;
+  PYF_CUDA_TRY(resident_blocks(kernel, 32 * warps, bytes, &resident));
+  const auto each = static_cast<std::uint32_t>(warps);
+  const unsigned blocks = blocks_each(resident, (units + each - 1) / each, frames);
+  kernel<<<dim3(blocks, frames), 32 * each, bytes, stream>>>(job);
   return cudaGetLastError();
 }
 
@@ -71,19 +57,13 @@ cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t cod
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
   if (coder == kRans) {
-    constexpr std::size_t kTableBytes = kMostTables * kFrequencySum * sizeof(std::uint32_t);
-    constexpr int kWarpsHere = kRansWarps<Map>;
-    constexpr std::size_t kBytes = kTableBytes + kWarpsHere * sizeof(DecodeWarpSpace<Map, RansSource<Map, S>>);
-    PYF_CUDA_TRY(resident_blocks(rans_decode_kernel<Map, S>, 32 * kWarpsHere, kBytes, &resident));
-    const unsigned blocks = blocks_each(resident, (most_units + kWarpsHere - 1) / kWarpsHere, frames);
-    rans_decode_kernel<Map, S><<<dim3(blocks, frames), 32 * kWarpsHere, kBytes, stream>>>(job);
+    constexpr std::size_t kEach = sizeof(DecodeWarpSpace<Map, RansSource<Map, S>>);
+    PYF_CUDA_TRY((launch_warps(rans_decode_kernel<Map, S>, kRansWarps<Map, S>, kTableAlignment + kTableBytes, kEach,
+                               job, most_units, frames, stream)));
   } else {
-    constexpr int kWarpsHere = kHuffmanWarps<Map>;
-    constexpr std::size_t kBytes =
-        sizeof(HuffmanTables) + kWarpsHere * sizeof(DecodeWarpSpace<Map, HuffmanSource<Map>>);
-    PYF_CUDA_TRY(resident_blocks(huffman_decode_kernel<Map, S>, 32 * kWarpsHere, kBytes, &resident));
-    const unsigned blocks = blocks_each(resident, (most_units + kWarpsHere - 1) / kWarpsHere, frames);
-    huffman_decode_kernel<Map, S><<<dim3(blocks, frames), 32 * kWarpsHere, kBytes, stream>>>(job);
+    constexpr std::size_t kEach = sizeof(DecodeWarpSpace<Map, HuffmanSource<Map>>);
+    PYF_CUDA_TRY((launch_warps(huffman_decode_kernel<Map, S>, kHuffmanWarps<Map>, sizeof(HuffmanTables), kEach, job,
+                               most_units, frames, stream)));
   }
   PYF_CUDA_TRY(cudaGetLastError());
   if (job.base.tile_count != job.base.tiles) {

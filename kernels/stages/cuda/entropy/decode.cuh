@@ -16,9 +16,14 @@
 
 namespace pyfilter::cuda {
 
-// Warps that share the tables of a rans stream, on one multiprocessor: as many as registers suffice for.
-template <class Map>
-inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? 12 : 24;
+// Warps that share the tables of a rans stream, on one multiprocessor: as many as registers suffice for. There are
+// fewer where shared memory does not.
+template <class Map, int S>
+inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? 8
+                                  : S == kChain                   ? 20
+                                                                  : 16;
+inline constexpr std::size_t kTableAlignment = 4 * kFrequencySum;
+inline constexpr std::size_t kTableBytes = kMostTables * kTableAlignment;
 
 inline constexpr int kCheckThreads = 256;
 
@@ -33,10 +38,10 @@ __device__ __forceinline__ UnitRange unit_range(const DecodeParams& job, std::ui
           static_cast<std::uint32_t>((std::uint64_t{job.first_tile} + job.tile_count + group - 1) >> group_log2)};
 }
 
-// `Source` gives the residuals: RansSource, HuffmanSource.
+// `Source` gives the residuals: RansSource, HuffmanSource. kRows: there is room for a run's rows.
 template <class Map, class Source>
 struct DecodeWarpSpace {
-  alignas(16) std::uint8_t room[kRunBytes<typename Map::Value>];
+  alignas(16) std::uint8_t room[Source::kRows ? kRunBytes<typename Map::Value> : 16];
   typename Source::WarpSpace source;
 };
 
@@ -147,6 +152,11 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
       Value v[32];
 #pragma unroll
       for (int n = 0; n < 32; ++n) v[n] = map.decode_biased(y[n]);
+      if constexpr (!Source::kRows) {
+        store_block<S>(base.grid, v, box, 32 * static_cast<unsigned>(run) + lane, base.aligned, base.start,
+                       min(base.stop, base.grid.values), frame.out);
+        continue;
+      }
       __syncwarp();  // the rows are read
       write_run_row<S, Value>(room, lane, v);
       __syncwarp();
@@ -195,14 +205,14 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
 template <class Map, int S, class Source>
 __device__ __forceinline__ void decode_units(const StreamDecodeParams& job, const DecodeFrame& frame,
                                              std::uint32_t frame_index, std::uint32_t table_bytes,
-                                             const UnitRange& range, int warps, const typename Source::Tables& tables,
+                                             const UnitRange& range, unsigned warps,
+                                             const typename Source::Tables& tables,
                                              DecodeWarpSpace<Map, Source>& space) {
   DecodeFrame groups = frame;  // the directory is that of groups, behind the tables
   groups.payload += table_bytes;
   groups.payload_bytes -= table_bytes;
-  const auto wide = static_cast<std::uint32_t>(warps);
-  for (std::uint32_t unit = range.first + blockIdx.x * wide + threadIdx.x / 32; unit < range.last;
-       unit += gridDim.x * wide) {
+  for (std::uint32_t unit = range.first + blockIdx.x * warps + threadIdx.x / 32; unit < range.last;
+       unit += gridDim.x * warps) {
     Fault fault = Fault::directory;
     if (groups.payload_bytes / 4 > range.units) {
       const TilePlace place = find_tile(groups, range.units, unit);
@@ -235,52 +245,56 @@ static __global__ void __launch_bounds__(kCheckThreads)
 }
 
 template <class Map, int S>
-__global__ void __launch_bounds__(32 * kRansWarps<Map>, 1)
+__global__ void __launch_bounds__(32 * kRansWarps<Map, S>, 1)
     rans_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
   using Source = RansSource<Map, S>;
-  constexpr int kWarpsHere = kRansWarps<Map>;
+  const unsigned warps = blockDim.x / 32;
   extern __shared__ __align__(1024) uint4 shared_memory[];
   const std::uint32_t index = blockIdx.y;
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
   const FrameTables& given = job.tables[index];
   const std::uint32_t table_bytes = given.bytes;
   const UnitRange range = unit_range(job.base, frame.group_log2());
-  if (table_bytes == 0 || range.first + blockIdx.x * kWarpsHere >= range.last) return;
+  if (table_bytes == 0 || range.first + blockIdx.x * warps >= range.last) return;
   const Contexts contexts = given.contexts;
+  // the tables, where their addresses are multiples of their size, then what the warps have
+  const std::uint32_t base = shared_address(shared_memory),
+                      skipped =
+                          static_cast<std::uint32_t>((kTableAlignment - base % kTableAlignment) % kTableAlignment);
+  uint4* const to = shared_memory + skipped / 16;
   const auto* const from = reinterpret_cast<const uint4*>(given.entries);
-  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kFrequencySum / 4; i += 32 * kWarpsHere)
-    shared_memory[i] = from[i];
+  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kFrequencySum / 4; i += blockDim.x) to[i] = from[i];
   const typename Source::Tables tables = {
-      shared_address(shared_memory), TableOfSum(contexts), contexts.count,
+      base + skipped, TableOfSum(contexts), contexts.count,
       given.flag_frequency[0] | given.flag_frequency[1] << 10 | given.flag_frequency[2] << 20};
   __syncthreads();
-  auto* const spaces = reinterpret_cast<DecodeWarpSpace<Map, Source>*>(shared_memory + kMostTables * kFrequencySum / 4);
-  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, kWarpsHere, tables, spaces[threadIdx.x / 32]);
+  auto* const spaces = reinterpret_cast<DecodeWarpSpace<Map, Source>*>(to + kTableBytes / 16);
+  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, warps, tables, spaces[threadIdx.x / 32]);
 }
 
 // Warps that share the tables of a Huffman stream: as many as shared memory has room for.
 template <class Map>
-inline constexpr int kHuffmanWarps = sizeof(typename Map::Code) == 8 ? 4 : 8;
+inline constexpr int kHuffmanWarps = sizeof(typename Map::Code) == 8 ? 5 : 9;
 
 template <class Map, int S>
 __global__ void __launch_bounds__(32 * kHuffmanWarps<Map>, 1)
     huffman_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
   using Source = HuffmanSource<Map>;
-  constexpr int kWarpsHere = kHuffmanWarps<Map>;
+  const unsigned warps = blockDim.x / 32;
   extern __shared__ __align__(1024) uint4 shared_memory[];
   const std::uint32_t index = blockIdx.y;
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
   const FrameTables& given = job.tables[index];
   const std::uint32_t table_bytes = given.bytes;
   const UnitRange range = unit_range(job.base, frame.group_log2());
-  if (table_bytes == 0 || range.first + blockIdx.x * kWarpsHere >= range.last) return;
+  if (table_bytes == 0 || range.first + blockIdx.x * warps >= range.last) return;
   static_assert(sizeof(HuffmanTables) % 16 == 0);
   const auto* const from = reinterpret_cast<const uint4*>(&given.huffman);
-  for (unsigned i = threadIdx.x; i < sizeof(HuffmanTables) / 16; i += 32 * kWarpsHere) shared_memory[i] = from[i];
+  for (unsigned i = threadIdx.x; i < sizeof(HuffmanTables) / 16; i += blockDim.x) shared_memory[i] = from[i];
   __syncthreads();
   const auto* const tables = in_shared(reinterpret_cast<const HuffmanTables*>(shared_memory));
   auto* const spaces = reinterpret_cast<DecodeWarpSpace<Map, Source>*>(shared_memory + sizeof(HuffmanTables) / 16);
-  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, kWarpsHere, tables, spaces[threadIdx.x / 32]);
+  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, warps, tables, spaces[threadIdx.x / 32]);
 }
 
 }  // namespace pyfilter::cuda

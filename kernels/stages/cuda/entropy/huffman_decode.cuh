@@ -113,10 +113,10 @@ __device__ __forceinline__ Codeword<Code> read_codeword(const HuffmanTables& tab
 template <class Map>
 struct HuffmanSource {
   using Code = typename Map::Code;
-  static constexpr bool kHeadFlags = true;
+  static constexpr bool kHeadFlags = true, kRows = false;
   using Tables = const HuffmanTables*;
   struct WarpSpace {
-    Code residuals[4096 + 4096 / 32];  // of a tile, a block in 33 places
+    Code residuals[4096 + 4096 / 32 + 1];  // of a tile, a block in 33 places, and one behind
     StretchWords stretch;
   };
 
@@ -215,9 +215,7 @@ struct HuffmanSource {
     ++stretch;
   }
 
-  __device__ __forceinline__ void put(std::uint32_t place, Code value) {
-    if (place < 4096) space.residuals[place + place / 32] = value;
-  }
+  __device__ __forceinline__ void put(std::uint32_t place, Code value) { space.residuals[place + place / 32] = value; }
 
   // Decodes the residuals of a tile with so many coded blocks.
   __device__ __forceinline__ Fault begin_tile(std::uint32_t count) {

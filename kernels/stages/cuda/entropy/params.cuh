@@ -46,6 +46,24 @@ struct GroupNote {
   std::uint32_t lanes;
 };
 
+// What a step of an encoder needs of a symbol in a table: a state from `limit` on gives a word first; then come `raw`
+// bits, and the state grows by first + others * (state / frequency). A slow one is an escape, or has outer bits too.
+struct DeviceEntry {
+  std::uint32_t reciprocal, limit, others;  // 2^10 - frequency
+  std::uint32_t packed;                     // first, shift << 10, raw << 16, slow << 31
+
+  __device__ __forceinline__ std::uint32_t raw() const { return packed >> 16 & 7; }
+};
+__device__ __forceinline__ DeviceEntry device_encode_entry(const EncodeEntry& entry, std::uint32_t symbol,
+                                                           const EncodeEntry& escape) {
+  const bool escaped = symbol == kEscape || entry.frequency() == 0;
+  const EncodeEntry& own = escaped ? escape : entry;
+  const std::uint32_t all = raw_bits(symbol), raw = escaped ? 0 : all < kInnerBits ? all : kInnerBits;
+  const std::uint32_t slow = escaped || symbol >= 2 * kDirectSymbols ? 1 : 0;
+  return {own.reciprocal, own.frequency() << (kStateBits - kProbabilityBits - raw), kFrequencySum - own.frequency(),
+          own.first() | own.shift() << 10 | raw << 16 | (escaped ? 1u : 0u) << 30 | slow << 31};
+}
+
 // What a chunk's streams are coded with.
 struct StreamModel {
   EntropyModel model;
@@ -76,6 +94,15 @@ __device__ __forceinline__ std::uint32_t shape_of(const ChunkPlan& plan) { retur
 __device__ __forceinline__ int order_of(const ChunkPlan& plan) { return static_cast<int>(plan.predictor >> 16 & 0xFF); }
 __device__ __forceinline__ bool takes_part(const ChunkPlan& plan, int shape) {
   return plan.quantise != 0 && shape_of(plan) == static_cast<std::uint32_t>(shape);
+}
+
+// decode_entry() in a form that most steps need less of: the smallest residual of a symbol in its place, if it has no
+// bits but inner ones; else the symbol and kSlowEntry.
+inline constexpr std::uint32_t kSlowEntry = 7u << 29;
+__device__ __forceinline__ std::uint32_t device_entry(std::uint32_t symbol, std::uint32_t frequency,
+                                                      std::uint32_t place) {
+  const std::uint32_t entry = decode_entry(symbol, frequency, place);
+  return symbol < 2 * kDirectSymbols ? (entry & ~0xFFu) | smallest_of<std::uint32_t>(symbol) : entry | kSlowEntry;
 }
 
 // What a decoder needs of a frame, made by the table kernel.

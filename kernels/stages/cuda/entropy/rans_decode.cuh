@@ -77,48 +77,52 @@ struct WordsForth {
 };
 
 template <class Code>
-struct OuterBits {
+struct SlowStep {
   Code value;
   bool failed;
   std::uint32_t x;
   WordsForth words;
 };
 
-// The steps behind that of a symbol: raw bits, and the symbol of an escape.
+// The rest of a step where a lane's symbol has more than inner bits, or is an escape: `state` is that before any bits
+// are taken. Other lanes have their value and x, and get words.
 template <class Code>
-__device__ __noinline__ OuterBits<Code> decode_outer(std::uint32_t symbol, std::uint32_t inner, bool active,
-                                                     std::uint32_t x, WordsForth words) {
+__device__ __noinline__ SlowStep<Code> decode_slow(std::uint32_t entry, std::uint32_t state, std::uint32_t value,
+                                                   bool active, std::uint32_t x, WordsForth words) {
   constexpr std::uint32_t kSymbolsHere = symbols_of_width(8 * sizeof(Code));
-  const bool escaped = symbol == kEscape;
-  bool failed = active && !escaped && symbol >= kSymbolsHere;
-  std::uint32_t left = !active || failed ? 0 : escaped ? ~0u : outer_bits(symbol), taken = kInnerBits;
-  Code value = escaped || failed ? Code{0} : static_cast<Code>(smallest_of<Code>(symbol) + inner);
+  const std::uint32_t symbol = entry & 0xFF, inner = symbol == kEscape ? 0 : kInnerBits;
+  const bool slow = active && entry >= kSlowEntry, escaped = symbol == kEscape;
+  SlowStep<Code> out = {value, slow && !escaped && symbol >= kSymbolsHere, slow ? state >> inner : x, words};
+  out.words.refill(out.x, active);
+  std::uint32_t left = !slow || out.failed ? 0 : escaped ? ~0u : outer_bits(symbol), taken = kInnerBits;
+  if (slow && !out.failed && !escaped)
+    out.value = static_cast<Code>(smallest_of<Code>(symbol) + (state & ((1u << kInnerBits) - 1)));
 #pragma unroll 1
   while (__any_sync(kAllLanes, left != 0)) {
     const bool takes = left != 0;
-    words.advance();
+    out.words.advance();
     if (left == ~0u) {
-      const std::uint32_t s = x & ((1u << kEscapeBits) - 1);
-      x >>= kEscapeBits;
-      failed = failed || s >= kSymbolsHere;
-      value = failed ? Code{0} : smallest_of<Code>(s);
-      left = failed ? 0 : raw_bits(s);
+      const std::uint32_t s = out.x & ((1u << kEscapeBits) - 1);
+      out.x >>= kEscapeBits;
+      out.failed = out.failed || s >= kSymbolsHere;
+      out.value = out.failed ? Code{0} : smallest_of<Code>(s);
+      left = out.failed ? 0 : raw_bits(s);
       taken = 0;
     } else if (takes) {
       const std::uint32_t bits = min(left, kStepBits);
-      value += static_cast<Code>(x & ((1u << bits) - 1)) << taken;
-      x >>= bits;
+      out.value += static_cast<Code>(out.x & ((1u << bits) - 1)) << taken;
+      out.x >>= bits;
       taken += bits;
       left -= bits;
     }
-    words.refill(x, takes);
+    out.words.refill(out.x, takes);
   }
-  words.advance();
-  return {value, failed, x, words};
+  out.words.advance();
+  return out;
 }
 
 // A round: this lane's residuals, if it is active. True where a symbol has no room in its code. `entries`: the address
-// of the tables.
+// of the tables, a multiple of 4096.
 template <class Code, int S>
 __device__ __forceinline__ bool decode_round(std::uint32_t entries, const TableOfSum& table_of,
                                              std::uint32_t first_table, bool active, std::uint32_t& state,
@@ -130,18 +134,19 @@ __device__ __forceinline__ bool decode_round(std::uint32_t entries, const TableO
   for (int i = 0; i < 32; ++i) {
     if (i % 4 == 0) words.advance();
     const std::uint32_t table = i == 0 ? first_table : table_of(capped(z[kNear.first[i]]) + capped(z[kNear.second[i]]));
-    const std::uint32_t entry = load_table(entries + table * (4 * kFrequencySum) + (x & (kFrequencySum - 1)) * 4);
-    const DecodedSymbol decoded = decode_symbol(entry, x);
-    words.refill(x, active);
-    const std::uint32_t symbol = decoded.symbol;
-    z[i] = symbol < kDirectSymbols ? symbol : ((4 | (symbol & 3)) << (entry >> 29)) + decoded.raw;
-    if (__any_sync(kAllLanes, active && symbol >= 2 * kDirectSymbols)) {
-      const bool outer = active && symbol >= 2 * kDirectSymbols;
-      const OuterBits<Code> bits = decode_outer<Code>(symbol, decoded.raw, outer, x, words);
-      x = bits.x;
-      words = bits.words;
-      z[i] = outer ? bits.value : z[i];
-      failed = failed || bits.failed;
+    const std::uint32_t entry = load_table((x << 2 & (4 * kFrequencySum - 4) | entries) + table * (4 * kFrequencySum));
+    x = (entry >> 8 & 0x7FF) * (x >> kProbabilityBits) + (entry >> 19 & 0x3FF);
+    const std::uint32_t raw = entry >> 29, before = x, value = (entry & 0xFF) + (x & ~(~0u << raw));
+    x >>= raw;
+    if (__any_sync(kAllLanes, active && entry >= kSlowEntry)) {
+      const SlowStep<Code> slow = decode_slow<Code>(entry, before, value, active, x, words);
+      z[i] = slow.value;
+      x = slow.x;
+      words = slow.words;
+      failed = failed || slow.failed;
+    } else {
+      z[i] = value;
+      words.refill(x, active);
     }
   }
   state = active ? x : state;
@@ -171,7 +176,7 @@ static __device__ __noinline__ TileFlags decode_tile_flags(std::uint32_t frequen
 template <class Map, int S>
 struct RansSource {
   using Code = typename Map::Code;
-  static constexpr bool kHeadFlags = false;
+  static constexpr bool kHeadFlags = false, kRows = true;
   struct Tables {
     std::uint32_t entries;  // an address in shared memory
     TableOfSum of_sum;

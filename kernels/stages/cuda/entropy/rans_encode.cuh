@@ -54,30 +54,31 @@ __device__ __noinline__ LaneCoder encode_outer(LaneCoder coder, std::uint16_t* e
 }
 
 // An entry by its address in shared memory; entries do not change.
-__device__ __forceinline__ EncodeEntry load_entry(std::uint32_t address) {
-  EncodeEntry entry;
-  asm("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(entry.reciprocal), "=r"(entry.packed) : "r"(address));
-  return entry;
+__device__ __forceinline__ DeviceEntry load_entry(std::uint32_t address) {
+  DeviceEntry e;
+  asm("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.others), "=r"(e.packed)
+      : "r"(address));
+  return e;
 }
 
 // A step of all lanes: the residual z of each, by its table.
 template <class Code>
 __device__ __forceinline__ void encode_step(std::uint32_t entries, std::uint32_t table, Code z, bool active,
                                             std::uint16_t* end, LaneCoder& coder) {
+  // most take no branch
   std::uint32_t symbol = symbol_of_word(static_cast<std::uint32_t>(z));
   if constexpr (sizeof(Code) == 8) {
     if (__any_sync(kAllLanes, (z >> 32) != 0)) symbol = (z >> 32) != 0 ? symbol_of(z) : symbol;
   }
-  EncodeEntry entry = load_entry(entries + (table * kSymbols + symbol) * sizeof(EncodeEntry));
-  const bool escaped = symbol == kEscape || entry.frequency() == 0;
-  const bool outer = active && (escaped || symbol >= 2 * kDirectSymbols);
-  if (__any_sync(kAllLanes, outer)) {
-    if (escaped) entry = load_entry(entries + (table * kSymbols + kEscape) * sizeof(EncodeEntry));
-    coder = encode_outer(coder, end, z, symbol, escaped, outer);
-  }
-  const std::uint32_t raw = escaped ? 0 : min(raw_bits(symbol), kInnerBits);
-  coder.spill(end, active && must_spill(coder.x, entry.frequency(), raw));
-  const std::uint32_t next = encode_symbol(coder.x, entry, raw, static_cast<std::uint32_t>(z) & ((1u << raw) - 1));
+  const DeviceEntry entry = load_entry(entries + (table * kSymbols + symbol) * sizeof(DeviceEntry));
+  const bool slow = active && static_cast<std::int32_t>(entry.packed) < 0;
+  if (__any_sync(kAllLanes, slow)) coder = encode_outer(coder, end, z, symbol, (entry.packed >> 30 & 1) != 0, slow);
+  coder.spill(end, active && coder.x >= entry.limit);
+  const std::uint32_t raw = entry.raw();
+  const std::uint32_t x = coder.x << raw | (static_cast<std::uint32_t>(z) & ~(~0u << raw));
+  const std::uint32_t quotient = __umulhi(x << 1, entry.reciprocal) >> (entry.packed >> 10 & 63);
+  const std::uint32_t next = x + (entry.packed & (kFrequencySum - 1)) + quotient * entry.others;
   coder.x = active ? next : coder.x;
 }
 
@@ -174,9 +175,10 @@ __global__ void __launch_bounds__(kStreamThreads, sizeof(Code) == 8 ? 2 : 3)
   if (blockIdx.x * kStreamWarps >= units) return;
   const Contexts contexts = model.tables.contexts;
   const std::uint32_t frequencies = flag_word(model.model);
-  const auto* const from = reinterpret_cast<const uint4*>(model.tables.entries);
-  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kSymbols / 2; i += kStreamThreads)
-    shared_memory[i] = from[i];
+  auto* const entries = reinterpret_cast<DeviceEntry*>(shared_memory);
+  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kSymbols; i += kStreamThreads)
+    entries[i] = device_encode_entry(model.tables.entries[i], i % kSymbols,
+                                     model.tables.entries[i / kSymbols * kSymbols + kEscape]);
   __syncthreads();
   for (std::uint32_t unit = blockIdx.x * kStreamWarps + threadIdx.x / 32; unit < units;
        unit += gridDim.x * kStreamWarps)

@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
       std::uint32_t symbol = 0;  // the last one that starts at the slot or before: those behind have no slots
       for (std::uint32_t step = kSymbols / 2; step > 0; step /= 2)
         if (space.starts[t][symbol + step] <= slot) symbol += step;
-      out.entries[i] = decode_entry(symbol, space.model.tables[t].of[symbol], slot - space.starts[t][symbol]);
+      out.entries[i] = device_entry(symbol, space.model.tables[t].of[symbol], slot - space.starts[t][symbol]);
     }
     if (thread == 0) {
       out.contexts = space.model.contexts;

@@ -113,4 +113,34 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
   }
 }
 
+// A block to memory from the registers of its thread, those of the values [start, stop).
+template <int S, class Value>
+__device__ __forceinline__ void store_block(const Grid& g, const Value (&v)[32], const TileBox& box, unsigned block,
+                                            bool aligned, std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
+  using Tile = TileShape<S>;
+  constexpr unsigned kPer = 16 / sizeof(Value);
+  auto* const to = reinterpret_cast<Value*>(out);
+  const unsigned x0 = Tile::block_x(block), y0 = Tile::block_y(block), z0 = Tile::block_z(block);
+  if constexpr (S != kColumns) {
+    if (aligned && is_whole<S>(box)) {
+      const std::uint64_t first = box.first + (std::uint64_t{z0} * g.ny + y0) * g.nx + x0 - start;
+#pragma unroll
+      for (unsigned i = 0; i < 32; i += kPer) {
+        const unsigned x = i % Tile::kBlockX, y = i / Tile::kBlockX % Tile::kBlockY,
+                       z = i / (Tile::kBlockX * Tile::kBlockY);
+        __stcs(reinterpret_cast<uint4*>(to + first + (z * g.ny + y) * g.nx + x),
+               *reinterpret_cast<const uint4*>(v + i));
+      }
+      return;
+    }
+  }
+#pragma unroll
+  for (unsigned i = 0; i < 32; ++i) {
+    const unsigned x = x0 + i % Tile::kBlockX, y = y0 + i / Tile::kBlockX % Tile::kBlockY,
+                   z = z0 + i / (Tile::kBlockX * Tile::kBlockY);
+    const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
+    if (x < box.inx && y < box.iny && z < box.inz && index >= start && index < stop) to[index - start] = v[i];
+  }
+}
+
 }  // namespace pyfilter::cuda

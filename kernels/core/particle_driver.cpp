@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The order of a chunk of particles (particle_driver.hpp). Sorting is stable, so threads change nothing.
+#include "core/particle_driver.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "core/cpu_driver.hpp"
+#include "core/error_text.hpp"
+#include "core/settings.hpp"
+#include "core/threads.hpp"
+#include "core/wire.hpp"
+#include "particles/key.hpp"
+
+namespace pyfilter {
+namespace {
+
+constexpr std::uint64_t kSampledTiles = 8;
+
+std::size_t particle_bytes(const Plan& plan) {
+  return static_cast<std::size_t>(plan.grid.block_dims) * dtype_bytes(plan.dtype);
+}
+
+std::uint64_t count_particles(const Plan& plan) {
+  return plan.grid.values / static_cast<std::uint64_t>(plan.grid.block_dims);
+}
+
+// How many particles there are before the padding.
+std::uint32_t before_padding(const Plan& plan, const void* values) {
+  const std::size_t size = dtype_bytes(plan.dtype), bytes = particle_bytes(plan);
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  const auto is_padding = [&](std::uint32_t particle) {
+    for (std::size_t at = 0; at < bytes; at += size) {
+      const std::uint8_t* const value = from + particle * bytes + at;
+      const std::uint64_t bits = size == 4 ? load_le<std::uint32_t>(value) : load_le<std::uint64_t>(value);
+      if (bits != 0 && !(plan.has_sentinel && bits == plan.sentinel)) return false;
+    }
+    return true;
+  };
+  auto count = static_cast<std::uint32_t>(count_particles(plan));
+  while (count != 0 && is_padding(count - 1)) --count;
+  return count;
+}
+
+struct TileJob {
+  const Plan& plan;
+  const ParticleCoder& coder;
+  const void* values;
+  std::uint32_t* particles;
+  std::uint32_t count;
+  std::atomic<bool> out_of_memory{false};
+
+  void order_tile(std::uint64_t tile) {
+    std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
+    if (scratch == nullptr) {
+      out_of_memory = true;
+      return;
+    }
+    const auto first = static_cast<std::uint32_t>(tile * kTileParticles);
+    coder.order_tile(plan, values, particles + first, std::min(kTileParticles, count - first), scratch);
+  }
+};
+
+Status no_memory() { return fail(Code::no_memory, "no memory to sort the particles of a chunk"); }
+
+}  // namespace
+
+Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, Plan& plan,
+                  std::unique_ptr<std::uint64_t[]>& entries) noexcept {
+  if (order == kOrderKept) return kOk;
+  const std::uint32_t count = before_padding(plan, values);
+  plan.sorted_particles = count;
+  if (order != kOrderChunk || count <= kTileParticles) return kOk;
+  entries.reset(new (std::nothrow) std::uint64_t[2 * std::size_t{count}]);
+  std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
+  if (!entries || scratch == nullptr) return no_memory();
+  coder.order_chunk(plan, values, count, entries.get(), scratch);
+  plan.entries = entries.get();
+  return kOk;
+}
+
+Status order_particles(const Plan& given, const ParticleCoder& coder, std::uint8_t order, const void* values,
+                       std::uint32_t* particles) noexcept {
+  Plan plan = given;
+  std::unique_ptr<std::uint64_t[]> entries;
+  PYF_TRY(plan_order(coder, order, values, plan, entries));
+  const auto all = static_cast<std::uint32_t>(count_particles(plan)),
+             count = static_cast<std::uint32_t>(plan.sorted_particles);
+  for (std::uint32_t i = 0; i < all; ++i) particles[i] = i;
+  for (std::uint32_t i = 0; entries && i < count; ++i) particles[i] = static_cast<std::uint32_t>(entries[i]);
+  TileJob job{plan, coder, values, particles, count, {}};
+  parallel_for(
+      resolved_threads(), (count + kTileParticles - 1) / kTileParticles,
+      [](void* context, std::uint64_t i) { static_cast<TileJob*>(context)->order_tile(i); }, &job);
+  return job.out_of_memory ? no_memory() : kOk;
+}
+
+Status is_ordered(const Plan& plan, const ParticleCoder& coder, const void* values, bool* ordered) noexcept {
+  const std::uint64_t tiles = plan.grid.tiles, sampled = std::min(tiles, kSampledTiles);
+  std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
+  if (scratch == nullptr) return no_memory();
+  std::uint64_t found = 0;
+  for (std::uint64_t i = 0; i < sampled; ++i)
+    found += coder.is_ordered(plan, values, i * tiles / sampled, scratch) ? 1 : 0;
+  *ordered = 2 * found >= sampled && found != 0;
+  return kOk;
+}
+
+}  // namespace pyfilter

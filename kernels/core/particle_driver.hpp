@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What particles need besides tiles, on the CPU: the order of a chunk, and whether its tiles are worth their codec
+// (kernels/particles/FORMAT.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/plan.hpp"
+#include "core/status.hpp"
+
+namespace pyfilter {
+
+// How requests and frames name the order of particles: as given, sorted in each tile, sorted through the chunk.
+inline constexpr std::uint8_t kOrderKept = 0, kOrderTile = 1, kOrderChunk = 2;
+
+// Sets what encoding needs to lay a chunk in the order asked for; `entries` holds it then. Rows at the end that are all
+// zero, or the sentinel, stay where they are: HDF5 pads the last chunk of a dataset with them.
+Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, Plan& plan,
+                  std::unique_ptr<std::uint64_t[]>& entries) noexcept;
+
+// Writes the indices of a chunk's particles in that order.
+Status order_particles(const Plan& plan, const ParticleCoder& coder, std::uint8_t order, const void* values,
+                       std::uint32_t* particles) noexcept;
+
+// Whether most of a few tiles are in an order that their keys can be coded in.
+Status is_ordered(const Plan& plan, const ParticleCoder& coder, const void* values, bool* ordered) noexcept;
+
+}  // namespace pyfilter

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From particles to the codes of their coordinates, axis by axis, and which of them are special: those with a
+// coordinate that its code cannot give back (NaN, infinite, out of reach, the sentinel).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "particles/key.hpp"
+#include "stages/quantize.hpp"
+
+PYF_BEGIN_TARGET
+
+// Particles that are coded at a time: their values fill whole vectors.
+inline constexpr std::uint32_t kBatch = 128;
+
+// The code of a value of which quantize() says that it must be looked at. Returns whether there is one.
+template <class T>
+KFN bool second_look(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+  if (p.has_sentinel && x == p.sentinel) return false;
+  return neighbour_fits(p, x, q);
+}
+
+template <class T>
+inline Quantizer<T> quantizer_of(const Plan& plan) {
+  return make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
+                        static_cast<typename FloatTraits<T>::Code>(plan.sentinel));
+}
+
+// Where a tile is in the scratch memory of a thread.
+template <class T>
+struct TileSpace {
+  using Code = typename FloatTraits<T>::Code;
+  Code* q[3];
+  T* values;
+  T* other_values;
+  std::uint64_t* entries;  // twice as many as particles
+  std::uint32_t *keys, *gaps, *counts, *special;
+
+  explicit TileSpace(void* scratch) {
+    auto* next = static_cast<std::uint8_t*>(scratch);
+    for (T** part : {&values, &other_values}) {
+      *part = reinterpret_cast<T*>(next);
+      next += 3 * kTileParticles * sizeof(T);
+    }
+    entries = reinterpret_cast<std::uint64_t*>(next);
+    next += 2 * kTileParticles * sizeof(std::uint64_t);
+    for (auto& axis : q) {
+      axis = reinterpret_cast<Code*>(next);
+      next += kTileParticles * sizeof(Code);
+    }
+    for (std::uint32_t** part : {&keys, &gaps, &counts, &special}) {
+      *part = reinterpret_cast<std::uint32_t*>(next);
+      next += kTileParticles * sizeof(std::uint32_t);
+    }
+  }
+};
+static_assert(kTileParticles * (11 * sizeof(std::uint64_t) + 4 * sizeof(std::uint32_t)) <= kParticleScratchBytes);
+
+// Codes of `count` particles with D coordinates each, axis by axis; special ones have those of garbage, and their bit
+// in special[i / 32]. Returns the number of special ones. Codes have room for a multiple of 128.
+template <class T, int D>
+inline std::uint32_t code_particles(const Quantizer<T>& p, const T* x, std::uint32_t count,
+                                    typename FloatTraits<T>::Code* const (&q)[3], std::uint32_t* special) {
+  using Code = typename FloatTraits<T>::Code;
+  constexpr std::size_t kValues = std::size_t{kBatch} * D;
+  std::uint32_t specials = 0;
+  for (std::uint32_t from = 0; from < count; from += kBatch) {
+    alignas(64) T padded[kValues];
+    const T* values = x + std::size_t{from} * D;
+    const std::uint32_t here = std::min(kBatch, count - from);
+    if (here < kBatch) {
+      std::memcpy(padded, values, sizeof(T) * D * here);
+      for (std::size_t i = std::size_t{here} * D; i < kValues; ++i) padded[i] = padded[i - D];
+      values = padded;
+    }
+    alignas(64) Code codes[kValues], flags[kValues];
+    Code any = 0;
+    const auto note = [&](const Code(&misfit)[kLanes<Code>], std::size_t first) {
+      for (std::size_t i = 0; i < kLanes<Code>; ++i) {
+        flags[first + i] = misfit[i];
+        any |= misfit[i];
+      }
+    };
+    if (p.has_sentinel)
+      quantize<true, kValues>(p, values, codes, note);
+    else
+      quantize<false, kValues>(p, values, codes, note);
+    for (std::uint32_t w = 0; w < kBatch / 32; ++w) special[from / 32 + w] = 0;
+    if (any != 0) [[unlikely]] {
+      for (std::size_t i = 0; i < std::size_t{here} * D; ++i) {
+        if (flags[i] == 0 || second_look(p, values[i], codes[i])) continue;
+        const std::uint32_t particle = from + static_cast<std::uint32_t>(i / D);
+        special[particle / 32] |= 1u << particle % 32;
+      }
+      for (std::uint32_t w = 0; w < kBatch / 32; ++w)
+        specials += static_cast<std::uint32_t>(__builtin_popcount(special[from / 32 + w]));
+    }
+    for (std::uint32_t i = 0; i < kBatch; ++i)
+      for (int d = 0; d < D; ++d) q[d][from + i] = codes[i * D + static_cast<std::uint32_t>(d)];
+  }
+  return specials;
+}
+
+// The lowest code of an axis and the bits of the highest above it.
+template <class Code>
+struct Extent {
+  std::make_signed_t<Code> low = std::numeric_limits<std::make_signed_t<Code>>::max(),
+                           high = std::numeric_limits<std::make_signed_t<Code>>::min();
+
+  KFN void add(const Code* q, std::uint32_t count) {
+    using S = std::make_signed_t<Code>;
+    S lowest = low, highest = high;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto code = static_cast<S>(q[i]);
+      lowest = code < lowest ? code : lowest;
+      highest = code > highest ? code : highest;
+    }
+    low = lowest;
+    high = highest;
+  }
+  KFN unsigned width() const {
+    return high < low
+               ? 0
+               : static_cast<unsigned>(bit_width(static_cast<Code>(static_cast<Code>(high) - static_cast<Code>(low))));
+  }
+};
+
+// Keys of `count` particles: `origin` is the lowest code of each axis. All in locals, so that the loop is of vectors.
+template <class Code, int D>
+inline void make_keys(const KeyLayout& given, Code* const (&q)[3], const Code (&origin)[3], std::uint32_t count,
+                      std::uint32_t* __restrict keys) {
+  const KeyLayout layout = given;
+  const unsigned shift = layout.shift;
+  const Code* __restrict const a = q[layout.axis[0]];
+  const Code* __restrict const b = q[layout.axis[1]];
+  const Code* __restrict const c = q[layout.axis[2]];
+  const Code low_a = origin[layout.axis[0]], low_b = origin[layout.axis[1]], low_c = origin[layout.axis[2]];
+  const auto number = [shift](Code code, Code low) {
+    return static_cast<std::uint32_t>(static_cast<Code>(code - low) >> shift);
+  };
+  if (D == 3 && layout.three != 0) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      keys[i] = key_of(layout, number(a[i], low_a), number(b[i], low_b), number(c[i], low_c));
+  } else {
+    for (std::uint32_t i = 0; i < count; ++i) keys[i] = key_of(layout, number(a[i], low_a), number(b[i], low_b), 0);
+  }
+}
+
+PYF_END_TARGET

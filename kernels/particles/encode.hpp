@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A tile of particles to its bytes (docs/format.md, section 12.2). What order particles have is decided before
+// (order.hpp): a tile whose keys rise is coded by their gaps, any other by offsets only, as if it were one segment.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "particles/codes.hpp"
+#include "particles/key.hpp"
+#include "particles/order.hpp"
+#include "particles/sequence.hpp"
+#include "stages/quantize.hpp"
+
+PYF_BEGIN_TARGET
+
+// Bits of a tile's first word.
+inline constexpr std::uint32_t kVerbatimTile = 1u << 13, kRunsTile = 1u << 14, kTailTile = 1u << 15;
+
+// Particles at the end that are the same bit for bit: rows of zeros, with which HDF5 pads its last chunk, or many
+// others.
+template <class T, int D>
+inline std::uint32_t tail_of(const T* x, std::uint32_t count) {
+  using Code = typename FloatTraits<T>::Code;
+  const T* const last = x + std::size_t{count - 1} * D;
+  std::uint32_t same = 1;
+  while (same < count && std::memcmp(last, last - std::size_t{same} * D, D * sizeof(T)) == 0) ++same;
+  Code any = 0;
+  for (int d = 0; d < D; ++d) any |= std::bit_cast<Code>(last[d]);
+  return any == 0 || same >= kGroup ? same : 0;
+}
+
+// A tile's particles as codes, and how they can be coded: ordinary ones, special ones, and a tail of one repeated.
+template <class T, int D>
+struct CodedTile {
+  using Code = typename FloatTraits<T>::Code;
+  std::uint32_t count, tail, specials;
+  Code origin[3] = {};
+  unsigned width[3] = {};
+  KeyLayout layout;
+  bool ordered;  // specials last, keys rising
+
+  std::uint32_t ordinary() const { return count - tail - specials; }
+  std::uint32_t stored() const { return specials + (tail != 0 ? 1 : 0); }  // values as they are
+
+  CodedTile(const Quantizer<T>& p, const T* x, std::uint32_t particles, TileSpace<T>& space)
+      : count(particles), tail(tail_of<T, D>(x, particles)) {
+    specials = code_particles<T, D>(p, x, count - tail, space.q, space.special);
+    ordered = true;
+    for (std::uint32_t i = 0; specials != 0 && i < ordinary(); ++i)
+      ordered = ordered && (space.special[i / 32] >> i % 32 & 1) == 0;
+    if (!ordered || ordinary() == 0) return;
+    for (int d = 0; d < D; ++d) {
+      Extent<Code> extent;
+      extent.add(space.q[d], ordinary());
+      origin[d] = static_cast<Code>(extent.low);
+      width[d] = extent.width();
+    }
+    layout = make_layout(width, lowest_shift(width));
+    make_keys<Code, D>(layout, space.q, origin, ordinary(), space.keys);
+    std::uint32_t falls = 0;
+    for (std::uint32_t i = 1; i < ordinary(); ++i) falls += space.keys[i] < space.keys[i - 1] ? 1 : 0;
+    ordered = falls == 0;
+  }
+
+  unsigned widest() const { return std::max(std::max(width[0], width[1]), width[2]); }
+};
+
+// Gaps between distinct keys and how often each comes; returns how many they are.
+inline std::uint32_t find_runs(const std::uint32_t* keys, std::uint32_t count, std::uint32_t* gaps,
+                               std::uint32_t* counts) {
+  std::uint32_t runs = 0, start = 0, before = ~0u;
+  for (std::uint32_t i = 1; i <= count; ++i) {
+    if (i < count && keys[i] == keys[start]) continue;
+    gaps[runs] = keys[start] - before - 1;
+    counts[runs++] = i - start - 1;
+    before = keys[start];
+    start = i;
+  }
+  return runs;
+}
+
+inline std::uint32_t count_runs(const std::uint32_t* keys, std::uint32_t count) {
+  std::uint32_t runs = 1;
+  for (std::uint32_t i = 1; i < count; ++i) runs += keys[i] != keys[i - 1] ? 1 : 0;
+  return runs;
+}
+
+// Offsets of the ordinary particles: planes of each axis, group by group.
+template <class T, int D>
+inline std::uint8_t* write_offsets(const CodedTile<T, D>& tile, unsigned shift, const TileSpace<T>& space,
+                                   std::uint8_t* out) {
+  using Code = typename FloatTraits<T>::Code;
+  for (std::uint32_t from = 0; from < tile.ordinary(); from += kGroup) {
+    for (int d = 0; d < D; ++d) {
+      const unsigned bits = std::min(shift, tile.width[d]);
+      if (bits == 0) continue;
+      const Code mask = bits < 8 * sizeof(Code) ? (Code{1} << bits) - 1 : ~Code{0};
+      Code offsets[kGroup];
+      std::uint32_t planes[64] = {};
+      for (std::uint32_t i = 0; i < kGroup; ++i)
+        offsets[i] =
+            from + i < tile.ordinary() ? static_cast<Code>(space.q[d][from + i] - tile.origin[d]) & mask : Code{0};
+      transpose_planes<1>(offsets, ~0u, true, planes, 64);
+      std::memcpy(out, planes, 4 * bits);
+      out += 4 * bits;
+    }
+  }
+  return out;
+}
+
+template <class T, int D>
+inline EncodedTile encode_particles(const Plan& plan, const void* values, std::uint64_t number, void* scratch,
+                                    std::uint8_t* out) {
+  using Code = typename FloatTraits<T>::Code;
+  TileSpace<T> space(scratch);
+  const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
+  take_tile<T, D>(plan, values, first, count, space);
+  T* const aligned = space.values;
+  const Quantizer<T> p = quantizer_of<T>(plan);
+  const CodedTile<T, D> tile(p, aligned, count, space);
+  const std::size_t verbatim_bytes = 4 + std::size_t{count} * D * sizeof(T);
+  const auto verbatim = [&] {
+    store_le(out, kVerbatimTile);
+    std::memcpy(out + 4, aligned, verbatim_bytes - 4);
+    return EncodedTile{static_cast<std::uint32_t>(verbatim_bytes), false};
+  };
+  const std::uint32_t ordinary = tile.ordinary();
+  // special particles that are not the last ones
+  if (!tile.ordered && tile.widest() == 0) return verbatim();
+  const unsigned shift = tile.ordered ? tile.layout.shift : tile.widest();
+  const bool keyed = tile.ordered && tile.layout.bits() != 0 && ordinary != 0;
+
+  SequencePlan plain, of_gaps, of_counts;
+  std::uint32_t runs = 0;
+  std::size_t key_bytes = 0;
+  bool by_runs = false;
+  if (keyed) {
+    runs = count_runs(space.keys, ordinary);
+    if (runs <= ordinary - ordinary / 4) {
+      find_runs(space.keys, ordinary, space.gaps, space.counts);
+      plan_sequence(space.gaps, runs, of_gaps);
+      plan_sequence(space.counts, runs, of_counts);
+      key_bytes = 4 + of_gaps.bytes() + of_counts.bytes();
+      by_runs = true;
+    }
+    std::uint32_t* const differences = space.special;  // not needed any more
+    differences[0] = space.keys[0];
+    for (std::uint32_t i = 1; i < ordinary; ++i) differences[i] = space.keys[i] - space.keys[i - 1];
+    plan_sequence(differences, ordinary, plain);
+    if (!by_runs || plain.bytes() <= key_bytes) {
+      key_bytes = plain.bytes();
+      by_runs = false;
+    }
+  }
+  std::size_t plane_words = 0;
+  for (int d = 0; d < D; ++d) plane_words += std::min(shift, tile.width[d]);
+  const std::size_t groups = (ordinary + kGroup - 1) / kGroup;
+  const std::size_t size = 4 + (ordinary != 0 ? 4 + D * sizeof(Code) : 0) + key_bytes + 4 * groups * plane_words +
+                           std::size_t{tile.stored()} * D * sizeof(T) + (tile.tail != 0 ? 4 : 0);
+  if (size >= verbatim_bytes) return verbatim();
+
+  std::uint8_t* to = out;
+  store_le(to, tile.stored() | (by_runs ? kRunsTile : 0) | (tile.tail != 0 ? kTailTile : 0) |
+                   (ordinary != 0 ? shift << 16 : 0));
+  to += 4;
+  if (tile.tail != 0) {
+    store_le(to, tile.tail - 1);
+    to += 4;
+  }
+  if (ordinary != 0) {
+    for (int d = 0; d < 4; ++d) to[d] = d < D ? static_cast<std::uint8_t>(tile.width[d]) : std::uint8_t{0};
+    to += 4;
+    for (int d = 0; d < D; ++d, to += sizeof(Code)) store_le(to, tile.origin[d]);
+    if (by_runs) {
+      store_le(to, runs);
+      to = write_sequence(space.gaps, of_gaps, to + 4);
+      to = write_sequence(space.counts, of_counts, to);
+    } else if (keyed) {
+      to = write_sequence(space.special, plain, to);
+    }
+    if (plane_words != 0) to = write_offsets<T, D>(tile, shift, space, to);
+  }
+  std::memcpy(to, aligned + std::size_t{ordinary} * D, std::size_t{tile.stored()} * D * sizeof(T));
+  return {static_cast<std::uint32_t>(size), false};
+}
+
+// Whether a tile is in an order that its keys can be coded in.
+template <class T, int D>
+inline bool is_ordered(const Plan& plan, const void* values, std::uint64_t number, void* scratch) {
+  TileSpace<T> space(scratch);
+  const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
+  std::memcpy(space.values, static_cast<const std::uint8_t*>(values) + first * D * sizeof(T),
+              std::size_t{count} * D * sizeof(T));
+  return CodedTile<T, D>(quantizer_of<T>(plan), space.values, count, space).ordered;
+}
+
+PYF_END_TARGET

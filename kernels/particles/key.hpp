@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Segments of a tile of particles and their keys (docs/format.md, section 12), for CPU and GPU. A coordinate's code is
+// taken from the lowest one of its axis; its `shift` lowest bits are the offset in the segment, the others the
+// segment's number along that axis. The numbers of all axes make one key, interleaved from the lowest bit on (Morton),
+// so that neighbours along the order of keys are neighbours in space.
+#pragma once
+
+#include <cstdint>
+
+#include "core/bits.hpp"
+#include "core/target.hpp"
+
+namespace pyfilter {
+
+inline constexpr std::uint32_t kTileParticles = 4096, kGroup = 32;
+inline constexpr unsigned kMostKeyBits = 24;
+
+// Particles have 2 or 3 coordinates: the last dimension of their array. 0 where it is no such array.
+template <class Dims>
+constexpr int coordinates_of(int rank, const Dims& dims) {
+  if (rank < 2) return 0;
+  const std::uint64_t last = dims[static_cast<std::size_t>(rank - 1)];
+  return last == 2 || last == 3 ? static_cast<int>(last) : 0;
+}
+
+// Largest tile: its values as they are behind the head.
+constexpr std::size_t most_tile_bytes(int coordinates, std::size_t value_bytes) {
+  return 4 + kTileParticles * static_cast<std::size_t>(coordinates) * value_bytes;
+}
+
+// How the axes' numbers make a key. `axis` are the axes by falling width, the first of equals first; the lowest
+// `three` bits of each are interleaved, then `two` of the widest two axes, then the rest of the widest.
+struct KeyLayout {
+  unsigned shift = 0;
+  unsigned axis[3] = {0, 1, 2};
+  unsigned three = 0, two = 0, one = 0;
+
+  KFN unsigned bits() const { return 3 * three + 2 * two + one; }
+};
+
+// The lowest shift with which keys have at most kMostKeyBits bits. `width` are the bits of each axis, 0 for none.
+KFN unsigned lowest_shift(const unsigned (&width)[3]) {
+  unsigned shift = 0;
+  for (;; ++shift) {
+    unsigned bits = 0;
+    for (const unsigned w : width) bits += w > shift ? w - shift : 0;
+    if (bits <= kMostKeyBits) return shift;
+  }
+}
+
+KFN KeyLayout make_layout(const unsigned (&width)[3], unsigned shift) {
+  KeyLayout layout;
+  layout.shift = shift;
+  unsigned levels[3];
+  for (int i = 0; i < 3; ++i) levels[i] = width[i] > shift ? width[i] - shift : 0;
+  const auto order = [&](int i, int j) {  // a stable sort of three
+    if (levels[layout.axis[j]] > levels[layout.axis[i]]) {
+      const unsigned other = layout.axis[i];
+      layout.axis[i] = layout.axis[j];
+      layout.axis[j] = other;
+    }
+  };
+  order(0, 1);
+  order(1, 2);
+  order(0, 1);
+  layout.three = levels[layout.axis[2]];
+  layout.two = levels[layout.axis[1]] - layout.three;
+  layout.one = levels[layout.axis[0]] - layout.three - layout.two;
+  return layout;
+}
+
+// Bit i to bit 2i, and back; 16 bits.
+KFN std::uint32_t spread_two(std::uint32_t x) {
+  x = (x | x << 8) & 0x00FF00FFu;
+  x = (x | x << 4) & 0x0F0F0F0Fu;
+  x = (x | x << 2) & 0x33333333u;
+  return (x | x << 1) & 0x55555555u;
+}
+KFN std::uint32_t gather_two(std::uint32_t x) {
+  x &= 0x55555555u;
+  x = (x | x >> 1) & 0x33333333u;
+  x = (x | x >> 2) & 0x0F0F0F0Fu;
+  x = (x | x >> 4) & 0x00FF00FFu;
+  return (x | x >> 8) & 0x0000FFFFu;
+}
+
+// Bit i to bit 3i, and back; 10 bits.
+KFN std::uint32_t spread_three(std::uint32_t x) {
+  x = (x | x << 16) & 0x030000FFu;
+  x = (x | x << 8) & 0x0300F00Fu;
+  x = (x | x << 4) & 0x030C30C3u;
+  return (x | x << 2) & 0x09249249u;
+}
+KFN std::uint32_t gather_three(std::uint32_t x) {
+  x &= 0x09249249u;
+  x = (x | x >> 2) & 0x030C30C3u;
+  x = (x | x >> 4) & 0x0300F00Fu;
+  x = (x | x >> 8) & 0x030000FFu;
+  return (x | x >> 16) & 0x000003FFu;
+}
+
+// The key of a segment's numbers along layout.axis[0], [1] and [2].
+KFN std::uint32_t key_of(const KeyLayout& layout, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  const std::uint32_t low = (1u << layout.three) - 1, middle = (1u << layout.two) - 1;
+  const std::uint32_t threes = spread_three(a & low) << 2 | spread_three(b & low) << 1 | spread_three(c);
+  const std::uint32_t twos = spread_two(a >> layout.three & middle) << 1 | spread_two(b >> layout.three);
+  return threes | twos << 3 * layout.three | a >> (layout.three + layout.two) << (3 * layout.three + 2 * layout.two);
+}
+
+KFN void numbers_of(const KeyLayout& layout, std::uint32_t key, std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
+  const std::uint32_t twos = (key >> 3 * layout.three) & ((1u << 2 * layout.two) - 1);
+  const std::uint32_t threes = key & ((1u << 3 * layout.three) - 1);
+  a = gather_three(threes >> 2) | gather_two(twos >> 1) << layout.three |
+      key >> (3 * layout.three + 2 * layout.two) << (layout.three + layout.two);
+  b = gather_three(threes >> 1) | gather_two(twos) << layout.three;
+  c = gather_three(threes);
+}
+
+}  // namespace pyfilter

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A sequence of numbers below 2^24 (docs/format.md, section 12.3): in groups of 32, `low` bits of each as bit planes,
+// the rest in unary, one bit stream for the whole sequence (Rice codes, as in the lists of Elias and Fano).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/bits.hpp"
+#include "core/target.hpp"
+#include "core/wire.hpp"
+#include "particles/key.hpp"
+#include "stages/planes.hpp"
+
+PYF_BEGIN_TARGET
+
+inline constexpr std::uint32_t kMostGroups = kTileParticles / kGroup;
+
+// Bits that a group needs: its planes, and its unary parts but for their ones.
+KFN std::uint32_t group_bits(const std::uint32_t* numbers, unsigned low) {
+  std::uint32_t quotients = 0;
+  for (std::uint32_t i = 0; i < kGroup; ++i) quotients += numbers[i] >> low;
+  return quotients + kGroup * low;
+}
+
+// The better of the two numbers of low bits around the mean's width, the lower of equals. Numbers behind the sequence's
+// end are 0.
+KFN unsigned choose_low(const std::uint32_t* numbers, std::uint32_t& quotients) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < kGroup; ++i) sum += numbers[i];
+  const unsigned width = static_cast<unsigned>(bit_width(static_cast<std::uint32_t>(sum / kGroup)));
+  const std::uint32_t wide = group_bits(numbers, width);
+  if (width == 0) {
+    quotients = wide;
+    return 0;
+  }
+  const std::uint32_t narrow = group_bits(numbers, width - 1);
+  const unsigned low = narrow <= wide ? width - 1 : width;
+  quotients = (narrow <= wide ? narrow : wide) - kGroup * low;
+  return low;
+}
+
+// What a sequence will be: made once to know its size, then written.
+struct SequencePlan {
+  std::uint32_t count = 0, groups = 0, unary_bits = 0, plane_words = 0;
+  unsigned base = 0, rate_planes = 0;
+  std::uint8_t low[kMostGroups];
+
+  std::uint32_t mask_words() const { return (groups + 31) / 32; }
+  std::uint32_t unary_words() const { return (unary_bits + 31) / 32; }
+  std::size_t bytes() const { return 4 * std::size_t{1 + rate_planes * mask_words() + plane_words + unary_words()}; }
+};
+
+// `numbers` has room for a multiple of 32.
+inline void plan_sequence(std::uint32_t* numbers, std::uint32_t count, SequencePlan& plan) {
+  plan.count = count;
+  plan.groups = (count + kGroup - 1) / kGroup;
+  for (std::uint32_t i = count; i < plan.groups * kGroup; ++i) numbers[i] = 0;
+  plan.unary_bits = count;
+  plan.plane_words = 0;
+  unsigned lowest = 31, highest = 0;
+  for (std::uint32_t g = 0; g < plan.groups; ++g) {
+    std::uint32_t quotients;
+    const unsigned low = choose_low(numbers + g * kGroup, quotients);
+    plan.low[g] = static_cast<std::uint8_t>(low);
+    plan.unary_bits += quotients;
+    plan.plane_words += low;
+    lowest = low < lowest ? low : lowest;
+    highest = low > highest ? low : highest;
+  }
+  plan.base = lowest;
+  plan.rate_planes = static_cast<unsigned>(bit_width(static_cast<std::uint32_t>(highest - lowest)));
+}
+
+// Writes a planned sequence. Returns its end.
+inline std::uint8_t* write_sequence(const std::uint32_t* numbers, const SequencePlan& plan, std::uint8_t* out) {
+  store_le(out, static_cast<std::uint32_t>(plan.base | plan.rate_planes << 8 | plan.unary_words() << 16));
+  out += 4;
+  for (unsigned p = 0; p < plan.rate_planes; ++p) {
+    for (std::uint32_t w = 0; w < plan.mask_words(); ++w) {
+      std::uint32_t mask = 0;
+      for (std::uint32_t g = 32 * w; g < plan.groups && g < 32 * (w + 1); ++g)
+        mask |= ((plan.low[g] - plan.base) >> p & 1) << g % 32;
+      store_le(out, mask);
+      out += 4;
+    }
+  }
+  std::uint32_t planes[32];
+  for (std::uint32_t g = 0; g < plan.groups; ++g) {
+    const unsigned low = plan.low[g];
+    if (low == 0) continue;
+    std::uint32_t remainders[kGroup];
+    for (std::uint32_t i = 0; i < kGroup; ++i) remainders[i] = numbers[g * kGroup + i] & ((1u << low) - 1);
+    transpose_planes<1>(remainders, ~0u, true, planes, 32);
+    std::memcpy(out, planes, 4 * low);
+    out += 4 * low;
+  }
+  std::uint64_t pending = 0;  // bits not written yet, of which `filled` are known
+  std::uint32_t filled = 0;
+  for (std::uint32_t i = 0; i < plan.count; ++i) {
+    filled += numbers[i] >> plan.low[i / kGroup];
+    while (filled >= 32) {
+      store_le(out, static_cast<std::uint32_t>(pending));
+      out += 4;
+      pending >>= 32;
+      filled -= 32;
+    }
+    pending |= std::uint64_t{1} << filled++;
+  }
+  if (filled != 0) {
+    store_le(out, static_cast<std::uint32_t>(pending));
+    out += 4;
+  }
+  return out;
+}
+
+// Reads a sequence of `count` numbers, rounded up to whole groups, from bytes up to `end`. Returns its end, nullptr
+// where it is damaged.
+inline const std::uint8_t* read_sequence(const std::uint8_t* in, const std::uint8_t* end, std::uint32_t count,
+                                         std::uint32_t* numbers) {
+  if (end - in < 4) return nullptr;
+  const auto head = load_le<std::uint32_t>(in);
+  in += 4;
+  const unsigned base = head & 31, rate_planes = head >> 8 & 7;
+  const std::uint32_t unary_words = head >> 16, groups = (count + kGroup - 1) / kGroup, masks = (groups + 31) / 32;
+  if ((head & 0xF8E0) != 0 || rate_planes > 5) return nullptr;
+  if (static_cast<std::size_t>(end - in) < 4 * std::size_t{rate_planes * masks + unary_words}) return nullptr;
+  std::uint8_t low[kMostGroups] = {};
+  for (unsigned p = 0; p < rate_planes; ++p, in += 4 * masks) {
+    for (std::uint32_t g = 0; g < groups; ++g)
+      low[g] = static_cast<std::uint8_t>(low[g] | (load_le<std::uint32_t>(in + g / 32 * 4) >> g % 32 & 1) << p);
+    if (groups % 32 != 0 && load_le<std::uint32_t>(in + 4 * (masks - 1)) >> groups % 32 != 0) return nullptr;
+  }
+  std::uint32_t plane_words = 0;
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    low[g] = static_cast<std::uint8_t>(low[g] + base);
+    if (low[g] > 31) return nullptr;
+    plane_words += low[g];
+  }
+  if (static_cast<std::size_t>(end - in) < 4 * std::size_t{plane_words + unary_words}) return nullptr;
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    unpack_planes(in, low[g], numbers + g * kGroup);
+    in += 4 * low[g];
+  }
+  std::uint32_t found = 0, from = 0;  // ones so far, the bit behind the last of them
+  for (std::uint32_t w = 0; w < unary_words; ++w, in += 4) {
+    auto word = load_le<std::uint32_t>(in);
+    if (static_cast<std::uint32_t>(__builtin_popcount(word)) > count - found) return nullptr;
+    for (; word != 0; word &= word - 1, ++found) {
+      const std::uint32_t bit = 32 * w + static_cast<std::uint32_t>(__builtin_ctz(word));
+      const std::uint64_t number = numbers[found] + (std::uint64_t{bit - from} << low[found / kGroup]);
+      if (number >> 31 != 0) return nullptr;
+      numbers[found] = static_cast<std::uint32_t>(number);
+      from = bit + 1;
+    }
+  }
+  // the last one must be in the last word
+  return found == count && (from + 31) / 32 == unary_words ? in : nullptr;
+}
+
+PYF_END_TARGET

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Groups of particle fields: positions, velocities, ids and what else belongs to the same particles, kept aligned.
+
+`write` may sort the particles, chunk by chunk and all fields alike, which makes positions smaller, up to six times at
+coarse bounds. `read` gives the fields back. Codec: `pyfilter.Particles`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from pyfilter import _native, dtypes, h5
+from pyfilter.codecs import Codec, Lossless, Particles
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.frames import make_request
+from pyfilter.gpu.arrays import is_device_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: the attribute of the group (what its datasets are) and of each dataset (the order of its rows)
+GROUP_ATTRIBUTE, ORDER_ATTRIBUTE = "pyfilter_particles", "pyfilter_particle_order"
+#: particles in a chunk where the caller does not say
+CHUNK_PARTICLES = 1 << 18
+
+Field = Any  # an array, a structured array, or a mapping of arrays
+
+
+def write(
+    group: h5py.Group,
+    *,
+    position: Field,
+    codec: Codec,
+    reorder: bool | str = False,
+    codecs: Mapping[str, Codec] | None = None,
+    names: Mapping[str, str] | None = None,
+    chunk: int | None = None,
+    **fields: Field,
+) -> dict[str, h5py.Dataset]:
+    """Write the fields of one set of particles, all in the same order of rows.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        Where to create the datasets, such as ``file.require_group("PartType0")``.
+    position : array_like (N, 2) or (N, 3), or mapping
+        Coordinates, float32 or float64. A mapping such as ``{"x": x, "y": y, "z": z}`` makes a group with a dataset of
+        shape (N,) for each axis, as openPMD has it; sorted ones take more space than one array.
+    codec : Codec
+        Of the position, usually ``Particles(...)``. A relative bound is taken of all coordinates together.
+    reorder : bool or {"tile", "chunk"}, optional
+        Whether particles may be sorted. True is "chunk": through each chunk. "tile" sorts in tiles of 4096 only, which
+        moves particles less and gains less. Needs a `Particles` codec.
+    codecs : mapping of str to Codec, optional
+        Codecs of other fields by their keyword. Fields without one are stored bit for bit (`Lossless`).
+    names : mapping of str to str, optional
+        Names of datasets by keyword, where they are not the keyword: ``{"position": "Coordinates"}``.
+    chunk : int, optional
+        Particles in a chunk, the same for all fields; 262144 by default.
+    **fields : array_like
+        Further fields with N rows: (N,), (N, k), a structured array (a group with a dataset for each of its columns),
+        or a mapping of arrays (a group likewise).
+
+    Returns
+    -------
+    dict of str to h5py.Dataset
+        The datasets by their path below ``group``. Where anything fails, none is left behind.
+
+    Raises
+    ------
+    ValueError
+        If fields differ in their number of rows, names are taken or unknown, or ``reorder`` does not go with the codec.
+    TypeError
+        If a field is on a device, or of a type that its codec does not take.
+    """
+    order = _order(reorder, codec)
+    given = {"position": position, **fields}
+    unknown = sorted({*(codecs or {}), *(names or {})} - set(given))
+    if unknown:
+        message = f"no field is called {', '.join(unknown)}; there are {', '.join(given)}"
+        raise InvalidArgument(message)
+    columns = {keyword: _columns(keyword, field) for keyword, field in given.items()}
+    count = _count(columns)
+    rows = CHUNK_PARTICLES if chunk is None else int(chunk)
+    if rows < 1:
+        message = f"chunk must be at least 1 particle, got {chunk!r}"
+        raise InvalidArgument(message)
+    rows = max(1, min(rows, count))
+    stacked = _stacked(columns["position"])
+    codec = h5.resolve(codec, stacked, None, (rows, stacked.shape[1]))
+    index = _permutation(stacked, codec, order, rows) if order != "kept" else None
+    written: dict[str, h5py.Dataset] = {}
+    tops: list[str] = []
+    try:
+        layout: dict[str, Any] = {}
+        for keyword, parts in columns.items():
+            name = (names or {}).get(keyword, keyword)
+            _require_free(group, name)
+            tops.append(name)
+            layout[keyword] = {"name": name, "kind": parts.kind, "columns": list(parts.arrays)}
+            own = codec if keyword == "position" else (codecs or {}).get(keyword, Lossless())
+            for column, array in parts.arrays.items():
+                path = f"{name}/{column}" if column else name
+                rearranged = array if index is None else array[index]
+                written[path] = h5.create_dataset(
+                    group,
+                    path,
+                    rearranged,
+                    own,
+                    chunks=(rows, *array.shape[1:]),
+                    maxshape=None if count else (None, *array.shape[1:]),  # a chunk is no larger than what may be
+                    attributes={ORDER_ATTRIBUTE: order},
+                )
+        group.attrs[GROUP_ATTRIBUTE] = json.dumps({"order": order, "chunk": rows, "fields": layout})
+    except BaseException:
+        for name in tops:
+            if name in group:
+                del group[name]
+        raise
+    return written
+
+
+def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
+    """Read fields that `write` wrote, row i of each being the same particle.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        The group that they were written to.
+    *fields : str
+        Their keywords; all if none is given.
+
+    Returns
+    -------
+    dict
+        By keyword what was given to `write`: an array, a structured array, or a dict of arrays.
+
+    Raises
+    ------
+    ValueError
+        If the group was not written by `write`, has no such field, or a dataset has been replaced by one of another
+        order or length since.
+    """
+    text = group.attrs.get(GROUP_ATTRIBUTE)
+    if text is None:
+        message = f"{group.name} has no particles written by pyfilter.particles.write"
+        raise InvalidArgument(message)
+    described = json.loads(text)
+    layout: dict[str, Any] = described["fields"]
+    missing = [keyword for keyword in fields if keyword not in layout]
+    if missing:
+        message = f"{group.name} has no {', '.join(missing)}; it has {', '.join(layout)}"
+        raise InvalidArgument(message)
+    found: dict[str, Any] = {}
+    rows: int | None = None
+    for keyword in fields or layout:
+        entry = layout[keyword]
+        parts: dict[str, NDArray[Any]] = {}
+        for column in entry["columns"]:
+            path = f"{entry['name']}/{column}" if column else entry["name"]
+            dataset = group.get(path)
+            if not isinstance(dataset, h5py.Dataset):
+                message = f"{group.name} has no dataset {path} any more"
+                raise InvalidArgument(message)
+            order = dataset.attrs.get(ORDER_ATTRIBUTE)
+            if order != described["order"] or dataset.shape[0] != (dataset.shape[0] if rows is None else rows):
+                message = (
+                    f"{dataset.name} does not belong to the other fields any more: its order is {order!r} and it has "
+                    f"{dataset.shape[0]} rows; the group's order is {described['order']!r}"
+                )
+                raise InvalidArgument(message)
+            rows = int(dataset.shape[0])
+            parts[column] = h5.read(dataset)
+        found[keyword] = _joined(entry["kind"], parts)
+    return found
+
+
+class _Columns:
+    """A field as arrays with a row for each particle, by column; "" where it is one array."""
+
+    def __init__(self, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
+        self.kind = kind
+        self.arrays = arrays
+
+
+def _columns(keyword: str, field: Field) -> _Columns:
+    parts = field.values() if isinstance(field, Mapping) else (field,)
+    if any(is_device_array(part) for part in parts):
+        message = f"{keyword} is on a device: particles are sorted in host memory, copy it there first"
+        raise Unsupported(message)
+    if isinstance(field, Mapping):
+        arrays = {str(column): np.asarray(part) for column, part in field.items()}
+        kind = "columns"
+    else:
+        array = np.asarray(field)
+        names = array.dtype.names
+        arrays = {"": array} if names is None else {name: np.ascontiguousarray(array[name]) for name in names}
+        kind = "array" if names is None else "structured"
+    for column, array in arrays.items():
+        label = f"{keyword} ({column})" if column else keyword
+        if array.ndim == 0 or array.dtype.names is not None:
+            message = f"{label} must have a row for each particle, and columns that are plain numbers"
+            raise InvalidArgument(message)
+    if not arrays:
+        message = f"{keyword} has no columns"
+        raise InvalidArgument(message)
+    return _Columns(kind, arrays)
+
+
+def _count(columns: Mapping[str, _Columns]) -> int:
+    counts = {keyword: {len(array) for array in parts.arrays.values()} for keyword, parts in columns.items()}
+    if len(set().union(*counts.values())) != 1:
+        shown = ", ".join(f"{keyword} {'/'.join(map(str, sorted(found)))}" for keyword, found in counts.items())
+        message = f"all fields must have a row for each particle; they have {shown} rows"
+        raise InvalidArgument(message)
+    return next(iter(counts["position"]))
+
+
+def _require_free(group: h5py.Group, name: str) -> None:
+    if name in group:
+        message = f"{group.name} has a {name} already"
+        raise InvalidArgument(message)
+
+
+def _order(reorder: bool | str, codec: Codec) -> str:
+    order = {False: "kept", True: "chunk", "tile": "tile", "chunk": "chunk"}.get(reorder)
+    if order is None:
+        message = f"reorder must be True, False, 'tile' or 'chunk'; got {reorder!r}"
+        raise InvalidArgument(message)
+    if isinstance(codec, Particles) and codec.order != "kept":
+        message = "the codec must keep the order: say reorder=True instead, so that all fields are sorted alike"
+        raise InvalidArgument(message)
+    if order != "kept" and not isinstance(codec, Particles):
+        message = f"reorder needs codec=Particles(...), got {codec!r}"
+        raise InvalidArgument(message)
+    return order
+
+
+def _stacked(position: _Columns) -> NDArray[Any]:
+    """Return the coordinates as one array (N, 2) or (N, 3) of floats."""
+    single = position.kind == "array"
+    stacked = position.arrays[""] if single else np.stack(list(position.arrays.values()), axis=-1)
+    if stacked.ndim != 2 or stacked.shape[1] not in (2, 3) or stacked.dtype.kind != "f" or stacked.itemsize < 4:
+        message = (
+            "position must have 2 or 3 coordinates, as an array (N, 2) or (N, 3) or a mapping of as many arrays (N,), "
+            f"of float32 or float64; got shape {stacked.shape}, {stacked.dtype}"
+        )
+        raise InvalidArgument(message)
+    return stacked
+
+
+def _permutation(stacked: NDArray[Any], codec: Codec, order: str, rows: int) -> NDArray[np.int64]:
+    """Return the row that each place gets; rows stay in their chunk."""
+    sorting = Particles(**{codec.bound[0]: codec.bound[1]}, order=order)
+    native = np.ascontiguousarray(stacked, dtypes.native(stacked.dtype))
+    index = np.arange(len(native))
+    for first in range(0, len(native), rows):
+        part = native[first : first + rows]
+        request = make_request(sorting, part.dtype, part.shape)
+        index[first : first + rows] = first + _native.particle_order(request, part).astype(np.int64)
+    return index
+
+
+def _joined(kind: str, parts: dict[str, NDArray[Any]]) -> Any:
+    if kind == "array":
+        return parts[""]
+    if kind == "columns":
+        return parts
+    joined = np.empty(
+        len(next(iter(parts.values()))), [(column, array.dtype, array.shape[1:]) for column, array in parts.items()]
+    )
+    for column, array in parts.items():
+        joined[column] = array
+    return joined

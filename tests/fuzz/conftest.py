@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The fuzz targets as plain programs on the installed library, and their seeds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import pyfilter
+
+from . import seeds
+
+HERE = Path(__file__).resolve().parent
+FLAGS = ("-std=c++20", "-O1", f"-I{HERE.parents[1]}", f"-I{HERE}", "-DPYF_FUZZ_CODEC=0")
+SHARED = ("support", "meter", "decode_check", "mutate_frame", "replay")
+PROGRAMS = ("decode", "filter", "round_trip")
+TIMEOUT = 120
+
+
+@pytest.fixture(scope="session")
+def compiler() -> str:
+    found = shutil.which("c++")
+    if found is None:
+        pytest.fail("no C++ compiler: scripts/test installs g++")
+    return found
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    named = os.environ.get("PYFILTER_LIBRARY")
+    return Path(named).resolve() if named else Path(pyfilter.PLUGIN_PATH) / "libh5pyfilter.so"
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory, compiler: str, library: Path) -> Path:
+    """Folder of the targets, each with the main() of replay.cpp."""
+    folder = tmp_path_factory.mktemp("fuzz")
+
+    def compile_one(name: str) -> None:
+        source, target = HERE / f"{name}.cpp", folder / f"{name}.o"
+        subprocess.run([compiler, *FLAGS, "-c", source, "-o", target], check=True, timeout=TIMEOUT)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, (*SHARED, *PROGRAMS)))
+    shared = [folder / f"{name}.o" for name in SHARED]
+    for name in PROGRAMS:
+        parts = [str(path) for path in (folder / f"{name}.o", *shared, library)]
+        command = [compiler, *parts, f"-Wl,-rpath,{library.parent}", "-o", str(folder / name)]
+        subprocess.run(command, check=True, timeout=TIMEOUT)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("seeds")
+    assert seeds.write(folder) > 1000
+    return folder
+
+
+@pytest.fixture
+def replay(programs: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a target over files, folders and --mutations."""
+
+    def run(program: str, *arguments: str | Path, preload: Path | None = None) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})}
+        command = [str(programs / program), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=env)
+
+    return run

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Seed corpora of the fuzz targets from the golden frames, so that none is kept twice: `seeds.py FOLDER [MOST_BYTES]`.
+
+Makes one folder for each target of `TARGETS`. Longer inputs than MOST_BYTES (4096) are left out: short ones run faster.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo")  # by their numbers, from 1
+DECODERS = {"decode_any": 0, **{f"decode_{name}": number for number, name in enumerate(CODECS, 1)}}
+TARGETS = (*DECODERS, "filter", "round_trip")
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+FIXED_HEADER = 56
+MOST_RANK = 5
+
+
+def dims_of(frame: bytes) -> tuple[int, ...]:
+    """The shape that a frame's header says."""
+    return struct.unpack_from(f"<{frame[11]}Q", frame, FIXED_HEADER)
+
+
+def stored_words(frame: bytes) -> bytes:
+    """The cd_values of a dataset whose chunks are such frames (docs/cd_values.md)."""
+    dims = dims_of(frame)
+    words = [0x31465950, frame[8], 1, 0, 0x3FF00000, 0, frame[9] | (frame[10] & 2) << 7, 0, 0, len(dims)]
+    return struct.pack("<10I", *words) + struct.pack(f"<{len(dims)}Q", *dims)
+
+
+def filter_inputs(frame: bytes, values: bytes) -> Iterator[bytes]:
+    """A chunk to decode, one to encode, and cd_values as a user gives them."""
+    if frame[11] > MOST_RANK or 0 in dims_of(frame):
+        return
+    words = stored_words(frame)
+    yield bytes([0x80 | len(words) // 4]) + words + frame
+    yield bytes([len(words) // 4]) + words + values
+    yield bytes([6]) + struct.pack("<3Id", 1, frame[8], 1, 0.5) + bytes(4) + values[:64]
+
+
+def round_trip_input(frame: bytes, values: bytes) -> bytes:
+    """The request that a golden frame may come from, and its values."""
+    bound = struct.unpack_from("<d", frame, 24)[0]
+    pointwise = frame[10] >> 3 & 1
+    mode = 0 if frame[8] == 2 else 3 if pointwise else 1
+    fill = frame[40:48]
+    parameters = frame[48:52] if frame[8] < 3 else bytes(4)
+    dims = [min(n, 255) for n in dims_of(frame)[-3:]]
+    if mode == 1 and bound == 0:
+        bound = 1.0
+    head = bytes([frame[8], frame[9], mode, frame[10] >> 2 & 1]) + parameters
+    head += struct.pack("<d", 0.0 if mode == 0 else bound) + fill + bytes([len(dims), *dims, 0, 0, 0])[:4]
+    return head + values
+
+
+def values_of(path: Path) -> bytes:
+    """The data of a .npy file: what its header is followed by."""
+    data = path.read_bytes()
+    return data[10 + struct.unpack_from("<H", data, 8)[0] :]
+
+
+def inputs(most_bytes: int) -> Iterator[tuple[str, str, bytes]]:
+    """Target, name and content of every seed."""
+    for path in sorted(GOLDEN.glob("v*.pyf")):
+        frame, values = path.read_bytes(), values_of(path.with_suffix(".npy"))
+        for target, codec in DECODERS.items():
+            if codec in (0, frame[8]):
+                yield target, path.stem, frame
+        for number, data in enumerate(filter_inputs(frame, values)):
+            yield "filter", f"{path.stem}_{number}", data
+        yield "round_trip", path.stem, round_trip_input(frame, values)[:most_bytes]
+
+
+def write(folder: Path, most_bytes: int = 4096) -> int:
+    """Write all seeds; return their number."""
+    for target in TARGETS:
+        (folder / target).mkdir(parents=True, exist_ok=True)
+    count = 0
+    for target, name, data in inputs(most_bytes):
+        if len(data) <= most_bytes:
+            (folder / target / name).write_bytes(data)
+            count += 1
+    return count
+
+
+if __name__ == "__main__":
+    print(write(Path(sys.argv[1]), *(int(word) for word in sys.argv[2:3])), "seeds")

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the fuzz targets share: broken promises, memory with a guarded end, the meter of allocations, CPU levels.
+// Targets see the library through its C ABI alone, so that they run with libFuzzer and sanitizers (CMakeLists.txt) and,
+// as plain programs that replay files (replay.cpp), against the library that is installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "filter/c_api.h"
+
+namespace pyfilter::fuzz {
+
+// Prints what is broken and aborts: a finding.
+[[noreturn]] void broken(const char* what, long long a = 0, long long b = 0);
+
+inline void require(bool holds, const char* what, long long a = 0, long long b = 0) {
+  if (!holds) broken(what, a, b);
+}
+
+// Room for up to `most` bytes of which get() gives the last ones: a page without access follows them
+// (AddressSanitizer's redzone where it is built with it). What lies before is poisoned for AddressSanitizer.
+class GuardedRoom {
+ public:
+  explicit GuardedRoom(std::size_t most);
+  // The last `bytes` bytes, filled with `filling`. The room of the call before is gone.
+  std::uint8_t* get(std::size_t bytes, std::uint8_t filling);
+  // The last bytes, as a copy of these.
+  const std::uint8_t* put(const std::uint8_t* data, std::size_t bytes);
+
+ private:
+  std::uint8_t* open(std::size_t bytes);
+  std::uint8_t* memory_;
+  std::size_t size_;
+};
+
+// Bytes that malloc and its kind handed out on any thread and that were not freed: the most of them since the start.
+class Meter {
+ public:
+  Meter();
+  [[nodiscard]] std::size_t peak() const;
+
+ private:
+  std::size_t before_;
+};
+
+// The CPU levels of this machine, "baseline" first. One thread is used from then on.
+const std::vector<std::string>& levels();
+void use_level(const std::string& name);
+
+// Header fields of a frame (docs/format.md, section 2).
+inline constexpr std::size_t kFixedHeader = 56, kMostHeader = kFixedHeader + 8 * 32;
+std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes);
+// Makes magic, version, header size, checksum and the frame's size right; `codec` 0 leaves that as it is. Frames that
+// are too short for a header stay as they are.
+void seal(std::uint8_t* frame, std::size_t size, std::uint8_t codec);
+// A changed frame, sealed nearly always (mutate_frame.cpp).
+std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most, unsigned seed, std::uint8_t codec);
+
+// Decodes a frame on every level, whole and in parts, and compares (decode_check.cpp). True where it is a good one.
+bool check_decoders(const std::uint8_t* frame, std::size_t size);
+
+template <class T>
+T load(const std::uint8_t* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+template <class T>
+void store(std::uint8_t* to, T value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+
+// Memory that a decoder may take for itself, whatever the frame says: tables of its coder.
+inline constexpr std::size_t kDecoderBytes = std::size_t{512} << 10;
+// Frames that hold more than this are left out: their values are the caller's memory, and time.
+inline constexpr std::size_t kMostValueBytes = std::size_t{96} << 10;
+
+}  // namespace pyfilter::fuzz
+
+extern "C" {
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+}
