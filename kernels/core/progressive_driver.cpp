@@ -35,6 +35,9 @@ Status open_head(const FrameInfo& info, const std::uint8_t* payload, std::size_t
   opened->layout_room = allocate_memory<ProgressiveLayout>(1);
   if (!opened->layout_room) return fail(Code::no_memory, "no memory for the levels of a chunk");
   make_layout(extents_of(info.shape), opened->layout_room[0]);
+  if (info.frame_bytes - info.header_bytes <
+      kProgressiveFixedBytes + static_cast<std::uint64_t>(opened->layout().units))
+    return fail(Code::corrupt, "corrupt frame: it is too short for its head");
   return read_head(payload, available, opened->layout(), dtype_bytes(info.dtype), &opened->head);
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from reference import decoder, encoder, packed_choices, particles_writer, stream_writer
+from reference import decoder, encoder, packed_choices, particles_writer, progressive_writer, stream_writer
 
 import pyfilter
 
@@ -414,6 +414,10 @@ HAND_MADE_STREAMS = (67, 117, 8, 62, 58, 39, 44, 60, 25, 96, 84, 55, 81, 94, 101
 HAND_MADE_PARTICLES = (6, 10, 11, 19, 24, 30, 31, 40, 56, 76, 82, 101, 102, 111, 148, 178, 190)
 
 
+#: seeds of `progressive_writer.random_frame` likewise
+HAND_MADE_PROGRESSIVE = (2, 3, 6, 7, 9, 14, 15, 18, 26, 31, 38, 39, 54, 58, 78, 85, 97, 115, 153, 187, 480, 536)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
@@ -426,6 +430,9 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_PARTICLES:
         spec, frame, _ = particles_writer.random_frame(random.Random(seed))
         yield f"made_particles_{spec.dtype}_{seed}", frame, decoder.decode(frame)
+    for seed in HAND_MADE_PROGRESSIVE:
+        spec, frame, _ = progressive_writer.random_frame(random.Random(seed))
+        yield f"made_progressive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
 
 
 def named_frame(spec: encoder.Spec, frame: bytes, patterns: list[int | None], seed: int) -> tuple[str, bytes, Array]:

@@ -120,6 +120,7 @@ def parse_head(frame: bytes, header: Header) -> Head:
     grids = levels_of(extents(header.dims))
     units, width, at = units_of(grids), header.dtype.itemsize, header.header_bytes
     fixed = 32 + len(units)
+    require(header.frame_bytes >= at + fixed, "the frame is too short for its head")
     if len(frame) < at + fixed:
         raise TruncatedFrame("no whole head")
     special_bytes, low, high, table_bytes, count, unit_count, reserved = struct.unpack_from("<QqqIHBB", frame, at)
