@@ -209,7 +209,7 @@ int pyf_progressive_parts(const void* frame, size_t available, uint32_t level, p
                           uint32_t count) {
   return call([&] {
     PYF_TRY(need_memory(&frame, available, "frame"));
-    PYF_TRY(need(parts, "parts"));
+    PYF_TRY(need_memory(&parts, count * sizeof *parts, "parts"));
     // the same structure under the C ABI's name
     static_assert(sizeof(pyf_progressive_part) == sizeof(ProgressivePart));
     static_assert(offsetof(pyf_progressive_part, unit) == offsetof(ProgressivePart, unit));

@@ -60,15 +60,15 @@ struct DecodeScratch {
   PositionClasses classes;
 };
 
+// What decode_tile_pieces returns but for the plane of a damaged piece.
+inline constexpr int kTileDecoded = -2, kTileNoMemory = -3;
+
 // A tile of a unit, of which the pieces down to plane `last` are there.
 template <class Int>
-inline bool decode_tile_pieces(const std::uint8_t* payload, const ProgressiveUnit& unit, int planes, int last,
-                               std::uint64_t tile, const PiecePlace* place, Int* coefficients, Status* status) {
+inline int decode_tile_pieces(const std::uint8_t* payload, const ProgressiveUnit& unit, int planes, int last,
+                              std::uint64_t tile, const PiecePlace* place, Int* coefficients) {
   auto* const scratch = reinterpret_cast<DecodeScratch*>(thread_scratch(sizeof(DecodeScratch)));
-  if (scratch == nullptr) {
-    *status = fail(Code::no_memory, "no memory for the codec's scratch buffers");
-    return false;
-  }
+  if (scratch == nullptr) return kTileNoMemory;
   TilePlanes& t = scratch->planes;
   std::memset(t.plane, 0, static_cast<std::size_t>(planes) * sizeof t.plane[0]);
   for (std::uint32_t w = 0; w < kTileWords; ++w) {
@@ -79,14 +79,11 @@ inline bool decode_tile_pieces(const std::uint8_t* payload, const ProgressiveUni
   }
   for (int p = planes - 1; p >= last; --p) {
     const PiecePlace& piece = place[static_cast<std::uint64_t>(planes - 1 - p) * unit.tiles + tile];
-    if (!decode_piece(t, form_of(unit), p, scratch->classes, payload + piece.offset, piece.size)) {
-      *status = fail(Code::corrupt, "corrupt frame: plane %d of tile %llu", p, static_cast<unsigned long long>(tile));
-      return false;
-    }
+    if (!decode_piece(t, form_of(unit), p, scratch->classes, payload + piece.offset, piece.size)) return p;
   }
   put_middles(t, last);
   store_tile(unit, coefficients, tile, planes, t);
-  return true;
+  return kTileDecoded;
 }
 
 // Values of the grid of `level` (0: all) of a frame whose first `segments` segments are at `payload`, of those of units
@@ -129,8 +126,7 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
       return fail(pyfilter::Code::corrupt, "corrupt frame: value %llu of its coarsest grid",
                   static_cast<unsigned long long>(i));
   }
-  std::atomic<bool> failed{false};
-  Status status;
+  std::atomic<int> failed{kTileDecoded};  // of one of the tiles; the text belongs to this thread
   for (int u = 0; u < layout.units; ++u) {
     const ProgressiveUnit& unit = layout.unit[u];
     if (unit.level < level) continue;
@@ -139,13 +135,14 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
       std::memset(coefficients.get(), 0, static_cast<std::size_t>(unit.shape.count()) * sizeof(Int));
     } else {
       in_parallel(unit.tiles, 4, [&](std::uint64_t tile) {
-        Status of_tile;
-        if (failed || decode_tile_pieces(payload, unit, head.planes[u], last[u], tile, place.get() + first_place[u],
-                                         coefficients.get(), &of_tile))
-          return;
-        if (!failed.exchange(true)) status = of_tile;
+        if (failed != kTileDecoded) return;
+        const int result = decode_tile_pieces(payload, unit, head.planes[u], last[u], tile,
+                                              place.get() + first_place[u], coefficients.get());
+        if (result != kTileDecoded) failed = result;
       });
-      if (failed) return fail(status.code, "%s", status.text);
+      if (failed == kTileNoMemory) return no_memory();
+      if (failed != kTileDecoded)
+        return fail(pyfilter::Code::corrupt, "corrupt frame: a piece of plane %d of unit %d", failed.load(), u);
     }
     inverse_unit(h, unit, head.cubic[u], limits, coefficients.get());
   }
