@@ -14,11 +14,11 @@
 
 PYF_BEGIN_TARGET
 
-KFN std::uint32_t count_bits(std::uint32_t word) {
+KFN std::uint32_t count_bits(std::uint64_t word) {
 #if defined(__CUDA_ARCH__)
-  return static_cast<std::uint32_t>(__popc(word));
+  return static_cast<std::uint32_t>(__popcll(word));
 #else
-  return static_cast<std::uint32_t>(__builtin_popcount(word));
+  return static_cast<std::uint32_t>(__builtin_popcountll(word));
 #endif
 }
 
@@ -33,6 +33,17 @@ KFN std::uint32_t gather_bits(std::uint32_t word, std::uint32_t mask) {
   return out;
 #endif
 }
+KFN std::uint64_t gather_bits(std::uint64_t word, std::uint64_t mask) {
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+  return _pext_u64(word, mask);
+#else
+  const auto low = static_cast<std::uint32_t>(mask);
+  return gather_bits(static_cast<std::uint32_t>(word), low) |
+         static_cast<std::uint64_t>(
+             gather_bits(static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(mask >> 32)))
+             << count_bits(low);
+#endif
+}
 KFN std::uint32_t scatter_bits(std::uint32_t bits, std::uint32_t mask) {
 #if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
   return _pdep_u32(bits, mask);
@@ -41,6 +52,19 @@ KFN std::uint32_t scatter_bits(std::uint32_t bits, std::uint32_t mask) {
   for (; mask != 0; mask &= mask - 1, bits >>= 1)
     if ((bits & 1) != 0) out |= mask & (0u - mask);
   return out;
+#endif
+}
+
+KFN std::uint64_t scatter_bits(std::uint64_t bits, std::uint64_t mask) {
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+  return _pdep_u64(bits, mask);
+#else
+  const auto low = static_cast<std::uint32_t>(mask);
+  const std::uint64_t above = count_bits(low) == 32 ? bits >> 32 : bits >> count_bits(low);
+  return scatter_bits(static_cast<std::uint32_t>(bits), low) |
+         static_cast<std::uint64_t>(
+             scatter_bits(static_cast<std::uint32_t>(above), static_cast<std::uint32_t>(mask >> 32)))
+             << 32;
 #endif
 }
 
@@ -57,6 +81,20 @@ class BitsOut {
     to_ += count_ / 8;
     held_ >>= count_ & ~7u;
     count_ &= 7;
+  }
+  // Up to 64 bits, and nothing above them.
+  KFN void put_long(std::uint64_t value, std::uint32_t bits) {
+    held_ |= value << count_;
+    store_le(to_, held_);
+    const std::uint32_t total = count_ + bits;
+    if (total < 64) {
+      to_ += total / 8;
+      held_ >>= total & ~7u;
+    } else {
+      to_ += 8;
+      held_ = count_ != 0 ? value >> (64 - count_) : 0;
+    }
+    count_ = total & 7;
   }
   // A run of zeros: its quotient by 2^k in zero bits and a one, its last k bits.
   KFN void put_run(std::uint32_t run, std::uint32_t k) {
@@ -85,6 +123,14 @@ class BitsIn {
     const std::uint64_t value = peek() & ((std::uint64_t{1} << bits) - 1);
     at_ += bits;
     return static_cast<std::uint32_t>(value);
+  }
+  // Up to 64 bits.
+  KFN std::uint64_t take_long(std::uint32_t bits) {
+    std::uint64_t value = peek();
+    const std::size_t byte = at_ / 8, shift = at_ % 8;
+    if (shift + bits > 64 && byte + 8 < bits_ / 8) value |= static_cast<std::uint64_t>(from_[byte + 8]) << (64 - shift);
+    at_ += bits;
+    return bits == 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
   }
   // A run, or `most` + 1 where it is longer than `most`.
   KFN std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {

@@ -199,8 +199,8 @@ KFN Int known_part(Int d, int planes, int p) {
 // The largest error of the integers for a reader that has units down to `state`. Measured on the values themselves.
 template <class Int>
 inline std::uint64_t measure_error(const Hierarchy<Int>& original, const Hierarchy<Int>& work,
-                                   const ProgressiveHead& head, const Int* coefficients, Int* known,
-                                   const std::uint8_t* kinds, const int* state) {
+                                   const ProgressiveHead& head, const Int* coefficients, const std::uint8_t* kinds,
+                                   const int* state) {
   const ProgressiveLayout& layout = original.layout;
   const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
   std::copy_n(original.root, layout.roots, work.root);
@@ -208,13 +208,10 @@ inline std::uint64_t measure_error(const Hierarchy<Int>& original, const Hierarc
     const ProgressiveUnit& unit = layout.unit[u];
     const Int* const from = coefficients + unit.first;
     const int planes = head.planes[u], p = state[u];
-    const std::uint64_t all = unit.shape.count(), part = 1 << 16;
-    in_parallel((all + part - 1) / part, 1, [&](std::uint64_t i) {
-      const std::uint64_t last = std::min((i + 1) * part, all);
-      for (std::uint64_t k = i * part; k < last; ++k) known[k] = known_part(from[k], planes, p);
-    });
     if (u == 0 || layout.unit[u - 1].level != unit.level) raise_level(work, unit.level);
-    inverse_unit(work, unit, head.cubic[u], limits, known);
+    inverse_unit_made(work, unit, head.cubic[u], limits, [&](std::uint64_t first, std::uint64_t count, Int* known) {
+      for (std::uint64_t i = 0; i < count; ++i) known[i] = known_part(from[first + i], planes, p);
+    });
   }
   const Extents g = layout.grids[0];
   std::atomic<std::uint64_t> largest{0};

@@ -126,11 +126,9 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   for (int u = 0; u < layout.units; ++u) state[u] = head.planes[u] != 0 ? head.planes[u] : -1;
   {
     std::unique_ptr<Hierarchy<Int>> work;
-    Memory<Int> known;
     if (measured && layout.units != 0) {
       work.reset(new (std::nothrow) Hierarchy<Int>(layout));
-      known = allocate_memory<Int>(layout.coefficients + 1);
-      if (!work || !work->memory || !known) return no_memory();
+      if (!work || !work->memory) return no_memory();
     }
     std::uint64_t read = head.segments_at, last = read;
     for (int i = 0; i < head.segments; ++i) {
@@ -140,7 +138,7 @@ inline Status encode_progressive(const Request& request, double bound, const voi
       if (segment.error == 0) continue;
       std::uint64_t error = bound_of_state(layout, head, state);
       if (work && error > small && read >= last + last / kMeasuredGrowth) {
-        const std::uint64_t found = measure_error(h, *work, head, coefficients.get(), known.get(), kinds.get(), state);
+        const std::uint64_t found = measure_error(h, *work, head, coefficients.get(), kinds.get(), state);
         if (found < error) error = found;
         last = read;
       }

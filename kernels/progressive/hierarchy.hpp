@@ -162,6 +162,27 @@ inline void inverse_unit(const Hierarchy<Int>& h, const ProgressiveUnit& unit, b
   });
 }
 
+// The same with coefficients that are made as they are needed: fill(first, count, to), up to kMadeAtOnce at once.
+inline constexpr std::uint64_t kMadeAtOnce = 512;
+
+template <class Int, class Fill>
+inline void inverse_unit_made(const Hierarchy<Int>& h, const ProgressiveUnit& unit, bool cubic,
+                              const Limits<Int>& limits, Fill&& fill) {
+  in_parallel(unit.shape.z * unit.shape.y, rows_at_once(unit.shape.x), [&](std::uint64_t row) {
+    visit_row(h, unit, cubic, row,
+              [&](const Neighbours<Int>& from, std::uint64_t count, Int* target, std::uint64_t at) {
+                alignas(64) Int made[kMadeAtOnce];
+                for (std::uint64_t i = 0; i < count; i += kMadeAtOnce) {
+                  const std::uint64_t n = count - i < kMadeAtOnce ? count - i : kMadeAtOnce;
+                  const auto moved = [i](const Int* p) { return p == nullptr ? p : p + i; };
+                  fill(at + i, n, made);
+                  inverse_row(Neighbours<Int>{from.stencil, moved(from.a), moved(from.b), moved(from.c), moved(from.d)},
+                              limits, n, made, target + i);
+                }
+              });
+  });
+}
+
 // Whether cubic interpolation leaves smaller coefficients than linear does, by a sample of the unit's rows.
 template <class Int>
 inline bool prefers_cubic(const Hierarchy<Int>& h, const ProgressiveUnit& unit, const Limits<Int>& limits) {

@@ -44,6 +44,26 @@ KFN TileForm form_of(const ProgressiveUnit& unit) {
 
 PYF_BEGIN_TARGET
 
+// Two words of a tile at once, word 2 * i in the low half.
+KFN std::uint64_t pair_of(const std::uint32_t* words, std::uint32_t i) {
+  return words[2 * i] | static_cast<std::uint64_t>(words[2 * i + 1]) << 32;
+}
+inline constexpr std::uint32_t kTilePairs = kTileWords / 2;
+
+inline void put_masked(const std::uint32_t* words, const std::uint32_t* mask, BitsOut& out) {
+  for (std::uint32_t i = 0; i < kTilePairs; ++i) {
+    const std::uint64_t m = pair_of(mask, i);
+    out.put_long(gather_bits(pair_of(words, i), m), count_bits(m));
+  }
+}
+inline void take_masked(std::uint32_t* words, const std::uint32_t* mask, BitsIn& in) {
+  for (std::uint32_t i = 0; i < kTilePairs; ++i) {
+    const std::uint64_t m = pair_of(mask, i), bits = scatter_bits(in.take_long(count_bits(m)), m);
+    words[2 * i] |= static_cast<std::uint32_t>(bits);
+    words[2 * i + 1] |= static_cast<std::uint32_t>(bits >> 32);
+  }
+}
+
 inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classes) {
   // slabs of 16 words with a word of zeros between them and a slab of zeros at either end, or one slab of 128
   constexpr std::uint32_t kSlab = 17, kPadding = kSlab + 1;
@@ -94,8 +114,8 @@ inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classe
             });
     }
   }
-  for (std::uint32_t w = 0; w < kTileWords; ++w)
-    for (int c = 0; c < kClasses; ++c) counts[c] += count_bits(classes.mask[c][w]);
+  for (int c = 0; c < kClasses; ++c)
+    for (std::uint32_t i = 0; i < kTilePairs; ++i) counts[c] += count_bits(pair_of(classes.mask[c], i));
   for (int c = 0; c < kClasses; ++c) classes.count[c] = counts[c];
 }
 
@@ -136,8 +156,7 @@ inline std::size_t encode_piece(TilePlanes& t, TileForm form, int p, PositionCla
     for (std::uint32_t w = 0; w < kTileWords; ++w) any |= t.before[w];
     if (any == 0) return 0;
     BitsOut last(to);
-    for (std::uint32_t w = 0; w < kTileWords; ++w)
-      last.put(gather_bits(t.plane[0][w], t.before[w]), count_bits(t.before[w]));
+    put_masked(t.plane[0], t.before, last);
     return last.finish();
   }
   std::uint32_t* const plane = t.plane[p];
@@ -153,7 +172,9 @@ inline std::size_t encode_piece(TilePlanes& t, TileForm form, int p, PositionCla
       classify(t, form, classes);
       for (int c = 0; c < kClasses; ++c) {
         std::uint32_t ones = 0;
-        for (std::uint32_t w = 0; w < kTileWords; ++w) ones += count_bits(plane[w] & classes.mask[c][w]);
+        if (classes.count[c] == 0) continue;
+        for (std::uint32_t i = 0; i < kTilePairs; ++i)
+          ones += count_bits(pair_of(plane, i) & pair_of(classes.mask[c], i));
         mode[c] = choose_mode(classes.count[c], ones);
         modes |= mode[c] << (4 * c);
       }
@@ -163,20 +184,17 @@ inline std::size_t encode_piece(TilePlanes& t, TileForm form, int p, PositionCla
     for (int c = 0; c < kClasses; ++c) {
       const std::uint32_t* const mask = classes.mask[c];
       if (mode[c] == kDirect) {
-        for (std::uint32_t w = 0; w < kTileWords; ++w) out.put(gather_bits(plane[w], mask[w]), count_bits(mask[w]));
+        put_masked(plane, mask, out);
       } else if (mode[c] != kNoOnes) {
         put_runs(plane, mask, mode[c] - 1, out);
       }
     }
     if (any != 0) {
-      for (std::uint32_t w = 0; w < kTileWords; ++w) {
-        const std::uint32_t first = plane[w] & ~t.known[w];
-        out.put(gather_bits(t.sign[w], first), count_bits(first));
-      }
+      std::uint32_t first[kTileWords];
+      for (std::uint32_t w = 0; w < kTileWords; ++w) first[w] = plane[w] & ~t.known[w];
+      put_masked(t.sign, first, out);
     }
-    if (any_known != 0)
-      for (std::uint32_t w = 0; w < kTileWords; ++w)
-        out.put(gather_bits(t.plane[p + 1][w], t.before[w]), count_bits(t.before[w]));
+    if (any_known != 0) put_masked(t.plane[p + 1], t.before, out);
     size = 2 + out.finish();
   }
   for (std::uint32_t w = 0; w < kTileWords; ++w) {
@@ -215,8 +233,7 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PositionClasses& c
   if (p < 0) {
     if (any_known == 0 || size == 0) return size == 0 && any_known == 0;
     BitsIn last(from, size);
-    for (std::uint32_t w = 0; w < kTileWords; ++w)
-      t.plane[0][w] |= scatter_bits(last.take(count_bits(t.before[w])), t.before[w]);
+    take_masked(t.plane[0], t.before, last);
     return last.at_end();
   }
   std::uint32_t* const plane = t.plane[p];
@@ -230,17 +247,14 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PositionClasses& c
       for (int c = 0; c < kClasses; ++c) {
         const std::uint32_t mode = modes >> (4 * c) & 15, *const mask = classes.mask[c];
         if (mode == kDirect) {
-          for (std::uint32_t w = 0; w < kTileWords; ++w)
-            plane[w] |= scatter_bits(in.take(count_bits(mask[w])), mask[w]);
+          take_masked(plane, mask, in);
         } else if (mode != kNoOnes && !take_runs(plane, mask, classes.count[c], mode - 1, in)) {
           return false;
         }
       }
-      for (std::uint32_t w = 0; w < kTileWords; ++w) t.sign[w] |= scatter_bits(in.take(count_bits(plane[w])), plane[w]);
+      take_masked(t.sign, plane, in);
     }
-    if (any_known != 0)
-      for (std::uint32_t w = 0; w < kTileWords; ++w)
-        t.plane[p + 1][w] |= scatter_bits(in.take(count_bits(t.before[w])), t.before[w]);
+    if (any_known != 0) take_masked(t.plane[p + 1], t.before, in);
     if (!in.at_end()) return false;
   } else if (any_known != 0) {
     return false;

@@ -36,6 +36,7 @@ def path(tmp_path: Path) -> Path:
         holes = field(SHAPE, "f4")
         holes[5:20, :9], holes[30:, 5] = FILL, np.nan
         file.create_dataset("holes", data=holes, chunks=CHUNKS, fillvalue=np.float32(FILL), **words())
+        file["holes"].attrs["_FillValue"] = np.float32(FILL)
         grown = file.create_dataset("grown", (0, 5), "f4", chunks=(7, 5), maxshape=(None, 5), **words())
         for rows in (3, 7, 20):
             grown.resize(rows, axis=0)

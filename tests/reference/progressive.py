@@ -420,6 +420,7 @@ def decode_progressive(frame: bytes, header: Header, count: int | None = None, l
     grid = np.array(head.roots, np.int64).reshape(head.grids[-1])
     for k in range(len(head.grids) - 2, level - 1, -1):
         grid = raise_level(frame, head, k, grid, segments)
+    grid = np.ascontiguousarray(grid)
     with np.errstate(all="ignore"):
         exponent = math.frexp(header.step)[1] - 1
         values = np.ldexp(grid.astype(np.float64), exponent).astype(header.dtype.newbyteorder("="))
