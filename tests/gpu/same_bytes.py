@@ -305,7 +305,9 @@ def damaged(quick: bool) -> Iterator[Group]:
             info = pyfilter.frame_info(frame)
         except pyfilter.PyfilterError:
             return
-        no_kernels = info.codec == "particles" or (info.codec == "hierarchical_delta" and info.dtype.kind != "f")
+        no_kernels = info.codec in ("particles", "progressive") or (
+            info.codec == "hierarchical_delta" and info.dtype.kind != "f"
+        )
         if info.value_bytes > 1 << 24 or no_kernels:
             return
         on_cpu = outcome(lambda: pyfilter.decode(frame).tobytes())

@@ -185,7 +185,7 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
         (
             ["--absolute", "1", "--codec", "zip"],
-            "--codec must be one of cuszp2, hierarchical_delta, lorenzo, lossless, progressive",
+            "--codec must be one of cuszp2, hierarchical_delta, lorenzo, lossless, particles, progressive",
         ),
         (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
         (["--absolute", "1", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),

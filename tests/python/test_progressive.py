@@ -212,6 +212,59 @@ def test_formulas_keep_their_tolerance(path: Path, strategy: str) -> None:
         assert costs[0] < costs[-1]
 
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+WORLD = {"u": ("cesm_u_3d_f32", np.s_[:]), "t": ("cesm_t_3d_f32", np.s_[:])}
+FLOW = {"u": ("turbulence_u_3d_f32", np.s_[:64]), "w": ("turbulence_w_3d_f64", np.s_[:])}
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(FLOW, "u**2 + w**2"), (FLOW, "sqrt(u**2 + w**2)"), (FLOW, "abs(u * w)"), (WORLD, "u / sqrt(t)")],
+    ids=["energy", "speed", "stress", "climate"],
+)
+def test_formulas_of_real_fields(names: dict[str, tuple[str, Any]], text: str, tmp_path: Path) -> None:
+    """True error <= estimated <= requested; "ma", which takes many rounds, is tested on small fields."""
+    paths = {name: DATA / f"{file}.npy" for name, (file, _) in names.items()}
+    if not all(path.exists() for path in paths.values()):
+        pytest.skip("no fields in ../shared/data")
+    fields = {name: np.load(path)[names[name][1]] for name, path in paths.items()}
+    exact = Expression(text).value({name: values.astype(np.longdouble) for name, values in fields.items()})
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, values in fields.items():
+            chunks = tuple(min(64, extent) for extent in values.shape)
+            file.create_dataset(name, data=values, chunks=chunks, **Progressive())
+        for strategy in ("cp", "mape"):
+            costs = []
+            for relative in (1e-1, 1e-3, 1e-5):
+                tolerance = relative * float(np.ptp(exact))
+                found = progressive.retrieve({name: file[name] for name in fields}, text, tolerance, strategy)
+                assert found.complete
+                true = float(np.abs(found.values - exact).max())
+                # what is near-lossless is within 2^-28 of the magnitude, and the formula's own rounding counts, too
+                assert true <= found.max_error <= tolerance
+                costs.append(found.bytes_read)
+            assert costs == sorted(costs)
+            assert costs[0] < 0.5 * costs[-1]
+
+
+@pytest.mark.parametrize("name", ["cesm_t_3d_f32", "foam_v_fill_3d_f32", "pop_t_nan_2d_f32", "rtm_late_3d_f32"])
+def test_real_fields_keep_their_tolerance(name: str, tmp_path: Path) -> None:
+    if not (DATA / f"{name}.npy").exists():
+        pytest.skip("no fields in ../shared/data")
+    exact = np.load(DATA / f"{name}.npy")
+    fill = np.float32(1e35) if "fill" in name else None
+    ordinary = np.isfinite(exact) & (np.abs(exact) < 1e19)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=exact, chunks=exact.shape, fillvalue=fill, **Progressive())
+        with progressive.open(file["x"]) as reader:
+            for relative in (1e-1, 1e-2, 1e-4, 1e-6):
+                tolerance = relative * float(np.ptp(exact[ordinary]))
+                values = reader.refine(tolerance)
+                worst = np.abs(values.astype(np.longdouble) - exact)[ordinary].max()
+                assert worst <= reader.max_error <= tolerance
+                assert np.array_equal(values[~ordinary], exact[~ordinary], equal_nan=True)
+
+
 def test_formulas_with_missing_values(path: Path) -> None:
     with h5py.File(path) as file:
         t, v = file["t"][...].astype(np.longdouble), file["vx"][...].astype(np.longdouble)
