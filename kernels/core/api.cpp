@@ -88,15 +88,6 @@ StepChoice choose_step(const Request& request, double bound, const void* values,
                                  : choose_integer_step(request, bound);
 }
 
-// The same frame with the codec that stands in for lorenzo where nothing is gained: where bounds are too tight, and
-// where tables would take more than they save.
-FrameInfo stand_in(const FrameInfo& info) {
-  FrameInfo other = info;
-  other.codec = registry::kCodecHierarchicalDelta;
-  other.parameters = {info.parameters[0], 1, 1};
-  return other;
-}
-
 // What the frame will say, but for its size; whether it is quantised or the lossless fallback.
 FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t count) {
   FrameInfo info = frame_template(request, request.codec, count);
@@ -155,9 +146,6 @@ Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, st
   if (*bytes != 0) *bytes += table_bytes;
   return kOk;
 }
-
-// Chunks of up to so many tiles are stored as hierarchical_delta stores them where that is not longer.
-constexpr std::uint64_t kCompareTiles = 16;
 
 // Encodes the payload of a frame, which may become one of another codec; *bytes is its size, 0 where it would need
 // `limit` bytes or more.

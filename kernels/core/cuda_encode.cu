@@ -88,13 +88,6 @@ HeaderTemplate header_template(const FrameInfo& info) {
 HeaderTemplate header_template(const Request& request, std::uint8_t codec, std::uint64_t count) {
   return header_template(frame_template(request, codec, count));
 }
-// Of the frame of hierarchical_delta that stands in for one of lorenzo (api.cpp).
-HeaderTemplate stand_in_template(const Request& request, std::uint64_t count) {
-  FrameInfo info = frame_template(request, registry::kCodecLorenzo, count);
-  info.codec = registry::kCodecHierarchicalDelta;
-  info.parameters = {info.parameters[0], 1, 1};
-  return header_template(info);
-}
 
 std::uint64_t row_bytes(const Grid& grid, std::size_t value_bytes) {
   return grid.block_dims == 1 ? 16 : (grid.block_dims == 2 ? 8 : 4) * value_bytes;
@@ -266,7 +259,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   if (request.codec == registry::kCodecCuszp2)
     job.headers[1] = header_template(request, registry::kCodecLossless, count);
   const bool streams = request.codec == registry::kCodecLorenzo;
-  if (streams) job.headers[1] = stand_in_template(request, count);
+  if (streams) job.headers[1] = header_template(stand_in(frame_template(request, request.codec, count)));
   job.exceptions = tiles.packed && (streams || frame_template(request, request.codec, count).parameters[1] == 1);
   job.pointwise = request.bound_mode == Bound::pointwise_relative;
   fill_crc_powers(job.crc_powers);

@@ -13,9 +13,7 @@
 
 namespace pyfilter::cuda {
 
-// Chunks of up to so many tiles are encoded as hierarchical_delta, too (api.cpp).
-inline constexpr std::uint64_t kCompareTiles = 16;
-// Values that are encoded together at most: their residuals and streams take four times as much memory.
+// Tiles that are encoded together at most: their residuals and streams take four times the memory of their values.
 inline constexpr std::uint64_t kMostStreamTiles = std::uint64_t{1} << 17;
 inline constexpr std::size_t kMostStreamChunks = 1024;
 

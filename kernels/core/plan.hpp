@@ -105,6 +105,9 @@ struct Predictor {
   std::uint8_t tile_shape = kChain, order = 1;
 };
 
+// Chunks of up to so many tiles are stored as hierarchical_delta stores them where lorenzo's frame is not shorter.
+inline constexpr std::uint64_t kCompareTiles = 16;
+
 struct TileCoder {
   // Encodes tile `tile` of the chunk at `values` into `out` (kMaxTileBytes + kTileSlackBytes at least).
   EncodedTile (*encode)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch, std::uint8_t* out);

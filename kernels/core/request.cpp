@@ -297,6 +297,13 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
   return info;
 }
 
+FrameInfo stand_in(const FrameInfo& info) noexcept {
+  FrameInfo other = info;
+  other.codec = registry::kCodecHierarchicalDelta;
+  other.parameters = {info.parameters[0], 1, 1};
+  return other;
+}
+
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {
   write_header(info, *find_codec(info.codec), out);
 }

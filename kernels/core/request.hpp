@@ -39,6 +39,10 @@ Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_
 // the request's or the bit-exact one that stands in for it.
 FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept;
 
+// The same frame with the codec that stands in for lorenzo where nothing is gained: where bounds are too tight, and
+// where tables would take more than they save.
+FrameInfo stand_in(const FrameInfo& info) noexcept;
+
 // Writes the header, with the release that its codec needs.
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept;
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "judge.hpp"
+#include "registry_table.hpp"
 #include "support.hpp"
 
 using namespace pyfilter::fuzz;
@@ -62,8 +63,6 @@ bool read_request(const std::uint8_t* data, std::size_t size, pyf_request& reque
 }
 
 // Rows as particles lays them: in the order that the request asks for.
-constexpr int kParticles = 5;
-
 void put_in_order(const pyf_request& request, const std::uint8_t* given, std::vector<std::uint8_t>& values) {
   const std::size_t row = static_cast<std::size_t>(request.dims[request.rank - 1]) * kWidths[request.dtype];
   std::vector<std::uint32_t> order(values.size() / row);
@@ -141,7 +140,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(pyf_frame_info(first.data(), first.size(), &info) == PYF_OK, "our own header is refused");
   std::uint8_t* const back = back_room.get(values.size(), 0x5A);
   require(pyf_decode(first.data(), first.size(), back, values.size()) == PYF_OK, "our own frame is refused");
-  if (info.codec == kParticles && info.stored_raw == 0) put_in_order(request, given, values);
+  if (info.codec == pyfilter::registry::kCodecParticles && info.stored_raw == 0) put_in_order(request, given, values);
   judge(request, info, values.data(), back);
   if (info.codec == kProgressive && info.stored_raw == 0) judge_parts(request, info, values.data(), first);
   return 0;

@@ -104,7 +104,8 @@ inline void decode_flags(const DecodeTables& tables, CodedBlocks& t, LaneStates&
     for (std::uint32_t l = 0; l < kLaneCount; ++l) {
       const std::uint32_t b = 4 * l + step;
       if (!bit_of(t.present, b)) continue;
-      const std::uint32_t context = step == 0 || !bit_of(t.present, b - 1) ? 0 : bit_of(t.coded, b - 1) ? 2 : 1;
+      const bool has_before = step != 0 && bit_of(t.present, b - 1);
+      const std::uint32_t context = flag_context(has_before, has_before && bit_of(t.coded, b - 1));
       if (decode_flag(tables.flag_frequency[context], states.x[l])) {
         t.coded[b / 32] |= 1u << b % 32;
         ++t.count;

@@ -90,10 +90,7 @@ inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t t
     t.is_coded[b / 32] |= 1u << b % 32;
     ++t.coded;
   }
-  t.coding = t.coded == 0             ? kTileEmpty
-             : t.coded == t.present   ? kTileAll
-             : t.coded <= kMostListed ? kTileListed
-                                      : kTileFlags;
+  t.coding = coding_of(t.coded, t.present);
 }
 
 // Blocks 32 * round and on of a tile to rows.
@@ -126,8 +123,9 @@ KFN void put_round(const Code (*blocks)[32], std::uint32_t lanes, RoundRows& row
 
 // Flags of a tile's blocks: lane l has blocks 4l to 4l + 3. What comes before a flag chooses its frequency.
 template <class Flags>
-KFN std::uint32_t flag_context(const GroupTile& t, const Flags& coded, std::uint32_t b) {
-  return b % 4 == 0 || !bit_of(t.is_present, b - 1) ? 0 : bit_of(coded, b - 1) ? 2 : 1;
+KFN std::uint32_t context_of_flag(const GroupTile& t, const Flags& coded, std::uint32_t b) {
+  const bool has_before = b % 4 != 0 && bit_of(t.is_present, b - 1);
+  return flag_context(has_before, has_before && bit_of(coded, b - 1));
 }
 
 inline void encode_flags(const EncodeTables& tables, const GroupTile& t, LaneStates& states, WordWriter& words) {
@@ -135,7 +133,7 @@ inline void encode_flags(const EncodeTables& tables, const GroupTile& t, LaneSta
     for (std::uint32_t l = kLaneCount; l-- > 0;) {
       const std::uint32_t b = 4 * l + step;
       if (!bit_of(t.is_present, b)) continue;
-      const std::uint32_t frequency = tables.flag_frequency[flag_context(t, t.is_coded, b)];
+      const std::uint32_t frequency = tables.flag_frequency[context_of_flag(t, t.is_coded, b)];
       const bool coded = bit_of(t.is_coded, b);
       std::uint32_t& x = states.x[l];
       words.spill(x, must_spill(x, coded ? frequency : kFrequencySum - frequency, 0));
@@ -158,7 +156,7 @@ inline void count_tile(const Plan& plan, const void* values, std::uint64_t tile,
     return;
   }
   for (std::uint32_t b = 0; t.coding == kTileFlags && b < kPackedBlocks; ++b)
-    if (bit_of(t.is_present, b)) ++counts->flags[flag_context(t, t.is_coded, b)][bit_of(t.is_coded, b) ? 1 : 0];
+    if (bit_of(t.is_present, b)) ++counts->flags[context_of_flag(t, t.is_coded, b)][bit_of(t.is_coded, b) ? 1 : 0];
   for (std::uint32_t round = 0; round < t.rounds(); ++round) {
     const std::uint32_t lanes = std::min(t.coded - round * kLaneCount, kLaneCount);
     put_round(s.blocks + round * kLaneCount, lanes, *rows);

@@ -18,6 +18,15 @@ inline constexpr std::uint32_t kTileEmpty = 0, kTileAll = 1, kTileFlags = 2, kTi
                                kSpecialPart = 4;
 inline constexpr std::uint32_t kMostListed = 16, kFlagBytes = 16;
 
+// What a head says of a tile with so many coded blocks.
+constexpr KFN std::uint32_t coding_of(std::uint32_t coded, std::uint32_t present) {
+  return coded == 0 ? kTileEmpty : coded == present ? kTileAll : coded <= kMostListed ? kTileListed : kTileFlags;
+}
+// Which frequency the flag of a block has, by the block before it, if there is one.
+constexpr KFN std::uint32_t flag_context(bool has_before, bool before_coded) {
+  return !has_before ? 0 : before_coded ? 2 : 1;
+}
+
 // Tiles of group `unit`.
 struct GroupSpan {
   std::uint64_t first;

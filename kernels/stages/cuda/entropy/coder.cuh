@@ -65,7 +65,6 @@ cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t cod
     PYF_CUDA_TRY((launch_warps(huffman_decode_kernel<Map, S>, kHuffmanWarps<Map>, sizeof(HuffmanTables), kEach, job,
                                most_units, frames, stream)));
   }
-  PYF_CUDA_TRY(cudaGetLastError());
   if (job.base.tile_count != job.base.tiles) {
     check_groups_kernel<<<dim3(std::min(64u, most_units / kCheckThreads + 1), frames), kCheckThreads, 0, stream>>>(job);
     PYF_CUDA_TRY(cudaGetLastError());

@@ -19,11 +19,6 @@ struct CountSpace {
   std::uint32_t steps[kWarps], heads[kThreads];
 };
 
-// The flag of block `b` of a tile: what came before it, as flag_context() of the CPU has it.
-__device__ __forceinline__ std::uint32_t flag_context(bool has_before, bool before_coded) {
-  return !has_before ? 0 : before_coded ? 2 : 1;
-}
-
 template <class Code, int S>
 __device__ __forceinline__ void count_residuals(const StreamParams& job, std::uint32_t chunk, std::uint32_t tile,
                                                 CountSpace& space) {

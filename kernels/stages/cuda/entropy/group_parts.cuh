@@ -55,7 +55,7 @@ __device__ __forceinline__ Fault find_parts(const std::uint8_t* bytes, std::uint
   const std::uint32_t padded = (at + 3) / 4 * 4;
   if (padded > size) return Fault::size;
   if (__any_sync(kAllLanes, at + lane < padded && bytes[at + lane] != 0)) return Fault::padding;
-  const std::uint32_t upto = upto_lane(own.special_words), all = __shfl_sync(kAllLanes, upto, 31);
+  const std::uint32_t upto = sum_upto(own.special_words), all = __shfl_sync(kAllLanes, upto, 31);
   own.special = padded / 4 + upto - own.special_words;
   if ((size - padded) / 4 < all) return Fault::size;
   rest = padded + 4 * all;
@@ -73,10 +73,7 @@ __device__ __forceinline__ Fault read_listed(const std::uint8_t* list, std::uint
   if (__any_sync(kAllLanes, bad)) return Fault::head;
 #pragma unroll
   for (unsigned w = 0; w < 4; ++w) {
-    std::uint32_t bits = mine && block / 32 == w ? 1u << block % 32 : 0;
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) bits |= __shfl_xor_sync(kAllLanes, bits, d);
-    coded[w] = bits;
+    coded[w] = or_of_lanes(mine && block / 32 == w ? 1u << block % 32 : 0);
   }
   return Fault::none;
 }

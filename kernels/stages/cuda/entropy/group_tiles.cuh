@@ -7,6 +7,7 @@
 
 #include "core/bits.hpp"
 #include "stages/cuda/entropy/params.cuh"
+#include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/packed/values.cuh"
 #include "stages/cuda/residuals.cuh"
 
@@ -25,8 +26,6 @@ struct LaneTile {
   std::uint32_t coded[4] = {}, count = 0, coding = kTileEmpty, flags = 0, special_words = 0;
   bool first_coded = false;
   std::uint64_t first_residual = 0;  // of the first block
-
-  __device__ __forceinline__ std::uint32_t rounds() const { return (count + 31) / 32; }
 };
 
 // The notes of a group's tiles, finished: the first residual of each now is known, and whether its block is coded.
@@ -60,38 +59,26 @@ __device__ __forceinline__ LaneTile finish_tiles(const StreamParams& job, std::u
     for (int w = 0; w < 4; ++w) t.count += static_cast<std::uint32_t>(__popc(static_cast<int>(t.coded[w])));
     const std::uint32_t present =
         present_count<S>(box_of<S>(job.base.grid, static_cast<std::uint32_t>(span.first) + lane));
-    t.coding = t.count == 0             ? kTileEmpty
-               : t.count == present     ? kTileAll
-               : t.count <= kMostListed ? kTileListed
-                                        : kTileFlags;
+    t.coding = coding_of(t.count, present);
     note->coded[0] = t.coded[0];
     note->flags = (t.flags & ~kNoteCoding) | t.coding;
   }
   return t;
 }
 
-// Bytes of the head of a group, and of its special parts; a lane's share of the lists begins `*list` bytes into them.
+// Bytes of a group's lists, special parts, bytes of the whole head, and words of the special parts.
 struct GroupHead {
   std::uint32_t lists, specials, bytes, special_words;
 };
-__device__ __forceinline__ std::uint32_t upto_lane(std::uint32_t x) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-#pragma unroll
-  for (int d = 1; d < 32; d *= 2) {
-    const std::uint32_t before = __shfl_up_sync(kAllLanes, x, d);
-    if (lane >= d) x += before;
-  }
-  return x;
-}
 __device__ __forceinline__ std::uint32_t list_bytes(std::uint32_t coding, std::uint32_t count, bool flags) {
   return coding == kTileListed ? 1 + count : coding == kTileFlags && flags ? kFlagBytes : 0;
 }
 __device__ __forceinline__ GroupHead group_head(std::uint32_t tiles, std::uint32_t own_list,
                                                 std::uint32_t special_words) {
-  const std::uint32_t lists = __shfl_sync(kAllLanes, upto_lane(own_list), 31);
+  const std::uint32_t lists = __shfl_sync(kAllLanes, sum_upto(own_list), 31);
   const auto specials =
       static_cast<std::uint32_t>(__popc(static_cast<int>(__ballot_sync(kAllLanes, special_words != 0))));
-  const std::uint32_t words = __shfl_sync(kAllLanes, upto_lane(special_words), 31);
+  const std::uint32_t words = __shfl_sync(kAllLanes, sum_upto(special_words), 31);
   return {lists, specials, ((tiles + 1) / 2 + lists + 2 * specials + 3) / 4 * 4, words};
 }
 

@@ -28,7 +28,7 @@ __device__ __forceinline__ std::uint32_t residuals_of_group(const DecodeParams& 
     blocks = present_count<S>(box_of<S>(job.grid, static_cast<std::uint32_t>(span.first) + lane));
   if (own.coding == kTileFlags)
     for (unsigned i = 0; i < kFlagBytes; ++i) blocks += static_cast<std::uint32_t>(__popc(bytes[own.list + i]));
-  return 32 * __shfl_sync(kAllLanes, upto_lane(blocks), 31);
+  return 32 * __shfl_sync(kAllLanes, sum_upto(blocks), 31);
 }
 
 // Words of a stretch and those that its last codeword may reach into; a lane's run starts in a bank of its own.
@@ -202,7 +202,7 @@ struct HuffmanSource {
         }
       }
     }
-    const std::uint32_t upto = upto_lane(count);
+    const std::uint32_t upto = sum_upto(count);
     index = min(counted + upto - count, total);
     end = min(counted + upto, total);
     if (index < end) reader.start(space.stretch, start);
@@ -278,13 +278,6 @@ struct HuffmanSource {
     if (bits == last) return true;
     const std::uint32_t word = reinterpret_cast<const std::uint32_t*>(group_end)[-1];
     return (word & (0xFFFFFFFFu >> last % 32)) == 0;
-  }
-
- private:
-  __device__ static __forceinline__ std::uint32_t or_of_lanes(std::uint32_t x) {
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) x |= __shfl_xor_sync(kAllLanes, x, d);
-    return x;
   }
 };
 

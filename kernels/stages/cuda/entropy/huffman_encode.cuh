@@ -80,7 +80,7 @@ __device__ __forceinline__ void write_round(const HuffmanCodes& codes, const Cod
     last = bits;
     bits += written_bits(codes, codeword, pair);
   });
-  const std::uint32_t upto = upto_lane(bits), start = place.at + upto - bits;
+  const std::uint32_t upto = sum_upto(bits), start = place.at + upto - bits;
   const std::uint32_t stop = place.at + __shfl_sync(kAllLanes, upto, 31);
   for (std::uint32_t word = (place.at + 31) / 32 + lane; word <= stop / 32; word += 32) words[word] = 0;
   __syncwarp();

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "stages/cuda/entropy/params.cuh"
+#include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
@@ -163,12 +164,7 @@ static __device__ void warp_encode_table(const Frequencies& f, EncodeEntry* entr
   std::uint32_t first = 0;
   for (std::uint32_t from = 0; from < kSymbols; from += 32) {
     const std::uint32_t own = f.of[from + lane];
-    std::uint32_t upto = own;
-#pragma unroll
-    for (int d = 1; d < 32; d *= 2) {
-      const std::uint32_t before = __shfl_up_sync(kAllLanes, upto, d);
-      if (static_cast<int>(lane) >= d) upto += before;
-    }
+    const std::uint32_t upto = sum_upto(own);
     entries[from + lane] = encode_entry(own, (first + upto - own) & (kFrequencySum - 1));
     first += __shfl_sync(kAllLanes, upto, 31);
   }

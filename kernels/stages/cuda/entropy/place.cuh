@@ -23,12 +23,7 @@ __device__ __forceinline__ std::uint64_t written_payload(const EncodeParams& job
 __device__ __forceinline__ std::uint64_t block_sum_before(std::uint64_t x, std::uint64_t (&warps)[32],
                                                           std::uint64_t* all) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  std::uint64_t upto = x;
-#pragma unroll
-  for (int d = 1; d < 32; d *= 2) {
-    const std::uint64_t before = __shfl_up_sync(kAllLanes, upto, d);
-    if (static_cast<int>(lane) >= d) upto += before;
-  }
+  const std::uint64_t upto = sum_upto(x);
   __syncthreads();
   if (lane == 31) warps[warp] = upto;
   __syncthreads();
@@ -131,7 +126,7 @@ static __device__ std::uint32_t* write_group_head(const StreamParams& job, std::
   const std::uint32_t nibble = coding | (special != 0 ? kSpecialPart : 0);
   const std::uint32_t next = __shfl_down_sync(kAllLanes, nibble, 1);
   if (mine && lane % 2 == 0) to[lane / 2] = static_cast<std::uint8_t>(nibble | (lane + 1 < tiles ? next << 4 : 0));
-  std::uint8_t* list = to + (tiles + 1) / 2 + upto_lane(own_list) - own_list;
+  std::uint8_t* list = to + (tiles + 1) / 2 + sum_upto(own_list) - own_list;
   if (own_list != 0 && coding == kTileListed) {
     *list++ = static_cast<std::uint8_t>(count);
     for (unsigned w = 0; w < 4; ++w)

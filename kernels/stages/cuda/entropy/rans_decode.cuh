@@ -165,7 +165,7 @@ static __device__ __noinline__ TileFlags decode_tile_flags(std::uint32_t frequen
 #pragma unroll 1
   for (unsigned step = 0; step < 4; ++step) {
     const bool active = (here >> step & 1) != 0, has_before = step > 0 && (here >> (step - 1) & 1) != 0;
-    const std::uint32_t context = !has_before ? 0 : (own >> (step - 1) & 1) != 0 ? 2 : 1;
+    const std::uint32_t context = flag_context(has_before, has_before && (own >> (step - 1) & 1) != 0);
     if (active && decode_flag(frequencies >> 10 * context & (kFrequencySum - 1), x)) own |= 1u << step;
     words.refill(x, active);
   }
@@ -214,10 +214,7 @@ struct RansSource {
     x = flags.x;
 #pragma unroll
     for (unsigned w = 0; w < 4; ++w) {
-      std::uint32_t bits = lane / 8 == w ? flags.own << 4 * (lane % 8) : 0;
-#pragma unroll
-      for (int d = 16; d > 0; d /= 2) bits |= __shfl_xor_sync(kAllLanes, bits, d);
-      coded[w] = bits;
+      coded[w] = or_of_lanes(lane / 8 == w ? flags.own << 4 * (lane % 8) : 0);
     }
   }
   __device__ __forceinline__ Fault begin_tile(std::uint32_t) {

@@ -82,7 +82,7 @@ __device__ __forceinline__ void encode_step(std::uint32_t entries, std::uint32_t
   coder.x = active ? next : coder.x;
 }
 
-// Flags of a tile's blocks, backwards; `tile` is the lane that has the tile.
+// Flags of a tile's blocks, backwards.
 template <int S>
 __device__ __noinline__ LaneCoder encode_tile_flags(std::uint32_t frequencies, const TileBox& box,
                                                     const std::uint32_t (&coded)[4], std::uint16_t* end,
@@ -95,7 +95,7 @@ __device__ __noinline__ LaneCoder encode_tile_flags(std::uint32_t frequencies, c
     const std::uint32_t word = coded[0] * (lane / 8 == 0) + coded[1] * (lane / 8 == 1) + coded[2] * (lane / 8 == 2) +
                                coded[3] * (lane / 8 == 3);
     const bool is_coded = (word >> b % 32 & 1) != 0, before = has_before && (word >> (b - 1) % 32 & 1) != 0;
-    const std::uint32_t of = frequencies >> 10 * (!has_before ? 0 : before ? 2 : 1) & (kFrequencySum - 1);
+    const std::uint32_t of = frequencies >> 10 * flag_context(has_before, before) & (kFrequencySum - 1);
     coder.spill(end, active && must_spill(coder.x, is_coded ? of : kFrequencySum - of, 0));
     if (active) coder.x = encode_flag(coder.x, of, is_coded);
   }

@@ -62,12 +62,7 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
       std::uint32_t first = 0;
       for (std::uint32_t from = 0; from < kSymbols; from += 32) {
         const std::uint32_t own = space.model.tables[t].of[from + lane];
-        std::uint32_t upto = own;
-#pragma unroll
-        for (int d = 1; d < 32; d *= 2) {
-          const std::uint32_t before = __shfl_up_sync(kAllLanes, upto, d);
-          if (static_cast<int>(lane) >= d) upto += before;
-        }
+        const std::uint32_t upto = sum_upto(own);
         space.starts[t][from + lane] = first + upto - own;
         first += __shfl_sync(kAllLanes, upto, 31);
       }

@@ -28,24 +28,7 @@ __device__ __forceinline__ void run_sums(int order, int run, Code (&c)[32], RunF
     before[0] += faces.sum[0];
     faces.sum[0] = S == kChain ? __shfl_sync(kAllLanes, c[31] + before[0], 31) : faces.sum[0] + shown;
   } else {
-    const bool first = run == 0 && lane < 16;
-    if constexpr (S == kPlane) {
-      if (order >= 2)
-        axis_sums<1, 16, 4, 8, 8>(c, lane % 16, true, [](int line) { return line; });
-      else
-        axis_sums<1, 16, 4, 8, 1>(c, lane % 16, first, [](int) { return 0; });
-    } else {
-      const int bz = lane % 4, by = lane / 4 % 4;
-      if (order >= 3)
-        axis_sums<1, 4, 2, 16, 16>(c, bz, true, [](int line) { return line; });
-      else
-        axis_sums<1, 4, 2, 16, 1>(c, bz, first && by == 0, [](int) { return 0; });
-      if (order >= 2)
-        axis_sums<4, 4, 4, 4, 8>(c, by, true, [](int line) { return line / 4 * 16 + line % 4; });
-      else
-        axis_sums<4, 4, 4, 4, 2>(c, by, first, [](int line) { return line * 16; });
-    }
-    axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, lane / 16, true, [](int line) { return line * kRow; }, before);
+    lane_sums<S>(order, run == 0 && lane < 16, c, before);
 #pragma unroll
     for (int k = 0; k < kFaceCodes<S>; ++k) {
       const Code shown = __shfl_sync(kAllLanes, c[face_position<S>(k)] + before[k], 16 + lane % 16);

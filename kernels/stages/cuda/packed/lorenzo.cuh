@@ -127,6 +127,31 @@ __device__ __forceinline__ void packed_differences(int order, Code last, Code (&
   }
 }
 
+// Differences of planes and volumes -> sums through 32 blocks, in place, but for what comes before each line along x
+// (`before`). `first`: these are the tile's first blocks along x.
+template <int S, class Code>
+__device__ __forceinline__ void lane_sums(int order, bool first, Code (&c)[32], Code (&before)[kFaceCodes<S>]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  constexpr int kRow = S == kPlane ? 8 : 4;
+  if constexpr (S == kPlane) {
+    if (order >= 2)
+      axis_sums<1, 16, 4, 8, 8>(c, lane % 16, true, [](int line) { return line; });
+    else
+      axis_sums<1, 16, 4, 8, 1>(c, lane % 16, first, [](int) { return 0; });
+  } else {
+    const int bz = lane % 4, by = lane / 4 % 4;
+    if (order >= 3)
+      axis_sums<1, 4, 2, 16, 16>(c, bz, true, [](int line) { return line; });
+    else
+      axis_sums<1, 4, 2, 16, 1>(c, bz, first && by == 0, [](int) { return 0; });
+    if (order >= 2)
+      axis_sums<4, 4, 4, 4, 8>(c, by, true, [](int line) { return line / 4 * 16 + line % 4; });
+    else
+      axis_sums<4, 4, 4, 4, 2>(c, by, first, [](int line) { return line * 16; });
+  }
+  axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, lane / 16, true, [](int line) { return line * kRow; }, before);
+}
+
 // Differences -> sums, in place, but for what comes before each line along x (`before`, of the lanes of this warp; the
 // faces show it to the next warps). Part 2 is behind a barrier.
 template <int S, class Code>
@@ -138,25 +163,7 @@ __device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Code (&bef
     axis_sums<1, 32, 32, 1, 1, true>(c, lane, true, [](int) { return 0; }, before);
     if (S == kChain && lane == 31) faces.code[warp][0][0] = c[31] + before[0];
   } else {
-    constexpr int kRow = S == kPlane ? 8 : 4;
-    const bool first = warp == 0 && lane < 16;
-    if constexpr (S == kPlane) {
-      if (order >= 2)
-        axis_sums<1, 16, 4, 8, 8>(c, lane % 16, true, [](int line) { return line; });
-      else
-        axis_sums<1, 16, 4, 8, 1>(c, lane % 16, first, [](int) { return 0; });
-    } else {
-      const int bz = lane % 4, by = lane / 4 % 4;
-      if (order >= 3)
-        axis_sums<1, 4, 2, 16, 16>(c, bz, true, [](int line) { return line; });
-      else
-        axis_sums<1, 4, 2, 16, 1>(c, bz, first && by == 0, [](int) { return 0; });
-      if (order >= 2)
-        axis_sums<4, 4, 4, 4, 8>(c, by, true, [](int line) { return line / 4 * 16 + line % 4; });
-      else
-        axis_sums<4, 4, 4, 4, 2>(c, by, first, [](int line) { return line * 16; });
-    }
-    axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, lane / 16, true, [](int line) { return line * kRow; }, before);
+    lane_sums<S>(order, warp == 0 && lane < 16, c, before);
     if (lane >= 16) {
 #pragma unroll
       for (int k = 0; k < kFaceCodes<S>; ++k) faces.code[warp][k][lane - 16] = c[face_position<S>(k)] + before[k];

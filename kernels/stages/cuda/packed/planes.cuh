@@ -90,12 +90,19 @@ __device__ __forceinline__ std::uint32_t warp_sum(std::uint32_t x) {
 __device__ __forceinline__ std::uint32_t warp_max_u(std::uint32_t x) {
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(x)));
 }
+// The bits of all lanes.
+__device__ __forceinline__ std::uint32_t or_of_lanes(std::uint32_t x) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x |= __shfl_xor_sync(kAllLanes, x, d);
+  return x;
+}
 // Of all lanes up to this one.
-__device__ __forceinline__ std::uint32_t sum_upto(std::uint32_t x) {
+template <class Number>
+__device__ __forceinline__ Number sum_upto(Number x) {
   const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) {
-    const std::uint32_t before = __shfl_up_sync(kAllLanes, x, d);
+    const Number before = __shfl_up_sync(kAllLanes, x, d);
     if (lane >= d) x += before;
   }
   return x;
