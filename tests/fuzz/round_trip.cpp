@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "judge.hpp"
-#include "registry_table.hpp"
 #include "support.hpp"
 
 using namespace pyfilter::fuzz;
@@ -140,7 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(pyf_frame_info(first.data(), first.size(), &info) == PYF_OK, "our own header is refused");
   std::uint8_t* const back = back_room.get(values.size(), 0x5A);
   require(pyf_decode(first.data(), first.size(), back, values.size()) == PYF_OK, "our own frame is refused");
-  if (info.codec == pyfilter::registry::kCodecParticles && info.stored_raw == 0) put_in_order(request, given, values);
+  if (info.codec == kParticles && info.stored_raw == 0) put_in_order(request, given, values);
   judge(request, info, values.data(), back);
   if (info.codec == kProgressive && info.stored_raw == 0) judge_parts(request, info, values.data(), first);
   return 0;

@@ -51,7 +51,8 @@ class Meter {
 const std::vector<std::string>& levels();
 void use_level(const std::string& name);
 
-// Header fields of a frame (docs/format.md, section 2).
+// Numbers of codecs (registry.json), and header fields of a frame (docs/format.md, section 2).
+inline constexpr std::uint8_t kParticles = 5, kProgressive = 6;
 inline constexpr std::size_t kFixedHeader = 56, kMostHeader = kFixedHeader + 8 * 32;
 std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes);
 // Makes magic, version, header size, checksum and the frame's size right; `codec` 0 leaves that as it is. Frames that
@@ -61,7 +62,6 @@ void seal(std::uint8_t* frame, std::size_t size, std::uint8_t codec);
 std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most, unsigned seed, std::uint8_t codec);
 // Bytes put into a segment of a progressive frame or taken out, its size in the table made right, or its head changed
 // (mutate_progressive.cpp). Returns the new size.
-inline constexpr std::uint8_t kProgressive = 6;
 std::size_t mutate_progressive(std::uint8_t* frame, std::size_t size, std::size_t most, std::minstd_rand& random);
 
 // Decodes a frame on every level, whole and in parts, and compares (decode_check.cpp). True where it is a good one.
