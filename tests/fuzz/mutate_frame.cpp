@@ -178,6 +178,10 @@ std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most
         change_directory(frame, size, random);
         break;
       case 2:
+        if (frame[8] == kProgressive) {
+          size = mutate_progressive(frame, size, most, random);
+          break;
+        }
         size = below(random, 4) != 0 ? resize_tile(frame, size, most, random)
                                      : resize_directory(frame, size, most, random);
         break;
@@ -190,7 +194,7 @@ std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most
     }
   }
   if (codec == 0 && below(random, 16) == 0) return size;
-  if (codec == 0 && below(random, 16) == 0) frame[8] = static_cast<std::uint8_t>(1 + below(random, 4));
+  if (codec == 0 && below(random, 16) == 0) frame[8] = static_cast<std::uint8_t>(1 + below(random, 6));
   seal(frame, size, codec);
   if (below(random, 64) == 0 && size > 24) store(frame + 16, load<std::uint64_t>(frame + 16) + below(random, 9) - 4);
   return size;

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo")  # by their numbers, from 1
+CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive")  # by their numbers, from 1
 DECODERS = {"decode_any": 0, **{f"decode_{name}": number for number, name in enumerate(CODECS, 1)}}
 TARGETS = (*DECODERS, "filter", "round_trip")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -47,7 +47,7 @@ def round_trip_input(frame: bytes, values: bytes) -> bytes:
     pointwise = frame[10] >> 3 & 1
     mode = 0 if frame[8] == 2 else 3 if pointwise else 1
     fill = frame[40:48]
-    parameters = frame[48:52] if frame[8] < 3 else bytes(4)
+    parameters = frame[48:52] if frame[8] < 3 else bytes((2 * (frame[48] == 2 and frame[8] == 6), 0, 0, 0))
     dims = [min(n, 255) for n in dims_of(frame)[-3:]]
     if mode == 1 and bound == 0:
         bound = 1.0

@@ -98,7 +98,7 @@ void seal(std::uint8_t* frame, std::size_t size, std::uint8_t codec) {
   if (frame[11] > 32) frame[11] %= 5;
   while (kFixedHeader + 8 * std::size_t{frame[11]} > size) --frame[11];
   static constexpr std::uint8_t kMagic[4] = {0x89, 'P', 'Y', 'F'};
-  static constexpr std::uint8_t kFirstVersions[] = {1, 1, 1, 2, 3};
+  static constexpr std::uint8_t kFirstVersions[] = {1, 1, 1, 2, 3, 4, 5};
   std::memcpy(frame, kMagic, 4);
   frame[4] = frame[8] < sizeof kFirstVersions ? kFirstVersions[frame[8]] : 1;
   frame[7] = static_cast<std::uint8_t>(7 + frame[11]);

@@ -151,7 +151,7 @@ static void chunks(unsigned long count) {
   long before = 0;
   for (unsigned long i = 0; i < count; ++i) {
     if (i == warm) before = status_kib("VmRSS:");
-    round_trip(1 + i % 4, 1 + i / 4 % 2, 0, 64 + i % 200, (unsigned)i);
+    round_trip(1 + i % 6, 1 + i / 6 % 2, 0, 64 + i % 200, (unsigned)i);
   }
   const long grown = status_kib("VmRSS:") - before;
   printf("%lu chunks written and read, memory grew by %ld KiB\n", count, grown);
@@ -222,7 +222,7 @@ static void alone(const char* path, int open_something) {
   forbid();
   if (open_something) (void)!fopen("/proc/self/maps", "r");
   if (configure("threads", "2") != 0) fail("threads");
-  for (unsigned codec = 1; codec <= 4; ++codec)
+  for (unsigned codec = 1; codec <= 6; ++codec)
     for (unsigned dtype = 1; dtype <= 2; ++dtype) round_trip(codec, dtype, codec % 2, 300000, codec);
   syscall(SYS_exit_group, 0); /* not even stdout */
 }
@@ -234,7 +234,7 @@ int main(int count, char** arguments) {
   load(arguments[1]);
   if (strcmp(what, "golden") == 0) {
     for (int i = 3; i < count; ++i) golden(arguments[i]);
-    for (unsigned codec = 1; codec <= 4; ++codec) round_trip(codec, 1, 0, 50000, codec);
+    for (unsigned codec = 1; codec <= 6; ++codec) round_trip(codec, 1, 0, 50000, codec);
   } else if (strcmp(what, "chunks") == 0 && count == 4) {
     if (configure("threads", "1") != 0) fail("threads");
     chunks(strtoul(arguments[3], NULL, 10));
