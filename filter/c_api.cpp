@@ -9,6 +9,7 @@
 #include "core/bound.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/error_text.hpp"
+#include "core/progressive_driver.hpp"
 #include "core/request.hpp"
 #include "filter/cd_values.hpp"
 #include "filter/guard.hpp"
@@ -190,6 +191,38 @@ int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint
     PYF_TRY(need_memory(&frame, frame_bytes, "frame"));
     PYF_TRY(need_memory(&values, value_bytes, "values"));
     return decode_range(frame, frame_bytes, start, stop, values, value_bytes);
+  });
+}
+
+int pyf_progressive_summary(const void* frame, size_t available, pyf_progressive* summary) {
+  return call([&] {
+    PYF_TRY(need_memory(&frame, available, "frame"));
+    PYF_TRY(need(summary, "summary"));
+    ProgressiveSummary read;
+    PYF_TRY(progressive_summary(frame, available, &read));
+    *summary = {read.prefix_bytes, read.segments, read.levels};
+    return kOk;
+  });
+}
+
+int pyf_progressive_parts(const void* frame, size_t available, uint32_t level, pyf_progressive_part* parts,
+                          uint32_t count) {
+  return call([&] {
+    PYF_TRY(need_memory(&frame, available, "frame"));
+    PYF_TRY(need_memory(&parts, count * sizeof *parts, "parts"));
+    // the same structure under the C ABI's name
+    static_assert(sizeof(pyf_progressive_part) == sizeof(ProgressivePart));
+    static_assert(offsetof(pyf_progressive_part, unit) == offsetof(ProgressivePart, unit));
+    return progressive_parts(frame, available, level, reinterpret_cast<ProgressivePart*>(parts), count);
+  });
+}
+
+int pyf_progressive_decode(const void* frame, size_t available, uint32_t segments, uint32_t level, void* values,
+                           size_t value_bytes) {
+  return call([&] {
+    PYF_TRY(need_memory(&frame, available, "frame"));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
+    return decode_progressive_part(frame, available, segments, level, values, value_bytes);
   });
 }
 

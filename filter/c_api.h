@@ -83,6 +83,27 @@ PYF_API int pyf_value_range(const pyf_request* request, const void* values, size
 /* For codec particles: the indices of the particles (uint32_t, one for each) in the order that the request asks for. */
 PYF_API int pyf_particle_order(const pyf_request* request, const void* values, size_t value_bytes,
                                uint32_t* particles);
+/* Progressive frames in part (docs/format.md, section 13). `available` bytes of the frame are at hand. */
+typedef struct pyf_progressive {
+  uint64_t prefix_bytes; /* of the frame, before its first segment: the least that the other two functions need */
+  uint32_t segments;
+  uint32_t levels;       /* coarser grids than the whole one: levels 1 to this */
+} pyf_progressive;
+typedef struct pyf_progressive_part { /* a segment, in the order in which they are to be fetched */
+  uint64_t offset, size; /* in the frame */
+  double error;          /* the largest error of the values once it and all before it are there; infinite: not told */
+  uint32_t level, unit;  /* only grids of this level and finer ones need it */
+} pyf_progressive_part;
+/* `available`: the whole frame, or at least its header and 132 bytes */
+PYF_API int pyf_progressive_summary(const void* frame, size_t available, pyf_progressive* summary);
+/* `count` must be summary.segments, `available` at least summary.prefix_bytes. With a level above 0 errors are those of
+ * the values of that grid, of which segments of finer levels are not needed. */
+PYF_API int pyf_progressive_parts(const void* frame, size_t available, uint32_t level, pyf_progressive_part* parts,
+                                  uint32_t count);
+/* Values of the grid of `level` (every 2^level-th one along each dimension) from the first `segments` segments. Of the
+ * frame only the prefix and those of them that the level needs must be there, at their places. */
+PYF_API int pyf_progressive_decode(const void* frame, size_t available, uint32_t segments, uint32_t level, void* values,
+                                   size_t value_bytes);
 
 /* key: "threads" (0..1024, 0 = one per core), "local_threads" (this thread only), "cpu_level" (auto, baseline, avx2,
  * avx512), "backend" (auto, cpu, cuda), "release_memory" (any value: pooled device memory goes back to the driver) */

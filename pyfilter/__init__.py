@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfilter import errors, gpu, plugin
 from pyfilter.checking import Finding, check, codec_of
-from pyfilter.codecs import FILTERS, Auto, Codec, Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles
+from pyfilter.codecs import FILTERS, Auto, Codec, Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive
 from pyfilter.errors import PyfilterError
 from pyfilter.frames import FrameInfo, decode, encode, frame_info
 from pyfilter.h5 import create_dataset, read, write
@@ -22,7 +22,7 @@ from pyfilter.settings import config
 from pyfilter.verification import Verification, verify
 
 if TYPE_CHECKING:
-    from pyfilter import netcdf, particles, xarray
+    from pyfilter import netcdf, particles, progressive, xarray
 
 __version__ = _registry().version
 
@@ -31,7 +31,7 @@ FILTER_ID = _registry().filter_id
 #: the folder to put in HDF5_PLUGIN_PATH for h5dump, ncdump and others
 PLUGIN_PATH = plugin.plugin_folder()
 
-_LAZY = ("netcdf", "particles", "xarray")
+_LAZY = ("netcdf", "particles", "progressive", "xarray")
 
 plugin.install()
 
@@ -62,6 +62,7 @@ __all__ = [
     "Lorenzo",
     "Lossless",
     "Particles",
+    "Progressive",
     "PyfilterError",
     "Verification",
     "__version__",
@@ -76,6 +77,7 @@ __all__ = [
     "gpu",
     "netcdf",
     "particles",
+    "progressive",
     "read",
     "register",
     "verify",

@@ -89,6 +89,15 @@ class Info(ctypes.Structure):
         return tuple(self.dims[: self.rank])
 
 
+class ProgressiveSummary(ctypes.Structure):
+    """``pyf_progressive``: what must be known of a progressive frame before its table is read."""
+
+    _fields_ = (("prefix_bytes", ctypes.c_uint64), ("segments", ctypes.c_uint32), ("levels", ctypes.c_uint32))
+
+
+#: ``pyf_progressive_part``: a segment
+PROGRESSIVE_PART = np.dtype([("offset", "u8"), ("size", "u8"), ("error", "f8"), ("level", "u4"), ("unit", "u4")])
+
 _SIZE = ctypes.c_size_t
 _POINTER = ctypes.c_void_p
 _REQUEST = ctypes.POINTER(Request)
@@ -114,6 +123,12 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ),
     ),
     "pyf_particle_order": (ctypes.c_int, (_REQUEST, _POINTER, _SIZE, _POINTER)),
+    "pyf_progressive_summary": (ctypes.c_int, (_POINTER, _SIZE, ctypes.POINTER(ProgressiveSummary))),
+    "pyf_progressive_parts": (ctypes.c_int, (_POINTER, _SIZE, ctypes.c_uint32, _POINTER, ctypes.c_uint32)),
+    "pyf_progressive_decode": (
+        ctypes.c_int,
+        (_POINTER, _SIZE, ctypes.c_uint32, ctypes.c_uint32, _POINTER, _SIZE),
+    ),
     "pyf_configure": (ctypes.c_int, (ctypes.c_char_p, ctypes.c_char_p)),
     "pyf_config": (ctypes.c_char_p, (ctypes.c_char_p,)),
     "pyf_register": (ctypes.c_int, (ctypes.c_char_p,)),
@@ -253,6 +268,27 @@ def particle_order(request: Request, values: NDArray[Any]) -> NDArray[np.uint32]
     out = np.empty(max(int(np.prod(values.shape[:-1])), 1), np.uint32)
     check(library().pyf_particle_order(ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data))
     return out[: int(np.prod(values.shape[:-1]))]
+
+
+def progressive_summary(frame: NDArray[np.uint8]) -> ProgressiveSummary:
+    """Return the size of a progressive frame's head and the numbers of its segments and levels."""
+    summary = ProgressiveSummary()
+    check(library().pyf_progressive_summary(frame.ctypes.data, frame.nbytes, ctypes.byref(summary)))
+    return summary
+
+
+def progressive_parts(frame: NDArray[np.uint8], level: int, count: int) -> NDArray[Any]:
+    """Return the segments of a frame whose head is at hand, as `PROGRESSIVE_PART`."""
+    parts = np.empty(count, PROGRESSIVE_PART)
+    check(library().pyf_progressive_parts(frame.ctypes.data, frame.nbytes, level, parts.ctypes.data, count))
+    return parts
+
+
+def progressive_decode(frame: NDArray[np.uint8], segments: int, level: int, out: NDArray[Any]) -> None:
+    """Decode the first ``segments`` segments of a frame, or of a grid of ``level``, into the C-contiguous ``out``."""
+    check(
+        library().pyf_progressive_decode(frame.ctypes.data, frame.nbytes, segments, level, out.ctypes.data, out.nbytes)
+    )
 
 
 def configure(key: str, value: str) -> None:

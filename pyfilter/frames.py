@@ -240,6 +240,8 @@ def _info(raw: _native.Info) -> FrameInfo:
             parameters[parameter.name] = parameter_value(value)
     if spec.name == "lorenzo":
         parameters["coder"], parameters["gap_array"] = _FRAME_CODERS[int(raw.parameters[1])]
+    if spec.name == "progressive":
+        parameters["errors"] = "measured" if raw.parameters[0] == 1 else "bounds"
     for name, byte in _FRAME_PARAMETERS.get(spec.name, {}).items():
         parameters[name] = int(raw.parameters[byte])
     return FrameInfo(
@@ -276,7 +278,10 @@ def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    if info.value_count > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if info.codec == "lorenzo" else 1) * size:
+    if (
+        info.value_count
+        > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if info.codec in ("lorenzo", "progressive") else 1) * size
+    ):
         message = f"a frame of {size} bytes cannot hold {info.value_count} values"
         raise CorruptFrame(message)
     return info

@@ -17,6 +17,7 @@
 #include "core/integer_bound.hpp"
 #include "core/particle_driver.hpp"
 #include "core/plan.hpp"
+#include "core/progressive_driver.hpp"
 #include "core/request.hpp"
 #include "core/settings.hpp"
 #include "particles/key.hpp"
@@ -90,7 +91,7 @@ StepChoice choose_step(const Request& request, double bound, const void* values,
 // What the frame will say, but for its size; whether it is quantised or the lossless fallback.
 FrameInfo plan_frame(const Request& request, const void* values, std::uint64_t count) {
   FrameInfo info = frame_template(request, request.codec, count);
-  if (request.codec == registry::kCodecLossless) return info;
+  if (request.codec == registry::kCodecLossless || request.codec == registry::kCodecProgressive) return info;
   const double bound = resolve_bound(request, values, count);
   const StepChoice choice = bound > 0 ? choose_step(request, bound, values, count) : StepChoice{};
   if (choice.quantise) {
@@ -152,6 +153,19 @@ Status encode_payload(const Request& request, const void* values, FrameInfo& inf
                       std::size_t* bytes) {
   *bytes = 0;
   if (info.value_count == 0) return kOk;
+  if (info.codec == registry::kCodecProgressive) {
+    const double bound = resolve_bound(request, values, info.value_count);
+    bool too_fine = request.bound_mode != Bound::none && bound == 0;
+    if (!too_fine)
+      PYF_TRY(level_table().progressive->encode(request, bound, values, &info, out, limit, bytes, &too_fine));
+    if (!too_fine) return kOk;
+    Request plain = request;  // bit-exact
+    plain.codec = registry::kCodecHierarchicalDelta;
+    plain.parameters = {};
+    info = frame_template(plain, plain.codec, info.value_count);
+    choose_predictor(plain, values, info.value_count, info);
+    return encode_with(make_plan(info), info.codec, values, out, limit, bytes);
+  }
   if (info.codec == registry::kCodecLorenzo) {
     FrameInfo other = stand_in(info);
     std::size_t other_bytes = limit;
@@ -342,6 +356,8 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   if (prefers_cuda() && on_devices(info.codec, info.dtype) &&
       cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;
+  if (info.codec == registry::kCodecProgressive)
+    return decode_progressive_range(info, payload, payload_bytes, start, stop, values);
   Plan plan = make_plan(info);
   const TileCoder* coder = find_coder(info.codec, plan);
   if (coder == nullptr)

@@ -20,6 +20,13 @@ KFN U zigzag(U difference) {
 
 template <class U>
 KFN U unzigzag(U z) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(U) == 4) {  // one instruction for the sign
+    std::int32_t sign;
+    asm("szext.wrap.s32 %0, %1, 1;" : "=r"(sign) : "r"(z));
+    return z >> 1 ^ static_cast<U>(sign);
+  }
+#endif
   return static_cast<U>((z >> 1) ^ (U{0} - (z & U{1})));
 }
 

@@ -2,6 +2,7 @@
 // Reading and writing frame headers (header.hpp; docs/format.md, section 2).
 #include "core/header.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "core/plan.hpp"
 #include "core/request.hpp"
 #include "core/wire.hpp"
+#include "progressive/head.hpp"
 
 namespace pyfilter {
 namespace {
@@ -54,6 +56,13 @@ Status check_size(const FrameInfo& info) {
   const std::uint64_t payload = info.frame_bytes - info.header_bytes;
   if (info.stored_raw) {  // compared so that no sum wraps around
     if (payload != info.value_bytes) return corrupt("raw values do not fill the frame");
+    return kOk;
+  }
+  if (info.codec == registry::kCodecProgressive) {
+    if (info.value_count == 0 ||
+        info.frame_bytes <
+            info.header_bytes + std::max<std::uint64_t>(kProgressiveFixedBytes, least_payload_bytes(info.value_count)))
+      return corrupt("the frame is too short for its head");
     return kOk;
   }
   const std::uint64_t tiles = grid_of(info).tiles;

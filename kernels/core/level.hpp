@@ -36,6 +36,7 @@ bool integer_range_of(const Request& request, const void* values, std::uint64_t 
 const GroupCoder* lorenzo_coder(const Plan& plan);
 const ParticleCoder* particle_coder(const Plan& plan);
 Predictor choose_predictor_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+extern const ProgressiveCoder kProgressiveCoder;
 StepChoice choose_log_step_of(const Request& request, const void* values, std::uint64_t count);
 
 PYF_END_TARGET

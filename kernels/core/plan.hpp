@@ -133,6 +133,20 @@ struct ParticleCoder {
   bool (*is_ordered)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch);
 };
 
+// progressive: a chunk to its payload and back (kernels/progressive/).
+struct ProgressiveLayout;
+struct ProgressiveHead;
+struct ProgressiveSegment;
+struct ProgressiveCoder {
+  // `bound` 0: as fine as integers of the dtype's bits are. Fills step, bound and sentinel of `info`. *bytes is 0 where
+  // the payload would have `limit` bytes or more; *too_fine where the bound is finer than the integers.
+  Status (*encode)(const Request& request, double bound, const void* values, FrameInfo* info, std::uint8_t* out,
+                   std::size_t limit, std::size_t* bytes, bool* too_fine);
+  // Values of the grid of `level` from the first `count` segments.
+  Status (*decode)(const FrameInfo& info, const std::uint8_t* payload, const ProgressiveLayout& layout,
+                   const ProgressiveHead& head, const ProgressiveSegment* segments, int count, int level, void* out);
+};
+
 // What one CPU level offers; one table per level (level_tables.hpp).
 struct LevelTable {
   // nullptr where the codec does not take the dtype.
@@ -150,6 +164,7 @@ struct LevelTable {
   // The same of integers, as numbers above the lowest one of their type.
   bool (*integer_range)(const Request& request, const void* values, std::uint64_t count, std::uint64_t* low,
                         std::uint64_t* high);
+  const ProgressiveCoder* progressive;
 };
 
 }  // namespace pyfilter

@@ -73,10 +73,27 @@ Status check_particles(const std::array<std::uint8_t, kParameterBytes>& paramete
   return kOk;
 }
 
+// progressive: how its errors were found.
+Status check_progressive(const std::array<std::uint8_t, kParameterBytes>& parameters, bool in_frame) {
+  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
+  for (std::size_t i = 1; i < parameters.size(); ++i)
+    if (parameters[i] != 0) return fail(code, "progressive: parameter byte %zu is %d, must be 0", i, parameters[i]);
+  if (in_frame ? parameters[0] != 1 && parameters[0] != 2 : parameters[0] != 0 && parameters[0] != 2)
+    return fail(code, "progressive: errors %d, allowed: %d (measured), 2 (bounds)", parameters[0], in_frame ? 1 : 0);
+  return kOk;
+}
+
+// A power of two of which half is a double.
+bool is_progressive_step(double bound, double step, Dtype dtype) {
+  int exponent = 0;
+  return std::frexp(step, &exponent) == 0.5 && bound == step / 2 && exponent > (dtype == Dtype::f32 ? -149 : -1073);
+}
+
 Status check_parameters(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
                         int rank, Code code) {
   if (codec.id == registry::kCodecHierarchicalDelta || codec.id == registry::kCodecLorenzo)
     return check_predictor(codec, parameters, rank, code == Code::corrupt);
+  if (codec.id == registry::kCodecProgressive) return check_progressive(parameters, code == Code::corrupt);
   for (std::size_t i = 2; i < parameters.size(); ++i)
     if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", codec.name, i, parameters[i]);
   const bool has_mode = codec.id == registry::kCodecCuszp2;
@@ -163,6 +180,14 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     if (!is_float(info.dtype) && !is_integer_step(info.bound, info.step, dtype_bytes(info.dtype)))
       return fail(Code::corrupt, "corrupt frame: a bound of %g and a step of %g of integers, dtype %s", info.bound,
                   info.step, dtype_name(info.dtype));
+    if (info.codec == registry::kCodecProgressive) {
+      if (!is_progressive_step(info.bound, info.step, info.dtype))
+        return fail(Code::corrupt,
+                    "corrupt frame: a bound of %g and a step of %g, which must be twice that and a power "
+                    "of two",
+                    info.bound, info.step);
+      return kOk;
+    }
     if (!info.pointwise && info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
   } else if (info.has_sentinel || info.pointwise) {
@@ -175,8 +200,8 @@ Status check_request(const Request& request) noexcept {
   const registry::CodecRow* codec = find_codec(request.codec);
   if (codec == nullptr)
     return fail(Code::invalid_argument,
-                "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta), 4 (lorenzo), 5 "
-                "(particles)",
+                "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta), 4 (lorenzo), "
+                "5 (particles), 6 (progressive)",
                 request.codec);
   if (dtype_bytes(request.dtype) == 0)
     return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
@@ -259,6 +284,8 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
     info.parameters[1] = !huffman ? 1 : gaps ? 2 : 3;
     info.parameters[0] = info.parameters[0] == 0 ? kChain : info.parameters[0];  // until it is chosen
     info.parameters[2] = 1;
+  } else if (codec == registry::kCodecProgressive) {
+    info.parameters[0] = info.parameters[0] == 2 ? 2 : 1;
   } else if (codec != registry::kCodecParticles) {
     if (info.parameters[1] == 0) info.parameters[1] = 1;
     if (codec == registry::kCodecLossless) info.parameters[0] = 0;

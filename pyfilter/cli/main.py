@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pyfilter import _cleanup
-from pyfilter.cli import args, check, compare, compress, doctor, inspect, progress, verify
+from pyfilter.cli import args, check, compare, compress, doctor, inspect, progress, retrieve, verify
 from pyfilter.errors import PyfilterError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command("inspect")(inspect.inspect)
 app.command("verify")(verify.verify)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("retrieve")(retrieve.retrieve)
 app.command("args")(args.args)
 app.command("doctor")(doctor.doctor)
 

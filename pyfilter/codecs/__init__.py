@@ -10,10 +10,11 @@ from pyfilter.codecs.hierarchical_delta import HierarchicalDelta
 from pyfilter.codecs.lorenzo import Lorenzo
 from pyfilter.codecs.lossless import Lossless
 from pyfilter.codecs.particles import Particles
+from pyfilter.codecs.progressive import Progressive
 
 #: every codec class by its name in registry.json
 FILTERS: dict[str, type[Codec]] = {
-    cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles)
+    cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive)
 }
 
-__all__ = ["FILTERS", "Auto", "Codec", "Cuszp2", "HierarchicalDelta", "Lorenzo", "Lossless", "Particles"]
+__all__ = ["FILTERS", "Auto", "Codec", "Cuszp2", "HierarchicalDelta", "Lorenzo", "Lossless", "Particles", "Progressive"]

@@ -197,9 +197,10 @@ class Codec(FilterRefBase):
                     raise InvalidArgument(message)
                 object.__setattr__(self, mode, number)
         modes = [mode for mode in spec.bounds if mode != "none"]
-        if modes and len(given) != 1 and "none" not in spec.bounds:
+        if modes and (len(given) > 1 or (not given and "none" not in spec.bounds)):
             wanted = " or ".join(filter(None, (", ".join(f"{mode}=" for mode in modes[:-1]), f"{modes[-1]}=")))
-            message = f"{type(self).__name__} takes exactly one of {wanted}; given: {', '.join(given) or 'none'}"
+            many = "at most" if "none" in spec.bounds else "exactly"
+            message = f"{type(self).__name__} takes {many} one of {wanted}; given: {', '.join(given) or 'none'}"
             raise InvalidArgument(message)
         dataclass: Any = self  # each subclass is one
         own = {field.name for field in dataclasses.fields(dataclass)}

@@ -87,11 +87,14 @@ def ours(dtype: np.dtype[Any], ndim: int, bound: tuple[str, float], *, everythin
         cls = FILTERS.get(spec.name)
         if cls is None or not dtypes.takes(spec.name, dtype):
             continue
-        for wish in {mode, "none"} & set(spec.bounds):
-            limits = {} if wish == "none" else {mode: value}
-            for position, parameters in enumerate(_parameters(spec, ndim, everything)):
-                with contextlib.suppress(InvalidArgument):  # parameters that exclude each other
-                    codec = cls(**limits, **parameters)
+        wish = mode if mode in spec.bounds else "none"
+        if wish not in spec.bounds:
+            continue
+        limits = {} if wish == "none" else {mode: value}
+        for position, parameters in enumerate(_parameters(spec, ndim, everything)):
+            with contextlib.suppress(InvalidArgument):  # parameters that exclude each other
+                codec = cls(**limits, **parameters)
+                if limits or codec.is_lossless:  # near-lossless is neither within this bound nor bit-exact
                     yield _ours(codec, wish, limits.get(mode, 0.0), position == 0)
 
 

@@ -70,7 +70,9 @@ def is_fill(x: Array, fill: Array | None) -> NDArray[np.bool_]:
 
 
 def asked_bound(
-    x: Array, codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta | pyfilter.Lorenzo, fill: Array | None
+    x: Array,
+    codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta | pyfilter.Lorenzo | pyfilter.Progressive,
+    fill: Array | None,
 ) -> Fraction:
     """The bound of a request for these values as an exact number."""
     if codec.absolute is not None:
@@ -124,7 +126,7 @@ def check_case(case: Case) -> pyfilter.FrameInfo:
         assert info.bound == 0
         assert np.array_equal(bits(x), bits(y)), "a bit-exact frame is not"
         return info
-    assert isinstance(case.codec, (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo))
+    assert isinstance(case.codec, (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Progressive))
     fill = None if case.fill is None else np.asarray(case.fill).astype(x.dtype).reshape(1)
     asked = asked_bound(x, case.codec, fill)
     assert 0 < Fraction(info.bound) <= asked, f"the frame keeps {info.bound!r}, asked for is {float_not_above(asked)!r}"

@@ -72,6 +72,7 @@ def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
         for codec in lossy_codecs(lossy, rank, absolute=1e-3):
             yield from ((codec, dtype) for dtype in ("f4", "f8"))
     yield from ((pyfilter.Particles(absolute=1e-3), dtype) for dtype in ("f4", "f8"))  # test_particles.py has positions
+    yield from ((pyfilter.Progressive(absolute=1e-3), dtype) for dtype in ("f4", "f8"))
     for name in registry().codecs["lossless"].dtypes[2:]:  # integers: test_integers.py has the other predictors
         yield pyfilter.HierarchicalDelta(absolute=2), registry().dtypes[name].numpy
 

@@ -152,10 +152,11 @@ class Campaign:
 
 
 def main() -> None:
-    names = "decode_cuszp2 decode_lossless decode_hierarchical_delta decode_lorenzo decode_particles decode_any"
+    codecs = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive", "any")
+    every = [*(f"decode_{codec}" for codec in codecs), "filter", "round_trip"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
-    parser.add_argument("targets", nargs="*", default=[*names.split(), "filter", "round_trip"])
+    parser.add_argument("targets", nargs="*", default=every)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at a time")
     parser.add_argument("--executions", type=int, default=10_000_000, help="of each target")
     parser.add_argument("--seconds", type=float, default=0.0, help="end after these; 0: when all is executed")

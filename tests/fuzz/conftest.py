@@ -20,7 +20,7 @@ from . import seeds
 
 HERE = Path(__file__).resolve().parent
 FLAGS = ("-std=c++20", "-O1", f"-I{HERE.parents[1]}", f"-I{HERE}", "-DPYF_FUZZ_CODEC=0")
-SHARED = ("support", "meter", "decode_check", "mutate_frame", "replay")
+SHARED = ("support", "meter", "decode_check", "progressive_check", "mutate_frame", "mutate_progressive", "replay")
 PROGRAMS = ("decode", "filter", "round_trip")
 TIMEOUT = 120
 

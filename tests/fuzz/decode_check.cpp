@@ -47,7 +47,7 @@ void check_info(const pyf_info& info, const std::uint8_t* frame) {
   require(std::isfinite(info.bound) && std::isfinite(info.step) && info.bound >= 0 && info.step >= 0,
           "frame_info: bound and step");
   // so many values a frame may hold at most: 32 tiles for each word behind the header, or all as they are
-  const __uint128_t most = static_cast<__uint128_t>(info.frame_bytes - info.header_bytes) / 4 * 32 * 4096;
+  const __uint128_t most = static_cast<__uint128_t>(info.frame_bytes - info.header_bytes) * 32768;
   require(info.stored_raw != 0 || count <= most, "frame_info: more values than the frame can hold");
 }
 
@@ -88,10 +88,10 @@ struct Rooms {
   GuardedRoom frame{std::size_t{1} << 20}, values{kMostValueBytes}, part{kMostValueBytes};
 };
 
-int decode(const std::uint8_t* frame, std::size_t size, std::uint8_t* values, std::size_t bytes) {
+int decode(const std::uint8_t* frame, std::size_t size, std::uint8_t* values, std::size_t bytes, std::size_t most) {
   const Meter meter;
   const int code = pyf_decode(frame, size, values, bytes);
-  require(meter.peak() <= kDecoderBytes, "a decoder took memory", static_cast<long long>(meter.peak()));
+  require(meter.peak() <= most, "a decoder took memory", static_cast<long long>(meter.peak()));
   require(code == PYF_OK || pyf_last_error()[0] != '\0', "a failure without a text", code);
   require(code == PYF_OK || code == PYF_CORRUPT || code == PYF_TRUNCATED || code == PYF_TOO_NEW,
           "a damaged frame gives another code", code);
@@ -109,7 +109,8 @@ bool check_decoders(const std::uint8_t* data, std::size_t size, bool any_size) {
   info.struct_bytes = sizeof info;
   const int parsed = pyf_frame_info(frame, size, &info);
   if (parsed != PYF_OK) {
-    require(decode(frame, size, rooms.values.get(16, 0), 16) == parsed, "frame_info and decode disagree", parsed);
+    require(decode(frame, size, rooms.values.get(16, 0), 16, kDecoderBytes) == parsed, "frame_info and decode disagree",
+            parsed);
     ++tally.header;
     return false;
   }
@@ -125,8 +126,10 @@ bool check_decoders(const std::uint8_t* data, std::size_t size, bool any_size) {
   for (std::size_t level = 0; level < levels().size(); ++level) {
     use_level(levels()[level]);
     std::uint8_t* const values = rooms.values.get(bytes, level == 0 ? 0xA5 : 0x5A);
-    const int here = decode(frame, size, values, bytes);
+    const int here = decode(frame, size, values, bytes, decoder_bytes(info));
     require(here != PYF_OK || info.frame_bytes == size, "decoded a frame of another size");
+    if (info.codec == kProgressive && info.stored_raw == 0)
+      check_parts(frame, size, info, here == PYF_OK ? values : nullptr);
     if (level == 0) {
       code = here;
       if (code == PYF_OK && bytes != 0) std::memcpy(first.data(), values, bytes);

@@ -40,8 +40,8 @@ inline bool within_relative(double x, double y, double bound) {
 }
 
 template <class Value, class Bits>
-void judge_floats(const pyf_request& request, const pyf_info& info, const std::uint8_t* given,
-                  const std::uint8_t* back) {
+void judge_floats(const pyf_request& request, const pyf_info& info, const std::uint8_t* given, const std::uint8_t* back,
+                  bool in_part) {
   const auto fill = static_cast<Bits>(request.fill);
   const bool zero_fill = request.has_fill != 0 && static_cast<Bits>(fill << 1) == 0;
   for (std::uint64_t i = 0; i < info.value_count; ++i) {
@@ -53,7 +53,7 @@ void judge_floats(const pyf_request& request, const pyf_info& info, const std::u
     require(info.bound > 0, "a bit-exact frame is not", at);
     require(std::isfinite(x) && std::isfinite(y), "a special value changed", at);
     require(!(request.has_fill != 0 && !zero_fill && (x_bits == fill || y_bits == fill)), "the fill value", at);
-    if (x == 0) {
+    if (x == 0 && !in_part) {
       require(y == 0, "a zero became another value", at);
       require(info.pointwise == 0, "a zero lost its sign", at);
       continue;
@@ -81,17 +81,19 @@ void judge_integers(const pyf_request& request, const pyf_info& info, const std:
   }
 }
 
-inline void judge(const pyf_request& request, const pyf_info& info, const std::uint8_t* given,
-                  const std::uint8_t* back) {
-  if (request.bound_mode == 1 || request.bound_mode == 3)
+// `in_part`: values of the first segments of a progressive frame, whose bound info.bound is.
+inline void judge(const pyf_request& request, const pyf_info& info, const std::uint8_t* given, const std::uint8_t* back,
+                  bool in_part = false) {
+  if (!in_part && (request.bound_mode == 1 || request.bound_mode == 3))
     require(info.bound <= request.bound, "the frame's bound is above the one asked for");
-  if (request.bound_mode == 0) require(info.bound == 0, "a bound where none was asked for");
+  if (request.bound_mode == 0 && info.codec != kProgressive)
+    require(info.bound == 0, "a bound where none was asked for");
   require(info.pointwise == 0 || request.bound_mode == 3, "a pointwise bound where none was asked for");
   switch (info.dtype) {
     case 1:
-      return judge_floats<float, std::uint32_t>(request, info, given, back);
+      return judge_floats<float, std::uint32_t>(request, info, given, back, in_part);
     case 2:
-      return judge_floats<double, std::uint64_t>(request, info, given, back);
+      return judge_floats<double, std::uint64_t>(request, info, given, back, in_part);
     case 3:
       return judge_integers<std::int8_t>(request, info, given, back);
     case 4:

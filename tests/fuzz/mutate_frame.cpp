@@ -176,6 +176,10 @@ std::size_t change_frame(std::uint8_t* frame, std::size_t size, std::size_t most
         change_directory(frame, size, random);
         break;
       case 2:
+        if (frame[8] == kProgressive) {
+          size = mutate_progressive(frame, size, most, random);
+          break;
+        }
         size = below(random, 4) != 0 ? resize_tile(frame, size, most, random)
                                      : resize_directory(frame, size, most, random);
         break;

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 28;
 constexpr std::size_t kEncoderBytes = std::size_t{6} << 20;  // scratch of a thread, tables and counts of streams
+constexpr std::size_t kProgressiveEncoderFactor = 10;  // integers of a chunk's levels and coefficients, and pieces
 constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
 
 // Values of an input at most, and with those that fill up tiles of any shape: more of the same takes time only.
@@ -89,6 +90,31 @@ void put_in_order(const pyf_request& request, const std::uint8_t* given, std::ve
   }
 }
 
+// What the table of a progressive frame says of its first segments, of three prefixes that end right behind them.
+void judge_parts(const pyf_request& request, const pyf_info& whole, const std::uint8_t* given,
+                 const std::vector<std::uint8_t>& frame) {
+  static GuardedRoom frame_room(kMostValueBytes + kMostHeader), back_room(kMostValueBytes);
+  pyf_progressive summary{};
+  require(pyf_progressive_summary(frame.data(), frame.size(), &summary) == PYF_OK, "no summary of our own frame");
+  std::vector<pyf_progressive_part> parts(summary.segments);
+  require(pyf_progressive_parts(frame.data(), frame.size(), 0, parts.data(), summary.segments) == PYF_OK,
+          "no segments of our own frame");
+  pyf_info info = whole;
+  for (std::size_t k = 1; k <= 3; ++k) {
+    std::size_t count = parts.size() * k / 3;
+    while (count != 0 && std::isinf(parts[count - 1].error)) --count;
+    if (count == 0) continue;
+    const pyf_progressive_part& last = parts[count - 1];
+    const auto bytes = static_cast<std::size_t>(last.offset + last.size);
+    std::uint8_t* const back = back_room.get(whole.value_bytes, 0x5A);
+    require(pyf_progressive_decode(frame_room.put(frame.data(), bytes), bytes, static_cast<std::uint32_t>(count), 0,
+                                   back, whole.value_bytes) == PYF_OK,
+            "the first segments of our own frame are refused", static_cast<long long>(count));
+    info.bound = last.error;
+    judge(request, info, given, back, true);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -112,8 +138,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Meter meter;
     const int code = pyf_encode(&request, given, values.size(), frame, capacity, &frame_bytes);
     require(code == PYF_OK, "a good request is refused", code);
-    require(meter.peak() <= kEncoderBytes + values.size() / 8, "the encoder took memory",
-            static_cast<long long>(meter.peak()));
+    const std::size_t own =
+        request.codec == kProgressive ? kProgressiveEncoderFactor * values.size() : values.size() / 8;
+    require(meter.peak() <= kEncoderBytes + own, "the encoder took memory", static_cast<long long>(meter.peak()));
     require(frame_bytes <= capacity, "a frame longer than its raw form");
     require(std::equal(values.begin(), values.end(), given), "the encoder changed its input");
     if (level == 0)
@@ -128,8 +155,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(pyf_frame_info(first.data(), first.size(), &info) == PYF_OK, "our own header is refused");
   std::uint8_t* const back = back_room.get(values.size(), 0x5A);
   require(pyf_decode(first.data(), first.size(), back, values.size()) == PYF_OK, "our own frame is refused");
-  if (info.codec == pyfilter::registry::kCodecParticles && info.stored_raw == 0) put_in_order(request, given, values);
+  if (info.codec == kParticles && info.stored_raw == 0) put_in_order(request, given, values);
   judge(request, info, values.data(), back);
+  if (info.codec == kProgressive && info.stored_raw == 0) judge_parts(request, info, values.data(), first);
   return 0;
 }
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles")  # by their numbers, from 1
+CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive")  # by their numbers, from 1
 DECODERS = {"decode_any": 0, **{f"decode_{name}": number for number, name in enumerate(CODECS, 1)}}
 TARGETS = (*DECODERS, "filter", "round_trip")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -52,7 +52,11 @@ def round_trip_input(frame: bytes, values: bytes) -> bytes:
     pointwise = frame[10] >> 3 & 1
     mode = 0 if frame[8] == 2 else 3 if pointwise else 1
     fill = frame[40:48]
-    parameters = frame[48:52] if frame[8] < 3 else frame[48:49] + bytes(3) if frame[8] == 5 else bytes(4)
+    parameters = frame[48:52] if frame[8] in (1, 2) else bytes(4)
+    if frame[8] == 5:
+        parameters = frame[48:49] + bytes(3)
+    if frame[8] == 6 and frame[48] == 2:
+        parameters = bytes((2, 0, 0, 0))
     dims = [min(n, 255) for n in dims_of(frame)[-3:]]
     if mode == 1 and bound == 0:
         bound = 1.0
@@ -82,7 +86,7 @@ def inputs(most_bytes: int) -> Iterator[tuple[str, str, bytes]]:
 def written(count: int) -> Iterator[tuple[str, str, bytes]]:
     """Frames of the reference writers, which make choices that our encoder never makes, and those that are refused."""
     sys.path.insert(0, str(GOLDEN.parent))
-    from reference import encoder, hostile, packed_choices, particles_writer, stream_writer
+    from reference import encoder, hostile, packed_choices, particles_writer, progressive_writer, stream_writer
 
     writers: dict[str, Callable[[random.Random], tuple[Any, bytes, Any]]] = {
         "blocks": encoder.random_frame,
@@ -90,6 +94,7 @@ def written(count: int) -> Iterator[tuple[str, str, bytes]]:
         "integers": lambda rng: packed_choices.random_frame(rng, True),
         "streams": stream_writer.random_frame,
         "particles": particles_writer.random_frame,
+        "progressive": progressive_writer.random_frame,
     }
     frames = [(f"{name}_{n}", make(random.Random(n))[1]) for name, make in writers.items() for n in range(count)]
     if count:

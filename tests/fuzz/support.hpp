@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ class Meter {
 const std::vector<std::string>& levels();
 void use_level(const std::string& name);
 
-// Header fields of a frame (docs/format.md, section 2).
+// Numbers of codecs (registry.json), and header fields of a frame (docs/format.md, section 2).
+inline constexpr std::uint8_t kParticles = 5, kProgressive = 6;
 inline constexpr std::size_t kFixedHeader = 56, kMostHeader = kFixedHeader + 8 * 32;
 std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes);
 // Makes magic, version, header size, checksum and the frame's size right; `codec` 0 leaves that as it is. Frames that
@@ -58,10 +60,16 @@ std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes);
 void seal(std::uint8_t* frame, std::size_t size, std::uint8_t codec);
 // A changed frame, sealed nearly always (mutate_frame.cpp).
 std::size_t mutate_frame(std::uint8_t* frame, std::size_t size, std::size_t most, unsigned seed, std::uint8_t codec);
+// Bytes put into a segment of a progressive frame or taken out, its size in the table made right, or its head changed
+// (mutate_progressive.cpp). Returns the new size.
+std::size_t mutate_progressive(std::uint8_t* frame, std::size_t size, std::size_t most, std::minstd_rand& random);
 
 // Decodes a frame on every level, whole and in parts, and compares (decode_check.cpp). True where it is a good one.
 // Frames that stand for much more work than others are left out, unless they are of `any_size`.
 bool check_decoders(const std::uint8_t* frame, std::size_t size, bool any_size = false);
+// Reads a progressive frame in part, on the level that is in use: what is read does not depend on bytes that are not
+// needed, and all segments give the values of the whole, `values` (progressive_check.cpp). Damaged frames: nullptr.
+void check_parts(const std::uint8_t* frame, std::size_t size, const pyf_info& info, const std::uint8_t* values);
 
 template <class T>
 T load(const std::uint8_t* from) {
@@ -76,6 +84,13 @@ void store(std::uint8_t* to, T value) {
 
 // Memory that a decoder may take for itself, whatever the frame says: tables of its coder.
 inline constexpr std::size_t kDecoderBytes = std::size_t{512} << 10;
+// progressive decodes whole chunks: integers of its levels, of a unit, and where pieces are, as a multiple of the
+// values that they become.
+inline constexpr std::size_t kProgressiveFactor = 6;
+inline std::size_t decoder_bytes(const pyf_info& info) {
+  return kDecoderBytes +
+         (info.codec == kProgressive ? kProgressiveFactor * static_cast<std::size_t>(info.value_bytes) : 0);
+}
 // Frames that hold more than this are left out: their values are the caller's memory, and time.
 inline constexpr std::size_t kMostValueBytes = std::size_t{96} << 10;
 

@@ -20,7 +20,10 @@ PROGRAM_OF = {target: "decode" if target.startswith("decode_") else target for t
 FOUND = sorted(path for path in FINDINGS.glob("*/*") if path.parent.name in PROGRAM_OF)
 
 
-@pytest.mark.parametrize(("target", "mutations"), [("decode_any", 30_000), ("filter", 20_000), ("round_trip", 3_000)])
+@pytest.mark.parametrize(
+    ("target", "mutations"),
+    [("decode_any", 30_000), ("decode_progressive", 10_000), ("filter", 20_000), ("round_trip", 3_000)],
+)
 def test_seeds_and_what_is_made_of_them(replay: Replay, corpus: Path, target: str, mutations: int) -> None:
     done = replay(PROGRAM_OF[target], corpus / target, f"--mutations={mutations}")
     assert done.returncode == 0, done.stderr[-500:]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from reference import decoder, encoder, packed_choices, particles_writer, stream_writer
+from reference import decoder, encoder, packed_choices, particles_writer, progressive_writer, stream_writer
 
 import pyfilter
 
@@ -364,9 +364,34 @@ def key_bits(key: int, axes: int, levels: int) -> int:
     return sum((key >> axes * level & 1) << level for level in range(levels))
 
 
+def progressive_cases() -> Iterator[GoldenCase]:
+    """Grids of one to three dimensions and more, of several tiles, with missing values; whole and cut at a bound."""
+    shapes = {"f4": ((4300,), (3, 17, 66), (2, 3, 7, 9)), "f8": ((34, 40), (6, 7, 8), ())}
+    for dtype in ("f4", "f8"):
+        name, kind = f"progressive_{dtype}", np.dtype(dtype).type
+        for shape in shapes[dtype]:
+            smooth = waves(shape, dtype) if shape else np.array(kind(2.5))
+            yield GoldenCase(f"{name}_rank{len(shape)}", smooth, pyfilter.Progressive(absolute=0.01))
+        near = waves((13, 20), dtype) / 7
+        yield GoldenCase(f"{name}_near_lossless", near, pyfilter.Progressive(errors="bounds"))
+        holes = with_bits(waves((3, 20, 21), dtype), specials(dtype))
+        holes[1:, 10:, 3:20] = -999
+        yield GoldenCase(f"{name}_holes", holes, pyfilter.Progressive(absolute=0.05), kind(-999))
+        undeclared = waves((20, 23), dtype)
+        undeclared[5:9] = 1e30
+        yield GoldenCase(f"{name}_undeclared", undeclared, pyfilter.Progressive(relative=1e-3))
+        yield GoldenCase(f"{name}_constant", np.full((20, 20), 273, dtype), pyfilter.Progressive())
+        yield GoldenCase(f"{name}_empty", np.empty((3, 0, 2), dtype), pyfilter.Progressive(absolute=0.01))
+    swapped = waves((30, 33), "f4").astype(">f4")
+    yield GoldenCase("progressive_f4_big_endian", swapped, pyfilter.Progressive(psnr=80))
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
-    return [*cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(), *particle_cases()]
+    return [
+        *cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
+        *particle_cases(), *progressive_cases(),
+    ]  # fmt: skip
 
 
 #: seeds of `encoder.random_frame`, whose frames use what the format allows and our encoder does not: masks that
@@ -389,6 +414,10 @@ HAND_MADE_STREAMS = (67, 117, 8, 62, 58, 39, 44, 60, 25, 96, 84, 55, 81, 94, 101
 HAND_MADE_PARTICLES = (6, 10, 11, 19, 24, 30, 31, 40, 56, 76, 82, 101, 102, 111, 148, 178, 190)
 
 
+#: seeds of `progressive_writer.random_frame` likewise
+HAND_MADE_PROGRESSIVE = (2, 3, 6, 7, 9, 14, 15, 18, 26, 31, 38, 39, 54, 58, 78, 85, 97, 115, 153, 187, 480, 536)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
@@ -401,6 +430,9 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_PARTICLES:
         spec, frame, _ = particles_writer.random_frame(random.Random(seed))
         yield f"made_particles_{spec.dtype}_{seed}", frame, decoder.decode(frame)
+    for seed in HAND_MADE_PROGRESSIVE:
+        spec, frame, _ = progressive_writer.random_frame(random.Random(seed))
+        yield f"made_progressive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
 
 
 def named_frame(spec: encoder.Spec, frame: bytes, patterns: list[int | None], seed: int) -> tuple[str, bytes, Array]:

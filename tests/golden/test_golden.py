@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import decoder, packed
+from reference import decoder, packed, progressive
 
 import pyfilter
 from pyfilter.registry import registry
@@ -23,6 +23,7 @@ from .cases import (
     HAND_MADE,
     HAND_MADE_PACKED,
     HAND_MADE_PARTICLES,
+    HAND_MADE_PROGRESSIVE,
     HAND_MADE_STREAMS,
     GoldenCase,
     cases,
@@ -110,7 +111,8 @@ def test_names() -> None:
     assert len(set(names)) == len(names)
     assert set(ENCODED_DIFFERENTLY) <= set(names)
     assert all(ENCODED_DIFFERENTLY.values()), "say since which release, and why"
-    for version, seeds in ((1, HAND_MADE), (2, HAND_MADE_PACKED), (3, HAND_MADE_STREAMS), (4, HAND_MADE_PARTICLES)):
+    by_version = (HAND_MADE, HAND_MADE_PACKED, HAND_MADE_STREAMS, HAND_MADE_PARTICLES, HAND_MADE_PROGRESSIVE)
+    for version, seeds in enumerate(by_version, 1):
         for seed in seeds:
             assert list(FOLDER.glob(f"v{version}_made_*_{seed}.pyf")), f"hand-made frame {seed} is missing; {HOW}"
 
@@ -134,7 +136,7 @@ def test_the_manifest_keeps_what_it_has(tmp_path: Path) -> None:
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
-    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 1_200_000
+    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 1_300_000
 
 
 def test_all_of_the_format_is_there() -> None:
@@ -149,12 +151,13 @@ def test_all_of_the_format_is_there() -> None:
         (decoder.HIERARCHICAL_DELTA, "v2"),
         (decoder.LORENZO, "v3"),
         (decoder.PARTICLES, "v4"),
+        (decoder.PROGRESSIVE, "v5"),
     }
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}
     assert tiled == set(itertools.product(("f32", "f64"), range(3), (1, 2, 3)))
     assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw} == {1, 2, 3}
     assert {h.codec for h in headers if h.raw} == {
-        decoder.CUSZP2, decoder.LOSSLESS, decoder.HIERARCHICAL_DELTA, decoder.LORENZO
+        decoder.CUSZP2, decoder.LOSSLESS, decoder.HIERARCHICAL_DELTA, decoder.LORENZO, decoder.PROGRESSIVE
     }  # fmt: skip
     assert {h.flags for h in headers} >= {0, decoder.RAW, decoder.BIG_ENDIAN, decoder.HAS_SENTINEL}
     assert {len(h.dims) for h in headers} >= {0, 1, 2, 3, 5, 32}
@@ -237,3 +240,27 @@ def test_writing_never_overwrites(tmp_path: Path) -> None:
         writer.write_pair(tmp_path, "a", 1, frame, values)
     with pytest.raises(ValueError, match="other values"):
         writer.write_pair(tmp_path, "b", 1, frame, np.zeros(3))
+
+
+def test_all_of_the_segments_is_there() -> None:
+    """Levels, tiles of every form, both predictions, planes of all sizes, and every kind of special values."""
+    frames = [path.read_bytes() for path in FRAMES]
+    headers = [(frame, decoder.parse_header(frame)) for frame in frames]
+    heads = [
+        (h, progressive.parse_head(frame, h))
+        for frame, h in headers
+        if h.codec == decoder.PROGRESSIVE and not h.raw and h.value_count > 0
+    ]
+    units = [(h, d, unit, n) for h, d in heads for n, unit in enumerate(d.units)]
+    tiles = {(1, 1, 4096), (1, 128, 32), (8, 16, 32)}
+    assert {(h.dtype.itemsize, unit.tile) for h, _, unit, _ in units} == set(itertools.product((4, 8), tiles))
+    assert {d.cubic[n] for _, d, _, n in units} == {False, True}
+    assert {unit.tiles > 1 for *_, unit, _ in units} == {False, True}
+    assert {(h.dtype.itemsize, d.planes[n] // 8) for h, d, _, n in units} >= {(4, 0), (4, 3), (8, 0), (8, 7)}
+    assert {h.parameters[0] for h, _ in heads} == {1, 2}
+    found = set()
+    for h, d in heads:
+        missing, verbatim = progressive.special_values(d, h)
+        found.add((bool(missing.any()), bool(missing.all()), bool(verbatim)))
+    assert found == {(False, False, False), (False, False, True), (True, False, False), (True, False, True),
+                     (True, True, False)}  # fmt: skip

@@ -61,7 +61,7 @@ def write_pair(folder: Path, name: str, version: int, frame: bytes, values: NDAr
     with paths[0].open("xb") as file:
         file.write(frame)
     with paths[1].open("xb") as file:
-        np.save(file, values, allow_pickle=False)
+        np.save(file, np.asarray(values, order="C"), allow_pickle=False)  # C programs read them, too
     return paths
 
 

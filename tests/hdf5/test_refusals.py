@@ -18,8 +18,8 @@ from reference.library import Library
 from .support import FILTER_ID, STAMP, compressed, double, field, loaded, lossless, stored, words
 
 NEWER = r"layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"
-KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\), 4 \(lorenzo\)"
-DELTA, LORENZO = 3, 4
+KNOWN = r"1 \(cuszp2\), 2 \(lossless\), 3 \(hierarchical_delta\), 4 \(lorenzo\), 5 \(particles\), 6 \(progressive\)"
+DELTA, LORENZO, PROGRESSIVE = 3, 4, 6
 BAD_WORDS: list[tuple[Sequence[int], str]] = [
     ((), "0 words given, at least 3 needed"),
     ((1, 1), "2 words given, at least 3 needed"),
@@ -55,6 +55,9 @@ BAD_WORDS: list[tuple[Sequence[int], str]] = [
     (words(codec=LORENZO, parameters=0x30000), r"lorenzo: gap_array 3, allowed: 0 \(true\), 2 \(false\)"),
     (words(codec=LORENZO, parameters=0x20000), r"lorenzo: gap_array 2 \(false\) goes with coder 2 \(huffman\) only"),
     (words(codec=LORENZO, parameters=0x1000000), "lorenzo: parameter byte 3 is 1, must be 0"),
+    (words(codec=PROGRESSIVE, parameters=1), r"progressive: errors 1, allowed: 0 \(measured\), 2 \(bounds\)"),
+    (words(codec=PROGRESSIVE, parameters=0x100), "progressive: parameter byte 1 is 1, must be 0"),
+    (words(mode=3, codec=PROGRESSIVE), "progressive does not take bound mode 3"),
     (words(codec=DELTA, parameters=3), "predictor 3 needs data of rank 3 or more, this has rank 2"),
     (words(parameters=0x300), "block_dims 3 needs data of at least that rank, this has rank 2"),
     ((STAMP + (1 << 24), *words()[1:], 1, 0, 0, 0), NEWER),

@@ -95,7 +95,7 @@ static void golden(const char* path) {
   free(frame);
 }
 
-enum { CODECS = 5, PARTICLES = 5, TILE = 1, CHUNK = 2 };
+enum { CODECS = 6, PARTICLES = 5, TILE = 1, CHUNK = 2 };
 static unsigned order = TILE; /* of particles */
 
 /* The stored cd_values (docs/cd_values.md) of chunks with an absolute bound of 1/1024: of one dimension, but particles,

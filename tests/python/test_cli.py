@@ -183,7 +183,10 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--pointwise-relative", "0.1"], "--pointwise-relative is no option of the codec cuszp2"),
         (["--pointwise-relative", "1", "--codec", "hierarchical_delta"], "must be a number > 0 and < 1"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
-        (["--absolute", "1", "--codec", "zip"], "--codec must be one of cuszp2, hierarchical_delta, lorenzo, lossless"),
+        (
+            ["--absolute", "1", "--codec", "zip"],
+            "--codec must be one of cuszp2, hierarchical_delta, lorenzo, lossless, particles, progressive",
+        ),
         (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
         (["--absolute", "1", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
         (["--lossless", "--mode", "plain"], "--mode"),

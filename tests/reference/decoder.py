@@ -4,8 +4,8 @@
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
 are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
 frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, streams.py section 8,
-particles.py section 12, parts.py what they share. Neighbours: encoder.py, packed_writer.py, stream_writer.py and
-particles_writer.py write what this reads.
+particles.py section 12, progressive.py section 13, parts.py what they share. Neighbours: encoder.py,
+packed_writer.py, stream_writer.py and particles_writer.py write what this reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import packed, particles, streams
+from . import packed, particles, progressive, streams
 from .header import (
     BIG_ENDIAN,
     CUSZP2,
@@ -28,6 +28,7 @@ from .header import (
     LORENZO,
     LOSSLESS,
     PARTICLES,
+    PROGRESSIVE,
     RAW,
     CorruptFrame,
     FrameError,
@@ -52,6 +53,7 @@ __all__ = [
     "LORENZO",
     "LOSSLESS",
     "PARTICLES",
+    "PROGRESSIVE",
     "RAW",
     "CorruptFrame",
     "FrameError",
@@ -211,6 +213,8 @@ def decode(frame: bytes) -> Array:
     if header.raw:
         return np.frombuffer(frame, header.dtype, header.value_count, header.header_bytes).reshape(header.dims)
 
+    if header.codec == PROGRESSIVE:
+        return progressive.decode_progressive(frame, header)
     if header.codec == LORENZO:
         return streams.decode_streams(frame, header)
     if header.codec == PARTICLES:

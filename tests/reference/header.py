@@ -40,9 +40,9 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 4
-CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES = 1, 2, 3, 4, 5
-FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4}
+FORMAT_VERSION = 5
+CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE = 1, 2, 3, 4, 5, 6
+FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5}
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE = 1, 2, 4, 8
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
@@ -145,7 +145,7 @@ def parse_header(frame: bytes) -> Header:
     require(codec in FIRST_VERSIONS, f"codec {codec}")
     require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
     require(dtype in DTYPES, f"dtype {dtype}")
-    require(codec not in (CUSZP2, PARTICLES) or dtype <= 2, f"codec {codec} with dtype {dtype}")
+    require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 16, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
     require(math.isfinite(step) and step >= 0, f"step {step}")
@@ -164,7 +164,11 @@ def parse_header(frame: bytes) -> Header:
         limit = 2**62 if value_type.itemsize == 8 else 2**30
         require(bound == int(bound) <= limit, f"bound {bound} of integers")
         require(step == 2 * int(bound) + (bound < 2**52), f"step {step} of integers with a bound of {bound}")
-    if dtype == 1 and not pointwise:
+    if codec == PROGRESSIVE and not exact:
+        lowest = -149 if dtype == 1 else -1073
+        mantissa, exponent = math.frexp(step)
+        require(mantissa == 0.5 and exponent - 1 >= lowest and bound == step / 2, f"bound {bound}, step {step}")
+    elif dtype == 1 and not pointwise:
         with np.errstate(all="ignore"):
             require(float(np.float32(step)) == step, f"step {step!r} is not a binary32")
     limit = 1 << 8 * value_type.itemsize if flags & HAS_SENTINEL else 1
@@ -186,6 +190,9 @@ def parse_header(frame: bytes) -> Header:
     require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
     entries = -(-tile_count(header) // (1 << header.group_log2)) if codec == LORENZO else tile_count(header)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
+    if codec == PROGRESSIVE and not header.raw:
+        require(header.value_count > 0, "a progressive frame of no values")
+        smallest = max(32, -(-header.value_count // 32768))
     rest = frame_bytes - header.header_bytes
     require(rest == smallest or (rest > smallest and not header.raw), f"frame_bytes {frame_bytes}")
     return header
@@ -204,6 +211,10 @@ def check_parameters(codec: int, parameters: bytes, rank: int) -> None:
         return
     if codec == PARTICLES:
         require(parameters[0] <= 2 and not any(parameters[1:]), f"parameters {parameters!r}")
+        return
+    if codec == PROGRESSIVE:
+        require(parameters[0] in (1, 2), f"parameter byte 0 is {parameters[0]}")
+        require(not any(parameters[1:]), "reserved parameters")
         return
     mode, block_dims = parameters[:2]
     require(mode in ((OUTLIER, PLAIN, FIXED) if codec == CUSZP2 else (0,)), f"mode {mode}")
@@ -272,6 +283,8 @@ def tile_count(header: Header) -> int:
     """Sections 4, 7.1 and 12.1."""
     if header.codec == PARTICLES:
         return -(-header.value_count // (4096 * header.dims[-1]))
+    if header.codec == PROGRESSIVE:
+        return 0  # it has no directory
     if header.packed:
         return math.prod(packed_grid(header)) if header.value_count > 0 else 0
     return -(-math.prod(block_grid(header)) * values_per_block(header) // 4096)

@@ -14,7 +14,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from . import hostile_packed, hostile_particles, hostile_streams, packed_choices, particles_writer, stream_writer
+from . import (
+    hostile_packed,
+    hostile_particles,
+    hostile_progressive,
+    hostile_streams,
+    packed_choices,
+    particles_writer,
+    progressive_writer,
+    stream_writer,
+)
 from .encoder import Block, Spec, random_frame, write_block, write_frame, write_header, write_raw
 from .hostile_tools import (
     CORRUPT,
@@ -227,6 +236,7 @@ def crafted() -> Iterator[Hostile]:
         hostile_packed.crafted,
         hostile_streams.crafted,
         hostile_particles.crafted,
+        hostile_progressive.crafted,
     )
     for maker in makers:
         yield from maker()
@@ -246,17 +256,21 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield from hostile_packed.small_frames()
     yield from hostile_streams.small_frames()
     yield from hostile_particles.small_frames()
+    yield from hostile_progressive.small_frames()
 
 
 FIRST_STREAM_SEED = 300  # of mutated(), from which on frames are those of lorenzo: they take longer to write
 FIRST_PARTICLE_SEED = 1000  # and from which on those of particles
+FIRST_PROGRESSIVE_SEED = 2000  # and from which on those of progressive
 
 
 def mutated(seed: int) -> bytes:
     """A valid frame with one to three bytes changed behind its header: refused, or decoded alike by all decoders."""
     rng = random.Random(seed)
     while True:
-        if seed >= FIRST_PARTICLE_SEED:
+        if seed >= FIRST_PROGRESSIVE_SEED:
+            _, frame, _ = progressive_writer.random_frame(rng)
+        elif seed >= FIRST_PARTICLE_SEED:
             _, frame, _ = particles_writer.random_frame(rng)
         elif seed >= FIRST_STREAM_SEED:
             _, frame, _ = stream_writer.random_frame(rng)

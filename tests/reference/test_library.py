@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from . import encoder, hostile, packed_choices, particles_writer, stream_writer
+from . import encoder, hostile, packed_choices, particles_writer, progressive_writer, stream_writer
 from .decoder import FrameError, decode, parse_header
 from .library import FAMILIES, OK, Library, LibraryError, checksum
 
@@ -62,6 +62,7 @@ WRITERS: dict[str, Callable[[random.Random], tuple[encoder.Spec, bytes, list[Any
     "packed tiles": packed_choices.random_frame,
     "particles": particles_writer.random_frame,
 }
+SLOW_WRITERS = {"streams": stream_writer.random_frame, "progressive": progressive_writer.random_frame}
 
 
 @pytest.mark.parametrize("kind", list(WRITERS))
@@ -72,11 +73,12 @@ def test_random_frames(any_cpu: Library, seed: int, kind: str) -> None:
     check_ranges(any_cpu, spec, frame, rng)
 
 
+@pytest.mark.parametrize("kind", list(SLOW_WRITERS))
 @pytest.mark.parametrize("seed", range(24))
-def test_random_streams(library: Library, seed: int) -> None:
-    """Slow to write, so once for all CPU levels."""
+def test_random_frames_that_are_slow_to_write(library: Library, seed: int, kind: str) -> None:
+    """Once for all CPU levels."""
     rng = random.Random(seed)
-    spec, frame, _ = stream_writer.random_frame(rng)
+    spec, frame, _ = SLOW_WRITERS[kind](rng)
     for level in ("baseline", "avx2", "avx512"):
         try:
             library.configure("cpu_level", level)
@@ -100,10 +102,12 @@ def check_ranges(library: Library, spec: encoder.Spec, frame: bytes, rng: random
         assert part == whole[start * width : stop * width], (start, stop)
 
 
-@pytest.mark.parametrize(("kind", "count"), [("tiles", 40), ("packed tiles", 40), ("particles", 20), ("streams", 4)])
+@pytest.mark.parametrize(
+    ("kind", "count"), [("tiles", 40), ("packed tiles", 40), ("particles", 20), ("progressive", 6), ("streams", 4)]
+)
 def test_info(library: Library, kind: str, count: int) -> None:
     for seed in range(count):
-        writer = stream_writer.random_frame if kind == "streams" else WRITERS[kind]
+        writer = (WRITERS | SLOW_WRITERS)[kind]
         check_info(library, *writer(random.Random(seed))[:2])
 
 
@@ -156,7 +160,14 @@ def test_hostile_frames() -> None:
     assert wrong == []
 
 
-MUTATED = [(0, 100), (100, 100), (200, 100), (hostile.FIRST_STREAM_SEED, 40), (hostile.FIRST_PARTICLE_SEED, 100)]
+MUTATED = [
+    (0, 100),
+    (100, 100),
+    (200, 100),
+    (hostile.FIRST_STREAM_SEED, 40),
+    (hostile.FIRST_PARTICLE_SEED, 100),
+    (hostile.FIRST_PROGRESSIVE_SEED, 40),
+]
 
 
 @pytest.mark.parametrize(("first", "count"), MUTATED)

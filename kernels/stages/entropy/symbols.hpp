@@ -40,6 +40,14 @@ KFN std::uint32_t symbol_of_word(std::uint32_t residual) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(residual & ~(residual >> 24)));
   return residual < kDirectSymbols ? residual : (bits >> 21) - (4 * 131 - kDirectSymbols);
 }
+// The same of residuals below 2^23, without a choice: of residual + 1/2, which has the same first bits, the lower
+// symbols lie above the residual.
+constexpr KFN std::uint32_t symbol_of_small(std::uint32_t residual) {
+  const std::uint32_t bits =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(residual)) + 0.5f);
+  const std::uint32_t above = (bits >> 21) - (4 * 131 - kDirectSymbols);
+  return above < residual ? above : residual;
+}
 // Symbols that residuals of this many bits can have.
 constexpr KFN std::uint32_t symbols_of_width(std::uint32_t code_bits) { return 4 * code_bits; }
 

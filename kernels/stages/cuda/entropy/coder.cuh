@@ -42,12 +42,14 @@ cudaError_t launch_warps(Kernel kernel, int most_warps, std::size_t table_bytes,
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(table_bytes)) /
                        static_cast<std::int64_t>(warp_bytes);
-  const auto warps = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, most_warps));
-  const std::size_t bytes = table_bytes + static_cast<std::size_t>(warps) * warp_bytes;
-  PYF_CUDA_TRY(resident_blocks(kernel, 32 * warps, bytes, &resident));
-  const auto each = static_cast<std::uint32_t>(warps);
-  const unsigned blocks = blocks_each(resident, (units + each - 1) / each, frames);
-  kernel<<<dim3(blocks, frames), 32 * each, bytes, stream>>>(job);
+  auto warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
+  const std::size_t bytes = table_bytes + warps * warp_bytes;
+  PYF_CUDA_TRY(resident_blocks(kernel, 32 * static_cast<int>(warps), bytes, &resident));
+  const unsigned blocks = blocks_each(resident, units, frames);
+  // as few as take the same number of turns: the last one should not have a few only
+  const std::uint32_t each = (units + blocks - 1) / blocks, turns = (each + warps - 1) / warps;
+  warps = (each + turns - 1) / turns;
+  kernel<<<dim3(blocks, frames), 32 * warps, bytes, stream>>>(job);
   return cudaGetLastError();
 }
 
@@ -57,11 +59,10 @@ cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t cod
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
   if (coder == kRans) {
-    constexpr std::size_t kEach = sizeof(DecodeWarpSpace<Map, RansSource<Map, S>>);
-    PYF_CUDA_TRY((launch_warps(rans_decode_kernel<Map, S>, kRansWarps<Map, S>, kTableAlignment + kTableBytes, kEach,
+    PYF_CUDA_TRY((launch_warps(rans_decode_kernel<Map, S>, kRansWarps<Map, S>, kRansBytes<Map>, kRansWarpBytes<Map>,
                                job, most_units, frames, stream)));
   } else {
-    constexpr std::size_t kEach = sizeof(DecodeWarpSpace<Map, HuffmanSource<Map>>);
+    constexpr std::size_t kEach = sizeof(typename HuffmanSource<Map>::WarpSpace);
     PYF_CUDA_TRY((launch_warps(huffman_decode_kernel<Map, S>, kHuffmanWarps<Map>, sizeof(HuffmanTables), kEach, job,
                                most_units, frames, stream)));
   }

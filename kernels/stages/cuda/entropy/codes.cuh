@@ -25,7 +25,7 @@ template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   unsigned resident = 0;
   const auto kernel = job.coder == kRans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
-  const std::size_t bytes = job.coder == kRans ? kMostTables * kSymbols * sizeof(DeviceEntry) : 0;
+  const std::size_t bytes = job.coder == kRans ? kEncodeBytes : 0;
   PYF_CUDA_TRY(resident_blocks(kernel, kStreamThreads, bytes, &resident));
   const unsigned blocks = blocks_each(resident, (job.base.tiles + kStreamWarps - 1) / kStreamWarps, job.base.chunks);
   kernel<<<dim3(blocks, job.base.chunks), kStreamThreads, bytes, stream>>>(job);

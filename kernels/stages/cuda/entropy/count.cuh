@@ -37,7 +37,7 @@ __device__ __forceinline__ void count_residuals(const StreamParams& job, std::ui
   constexpr Neighbours kNear = make_neighbours<S>();
   const bool mine = thread < coded;
   Code z[32];
-  if (mine) read_residuals(from, (note.flags & kNoteNarrow) != 0, thread + before, z);
+  if (mine) read_residuals(from, note.flags & kNoteWidth, thread + before, z);
   if (job.coder != kRans) {
     if (!mine) {
 #pragma unroll

@@ -16,14 +16,21 @@
 
 namespace pyfilter::cuda {
 
-// Warps that share the tables of a rans stream, on one multiprocessor: as many as registers suffice for. There are
-// fewer where shared memory does not.
+// Warps that share the tables of a rans stream, on one multiprocessor: as many as registers and shared memory suffice
+// for. There are fewer where shared memory is small.
 template <class Map, int S>
 inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? 8
-                                  : S == kChain                   ? 20
+                                  : S == kChain                   ? 28
                                                                   : 16;
-inline constexpr std::size_t kTableAlignment = 4 * kFrequencySum;
-inline constexpr std::size_t kTableBytes = kMostTables * kTableAlignment;
+// Shared memory: tables, where addresses are multiples of their size, tables by sums, and a row of zeros; each warp has
+// a ring and room for the rows of a run.
+inline constexpr std::size_t kTableAlignment = 4 * kFrequencySum, kTableBytes = kMostTables * kTableAlignment,
+                             kRingBytes = 2 * kRingWords;
+template <class Map>
+inline constexpr std::size_t kRansBytes =
+    kTableAlignment + kTableBytes + kLevelBytes + 32 * sizeof(typename Map::Value);
+template <class Map>
+inline constexpr std::size_t kRansWarpBytes = kRingBytes + kRunBytes<typename Map::Value>;
 
 inline constexpr int kCheckThreads = 256;
 
@@ -38,13 +45,6 @@ __device__ __forceinline__ UnitRange unit_range(const DecodeParams& job, std::ui
           static_cast<std::uint32_t>((std::uint64_t{job.first_tile} + job.tile_count + group - 1) >> group_log2)};
 }
 
-// `Source` gives the residuals: RansSource, HuffmanSource. kRows: there is room for a run's rows.
-template <class Map, class Source>
-struct DecodeWarpSpace {
-  alignas(16) std::uint8_t room[Source::kRows ? kRunBytes<typename Map::Value> : 16];
-  typename Source::WarpSpace source;
-};
-
 // States that a rans stream has: as many as the largest number of coded blocks, or 32.
 template <int S>
 __device__ __forceinline__ std::uint32_t lanes_of_group(const DecodeParams& job, std::uint32_t tiles,
@@ -58,12 +58,13 @@ __device__ __forceinline__ std::uint32_t lanes_of_group(const DecodeParams& job,
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(min(wants, kLaneCount))));
 }
 
-// The tiles of a group one after the other, their residuals from `source`.
+// The tiles of a group one after the other, their residuals from `source`: RansSource, HuffmanSource. kRows: it has
+// room for a run's rows.
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame,
                                               std::uint32_t frame_index, const GroupSpan& span,
                                               const std::uint8_t* bytes, std::uint32_t size, std::uint64_t bytes_at,
-                                              const GroupTileParts& own, Source& source, std::uint8_t* room) {
+                                              const GroupTileParts& own, Source& source) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   const unsigned lane = threadIdx.x % 32;
@@ -73,7 +74,6 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
   const bool sums = S != kChain || order != 0;
   const std::uint32_t first_tile = static_cast<std::uint32_t>(span.first),
                       last_tile = base.first_tile + base.tile_count;
-  const auto put_row = [room](unsigned block, const Code(&row)[32]) { write_run_row<S, Value>(room, block, row); };
   Code carry = 0;
 #pragma unroll 1
   for (std::uint32_t i = 0; i < span.count; ++i) {
@@ -124,13 +124,14 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
     if (fault != Fault::none) return fault;
 
     RunFaces<S, Code> faces = {};
+    std::uint32_t blocks = 0;  // coded ones of the runs before
 #pragma unroll 1
     for (int run = 0; run < 4; ++run) {
       const std::uint32_t bits = run == 0 ? coded[0] : run == 1 ? coded[1] : run == 2 ? coded[2] : coded[3];
-      if (bits != 0) source.prepare_run(run, coded, count, bits, put_row);
       Code y[32];
-      if (bits != 0 && source.has_row(bits)) {
-        source.read_row(room, y);
+      if (bits != 0) {
+        source.take_run(blocks, bits, count, y);
+        blocks += static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
 #pragma unroll
         for (int n = 0; n < 32; ++n) y[n] = unzigzag(y[n]);
       } else {
@@ -157,11 +158,15 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
                        min(base.stop, base.grid.values), frame.out);
         continue;
       }
-      __syncwarp();  // the rows are read
-      write_run_row<S, Value>(room, lane, v);
-      __syncwarp();
-      store_run<S, Value>(base.grid, room, box, run, base.aligned, base.start, min(base.stop, base.grid.values),
-                          frame.out);
+      if constexpr (Source::kRows) {
+        source.make_room();
+        write_run_row<S, Value>(source.space.room, lane, v);
+        __syncwarp();
+        store_run<S, Value>(base.grid, source.space.room, box, run, base.aligned, base.start,
+                            min(base.stop, base.grid.values), frame.out);
+        __syncwarp();
+        source.leave_room();
+      }
     }
     if (S == kChain) carry = static_cast<Code>(faces.sum[0] - Map::kBias);
   }
@@ -172,7 +177,7 @@ template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, const DecodeFrame& frame,
                                               std::uint32_t frame_index, std::uint32_t unit, const TilePlace& place,
                                               std::uint64_t groups_at, const typename Source::Tables& tables,
-                                              DecodeWarpSpace<Map, Source>& space) {
+                                              typename Source::WarpSpace& space) {
   const GroupSpan span = group_span(job.base.tiles, 1u << frame.group_log2(), unit);
   const std::uint32_t size = 4 * place.count;
   const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{place.first};
@@ -186,18 +191,18 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
     if (fault != Fault::none) return fault;
   }
   if constexpr (Source::kHeadFlags) {
-    Source source(tables, space.source);
+    Source source(tables, space);
     const std::uint32_t total = residuals_of_group<S>(job.base, span, bytes, own);
     const Fault fault =
         size != 0 ? source.open(bytes + rest, size - rest, frame.coder() == kHuffmanGaps, total) : Fault::none;
     if (fault != Fault::none) return fault;
-    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, source, space.room);
+    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, source);
   } else {
     const std::uint32_t lanes = lanes_of_group<S>(job.base, span.count, static_cast<std::uint32_t>(span.first), own);
     if (size - rest < 4 * lanes) return Fault::size;
-    Source source(tables, space.source, bytes + rest, size - rest, lanes);
+    Source source(tables, space, bytes + rest, size - rest, lanes);
     if (!source.states_good()) return Fault::state;
-    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, source, space.room);
+    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, source);
   }
 }
 
@@ -206,13 +211,12 @@ template <class Map, int S, class Source>
 __device__ __forceinline__ void decode_units(const StreamDecodeParams& job, const DecodeFrame& frame,
                                              std::uint32_t frame_index, std::uint32_t table_bytes,
                                              const UnitRange& range, unsigned warps,
-                                             const typename Source::Tables& tables,
-                                             DecodeWarpSpace<Map, Source>& space) {
+                                             const typename Source::Tables& tables, typename Source::WarpSpace& space) {
   DecodeFrame groups = frame;  // the directory is that of groups, behind the tables
   groups.payload += table_bytes;
   groups.payload_bytes -= table_bytes;
-  for (std::uint32_t unit = range.first + blockIdx.x * warps + threadIdx.x / 32; unit < range.last;
-       unit += gridDim.x * warps) {
+  for (std::uint32_t unit = range.first + threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < range.last;
+       unit += gridDim.x * warps) {  // the last ones are those of all thread blocks
     Fault fault = Fault::directory;
     if (groups.payload_bytes / 4 > range.units) {
       const TilePlace place = find_tile(groups, range.units, unit);
@@ -255,21 +259,29 @@ __global__ void __launch_bounds__(32 * kRansWarps<Map, S>, 1)
   const FrameTables& given = job.tables[index];
   const std::uint32_t table_bytes = given.bytes;
   const UnitRange range = unit_range(job.base, frame.group_log2());
-  if (table_bytes == 0 || range.first + blockIdx.x * warps >= range.last) return;
+  if (table_bytes == 0 || range.first + blockIdx.x >= range.last) return;
   const Contexts contexts = given.contexts;
-  // the tables, where their addresses are multiples of their size, then what the warps have
   const std::uint32_t base = shared_address(shared_memory),
                       skipped =
                           static_cast<std::uint32_t>((kTableAlignment - base % kTableAlignment) % kTableAlignment);
-  uint4* const to = shared_memory + skipped / 16;
+  auto* const to = reinterpret_cast<std::uint8_t*>(shared_memory) + skipped;
   const auto* const from = reinterpret_cast<const uint4*>(given.entries);
-  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kFrequencySum / 4; i += blockDim.x) to[i] = from[i];
-  const typename Source::Tables tables = {
-      base + skipped, TableOfSum(contexts), contexts.count,
-      given.flag_frequency[0] | given.flag_frequency[1] << 10 | given.flag_frequency[2] << 20};
+  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kFrequencySum / 4; i += blockDim.x)
+    reinterpret_cast<uint4*>(to)[i] = from[i];
+  const std::uint32_t levels = base + skipped + kTableBytes;
+  const RansTables tables = {base + skipped, levels, TableOfSum(contexts), contexts.count,
+                             given.flag_frequency[0] | given.flag_frequency[1] << 10 | given.flag_frequency[2] << 20};
+  for (std::uint32_t sum = threadIdx.x; sum < kLevelSums; sum += blockDim.x)
+    store_word(levels + 4 * sum, tables.entries + tables.of_sum(sum) * (4 * kFrequencySum));
+  std::uint8_t* const rings = to + kTableBytes + kLevelBytes;
+  std::uint8_t* const zero = rings + warps * kRingBytes;
+  constexpr unsigned kZeroBytes = 32 * sizeof(typename Map::Value);
+  for (unsigned i = threadIdx.x; i < kZeroBytes / 4; i += blockDim.x) reinterpret_cast<std::uint32_t*>(zero)[i] = 0;
   __syncthreads();
-  auto* const spaces = reinterpret_cast<DecodeWarpSpace<Map, Source>*>(to + kTableBytes / 16);
-  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, warps, tables, spaces[threadIdx.x / 32]);
+  const unsigned warp = threadIdx.x / 32;
+  typename Source::WarpSpace space = {reinterpret_cast<std::uint16_t*>(rings + warp * kRingBytes),
+                                      zero + kZeroBytes + warp * kRunBytes<typename Map::Value>, zero};
+  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, warps, tables, space);
 }
 
 // Warps that share the tables of a Huffman stream: as many as shared memory has room for.
@@ -287,13 +299,13 @@ __global__ void __launch_bounds__(32 * kHuffmanWarps<Map>, 1)
   const FrameTables& given = job.tables[index];
   const std::uint32_t table_bytes = given.bytes;
   const UnitRange range = unit_range(job.base, frame.group_log2());
-  if (table_bytes == 0 || range.first + blockIdx.x * warps >= range.last) return;
+  if (table_bytes == 0 || range.first + blockIdx.x >= range.last) return;
   static_assert(sizeof(HuffmanTables) % 16 == 0);
   const auto* const from = reinterpret_cast<const uint4*>(&given.huffman);
   for (unsigned i = threadIdx.x; i < sizeof(HuffmanTables) / 16; i += blockDim.x) shared_memory[i] = from[i];
   __syncthreads();
   const auto* const tables = in_shared(reinterpret_cast<const HuffmanTables*>(shared_memory));
-  auto* const spaces = reinterpret_cast<DecodeWarpSpace<Map, Source>*>(shared_memory + sizeof(HuffmanTables) / 16);
+  auto* const spaces = reinterpret_cast<typename Source::WarpSpace*>(shared_memory + sizeof(HuffmanTables) / 16);
   decode_units<Map, S, Source>(job, frame, index, table_bytes, range, warps, tables, spaces[threadIdx.x / 32]);
 }
 

@@ -130,7 +130,6 @@ struct HuffmanSource {
   std::uint32_t index = 0, end = 0;          // its next residual, and behind its last
   std::uint32_t given = 0, counted = 0;      // residuals of tiles so far, and of stretches
   std::uint32_t next_start = 0;              // bit of the next stretch that its first codeword starts with
-  std::uint32_t block = 0;                   // of this lane in a run, among those that are coded
   std::uint32_t last_bit = 0;                // behind the last codeword of the group, in bits of the stream
   bool failed = false, has_last = false;
 
@@ -256,18 +255,14 @@ struct HuffmanSource {
     return __any_sync(kAllLanes, failed) || counted < stop ? Fault::stream : Fault::none;
   }
 
-  // Residuals of a run are there already.
-  template <class PutRow>
-  __device__ __forceinline__ void prepare_run(int run, const std::uint32_t (&coded)[4], std::uint32_t,
-                                              std::uint32_t bits, const PutRow&) {
-    block = static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << threadIdx.x % 32) - 1))));
+  // Residuals of a run, which are there already, 0 of blocks that are not coded. `before`: those of the runs before it.
+  __device__ __forceinline__ void take_run(std::uint32_t before, std::uint32_t bits, std::uint32_t,
+                                           Code (&y)[32]) const {
+    const unsigned lane = threadIdx.x % 32;
+    const std::uint32_t own = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << lane) - 1))));
+    const bool has = (bits >> lane & 1) != 0;
 #pragma unroll
-    for (int w = 0; w < 3; ++w) block += w < run ? static_cast<std::uint32_t>(__popc(static_cast<int>(coded[w]))) : 0;
-  }
-  __device__ __forceinline__ bool has_row(std::uint32_t bits) const { return (bits >> threadIdx.x % 32 & 1) != 0; }
-  __device__ __forceinline__ void read_row(std::uint8_t*, Code (&y)[32]) const {
-#pragma unroll
-    for (unsigned n = 0; n < 32; ++n) y[n] = space.residuals[33 * block + n];
+    for (unsigned n = 0; n < 32; ++n) y[n] = has ? space.residuals[33 * own + n] : 0;
   }
 
   // Everything is read but fewer than 32 zeros; `end` is that of the group.

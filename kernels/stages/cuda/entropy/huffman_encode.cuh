@@ -123,7 +123,7 @@ __device__ __forceinline__ void encode_codewords(const StreamParams& job, std::u
   for (std::uint32_t i = 0; i < span.count; ++i) {
     const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
     if (count == 0) continue;
-    const bool narrow = (__shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteNarrow) != 0;
+    const std::uint32_t width = __shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth;
     const bool first_coded = __shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0;
     const auto first_residual = static_cast<Code>(
         __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)));
@@ -135,14 +135,14 @@ __device__ __forceinline__ void encode_codewords(const StreamParams& job, std::u
       const bool active = k < count;
       Code z[32];
       if (active) {
-        read_residuals(from, narrow, waits, z);
+        read_residuals(from, width, waits, z);
       } else {
 #pragma unroll
         for (int n = 0; n < 32; ++n) z[n] = kDirectSymbols;
       }
       if (k == 0 && first_coded) z[0] = first_residual;
       Code next = __shfl_down_sync(kAllLanes, z[0], 1);
-      if (lane == 31) next = k + 1 < count ? first_of_block<Code>(from, narrow, waits + 1) : Code{kDirectSymbols};
+      if (lane == 31) next = k + 1 < count ? first_of_block<Code>(from, width, waits + 1) : Code{kDirectSymbols};
       write_round(codes, z, next, active, state, words, gaps, place);
     }
   }

@@ -17,9 +17,10 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr std::uint32_t kNoteNarrow = 16;    // residuals below 2^16, two a word
-inline constexpr std::uint32_t kNoteVerbatim = 32;  // nothing of the tile is coded
-inline constexpr std::uint32_t kNoteCoding = 3;     // of the group's head, once groups are known
+inline constexpr std::uint32_t kNoteBytes = 8, kNoteHalves = 16, kNoteWidth = 24;  // residuals below 2^8, 2^16
+inline constexpr std::uint32_t kNoteWide = 0;                                      // or none of these
+inline constexpr std::uint32_t kNoteVerbatim = 32;                                 // nothing of the tile is coded
+inline constexpr std::uint32_t kNoteCoding = 3;  // of the group's head, once groups are known
 
 // What is known of a tile. Its first residual is 0 unless it is no difference: what it is depends on the group.
 struct TileNote {
@@ -30,7 +31,7 @@ struct TileNote {
 };
 
 // Residuals of a tile wait in its slot by blocks, the first block and then those that are coded, so that 32 blocks lie
-// side by side: position by position, two of them in a word where residuals are narrow.
+// side by side: position by position, four or two of them in a word where residuals are narrow.
 __host__ __device__ inline std::size_t residual_slot(std::size_t code_bytes) { return 4096 * code_bytes; }
 __host__ __device__ inline std::size_t special_slot(std::size_t value_bytes) {
   return (max_packed_bytes(value_bytes) + 15) / 16 * 16;
@@ -46,22 +47,32 @@ struct GroupNote {
   std::uint32_t lanes;
 };
 
-// What a step of an encoder needs of a symbol in a table: a state from `limit` on gives a word first; then come `raw`
-// bits, and the state grows by first + others * (state / frequency). A slow one is an escape, or has outer bits too.
+// What a step of an encoder needs of a symbol in a table: a state from `limit` on gives a word first; then come raw
+// bits, and the state grows by first + others * (state / frequency), where others = 2^10 - frequency. Numbers of bits
+// are where shifts that wrap take them from. A slow one is an escape, or has outer bits too.
 struct DeviceEntry {
-  std::uint32_t reciprocal, limit, others;  // 2^10 - frequency
-  std::uint32_t packed;                     // first, shift << 10, raw << 16, slow << 31
-
-  __device__ __forceinline__ std::uint32_t raw() const { return packed >> 16 & 7; }
+  std::uint32_t reciprocal, limit;
+  std::uint32_t growth;  // raw bits, kGrowthEscaped, kGrowthSlow, others << 16
+  std::uint32_t place;   // shift, first << 16
 };
+inline constexpr std::uint32_t kGrowthEscaped = 1u << 14, kGrowthSlow = 1u << 15;
+inline constexpr DeviceEntry kNeutralEntry = {0, ~0u, 0, 0};  // changes no state
 __device__ __forceinline__ DeviceEntry device_encode_entry(const EncodeEntry& entry, std::uint32_t symbol,
                                                            const EncodeEntry& escape) {
   const bool escaped = symbol == kEscape || entry.frequency() == 0;
   const EncodeEntry& own = escaped ? escape : entry;
   const std::uint32_t all = raw_bits(symbol), raw = escaped ? 0 : all < kInnerBits ? all : kInnerBits;
-  const std::uint32_t slow = escaped || symbol >= 2 * kDirectSymbols ? 1 : 0;
-  return {own.reciprocal, own.frequency() << (kStateBits - kProbabilityBits - raw), kFrequencySum - own.frequency(),
-          own.first() | own.shift() << 10 | raw << 16 | (escaped ? 1u : 0u) << 30 | slow << 31};
+  const bool slow = escaped || symbol >= 2 * kDirectSymbols;
+  return {own.reciprocal, own.frequency() << (kStateBits - kProbabilityBits - raw),
+          raw | (escaped ? kGrowthEscaped : 0) | (slow ? kGrowthSlow : 0) | (kFrequencySum - own.frequency()) << 16,
+          own.shift() | own.first() << 16};
+}
+// Shifts by the low five bits of `amount`.
+__device__ __forceinline__ std::uint32_t shift_left(std::uint32_t x, std::uint32_t amount) {
+  return __funnelshift_l(0, x, amount);
+}
+__device__ __forceinline__ std::uint32_t shift_right(std::uint32_t x, std::uint32_t amount) {
+  return __funnelshift_r(x, 0, amount);
 }
 
 // What a chunk's streams are coded with.

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include "stages/cuda/entropy/group_tiles.cuh"
+#include "stages/cuda/entropy/rans_words.cuh"
 #include "stages/cuda/entropy/warp_sums.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
@@ -13,94 +16,53 @@
 
 namespace pyfilter::cuda {
 
-// Loads from shared memory by addresses of 32 bits. What the tables hold does not change.
-__device__ __forceinline__ std::uint32_t shared_address(const void* at) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
-}
-__device__ __forceinline__ std::uint32_t load_table(std::uint32_t address) {
-  std::uint32_t word;
-  asm("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
-  return word;
-}
-__device__ __forceinline__ std::uint32_t load_half(std::uint32_t address) {
-  std::uint16_t half;
-  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(half) : "r"(address));
-  return half;
-}
-__device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t word) {
-  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
-}
+// Table by the sum of two neighbours, as addresses: of the sums that steps without outer bits and escapes can leave.
+inline constexpr std::uint32_t kLevelSums = 1024, kLevelBytes = 4 * kLevelSums;
+// Neighbours that are not below this have no place there.
+inline constexpr std::uint32_t kLargeResidual = kLevelSums / 2;
 
-// The words of a stream, forwards, through a ring of eight parts in shared memory: what the next four steps may take is
-// there, the part behind it on its way. Words behind the end are 0.
-inline constexpr std::uint32_t kPartWords = 64, kRingWords = 8 * kPartWords;
-struct WordsForth {
-  const std::uint32_t* from;
-  std::uint32_t ring;         // its address, a multiple of its size
-  std::uint32_t count, at;    // words; used so far
-  std::uint32_t parts, next;  // parts that are or were in the ring; two words of this lane, of the part behind them
-
-  __device__ __forceinline__ std::uint32_t load(std::uint32_t part) const {
-    const std::uint32_t word = part * kPartWords + 2 * (threadIdx.x % 32);
-    return word < count ? from[word / 2] : 0;  // the number of words is even
-  }
-  __device__ __forceinline__ void put(std::uint32_t words) {
-    store_word(ring | (parts % 8 * (2 * kPartWords) + 4 * (threadIdx.x % 32)), words);
-    ++parts;
-  }
-  __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* room)
-      : from(static_cast<const std::uint32_t*>(bytes)), ring(shared_address(room)), count(words), at(0), parts(0) {
-    __syncwarp();
-#pragma unroll
-    for (std::uint32_t part = 0; part < 4; ++part) put(load(part));
-    next = load(4);
-    __syncwarp();
-  }
-  // Before up to four times refill().
-  __device__ __forceinline__ void advance() {
-    if (at / kPartWords + 4 <= parts) return;  // in all lanes
-#pragma unroll 1
-    do {
-      put(next);
-      next = load(parts);
-    } while (at / kPartWords + 4 > parts);
-    __syncwarp();
-  }
-  // Of the lanes whose state is too small, those before come before.
-  __device__ __forceinline__ void refill(std::uint32_t& x, bool active) {
-    const bool needs = active && x < kLowestState;
-    const std::uint32_t taking = __ballot_sync(kAllLanes, needs);
-    const auto below = static_cast<std::uint32_t>(__popc(static_cast<int>(taking & ((1u << threadIdx.x % 32) - 1))));
-    if (needs) x = x << 16 | load_half(ring | ((at + below) * 2 & (2 * kRingWords - 1)));
-    at += static_cast<std::uint32_t>(__popc(static_cast<int>(taking)));
-  }
+// What the steps of a group need: addresses of the tables (a multiple of 4096) and of tables by sums.
+struct RansTables {
+  std::uint32_t entries, levels;
+  TableOfSum of_sum;
+  std::uint32_t first, frequencies;  // the table of a block's first residual; of flags, ten bits each
 };
 
+// A step with the entry for a state: the state before any bits are taken and after the inner ones, the value that it is
+// if there are no others.
+struct DecodedStep {
+  std::uint32_t entry, state, value, x;
+
+  __device__ __forceinline__ bool slow() const { return entry >= kSlowEntry; }
+};
+__device__ __forceinline__ DecodedStep decode_step(std::uint32_t table, std::uint32_t x) {
+  const std::uint32_t entry = load_table(x << 2 & (4 * kFrequencySum - 4) | table);
+  const std::uint32_t state = (entry >> 8 & 0x7FF) * (x >> kProbabilityBits) + (entry >> 19 & 0x3FF), raw = entry >> 29;
+  return {entry, state, (entry & 0xFF) + (state & ~(~0u << raw)), state >> raw};
+}
+
+// The bits behind a symbol that has more than inner ones, and what an escape stands for. Other lanes have their value
+// and state, and get words.
 template <class Code>
 struct SlowStep {
   Code value;
   bool failed;
   std::uint32_t x;
-  WordsForth words;
 };
-
-// The rest of a step where a lane's symbol has more than inner bits, or is an escape: `state` is that before any bits
-// are taken. Other lanes have their value and x, and get words.
 template <class Code>
-__device__ __noinline__ SlowStep<Code> decode_slow(std::uint32_t entry, std::uint32_t state, std::uint32_t value,
-                                                   bool active, std::uint32_t x, WordsForth words) {
+__device__ __forceinline__ SlowStep<Code> decode_slow(const DecodedStep& step, bool active, WordsForth& words) {
   constexpr std::uint32_t kSymbolsHere = symbols_of_width(8 * sizeof(Code));
-  const std::uint32_t symbol = entry & 0xFF, inner = symbol == kEscape ? 0 : kInnerBits;
-  const bool slow = active && entry >= kSlowEntry, escaped = symbol == kEscape;
-  SlowStep<Code> out = {value, slow && !escaped && symbol >= kSymbolsHere, slow ? state >> inner : x, words};
-  out.words.refill(out.x, active);
+  const std::uint32_t symbol = step.entry & 0xFF, inner = symbol == kEscape ? 0 : kInnerBits;
+  const bool slow = active && step.slow(), escaped = symbol == kEscape;
+  SlowStep<Code> out = {step.value, slow && !escaped && symbol >= kSymbolsHere, slow ? step.state >> inner : step.x};
+  words.refill(out.x, active);
   std::uint32_t left = !slow || out.failed ? 0 : escaped ? ~0u : outer_bits(symbol), taken = kInnerBits;
   if (slow && !out.failed && !escaped)
-    out.value = static_cast<Code>(smallest_of<Code>(symbol) + (state & ((1u << kInnerBits) - 1)));
+    out.value = static_cast<Code>(smallest_of<Code>(symbol) + (step.state & ((1u << kInnerBits) - 1)));
 #pragma unroll 1
   while (__any_sync(kAllLanes, left != 0)) {
     const bool takes = left != 0;
-    out.words.advance();
+    words.advance();
     if (left == ~0u) {
       const std::uint32_t s = out.x & ((1u << kEscapeBits) - 1);
       out.x >>= kEscapeBits;
@@ -115,39 +77,197 @@ __device__ __noinline__ SlowStep<Code> decode_slow(std::uint32_t entry, std::uin
       taken += bits;
       left -= bits;
     }
-    out.words.refill(out.x, takes);
+    words.refill(out.x, takes);
   }
-  out.words.advance();
+  words.advance();
   return out;
 }
 
-// A round: this lane's residuals, if it is active. True where a symbol has no room in its code. `entries`: the address
-// of the tables, a multiple of 4096.
-template <class Code, int S>
-__device__ __forceinline__ bool decode_round(std::uint32_t entries, const TableOfSum& table_of,
-                                             std::uint32_t first_table, bool active, std::uint32_t& state,
-                                             WordsForth& words, Code (&z)[32]) {
-  constexpr Neighbours kNear = make_neighbours<S>();
-  bool failed = false;
-  std::uint32_t x = state;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    if (i % 4 == 0) words.advance();
-    const std::uint32_t table = i == 0 ? first_table : table_of(capped(z[kNear.first[i]]) + capped(z[kNear.second[i]]));
-    const std::uint32_t entry = load_table((x << 2 & (4 * kFrequencySum - 4) | entries) + table * (4 * kFrequencySum));
-    x = (entry >> 8 & 0x7FF) * (x >> kProbabilityBits) + (entry >> 19 & 0x3FF);
-    const std::uint32_t raw = entry >> 29, before = x, value = (entry & 0xFF) + (x & ~(~0u << raw));
-    x >>= raw;
-    if (__any_sync(kAllLanes, active && entry >= kSlowEntry)) {
-      const SlowStep<Code> slow = decode_slow<Code>(entry, before, value, active, x, words);
-      z[i] = slow.value;
-      x = slow.x;
-      words = slow.words;
-      failed = failed || slow.failed;
+// Steps of any kind, one by one, up to the last of a four. `sum0` to `sum3`: of their neighbours before these steps;
+// `weights`: how often the one and the two steps before each are its neighbours, two bits each. The steps begin with
+// number `from` of the four, and from `near` on they have neighbours in later fours.
+template <class Code>
+struct FourSteps {
+  Code z0, z1, z2, z3;
+  std::uint32_t x;
+  bool failed, slow, large;  // the last two of all lanes
+  WordsForth words;
+};
+template <class Code>
+__device__ __noinline__ FourSteps<Code> decode_four_slow(const RansTables tables, std::uint32_t sum0,
+                                                         std::uint32_t sum1, std::uint32_t sum2, std::uint32_t sum3,
+                                                         std::uint32_t weights, int from, int near, bool active,
+                                                         std::uint32_t x, WordsForth words) {
+  FourSteps<Code> out = {0, 0, 0, 0, x, false, false, false, words};
+  bool large = false;
+#pragma unroll 1
+  for (int k = from; k < 4; ++k) {
+    const std::uint32_t sum = (k == 0   ? sum0
+                               : k == 1 ? sum1
+                               : k == 2 ? sum2
+                                        : sum3) +
+                              (weights >> 2 * k & 3) * capped(out.z3) + (weights >> 2 * k + 8 & 3) * capped(out.z2);
+    const DecodedStep step = decode_step(tables.entries + tables.of_sum(sum) * (4 * kFrequencySum), out.x);
+    Code z = step.value;
+    out.x = step.x;
+    if (__any_sync(kAllLanes, active && step.slow())) {
+      const SlowStep<Code> slow = decode_slow<Code>(step, active, out.words);
+      z = slow.value;
+      out.x = slow.x;
+      out.slow = true;
+      out.failed = out.failed || slow.failed;
     } else {
-      z[i] = value;
+      out.words.refill(out.x, active);
+    }
+    large = large || (active && k >= near && z >= kLargeResidual);
+    out.z0 = out.z1;
+    out.z1 = out.z2;
+    out.z2 = out.z3;
+    out.z3 = z;
+  }
+  out.large = __any_sync(kAllLanes, large);
+  return out;
+}
+
+// The first step of a round, if it is slow.
+template <class Code>
+struct FirstStep {
+  Code value;
+  std::uint32_t x;
+  bool failed;
+  WordsForth words;
+};
+template <class Code>
+__device__ __noinline__ FirstStep<Code> decode_first_slow(DecodedStep step, bool active, WordsForth words) {
+  const SlowStep<Code> slow = decode_slow<Code>(step, active, words);
+  return {slow.value, slow.x, slow.failed, words};
+}
+
+// Steps kFrom to kAt + 3 as if no symbol had outer bits or were an escape; true where one has. What has the first step
+// of the round as a neighbour looks how large that is.
+template <int S, int kFrom, int kAt, class Code>
+__device__ __forceinline__ bool decode_four(const RansTables& tables, bool active, std::uint32_t& x, WordsForth& words,
+                                            Code (&z)[32]) {
+  constexpr Neighbours kNear = make_neighbours<S>();
+  bool slow = false;
+#pragma unroll
+  for (int i = kFrom; i < kAt + 4; ++i) {
+    const int a = kNear.first[i], b = kNear.second[i];
+    const std::uint32_t table = a == 0 || b == 0
+                                    ? tables.entries + tables.of_sum(capped(z[a]) + capped(z[b])) * (4 * kFrequencySum)
+                                    : load_table(tables.levels + 4 * static_cast<std::uint32_t>(z[a] + z[b]));
+    const DecodedStep step = decode_step(table, x);
+    slow = slow || step.slow();
+    z[i] = step.value;
+    x = step.x;
+    words.refill(x, active);
+  }
+  return slow;
+}
+
+// Fours of steps before one that neighbours are in.
+template <int S>
+inline constexpr std::uint32_t kNearFours = S == kVolume  ? 15
+                                            : S == kPlane ? 3
+                                                          : 1;
+// What is known of the steps before: which fours of the last round were slow, as those of the next may be too, and
+// which fours of this one, the last in bit 0, had large residuals that neighbours are looked for in.
+struct RoundPast {
+  std::uint32_t slow = 0, large = 0;
+};
+
+// Steps kAt to kAt + 3, the four of a round with that number. The first of a round is looked at by itself: it is the
+// one that often is slow.
+template <int S, int kAt, class Code>
+__device__ __forceinline__ void decode_steps(const RansTables& tables, int number, bool active, std::uint32_t& x,
+                                             WordsForth& words, Code (&z)[32], RoundPast& past, bool& failed) {
+  constexpr Neighbours kNear = make_neighbours<S>();
+  constexpr int kFrom = kAt == 0 ? 1 : kAt;
+  words.advance();
+  if constexpr (kAt == 0) {
+    const DecodedStep step = decode_step(tables.entries + tables.first * (4 * kFrequencySum), x);
+    z[0] = step.value;
+    x = step.x;
+    if (__any_sync(kAllLanes, active && step.slow())) {
+      const FirstStep<Code> first = decode_first_slow<Code>(step, active, words);
+      z[0] = first.value;
+      x = first.x;
+      words = first.words;
+      failed = failed || first.failed;
+    } else {
       words.refill(x, active);
     }
+  }
+  bool again = ((past.slow >> number & 1) | past.large) != 0;
+  if (!again) {
+    const std::uint32_t x_before = x, at_before = words.at;
+    const bool slow = decode_four<S, kFrom, kAt>(tables, active, x, words, z);
+    again = __any_sync(kAllLanes, active && slow);
+    if (again) {
+      x = x_before;
+      words.at = at_before;
+    }
+  }
+  past.large = past.large << 1 & kNearFours<S>;
+  if (again) {
+    std::uint32_t sums[4] = {}, weights = 0;
+#pragma unroll
+    for (int i = kFrom; i < kAt + 4; ++i) {
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int near = n == 0 ? kNear.first[i] : kNear.second[i];
+        if (near < kFrom)
+          sums[i - kAt] += capped(z[near]);
+        else
+          weights += 1u << (2 * (i - kAt) + (i - near == 2 ? 8 : 0));
+      }
+    }
+    const FourSteps<Code> four =
+        decode_four_slow<Code>(tables, sums[0], sums[1], sums[2], sums[3], weights, kFrom - kAt,
+                               S == kChain || S == kColumns ? 2 : 0, active, x, words);
+    if (kAt != 0) z[kAt] = four.z0;
+    z[kAt + 1] = four.z1;
+    z[kAt + 2] = four.z2;
+    z[kAt + 3] = four.z3;
+    x = four.x;
+    words = four.words;
+    failed = failed || four.failed;
+    past.slow = (past.slow & ~(1u << number)) | (four.slow ? 1u << number : 0);
+    past.large |= four.large ? 1 : 0;
+  }
+}
+
+// A round: the residuals of 32 blocks, one a lane, to the rows of `room`. True where a symbol has no room in its code.
+template <class Map, int S>
+__device__ __forceinline__ bool decode_round(const RansTables& tables, bool active, std::uint32_t& state,
+                                             WordsForth& words, RoundPast& past, std::uint8_t* room) {
+  using Code = typename Map::Code;
+  auto* const row = reinterpret_cast<uint4*>(run_row<S, typename Map::Value>(room, threadIdx.x % 32));
+  constexpr int kPieces = sizeof(Code) / 4;
+  Code z[32];
+  bool failed = false;
+  std::uint32_t x = state;
+  past.large = 0;
+  const auto steps = [&]<int kAt>(std::integral_constant<int, kAt>, int four) {
+    decode_steps<S, kAt>(tables, four, active, x, words, z, past, failed);
+    alignas(16) const Code done[4] = {z[kAt], z[kAt + 1], z[kAt + 2], z[kAt + 3]};
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) row[four * kPieces + p] = reinterpret_cast<const uint4*>(done)[p];
+  };
+  steps(std::integral_constant<int, 0>{}, 0);
+  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two steps before: one loop has small code
+#pragma unroll 1
+    for (int four = 1; four < 8; ++four) {
+      if (four > 1) {
+        z[2] = z[6];
+        z[3] = z[7];
+      }
+      steps(std::integral_constant<int, 4>{}, four);
+    }
+  } else {
+    [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
+      (steps(std::integral_constant<int, 4 * kFour + 4>{}, kFour + 1), ...);
+    }(std::make_integer_sequence<int, 7>{});
   }
   state = active ? x : state;
   return failed;
@@ -172,31 +292,32 @@ static __device__ __noinline__ TileFlags decode_tile_flags(std::uint32_t frequen
   return {own, x, words};
 }
 
-// Residuals of a group's tiles, run by run, from its rans stream.
+// Residuals of a group's tiles, run by run, from its rans stream. Those of a round wait in the rows of the warp's room.
 template <class Map, int S>
 struct RansSource {
   using Code = typename Map::Code;
+  using Value = typename Map::Value;
   static constexpr bool kHeadFlags = false, kRows = true;
-  struct Tables {
-    std::uint32_t entries;  // an address in shared memory
-    TableOfSum of_sum;
-    std::uint32_t first, frequencies;  // the table of a block's first residual; of flags, ten bits each
-  };
+  using Tables = RansTables;
   struct WarpSpace {
-    alignas(2 * kRingWords) std::uint16_t ring[kRingWords];
+    std::uint16_t* ring;       // kRingWords, where the address is a multiple of their size
+    std::uint8_t* room;        // rows of 32 blocks
+    const std::uint8_t* zero;  // one row
   };
 
   const Tables tables;
+  const WarpSpace& space;
   WordsForth words;
+  RoundPast past;
   std::uint32_t x;
-  volatile Code parked[32];    // residuals of a round whose blocks belong to the next run: not in registers
-  std::uint32_t taken, block;  // blocks of the rounds so far; this lane's
-  bool pending, failed = false;
+  std::uint32_t taken;             // blocks of the rounds so far
+  uint4 parked[2 * sizeof(Code)];  // a row, not in registers
+  bool waiting, failed = false;    // there are rows of the next run
 
   // The states and words behind a group's head; `lanes` of them have a state.
-  __device__ __forceinline__ RansSource(const Tables& t, WarpSpace& space, const std::uint8_t* bytes,
+  __device__ __forceinline__ RansSource(const Tables& t, const WarpSpace& given, const std::uint8_t* bytes,
                                         std::uint32_t size, std::uint32_t lanes)
-      : tables(t), words(bytes + 4 * lanes, (size - 4 * lanes) / 2, space.ring), x(kLowestState) {
+      : tables(t), space(given), words(bytes + 4 * lanes, (size - 4 * lanes) / 2, given.ring), x(kLowestState) {
     if (threadIdx.x % 32 < lanes) x = reinterpret_cast<const std::uint32_t*>(bytes)[threadIdx.x % 32];
   }
   __device__ __forceinline__ bool states_good() const {
@@ -218,44 +339,50 @@ struct RansSource {
     }
   }
   __device__ __forceinline__ Fault begin_tile(std::uint32_t) {
-    pending = false;
-    taken = block = 0;
+    waiting = false;
+    taken = 0;
     return Fault::none;
   }
-  // Residuals of the coded blocks of a run, which has some, to their rows.
-  template <class PutRow>
-  __device__ __forceinline__ void prepare_run(int run, const std::uint32_t (&coded)[4], std::uint32_t count,
-                                              std::uint32_t bits, const PutRow& put_row) {
+  // Residuals of a run, which has coded blocks, 0 of the others. `before`: coded blocks of the runs before it.
+  __device__ __forceinline__ void take_run(std::uint32_t before, std::uint32_t bits, std::uint32_t count,
+                                           Code (&y)[32]) {
+    const unsigned lane = threadIdx.x % 32;
+    const bool has = (bits >> lane & 1) != 0;
+    const std::uint32_t own = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << lane) - 1)))),
+                        behind = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
+    const bool both = before < taken && behind > taken;  // rows of two rounds: the room is for one
+    const bool early = both && has && own < taken;
+    if (both && early) park(run_row<S, Value>(space.room, own));
     __syncwarp();
-    auto left = static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
-    Code z[32];
-    if (__any_sync(kAllLanes, pending)) {
+    if (behind > taken) {
+      failed = decode_round<Map, S>(tables, taken + lane < count, x, words, past, space.room) || failed;
+      taken += 32;
+      __syncwarp();
+    }
+    read_row_at(has && !early ? run_row<S, Value>(space.room, own) : space.zero, y);
+    if (both && early) {
 #pragma unroll
-      for (int n = 0; n < 32; ++n) z[n] = parked[n];
+      for (unsigned i = 0; i < sizeof parked / 16; ++i) reinterpret_cast<uint4*>(y)[i] = parked[i];
     }
-#pragma unroll 1
-    while (left != 0) {
-      if (!__any_sync(kAllLanes, pending)) {
-        const std::uint32_t k = taken + threadIdx.x % 32;
-        pending = k < count;
-        block = pending ? nth_block(coded, k) : 0;
-        failed = decode_round<Code, S>(tables.entries, tables.of_sum, tables.first, pending, x, words, z) || failed;
-        taken += 32;
-      }
-      const bool here = pending && block / 32 == static_cast<unsigned>(run);
-      if (here) put_row(block, z);
-      left -= static_cast<unsigned>(__popc(static_cast<int>(__ballot_sync(kAllLanes, here))));
-      pending = pending && !here;
-    }
-    if (__any_sync(kAllLanes, pending)) {
-#pragma unroll
-      for (int n = 0; n < 32; ++n) parked[n] = z[n];
-    }
+    __syncwarp();
+    waiting = taken > behind && count > behind;
+  }
+  __device__ __forceinline__ void park(const std::uint8_t* row) {
+#pragma unroll 4
+    for (unsigned i = 0; i < sizeof parked / 16; ++i) parked[i] = reinterpret_cast<const uint4*>(row)[i];
+  }
+  // While the room is used for other rows.
+  __device__ __forceinline__ void make_room() {
+    if (!waiting) return;
+    park(run_row<S, Value>(space.room, threadIdx.x % 32));
     __syncwarp();
   }
-  __device__ __forceinline__ bool has_row(std::uint32_t bits) const { return (bits >> threadIdx.x % 32 & 1) != 0; }
-  __device__ __forceinline__ void read_row(std::uint8_t* room, Code (&y)[32]) const {
-    read_run_row<S, typename Map::Value>(room, threadIdx.x % 32, y);
+  __device__ __forceinline__ void leave_room() {
+    if (!waiting) return;
+    auto* const row = reinterpret_cast<uint4*>(run_row<S, Value>(space.room, threadIdx.x % 32));
+#pragma unroll 4
+    for (unsigned i = 0; i < sizeof parked / 16; ++i) row[i] = parked[i];
+    __syncwarp();
   }
   // All of the stream is used, and the states are what they were when it was begun. `end` is that of the group.
   __device__ __forceinline__ bool ends(const std::uint8_t* end) const {

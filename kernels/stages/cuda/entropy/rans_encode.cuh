@@ -4,15 +4,22 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "stages/cuda/entropy/group_tiles.cuh"
-#include "stages/cuda/entropy/rans_decode.cuh"
+#include "stages/cuda/entropy/rans_words.cuh"
 #include "stages/cuda/entropy/residuals.cuh"
 #include "stages/entropy/rans.hpp"
 
 namespace pyfilter::cuda {
 
 inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
+
+// Shared memory: entries of the tables and the neutral one, where those of a table are, by the sum of two neighbours of
+// a byte, and a word that says where the neutral one is.
+inline constexpr std::uint32_t kByteSums = 512, kNeutralAt = kMostTables * kSymbols * sizeof(DeviceEntry),
+                               kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
+                               kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kEncodeBytes = kNeutralSumAt + 4;
 
 // A lane's state, and how many words of the stream there are so far, which all lanes know.
 struct LaneCoder {
@@ -26,6 +33,30 @@ struct LaneCoder {
     const std::uint32_t below = giving & ((1u << threadIdx.x % 32) - 1);
     if (must) end[__popc(static_cast<int>(below)) - written] = static_cast<std::uint16_t>(x);
     x = must ? x >> 16 : x;
+  }
+  // The same where states must from `limit` on; in C++ it is compared twice.
+  __device__ __forceinline__ void spill_from(std::uint16_t* end, std::uint32_t limit) {
+    std::uint32_t giving;
+    asm volatile(
+        "{\n"
+        ".reg .pred must;\n"
+        "setp.ge.u32 must, %1, %2;\n"
+        "vote.sync.ballot.b32 %0, must, 0xffffffff;\n"
+        "}"
+        : "=r"(giving)
+        : "r"(x), "r"(limit));
+    written += __popc(static_cast<int>(giving));
+    const int below = __popc(static_cast<int>(giving & ((1u << threadIdx.x % 32) - 1)));
+    asm volatile(
+        "{\n"
+        ".reg .pred must;\n"
+        "setp.ge.u32 must, %0, %1;\n"
+        "@must st.global.u16 [%2], %3;\n"
+        "@must shr.u32 %0, %0, 16;\n"
+        "}"
+        : "+r"(x)
+        : "r"(limit), "l"(end + (below - written)), "h"(static_cast<std::uint16_t>(x))
+        : "memory");
   }
 };
 
@@ -57,29 +88,192 @@ __device__ __noinline__ LaneCoder encode_outer(LaneCoder coder, std::uint16_t* e
 __device__ __forceinline__ DeviceEntry load_entry(std::uint32_t address) {
   DeviceEntry e;
   asm("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.others), "=r"(e.packed)
+      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.growth), "=r"(e.place)
       : "r"(address));
   return e;
 }
 
-// A step of all lanes: the residual z of each, by its table.
+// The step of a symbol.
 template <class Code>
-__device__ __forceinline__ void encode_step(std::uint32_t entries, std::uint32_t table, Code z, bool active,
-                                            std::uint16_t* end, LaneCoder& coder) {
-  // most take no branch
-  std::uint32_t symbol = symbol_of_word(static_cast<std::uint32_t>(z));
-  if constexpr (sizeof(Code) == 8) {
-    if (__any_sync(kAllLanes, (z >> 32) != 0)) symbol = (z >> 32) != 0 ? symbol_of(z) : symbol;
+__device__ __forceinline__ void encode_step(const DeviceEntry& e, Code z, std::uint16_t* end, LaneCoder& coder) {
+  coder.spill_from(end, e.limit);
+  const std::uint32_t x = shift_left(coder.x, e.growth) | (static_cast<std::uint32_t>(z) & ~shift_left(~0u, e.growth));
+  const std::uint32_t quotient = shift_right(__umulhi(x << 1, e.reciprocal), e.place);
+  coder.x = x + (e.place >> 16) + quotient * (e.growth >> 16);
+}
+
+// The steps behind that of a symbol, if a lane has one: as a rule one of all lanes.
+template <class Code>
+__device__ __forceinline__ LaneCoder encode_outer_bits(LaneCoder coder, std::uint16_t* end, Code z,
+                                                       const DeviceEntry& e) {
+  const bool slow = (e.growth & kGrowthSlow) != 0, escaped = (e.growth & kGrowthEscaped) != 0;
+  const std::uint32_t symbol = symbol_of(z), bits = slow && !escaped ? outer_bits(symbol) : 0;
+  if (__any_sync(kAllLanes, escaped || bits > kStepBits)) return encode_outer(coder, end, z, symbol, escaped, slow);
+  coder.spill(end, must_spill_raw(coder.x, bits));
+  coder.x = coder.x << bits | (static_cast<std::uint32_t>(z >> kInnerBits) & ((1u << bits) - 1));
+  return coder;
+}
+
+// Four steps where symbols have outer bits or are escapes, z3 first, down to that of number `last`. `a0` to `a3`:
+// addresses of entries.
+template <class Code>
+__device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* end, Code z0, Code z1, Code z2, Code z3,
+                                              std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+                                              int last) {
+#pragma unroll
+  for (int k = 3; k >= 0; --k) {
+    if (k < last) return coder;
+    const Code z = k == 3 ? z3 : k == 2 ? z2 : k == 1 ? z1 : z0;
+    const DeviceEntry e = load_entry(k == 3 ? a3 : k == 2 ? a2 : k == 1 ? a1 : a0);
+    coder = encode_outer_bits(coder, end, z, e);
+    encode_step(e, z, end, coder);
   }
-  const DeviceEntry entry = load_entry(entries + (table * kSymbols + symbol) * sizeof(DeviceEntry));
-  const bool slow = active && static_cast<std::int32_t>(entry.packed) < 0;
-  if (__any_sync(kAllLanes, slow)) coder = encode_outer(coder, end, z, symbol, (entry.packed >> 30 & 1) != 0, slow);
-  coder.spill(end, active && coder.x >= entry.limit);
-  const std::uint32_t raw = entry.raw();
-  const std::uint32_t x = coder.x << raw | (static_cast<std::uint32_t>(z) & ~(~0u << raw));
-  const std::uint32_t quotient = __umulhi(x << 1, entry.reciprocal) >> (entry.packed >> 10 & 63);
-  const std::uint32_t next = x + (entry.packed & (kFrequencySum - 1)) + quotient * entry.others;
-  coder.x = active ? next : coder.x;
+  return coder;
+}
+
+// Where a lane's entries are, and the words by sums. A lane without a block has one entry that changes nothing,
+// whatever its table and symbol.
+struct EntryPlaces {
+  std::uint32_t first, stride, by_sum;
+};
+
+// A lane's residuals in a round, or of eight steps of it, as they wait, in registers where they are narrow; but for the
+// round's first.
+template <std::uint32_t kWidth, int kSteps, class Code>
+struct RoundResiduals {
+  static constexpr bool kWide = kWidth == kNoteWide, kBytes = kWidth == kNoteBytes;
+  static constexpr int kFour = kWidth == kNoteBytes ? 1 : 2;  // words of four steps
+  const void* from;
+  bool active;  // the others have zeros
+  std::uint32_t words[kWide ? 1 : kSteps / 4 * kFour];
+  Code first;
+
+  __device__ __forceinline__ RoundResiduals(const std::uint8_t* slot, std::uint32_t index, bool has_block)
+      : active(has_block) {
+    if constexpr (kWide)
+      from = reinterpret_cast<const Code*>(slot) + index / 32 * 1024 + index % 32;
+    else
+      from = reinterpret_cast<const std::uint32_t*>(slot) + index / 32 * (256 * kFour) + index % 32;
+  }
+  // Those of a four of the round, for the four `to` of these steps.
+  __device__ __forceinline__ void load(int four, int to) {
+    if constexpr (!kWide) {
+#pragma unroll
+      for (int i = 0; i < kFour; ++i)
+        words[to * kFour + i] = active ? static_cast<const std::uint32_t*>(from)[32 * (four * kFour + i)] : 0;
+    }
+  }
+  template <int kAt>
+  __device__ __forceinline__ Code at() const {
+    if constexpr (kWidth == kNoteBytes)
+      return __byte_perm(words[kAt / 4], 0, 0x4440 + kAt % 4);
+    else if constexpr (kWidth == kNoteHalves)
+      return kAt % 2 == 0 ? words[kAt / 2] & 0xFFFF : words[kAt / 2] >> 16;
+    else
+      return active ? static_cast<const Code*>(from)[32 * kAt] : 0;
+  }
+};
+
+// Step kAt: where its entry is. kFirst: steps are those of a round, so that 0 is `first`.
+template <int kAt, int S, bool kFirst, class Residuals>
+__device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const EntryPlaces& places,
+                                                       std::uint32_t first_table, const TableOfSum& table_of) {
+  constexpr Neighbours kNear = make_neighbours<S>();
+  constexpr int kA = kNear.first[kAt], kB = kNear.second[kAt];
+  constexpr bool kSmall = !Residuals::kWide, kOwn = kFirst && kAt == 0;  // but for the first
+  using Code = decltype(z.first);
+  std::uint32_t symbol;
+  if constexpr (kSmall && !kOwn) {
+    symbol = symbol_of_small(static_cast<std::uint32_t>(z.template at<kAt>()));
+  } else {
+    const Code own = kOwn ? z.first : z.template at<kAt>();
+    symbol = symbol_of_word(static_cast<std::uint32_t>(own));
+    if constexpr (sizeof(Code) == 8) symbol = (own >> 32) != 0 ? symbol_of(own) : symbol;
+  }
+  if constexpr (kOwn) {
+    return places.first + (first_table * kSymbols + symbol) * places.stride;
+  } else {
+    constexpr bool kFirstA = kFirst && kA == 0, kFirstB = kFirst && kB == 0;
+    const Code a = kFirstA ? z.first : z.template at<kA>(), b = kFirstB ? z.first : z.template at<kB>();
+    if constexpr (Residuals::kBytes && !kFirstA && !kFirstB)
+      return load_table(places.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
+    const std::uint32_t sum = (kSmall && !kFirstA ? static_cast<std::uint32_t>(a) : capped(a)) +
+                              (kSmall && !kFirstB ? static_cast<std::uint32_t>(b) : capped(b));
+    return places.first + (table_of(sum) * kSymbols + symbol) * places.stride;
+  }
+}
+
+// Steps kAt + 3 to kAt. A first step is looked at by itself: it is the one that often is slow.
+template <int kAt, int S, bool kFirst, class Residuals>
+__device__ __forceinline__ void encode_four(const Residuals& z, const EntryPlaces& places, std::uint32_t first_table,
+                                            const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
+  constexpr bool kStarts = kFirst && kAt == 0;
+  const auto address = [&]<int kStep>(std::integral_constant<int, kStep>) {
+    return entry_address<kAt + kStep, S, kFirst>(z, places, first_table, table_of);
+  };
+  const std::uint32_t a3 = address(std::integral_constant<int, 3>{}), a2 = address(std::integral_constant<int, 2>{}),
+                      a1 = address(std::integral_constant<int, 1>{}), a0 = address(std::integral_constant<int, 0>{});
+  const DeviceEntry e3 = load_entry(a3), e2 = load_entry(a2), e1 = load_entry(a1), e0 = load_entry(a0);
+  using Code = decltype(z.first);
+  const Code z3 = z.template at<kAt + 3>(), z2 = z.template at<kAt + 2>(), z1 = z.template at<kAt + 1>(),
+             z0 = kStarts ? z.first : z.template at<kAt>();
+  if (__any_sync(kAllLanes, ((e3.growth | e2.growth | e1.growth | (kStarts ? 0 : e0.growth)) & kGrowthSlow) != 0)) {
+    coder = encode_slow(coder, end, z0, z1, z2, z3, a0, a1, a2, a3, kStarts ? 1 : 0);
+    if constexpr (!kStarts) return;
+  } else {
+    encode_step(e3, z3, end, coder);
+    encode_step(e2, z2, end, coder);
+    encode_step(e1, z1, end, coder);
+  }
+  if constexpr (kStarts) {
+    if (__any_sync(kAllLanes, (e0.growth & kGrowthSlow) != 0)) coder = encode_outer_bits(coder, end, z0, e0);
+  }
+  encode_step(e0, z0, end, coder);
+}
+
+// A round: residuals of a block a lane, the `index`-th of the tile, backwards; its first is `first` if there is one.
+template <std::uint32_t kWidth, class Code, int S>
+__device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint32_t index, bool active, bool has_first,
+                                             Code first, const EntryPlaces& places, std::uint32_t first_table,
+                                             const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
+  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two steps before: one loop has small code
+    RoundResiduals<kWidth, 8, Code> z(slot, index, active), ahead(slot, index, active);
+    z.load(7, 1);
+    z.load(6, 0);
+    ahead.load(5, 0);
+    if constexpr (kWidth == kNoteWide) z.from = static_cast<const Code*>(z.from) + 32 * 24;
+#pragma unroll 1
+    for (int four = 7; four > 0; --four) {
+      ahead.load(max(four - 3, 0), 1);
+      encode_four<4, S, false>(z, places, first_table, table_of, end, coder);
+      if constexpr (kWidth == kNoteWide) {
+        z.from = static_cast<const Code*>(z.from) - 32 * 4;
+      } else {
+        constexpr int kFour = RoundResiduals<kWidth, 8, Code>::kFour;
+#pragma unroll
+        for (int i = 0; i < kFour; ++i) {
+          z.words[kFour + i] = z.words[i];
+          z.words[i] = ahead.words[i];
+          ahead.words[i] = ahead.words[kFour + i];
+        }
+      }
+    }
+    if constexpr (kWidth == kNoteWide) z.from = static_cast<const Code*>(z.from) + 32 * 4;
+#pragma unroll
+    for (int i = 0; kWidth != kNoteWide && i < RoundResiduals<kWidth, 8, Code>::kFour; ++i)
+      z.words[i] = z.words[RoundResiduals<kWidth, 8, Code>::kFour + i];
+    z.first = has_first ? first : z.template at<0>();
+    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+  } else {
+    RoundResiduals<kWidth, 32, Code> z(slot, index, active);
+#pragma unroll
+    for (int four = 0; four < 8; ++four) z.load(four, four);
+    z.first = has_first ? first : z.template at<0>();
+    [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
+      (encode_four<28 - 4 * kFour, S, true>(z, places, first_table, table_of, end, coder), ...);
+    }(std::make_integer_sequence<int, 7>{});
+    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+  }
 }
 
 // Flags of a tile's blocks, backwards.
@@ -107,7 +301,6 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
                                               std::uint32_t group_tiles, std::uint32_t entries,
                                               std::uint32_t first_table, const TableOfSum& table_of,
                                               std::uint32_t frequencies) {
-  constexpr Neighbours kNear = make_neighbours<S>();
   const unsigned lane = threadIdx.x % 32;
   const GroupSpan span = group_span(job.base.tiles, group_tiles, unit);
   const LaneTile own = finish_tiles<Code, S>(job, chunk, span);
@@ -120,7 +313,7 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
   for (std::uint32_t i = span.count; i-- > 0;) {
     const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
     if (count == 0) continue;
-    const bool narrow = (__shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteNarrow) != 0;
+    const std::uint32_t width = __shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth;
     const bool first_coded = __shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0;
     const auto first_residual = static_cast<Code>(
         __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)));
@@ -129,20 +322,19 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
     for (std::uint32_t round = (count + 31) / 32; round-- > 0;) {
       const std::uint32_t k = 32 * round + lane;
       const bool active = k < count;
-      Code z[32];
-      if (active) {
-        read_residuals(from, narrow, k + (first_coded ? 0 : 1), z);
-      } else {
-#pragma unroll
-        for (int n = 0; n < 32; ++n) z[n] = 0;
-      }
-      if (k == 0 && first_coded) z[0] = first_residual;
-#pragma unroll
-      for (int n = 31; n >= 0; --n) {
-        const std::uint32_t table =
-            n == 0 ? first_table : table_of(capped(z[kNear.first[n]]) + capped(z[kNear.second[n]]));
-        encode_step(entries, table, z[n], active, end, coder);
-      }
+      const EntryPlaces places = active ? EntryPlaces{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
+                                        : EntryPlaces{entries + kNeutralAt, 0, entries + kNeutralSumAt};
+      const bool has_first = k == 0 && first_coded;
+      const std::uint32_t index = k + (first_coded ? 0 : 1);
+      if (width == kNoteBytes)
+        encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
+                                          end, coder);
+      else if (width == kNoteHalves)
+        encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, places, first_table,
+                                           table_of, end, coder);
+      else
+        encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
+                                         end, coder);
     }
     if (__shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
       std::uint32_t coded[4];
@@ -164,7 +356,7 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
 }
 
 template <class Code, int S>
-__global__ void __launch_bounds__(kStreamThreads, sizeof(Code) == 8 ? 2 : 3)
+__global__ void __launch_bounds__(kStreamThreads, sizeof(Code) == 8 ? 3 : 4)
     rans_encode_kernel(const __grid_constant__ StreamParams job) {
   extern __shared__ uint4 shared_memory[];
   const std::uint32_t chunk = blockIdx.y;
@@ -172,18 +364,25 @@ __global__ void __launch_bounds__(kStreamThreads, sizeof(Code) == 8 ? 2 : 3)
   const StreamModel& model = job.models[chunk];
   const std::uint32_t group_tiles = 1u << model.model.group_log2,
                       units = (job.base.tiles + group_tiles - 1) / group_tiles;
-  if (blockIdx.x * kStreamWarps >= units) return;
+  if (blockIdx.x >= units) return;
   const Contexts contexts = model.tables.contexts;
   const std::uint32_t frequencies = flag_word(model.model);
   auto* const entries = reinterpret_cast<DeviceEntry*>(shared_memory);
   for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kSymbols; i += kStreamThreads)
     entries[i] = device_encode_entry(model.tables.entries[i], i % kSymbols,
                                      model.tables.entries[i / kSymbols * kSymbols + kEscape]);
+  const std::uint32_t address = shared_address(shared_memory);
+  const TableOfSum table_of(contexts);
+  for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += kStreamThreads)
+    store_word(address + kByteSumsAt + 4 * sum,
+               address + table_of(sum) * kSymbols * static_cast<std::uint32_t>(sizeof(DeviceEntry)));
+  if (threadIdx.x == 0) {
+    entries[kMostTables * kSymbols] = kNeutralEntry;
+    store_word(address + kNeutralSumAt, address + kNeutralAt);
+  }
   __syncthreads();
-  for (std::uint32_t unit = blockIdx.x * kStreamWarps + threadIdx.x / 32; unit < units;
-       unit += gridDim.x * kStreamWarps)
-    encode_stream<Code, S>(job, chunk, unit, group_tiles, shared_address(shared_memory), contexts.count,
-                           TableOfSum(contexts), frequencies);
+  for (std::uint32_t unit = threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < units; unit += gridDim.x * kStreamWarps)
+    encode_stream<Code, S>(job, chunk, unit, group_tiles, address, contexts.count, table_of, frequencies);
 }
 
 }  // namespace pyfilter::cuda

@@ -22,7 +22,7 @@ struct ResidualSpace {
   };
   PackedMaskSpace<Map> masks;
   alignas(16) WarpShare shares[kWarps];
-  std::uint32_t coded[kWarps];
+  std::uint32_t coded[kWarps], width[kWarps];
 };
 
 // A tile's special part, a packed tile without planes, to the arena; its words.
@@ -85,6 +85,11 @@ __device__ __noinline__ std::uint32_t write_special_part(const EncodeParams& job
   return t.tile_words;
 }
 
+// The width that suffices for residuals of both.
+__device__ __forceinline__ std::uint32_t wider(std::uint32_t a, std::uint32_t b) {
+  return a == kNoteWide || b == kNoteWide ? kNoteWide : max(a, b);
+}
+
 template <class Map, int S>
 __device__ __forceinline__ void residuals_of_tile(const StreamParams& job, std::uint32_t chunk, std::uint32_t tile,
                                                   ResidualSpace<Map, S>& space) {
@@ -133,23 +138,39 @@ __device__ __forceinline__ void residuals_of_tile(const StreamParams& job, std::
   }
   if (!valid) any = 0;
   const std::uint32_t coded = __ballot_sync(kAllLanes, any != 0);
-  if (lane == 0) space.coded[warp] = coded;
-  const bool narrow = __syncthreads_or(any >> 16 != 0 ? 1 : 0) == 0;
+  const bool wide = __any_sync(kAllLanes, any >> 16 != 0), halves = __any_sync(kAllLanes, any >> 8 != 0);
+  if (lane == 0) {
+    space.coded[warp] = coded;
+    space.width[warp] = wide ? kNoteWide : halves ? kNoteHalves : kNoteBytes;
+  }
+  __syncthreads();
+  std::uint32_t width = space.width[0];
+#pragma unroll
+  for (unsigned w = 1; w < kWarps; ++w) width = wider(width, space.width[w]);
   std::uint32_t index = static_cast<std::uint32_t>(__popc(static_cast<int>(coded & ((1u << lane) - 1))));
   for (unsigned w = 0; w < warp; ++w) index += static_cast<std::uint32_t>(__popc(static_cast<int>(space.coded[w])));
   index += (space.coded[0] & 1) == 0 && thread != 0 ? 1 : 0;
   if (lane == 0) note.coded[warp] = verbatim ? 0 : coded;
   if (thread == 0) {
     note.special_words = special_words;
-    note.flags = (narrow ? kNoteNarrow : 0) | (verbatim ? kNoteVerbatim : 0);
+    note.flags = width | (verbatim ? kNoteVerbatim : 0);
   }
   if (!verbatim && (any != 0 || thread == 0)) {
     std::uint8_t* const to = job.residuals + slot * residual_slot(sizeof(Code));
-    if (narrow) {
-      auto* const words = reinterpret_cast<std::uint32_t*>(to) + index / 32 * 512 + index % 32;
+    auto* const words = reinterpret_cast<std::uint32_t*>(to) + index % 32;
+    if (width == kNoteBytes) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const std::uint32_t low = static_cast<std::uint32_t>(z[4 * i]) | static_cast<std::uint32_t>(z[4 * i + 1]) << 8,
+                            high = static_cast<std::uint32_t>(z[4 * i + 2]) | static_cast<std::uint32_t>(z[4 * i + 3])
+                                                                                  << 8;
+        words[index / 32 * 256 + 32 * static_cast<unsigned>(i)] = low | high << 16;
+      }
+    } else if (width == kNoteHalves) {
 #pragma unroll
       for (int i = 0; i < 16; ++i)
-        words[32 * i] = static_cast<std::uint32_t>(z[2 * i]) | static_cast<std::uint32_t>(z[2 * i + 1]) << 16;
+        words[index / 32 * 512 + 32 * static_cast<unsigned>(i)] =
+            static_cast<std::uint32_t>(z[2 * i]) | static_cast<std::uint32_t>(z[2 * i + 1]) << 16;
     } else {
       auto* const codes = reinterpret_cast<Code*>(to) + index / 32 * 1024 + index % 32;
 #pragma unroll
@@ -178,13 +199,20 @@ __global__ void __launch_bounds__(kThreads, kResidualBlocks<sizeof(typename Map:
 
 // Residuals of a block that wait, `index`-th of its tile.
 template <class Code>
-__device__ __forceinline__ void read_residuals(const std::uint8_t* slot, bool narrow, std::uint32_t index,
+__device__ __forceinline__ void read_residuals(const std::uint8_t* slot, std::uint32_t width, std::uint32_t index,
                                                Code (&z)[32]) {
-  if (narrow) {
-    const auto* const words = reinterpret_cast<const std::uint32_t*>(slot) + index / 32 * 512 + index % 32;
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(slot) + index % 32;
+  if (width == kNoteBytes) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t word = words[index / 32 * 256 + 32 * static_cast<unsigned>(i)];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) z[4 * i + k] = word >> 8 * k & 0xFF;
+    }
+  } else if (width == kNoteHalves) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      const std::uint32_t word = words[32 * i];
+      const std::uint32_t word = words[index / 32 * 512 + 32 * static_cast<unsigned>(i)];
       z[2 * i] = word & 0xFFFF;
       z[2 * i + 1] = word >> 16;
     }
@@ -197,10 +225,11 @@ __device__ __forceinline__ void read_residuals(const std::uint8_t* slot, bool na
 
 // The first of them.
 template <class Code>
-__device__ __forceinline__ Code first_of_block(const std::uint8_t* slot, bool narrow, std::uint32_t index) {
-  return narrow
-             ? static_cast<Code>(reinterpret_cast<const std::uint32_t*>(slot)[index / 32 * 512 + index % 32] & 0xFFFF)
-             : reinterpret_cast<const Code*>(slot)[index / 32 * 1024 + index % 32];
+__device__ __forceinline__ Code first_of_block(const std::uint8_t* slot, std::uint32_t width, std::uint32_t index) {
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(slot) + index % 32;
+  return width == kNoteBytes    ? static_cast<Code>(words[index / 32 * 256] & 0xFF)
+         : width == kNoteHalves ? static_cast<Code>(words[index / 32 * 512] & 0xFFFF)
+                                : reinterpret_cast<const Code*>(slot)[index / 32 * 1024 + index % 32];
 }
 
 }  // namespace pyfilter::cuda

@@ -55,11 +55,11 @@ __device__ __forceinline__ void write_run_row(std::uint8_t* room, unsigned block
 #pragma unroll
   for (int i = 0; i < static_cast<int>(2 * sizeof(T)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
-template <int S, class Value, class T>
-__device__ __forceinline__ void read_run_row(std::uint8_t* room, unsigned block, T (&x)[32]) {
-  const auto* const from = reinterpret_cast<const uint4*>(run_row<S, Value>(room, block));
+template <class T>
+__device__ __forceinline__ void read_row_at(const std::uint8_t* row, T (&x)[32]) {
 #pragma unroll
-  for (int i = 0; i < static_cast<int>(2 * sizeof(T)); ++i) reinterpret_cast<uint4*>(x)[i] = from[i];
+  for (int i = 0; i < static_cast<int>(2 * sizeof(T)); ++i)
+    reinterpret_cast<uint4*>(x)[i] = reinterpret_cast<const uint4*>(row)[i];
 }
 
 // The rows of run `run` of a tile to memory, those of the values [start, stop).
@@ -70,7 +70,17 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
   const unsigned lane = threadIdx.x % 32, x0 = static_cast<unsigned>(run) * (Tile::kX / 4);
   constexpr unsigned kWide = Tile::kX / 4, kPer = 16 / sizeof(Value);
   auto* const to = reinterpret_cast<Value*>(out);
-  if constexpr (S != kColumns) {
+  if constexpr (S == kChain) {
+    if (aligned && is_whole<S>(box)) {  // rows lie one behind the other, and so do the blocks
+      constexpr unsigned kPerRow = 32 / kPer, kRows = 32 / kPerRow;
+      const std::uint8_t* const from = room + lane / kPerRow * kRowBytes<Value> + lane % kPerRow * 16;
+      auto* const first = reinterpret_cast<uint4*>(to + (box.first + x0 - start)) + lane;
+#pragma unroll
+      for (unsigned i = 0; i < kPerRow; ++i)
+        __stcs(first + 32 * i, *reinterpret_cast<const uint4*>(from + i * kRows * kRowBytes<Value>));
+      return;
+    }
+  } else if constexpr (S != kColumns) {
     if (aligned && is_whole<S>(box)) {
       constexpr unsigned kPerRow = kWide / kPer, kPieces = 1024 / kPer;
 #pragma unroll

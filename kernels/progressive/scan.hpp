@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A look at all values of a chunk before it is encoded: what is missing, and the largest magnitude of the others, which
+// sets the step (kernels/progressive/FORMAT.md).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/target.hpp"
+#include "core/types.hpp"
+#include "progressive/specials.hpp"
+#include "stages/quantize.hpp"
+
+namespace pyfilter {
+
+struct ValueScan {
+  bool has_sentinel = false;
+  std::uint64_t sentinel = 0;  // its bits
+  double largest = 0;          // magnitude of the ordinary values
+  std::uint64_t special = 0;   // how many are not ordinary
+};
+
+// A finite value so much larger than all others, and there more than once, stands for missing data that nobody
+// declared.
+inline constexpr double kUndeclaredFactor = 0x1p20;
+
+}  // namespace pyfilter
+
+PYF_BEGIN_TARGET
+
+template <class T>
+inline ValueScan scan_values(const Request& request, const T* values, std::uint64_t count) {
+  using Code = typename FloatTraits<T>::Code;
+  constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
+  constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
+  ValueScan scan;
+  const bool has_fill = request.has_fill && (static_cast<Code>(request.fill) & kMagnitude) != 0;
+  const Code fill = static_cast<Code>(request.fill);
+  // the two largest magnitudes among finite values other than the fill value
+  Code largest = 0, special = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Code bits = std::bit_cast<Code>(values[i]), magnitude = bits & kMagnitude;
+    const bool odd = magnitude >= kInfinity || (has_fill && bits == fill);
+    largest = odd || magnitude <= largest ? largest : magnitude;
+    special += odd ? 1 : 0;
+  }
+  Code undeclared = 0;
+  const auto value_of = [](Code magnitude) { return static_cast<double>(std::bit_cast<T>(magnitude)); };
+  bool others_near = false;  // most chunks need no second look
+  for (std::uint64_t k = 0; k < 64 && k < count; ++k) {
+    const Code magnitude = std::bit_cast<Code>(values[count / 64 * k]) & kMagnitude;
+    others_near = others_near || (magnitude < largest && value_of(magnitude) > value_of(largest) / kUndeclaredFactor);
+  }
+  if (!has_fill && special == 0 && largest != 0 && !others_near) {
+    Code second = 0, positive = 0, negative = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const Code bits = std::bit_cast<Code>(values[i]), magnitude = bits & kMagnitude;
+      second = magnitude == largest || magnitude <= second ? second : magnitude;
+      positive += bits == largest ? 1 : 0;
+      negative += bits == (largest | ~kMagnitude) ? 1 : 0;
+    }
+    const auto top = static_cast<double>(std::bit_cast<T>(largest)),
+               next = static_cast<double>(std::bit_cast<T>(second));
+    if (top / kUndeclaredFactor > next && (positive == 0) != (negative == 0) && positive + negative >= 2) {
+      undeclared = positive != 0 ? largest : (largest | ~kMagnitude);
+      largest = second;
+      special = positive + negative;
+    }
+  }
+  scan.largest = static_cast<double>(std::bit_cast<T>(largest));
+  scan.special = static_cast<std::uint64_t>(special);
+  // a finite fill value is always the sentinel, so that no value becomes it; else what there is
+  if (has_fill && (fill & kMagnitude) < kInfinity) {
+    scan.has_sentinel = true;
+    scan.sentinel = fill;
+    return scan;
+  }
+  if (special == 0) return scan;
+  scan.has_sentinel = true;
+  Code sentinel = undeclared;
+  bool found = undeclared != 0;
+  for (std::uint64_t i = 0; i < count && !found && has_fill; ++i) {
+    sentinel = std::bit_cast<Code>(values[i]);
+    found = sentinel == fill;
+  }
+  for (std::uint64_t i = 0; i < count && !found; ++i) {
+    sentinel = std::bit_cast<Code>(values[i]);
+    found = (sentinel & kMagnitude) >= kInfinity;
+  }
+  scan.sentinel = sentinel;
+  return scan;
+}
+
+// What kind each value is; returns how many are missing. A value that its integer would turn into the sentinel is
+// verbatim, too.
+template <class T>
+inline std::uint64_t find_kinds(const ValueScan& scan, const T* values, std::uint64_t count, std::uint8_t* kinds,
+                                std::uint64_t* verbatim) {
+  using Code = typename FloatTraits<T>::Code;
+  constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
+  constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
+  const Code sentinel = static_cast<Code>(scan.sentinel);
+  std::uint64_t missing = 0;
+  *verbatim = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Code bits = std::bit_cast<Code>(values[i]);
+    const bool is_sentinel = scan.has_sentinel && bits == sentinel, odd = (bits & kMagnitude) >= kInfinity;
+    kinds[i] = is_sentinel ? kMissingValue : odd ? kVerbatim : kPlain;
+    missing += is_sentinel ? 1 : 0;
+    *verbatim += !is_sentinel && odd ? 1 : 0;
+  }
+  return missing;
+}
+
+PYF_END_TARGET

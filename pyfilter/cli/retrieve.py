@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``pyfilter retrieve``: what a progressive dataset costs at each tolerance, and its values as a .npy file."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pyfilter import progressive
+from pyfilter.cli import options
+from pyfilter.errors import InvalidArgument
+
+DEFAULT_STEPS = 6
+
+
+def retrieve(
+    *,
+    source: Annotated[str, typer.Argument(metavar="FILE:DATASET", help="A file or URL, a colon, a dataset.")],
+    tolerance: Annotated[
+        list[float] | None,
+        typer.Option("--tolerance", "-t", help="Largest error, in the unit of the data; repeatable."),
+    ] = None,
+    level: Annotated[int, typer.Option(help="Leave out every second value along each dimension so many times.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the values of the last tolerance to this .npy file.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Read a dataset of codec progressive to one tolerance after the other, and say what each costs.
+
+    Without --tolerance: six of them, each a tenth of the one before, and then all that is stored.
+    """
+    address, _, name = source.rpartition(":")
+    if not address or name.startswith("//"):
+        message = f"{source!r}: which dataset? Write FILE:DATASET"
+        raise InvalidArgument(message)
+    rows: list[dict[str, Any]] = []
+    with progressive.open(address, name) as reader:
+        count = int(np.prod(reader.shape, dtype=np.int64))
+        wanted: list[float | None] = [*sorted(tolerance or [], reverse=True)]
+        if not wanted:
+            first = reader.first_error()
+            wanted = [first * 10.0**-step for step in range(DEFAULT_STEPS)] + [None] if first > 0 else [None]
+        values = None
+        for each in wanted:
+            values = reader.refine(each, level=level)
+            rows.append(
+                {
+                    "tolerance": each,
+                    "bytes": reader.bytes_read,
+                    "fraction": reader.bytes_read / (count * reader.dtype.itemsize) if count else 0.0,
+                    "max_error": reader.max_error,
+                }
+            )
+    if output is not None and values is not None:
+        np.save(output, values)
+    if json:
+        typer.echo(json_module.dumps({"dataset": source, "level": level, "reads": rows}, indent=2))
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False, title=escape(source))
+    for heading in ("tolerance", "bytes read", "of the original", "max error"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        shown = "all" if row["tolerance"] is None else options.number(row["tolerance"])
+        table.add_row(shown, f"{row['bytes']:,}", f"{row['fraction']:.2%}", options.number(row["max_error"]))
+    Console().print(table)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Progressive: data that are read as precisely as the question needs. Its room in the library is kernels/progressive/.
+
+Its payload is section 13 of docs/format.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyfilter.codecs.base import Codec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Progressive(Codec):
+    """Levels and bit planes in segments, which a reader fetches as far as its question needs (HP-MDR, PMGARD).
+
+    Takes float32 and float64. Any HDF5 reader sees the full stored precision; `pyfilter.progressive` reads less.
+
+    Parameters
+    ----------
+    absolute, relative, psnr : float, optional
+        At most one: the bound at full precision, in the unit of the data, as a fraction of the value range, or as
+        decibels. Without one the values are kept nearly as they are: within 2**-28 (float32) or 2**-57 (float64) of
+        the power of two above the chunk's largest magnitude.
+    errors : {"measured", "bounds"}
+        Whether the errors that readers are told are measured where that pays, which takes time when writing and makes
+        reads at loose tolerances smaller, or all proven bounds.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one bound, or one is not a finite number above 0 (`pyfilter.errors.InvalidArgument`).
+
+    Examples
+    --------
+    >>> Progressive()
+    Progressive()
+    >>> Progressive(absolute=1e-6, errors="bounds")
+    Progressive(absolute=1e-06, errors='bounds')
+
+    Notes
+    -----
+    Source: Li et al., *HP-MDR: High-performance and portable data refactoring and progressive retrieval with advanced
+    GPUs* (2025); Liang et al., *Error-controlled, progressive, and adaptable retrieval of scientific data with
+    multilevel decomposition* (SC'21). What differs is in kernels/progressive/FORMAT.md.
+    """
+
+    codec_name: ClassVar[str] = "progressive"
+
+    absolute: float | None = None
+    relative: float | None = None
+    psnr: float | None = None
+    errors: str = "measured"
+
+    def __post_init__(self) -> None:
+        self._validate()
+
+    @property
+    def is_lossless(self) -> bool:
+        """False: also without a bound values are rounded, if to many more bits than most data have."""
+        return False

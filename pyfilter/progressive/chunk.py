@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One chunk of a progressive dataset: what of its frame is here, what a tolerance needs, and its values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import _native
+from pyfilter.errors import CorruptFrame
+from pyfilter.frames import FrameInfo, checked_info
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyfilter.progressive.source import Range
+
+#: bytes of a frame that are fetched first: most heads are shorter
+HEAD_BYTES = 2048
+_LEAST_BYTES = 8 * (7 + _native.MAX_RANK) + 132
+
+
+class Chunk:
+    """A chunk of a file, of which bytes are fetched as they are needed.
+
+    Parameters
+    ----------
+    start, size
+        Where its frame is in the file.
+    place
+        Index of its first value in the dataset.
+    shape, dtype
+        Of its values.
+    """
+
+    def __init__(
+        self, start: int, size: int, place: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        self.start, self.size, self.place = start, size, place
+        self.shape, self.dtype = shape, dtype
+        self.info: FrameInfo | None = None
+        self.prefix = min(size, max(HEAD_BYTES, _LEAST_BYTES))  # bytes of the frame from its start on
+        self.levels = 0
+        self.error = math.inf  # of the values last asked for
+        self._frame = np.zeros(0, np.uint8)
+        self._here = 0  # of the prefix
+        self._parts: dict[int, NDArray[Any]] = {}
+        self._fetched: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._count = 0  # segments of the values last asked for
+        self._level = 0
+
+    def head_ranges(self) -> list[Range]:
+        """Return the ranges of the file that are missing of the head; none once it is here."""
+        return [(self.start + self._here, self.start + self.prefix)] if self._here < self.prefix else []
+
+    def put_head(self, data: bytes) -> None:
+        """Take the bytes of `head_ranges`; more may be asked for."""
+        self._frame = np.concatenate((self._frame, np.frombuffer(data, np.uint8)))
+        self._here += len(data)
+        self.info = checked_info(self._frame, self.size)
+        if self.info.frame_bytes != self.size:
+            message = f"the frame has {self.info.frame_bytes} bytes, its chunk {self.size}"
+            raise CorruptFrame(message)
+        if self.info.shape != self.shape or self.info.dtype != self.dtype:
+            message = f"a frame of {self.info.dtype} {self.info.shape} in a chunk of {self.dtype} {self.shape}"
+            raise CorruptFrame(message)
+        if not self.progressive:
+            self.prefix = self.size
+            return
+        summary = _native.progressive_summary(self._frame)
+        self.prefix = max(self._here, summary.prefix_bytes)
+        self.levels = summary.levels
+        if self._here < self.prefix or self._fetched.size:
+            return
+        self._fetched = np.zeros(summary.segments, np.bool_)
+        parts = self._parts_of(0)
+        self._fetched[:] = parts["offset"] + parts["size"] <= self._here  # what came with the head
+
+    @property
+    def progressive(self) -> bool:
+        """Whether parts of it can be read; chunks that would have gained nothing are stored in another way."""
+        assert self.info is not None
+        return self.info.codec == "progressive" and not self.info.stored_raw
+
+    def _parts_of(self, level: int) -> NDArray[Any]:
+        if level not in self._parts:
+            self._parts[level] = _native.progressive_parts(self._frame, level, self._fetched.size)
+        return self._parts[level]
+
+    def ask(self, tolerance: float, level: int) -> list[Range]:
+        """Choose the segments for a tolerance, and return the ranges of the file that they lack."""
+        assert self.info is not None
+        if not self.progressive:
+            self.error = self.info.bound
+            return []
+        parts = self._parts_of(level)
+        good = np.flatnonzero(parts["error"] <= tolerance)
+        self._count, self._level = int(good[0]) + 1 if good.size else parts.size, level
+        self.error = float(parts["error"][self._count - 1]) if self._count else self.info.bound
+        ranges: list[Range] = []
+        for i in self._missing():
+            begin = int(parts["offset"][i])
+            stop = self.start + begin + int(parts["size"][i])
+            start = self.start + max(begin, self._here)  # some of it may have come with the head
+            if ranges and ranges[-1][1] == start:
+                ranges[-1] = (ranges[-1][0], stop)
+            elif stop > start:
+                ranges.append((start, stop))
+        return ranges
+
+    def _missing(self) -> NDArray[np.intp]:
+        parts = self._parts_of(self._level)
+        wanted = np.arange(parts.size) < self._count
+        return np.flatnonzero(wanted & (parts["level"] >= self._level) & ~self._fetched)
+
+    def put(self, ranges: list[Range], data: list[bytes]) -> None:
+        """Take the bytes of the ranges that `ask` returned."""
+        if not ranges:
+            return
+        end = max(stop for _, stop in ranges) - self.start
+        if end > self._frame.size:
+            grown = np.zeros(end, np.uint8)
+            grown[: self._frame.size] = self._frame
+            self._frame = grown
+        for (start, stop), piece in zip(ranges, data, strict=True):
+            self._frame[start - self.start : stop - self.start] = np.frombuffer(piece, np.uint8)
+        self._fetched[self._missing()] = True
+
+    def next_error(self, below: float, level: int = 0) -> float:
+        """Return the largest error of a further step that is below a number, the least one where there is none."""
+        if not self.progressive:
+            return self.error
+        errors = self._parts_of(level)["error"]
+        smaller = errors[errors < below]
+        return float(smaller.max()) if smaller.size else float(errors.min(initial=self.error))
+
+    def first_error(self) -> float:
+        """Return the largest error that the chunk's table names."""
+        if not self.progressive:
+            return self.error if self.info is None else self.info.bound
+        errors = self._parts_of(0)["error"]
+        named = errors[np.isfinite(errors)]
+        return float(named.max()) if named.size else 0.0
+
+    def values(self) -> NDArray[Any]:
+        """Decode what was asked for."""
+        assert self.info is not None
+        step = 1 << self._level
+        shape = tuple(-(-extent // step) for extent in self.shape)
+        out = np.empty(shape, self.dtype)
+        if not self.progressive:
+            whole = np.empty(self.shape, self.dtype) if step > 1 else out
+            _native.decode(self._frame, whole)
+            return whole[tuple(slice(None, None, step) for _ in shape)] if step > 1 else out
+        _native.progressive_decode(self._frame, self._count, self._level, out)
+        return out
+
+    def set_level(self, level: int) -> None:
+        """Choose the grid of a chunk that is not progressive."""
+        self._level = level

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A dataset of progressive frames, read to a tolerance, part by part."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from pyfilter.codecs.progressive import Progressive
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.progressive.chunk import Chunk
+from pyfilter.progressive.source import LocalSource, RemoteSource
+from pyfilter.registry import registry
+from pyfilter.settings import config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from pyfilter.progressive.source import Range, Source
+
+Box = tuple[tuple[int, int], ...]
+
+
+def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None, **options: Any) -> Reader:
+    """Open a progressive dataset for reading in part.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset, path or URL
+        A dataset of a local file that is open; or a file: a path, or an address that fsspec knows (``https://``,
+        ``s3://``, ``memory://``, ...). Of files that are not here, only what is needed is fetched.
+    name : str, optional
+        The dataset's name, where ``dataset`` is a file.
+    **options
+        Further arguments for fsspec's file system.
+
+    Returns
+    -------
+    Reader
+        Which holds the file open until it is closed; a context manager.
+
+    Raises
+    ------
+    TypeError
+        If the dataset is not compressed with `pyfilter.Progressive`, or with another filter too
+        (`pyfilter.errors.Unsupported`).
+    ValueError
+        If there is no such dataset (`pyfilter.errors.InvalidArgument`).
+    """
+    if isinstance(dataset, h5py.Dataset):
+        if name is not None:
+            message = "name is for files; the dataset is given already"
+            raise InvalidArgument(message)
+        dataset.file.flush()
+        return Reader(dataset, LocalSource(os.fsdecode(dataset.file.filename)))
+    if name is None:
+        message = f"which dataset of {dataset}? Give its name"
+        raise InvalidArgument(message)
+    address = os.fspath(dataset)
+    if "://" not in address:
+        with h5py.File(address) as file:
+            return Reader(_named(file, name, address), LocalSource(address))
+    try:
+        import fsspec
+    except ImportError as error:
+        message = f"fsspec is needed to read {address}: pip install 'pyfilter[remote]'"
+        raise Unsupported(message) from error
+    filesystem, path = fsspec.core.url_to_fs(address, **options)
+    with filesystem.open(path, "rb", block_size=1 << 16) as stream, h5py.File(stream) as file:
+        return Reader(_named(file, name, address), RemoteSource(filesystem, path))
+
+
+def _named(file: h5py.File, name: str, address: str) -> h5py.Dataset:
+    found = file.get(name)
+    if not isinstance(found, h5py.Dataset):
+        message = f"{address} has no dataset {name!r}"
+        raise InvalidArgument(message)
+    return found
+
+
+class Reader:
+    """A progressive dataset; made by `open`.
+
+    Bytes that were fetched are kept, so that a second question costs only what the first has not brought.
+
+    Attributes
+    ----------
+    shape, dtype
+        Of the dataset, the type in this machine's byte order.
+    bytes_read : int
+        Bytes of chunks that were fetched so far.
+    max_error : float
+        The largest error of the values last returned: a proven bound, in the unit of the data.
+    """
+
+    def __init__(self, dataset: h5py.Dataset, source: Source) -> None:
+        self._source = source
+        try:
+            self._index(dataset)
+        except BaseException:
+            source.close()
+            raise
+
+    def _index(self, dataset: h5py.Dataset) -> None:
+        names = [int(dataset.id.get_create_plist().get_filter(i)[0]) for i in range(_filters(dataset))]
+        if names[:1] != [registry().filter_id]:
+            message = f"{dataset.name} is not compressed with pyfilter's filter, so it has no parts to read"
+            raise Unsupported(message)
+        if len(names) > 1:
+            message = f"{dataset.name} has filters behind pyfilter's ({names[1:]}): its parts cannot be read one by one"
+            raise Unsupported(message)
+        codec = Progressive.from_cd_values(dataset.id.get_create_plist().get_filter(0)[2])
+        self.codec: Progressive = codec
+        self.shape: tuple[int, ...] = dataset.shape
+        self.dtype: np.dtype[Any] = dataset.dtype.newbyteorder("=")
+        self.chunk_shape: tuple[int, ...] = dataset.chunks
+        self._fill = np.asarray(dataset.fillvalue).astype(self.dtype)
+        self.bytes_read = 0
+        self.max_error = math.inf
+        self._chunks: dict[tuple[int, ...], Chunk] = {}
+        for i in range(dataset.id.get_num_chunks()):
+            stored = dataset.id.get_chunk_info(i)
+            if stored.filter_mask:
+                message = f"chunk {stored.chunk_offset} of {dataset.name} is stored without its filter"
+                raise Unsupported(message)
+            place = tuple(int(n) for n in stored.chunk_offset)
+            self._chunks[place] = Chunk(int(stored.byte_offset), int(stored.size), place, self.chunk_shape, self.dtype)
+
+    # -- reading
+
+    def read(
+        self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0, device: str | None = None
+    ) -> NDArray[Any]:
+        """Return values within a tolerance.
+
+        Parameters
+        ----------
+        tolerance : float, optional
+            The largest error that will do, in the unit of the data. Without one, or where it is below what is stored,
+            all that is stored; `max_error` says what was reached.
+        selection : index, optional
+            Integers, slices without steps, and an ellipsis, as for a dataset; only the chunks that it touches are read.
+        level : int
+            0: all values. Each level more leaves out every second value along every dimension, and what these need is
+            not fetched. Only whole datasets of at most three dimensions, with chunks of a multiple of ``2**level``.
+        device : str, optional
+            Not yet: values come to host memory.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of the selection's shape. NaN, infinities and missing values are exact at every tolerance.
+
+        Raises
+        ------
+        ValueError
+            If the tolerance is negative or NaN, or selection or level do not fit.
+        TypeError
+            If a device is asked for.
+        FrameError
+            If a chunk is damaged.
+        """
+        if device is not None and device != "cpu":
+            message = f"Progressive is decoded on the CPU only so far; device is {device!r}, allowed: 'cpu'"
+            raise Unsupported(message)
+        wanted = 0.0 if tolerance is None else float(tolerance)
+        if not wanted >= 0.0:
+            message = f"tolerance must be a number >= 0 in the unit of the data, got {tolerance!r}"
+            raise InvalidArgument(message)
+        box, squeezed = _box(selection, self.shape)
+        self._check_level(level, selection)
+        result: NDArray[Any] = self._read(wanted, box, level)[squeezed]
+        return result
+
+    def refine(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> NDArray[Any]:
+        """Return values within a tighter tolerance: `read`, which fetches only what is missing."""
+        return self.read(tolerance, selection, level=level)
+
+    def cost(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> tuple[int, float]:
+        """Return the bytes that `read` would fetch now, and the error that it would leave. Heads are fetched."""
+        box, _ = _box(selection, self.shape)
+        chunks = self._heads(self._touched(box), level)
+        total = 0
+        worst = 0.0
+        for chunk in chunks:
+            total += sum(stop - start for start, stop in chunk.ask(0.0 if tolerance is None else tolerance, level))
+            worst = max(worst, chunk.error)
+        return total, worst
+
+    def next_error(self, below: float, selection: Any = ...) -> float:
+        """Return the next smaller error that the tables know of: the largest one of a chunk below a number."""
+        box, _ = _box(selection, self.shape)
+        return max((chunk.next_error(below) for chunk in self._heads(self._touched(box), 0)), default=0.0)
+
+    def first_error(self, selection: Any = ...) -> float:
+        """Return the largest error that the tables know of."""
+        box, _ = _box(selection, self.shape)
+        return max((chunk.first_error() for chunk in self._heads(self._touched(box), 0)), default=0.0)
+
+    def is_missing(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which values are the dataset's fill value; none where that is 0, or there is none."""
+        if not self._fill:
+            return np.zeros(values.shape, np.bool_)
+        same: NDArray[np.bool_] = values == self._fill
+        return same
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # -- parts of that
+
+    def _check_level(self, level: int, selection: Any) -> None:
+        if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or level < 0:
+            message = f"level must be an integer >= 0, got {level!r}"
+            raise InvalidArgument(message)
+        if level == 0:
+            return
+        if selection is not ... and selection != ():
+            message = "a level above 0 is for whole datasets, not for selections"
+            raise InvalidArgument(message)
+        if len(self.shape) > 3:
+            message = f"a level above 0 is for at most three dimensions, the dataset has {len(self.shape)}"
+            raise InvalidArgument(message)
+        for extent, edge in zip(self.shape, self.chunk_shape, strict=True):
+            if extent > edge and edge % (1 << level) != 0:
+                message = f"level is {level}, but chunks of {self.chunk_shape} are not multiples of {1 << level}"
+                raise InvalidArgument(message)
+
+    def _touched(self, box: Box) -> list[Chunk | tuple[int, ...]]:
+        """Return the chunks that a box touches; the place of those that were never written."""
+        along = [
+            range(start // edge * edge, stop, edge) for (start, stop), edge in zip(box, self.chunk_shape, strict=True)
+        ]
+        return [self._chunks.get(place, place) for place in product(*along)]
+
+    def _heads(self, touched: Sequence[Chunk | tuple[int, ...]], level: int) -> list[Chunk]:
+        chunks = [chunk for chunk in touched if isinstance(chunk, Chunk)]
+        while waiting := [chunk for chunk in chunks if chunk.head_ranges()]:
+            ranges = [chunk.head_ranges()[0] for chunk in waiting]
+            for chunk, data in zip(waiting, self._fetch(ranges), strict=True):
+                chunk.put_head(data)
+        for chunk in chunks:
+            if chunk.progressive and level > chunk.levels:
+                message = f"level is {level}, allowed: 0 to {chunk.levels}"
+                raise InvalidArgument(message)
+            chunk.set_level(level)
+        return chunks
+
+    def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
+        self.bytes_read += sum(stop - start for start, stop in ranges)
+        return self._source.fetch(ranges)
+
+    def _read(self, tolerance: float, box: Box, level: int) -> NDArray[Any]:
+        touched = self._touched(box)
+        chunks = self._heads(touched, level)
+        asked = [chunk.ask(tolerance, level) for chunk in chunks]
+        data = iter(self._fetch([one for ranges in asked for one in ranges]))
+        for chunk, ranges in zip(chunks, asked, strict=True):
+            chunk.put(ranges, [next(data) for _ in ranges])
+        step = 1 << level
+        shape = tuple(-(-(stop - start) // step) for start, stop in box)
+        result = np.empty(shape, self.dtype)
+        if len(chunks) < len(touched):
+            result[...] = self._fill  # chunks that were never written
+
+        def place(chunk: Chunk) -> None:
+            source, target = [], []
+            for origin, edge, (start, stop) in zip(chunk.place, self.chunk_shape, box, strict=True):
+                first, last = max(origin, start), min(origin + edge, stop)
+                source.append(slice((first - origin) // step, -(-(last - origin) // step)))
+                target.append(slice((first - start) // step, -(-(last - start) // step)))
+            result[tuple(target)] = chunk.values()[tuple(source)]
+
+        _for_each(place, chunks)
+        self.max_error = max((chunk.error for chunk in chunks), default=0.0)
+        return result
+
+
+def _filters(dataset: h5py.Dataset) -> int:
+    return int(dataset.id.get_create_plist().get_nfilters())
+
+
+def _for_each(work: Callable[[Chunk], None], chunks: Sequence[Chunk]) -> None:
+    """Do the work on several threads; the library lets go of Python's lock."""
+    threads = min(config().threads, len(chunks))
+    if threads <= 1:
+        for chunk in chunks:
+            work(chunk)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, chunks):
+            pass
+
+
+def _box(selection: Any, shape: tuple[int, ...]) -> tuple[Box, tuple[Any, ...]]:
+    """Return the first and last indices of a selection, and what takes away the dimensions that integers chose."""
+    given = selection if isinstance(selection, tuple) else (selection,)
+    if sum(item is ... for item in given) > 1 or sum(item is not ... for item in given) > len(shape):
+        message = f"the selection {selection!r} does not fit {len(shape)} dimensions"
+        raise InvalidArgument(message)
+    at = next((i for i, item in enumerate(given) if item is ...), len(given))
+    middle = (slice(None),) * (len(shape) - sum(item is not ... for item in given))
+    full = (*given[:at], *middle, *given[at + 1 :])
+    box: list[tuple[int, int]] = []
+    squeezed: list[slice | int] = []
+    for item, extent in zip(full, shape, strict=True):
+        if isinstance(item, slice) and item.step in (None, 1):
+            start, stop, _ = item.indices(extent)
+            box.append((start, max(start, stop)))
+            squeezed.append(slice(None))
+        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool) and -extent <= item < extent:
+            index = int(item) % extent
+            box.append((index, index + 1))
+            squeezed.append(0)
+        else:
+            message = f"a selection has integers in range and slices without steps; got {item!r} for {extent} values"
+            raise InvalidArgument(message)
+    return tuple(box), tuple(squeezed)
