@@ -16,7 +16,7 @@ import numpy as np
 
 from pyfilter import _native, dtypes, h5
 from pyfilter.codecs import Codec, Lossless, Particles
-from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.errors import InvalidArgument
 from pyfilter.frames import make_request
 from pyfilter.gpu.arrays import is_device_array
 
@@ -66,6 +66,9 @@ def write(
         Further fields with N rows: (N,), (N, k), a structured array (a group with a dataset for each of its columns),
         or a mapping of arrays (a group likewise).
 
+    Fields may be on a CUDA device and are compressed there; the order is found in a copy of the positions in host
+    memory.
+
     Returns
     -------
     dict of str to h5py.Dataset
@@ -76,7 +79,7 @@ def write(
     ValueError
         If fields differ in their number of rows, names are taken or unknown, or ``reorder`` does not go with the codec.
     TypeError
-        If a field is on a device, or of a type that its codec does not take.
+        If a field is of a type that its codec does not take.
     """
     order = _order(reorder, codec)
     given = {"position": position, **fields}
@@ -106,7 +109,7 @@ def write(
             own = codec if keyword == "position" else (codecs or {}).get(keyword, Lossless())
             for column, array in parts.arrays.items():
                 path = f"{name}/{column}" if column else name
-                rearranged = array if index is None else array[index]
+                rearranged = array if index is None else _rows(array, index)
                 written[path] = h5.create_dataset(
                     group,
                     path,
@@ -181,23 +184,47 @@ def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
 
 
 class _Columns:
-    """A field as arrays with a row for each particle, by column; "" where it is one array."""
+    """A field as arrays with a row for each particle, NumPy's or CuPy's, by column; "" where it is one array."""
 
-    def __init__(self, kind: str, arrays: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, kind: str, arrays: dict[str, Any]) -> None:
         self.kind = kind
         self.arrays = arrays
 
 
+def _array(field: Any) -> Any:
+    """Return a field, or a column of one, as a NumPy or CuPy array."""
+    if not is_device_array(field):
+        return np.asarray(field)
+    from pyfilter.gpu import arrays
+
+    return arrays.device_array(field)
+
+
+def _rows(array: Any, index: NDArray[np.int64]) -> Any:
+    """Return an array's rows in another order, on the device that it is on."""
+    if not is_device_array(array):
+        return array[index]
+    from pyfilter.gpu import arrays
+
+    return arrays.rows(array, index)
+
+
+def _on_host(array: Any) -> NDArray[Any]:
+    if not is_device_array(array):
+        return np.asarray(array)
+    from pyfilter.gpu import arrays
+
+    on_host: NDArray[Any] = arrays.to_host(array)
+    return on_host
+
+
 def _columns(keyword: str, field: Field) -> _Columns:
-    parts = field.values() if isinstance(field, Mapping) else (field,)
-    if any(is_device_array(part) for part in parts):
-        message = f"{keyword} is on a device: particles are sorted in host memory, copy it there first"
-        raise Unsupported(message)
+    arrays: dict[str, Any]
     if isinstance(field, Mapping):
-        arrays = {str(column): np.asarray(part) for column, part in field.items()}
+        arrays = {str(column): _array(part) for column, part in field.items()}
         kind = "columns"
     else:
-        array = np.asarray(field)
+        array = _array(field)
         names = array.dtype.names
         arrays = {"": array} if names is None else {name: np.ascontiguousarray(array[name]) for name in names}
         kind = "array" if names is None else "structured"
@@ -242,9 +269,9 @@ def _order(reorder: bool | str, codec: Codec) -> str:
 
 
 def _stacked(position: _Columns) -> NDArray[Any]:
-    """Return the coordinates as one array (N, 2) or (N, 3) of floats."""
-    single = position.kind == "array"
-    stacked = position.arrays[""] if single else np.stack(list(position.arrays.values()), axis=-1)
+    """Return the coordinates as one array (N, 2) or (N, 3) of floats, in host memory."""
+    columns = {column: _on_host(array) for column, array in position.arrays.items()}
+    stacked = columns[""] if position.kind == "array" else np.stack(list(columns.values()), axis=-1)
     if stacked.ndim != 2 or stacked.shape[1] not in (2, 3) or stacked.dtype.kind != "f" or stacked.itemsize < 4:
         message = (
             "position must have 2 or 3 coordinates, as an array (N, 2) or (N, 3) or a mapping of as many arrays (N,), "

@@ -231,19 +231,11 @@ Status encode_frame(const Request& request, const void* values, std::uint64_t co
 }
 
 // The bytes that lorenzo needs for some of the particles, runs spread over the chunk: *particles of them.
-constexpr std::uint64_t kComparedRuns = 8, kComparedRun = 4096;
-
 Status lorenzo_bytes(const Request& request, const FrameInfo& info, const void* values, std::uint64_t* particles,
                      std::size_t* bytes) {
   const auto coordinates = static_cast<std::uint64_t>(grid_of(info).block_dims);
   const std::uint64_t all = info.value_count / coordinates;
-  Request part = request;
-  part.bound_mode = Bound::absolute;
-  part.bound = info.bound;
-  part.shape.rank = 2;
-  *particles = std::min(all, kComparedRuns * kComparedRun);
-  part.shape.dims[0] = *particles;
-  part.shape.dims[1] = coordinates;
+  const Request part = compared_request(request, info.bound, all, static_cast<int>(coordinates), particles);
   const std::size_t particle_bytes = static_cast<std::size_t>(coordinates) * dtype_bytes(info.dtype);
   const std::unique_ptr<std::uint8_t[]> frame(new (std::nothrow) std::uint8_t[max_frame_bytes(part)]);
   const std::unique_ptr<std::uint8_t[]> runs(new (std::nothrow) std::uint8_t[*particles * particle_bytes]);
@@ -263,9 +255,7 @@ Status lorenzo_bytes(const Request& request, const FrameInfo& info, const void* 
 // particles: its own frame, or the one of lorenzo where that is shorter.
 Status encode_particle_frame(const Request& request, const void* values, std::uint64_t count, std::uint8_t* out,
                              std::size_t* frame_bytes) {
-  Request other = request;
-  other.codec = registry::kCodecLorenzo;
-  other.parameters = {};
+  const Request other = lorenzo_request(request);
   if (count == 0 || coordinates_of(request.shape.rank, request.shape.dims) == 0)
     return encode_frame(other, values, count, out, frame_bytes);
   FrameInfo info = plan_frame(request, values, count);

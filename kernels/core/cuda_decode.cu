@@ -64,7 +64,7 @@ struct Group {
 
 struct Sorted {
   FrameInfo first;  // of the batch: all others have its shape and dtype
-  std::array<Group, 34> groups;
+  std::array<Group, 36> groups;
   std::vector<RawCopy> copies;
 };
 
@@ -78,6 +78,7 @@ std::size_t group_of(const FrameInfo& info, const Grid& grid) {
   const auto dims = static_cast<std::size_t>(grid.block_dims);
   if (info.codec == registry::kCodecLorenzo)
     return 17 + dims + (info.pointwise ? 4 : 0) + (info.parameters[1] == kRans ? 0 : 8);
+  if (info.codec == registry::kCodecParticles) return 32 + dims;
   if (grid.packed) return 5 + dims + (info.step == 0 ? 4 : info.pointwise ? 8 : 0);
   return dims - 1 + (info.codec == registry::kCodecCuszp2 ? 3 : 0);
 }
@@ -93,8 +94,9 @@ Status find_coders(const FrameInfo& info, const Grid& grid, Group& group) {
     group.most_units = std::max(group.most_units, grid.tiles / unit + 1);
   } else {
     group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, info.step == 0, info.pointwise)
-                  : info.codec == registry::kCodecCuszp2 ? cuda::cuszp2_coder(info.dtype, dims)
-                                                         : cuda::lossless_coder(info.dtype, dims);
+                  : info.codec == registry::kCodecParticles ? cuda::particles_coder(info.dtype, dims)
+                  : info.codec == registry::kCodecCuszp2    ? cuda::cuszp2_coder(info.dtype, dims)
+                                                            : cuda::lossless_coder(info.dtype, dims);
   }
   if (group.coder == nullptr && group.streams == nullptr)
     return fail(Code::internal, "codec %d has no CUDA kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
@@ -265,6 +267,8 @@ Status cuda_fault(std::uint32_t fault) noexcept {
       return fail(Code::corrupt, "corrupt frame: a state of a stream is out of range");
     case Fault::stream:
       return fail(Code::corrupt, "corrupt frame: a stream does not end where its group does");
+    case Fault::particles:
+      return fail(Code::corrupt, "corrupt frame: a tile of particles contradicts itself");
   }
   return fail(Code::internal, "unknown fault %u", fault);
 }

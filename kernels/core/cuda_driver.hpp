@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Batches of chunks on the GPU (cuda_driver.cu; cuda_absent.cpp in builds without CUDA). Device calls put work on a
-// stream and return; nothing inside waits for the device. Frames are byte for byte those of the CPU.
+// stream and return; nothing inside waits for the device, but encoding particles, which has to know which chunks
+// lorenzo encodes in their place. Frames are byte for byte those of the CPU.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ struct CudaEncodeBatch {
   std::size_t frame_stride = 0;
   std::uint64_t* frame_bytes = nullptr;
   std::size_t count = 0;
-  void* stream = nullptr;  // cudaStream_t
+  void* stream = nullptr;          // cudaStream_t
+  const double* bounds = nullptr;  // device memory: the absolute bound of each chunk instead of the request's
 };
 Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcept;
 

@@ -8,6 +8,8 @@
 #include "core/api.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/cuda_memory.cuh"
+#include "core/cuda_particles.cuh"
+#include "core/cuda_plans.cuh"
 #include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
@@ -26,7 +28,6 @@ using namespace cuda;
 
 constexpr std::size_t kMaxChunks = 32768;  // of a launch: the y dimension of a grid has 16 bits
 constexpr unsigned kCopyBlocks = 2112;     // sixteen to each multiprocessor of the largest devices
-constexpr unsigned kRangeBlocks = 1056;    // eight to each multiprocessor of the largest devices
 
 // Behind the encoders: chunks that turned out not to get smaller. `all`: every chunk is raw and has no header yet.
 __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_constant__ EncodeParams job, bool all) {
@@ -76,32 +77,12 @@ struct Layout {
   }
 };
 
-HeaderTemplate header_template(const FrameInfo& info) {
-  HeaderTemplate header = {};
-  std::uint8_t bytes[4 * kMaxHeaderWords];
-  finish_header(info, bytes);
-  std::memcpy(header.words, bytes, static_cast<std::size_t>(info.header_bytes));
-  header.words[3] = 0;  // the checksum
-  return header;
-}
-
 HeaderTemplate header_template(const Request& request, std::uint8_t codec, std::uint64_t count) {
-  return header_template(frame_template(request, codec, count));
+  return cuda::header_template(frame_template(request, codec, count));
 }
 
 std::uint64_t row_bytes(const Grid& grid, std::size_t value_bytes) {
   return grid.block_dims == 1 ? 16 : (grid.block_dims == 2 ? 8 : 4) * value_bytes;
-}
-
-template <class T>
-Status launch_plans(const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
-  if (job.quantise && job.bound_mode == Bound::relative) {
-    const std::uint64_t wanted = job.count / (kPlanThreads * 16) + 1;
-    const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(wanted, kRangeBlocks / chunks + 1));
-    range_kernel<T><<<dim3(blocks, chunks), kPlanThreads, 0, stream>>>(job);
-    PYF_TRY(check(cudaGetLastError(), "launch of the range kernel"));
-  }
-  return check(launch_behind(prepare_kernel<T>, chunks, kSampleThreads, 0, stream, job), "launch of the plan kernel");
 }
 
 // Whether a frame with so many tiles has no room for its directory, or for anything else (as cpu_driver.cpp).
@@ -259,7 +240,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   if (request.codec == registry::kCodecCuszp2)
     job.headers[1] = header_template(request, registry::kCodecLossless, count);
   const bool streams = request.codec == registry::kCodecLorenzo;
-  if (streams) job.headers[1] = header_template(stand_in(frame_template(request, request.codec, count)));
+  if (streams) job.headers[1] = cuda::header_template(stand_in(frame_template(request, request.codec, count)));
   job.exceptions = tiles.packed && (streams || frame_template(request, request.codec, count).parameters[1] == 1);
   job.pointwise = request.bound_mode == Bound::pointwise_relative;
   fill_crc_powers(job.crc_powers);
@@ -283,23 +264,11 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.plans = plans;
   job.raw = reinterpret_cast<std::uint32_t*>(memory + layout.raw);
 
-  PlanParams plan = {};
-  plan.bound_mode = request.bound_mode;
-  plan.bound = request.bound;
-  plan.has_fill = request.has_fill;
-  plan.quantise = quantise;
-  plan.fill = request.fill;
-  plan.count = count;
-  plan.values = job.values;
-  plan.value_stride = job.value_stride;
+  PlanParams plan = plan_params(request, count, quantise, job);
+  plan.bounds = batch.bounds;
   plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
   plan.plans = plans;
-  plan.raw = job.raw;
-  plan.counters = job.counters;
-  if (request.dtype == Dtype::f64)
-    PYF_TRY(launch_plans<double>(plan, chunks, stream));
-  else
-    PYF_TRY(launch_plans<float>(plan, chunks, stream));
+  PYF_TRY(make_plans(request.dtype, plan, chunks, stream));
 
   bool all_raw = count == 0;
   if (tiles.packed) {
@@ -361,6 +330,7 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
   PYF_TRY(cuda::usable());
   std::uint64_t count = 0;
   PYF_TRY(check_batch(request, batch, &count));
+  if (request.codec == registry::kCodecParticles) return encode_particles(request, batch, count);
   const TileGrids tiles(request, count, count * dtype_bytes(request.dtype));
   const bool streams = request.codec == registry::kCodecLorenzo;
   const std::uint64_t most = streams ? kMostStreamTiles : std::uint64_t{1} << 31,
@@ -373,6 +343,7 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
     part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
     part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
     part.frame_bytes = batch.frame_bytes + first;
+    part.bounds = batch.bounds != nullptr ? batch.bounds + first : nullptr;
     PYF_TRY(encode_part(request, part, count));
     first += part.count;
   }

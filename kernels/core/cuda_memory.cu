@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -14,21 +15,23 @@ namespace pyfilter::cuda {
 namespace {
 
 constexpr int kMaxDevices = 64;
-// What a pool keeps for the next call rather than give back to the driver at each synchronisation.
-constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20;
+// What a pool keeps for the next call rather than give back to the driver at each synchronisation: a part of the
+// device's memory, where that is more.
+constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20, kKeptPart = 32;
 
 std::atomic<pid_t> first_user{0};
 
 struct Pools {
   std::mutex mutex;
   cudaMemPool_t pool[kMaxDevices] = {};
+  std::uint64_t memory[kMaxDevices] = {};  // of the device
 };
 Pools& pools() {
   static Pools* const all = new Pools;  // never destroyed: the driver may be gone by then
   return *all;
 }
 
-Status pool_of_device(cudaMemPool_t* pool) {
+Status pool_of_device(cudaMemPool_t* pool, std::uint64_t* memory) {
   int device = 0;
   PYF_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
   if (device >= kMaxDevices) return fail(Code::device, "CUDA device %d, at most %d are supported", device, kMaxDevices);
@@ -40,11 +43,15 @@ Status pool_of_device(cudaMemPool_t* pool) {
     properties.location.type = cudaMemLocationTypeDevice;
     properties.location.id = device;
     PYF_TRY(check(cudaMemPoolCreate(&all.pool[device], &properties), "cudaMemPoolCreate"));
-    std::uint64_t kept = kKeptBytes;
+    std::size_t available = 0, total = 0;
+    PYF_TRY(check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo"));
+    all.memory[device] = total;
+    std::uint64_t kept = std::max(kKeptBytes, std::uint64_t{total} / kKeptPart);
     PYF_TRY(check(cudaMemPoolSetAttribute(all.pool[device], cudaMemPoolAttrReleaseThreshold, &kept),
                   "cudaMemPoolSetAttribute"));
   }
   *pool = all.pool[device];
+  *memory = all.memory[device];
   return kOk;
 }
 
@@ -84,7 +91,8 @@ Workspace::~Workspace() {
 
 Status Workspace::allocate(std::size_t bytes) noexcept {
   cudaMemPool_t pool = nullptr;
-  PYF_TRY(pool_of_device(&pool));
+  std::uint64_t of_device = 0;
+  PYF_TRY(pool_of_device(&pool, &of_device));
   void* memory = nullptr;
   const cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, pool, stream_);
   if (error == cudaErrorMemoryAllocation) {
@@ -94,6 +102,11 @@ Status Workspace::allocate(std::size_t bytes) noexcept {
   PYF_TRY(check(error, "cudaMallocFromPoolAsync"));
   data_ = static_cast<std::uint8_t*>(memory);
   return kOk;
+}
+
+Status device_memory(std::uint64_t* bytes) noexcept {
+  cudaMemPool_t pool = nullptr;
+  return pool_of_device(&pool, bytes);
 }
 
 Status release_pools() noexcept {

@@ -34,6 +34,9 @@ class Workspace {
   std::uint8_t* data_ = nullptr;
 };
 
+// How much the current device has, free or not.
+Status device_memory(std::uint64_t* bytes) noexcept;
+
 Status release_pools() noexcept;
 
 }  // namespace pyfilter::cuda

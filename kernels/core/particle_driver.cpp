@@ -11,6 +11,7 @@
 
 #include "core/cpu_driver.hpp"
 #include "core/error_text.hpp"
+#include "core/request.hpp"
 #include "core/settings.hpp"
 #include "core/threads.hpp"
 #include "core/wire.hpp"
@@ -115,6 +116,25 @@ class EntrySort {
 };
 
 }  // namespace
+
+Request lorenzo_request(const Request& request) noexcept {
+  Request other = request;
+  other.codec = registry::kCodecLorenzo;
+  other.parameters = {};
+  return other;
+}
+
+Request compared_request(const Request& request, double bound, std::uint64_t particles, int coordinates,
+                         std::uint64_t* compared) noexcept {
+  Request part = request;
+  part.bound_mode = Bound::absolute;
+  part.bound = bound;
+  part.shape.rank = 2;
+  *compared = std::min(particles, kComparedRuns * kComparedRun);
+  part.shape.dims[0] = *compared;
+  part.shape.dims[1] = static_cast<std::uint64_t>(coordinates);
+  return part;
+}
 
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, Plan& plan,
                   std::unique_ptr<std::uint64_t[]>& entries) noexcept {

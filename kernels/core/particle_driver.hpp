@@ -9,11 +9,21 @@
 
 #include "core/plan.hpp"
 #include "core/status.hpp"
+#include "core/types.hpp"
 
 namespace pyfilter {
 
 // How requests and frames name the order of particles: as given, sorted in each tile, sorted through the chunk.
 inline constexpr std::uint8_t kOrderKept = 0, kOrderTile = 1, kOrderChunk = 2;
+
+// What lorenzo is asked where particles are not worth it.
+Request lorenzo_request(const Request& request) noexcept;
+
+// And what it is asked to compare it with particles: to encode `compared` of all particles with the bound of their
+// frame, all or kComparedRuns runs spread over the chunk.
+inline constexpr std::uint64_t kComparedRuns = 8, kComparedRun = 4096;
+Request compared_request(const Request& request, double bound, std::uint64_t particles, int coordinates,
+                         std::uint64_t* compared) noexcept;
 
 // Sets what encoding needs to lay a chunk in the order asked for; `entries` holds it then. Rows at the end that are all
 // zero, or the sentinel, stay where they are: HDF5 pads the last chunk of a dataset with them.

@@ -24,6 +24,16 @@ KFN bool second_look(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& 
   return neighbour_fits(p, x, q);
 }
 
+// The code of a value, by itself; false where there is none.
+template <bool kHasSentinel, class T>
+KFN bool code_value(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+  const T t = magic_form(p, x), decoded = decoded_value(p.step, t);
+  q = code_of(t);
+  bool fits = keeps_bound(p, x, decoded) & in_reach(p, x);
+  if constexpr (kHasSentinel) fits = fits & !(x == p.sentinel) & !(decoded == p.sentinel);
+  return fits || second_look(p, x, q);
+}
+
 template <class T>
 inline Quantizer<T> quantizer_of(const Plan& plan) {
   return make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
@@ -129,6 +139,12 @@ struct Extent {
   }
 };
 
+// Number of the segment of a code along an axis whose lowest code is `low`.
+template <class Code>
+KFN std::uint32_t segment_of(Code code, Code low, unsigned shift) {
+  return static_cast<std::uint32_t>(static_cast<Code>(code - low) >> shift);
+}
+
 // Keys of `count` particles: `origin` is the lowest code of each axis. All in locals, so that the loop is of vectors.
 template <class Code, int D>
 inline void make_keys(const KeyLayout& given, Code* const (&q)[3], const Code (&origin)[3], std::uint32_t count,
@@ -139,9 +155,7 @@ inline void make_keys(const KeyLayout& given, Code* const (&q)[3], const Code (&
   const Code* __restrict const b = q[layout.axis[1]];
   const Code* __restrict const c = q[layout.axis[2]];
   const Code low_a = origin[layout.axis[0]], low_b = origin[layout.axis[1]], low_c = origin[layout.axis[2]];
-  const auto number = [shift](Code code, Code low) {
-    return static_cast<std::uint32_t>(static_cast<Code>(code - low) >> shift);
-  };
+  const auto number = [shift](Code code, Code low) { return segment_of(code, low, shift); };
   if (D == 3 && layout.three != 0) {
     for (std::uint32_t i = 0; i < count; ++i)
       keys[i] = key_of(layout, number(a[i], low_a), number(b[i], low_b), number(c[i], low_c));

@@ -8,59 +8,15 @@
 #include "core/cpu_driver.hpp"
 #include "core/plan.hpp"
 #include "core/target.hpp"
+#include "core/wire.hpp"
 #include "particles/encode.hpp"
+#include "particles/head.hpp"
 
 PYF_BEGIN_TARGET
 
 // Texts that last: what fail() makes belongs to the thread.
 inline constexpr Status kBadParticles{Code::corrupt, "corrupt frame: a tile of particles contradicts itself"};
 inline constexpr Status kNoParticleMemory{Code::no_memory, "no memory for the codec's scratch buffers"};
-
-// What a tile's first bytes say.
-template <class Code>
-struct TileHead {
-  std::uint32_t stored, repeats = 0, ordinary;  // values as they are; how often the last of them is repeated
-  bool verbatim, runs;
-  unsigned shift, width[3] = {};
-  Code origin[3] = {};
-};
-
-// Reads and checks the head; returns where keys start, nullptr where it is damaged.
-template <class Code, int D>
-inline const std::uint8_t* read_head(const std::uint8_t* in, const std::uint8_t* end, std::uint32_t count,
-                                     TileHead<Code>& head) {
-  if (end - in < 4) return nullptr;
-  const auto word = load_le<std::uint32_t>(in);
-  in += 4;
-  head.stored = word & 0x1FFF;
-  head.verbatim = (word & kVerbatimTile) != 0;
-  head.runs = (word & kRunsTile) != 0;
-  head.shift = word >> 16;
-  if (head.stored > count || head.shift > 8 * sizeof(Code)) return nullptr;
-  if (head.verbatim) {
-    head.stored = count;
-    head.ordinary = 0;
-    return word == kVerbatimTile ? in : nullptr;
-  }
-  if ((word & kTailTile) != 0) {
-    if (end - in < 4) return nullptr;
-    head.repeats = load_le<std::uint32_t>(in);
-    in += 4;
-    if (head.stored == 0 || head.repeats > count - head.stored) return nullptr;
-  }
-  head.ordinary = count - head.stored - head.repeats;
-  if (head.ordinary == 0) return head.shift == 0 && !head.runs ? in : nullptr;
-  if (end - in < static_cast<std::ptrdiff_t>(4 + D * sizeof(Code))) return nullptr;
-  unsigned bits = 0;
-  for (int d = 0; d < 4; ++d) {
-    if (in[d] > (d < D ? 8 * sizeof(Code) : 0)) return nullptr;
-    if (d < 3) head.width[d] = in[d];
-    bits += in[d] > head.shift ? in[d] - head.shift : 0;
-  }
-  if (bits > kMostKeyBits || (bits == 0 && head.runs)) return nullptr;
-  for (int d = 0; d < D; ++d) head.origin[d] = load_le<Code>(in + 4 + static_cast<std::size_t>(d) * sizeof(Code));
-  return in + 4 + D * sizeof(Code);
-}
 
 // Keys of all ordinary particles; returns where offsets start, nullptr where they are damaged.
 template <class T>
@@ -100,7 +56,7 @@ inline const std::uint8_t* read_offsets(const std::uint8_t* in, const TileHead<t
                                         TileSpace<T>& space) {
   for (std::uint32_t from = 0; from < head.ordinary; from += kGroup) {
     for (int d = 0; d < D; ++d) {
-      const unsigned planes = std::min(head.shift, head.width[d]);
+      const unsigned planes = head.planes(d);
       if (planes == 0) continue;
       typename FloatTraits<T>::Code offsets[kGroup];
       unpack_planes(in, static_cast<int>(planes), offsets);
@@ -151,14 +107,15 @@ inline Status decode_particles(const Plan& plan, const std::uint8_t* bytes, std:
   if (scratch == nullptr) return kNoParticleMemory;
   TileSpace<T> space(scratch);
   TileHead<Code> head;
-  const std::uint8_t* in = uniform ? nullptr : read_head<Code, D>(bytes, end, count, head);
-  if (in == nullptr) return kBadParticles;
+  const auto word = [bytes](std::uint32_t i) { return load_le<std::uint32_t>(bytes + 4 * std::size_t{i}); };
+  const std::uint32_t head_words = uniform ? 0 : read_head<Code, D>(word, size / 4, count, head);
+  if (head_words == 0) return kBadParticles;
+  const std::uint8_t* in = bytes + 4 * std::size_t{head_words};
   if (head.ordinary != 0) {
     const KeyLayout layout = make_layout(head.width, head.shift);
     if (layout.bits() != 0) in = read_keys(in, end, head.ordinary, head.runs, layout.bits(), space);
     if (in == nullptr) return kBadParticles;
-    std::size_t planes = 0;
-    for (const unsigned width : head.width) planes += std::min(head.shift, width);
+    const std::size_t planes = head.planes();
     const std::size_t offset_bytes = 4 * planes * ((head.ordinary + kGroup - 1) / kGroup);
     if (static_cast<std::size_t>(end - in) < offset_bytes) return kBadParticles;
     place_segments<T, D>(layout, head, space);

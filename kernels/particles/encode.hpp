@@ -10,15 +10,13 @@
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "particles/codes.hpp"
+#include "particles/head.hpp"
 #include "particles/key.hpp"
 #include "particles/order.hpp"
 #include "particles/sequence.hpp"
 #include "stages/quantize.hpp"
 
 PYF_BEGIN_TARGET
-
-// Bits of a tile's first word.
-inline constexpr std::uint32_t kVerbatimTile = 1u << 13, kRunsTile = 1u << 14, kTailTile = 1u << 15;
 
 // Particles at the end that are the same bit for bit: rows of zeros, with which HDF5 pads its last chunk, or many
 // others.
@@ -137,36 +135,33 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
 
   SequencePlan plain, of_gaps, of_counts;
   std::uint32_t runs = 0;
-  std::size_t key_bytes = 0;
+  std::uint32_t key_words = 0;
   bool by_runs = false;
   if (keyed) {
     runs = count_runs(space.keys, ordinary);
-    if (runs <= ordinary - ordinary / 4) {
+    if (may_have_runs(ordinary, runs)) {
       find_runs(space.keys, ordinary, space.gaps, space.counts);
       plan_sequence(space.gaps, runs, of_gaps);
       plan_sequence(space.counts, runs, of_counts);
-      key_bytes = 4 + of_gaps.bytes() + of_counts.bytes();
+      key_words = 1 + of_gaps.words() + of_counts.words();
       by_runs = true;
     }
     std::uint32_t* const differences = space.special;  // not needed any more
     differences[0] = space.keys[0];
     for (std::uint32_t i = 1; i < ordinary; ++i) differences[i] = space.keys[i] - space.keys[i - 1];
     plan_sequence(differences, ordinary, plain);
-    if (!by_runs || plain.bytes() <= key_bytes) {
-      key_bytes = plain.bytes();
+    if (!by_runs || plain.words() <= key_words) {
+      key_words = plain.words();
       by_runs = false;
     }
   }
-  std::size_t plane_words = 0;
-  for (int d = 0; d < D; ++d) plane_words += std::min(shift, tile.width[d]);
-  const std::size_t groups = (ordinary + kGroup - 1) / kGroup;
-  const std::size_t size = 4 + (ordinary != 0 ? 4 + D * sizeof(Code) : 0) + key_bytes + 4 * groups * plane_words +
-                           std::size_t{tile.stored()} * D * sizeof(T) + (tile.tail != 0 ? 4 : 0);
+  unsigned planes = 0;
+  for (int d = 0; d < D; ++d) planes += std::min(shift, tile.width[d]);
+  const std::size_t size = 4 * std::size_t{tile_words<Code, D>(ordinary, tile.stored(), tile.tail, key_words, planes)};
   if (size >= verbatim_bytes) return verbatim();
 
   std::uint8_t* to = out;
-  store_le(to, tile.stored() | (by_runs ? kRunsTile : 0) | (tile.tail != 0 ? kTailTile : 0) |
-                   (ordinary != 0 ? shift << 16 : 0));
+  store_le(to, head_word(ordinary, tile.stored(), tile.tail, by_runs, shift));
   to += 4;
   if (tile.tail != 0) {
     store_le(to, tile.tail - 1);
@@ -183,7 +178,7 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
     } else if (keyed) {
       to = write_sequence(space.special, plain, to);
     }
-    if (plane_words != 0) to = write_offsets<T, D>(tile, shift, space, to);
+    if (planes != 0) to = write_offsets<T, D>(tile, shift, space, to);
   }
   std::memcpy(to, aligned + std::size_t{ordinary} * D, std::size_t{tile.stored()} * D * sizeof(T));
   return {static_cast<std::uint32_t>(size), false};

@@ -38,9 +38,6 @@ inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size
   if (from != entries) std::memcpy(entries, from, count * sizeof *entries);
 }
 
-// Key of a special particle: above all others (kMostKeyBits).
-inline constexpr std::uint64_t kLastKey = std::uint64_t{1} << kMostKeyBits;
-
 // Entries (key, index) of a tile's particles: those of `count` particles at space.values, from their own extent.
 template <class T, int D>
 inline unsigned tile_entries(const Quantizer<T>& p, std::uint32_t count, TileSpace<T>& space, std::uint64_t* entries) {

@@ -9,6 +9,7 @@
 #include "core/bits.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "particles/head.hpp"
 #include "particles/key.hpp"
 #include "stages/planes.hpp"
 
@@ -40,21 +41,14 @@ KFN unsigned choose_low(const std::uint32_t* numbers, std::uint32_t& quotients) 
   return low;
 }
 
-// What a sequence will be: made once to know its size, then written.
-struct SequencePlan {
-  std::uint32_t count = 0, groups = 0, unary_bits = 0, plane_words = 0;
-  unsigned base = 0, rate_planes = 0;
+// Made once to know the size of a sequence, then written.
+struct SequencePlan : SequenceSize {
   std::uint8_t low[kMostGroups];
-
-  std::uint32_t mask_words() const { return (groups + 31) / 32; }
-  std::uint32_t unary_words() const { return (unary_bits + 31) / 32; }
-  std::size_t bytes() const { return 4 * std::size_t{1 + rate_planes * mask_words() + plane_words + unary_words()}; }
 };
 
 // `numbers` has room for a multiple of 32.
 inline void plan_sequence(std::uint32_t* numbers, std::uint32_t count, SequencePlan& plan) {
-  plan.count = count;
-  plan.groups = (count + kGroup - 1) / kGroup;
+  plan.set_count(count);
   for (std::uint32_t i = count; i < plan.groups * kGroup; ++i) numbers[i] = 0;
   plan.unary_bits = count;
   plan.plane_words = 0;
@@ -68,13 +62,12 @@ inline void plan_sequence(std::uint32_t* numbers, std::uint32_t count, SequenceP
     lowest = low < lowest ? low : lowest;
     highest = low > highest ? low : highest;
   }
-  plan.base = lowest;
-  plan.rate_planes = static_cast<unsigned>(bit_width(static_cast<std::uint32_t>(highest - lowest)));
+  plan.set_rates(lowest, highest);
 }
 
 // Writes a planned sequence. Returns its end.
 inline std::uint8_t* write_sequence(const std::uint32_t* numbers, const SequencePlan& plan, std::uint8_t* out) {
-  store_le(out, static_cast<std::uint32_t>(plan.base | plan.rate_planes << 8 | plan.unary_words() << 16));
+  store_le(out, plan.head());
   out += 4;
   for (unsigned p = 0; p < plan.rate_planes; ++p) {
     for (std::uint32_t w = 0; w < plan.mask_words(); ++w) {
@@ -118,22 +111,18 @@ inline std::uint8_t* write_sequence(const std::uint32_t* numbers, const Sequence
 // where it is damaged.
 inline const std::uint8_t* read_sequence(const std::uint8_t* in, const std::uint8_t* end, std::uint32_t count,
                                          std::uint32_t* numbers) {
-  if (end - in < 4) return nullptr;
-  const auto head = load_le<std::uint32_t>(in);
-  in += 4;
-  const unsigned base = head & 31, rate_planes = head >> 8 & 7;
-  const std::uint32_t unary_words = head >> 16, groups = (count + kGroup - 1) / kGroup, masks = (groups + 31) / 32;
-  if ((head & 0xF8E0) != 0 || rate_planes > 5) return nullptr;
-  if (static_cast<std::size_t>(end - in) < 4 * std::size_t{rate_planes * masks + unary_words}) return nullptr;
-  std::uint8_t low[kMostGroups] = {};
-  for (unsigned p = 0; p < rate_planes; ++p, in += 4 * masks) {
-    for (std::uint32_t g = 0; g < groups; ++g)
-      low[g] = static_cast<std::uint8_t>(low[g] | (load_le<std::uint32_t>(in + g / 32 * 4) >> g % 32 & 1) << p);
-    if (groups % 32 != 0 && load_le<std::uint32_t>(in + 4 * (masks - 1)) >> groups % 32 != 0) return nullptr;
-  }
+  SequenceHead head;
+  if (end - in < 4 || !read_sequence_head(load_le<std::uint32_t>(in), count, head)) return nullptr;
+  const std::uint32_t groups = head.groups, unary_words = head.unary_words;
+  if (static_cast<std::size_t>(end - in) < 4 * std::size_t{head.words() + unary_words}) return nullptr;
+  const auto mask = [from = in + 4](std::uint32_t i) { return load_le<std::uint32_t>(from + 4 * std::size_t{i}); };
+  for (unsigned p = 0; p < head.rate_planes; ++p)
+    if (has_stray_bits(head, mask, p)) return nullptr;
+  in += 4 * head.words();
+  std::uint8_t low[kMostGroups];
   std::uint32_t plane_words = 0;
   for (std::uint32_t g = 0; g < groups; ++g) {
-    low[g] = static_cast<std::uint8_t>(low[g] + base);
+    low[g] = static_cast<std::uint8_t>(low_bits(head, mask, g));
     if (low[g] > 31) return nullptr;
     plane_words += low[g];
   }

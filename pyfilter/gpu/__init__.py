@@ -18,8 +18,9 @@ def device_count() -> int:
 
 
 def release_memory() -> None:
-    """Give the device memory that the library pools (up to 512 MiB a device) back to the driver.
+    """Give the device memory that the library pools back to the driver.
 
+    Of each device that is up to 512 MiB, or a 32nd of its memory.
     Memory in CuPy's own pools is CuPy's: ``cupy.get_default_memory_pool().free_all_blocks()``.
     """
     _native.configure("release_memory", "1")

@@ -22,6 +22,8 @@ from pyfilter.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
 _HOST = (np.ndarray, np.generic, bytes, bytearray, memoryview, str, list, tuple, int, float, type(None))
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 _OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
@@ -159,6 +161,14 @@ def converted(values: Any, dtype: np.dtype[Any]) -> Any:
     """Return a cupy.ndarray's values in another element type, on their device."""
     with import_cupy().cuda.Device(values.device.id):
         return values.astype(dtype)
+
+
+@device_errors()
+def rows(values: Any, index: NDArray[np.int64]) -> Any:
+    """Return the rows of a cupy.ndarray in the order of ``index`` (host memory), on its device."""
+    cupy = import_cupy()
+    with cupy.cuda.Device(values.device.id):
+        return values[cupy.asarray(index)]
 
 
 def out_array(out: Any) -> Any:

@@ -128,7 +128,7 @@ class ndarray:  # named as in CuPy
         return len(self.values)
 
     def __getitem__(self, key: Any) -> ndarray:
-        found = self.values[key]
+        found = self.values[bare(key)]
         return ndarray(found if isinstance(found, np.ndarray) else np.asarray(found))
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import itertools
 import lzma
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from contract import fields
 from hypothesis import given, settings
-from reference import hostile
+from reference import hostile, particles_writer
 
 import pyfilter
-from gpu import device
+from gpu import device, particle_cases
 from pyfilter import frames
 from pyfilter.registry import registry
 
@@ -234,6 +235,26 @@ def random_cases(count: int) -> Iterator[Group]:
             yield group
 
 
+def particles(quick: bool) -> Iterator[Group]:
+    """Positions in every order."""
+    for dtype, axes in itertools.product(("f4", "f8"), (2, 3)):
+        group = Group(f"particles, {dtype}, {axes} axes")
+        for i, (values, codec, fill) in enumerate(particle_cases.cases(quick, dtype, axes)):
+            group.check(values, codec, fill, copies=3 if i % 20 == 0 else 1)
+        yield group
+    group = Group("particles, batches of different chunks")
+    rng = np.random.default_rng(12)
+    for dtype, axes, count in itertools.product(("f4", "f8"), (2, 3), (700, 9000)):
+        chunks = []
+        for i in range(150):
+            kind = particle_cases.KINDS[i % len(particle_cases.KINDS)]
+            x = particle_cases.sprinkle(kind(count, axes, rng), particle_cases.SPECIALS[i % 6], rng)
+            chunks.append((x * 10.0 ** rng.integers(-1, 3)).astype(dtype))
+        for order, bound in itertools.product(particle_cases.ORDERS, ({"absolute": 0.01}, {"relative": 1e-3})):
+            check_batch(group, chunks, pyfilter.Particles(order=order, **bound))
+    yield group
+
+
 def large(quick: bool) -> Iterator[Group]:
     rng = np.random.default_rng(6)
     group = Group("large, no multiple of anything")
@@ -272,18 +293,23 @@ def batches(quick: bool) -> Iterator[Group]:
             chunks.append(fields.sprinkle(values, None, ("none", "few", "runs")[i % 3], rng))
         bounds: list[dict[str, Any]] = [{"absolute": 0.01}, {"relative": 1e-3}, {"pointwise_relative": 0.01}]
         for codec in (*(codec for bound in bounds for codec in float_codecs(1, **bound)), pyfilter.Lossless()):
-            request = frames.make_request(codec, np.dtype(dtype), (5000,))
-            got = device.encode(request, chunks)
-            back = device.decode(got, np.dtype(dtype), 5000)
-            group.cases += 1
-            group.bytes += 5000 * 600 * np.dtype(dtype).itemsize
-            for chunk, frame, values in zip(chunks, got, back, strict=True):
-                expected = pyfilter.encode(chunk, codec)
-                if frame != expected:
-                    group.bad.append(f"{codec!r}: {first_difference(frame, expected)}")
-                elif values.tobytes() != pyfilter.decode(expected).tobytes():
-                    group.bad.append(f"{codec!r}: decoded values differ")
+            check_batch(group, chunks, codec)
     yield group
+
+
+def check_batch(group: Group, chunks: list[Array], codec: pyfilter.Codec) -> None:
+    """Different chunks in one call."""
+    dtype = chunks[0].dtype
+    got = device.encode(frames.make_request(codec, dtype, chunks[0].shape), chunks)
+    back = device.decode(got, dtype, chunks[0].size)
+    group.cases += 1
+    group.bytes += sum(chunk.nbytes for chunk in chunks)
+    for chunk, frame, values in zip(chunks, got, back, strict=True):
+        expected = pyfilter.encode(chunk, codec)
+        if frame != expected:
+            group.bad.append(f"{codec!r}: {first_difference(frame, expected)}")
+        elif values.tobytes() != pyfilter.decode(expected).tobytes():
+            group.bad.append(f"{codec!r}: decoded values differ")
 
 
 def outcome(decode: Callable[[], bytes]) -> bytes | None:
@@ -298,7 +324,7 @@ def damaged(quick: bool) -> Iterator[Group]:
     rng = np.random.default_rng(8)
     group = Group("damaged and crafted frames")
 
-    def compare(frame: bytes, what: str) -> None:
+    def compare(frame: bytes, what: str, any_nan: bool = False) -> None:
         group.cases += 1
         group.bytes += len(frame)
         try:
@@ -306,17 +332,23 @@ def damaged(quick: bool) -> Iterator[Group]:
         except pyfilter.PyfilterError:
             return
         integers = info.codec == "hierarchical_delta" and info.dtype.kind != "f"
-        no_kernels = integers or info.codec in ("particles", "progressive")
+        no_kernels = integers or info.codec == "progressive"
         if info.value_bytes > 1 << 24 or no_kernels:
             return
-        on_cpu = outcome(lambda: pyfilter.decode(frame).tobytes())
-        on_gpu = outcome(lambda: device.decode([frame], info.dtype, info.value_count)[0].tobytes())
+
+        def bits(values: Array) -> bytes:  # made codes may give NaNs: some NaN (docs/format.md, section 6)
+            return (np.where(np.isnan(values), np.array(np.nan, info.dtype), values) if any_nan else values).tobytes()
+
+        on_cpu = outcome(lambda: bits(pyfilter.decode(frame).reshape(-1)))
+        on_gpu = outcome(lambda: bits(device.decode([frame], info.dtype, info.value_count)[0]))
         if on_cpu != on_gpu:
             states = ["refused" if each is None else "taken" for each in (on_cpu, on_gpu)]
             group.bad.append(f"{what}: CPU {states[0]}, GPU {states[1]}")
 
     for case in hostile.crafted():
         compare(case.frame, case.name)
+    for seed in range(200 if quick else 1000):
+        compare(particles_writer.random_frame(random.Random(seed))[1], f"made particles {seed}", any_nan=True)
     for dtype, block_dims, mode in itertools.product(("f4", "f8"), (1, 2, 3), fields.MODES):
         values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
         values = fields.sprinkle(values, None, "few", rng)
@@ -341,6 +373,15 @@ def damaged(quick: bool) -> Iterator[Group]:
                 at = int(rng.integers(8 * frame[7], len(frame)))
                 broken[at] ^= 1 << int(rng.integers(0, 8))
             compare(bytes(broken), f"{dtype} {predictor} with flipped bits")
+    for dtype, axes, place in itertools.product(("f4", "f8"), (2, 3), particle_cases.KINDS):
+        cloud = particle_cases.sprinkle(place(6000, axes, rng), "few", rng).astype(dtype)
+        frame = pyfilter.encode(cloud, pyfilter.Particles(absolute=0.01, order="chunk"))
+        for _ in range(60 if quick else 400):
+            broken = bytearray(frame)
+            for _ in range(int(rng.integers(1, 4))):
+                at = int(rng.integers(8 * frame[7], len(frame)))
+                broken[at] ^= 1 << int(rng.integers(0, 8))
+            compare(bytes(broken), f"{dtype} particles, {place.__name__}, with flipped bits")
     for dtype, coder in itertools.product(("f4", "f8"), ("rans", "huffman", "unsynced")):
         values = np.cumsum(rng.normal(size=(40, 50, 61)), axis=2).astype(dtype)
         values[3:9, :, 5:20] = np.nan
@@ -367,11 +408,17 @@ def main() -> int:
     options = parser.parse_args()
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
-    groups: list[Iterator[Group]] = [random_cases(15 if options.sanitize else 150 if quick else 1000)]
+    groups: list[Iterator[Group]] = []
+    if ONLY != "Particles":
+        groups.append(random_cases(15 if options.sanitize else 150 if quick else 1000))
     if options.sanitize:
         groups += [damaged(quick)]
     else:
-        groups += [missing(quick), sizes(quick), batches(quick), damaged(quick), large(quick)]
+        if ONLY in (None, "Particles"):
+            groups.append(particles(quick))
+        if ONLY != "Particles":
+            groups += [missing(quick), sizes(quick), batches(quick)]
+        groups += [damaged(quick), large(quick)] if ONLY != "Particles" else [damaged(quick)]
         if options.data.is_dir():
             groups.append(real_fields(options.data))
     good = [group.report() for group in itertools.chain.from_iterable(groups)]

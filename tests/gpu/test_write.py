@@ -203,3 +203,27 @@ def test_a_frame_as_long_as_the_raw_chunk_before_it(cp: Any, tmp_path: Path) -> 
     with h5py.File(tmp_path / "a.h5") as file:
         np.testing.assert_array_equal(file["a"], both)
         np.testing.assert_array_equal(pyfilter.read(file["a"], device="cuda").get(), both)
+
+
+@pytest.mark.parametrize("reorder", [False, "tile", True])
+def test_particles_are_written_alike(cp: Any, file: h5py.File, reorder: bool | str) -> None:
+    rng = np.random.default_rng(4)
+    position = rng.normal(size=(9000, 3)).astype("f4")
+    velocity, number = rng.normal(size=(9000, 3)), np.arange(9000)
+    codec, codecs = pyfilter.Particles(absolute=1e-3), {"velocity": pyfilter.Lorenzo(relative=1e-4)}
+    written = {
+        name: pyfilter.particles.write(
+            file.create_group(name),
+            position=put(position),
+            codec=codec,
+            codecs=codecs,
+            reorder=reorder,
+            chunk=5000,
+            velocity=put(velocity),
+            id=put(number),
+        )
+        for name, put in (("host", np.asarray), ("device", cp.asarray))
+    }
+    for path, dataset in written["host"].items():
+        assert stored_chunks(written["device"][path]) == stored_chunks(dataset)
+        np.testing.assert_array_equal(pyfilter.read(dataset, device="cuda").get(), dataset[...])

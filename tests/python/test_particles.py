@@ -12,7 +12,7 @@ import pytest
 
 import pyfilter
 from pyfilter import Lorenzo, Particles, particles
-from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.errors import InvalidArgument
 
 N = 20_000
 RNG = np.random.default_rng(5)
@@ -154,16 +154,6 @@ def test_refusals(tmp_path: Path, changes: dict[str, Any], text: str) -> None:
         with pytest.raises(InvalidArgument, match=text):
             particles.write(f, **arguments)
         assert list(f) == []
-
-
-def test_devices_are_refused(tmp_path: Path) -> None:
-    class OnDevice:
-        @property
-        def __cuda_array_interface__(self) -> dict[str, Any]:
-            return {"shape": (N, 3), "typestr": "<f4", "data": (0, False), "version": 3}
-
-    with h5py.File(tmp_path / "p.h5", "w") as f, pytest.raises(Unsupported, match="position is on a device"):
-        particles.write(f, position=OnDevice(), codec=Particles(absolute=1.0))
 
 
 def test_fields_that_do_not_belong_together_any_more(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ struct RangeKeys {
 struct PlanParams {
   Bound bound_mode;
   double bound;
+  const double* bounds;     // of each chunk, nullptr: all have the same
   bool has_fill, quantise;  // quantise: false where the codec is bit-exact anyway
   std::uint64_t fill;
   std::uint64_t count;  // values of a chunk
@@ -121,7 +122,7 @@ __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, Plan
   const ChunkPlan exact = {};
   const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
   const T x = threadIdx.x < job.count ? values[sample_index(job.count, threadIdx.x)] : T{0};
-  double requested = job.bound;
+  double requested = job.bounds != nullptr ? job.bounds[chunk] : job.bound;
   if (job.bound_mode == Bound::relative) {
     const RangeKeys keys = job.ranges[chunk];
     if (keys.high == 0) return exact;  // nothing finite

@@ -87,7 +87,19 @@ struct EncodeParams {
 };
 
 // Faults that the decoder finds in a frame; 0 is none.
-enum class Fault : std::uint32_t { none, directory, size, rate, padding, count, tables, head, state, stream };
+enum class Fault : std::uint32_t {
+  none,
+  directory,
+  size,
+  rate,
+  padding,
+  count,
+  tables,
+  head,
+  state,
+  stream,
+  particles
+};
 
 // A frame to decode: as its header says, with bounds checked by the host.
 struct DecodeFrame {
@@ -127,5 +139,6 @@ struct Coder {
 const Coder* cuszp2_coder(Dtype dtype, int block_dims);
 const Coder* lossless_coder(Dtype dtype, int block_dims);
 const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact, bool pointwise);
+const Coder* particles_coder(Dtype dtype, int coordinates);
 
 }  // namespace pyfilter::cuda

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "stages/cuda/block_sum.cuh"
 #include "stages/cuda/entropy/group_tiles.cuh"
 #include "stages/cuda/entropy/huffman_encode.cuh"
 #include "stages/cuda/entropy/rans_encode.cuh"
@@ -12,28 +13,9 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kPlaceThreads = 1024;
-
 // Bytes behind a frame's header, which the size that was written for it has.
 __device__ __forceinline__ std::uint64_t written_payload(const EncodeParams& job, std::uint32_t chunk) {
   return job.frame_bytes[chunk] - 4 * job.header_words;
-}
-
-// Sum over the threads before this one in the block; `*all` is that over all of them.
-__device__ __forceinline__ std::uint64_t block_sum_before(std::uint64_t x, std::uint64_t (&warps)[32],
-                                                          std::uint64_t* all) {
-  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const std::uint64_t upto = sum_upto(x);
-  __syncthreads();
-  if (lane == 31) warps[warp] = upto;
-  __syncthreads();
-  std::uint64_t before = upto - x;
-  *all = 0;
-  for (unsigned w = 0; w < kPlaceThreads / 32; ++w) {
-    if (w < warp) before += warps[w];
-    *all += warps[w];
-  }
-  return before;
 }
 
 // A chunk becomes a frame of lorenzo where that is shorter than its values, and than the frame of hierarchical_delta

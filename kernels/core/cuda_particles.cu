@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Particles on a device (cuda_particles.cuh): the order of the kernels, their memory, and lorenzo in their place.
+#include "core/cuda_particles.cuh"
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "core/api.hpp"
+#include "core/cuda_memory.cuh"
+#include "core/cuda_plans.cuh"
+#include "core/error_text.hpp"
+#include "core/header.hpp"
+#include "core/particle_driver.hpp"
+#include "core/request.hpp"
+#include "particles/key.hpp"
+#include "stages/cuda/chunk_plan.cuh"
+#include "stages/cuda/header.cuh"
+#include "stages/cuda/particles/params.cuh"
+
+namespace pyfilter::cuda {
+namespace {
+
+// Particles that are encoded together at most, and the part of the device's memory that they may take; a chunk that has
+// more is encoded by itself.
+constexpr std::uint64_t kMostParticles = std::uint64_t{1} << 27, kMemoryPart = 16;
+constexpr std::size_t kMostChunks = 32768;  // of a launch: the y dimension of a grid has 16 bits
+
+// Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
+struct ParticleLayout {
+  std::size_t bytes = 0, zeroed = 0;
+  std::size_t counters, ranges, plans, raw, movable, choices, bounds, compared_bytes, extents, notes, keys, offsets,
+      places, slots, sort[4], compared, compared_frames;
+
+  ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::size_t slot_bytes,
+                 std::uint8_t order, std::size_t compared_stride, std::size_t frame_stride) {
+    const auto place = [&](std::size_t part) {
+      const std::size_t at = bytes;
+      bytes += (part + 255) / 256 * 256;
+      return at;
+    };
+    counters = place(sizeof(Counters));
+    ranges = place(chunks * sizeof(RangeKeys));
+    zeroed = bytes;
+    plans = place(chunks * sizeof(ChunkPlan));
+    raw = place(chunks * sizeof(std::uint32_t));
+    movable = place(chunks * sizeof(std::uint32_t));
+    choices = place(chunks * sizeof(std::uint32_t));
+    bounds = place(chunks * sizeof(double));
+    compared_bytes = place(chunks * sizeof(std::uint64_t));
+    extents = place(chunks * sizeof(ChunkExtent));
+    notes = place(chunks * tiles * sizeof(ParticleNote));
+    keys = place(chunks * tiles * kTileParticles * sizeof(std::uint32_t));
+    offsets = place(chunks * tiles * kTileParticles * sizeof(std::uint32_t));
+    places = place(order != kOrderKept ? chunks * tiles * kTileParticles * sizeof(std::uint16_t) : 0);
+    slots = place(chunks * tiles * slot_bytes);
+    for (std::size_t& part : sort) part = place(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
+    compared = place(chunks * compared_stride);
+    compared_frames = place(chunks * frame_stride);
+  }
+};
+
+// A stream beside the caller's, for work that would leave most of the device idle: it goes first where both want it.
+class SideStream {
+ public:
+  ~SideStream() {
+    if (side_ == nullptr) return;
+    if (!joined_) (void)cudaStreamSynchronize(side_);  // what it uses is freed behind the caller's
+    (void)cudaEventDestroy(event_);
+    (void)cudaStreamDestroy(side_);
+  }
+  // What is put on it from now on follows what is on `stream`.
+  Status fork(cudaStream_t stream) {
+    int lowest = 0, highest = 0;
+    PYF_TRY(check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange"));
+    PYF_TRY(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
+    PYF_TRY(check(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, highest), "cudaStreamCreate"));
+    return follow(side_, stream);
+  }
+  // What is put on `stream` from now on follows what is on this one.
+  Status join(cudaStream_t stream) {
+    PYF_TRY(follow(stream, side_));
+    joined_ = true;
+    return kOk;
+  }
+  [[nodiscard]] cudaStream_t get() const { return side_; }
+
+ private:
+  Status follow(cudaStream_t behind, cudaStream_t ahead) {
+    PYF_TRY(check(cudaEventRecord(event_, ahead), "cudaEventRecord"));
+    return check(cudaStreamWaitEvent(behind, event_, 0), "cudaStreamWaitEvent");
+  }
+
+  cudaStream_t side_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+  bool joined_ = false;
+};
+
+// Memory for a chunk of so many particles, in tiles with room for `places`: its own, and lorenzo's for those that it is
+// tried on.
+std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t places) {
+  const std::uint64_t values = static_cast<std::uint64_t>(coordinates) * dtype_bytes(request.dtype),
+                      own = values + 6 * sizeof(std::uint32_t) + sizeof(std::uint16_t);
+  return places * own + std::min(particles, kComparedRuns * kComparedRun) * 6 * values;
+}
+
+std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Chunks through order chunk: keys of their extents, then all sorted together.
+Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uint8_t* memory,
+                   const ParticleLayout& layout, Workspace& room, cudaStream_t stream) {
+  const auto at = [&](std::size_t part) { return reinterpret_cast<std::uint32_t*>(memory + part); };
+  std::uint32_t* const keys[2] = {at(layout.sort[0]), at(layout.sort[1])};
+  std::uint32_t* const entries[2] = {at(layout.sort[2]), at(layout.sort[3])};
+  const std::uint64_t count = std::uint64_t{job.particles} * job.base.chunks;
+  // no code is as large, of either sign
+  PYF_TRY(check(cudaMemsetAsync(job.extents, 0x7F, job.base.chunks * sizeof(ChunkExtent), stream), "cudaMemsetAsync"));
+  job.sort_keys = keys[0];
+  job.sort_entries = entries[0];
+  PYF_TRY(check(encoder.make_keys(job, stream), "launch of the keys of particles"));
+  std::size_t bytes = 0;
+  int which = 0;
+  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, nullptr, &bytes, &which, stream),
+                "size of a radix sort"));
+  PYF_TRY(room.allocate(std::max<std::size_t>(bytes, 16)));
+  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, room.data(), &bytes, &which, stream),
+                "launch of a radix sort"));
+  job.entries = entries[which];
+  return kOk;
+}
+
+// Chunks that lorenzo has to encode after all. A copy to memory that is not pinned waits for what was put before it;
+// unlike a synchronisation it takes no memory from the pool, which the next call would have to ask the driver for.
+Status encode_others(const Request& other, const CudaEncodeBatch& batch, const std::uint32_t* choices,
+                     cudaStream_t stream) {
+  std::vector<std::uint32_t> chosen(batch.count);
+  PYF_TRY(check(
+      cudaMemcpyAsync(chosen.data(), choices, batch.count * sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream),
+      "copy of the choices"));
+  for (std::size_t first = 0; first < batch.count;) {
+    std::size_t last = first;
+    while (last < batch.count && chosen[last] != 0) ++last;
+    if (last == first) {
+      ++first;
+      continue;
+    }
+    CudaEncodeBatch part = batch;
+    part.count = last - first;
+    part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
+    part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
+    part.frame_bytes = batch.frame_bytes + first;
+    PYF_TRY(cuda_encode(other, part));
+    first = last;
+  }
+  return kOk;
+}
+
+// A batch whose chunks fit the counters of one launch.
+Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count, int coordinates) {
+  const auto stream = static_cast<cudaStream_t>(batch.stream);
+  const auto chunks = static_cast<std::uint32_t>(batch.count);
+  const std::size_t width = dtype_bytes(request.dtype), particle_bytes = static_cast<std::size_t>(coordinates) * width;
+  const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates);
+  const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
+  const FrameInfo info = frame_template(request, request.codec, count);
+  const Request other = lorenzo_request(request);
+  std::uint64_t compared = 0;
+  const Request part = compared_request(other, 1.0, particles, coordinates, &compared);  // bounds are on the device
+  const std::size_t compared_stride = padded(compared * particle_bytes), frame_stride = padded(max_frame_bytes(part));
+
+  ParticleParams job = {};
+  job.base.grid = make_particle_grid(count, coordinates);
+  job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
+  job.base.chunks = chunks;
+  job.base.values = static_cast<const std::uint8_t*>(batch.values);
+  job.base.value_stride = batch.value_stride;
+  job.base.value_bytes = info.value_bytes;
+  job.base.frames = static_cast<std::uint8_t*>(batch.frames);
+  job.base.frame_stride = batch.frame_stride;
+  job.base.frame_bytes = batch.frame_bytes;
+  job.base.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
+  job.base.headers[0] = job.base.headers[1] = header_template(info);
+  fill_crc_powers(job.base.crc_powers);
+  job.particles = static_cast<std::uint32_t>(particles);
+  job.order = request.parameters[0];
+  job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
+  job.compared = compared;
+
+  const ParticleLayout layout(chunks, job.base.tiles, particles, job.slot_bytes, job.order, compared_stride,
+                              frame_stride);
+  Workspace workspace(stream), sort_room(stream);
+  PYF_TRY(workspace.allocate(layout.bytes));
+  std::uint8_t* const memory = workspace.data();
+  PYF_TRY(check(cudaMemsetAsync(memory, 0, layout.zeroed, stream), "cudaMemsetAsync"));
+  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
+  auto* const bounds = reinterpret_cast<double*>(memory + layout.bounds);
+  auto* const compared_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.compared_bytes);
+  job.base.counters = reinterpret_cast<Counters*>(memory + layout.counters);
+  job.base.plans = plans;
+  job.base.raw = reinterpret_cast<std::uint32_t*>(memory + layout.raw);
+  job.movable = reinterpret_cast<std::uint32_t*>(memory + layout.movable);
+  job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
+  job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
+  job.notes = reinterpret_cast<ParticleNote*>(memory + layout.notes);
+  job.keys = reinterpret_cast<std::uint32_t*>(memory + layout.keys);
+  job.offsets = reinterpret_cast<std::uint32_t*>(memory + layout.offsets);
+  job.places = reinterpret_cast<std::uint16_t*>(memory + layout.places);
+  job.slots = memory + layout.slots;
+  job.compared_bytes = compared_bytes;
+
+  PlanParams plan = plan_params(request, count, true, job.base);
+  plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
+  plan.plans = plans;
+  PYF_TRY(make_plans(request.dtype, plan, chunks, stream));
+
+  // what lorenzo needs for some of the particles
+  ComparedParams taken = {};
+  taken.values = job.base.values;
+  taken.value_stride = job.base.value_stride;
+  taken.to = memory + layout.compared;
+  taken.to_stride = compared_stride;
+  taken.plans = plans;
+  taken.bounds = bounds;
+  taken.particles = particles;
+  taken.compared = compared;
+  taken.run_bytes = kComparedRun * particle_bytes;
+  taken.particle_bytes = particle_bytes;
+  taken.runs = static_cast<std::uint32_t>(kComparedRuns);
+  PYF_TRY(check(take_compared(taken, chunks, stream), "launch of the copy of particles"));
+  SideStream side;
+  PYF_TRY(side.fork(stream));
+
+  if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
+  PYF_TRY(check(encoder->prepare(job, stream), "launch of the keys of tiles"));
+  PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
+
+  CudaEncodeBatch sample;
+  sample.values = memory + layout.compared;
+  sample.value_stride = compared_stride;
+  sample.frames = memory + layout.compared_frames;
+  sample.frame_stride = frame_stride;
+  sample.frame_bytes = compared_bytes;
+  sample.count = chunks;
+  sample.stream = side.get();
+  sample.bounds = bounds;
+  PYF_TRY(cuda_encode(part, sample));
+  PYF_TRY(side.join(stream));
+  const double share = static_cast<double>(count) / static_cast<double>(coordinates) / static_cast<double>(compared);
+  PYF_TRY(check(place_particles(job, share, stream), "launch of the placing kernels"));
+  return encode_others(other, batch, job.choices, stream);
+}
+
+}  // namespace
+
+Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept {
+  const int coordinates = coordinates_of(request.shape.rank, request.shape.dims);
+  if (count == 0 || coordinates == 0) return cuda_encode(lorenzo_request(request), batch);
+  try {
+    std::uint64_t memory = 0;
+    PYF_TRY(device_memory(&memory));
+    const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates),
+                        places = make_particle_grid(count, coordinates).tiles * kTileParticles;
+    const std::uint64_t most_chunks =
+        std::min(kMostParticles / places, memory / kMemoryPart / chunk_memory(request, coordinates, particles, places));
+    const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, most_chunks)),
+                      most = request.parameters[0] == kOrderChunk ? kSortedChunks : kMostChunks;
+    for (std::size_t first = 0; first < batch.count;) {
+      CudaEncodeBatch part = batch;
+      part.count = std::min({batch.count - first, fitting, most});
+      part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
+      part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
+      part.frame_bytes = batch.frame_bytes + first;
+      PYF_TRY(encode_part(request, part, count, coordinates));
+      first += part.count;
+    }
+    return kOk;
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu chunks", batch.count);
+  }
+}
+
+}  // namespace pyfilter::cuda

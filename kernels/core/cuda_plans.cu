@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Headers and plans of a batch that is encoded (cuda_plans.cuh).
+#include "core/cuda_plans.cuh"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/cuda_memory.cuh"
+#include "core/header.hpp"
+#include "stages/cuda/chunk_plan.cuh"
+#include "stages/cuda/launch.cuh"
+
+namespace pyfilter::cuda {
+namespace {
+
+constexpr unsigned kRangeBlocks = 1056;  // eight to each multiprocessor of the largest devices
+
+template <class T>
+Status launch_plans(const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
+  if (job.quantise && job.bound_mode == Bound::relative) {
+    const std::uint64_t wanted = job.count / (kPlanThreads * 16) + 1;
+    const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(wanted, kRangeBlocks / chunks + 1));
+    range_kernel<T><<<dim3(blocks, chunks), kPlanThreads, 0, stream>>>(job);
+    PYF_TRY(check(cudaGetLastError(), "launch of the range kernel"));
+  }
+  return check(launch_behind(prepare_kernel<T>, chunks, kSampleThreads, 0, stream, job), "launch of the plan kernel");
+}
+
+}  // namespace
+
+HeaderTemplate header_template(const FrameInfo& info) {
+  HeaderTemplate header = {};
+  std::uint8_t bytes[4 * kMaxHeaderWords];
+  finish_header(info, bytes);
+  std::memcpy(header.words, bytes, static_cast<std::size_t>(info.header_bytes));
+  header.words[3] = 0;  // the checksum
+  return header;
+}
+
+PlanParams plan_params(const Request& request, std::uint64_t count, bool quantise, const EncodeParams& job) {
+  PlanParams plan = {};
+  plan.bound_mode = request.bound_mode;
+  plan.bound = request.bound;
+  plan.has_fill = request.has_fill;
+  plan.quantise = quantise;
+  plan.fill = request.fill;
+  plan.count = count;
+  plan.values = job.values;
+  plan.value_stride = job.value_stride;
+  plan.raw = job.raw;
+  plan.counters = job.counters;
+  return plan;
+}
+
+Status make_plans(Dtype dtype, const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
+  return dtype == Dtype::f64 ? launch_plans<double>(job, chunks, stream) : launch_plans<float>(job, chunks, stream);
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The launchers of the encoder of particles for one dtype.
+#pragma once
+
+#include <algorithm>
+
+#include "stages/cuda/launch.cuh"
+#include "stages/cuda/particles/encode.cuh"
+#include "stages/cuda/particles/prepare.cuh"
+#include "stages/cuda/particles/sort.cuh"
+
+namespace pyfilter::cuda {
+
+template <class T, int D>
+cudaError_t launch_prepare(const ParticleParams& job, cudaStream_t stream) {
+  const auto tiles = static_cast<unsigned>(job.all_tiles());
+  if (job.order == 0)
+    prepare_particles_kernel<T, D, false><<<tiles, kSortThreads, 0, stream>>>(job);
+  else
+    prepare_particles_kernel<T, D, true><<<tiles, kSortThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class T, int D>
+cudaError_t launch_particle_encode(const ParticleParams& job, cudaStream_t stream) {
+  encode_particles_kernel<T, D><<<static_cast<unsigned>(job.all_tiles()), kThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class T, int D>
+cudaError_t launch_movable(const ParticleParams& job, cudaStream_t stream) {
+  movable_kernel<T, D><<<job.base.chunks, kMovableThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class T, int D>
+cudaError_t launch_keys(const ParticleParams& job, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::uint64_t>(job.particles / (4 * kChunkThreads), 1, 4224 / job.base.chunks + 1));
+  chunk_extent_kernel<T, D><<<dim3(blocks, job.base.chunks), kChunkThreads, 0, stream>>>(job);
+  PYF_CUDA_TRY(cudaGetLastError());
+  chunk_keys_kernel<T, D><<<dim3(blocks, job.base.chunks), kChunkThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class T, int D>
+inline constexpr ParticleEncoder kParticleEncoder{&launch_prepare<T, D>, &launch_particle_encode<T, D>,
+                                                  &launch_movable<T, D>, &launch_keys<T, D>};
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the encoder of particles gives from kernel to kernel (kernels/particles): tiles are laid in order and coded,
+// then written each to a slot of its own; when all sizes are known they are placed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "particles/key.hpp"
+#include "stages/cuda/params.cuh"
+
+namespace pyfilter::cuda {
+
+// A tile as codes (CodedTile of particles/encode.hpp).
+struct ParticleNote {
+  std::uint64_t origin[3];
+  std::uint8_t width[4];
+  std::uint32_t tail, specials, ordered;
+  std::uint32_t has_offsets;  // those of its particles are there
+  std::uint32_t words;        // that it takes
+};
+
+// Lowest and highest code of each axis over a chunk; `high` inverted.
+struct ChunkExtent {
+  long long low[3], high[3];
+};
+
+struct ParticleParams {
+  EncodeParams base;
+  std::uint32_t particles;       // of a chunk
+  std::uint8_t order;            // 0: as given
+  ChunkExtent* extents;          // order chunk: of each chunk
+  std::uint32_t* movable;        // of each chunk: particles before the padding, which are sorted
+  const std::uint32_t* entries;  // order chunk: indices of each chunk in its order; else nullptr
+  std::uint32_t* sort_keys;      // order chunk: of all particles
+  std::uint32_t* sort_entries;
+  std::uint32_t* keys;     // of each tile: those of its particles, in order
+  std::uint32_t* offsets;  // their offsets, axes side by side, where these have 1 to 32 bits
+  std::uint16_t* places;   // and where they are in the tile as it was
+  ParticleNote* notes;
+  std::uint8_t* slots;  // of slot_bytes a tile
+  std::uint64_t slot_bytes;
+  std::uint32_t* ordered;               // order kept, of each chunk: sampled tiles that are in order
+  std::uint32_t* choices;               // of each chunk: whether it becomes a frame of lorenzo
+  const std::uint64_t* compared_bytes;  // of each chunk: what lorenzo needs for `compared` particles
+  std::uint64_t compared;
+
+  __host__ __device__ std::uint64_t all_tiles() const { return std::uint64_t{base.tiles} * base.chunks; }
+};
+
+// Launchers of one dtype and number of coordinates.
+struct ParticleEncoder {
+  cudaError_t (*prepare)(const ParticleParams& job, cudaStream_t stream);
+  cudaError_t (*encode)(const ParticleParams& job, cudaStream_t stream);
+  // How many particles of each chunk may be moved; for order chunk keys of their extent and indices besides.
+  cudaError_t (*find_movable)(const ParticleParams& job, cudaStream_t stream);
+  cudaError_t (*make_keys)(const ParticleParams& job, cudaStream_t stream);
+};
+const ParticleEncoder* particle_encoder(Dtype dtype, int coordinates);
+
+// Chunks that are sorted together: their number goes before the keys of 25 bits.
+inline constexpr std::uint32_t kSortedChunks = 128;
+// Sorts `count` keys and entries, of which there are two each; *which becomes the one where they are then. With no
+// `memory` says how much is needed.
+cudaError_t sort_particles(std::uint32_t* const (&keys)[2], std::uint32_t* const (&entries)[2], std::uint64_t count,
+                           std::uint32_t chunks, void* memory, std::size_t* memory_bytes, int* which,
+                           cudaStream_t stream);
+
+// Frames from slots, where particles are worth it; `share`: particles of a chunk by those compared.
+cudaError_t place_particles(const ParticleParams& job, double share, cudaStream_t stream);
+// The particles that lorenzo is tried on: `runs` runs of `run` of them spread over each chunk, or all.
+struct ComparedParams {
+  const std::uint8_t* values;
+  std::uint64_t value_stride;
+  std::uint8_t* to;
+  std::uint64_t to_stride;
+  const ChunkPlan* plans;
+  double* bounds;
+  std::uint64_t particles, compared, run_bytes, particle_bytes;
+  std::uint32_t runs;
+};
+cudaError_t take_compared(const ComparedParams& job, std::uint32_t chunks, cudaStream_t stream);
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The 4096 particles of a tile over the threads of a block: a thread has the 32 of a group, and their numbers in shared
+// memory are a row of it, which both the thread and a warp (a lane for each particle) reach without bank conflicts.
+// Sums and transpositions that need more than one thread.
+#pragma once
+
+#include <cstdint>
+
+#include "particles/key.hpp"
+#include "stages/cuda/bit_transpose.cuh"
+#include "stages/cuda/packed/planes.cuh"
+#include "stages/cuda/params.cuh"
+#include "stages/cuda/residuals.cuh"
+
+namespace pyfilter::cuda {
+
+static_assert(kThreads * kGroup == kTileParticles);
+
+inline constexpr std::uint32_t kRow = kGroup + 1;
+inline constexpr std::uint32_t kRowWords = kThreads * kRow;
+
+__device__ __forceinline__ std::uint32_t row_index(std::uint32_t particle) { return particle + particle / kGroup; }
+
+// Where the warps of a block leave what the others need of them. Every exchange of a tile has its own place, so that
+// one barrier each is enough.
+using Exchange = std::uint32_t[kWarps];
+
+// Sum over the threads before this one; `*all` is that of all threads. `*bad` becomes whether it is set in any thread.
+__device__ __forceinline__ std::uint32_t block_sum_before(std::uint32_t x, Exchange& warps, std::uint32_t* all,
+                                                          bool* bad) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const std::uint32_t upto = sum_upto(x);
+  if (lane == 31) warps[warp] = upto;
+  *bad = __syncthreads_or(*bad ? 1 : 0) != 0;
+  std::uint32_t before = upto - x, sum = 0;
+#pragma unroll
+  for (unsigned w = 0; w < kWarps; ++w) {
+    before += w < warp ? warps[w] : 0;
+    sum += warps[w];
+  }
+  *all = sum;
+  return before;
+}
+
+// Largest of the threads before this one, 0 for none.
+__device__ __forceinline__ std::uint32_t block_max_before(std::uint32_t x, Exchange& warps) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const std::uint32_t before = __shfl_up_sync(kAllLanes, x, d);
+    x = lane >= static_cast<unsigned>(d) ? max(x, before) : x;
+  }
+  if (lane == 31) warps[warp] = x;
+  __syncthreads();
+  const std::uint32_t left = __shfl_up_sync(kAllLanes, x, 1);
+  std::uint32_t before = lane != 0 ? left : 0;
+#pragma unroll
+  for (unsigned w = 0; w < kWarps; ++w) before = max(before, w < warp ? warps[w] : 0);
+  return before;
+}
+
+// 32 words, one a lane, as a matrix of bits whose rows and columns change places.
+__device__ __forceinline__ std::uint32_t transpose_warp(std::uint32_t x) {
+  const unsigned lane = threadIdx.x % 32;
+  const auto round = [&](int d, std::uint32_t mask) {
+    const std::uint32_t other = __shfl_xor_sync(kAllLanes, x, d);
+    const bool high = (lane & static_cast<unsigned>(d)) != 0;
+    const std::uint32_t moved = high ? other >> d : other << d, kept = high ? ~mask : mask;
+    x = select_bits(x, moved, kept);
+  };
+  round(16, 0x0000FFFFu);
+  round(8, 0x00FF00FFu);
+  round(4, 0x0F0F0F0Fu);
+  round(2, 0x33333333u);
+  round(1, 0x55555555u);
+  return x;
+}
+
+// Puts byte g of 32 words, from their planes, above the bytes that are there; above it all must be 0.
+template <int g>
+__device__ __forceinline__ void unpack_plain(std::uint32_t (&planes)[8], std::uint32_t (&words)[32]) {
+  transpose_8x8(planes);
+  const auto put = [&]<unsigned byte>() {
+    constexpr unsigned kPick = (0x3210u & ~(0xFu << (4 * g))) | (4 + byte) << (4 * g);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      std::uint32_t& word = words[8 * static_cast<int>(byte) + j];
+      word = pick_bytes<kPick>(g == 0 ? 0 : word, planes[j]);
+    }
+  };
+  put.template operator()<0>();
+  put.template operator()<1>();
+  put.template operator()<2>();
+  put.template operator()<3>();
+}
+
+// 32 numbers from the `count` planes, at most 31, at `from`. By a whole warp, each thread its own.
+__device__ __forceinline__ void unpack_numbers(const std::uint32_t* from, int count, std::uint32_t (&numbers)[32]) {
+  const int most = warp_max(count);
+  const auto group = [&]<int g>() {
+    std::uint32_t planes[8];
+#pragma unroll
+    for (int k = 0; k < 8; ++k) planes[k] = 8 * g + k < count ? from[8 * g + k] : 0;
+    unpack_plain<g>(planes, numbers);
+  };
+#pragma unroll
+  for (int i = 0; i < 32; ++i) numbers[i] = 0;
+  if (most > 0) group.template operator()<0>();
+  if (most > 8) group.template operator()<1>();
+  if (most > 16) group.template operator()<2>();
+  if (most > 24) group.template operator()<3>();
+}
+
+}  // namespace pyfilter::cuda
