@@ -70,18 +70,23 @@ Status no_memory() { return fail(Code::no_memory, "no memory to sort the particl
 
 // Entries (key, index) by all their bits, in place: beside a chunk of pairs of f32 there are as many bytes of them as
 // of values, and a second array would be more memory than a filter may take. A pass over the keys' highest bits puts
-// each entry into its part, then threads sort the parts.
+// each entry into its part, then threads sort the parts: by digits where scratch memory has room for them.
 class EntrySort {
  public:
-  EntrySort(std::uint64_t* entries, std::size_t count) : entries_(entries) {
-    std::uint64_t highest = 0;
-    for (std::size_t i = 0; i < count; ++i) highest |= entries[i];
-    shift_ = std::max(32, static_cast<int>(std::bit_width(highest)) - kDigit);
-    for (std::size_t i = 0; i < count; ++i) ++end_[digit(entries[i])];
+  // Entries that differ in the bits below `top` alone.
+  EntrySort(std::uint64_t* entries, std::uint32_t count, int top) : entries_(entries), top_(top) {
+    const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / kPartEntries)), 1, kMostDigit);
+    shift_ = std::max(32, top - digit_bits);
+    for (std::uint32_t i = 0; i < count; ++i) ++end_[digit(entries[i])];
     for (std::uint32_t part = 1; part < kParts; ++part) end_[part] += end_[part - 1];
   }
+  static int bits_of(const std::uint64_t* entries, std::uint32_t count) {
+    std::uint64_t any = 0;
+    for (std::uint32_t i = 0; i < count; ++i) any |= entries[i];
+    return static_cast<int>(std::bit_width(any));
+  }
 
-  void run() {
+  void run(int threads) {
     std::uint32_t next[kParts];
     for (std::uint32_t part = 0; part < kParts; ++part) next[part] = first(part);
     for (std::uint32_t part = 0; part < kParts; ++part) {
@@ -95,7 +100,7 @@ class EntrySort {
       }
     }
     parallel_for(
-        resolved_threads(), kParts,
+        threads, kParts,
         [](void* context, std::uint64_t i) {
           static_cast<EntrySort*>(context)->sort_part(static_cast<std::uint32_t>(i));
         },
@@ -103,15 +108,46 @@ class EntrySort {
   }
 
  private:
-  static constexpr int kDigit = 12;
-  static constexpr std::uint32_t kParts = 1u << kDigit;
+  static constexpr int kMostDigit = 10, kSmallDigit = 7;
+  static constexpr std::uint32_t kParts = 1u << kMostDigit, kPartEntries = 16384;
+  static constexpr std::uint32_t kFew = 64;  // are sorted as fast without digits
+  static constexpr std::size_t kMostSorted = kParticleScratchBytes / sizeof(std::uint64_t);
 
-  std::uint32_t digit(std::uint64_t entry) const { return static_cast<std::uint32_t>(entry >> shift_); }
+  std::uint32_t digit(std::uint64_t entry) const {
+    return static_cast<std::uint32_t>(entry >> shift_) & ((1u << (top_ - shift_)) - 1);
+  }
   std::uint32_t first(std::uint32_t part) const { return part == 0 ? 0 : end_[part - 1]; }
-  void sort_part(std::uint32_t part) { std::sort(entries_ + first(part), entries_ + end_[part]); }
+  void sort_part(std::uint32_t part) {
+    std::uint64_t* const from = entries_ + first(part);
+    const std::uint32_t count = end_[part] - first(part);
+    if (count > kMostSorted && shift_ > 32) {  // particles are where others are
+      EntrySort(from, count, shift_).run(1);
+      return;
+    }
+    std::uint8_t* const scratch =
+        count >= kFew && count <= kMostSorted ? thread_scratch(kParticleScratchBytes) : nullptr;
+    if (scratch == nullptr) {
+      if (!std::is_sorted(from, from + count)) std::sort(from, from + count);
+      return;
+    }
+    auto* const other = reinterpret_cast<std::uint64_t*>(scratch);
+    for (int bit = 32; bit < shift_; bit += kSmallDigit) sort_digit(from, other, count, bit);
+    for (std::uint32_t i = 0, same; i < count; i = same) {  // the pass that made the parts has mixed equal keys
+      for (same = i + 1; same < count && from[same] >> 32 == from[i] >> 32;) ++same;
+      if (same - i > 1) std::sort(from + i, from + same);
+    }
+  }
+  static void sort_digit(std::uint64_t* entries, std::uint64_t* other, std::uint32_t count, int bit) {
+    constexpr std::uint32_t kValues = 1u << kSmallDigit;
+    std::uint32_t place[kValues + 1] = {};
+    for (std::uint32_t i = 0; i < count; ++i) ++place[(entries[i] >> bit & (kValues - 1)) + 1];
+    for (std::uint32_t value = 1; value < kValues; ++value) place[value] += place[value - 1];
+    for (std::uint32_t i = 0; i < count; ++i) other[place[entries[i] >> bit & (kValues - 1)]++] = entries[i];
+    std::memcpy(entries, other, count * sizeof *entries);
+  }
 
   std::uint64_t* entries_;
-  int shift_;
+  int top_, shift_;
   std::uint32_t end_[kParts] = {};
 };
 
@@ -146,7 +182,7 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
   if (!entries || scratch == nullptr) return no_memory();
   coder.order_chunk(plan, values, count, entries.get(), scratch);
-  EntrySort(entries.get(), count).run();
+  EntrySort(entries.get(), count, std::max(32, EntrySort::bits_of(entries.get(), count))).run(resolved_threads());
   plan.entries = entries.get();
   return kOk;
 }
