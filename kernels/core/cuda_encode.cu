@@ -62,11 +62,7 @@ struct Layout {
 
   // Passes of the encoders over so many tiles in all; `candidates` among predictors
   Layout(std::size_t chunks, const std::size_t (&tiles)[kMostPasses], std::size_t candidates) {
-    const auto place = [&](std::size_t part) {
-      const std::size_t at = bytes;
-      bytes += (part + 15) / 16 * 16;
-      return at;
-    };
+    const auto place = [&](std::size_t part) { return place_behind(bytes, part, 16); };
     counters = place(sizeof(Counters));
     ranges = place(chunks * sizeof(RangeKeys));
     for (int i = 0; i < kMostPasses; ++i) sums[i] = place(tiles[i] * (sizeof(std::uint32_t) + sizeof(uint2)));

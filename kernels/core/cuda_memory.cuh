@@ -34,6 +34,13 @@ class Workspace {
   std::uint8_t* data_ = nullptr;
 };
 
+// Puts a part behind the `bytes` that a workspace has so far; returns its offset.
+inline std::size_t place_behind(std::size_t& bytes, std::size_t part, std::size_t alignment = 256) noexcept {
+  const std::size_t at = bytes;
+  bytes += (part + alignment - 1) / alignment * alignment;
+  return at;
+}
+
 // How much the current device has, free or not.
 Status device_memory(std::uint64_t* bytes) noexcept;
 

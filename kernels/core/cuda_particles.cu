@@ -34,11 +34,7 @@ struct ParticleLayout {
 
   ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::size_t slot_bytes,
                  std::uint8_t order, std::size_t compared_stride, std::size_t frame_stride) {
-    const auto place = [&](std::size_t part) {
-      const std::size_t at = bytes;
-      bytes += (part + 255) / 256 * 256;
-      return at;
-    };
+    const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
     counters = place(sizeof(Counters));
     ranges = place(chunks * sizeof(RangeKeys));
     zeroed = bytes;

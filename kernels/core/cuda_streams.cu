@@ -10,11 +10,7 @@
 namespace pyfilter::cuda {
 
 StreamLayout::StreamLayout(std::size_t chunks, std::size_t slots, std::size_t value_size) {
-  const auto place = [&](std::size_t part) {
-    const std::size_t at = bytes;
-    bytes += (part + 255) / 256 * 256;
-    return at;
-  };
+  const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
   const std::size_t tiles = chunks * slots;
   shape_chunks = place((kColumns + 1) * sizeof(std::uint32_t));
   bits = place(chunks * kCandidates * sizeof(unsigned long long));

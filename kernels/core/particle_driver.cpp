@@ -74,7 +74,8 @@ Status no_memory() { return fail(Code::no_memory, "no memory to sort the particl
 class EntrySort {
  public:
   // Entries that differ in the bits below `top` alone.
-  EntrySort(std::uint64_t* entries, std::uint32_t count, int top) : entries_(entries), top_(top) {
+  EntrySort(const ParticleCoder& coder, std::uint64_t* entries, std::uint32_t count, int top)
+      : coder_(coder), entries_(entries), top_(top) {
     const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / kPartEntries)), 1, kMostDigit);
     shift_ = std::max(32, top - digit_bits);
     for (std::uint32_t i = 0; i < count; ++i) ++end_[digit(entries[i])];
@@ -108,7 +109,7 @@ class EntrySort {
   }
 
  private:
-  static constexpr int kMostDigit = 10, kSmallDigit = 7;
+  static constexpr int kMostDigit = 10;
   static constexpr std::uint32_t kParts = 1u << kMostDigit, kPartEntries = 16384;
   static constexpr std::uint32_t kFew = 64;  // are sorted as fast without digits
   static constexpr std::size_t kMostSorted = kParticleScratchBytes / sizeof(std::uint64_t);
@@ -121,7 +122,7 @@ class EntrySort {
     std::uint64_t* const from = entries_ + first(part);
     const std::uint32_t count = end_[part] - first(part);
     if (count > kMostSorted && shift_ > 32) {  // particles are where others are
-      EntrySort(from, count, shift_).run(1);
+      EntrySort(coder_, from, count, shift_).run(1);
       return;
     }
     std::uint8_t* const scratch =
@@ -130,22 +131,14 @@ class EntrySort {
       if (!std::is_sorted(from, from + count)) std::sort(from, from + count);
       return;
     }
-    auto* const other = reinterpret_cast<std::uint64_t*>(scratch);
-    for (int bit = 32; bit < shift_; bit += kSmallDigit) sort_digit(from, other, count, bit);
+    coder_.sort_entries(from, reinterpret_cast<std::uint64_t*>(scratch), count, static_cast<unsigned>(shift_ - 32));
     for (std::uint32_t i = 0, same; i < count; i = same) {  // the pass that made the parts has mixed equal keys
       for (same = i + 1; same < count && from[same] >> 32 == from[i] >> 32;) ++same;
       if (same - i > 1) std::sort(from + i, from + same);
     }
   }
-  static void sort_digit(std::uint64_t* entries, std::uint64_t* other, std::uint32_t count, int bit) {
-    constexpr std::uint32_t kValues = 1u << kSmallDigit;
-    std::uint32_t place[kValues + 1] = {};
-    for (std::uint32_t i = 0; i < count; ++i) ++place[(entries[i] >> bit & (kValues - 1)) + 1];
-    for (std::uint32_t value = 1; value < kValues; ++value) place[value] += place[value - 1];
-    for (std::uint32_t i = 0; i < count; ++i) other[place[entries[i] >> bit & (kValues - 1)]++] = entries[i];
-    std::memcpy(entries, other, count * sizeof *entries);
-  }
 
+  const ParticleCoder& coder_;
   std::uint64_t* entries_;
   int top_, shift_;
   std::uint32_t end_[kParts] = {};
@@ -182,7 +175,8 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
   if (!entries || scratch == nullptr) return no_memory();
   coder.order_chunk(plan, values, count, entries.get(), scratch);
-  EntrySort(entries.get(), count, std::max(32, EntrySort::bits_of(entries.get(), count))).run(resolved_threads());
+  const int bits = std::max(32, EntrySort::bits_of(entries.get(), count));
+  EntrySort(coder, entries.get(), count, bits).run(resolved_threads());
   plan.entries = entries.get();
   return kOk;
 }

@@ -130,6 +130,8 @@ struct ParticleCoder {
   void (*order_chunk)(const Plan& plan, const void* values, std::uint32_t count, std::uint64_t* entries, void* scratch);
   void (*order_tile)(const Plan& plan, const void* values, std::uint32_t* particles, std::uint32_t count,
                      void* scratch);
+  // Entries by their keys' lowest bits, entries of equal ones as they are; `other` has as much room.
+  void (*sort_entries)(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits);
   bool (*is_ordered)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch);
 };
 

@@ -12,8 +12,11 @@
 PYF_BEGIN_TARGET
 
 template <class T, int D>
-inline constexpr ParticleCoder kParticleCoder{
-    {&encode_particles<T, D>, &decode_particles<T, D>}, &order_chunk<T, D>, &order_tile<T, D>, &is_ordered<T, D>};
+inline constexpr ParticleCoder kParticleCoder{{&encode_particles<T, D>, &decode_particles<T, D>},
+                                              &order_chunk<T, D>,
+                                              &order_tile<T, D>,
+                                              &sort_entries<8>,
+                                              &is_ordered<T, D>};
 
 const ParticleCoder* particle_coder(const Plan& plan) {
   const bool pairs = plan.grid.block_dims == 2;

@@ -345,6 +345,14 @@ def damaged(quick: bool) -> Iterator[Group]:
             states = ["refused" if each is None else "taken" for each in (on_cpu, on_gpu)]
             group.bad.append(f"{what}: CPU {states[0]}, GPU {states[1]}")
 
+    def compare_broken(frame: bytes, times: int, what: str) -> None:
+        for _ in range(times):
+            broken = bytearray(frame)
+            for _ in range(int(rng.integers(1, 4))):
+                at = int(rng.integers(8 * frame[7], len(frame)))
+                broken[at] ^= 1 << int(rng.integers(0, 8))
+            compare(bytes(broken), f"{what} with flipped bits")
+
     for case in hostile.crafted():
         compare(case.frame, case.name)
     for seed in range(200 if quick else 1000):
@@ -353,12 +361,7 @@ def damaged(quick: bool) -> Iterator[Group]:
         values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
         values = fields.sprinkle(values, None, "few", rng)
         frame = pyfilter.encode(values, pyfilter.Cuszp2(absolute=0.01, mode=mode, block_dims=block_dims))
-        for _ in range(60 if quick else 400):
-            broken = bytearray(frame)
-            for _ in range(int(rng.integers(1, 4))):
-                at = int(rng.integers(8 * frame[7], len(frame)))
-                broken[at] ^= 1 << int(rng.integers(0, 8))
-            compare(bytes(broken), f"{dtype} {block_dims}-D {mode} with flipped bits")
+        compare_broken(frame, 60 if quick else 400, f"{dtype} {block_dims}-D {mode}")
     for dtype, predictor in itertools.product(("f4", "f8"), ("chain", "lorenzo2d", "lorenzo3d", "columns")):
         values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
         values = fields.sprinkle(values, None, "few", rng)
@@ -367,21 +370,11 @@ def damaged(quick: bool) -> Iterator[Group]:
         kind = "pointwise_relative" if predictor == "columns" else "absolute"
         codec = pyfilter.HierarchicalDelta(predictor=predictor, outliers="on", **{kind: 0.01})
         frame = pyfilter.encode(values, codec)
-        for _ in range(60 if quick else 400):
-            broken = bytearray(frame)
-            for _ in range(int(rng.integers(1, 4))):
-                at = int(rng.integers(8 * frame[7], len(frame)))
-                broken[at] ^= 1 << int(rng.integers(0, 8))
-            compare(bytes(broken), f"{dtype} {predictor} with flipped bits")
+        compare_broken(frame, 60 if quick else 400, f"{dtype} {predictor}")
     for dtype, axes, place in itertools.product(("f4", "f8"), (2, 3), particle_cases.KINDS):
         cloud = particle_cases.sprinkle(place(6000, axes, rng), "few", rng).astype(dtype)
         frame = pyfilter.encode(cloud, pyfilter.Particles(absolute=0.01, order="chunk"))
-        for _ in range(60 if quick else 400):
-            broken = bytearray(frame)
-            for _ in range(int(rng.integers(1, 4))):
-                at = int(rng.integers(8 * frame[7], len(frame)))
-                broken[at] ^= 1 << int(rng.integers(0, 8))
-            compare(bytes(broken), f"{dtype} particles, {place.__name__}, with flipped bits")
+        compare_broken(frame, 60 if quick else 400, f"{dtype} particles, {place.__name__},")
     for dtype, coder in itertools.product(("f4", "f8"), ("rans", "huffman", "unsynced")):
         values = np.cumsum(rng.normal(size=(40, 50, 61)), axis=2).astype(dtype)
         values[3:9, :, 5:20] = np.nan
@@ -390,12 +383,7 @@ def damaged(quick: bool) -> Iterator[Group]:
         streams = pyfilter.Lorenzo(absolute=0.2, coder="rans" if coder == "rans" else "huffman", gap_array=gaps)
         frame = pyfilter.encode(fields.sprinkle(values, None, "few", rng), streams)
         assert pyfilter.frame_info(frame).codec == "lorenzo"
-        for _ in range(100 if quick else 800):
-            broken = bytearray(frame)
-            for _ in range(int(rng.integers(1, 4))):
-                at = int(rng.integers(8 * frame[7], len(frame)))
-                broken[at] ^= 1 << int(rng.integers(0, 8))
-            compare(bytes(broken), f"{dtype} {coder} with flipped bits")
+        compare_broken(frame, 100 if quick else 800, f"{dtype} {coder}")
     yield group
 
 
@@ -408,19 +396,16 @@ def main() -> int:
     options = parser.parse_args()
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
-    groups: list[Iterator[Group]] = []
-    if ONLY != "Particles":
-        groups.append(random_cases(15 if options.sanitize else 150 if quick else 1000))
-    if options.sanitize:
-        groups += [damaged(quick)]
-    else:
-        if ONLY in (None, "Particles"):
-            groups.append(particles(quick))
-        if ONLY != "Particles":
-            groups += [missing(quick), sizes(quick), batches(quick)]
-        groups += [damaged(quick), large(quick)] if ONLY != "Particles" else [damaged(quick)]
-        if options.data.is_dir():
-            groups.append(real_fields(options.data))
+    gridded = ONLY != "Particles"
+    groups: list[Iterator[Group]] = [damaged(quick)]
+    if gridded:
+        groups.insert(0, random_cases(15 if options.sanitize else 150 if quick else 1000))
+    if not options.sanitize and ONLY in (None, "Particles"):
+        groups.append(particles(quick))
+    if not options.sanitize and gridded:
+        groups += [missing(quick), sizes(quick), batches(quick), large(quick)]
+    if not options.sanitize and options.data.is_dir():
+        groups.append(real_fields(options.data))
     good = [group.report() for group in itertools.chain.from_iterable(groups)]
     print(f"{sum(good)} of {len(good)} groups identical on CPU and GPU")
     return 0 if all(good) else 1
