@@ -197,6 +197,7 @@ Status encode_lorenzo(const Request& request, const TileGrids& tiles, const Enco
   streams.counts = reinterpret_cast<SymbolCounts*>(room + parts.counts);
   streams.models = reinterpret_cast<StreamModel*>(room + parts.models);
   streams.groups = reinterpret_cast<GroupNote*>(room + parts.groups);
+  streams.more_units = reinterpret_cast<std::uint32_t*>(room + parts.more_units);
   streams.plans = reinterpret_cast<ChunkPlan*>(room + parts.plans);
   streams.base.plans = streams.plans;
 

@@ -9,6 +9,7 @@
 #include "core/api.hpp"
 #include "core/cuda_memory.cuh"
 #include "core/cuda_plans.cuh"
+#include "core/cuda_side_stream.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/particle_driver.hpp"
@@ -54,42 +55,6 @@ struct ParticleLayout {
     compared = place(chunks * compared_stride);
     compared_frames = place(chunks * frame_stride);
   }
-};
-
-// A stream beside the caller's, for work that would leave most of the device idle: it goes first where both want it.
-class SideStream {
- public:
-  ~SideStream() {
-    if (side_ == nullptr) return;
-    if (!joined_) (void)cudaStreamSynchronize(side_);  // what it uses is freed behind the caller's
-    (void)cudaEventDestroy(event_);
-    (void)cudaStreamDestroy(side_);
-  }
-  // What is put on it from now on follows what is on `stream`.
-  Status fork(cudaStream_t stream) {
-    int lowest = 0, highest = 0;
-    PYF_TRY(check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange"));
-    PYF_TRY(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
-    PYF_TRY(check(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, highest), "cudaStreamCreate"));
-    return follow(side_, stream);
-  }
-  // What is put on `stream` from now on follows what is on this one.
-  Status join(cudaStream_t stream) {
-    PYF_TRY(follow(stream, side_));
-    joined_ = true;
-    return kOk;
-  }
-  [[nodiscard]] cudaStream_t get() const { return side_; }
-
- private:
-  Status follow(cudaStream_t behind, cudaStream_t ahead) {
-    PYF_TRY(check(cudaEventRecord(event_, ahead), "cudaEventRecord"));
-    return check(cudaStreamWaitEvent(behind, event_, 0), "cudaStreamWaitEvent");
-  }
-
-  cudaStream_t side_ = nullptr;
-  cudaEvent_t event_ = nullptr;
-  bool joined_ = false;
 };
 
 // Memory for a chunk of so many particles, in tiles with room for `places`: its own, and lorenzo's for those that it is

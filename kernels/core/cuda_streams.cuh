@@ -16,11 +16,13 @@ namespace pyfilter::cuda {
 // Tiles that are encoded together at most: their residuals and streams take four times the memory of their values.
 inline constexpr std::uint64_t kMostStreamTiles = std::uint64_t{1} << 17;
 inline constexpr std::size_t kMostStreamChunks = 1024;
+// Batches of so many tiles have their models made beside their residuals: of fewer, the launches take longer.
+inline constexpr std::uint64_t kManyTiles = 16384;
 
 // Memory of a batch that is encoded: one allocation, the first `zeroed` bytes of which must be 0.
 struct StreamLayout {
   std::size_t bytes = 0, zeroed = 0;
-  std::size_t shape_chunks, counts, bits, plans, models, groups, notes, residuals, specials, streams;
+  std::size_t shape_chunks, more_units, counts, bits, plans, models, groups, notes, residuals, specials, streams;
 
   StreamLayout(std::size_t chunks, std::size_t slots, std::size_t value_size);
 };

@@ -98,7 +98,8 @@ enum class Fault : std::uint32_t {
   head,
   state,
   stream,
-  particles
+  particles,
+  wide  // residuals that a decoder has no room for: another decodes them, no frame is damaged by it
 };
 
 // A frame to decode: as its header says, with bounds checked by the host.

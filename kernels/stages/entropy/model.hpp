@@ -77,6 +77,7 @@ struct TileSample {
                               : 16),
         count(tiles / every) {}
   KFN std::uint64_t tile(std::uint64_t i) const { return i * every + (i * 0x9E3779B97F4A7C15ull >> 60) % every; }
+  KFN bool has(std::uint64_t t) const { return t / every < count && tile(t / every) == t; }
 };
 
 struct EntropyModel {

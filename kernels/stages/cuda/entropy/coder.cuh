@@ -53,6 +53,13 @@ cudaError_t launch_warps(Kernel kernel, int most_warps, std::size_t table_bytes,
   return cudaGetLastError();
 }
 
+template <class Map, int S, class Residual>
+cudaError_t launch_huffman(const StreamDecodeParams& job, std::uint32_t units, std::uint32_t frames,
+                           cudaStream_t stream) {
+  return launch_warps(huffman_decode_kernel<Map, S, Residual>, (kHuffmanWarps<Map, S, Residual>), sizeof(HuffmanTables),
+                      sizeof(typename HuffmanSource<Map, Residual>::WarpSpace), job, units, frames, stream);
+}
+
 // Behind the tables: groups, then what is special in them. `most_units`: of a frame.
 template <class Map, int S>
 cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
@@ -62,9 +69,9 @@ cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t cod
     PYF_CUDA_TRY((launch_warps(rans_decode_kernel<Map, S>, kRansWarps<Map, S>, kRansBytes<Map>, kRansWarpBytes<Map>,
                                job, most_units, frames, stream)));
   } else {
-    constexpr std::size_t kEach = sizeof(typename HuffmanSource<Map>::WarpSpace);
-    PYF_CUDA_TRY((launch_warps(huffman_decode_kernel<Map, S>, kHuffmanWarps<Map>, sizeof(HuffmanTables), kEach, job,
-                               most_units, frames, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint8_t>(job, most_units, frames, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint16_t>(job, most_units, frames, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, typename Map::Code>(job, most_units, frames, stream)));
   }
   if (job.base.tile_count != job.base.tiles) {
     check_groups_kernel<<<dim3(std::min(64u, most_units / kCheckThreads + 1), frames), kCheckThreads, 0, stream>>>(job);

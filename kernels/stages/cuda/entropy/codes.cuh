@@ -23,12 +23,17 @@ cudaError_t launch_count(const StreamParams& job, cudaStream_t stream) {
 
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
+  const bool rans = job.coder == kRans;
+  const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
+  const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;  // groups have some eight tiles or more
+  const int threads = sharing ? kSharingThreads<Code> : kStreamThreads;
   unsigned resident = 0;
-  const auto kernel = job.coder == kRans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
-  const std::size_t bytes = job.coder == kRans ? kEncodeBytes : 0;
-  PYF_CUDA_TRY(resident_blocks(kernel, kStreamThreads, bytes, &resident));
-  const unsigned blocks = blocks_each(resident, (job.base.tiles + kStreamWarps - 1) / kStreamWarps, job.base.chunks);
-  kernel<<<dim3(blocks, job.base.chunks), kStreamThreads, bytes, stream>>>(job);
+  const auto kernel = rans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
+  const std::size_t bytes = rans ? kEncodeBytes : 0;
+  PYF_CUDA_TRY(resident_blocks(kernel, threads, bytes, &resident));
+  const unsigned warps = static_cast<unsigned>(threads) / 32;
+  const unsigned blocks = blocks_each(resident, (job.base.tiles + warps - 1) / warps, job.base.chunks);
+  kernel<<<dim3(blocks, job.base.chunks), threads, bytes, stream>>>(job);
   return cudaGetLastError();
 }
 

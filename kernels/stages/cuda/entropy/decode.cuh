@@ -4,6 +4,7 @@
 // list that is made here. What does not add up is noted in the frame's fault word, and no read leaves the group.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "stages/cuda/entropy/group_parts.cuh"
@@ -19,8 +20,8 @@ namespace pyfilter::cuda {
 // Warps that share the tables of a rans stream, on one multiprocessor: as many as registers and shared memory suffice
 // for. There are fewer where shared memory is small.
 template <class Map, int S>
-inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? 8
-                                  : S == kChain                   ? 28
+inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? (S == kChain ? 16 : 12)
+                                  : S == kChain                   ? 32
                                                                   : 16;
 // Shared memory: tables, where addresses are multiples of their size, tables by sums, and a row of zeros; each warp has
 // a ring and room for the rows of a run.
@@ -58,13 +59,18 @@ __device__ __forceinline__ std::uint32_t lanes_of_group(const DecodeParams& job,
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(min(wants, kLaneCount))));
 }
 
+// Tiles of a group whose special parts are noted already, as it is decoded again, and after Fault::wide.
+struct NotedTiles {
+  std::uint32_t count = 0;
+};
+
 // The tiles of a group one after the other, their residuals from `source`: RansSource, HuffmanSource. kRows: it has
 // room for a run's rows.
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame,
                                               std::uint32_t frame_index, const GroupSpan& span,
                                               const std::uint8_t* bytes, std::uint32_t size, std::uint64_t bytes_at,
-                                              const GroupTileParts& own, Source& source) {
+                                              const GroupTileParts& own, NotedTiles& noted, Source& source) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   const unsigned lane = threadIdx.x % 32;
@@ -88,7 +94,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
       const std::uint32_t special = __shfl_sync(kAllLanes, own.special, static_cast<int>(i));
       const bool verbatim = reinterpret_cast<const std::uint32_t*>(bytes)[special] == kPackedVerbatim << 16;
       if (verbatim && coding != kTileEmpty) return Fault::head;
-      if (lane == 0 && wanted)
+      if (lane == 0 && wanted && i >= noted.count)
         job.specials[atomicAdd(job.special_count, 1)] = {frame_index, tile, special_words,
                                                          bytes_at + 4 * std::uint64_t{special}};
       if (verbatim) continue;
@@ -121,16 +127,18 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 #pragma unroll
     for (int w = 0; w < 4; ++w) count += static_cast<std::uint32_t>(__popc(static_cast<int>(coded[w])));
     const Fault fault = source.begin_tile(count);
+    if (fault == Fault::wide) noted.count = max(noted.count, i + 1);
     if (fault != Fault::none) return fault;
 
     RunFaces<S, Code> faces = {};
+    typename Source::Parked parked;
     std::uint32_t blocks = 0;  // coded ones of the runs before
 #pragma unroll 1
     for (int run = 0; run < 4; ++run) {
       const std::uint32_t bits = run == 0 ? coded[0] : run == 1 ? coded[1] : run == 2 ? coded[2] : coded[3];
       Code y[32];
       if (bits != 0) {
-        source.take_run(blocks, bits, count, y);
+        source.take_run(blocks, bits, count, parked, y);
         blocks += static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
 #pragma unroll
         for (int n = 0; n < 32; ++n) y[n] = unzigzag(y[n]);
@@ -159,13 +167,13 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
         continue;
       }
       if constexpr (Source::kRows) {
-        source.make_room();
+        source.make_room(parked);
         write_run_row<S, Value>(source.space.room, lane, v);
         __syncwarp();
         store_run<S, Value>(base.grid, source.space.room, box, run, base.aligned, base.start,
                             min(base.stop, base.grid.values), frame.out);
         __syncwarp();
-        source.leave_room();
+        source.leave_room(parked);
       }
     }
     if (S == kChain) carry = static_cast<Code>(faces.sum[0] - Map::kBias);
@@ -177,7 +185,7 @@ template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, const DecodeFrame& frame,
                                               std::uint32_t frame_index, std::uint32_t unit, const TilePlace& place,
                                               std::uint64_t groups_at, const typename Source::Tables& tables,
-                                              typename Source::WarpSpace& space) {
+                                              NotedTiles& noted, typename Source::WarpSpace& space) {
   const GroupSpan span = group_span(job.base.tiles, 1u << frame.group_log2(), unit);
   const std::uint32_t size = 4 * place.count;
   const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{place.first};
@@ -196,20 +204,20 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
     const Fault fault =
         size != 0 ? source.open(bytes + rest, size - rest, frame.coder() == kHuffmanGaps, total) : Fault::none;
     if (fault != Fault::none) return fault;
-    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, source);
+    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, noted, source);
   } else {
     const std::uint32_t lanes = lanes_of_group<S>(job.base, span.count, static_cast<std::uint32_t>(span.first), own);
     if (size - rest < 4 * lanes) return Fault::size;
     Source source(tables, space, bytes + rest, size - rest, lanes);
     if (!source.states_good()) return Fault::state;
-    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, source);
+    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, noted, source);
   }
 }
 
-// All groups of a launch that this warp takes of a frame.
+// All groups of a launch that this warp takes of a frame. `only_repeats`: those that had no room before.
 template <class Map, int S, class Source>
 __device__ __forceinline__ void decode_units(const StreamDecodeParams& job, const DecodeFrame& frame,
-                                             std::uint32_t frame_index, std::uint32_t table_bytes,
+                                             std::uint32_t frame_index, std::uint32_t table_bytes, bool only_repeats,
                                              const UnitRange& range, unsigned warps,
                                              const typename Source::Tables& tables, typename Source::WarpSpace& space) {
   DecodeFrame groups = frame;  // the directory is that of groups, behind the tables
@@ -217,13 +225,26 @@ __device__ __forceinline__ void decode_units(const StreamDecodeParams& job, cons
   groups.payload_bytes -= table_bytes;
   for (std::uint32_t unit = range.first + threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < range.last;
        unit += gridDim.x * warps) {  // the last ones are those of all thread blocks
+    std::uint8_t* const repeat =
+        Source::kHeadFlags ? job.repeats + std::size_t{frame_index} * job.base.tiles + unit : nullptr;
+    NotedTiles noted;
+    if (only_repeats) {
+      if (*repeat == 0) continue;
+      noted.count = *repeat - 1;
+    }
     Fault fault = Fault::directory;
     if (groups.payload_bytes / 4 > range.units) {
       const TilePlace place = find_tile(groups, range.units, unit);
       fault = place.fault;
       if (fault == Fault::none)
         fault = decode_group<Map, S, Source>(job, frame, frame_index, unit, place,
-                                             table_bytes + 4 * (std::uint64_t{range.units} + 1), tables, space);
+                                             table_bytes + 4 * (std::uint64_t{range.units} + 1), tables, noted, space);
+    }
+    if constexpr (Source::kNarrow) {
+      const bool wide = fault == Fault::wide;
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) *repeat = wide ? static_cast<std::uint8_t>(noted.count + 1) : 0;
+      if (wide) fault = Fault::none;
     }
     if (fault != Fault::none && threadIdx.x % 32 == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
     __syncwarp();
@@ -281,17 +302,24 @@ __global__ void __launch_bounds__(32 * kRansWarps<Map, S>, 1)
   const unsigned warp = threadIdx.x / 32;
   typename Source::WarpSpace space = {reinterpret_cast<std::uint16_t*>(rings + warp * kRingBytes),
                                       zero + kZeroBytes + warp * kRunBytes<typename Map::Value>, zero};
-  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, warps, tables, space);
+  decode_units<Map, S, Source>(job, frame, index, table_bytes, false, range, warps, tables, space);
 }
 
-// Warps that share the tables of a Huffman stream: as many as shared memory has room for.
-template <class Map>
-inline constexpr int kHuffmanWarps = sizeof(typename Map::Code) == 8 ? 5 : 9;
+// Warps that share the tables of a Huffman stream: as many as registers and shared memory have room for.
+template <class Map, int S, class Residual>
+inline constexpr int kHuffmanWarps = std::min(sizeof(typename Map::Code) == 8 ? (S == kChain ? 12 : 8)
+                                              : S == kChain                   ? 24
+                                                                              : 16,
+                                              sizeof(Residual) == 1   ? 24
+                                              : sizeof(Residual) == 2 ? 16
+                                              : sizeof(Residual) == 4 ? 9
+                                                                      : 5);
 
-template <class Map, int S>
-__global__ void __launch_bounds__(32 * kHuffmanWarps<Map>, 1)
+// Frames of this class of residuals, and what those of narrower ones had no room for.
+template <class Map, int S, class Residual>
+__global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
     huffman_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
-  using Source = HuffmanSource<Map>;
+  using Source = HuffmanSource<Map, Residual>;
   const unsigned warps = blockDim.x / 32;
   extern __shared__ __align__(1024) uint4 shared_memory[];
   const std::uint32_t index = blockIdx.y;
@@ -299,14 +327,16 @@ __global__ void __launch_bounds__(32 * kHuffmanWarps<Map>, 1)
   const FrameTables& given = job.tables[index];
   const std::uint32_t table_bytes = given.bytes;
   const UnitRange range = unit_range(job.base, frame.group_log2());
-  if (table_bytes == 0 || range.first + blockIdx.x >= range.last) return;
+  const std::uint32_t own_class = residual_class(given.last_residual, sizeof(typename Map::Code));
+  if (table_bytes == 0 || own_class > sizeof(Residual) || range.first + blockIdx.x >= range.last) return;
   static_assert(sizeof(HuffmanTables) % 16 == 0);
   const auto* const from = reinterpret_cast<const uint4*>(&given.huffman);
   for (unsigned i = threadIdx.x; i < sizeof(HuffmanTables) / 16; i += blockDim.x) shared_memory[i] = from[i];
   __syncthreads();
   const auto* const tables = in_shared(reinterpret_cast<const HuffmanTables*>(shared_memory));
   auto* const spaces = reinterpret_cast<typename Source::WarpSpace*>(shared_memory + sizeof(HuffmanTables) / 16);
-  decode_units<Map, S, Source>(job, frame, index, table_bytes, range, warps, tables, spaces[threadIdx.x / 32]);
+  decode_units<Map, S, Source>(job, frame, index, table_bytes, own_class < sizeof(Residual), range, warps, tables,
+                               spaces[threadIdx.x / 32]);
 }
 
 }  // namespace pyfilter::cuda

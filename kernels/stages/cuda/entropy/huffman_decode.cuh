@@ -110,13 +110,16 @@ __device__ __forceinline__ Codeword<Code> read_codeword(const HuffmanTables& tab
   return {failed ? Code{0} : static_cast<Code>(smallest_of<Code>(symbol) + static_cast<Code>(value)), 0, 1, failed};
 }
 
-template <class Map>
+// `Residual`: what the residuals of a tile wait in. Where they are narrow, more warps have room on a multiprocessor
+// (Rivera et al. tune their shared memory by the ratio of each sequence); a group with one that does not fit is decoded
+// again by a kernel for wider ones.
+template <class Map, class Residual>
 struct HuffmanSource {
   using Code = typename Map::Code;
-  static constexpr bool kHeadFlags = true, kRows = false;
+  static constexpr bool kHeadFlags = true, kRows = false, kNarrow = sizeof(Residual) < sizeof(Code);
   using Tables = const HuffmanTables*;
   struct WarpSpace {
-    Code residuals[4096 + 4096 / 32 + 1];  // of a tile, a block in 33 places, and one behind
+    Residual residuals[4096 + 4096 / 32 + 1];  // of a tile, a block in 33 places, and one behind
     StretchWords stretch;
   };
 
@@ -131,6 +134,7 @@ struct HuffmanSource {
   std::uint32_t given = 0, counted = 0;      // residuals of tiles so far, and of stretches
   std::uint32_t next_start = 0;              // bit of the next stretch that its first codeword starts with
   std::uint32_t last_bit = 0;                // behind the last codeword of the group, in bits of the stream
+  Code seen = 0;                             // bits of this lane's residuals
   bool failed = false, has_last = false;
 
   __device__ __forceinline__ HuffmanSource(const Tables& t, WarpSpace& s) : tables(*t), space(s) {}
@@ -214,7 +218,10 @@ struct HuffmanSource {
     ++stretch;
   }
 
-  __device__ __forceinline__ void put(std::uint32_t place, Code value) { space.residuals[place + place / 32] = value; }
+  __device__ __forceinline__ void put(std::uint32_t place, Code value) {
+    space.residuals[place + place / 32] = static_cast<Residual>(value);
+    if constexpr (kNarrow) seen |= value;
+  }
 
   // Decodes the residuals of a tile with so many coded blocks.
   __device__ __forceinline__ Fault begin_tile(std::uint32_t count) {
@@ -252,11 +259,13 @@ struct HuffmanSource {
     }
     __syncwarp();
     given = stop;
-    return __any_sync(kAllLanes, failed) || counted < stop ? Fault::stream : Fault::none;
+    if (__any_sync(kAllLanes, failed) || counted < stop) return Fault::stream;
+    return kNarrow && __any_sync(kAllLanes, seen > static_cast<Residual>(~Residual{0})) ? Fault::wide : Fault::none;
   }
 
   // Residuals of a run, which are there already, 0 of blocks that are not coded. `before`: those of the runs before it.
-  __device__ __forceinline__ void take_run(std::uint32_t before, std::uint32_t bits, std::uint32_t,
+  struct Parked {};  // rows stay where they are
+  __device__ __forceinline__ void take_run(std::uint32_t before, std::uint32_t bits, std::uint32_t, Parked&,
                                            Code (&y)[32]) const {
     const unsigned lane = threadIdx.x % 32;
     const std::uint32_t own = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << lane) - 1))));

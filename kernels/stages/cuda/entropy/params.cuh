@@ -84,12 +84,16 @@ struct StreamModel {
   alignas(4) std::uint8_t text[kMostTableBytes];
 };
 
+// Tiles that a pass takes of a chunk: all, those that models are made from, or all others.
+enum class TilesTaken : std::uint32_t { all, sampled, others };
+
 // Chunks of a shape: their numbers and what they need.
 struct StreamParams {
   EncodeParams base;  // its grid is that of a pass; headers[0] is lorenzo's
   Grid grids[kColumns + 1];
   std::uint32_t slots;  // tiles that a chunk has room for
   std::uint8_t coder;
+  TilesTaken taken;
   std::uint64_t compare_tiles;  // chunks of up to so many tiles have a frame of hierarchical_delta to beat
   std::uint32_t* shape_chunks;  // chunks of each tile shape
   TileNote* notes;
@@ -98,7 +102,8 @@ struct StreamParams {
   SymbolCounts* counts;
   StreamModel* models;
   GroupNote* groups;
-  ChunkPlan* plans;  // base.plans, to be written
+  std::uint32_t* more_units;  // groups that were begun of each chunk beyond the first of each warp; 0 at first
+  ChunkPlan* plans;           // base.plans, to be written
 };
 
 __device__ __forceinline__ std::uint32_t shape_of(const ChunkPlan& plan) { return plan.predictor & 0xFF; }
@@ -116,9 +121,15 @@ __device__ __forceinline__ std::uint32_t device_entry(std::uint32_t symbol, std:
   return symbol < 2 * kDirectSymbols ? (entry & ~0xFFu) | smallest_of<std::uint32_t>(symbol) : entry | kSlowEntry;
 }
 
+// Bytes that the residuals of a Huffman stream take while they wait: those that have codewords. Escapes may have more.
+constexpr std::uint32_t residual_class(std::uint32_t last_symbol, std::uint32_t code_bytes) {
+  return last_symbol < symbols_of_width(8) ? 1 : last_symbol < symbols_of_width(16) ? 2 : code_bytes;
+}
+
 // What a decoder needs of a frame, made by the table kernel.
 struct FrameTables {
-  std::uint32_t bytes;  // of the frame's table section; 0: it is damaged
+  std::uint32_t bytes;          // of the frame's table section; 0: it is damaged
+  std::uint32_t last_residual;  // of a Huffman codebook: its last symbol that is no escape
   Contexts contexts;
   std::uint32_t flag_frequency[kFlagContexts];
   union {
@@ -138,6 +149,7 @@ struct StreamDecodeParams {
   FrameTables* tables;           // of each frame
   std::uint32_t* special_count;  // 0 at first
   SpecialTile* specials;         // room for all tiles that are decoded
+  std::uint8_t* repeats;         // of each frame's Huffman groups: those to be decoded with wider residuals
 };
 
 // Launchers of a dtype, bound and tile shape.

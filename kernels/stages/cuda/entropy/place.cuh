@@ -69,25 +69,38 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_kernel(const __gri
   if ((taken || raw) && threadIdx.x < 32) write_header(job.base, chunk, raw, raw ? job.base.value_bytes : payload);
 }
 
+// Words word(0), word(1) ... to a place by a warp. As many are on their way together as a thread has registers for: a
+// loop that looks at its end between two loads waits for each.
+template <class Word>
+__device__ __forceinline__ void copy_batches(std::uint32_t* __restrict__ to, std::uint32_t count, const Word& word) {
+  constexpr std::uint32_t kBatch = 8;
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x % 32; i < count; i += 32 * kBatch) {
+    std::uint32_t batch[kBatch];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kBatch; ++k) batch[k] = i + 32 * k < count ? word(i + 32 * k) : 0;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kBatch; ++k)
+      if (i + 32 * k < count) to[i + 32 * k] = batch[k];
+  }
+}
+
 // Words from a place that is a multiple of 2 bytes; what is behind the last half is 0.
 __device__ __forceinline__ void copy_halves(std::uint32_t* __restrict__ to, const std::uint16_t* __restrict__ from,
                                             std::uint32_t halves) {
   const bool odd = reinterpret_cast<std::uintptr_t>(from) % 4 != 0;
   const auto* const words = reinterpret_cast<const std::uint32_t*>(from - (odd ? 1 : 0));
-  const std::uint32_t count = (halves + 1) / 2;
-#pragma unroll 8
-  for (std::uint32_t i = threadIdx.x % 32; i < count; i += 32) {
-    std::uint32_t word = words[i];
-    if (odd) word = __funnelshift_r(word, 2 * i + 1 < halves ? words[i + 1] : 0, 16);
-    if (2 * i + 1 == halves) word &= 0xFFFF;
-    to[i] = word;
-  }
+  const std::uint32_t whole = halves / 2;
+  if (odd)
+    copy_batches(to, whole, [&](std::uint32_t i) { return __funnelshift_r(words[i], words[i + 1], 16); });
+  else
+    copy_batches(to, whole, [&](std::uint32_t i) { return words[i]; });
+  if (halves % 2 != 0 && threadIdx.x % 32 == 0) to[whole] = from[halves - 1];
 }
 
 __device__ __forceinline__ void copy_words(std::uint32_t* __restrict__ to, const std::uint32_t* __restrict__ from,
                                            std::uint32_t count) {
-#pragma unroll 8
-  for (std::uint32_t i = threadIdx.x % 32; i < count; i += 32) to[i] = from[i];
+  copy_batches(to, count, [&](std::uint32_t i) { return from[i]; });
 }
 
 // Head, lists, sizes, padding and special parts of a group; what follows them.

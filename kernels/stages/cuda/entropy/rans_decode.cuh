@@ -297,8 +297,19 @@ template <class Map, int S>
 struct RansSource {
   using Code = typename Map::Code;
   using Value = typename Map::Value;
-  static constexpr bool kHeadFlags = false, kRows = true;
+  static constexpr bool kHeadFlags = false, kRows = true, kNarrow = false;
   using Tables = RansTables;
+  struct Parked {  // a row of this lane, not in registers: looked up, it must not have the source beside it
+    uint4 pieces[2 * sizeof(Code)];
+    __device__ __forceinline__ void take(const std::uint8_t* row) {
+#pragma unroll 4
+      for (unsigned i = 0; i < sizeof pieces / 16; ++i) pieces[i] = reinterpret_cast<const uint4*>(row)[i];
+    }
+    __device__ __forceinline__ void give(std::uint8_t* row) const {
+#pragma unroll 4
+      for (unsigned i = 0; i < sizeof pieces / 16; ++i) reinterpret_cast<uint4*>(row)[i] = pieces[i];
+    }
+  };
   struct WarpSpace {
     std::uint16_t* ring;       // kRingWords, where the address is a multiple of their size
     std::uint8_t* room;        // rows of 32 blocks
@@ -310,9 +321,8 @@ struct RansSource {
   WordsForth words;
   RoundPast past;
   std::uint32_t x;
-  std::uint32_t taken;             // blocks of the rounds so far
-  uint4 parked[2 * sizeof(Code)];  // a row, not in registers
-  bool waiting, failed = false;    // there are rows of the next run
+  std::uint32_t taken;           // blocks of the rounds so far
+  bool waiting, failed = false;  // there are rows of the next run
 
   // The states and words behind a group's head; `lanes` of them have a state.
   __device__ __forceinline__ RansSource(const Tables& t, const WarpSpace& given, const std::uint8_t* bytes,
@@ -345,14 +355,14 @@ struct RansSource {
   }
   // Residuals of a run, which has coded blocks, 0 of the others. `before`: coded blocks of the runs before it.
   __device__ __forceinline__ void take_run(std::uint32_t before, std::uint32_t bits, std::uint32_t count,
-                                           Code (&y)[32]) {
+                                           Parked& parked, Code (&y)[32]) {
     const unsigned lane = threadIdx.x % 32;
     const bool has = (bits >> lane & 1) != 0;
     const std::uint32_t own = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << lane) - 1)))),
                         behind = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
     const bool both = before < taken && behind > taken;  // rows of two rounds: the room is for one
     const bool early = both && has && own < taken;
-    if (both && early) park(run_row<S, Value>(space.room, own));
+    if (early) parked.take(run_row<S, Value>(space.room, own));
     __syncwarp();
     if (behind > taken) {
       failed = decode_round<Map, S>(tables, taken + lane < count, x, words, past, space.room) || failed;
@@ -360,28 +370,22 @@ struct RansSource {
       __syncwarp();
     }
     read_row_at(has && !early ? run_row<S, Value>(space.room, own) : space.zero, y);
-    if (both && early) {
+    if (early) {
 #pragma unroll
-      for (unsigned i = 0; i < sizeof parked / 16; ++i) reinterpret_cast<uint4*>(y)[i] = parked[i];
+      for (unsigned i = 0; i < sizeof y / 16; ++i) reinterpret_cast<uint4*>(y)[i] = parked.pieces[i];
     }
     __syncwarp();
     waiting = taken > behind && count > behind;
   }
-  __device__ __forceinline__ void park(const std::uint8_t* row) {
-#pragma unroll 4
-    for (unsigned i = 0; i < sizeof parked / 16; ++i) parked[i] = reinterpret_cast<const uint4*>(row)[i];
-  }
   // While the room is used for other rows.
-  __device__ __forceinline__ void make_room() {
+  __device__ __forceinline__ void make_room(Parked& parked) const {
     if (!waiting) return;
-    park(run_row<S, Value>(space.room, threadIdx.x % 32));
+    parked.take(run_row<S, Value>(space.room, threadIdx.x % 32));
     __syncwarp();
   }
-  __device__ __forceinline__ void leave_room() {
+  __device__ __forceinline__ void leave_room(const Parked& parked) const {
     if (!waiting) return;
-    auto* const row = reinterpret_cast<uint4*>(run_row<S, Value>(space.room, threadIdx.x % 32));
-#pragma unroll 4
-    for (unsigned i = 0; i < sizeof parked / 16; ++i) row[i] = parked[i];
+    parked.give(run_row<S, Value>(space.room, threadIdx.x % 32));
     __syncwarp();
   }
   // All of the stream is used, and the states are what they were when it was begun. `end` is that of the group.

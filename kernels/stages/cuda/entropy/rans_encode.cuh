@@ -14,6 +14,9 @@
 namespace pyfilter::cuda {
 
 inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
+// Where there are groups enough for all, the warps of a multiprocessor share one copy of the tables.
+template <class Code>
+inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
 // Shared memory: entries of the tables and the neutral one, where those of a table are, by the sum of two neighbours of
 // a byte, and a word that says where the neutral one is.
@@ -355,8 +358,9 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
         any ? head.bytes + 4 * head.special_words + 4 * lanes + (stream_bytes + 3) / 4 * 4 : 0, stream_bytes, lanes};
 }
 
+// Groups differ in what is coded of them, so warps take the next one when they are done.
 template <class Code, int S>
-__global__ void __launch_bounds__(kStreamThreads, sizeof(Code) == 8 ? 3 : 4)
+__global__ void __launch_bounds__(kSharingThreads<Code>, 1)
     rans_encode_kernel(const __grid_constant__ StreamParams job) {
   extern __shared__ uint4 shared_memory[];
   const std::uint32_t chunk = blockIdx.y;
@@ -368,12 +372,12 @@ __global__ void __launch_bounds__(kStreamThreads, sizeof(Code) == 8 ? 3 : 4)
   const Contexts contexts = model.tables.contexts;
   const std::uint32_t frequencies = flag_word(model.model);
   auto* const entries = reinterpret_cast<DeviceEntry*>(shared_memory);
-  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kSymbols; i += kStreamThreads)
+  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kSymbols; i += blockDim.x)
     entries[i] = device_encode_entry(model.tables.entries[i], i % kSymbols,
                                      model.tables.entries[i / kSymbols * kSymbols + kEscape]);
   const std::uint32_t address = shared_address(shared_memory);
   const TableOfSum table_of(contexts);
-  for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += kStreamThreads)
+  for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += blockDim.x)
     store_word(address + kByteSumsAt + 4 * sum,
                address + table_of(sum) * kSymbols * static_cast<std::uint32_t>(sizeof(DeviceEntry)));
   if (threadIdx.x == 0) {
@@ -381,8 +385,12 @@ __global__ void __launch_bounds__(kStreamThreads, sizeof(Code) == 8 ? 3 : 4)
     store_word(address + kNeutralSumAt, address + kNeutralAt);
   }
   __syncthreads();
-  for (std::uint32_t unit = threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < units; unit += gridDim.x * kStreamWarps)
+  // a group for each warp first, spread over the multiprocessors
+  for (std::uint32_t unit = threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < units;) {
     encode_stream<Code, S>(job, chunk, unit, group_tiles, address, contexts.count, table_of, frequencies);
+    const std::uint32_t more = threadIdx.x % 32 == 0 ? atomicAdd(&job.more_units[chunk], 1) : 0;
+    unit = gridDim.x * (blockDim.x / 32) + __shfl_sync(kAllLanes, more, 0);
+  }
 }
 
 }  // namespace pyfilter::cuda

@@ -27,9 +27,9 @@ __device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t 
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
 }
 
-// The words of a stream, forwards, through a ring of eight parts in shared memory: what the next four steps may take is
+// The words of a stream, forwards, through a ring of four parts in shared memory: what the next four steps may take is
 // there, the part behind it on its way. Words behind the end are 0.
-inline constexpr std::uint32_t kPartWords = 64, kRingWords = 8 * kPartWords;
+inline constexpr std::uint32_t kPartWords = 64, kRingWords = 4 * kPartWords;
 struct WordsForth {
   const std::uint32_t* from;
   std::uint32_t ring;         // its address, a multiple of its size
@@ -41,7 +41,7 @@ struct WordsForth {
     return word < count ? from[word / 2] : 0;  // the number of words is even
   }
   __device__ __forceinline__ void put(std::uint32_t words) {
-    store_word(ring | (parts % 8 * (2 * kPartWords) + 4 * (threadIdx.x % 32)), words);
+    store_word(ring | (parts % 4 * (2 * kPartWords) + 4 * (threadIdx.x % 32)), words);
     ++parts;
   }
   __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* room)
@@ -55,6 +55,7 @@ struct WordsForth {
   // Before up to four times refill().
   __device__ __forceinline__ void advance() {
     if (at / kPartWords + 4 <= parts) return;  // in all lanes
+    __syncwarp();                              // what is overwritten was read by the steps before
 #pragma unroll 1
     do {
       put(next);

@@ -189,10 +189,14 @@ __global__ void __launch_bounds__(kThreads, kResidualBlocks<sizeof(typename Map:
   extern __shared__ uint4 shared_memory[];
   auto& space = *reinterpret_cast<ResidualSpace<Map, S>*>(shared_memory);
   if (job.shape_chunks[S] == 0) return;
-  const std::uint32_t all = job.base.tiles * job.base.chunks;
+  const TileSample sample(job.base.tiles);
+  const bool sampled = job.taken == TilesTaken::sampled;
+  const std::uint32_t each = sampled ? static_cast<std::uint32_t>(sample.count) : job.base.tiles,
+                      all = each * job.base.chunks;
   for (std::uint32_t number = blockIdx.x; number < all; number += gridDim.x) {
-    const std::uint32_t chunk = job.base.chunks == 1 ? 0 : number / job.base.tiles,
-                        tile = number - chunk * job.base.tiles;
+    const std::uint32_t chunk = job.base.chunks == 1 ? 0 : number / each, place = number - chunk * each,
+                        tile = sampled ? static_cast<std::uint32_t>(sample.tile(place)) : place;
+    if (job.taken == TilesTaken::others && sample.has(tile)) continue;
     if (takes_part(job.base.plans[chunk], S)) residuals_of_tile<Map, S>(job, chunk, tile, space);
   }
 }

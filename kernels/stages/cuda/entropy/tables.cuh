@@ -18,6 +18,7 @@ struct TableSpace {
   EntropyModel model;
   std::size_t bytes;
   bool good;
+  std::uint32_t last_residual;
   std::uint32_t starts[kMostTables][kSymbols];  // first slots of symbols
   HuffmanCodes codes;
   alignas(4) std::uint8_t text[kMostTableBytes];
@@ -38,6 +39,7 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
   __syncthreads();
   if (thread == 0) {
     space.bytes = 0;
+    space.last_residual = 0;
     space.good = rans ? read_tables(space.text, available, space.model, &space.bytes)
                       : read_huffman_tables(space.text, available, space.model, &space.bytes);
   }
@@ -50,6 +52,7 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
     return;
   }
   if (!rans) {
+    if (thread < kEscape && space.model.book.length[thread] != 0) atomicMax(&space.last_residual, thread);
     block_codes(space.model.book, space.codes);
     for (std::uint32_t c = thread; c < kCodewords; c += kTableThreads)
       put_codeword(space.codes, c, out.huffman.codewords);
@@ -80,6 +83,7 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
       for (std::uint32_t c = 0; c < kFlagContexts; ++c) out.flag_frequency[c] = space.model.flag_frequency[c];
     }
   }
+  if (thread == 0) out.last_residual = space.last_residual;
   if (thread == 0) out.bytes = static_cast<std::uint32_t>(space.bytes);
 }
 
