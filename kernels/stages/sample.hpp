@@ -152,32 +152,43 @@ inline StepChoice choose_step(const Request& request, double requested, const vo
   return choice;
 }
 
+// Smallest and largest of the values that count, in as many places as vector registers hold: the loop has no others.
+template <class T>
+struct ValueRange {
+  static constexpr std::size_t kPlaces = 128 / sizeof(T);
+  static constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  T lows[kPlaces], highs[kPlaces];
+
+  ValueRange() {
+    std::fill_n(lows, kPlaces, kInfinity);
+    std::fill_n(highs, kPlaces, -kInfinity);
+  }
+  KFN void add(const std::uint8_t* from, std::size_t count, T fill) {
+    T x[kPlaces];
+    std::memcpy(x, from, count * sizeof(T));
+    for (std::size_t i = count; i < kPlaces; ++i) x[i] = kInfinity;
+    for (std::size_t i = 0; i < kPlaces; ++i) {
+      const bool counts = (absolute(x[i]) < kInfinity) & (x[i] != fill);
+      const T low = counts ? x[i] : kInfinity, high = counts ? x[i] : -kInfinity;
+      lows[i] = low < lows[i] ? low : lows[i];
+      highs[i] = high > highs[i] ? high : highs[i];
+    }
+  }
+};
+
 template <class T>
 inline bool value_range(const Request& request, const void* values, std::uint64_t count, double* low, double* high) {
-  constexpr std::size_t kBatch = 64;
+  constexpr std::size_t kPlaces = ValueRange<T>::kPlaces;
   const auto* from = static_cast<const std::uint8_t*>(values);
   // a fill of zero counts here: HDF5 pads edge chunks with it, and padding must not widen the range
   const T fill = request.has_fill ? std::bit_cast<T>(static_cast<typename FloatTraits<T>::Code>(request.fill))
                                   : std::numeric_limits<T>::quiet_NaN();
-  constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  T lows[kBatch], highs[kBatch];
-  for (std::size_t i = 0; i < kBatch; ++i) {
-    lows[i] = kInfinity;
-    highs[i] = -kInfinity;
-  }
-  for (std::uint64_t first = 0; first < count; first += kBatch) {
-    T x[kBatch];
-    const std::size_t here = static_cast<std::size_t>(std::min<std::uint64_t>(kBatch, count - first));
-    std::memcpy(x, from + first * sizeof(T), here * sizeof(T));
-    for (std::size_t i = here; i < kBatch; ++i) x[i] = kInfinity;
-    for (std::size_t i = 0; i < kBatch; ++i) {
-      const bool counts = (absolute(x[i]) < kInfinity) & (x[i] != fill);
-      lows[i] = counts && x[i] < lows[i] ? x[i] : lows[i];
-      highs[i] = counts && x[i] > highs[i] ? x[i] : highs[i];
-    }
-  }
-  *low = static_cast<double>(*std::min_element(lows, lows + kBatch));
-  *high = static_cast<double>(*std::max_element(highs, highs + kBatch));
+  ValueRange<T> range;
+  const std::uint64_t whole = count / kPlaces;
+  for (std::uint64_t i = 0; i < whole; ++i, from += kPlaces * sizeof(T)) range.add(from, kPlaces, fill);
+  range.add(from, static_cast<std::size_t>(count % kPlaces), fill);
+  *low = static_cast<double>(*std::min_element(range.lows, range.lows + kPlaces));
+  *high = static_cast<double>(*std::max_element(range.highs, range.highs + kPlaces));
   return *low <= *high;
 }
 
