@@ -98,7 +98,8 @@ enum class Fault : std::uint32_t {
   head,
   state,
   stream,
-  particles
+  particles,
+  progressive
 };
 
 // A frame to decode: as its header says, with bounds checked by the host.

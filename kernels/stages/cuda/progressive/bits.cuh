@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Words of a tile in the lanes of a warp, four each, and bits at any place of a payload (docs/format.md, section 13.5).
+#pragma once
+
+#include <cstdint>
+
+#include "progressive/tile.hpp"
+#include "stages/cuda/residuals.cuh"
+
+namespace pyfilter::cuda {
+
+// Words 4 * lane to 4 * lane + 3 of a tile.
+struct LaneWords {
+  std::uint32_t w[4];
+};
+
+// The bits of a word that a mask picks, side by side, and back. Where most bits are picked, the others are fewer.
+__device__ __forceinline__ std::uint32_t gather_word(std::uint32_t word, std::uint32_t mask) {
+  if (__popc(mask) <= 16) return gather_bits(word, mask);
+  std::uint32_t out = word;
+  for (std::uint32_t holes = ~mask; holes != 0;) {  // from the highest down: what is above moves by one
+    const std::uint32_t below = (1u << (31 - __clz(static_cast<int>(holes)))) - 1;
+    out = (out & below) | (out >> 1 & ~below);
+    holes &= below;
+  }
+  return out;
+}
+__device__ __forceinline__ std::uint32_t scatter_word(std::uint32_t bits, std::uint32_t mask) {
+  if (__popc(mask) <= 16) return scatter_bits(bits, mask);
+  std::uint32_t out = bits;
+  for (std::uint32_t holes = ~mask; holes != 0; holes &= holes - 1) {
+    const std::uint32_t below = (holes & (0u - holes)) - 1;
+    out = (out & below) | (out & ~below) << 1;
+  }
+  return out & mask;
+}
+
+// Sum over the lanes before this one, and over all.
+template <class Sum>
+__device__ __forceinline__ Sum warp_sum_before(Sum own, Sum& all) {
+  const unsigned lane = threadIdx.x % 32;
+  Sum sum = own;
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const Sum other = __shfl_up_sync(kAllLanes, sum, d);
+    if (lane >= static_cast<unsigned>(d)) sum += other;
+  }
+  all = __shfl_sync(kAllLanes, sum, 31);
+  return sum - own;
+}
+template <class Sum>
+__device__ __forceinline__ Sum warp_total(Sum own) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) own += __shfl_xor_sync(kAllLanes, own, d);
+  return own;
+}
+
+template <class Bits>
+__device__ __forceinline__ Bits warp_combined_or(Bits own) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) own |= __shfl_xor_sync(kAllLanes, own, d);
+  return own;
+}
+
+// Sum of all threads before this one, by a block of kThreadCount; `room` has a number for each warp and one more.
+template <int kThreadCount, class Sum>
+__device__ __forceinline__ Sum sum_before(Sum own, Sum* room, Sum& all) {
+  const unsigned warp = threadIdx.x / 32;
+  Sum of_warp;
+  Sum before = warp_sum_before(own, of_warp);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[warp] = of_warp;
+  __syncthreads();
+  all = 0;
+  for (unsigned w = 0; w < kThreadCount / 32; ++w) {
+    if (w == warp) before += all;
+    all += room[w];
+  }
+  return before;
+}
+
+// Neighbours of the open positions of a tile that have had a one, counted up to two, from the words of known ones.
+struct LaneNeighbours {
+  LaneWords one, two;
+};
+__device__ __forceinline__ LaneNeighbours count_neighbours(TileForm form, const LaneWords& known) {
+  const unsigned lane = threadIdx.x % 32;
+  LaneNeighbours n;
+  std::uint32_t before = __shfl_up_sync(kAllLanes, known.w[3], 1), behind = __shfl_down_sync(kAllLanes, known.w[0], 1);
+  if (lane == 0) before = 0;
+  if (lane == 31) behind = 0;
+  if (form == TileForm::volume) {  // a slab is 16 words, those of four lanes
+    if (lane % 4 == 0) before = 0;
+    if (lane % 4 == 3) behind = 0;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const std::uint32_t k = known.w[j], left = j > 0 ? known.w[j > 0 ? j - 1 : 0] : before,
+                        right = j < 3 ? known.w[j < 3 ? j + 1 : 3] : behind;
+    std::uint32_t one, two = 0;
+    if (form == TileForm::line) {
+      one = k << 1 | left >> 31;
+      add_neighbour(k >> 1 | right << 31, one, two);
+    } else {
+      one = k << 1;
+      add_neighbour(k >> 1, one, two);
+      add_neighbour(left, one, two);
+      add_neighbour(right, one, two);
+    }
+    if (form == TileForm::volume) {
+      const std::uint32_t above = __shfl_up_sync(kAllLanes, k, 4), below = __shfl_down_sync(kAllLanes, k, 4);
+      add_neighbour(lane < 4 ? 0 : above, one, two);
+      add_neighbour(lane >= 28 ? 0 : below, one, two);
+    }
+    n.one.w[j] = one;
+    n.two.w[j] = two;
+  }
+  return n;
+}
+
+// What of a tile is in its unit: the words of its first rows, the positions of their first columns; of lines, the first
+// positions.
+struct TileBounds {
+  std::uint32_t z, y, x;
+};
+__device__ __forceinline__ TileBounds bounds_of_tile(const ProgressiveUnit& unit, std::uint32_t tile) {
+  const auto gx = static_cast<std::uint32_t>(unit.grid.x), gy = static_cast<std::uint32_t>(unit.grid.y);
+  const std::uint32_t tx = tile % gx, row = tile / gx, ty = row % gy, tz = row / gy;
+  const auto left = [](std::uint64_t extent, std::uint64_t first, std::uint64_t most) {
+    return static_cast<std::uint32_t>(min(extent - first, most));
+  };
+  return {left(unit.tiled.z, tz * unit.tile.z, unit.tile.z), left(unit.tiled.y, ty * unit.tile.y, unit.tile.y),
+          left(unit.tiled.x, tx * unit.tile.x, unit.tile.x)};
+}
+__device__ __forceinline__ std::uint32_t first_bits(std::uint32_t count) {
+  return count >= 32 ? ~0u : (1u << count) - 1;
+}
+__device__ __forceinline__ LaneWords valid_words(TileForm form, const TileBounds& bounds) {
+  const unsigned lane = threadIdx.x % 32;
+  LaneWords valid;
+#pragma unroll
+  for (unsigned j = 0; j < 4; ++j) {
+    const std::uint32_t w = 4 * lane + j;
+    if (form == TileForm::line)
+      valid.w[j] = bounds.x <= 32 * w ? 0 : first_bits(bounds.x - 32 * w);
+    else if (form == TileForm::plane)
+      valid.w[j] = w < bounds.y ? first_bits(bounds.x) : 0;
+    else
+      valid.w[j] = w / 16 < bounds.z && w % 16 < bounds.y ? first_bits(bounds.x) : 0;
+  }
+  return valid;
+}
+
+// Masks of the classes of a lane's words.
+struct LaneClasses {
+  LaneWords mask[kClasses];
+};
+__device__ __forceinline__ LaneClasses classify_words(TileForm form, const LaneWords& known, const LaneWords& valid) {
+  const LaneNeighbours n = count_neighbours(form, known);
+  LaneClasses classes;
+#pragma unroll
+  for (int j = 0; j < 4; ++j)
+#pragma unroll
+    for (int c = 0; c < kClasses; ++c)
+      classes.mask[c].w[j] = class_mask(c, valid.w[j] & ~known.w[j], n.one.w[j], n.two.w[j]);
+  return classes;
+}
+// How many of a lane's positions are in each class, in 16 bits each.
+__device__ __forceinline__ std::uint64_t count_classes(const LaneClasses& classes) {
+  std::uint64_t counts = 0;
+#pragma unroll
+  for (int c = 0; c < kClasses; ++c) {
+    std::uint32_t n = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) n += static_cast<std::uint32_t>(__popc(static_cast<int>(classes.mask[c].w[j])));
+    counts |= static_cast<std::uint64_t>(n) << (16 * c);
+  }
+  return counts;
+}
+__device__ __forceinline__ std::uint32_t count_of(std::uint64_t counts, int c) {
+  return static_cast<std::uint32_t>(counts >> (16 * c)) & 0xFFFF;
+}
+__device__ __forceinline__ std::uint32_t count_words(const LaneWords& words) {
+  std::uint32_t n = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) n += static_cast<std::uint32_t>(__popc(static_cast<int>(words.w[j])));
+  return n;
+}
+
+// Bytes of a payload as words. The payload starts at a multiple of four bytes; nothing behind its end is read, and what
+// is there counts as zeros.
+struct PayloadWords {
+  const std::uint32_t* words;
+  std::uint64_t bytes;
+
+  __device__ __forceinline__ PayloadWords(const std::uint8_t* payload, std::uint64_t count)
+      : words(reinterpret_cast<const std::uint32_t*>(payload)), bytes(count) {}
+  __device__ __forceinline__ std::uint32_t at(std::uint64_t i) const {
+    if (4 * i + 4 <= bytes) return words[i];
+    std::uint32_t word = 0;
+    for (std::uint64_t b = 4 * i; b < bytes; ++b)
+      word |= std::uint32_t{reinterpret_cast<const std::uint8_t*>(words)[b]} << (8 * (b - 4 * i));
+    return word;
+  }
+  // 32 bits from bit number `bit` on.
+  __device__ __forceinline__ std::uint32_t bits(std::uint64_t bit) const {
+    const std::uint64_t i = bit / 32;
+    const auto shift = static_cast<unsigned>(bit % 32);
+    return __funnelshift_r(at(i), shift != 0 ? at(i + 1) : 0, shift);
+  }
+};
+
+// Bits one behind the other, by one thread.
+class BitStream {
+ public:
+  __device__ __forceinline__ BitStream(const PayloadWords& words, std::uint64_t bit) : words_(words), next_(bit / 32) {
+    const auto shift = static_cast<std::uint32_t>(bit % 32);
+    held_ = words_.at(next_++) >> shift;
+    count_ = 32 - shift;
+  }
+  // A run, or `most` + 1 where it is longer than `most`, as BitsIn::take_run().
+  __device__ __forceinline__ std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
+    std::uint32_t zeros = 0;
+    fill();
+    auto low = static_cast<std::uint32_t>(held_);
+    while (low == 0) {
+      zeros += 32;
+      drop(32);
+      if (zeros > most) return most + 1;
+      fill();
+      low = static_cast<std::uint32_t>(held_);
+    }
+    const auto more = static_cast<std::uint32_t>(__ffs(static_cast<int>(low)) - 1);
+    drop(more + 1);
+    zeros += more;
+    if (zeros > most >> k) return most + 1;
+    fill();
+    const std::uint32_t rest = static_cast<std::uint32_t>(held_) & ((1u << k) - 1);
+    drop(k);
+    return zeros << k | rest;
+  }
+  // Bits taken since bit number `bit`, which is the one that it was made with.
+  __device__ __forceinline__ std::uint64_t at() const { return 32 * next_ - count_; }
+
+ private:
+  __device__ __forceinline__ void fill() {  // to 32 bits at least
+    if (count_ >= 32) return;
+    held_ |= static_cast<std::uint64_t>(words_.at(next_++)) << count_;
+    count_ += 32;
+  }
+  __device__ __forceinline__ void drop(std::uint32_t bits) {
+    held_ >>= bits;
+    count_ -= bits;
+  }
+
+  PayloadWords words_;
+  std::uint64_t next_, held_;
+  std::uint32_t count_;
+};
+
+}  // namespace pyfilter::cuda
