@@ -14,25 +14,76 @@ struct LaneWords {
   std::uint32_t w[4];
 };
 
-// The bits of a word that a mask picks, side by side, and back. Where most bits are picked, the others are fewer.
-__device__ __forceinline__ std::uint32_t gather_word(std::uint32_t word, std::uint32_t mask) {
-  if (__popc(mask) <= 16) return gather_bits(word, mask);
-  std::uint32_t out = word;
-  for (std::uint32_t holes = ~mask; holes != 0;) {  // from the highest down: what is above moves by one
-    const std::uint32_t below = (1u << (31 - __clz(static_cast<int>(holes)))) - 1;
-    out = (out & below) | (out >> 1 & ~below);
-    holes &= below;
+// The bits of a lane's words that masks pick, side by side, and back: word by word, the four side by side, as each step
+// waits for the one before. Where most bits of a word are picked, the others are fewer.
+__device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const LaneWords& mask) {
+  LaneWords out, picked, holes;
+  std::uint32_t at = 1, any_picked = 0, any_holes = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const bool few = __popc(static_cast<int>(mask.w[j])) <= 16;
+    picked.w[j] = few ? mask.w[j] : 0;
+    holes.w[j] = few ? 0 : ~mask.w[j];
+    out.w[j] = few ? 0 : words.w[j];
+    any_picked |= picked.w[j];
+    any_holes |= holes.w[j];
+  }
+  for (; any_picked != 0; at += at) {
+    any_picked = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::uint32_t low = picked.w[j] & (0u - picked.w[j]);
+      out.w[j] |= (words.w[j] & low) != 0 ? at : 0;
+      any_picked |= picked.w[j] ^= low;
+    }
+  }
+  while (any_holes != 0) {  // from the highest down: what is above moves by one
+    any_holes = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if (holes.w[j] == 0) continue;
+      const std::uint32_t below = (1u << (31 - __clz(static_cast<int>(holes.w[j])))) - 1;
+      out.w[j] = (out.w[j] & below) | (out.w[j] >> 1 & ~below);
+      any_holes |= holes.w[j] &= below;
+    }
   }
   return out;
 }
-__device__ __forceinline__ std::uint32_t scatter_word(std::uint32_t bits, std::uint32_t mask) {
-  if (__popc(mask) <= 16) return scatter_bits(bits, mask);
-  std::uint32_t out = bits;
-  for (std::uint32_t holes = ~mask; holes != 0; holes &= holes - 1) {
-    const std::uint32_t below = (holes & (0u - holes)) - 1;
-    out = (out & below) | (out & ~below) << 1;
+__device__ __forceinline__ LaneWords scatter_words(const LaneWords& bits, const LaneWords& mask) {
+  LaneWords out, rest, picked, holes;
+  std::uint32_t any_picked = 0, any_holes = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const bool few = __popc(static_cast<int>(mask.w[j])) <= 16;
+    picked.w[j] = few && bits.w[j] != 0 ? mask.w[j] : 0;
+    holes.w[j] = few || bits.w[j] == 0 ? 0 : ~mask.w[j];
+    rest.w[j] = bits.w[j];
+    out.w[j] = few ? 0 : bits.w[j];
+    any_picked |= picked.w[j];
+    any_holes |= holes.w[j];
   }
-  return out & mask;
+  while (any_picked != 0) {
+    any_picked = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::uint32_t low = picked.w[j] & (0u - picked.w[j]);
+      out.w[j] |= (rest.w[j] & 1) != 0 ? low : 0;
+      rest.w[j] >>= 1;
+      any_picked |= picked.w[j] ^= low;
+    }
+  }
+  while (any_holes != 0) {
+    any_holes = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::uint32_t below = (holes.w[j] & (0u - holes.w[j])) - 1;  // all ones where there is none
+      out.w[j] = (out.w[j] & below) | (out.w[j] & ~below) << 1;
+      any_holes |= holes.w[j] &= holes.w[j] - 1;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j) out.w[j] &= mask.w[j];
+  return out;
 }
 
 // Sum over the lanes before this one, and over all.
@@ -210,52 +261,63 @@ struct PayloadWords {
   }
 };
 
-// Bits one behind the other, by one thread.
+// Bits one behind the other, by one thread, from words that `word(i)` gives.
+template <class Word>
 class BitStream {
  public:
-  __device__ __forceinline__ BitStream(const PayloadWords& words, std::uint64_t bit) : words_(words), next_(bit / 32) {
-    const auto shift = static_cast<std::uint32_t>(bit % 32);
-    held_ = words_.at(next_++) >> shift;
-    count_ = 32 - shift;
+  __device__ __forceinline__ BitStream(const Word& word, std::uint32_t bit)
+      : word_(word), next_(bit / 32 + 3), at_(bit % 32) {
+    low_ = word_(next_ - 3);
+    high_ = word_(next_ - 2);
+    ahead_ = word_(next_ - 1);
   }
-  // A run, or `most` + 1 where it is longer than `most`, as BitsIn::take_run().
+  // A run, or `most` + 1 where it is longer than `most`, as the CPU's.
   __device__ __forceinline__ std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
-    std::uint32_t zeros = 0;
-    fill();
-    auto low = static_cast<std::uint32_t>(held_);
-    while (low == 0) {
+    std::uint32_t zeros = 0, window = peek();
+    while (window == 0) {
       zeros += 32;
       drop(32);
       if (zeros > most) return most + 1;
-      fill();
-      low = static_cast<std::uint32_t>(held_);
+      window = peek();
     }
-    const auto more = static_cast<std::uint32_t>(__ffs(static_cast<int>(low)) - 1);
-    drop(more + 1);
-    zeros += more;
+    const auto more = static_cast<std::uint32_t>(__ffs(static_cast<int>(window)));  // with the one
+    zeros += more - 1;
     if (zeros > most >> k) return most + 1;
-    fill();
-    const std::uint32_t rest = static_cast<std::uint32_t>(held_) & ((1u << k) - 1);
-    drop(k);
-    return zeros << k | rest;
+    std::uint32_t rest = more < 32 ? window >> more : 0;
+    if (more + k > 32) {
+      drop(more);
+      rest = peek();
+      drop(k);
+    } else {
+      drop(more + k);
+    }
+    return zeros << k | (rest & ((1u << k) - 1));
   }
-  // Bits taken since bit number `bit`, which is the one that it was made with.
-  __device__ __forceinline__ std::uint64_t at() const { return 32 * next_ - count_; }
+  // The number of the next bit.
+  __device__ __forceinline__ std::uint32_t at() const { return 32 * (next_ - 3) + at_; }
 
  private:
-  __device__ __forceinline__ void fill() {  // to 32 bits at least
-    if (count_ >= 32) return;
-    held_ |= static_cast<std::uint64_t>(words_.at(next_++)) << count_;
-    count_ += 32;
-  }
-  __device__ __forceinline__ void drop(std::uint32_t bits) {
-    held_ >>= bits;
-    count_ -= bits;
+  __device__ __forceinline__ std::uint32_t peek() const { return __funnelshift_r(low_, high_, at_); }
+  __device__ __forceinline__ void drop(std::uint32_t bits) {  // 32 at most
+    at_ += bits;
+    if (at_ < 32) return;
+    at_ -= 32;
+    low_ = high_;
+    high_ = ahead_;
+    ahead_ = word_(next_++);
   }
 
-  PayloadWords words_;
-  std::uint64_t next_, held_;
-  std::uint32_t count_;
+  const Word& word_;
+  std::uint32_t next_, at_, low_, high_, ahead_;
 };
+
+// Asks for a line of memory that will be needed.
+__device__ __forceinline__ void prefetch(const void* from) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+#else
+  (void)from;
+#endif
+}
 
 }  // namespace pyfilter::cuda

@@ -38,7 +38,8 @@ cudaError_t launch_roots(const InversePass& pass, cudaStream_t stream) {
 
 template <class T>
 cudaError_t launch_put_specials(const SpecialDecode& job, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>((job.stop - job.start) / kMaskThreads + 1, 4224));
+  const auto blocks = static_cast<unsigned>(
+      std::min<std::uint64_t>((job.stop - job.start) / kMaskThreads + 1, 4224 / job.job.frame_count + 1));
   if (const cudaError_t e = launch(put_missing_kernel<T>, dim3(blocks, job.job.frame_count), kMaskThreads, stream, job);
       e != cudaSuccess)
     return e;

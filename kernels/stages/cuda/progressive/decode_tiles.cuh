@@ -15,10 +15,13 @@ namespace pyfilter::cuda {
 
 inline constexpr int kDecodeTileThreads = 128, kTilesOfWarp = kGroupTiles / (kDecodeTileThreads / 32);
 inline constexpr std::uint32_t kRankWords = kTileWords + 1;  // odd, so that threads do not meet in a bank
+// Words of a piece that are copied to shared memory: modes, and all classes as our encoder writes them. Also odd.
+inline constexpr std::uint32_t kStagedWords = 131;
 
 // What the threads of a block tell each other of a tile.
 struct TileNote {
   std::uint64_t piece;
+  TileBounds bounds;
   std::uint32_t count[kClasses];  // positions of a class
   std::uint32_t start[kClasses];  // of its bits in the piece
   std::uint32_t end;              // of all classes
@@ -29,15 +32,15 @@ struct TileNote {
 };
 
 struct TileGroupRoom {
-  LaneWords known[kGroupTiles][32], before[kGroupTiles][32], sign[kGroupTiles][32];
-  std::uint32_t ranks[kGroupTiles][kRankWords];
+  LaneWords known[kGroupTiles][32], before[kGroupTiles][32];
+  std::uint32_t ranks[kGroupTiles][kRankWords], staged[kGroupTiles][kStagedWords];
   TileNote note[kGroupTiles];
 };
 
 // Before the runs of a plane are read; by a warp. False where the piece cannot be right.
 __device__ __forceinline__ bool begin_piece(TileNote& note, TileForm form, int p, std::uint64_t piece,
                                             const PayloadWords& payload, const LaneWords& known, const LaneWords& valid,
-                                            std::uint32_t* ranks) {
+                                            std::uint32_t* ranks, std::uint32_t* staged) {
   const unsigned lane = threadIdx.x % 32;
   const std::uint32_t size = piece_size(piece);
   std::uint32_t modes = 0;
@@ -55,6 +58,10 @@ __device__ __forceinline__ bool begin_piece(TileNote& note, TileForm form, int p
     const std::uint64_t counts = warp_total(count_classes(classify_words(form, known, valid)));
     if (lane < kClasses) note.count[lane] = count_of(counts, static_cast<int>(lane));
     for (std::uint32_t i = lane; i < kRankWords; i += 32) ranks[i] = 0;
+    bool runs = false;
+    for (int c = 0; c < kClasses; ++c) runs = runs || (modes >> (4 * c) & 15) % kDirect != 0;
+    const std::uint32_t staged_words = runs ? min((size + 3) / 4 + 2, kStagedWords) : 0;
+    for (std::uint32_t i = lane; i < staged_words; i += 32) staged[i] = payload.bits(8 * piece_offset(piece) + 32 * i);
   }
   __syncwarp();
   if (lane == 0) {
@@ -65,35 +72,49 @@ __device__ __forceinline__ bool begin_piece(TileNote& note, TileForm form, int p
   return good;
 }
 
+// Words of a piece, by number.
+struct PieceWordsIn {
+  const std::uint32_t* staged;
+  const PayloadWords& payload;
+  std::uint64_t base;
+
+  __device__ __forceinline__ std::uint32_t operator()(std::uint32_t i) const {
+    return i < kStagedWords ? staged[i] : payload.bits(base + 32 * std::uint64_t{i});
+  }
+};
+
 // The runs of a tile's classes, by a thread: bits by rank. False where they are damaged.
-__device__ __forceinline__ bool read_runs(TileNote& note, const PayloadWords& payload, std::uint32_t* ranks) {
-  const std::uint64_t base = 8 * piece_offset(note.piece);
+__device__ __forceinline__ bool read_runs(TileNote& note, const PayloadWords& payload, const std::uint32_t* staged,
+                                          std::uint32_t* ranks) {
+  const PieceWordsIn words{staged, payload, 8 * piece_offset(note.piece)};
+  const std::uint32_t bits = 8 * piece_size(note.piece);
   std::uint32_t at = 16, rank = 0;
+  bool good = true;
   for (int c = 0; c < kClasses; ++c) {
     const std::uint32_t mode = note.modes >> (4 * c) & 15, count = note.count[c];
     note.start[c] = at;
     if (mode == kDirect) {
       at += count;
-    } else if (mode != kNoOnes) {
-      BitStream in(payload, base + at);
+    } else if (mode != kNoOnes && good) {
+      BitStream<PieceWordsIn> in(words, at);
       std::uint32_t left = count, position = rank;
       while (left != 0) {
         const std::uint32_t run = in.take_run(mode - 1, left);
-        if (run > left) return false;
-        left -= run;
+        good = run <= left;
+        left = good ? left - run : 0;
         if (left == 0) break;
         position += run;
         ranks[position / 32] |= 1u << (position % 32);
         ++position;
         --left;
       }
-      at = static_cast<std::uint32_t>(in.at() - base);
+      at = in.at();
     }
     rank += count;
-    if (at > 8 * piece_size(note.piece)) return false;
+    good = good && at <= bits;
   }
   note.end = at;
-  return true;
+  return good;
 }
 
 // `n` bits by rank.
@@ -115,15 +136,16 @@ __device__ __forceinline__ LaneWords read_ones(const TileNote& note, TileForm fo
     const std::uint32_t mode = note.modes >> (4 * c) & 15;
     if (mode != kNoOnes) {
       std::uint32_t at = (mode == kDirect ? note.start[c] : rank) + count_of(before, c);
+      LaneWords bits;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const std::uint32_t mask = classes.mask[c].w[j];
-        if (mask == 0) continue;
-        const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(mask)));
-        const std::uint32_t bits = mode == kDirect ? payload.bits(base + at) & first_bits(n) : rank_bits(ranks, at, n);
-        if (bits != 0) ones.w[j] |= scatter_word(bits, mask);
+        const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(classes.mask[c].w[j])));
+        bits.w[j] = n == 0 ? 0 : mode == kDirect ? payload.bits(base + at) & first_bits(n) : rank_bits(ranks, at, n);
         at += n;
       }
+      const LaneWords here = scatter_words(bits, classes.mask[c]);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) ones.w[j] |= here.w[j];
     }
     rank += note.count[c];
   }
@@ -134,15 +156,14 @@ __device__ __forceinline__ LaneWords read_ones(const TileNote& note, TileForm fo
 __device__ __forceinline__ LaneWords read_masked(const PayloadWords& payload, std::uint64_t start,
                                                  const LaneWords& mask, std::uint32_t* count) {
   std::uint64_t at = start + warp_sum_before(count_words(mask), *count);
-  LaneWords out = {};
+  LaneWords bits;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    if (mask.w[j] == 0) continue;
     const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(mask.w[j])));
-    out.w[j] = scatter_word(payload.bits(at) & first_bits(n), mask.w[j]);
+    bits.w[j] = n == 0 ? 0 : payload.bits(at) & first_bits(n);
     at += n;
   }
-  return out;
+  return scatter_words(bits, mask);
 }
 
 __device__ __forceinline__ void store_words(std::uint32_t* to, const LaneWords& words) {
@@ -153,7 +174,7 @@ __device__ __forceinline__ void store_words(std::uint32_t* to, const LaneWords& 
 // is damaged.
 __device__ __forceinline__ bool end_piece(TileNote& note, TileForm form, int p, int planes, const PayloadWords& payload,
                                           const LaneWords& valid, const std::uint32_t* ranks, LaneWords& known_room,
-                                          LaneWords& before_room, LaneWords& sign_room, std::uint32_t* slot) {
+                                          LaneWords& before_room, std::uint32_t* signs, std::uint32_t* slot) {
   const unsigned lane = threadIdx.x % 32;
   const std::uint32_t size = piece_size(note.piece), had = note.known, older_count = note.before;
   if (size == 0 && had == 0) return true;
@@ -168,7 +189,8 @@ __device__ __forceinline__ bool end_piece(TileNote& note, TileForm form, int p, 
       ones = read_ones(note, form, payload, known, valid, ranks);
       const LaneWords sign = read_masked(payload, base + at, ones, &found);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) sign_room.w[j] |= sign.w[j];
+      for (int j = 0; j < 4; ++j)
+        if (sign.w[j] != 0) atomicOr(signs + 4 * lane + j, sign.w[j]);  // nobody else does: so that nothing waits
       at += found;
     }
     if (older_count != 0) older = read_masked(payload, base + at, before, &counted);
@@ -197,11 +219,9 @@ __device__ __forceinline__ bool end_piece(TileNote& note, TileForm form, int p, 
 
 // What is left of a tile once the piece of plane `last` is there: bits that are not known are in the middle, as
 // put_middles() says, and then zeros.
-__device__ __forceinline__ void finish_tile(const TileNote& note, int last, int sign_plane, const LaneWords& known,
-                                            const LaneWords& before, const LaneWords& sign, std::uint32_t* slot) {
-  if (note.top == 0) return;
-  store_words(slot + static_cast<std::uint32_t>(sign_plane) * kTileWords, sign);
-  if (last < 0) return;
+__device__ __forceinline__ void finish_tile(const TileNote& note, int last, const LaneWords& known,
+                                            const LaneWords& before, std::uint32_t* slot) {
+  if (note.top == 0 || last < 0) return;
   store_words(slot + static_cast<std::uint32_t>(last) * kTileWords, known);
   LaneWords first, none = {};
 #pragma unroll
@@ -225,22 +245,32 @@ static __global__ void __launch_bounds__(kDecodeTileThreads)
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::uint32_t tiles = min(unit.tiles - group.first, std::uint32_t{kGroupTiles});
   const std::size_t first_tile = job.shared->first_tile[u] + group.first;
+  const auto slot_of = [&](unsigned i) { return job.slots.of(blockIdx.y) + (first_tile + i) * job.slot_words(); };
+  const auto signs_of = [&](unsigned i) {
+    return slot_of(i) + static_cast<std::uint32_t>(8 * job.width - 1) * kTileWords;
+  };
   for (unsigned i = warp; i < kGroupTiles; i += kDecodeTileThreads / 32) {
-    room.known[i][lane] = room.before[i][lane] = room.sign[i][lane] = {};
+    room.known[i][lane] = room.before[i][lane] = {};
+    if (i < tiles && planes != 0) store_words(signs_of(i), {});
     if (lane == 0) {
       room.note[i] = {};
       room.note[i].dead = i >= tiles;
+      if (i < tiles) room.note[i].bounds = bounds_of_tile(unit, group.first + i);
     }
   }
-  const auto slot_of = [&](unsigned i) { return job.slots.of(blockIdx.y) + (first_tile + i) * job.slot_words(); };
   for (int p = planes - 1; p >= last && planes != 0; --p) {
     const std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, p) + group.first;
+    if (p > last && threadIdx.x / 8 < tiles) {  // the pieces of the next plane, eight lines of each
+      const std::uint64_t next = places[unit.tiles + threadIdx.x / 8];
+      if (128 * (threadIdx.x % 8) < piece_size(next))
+        prefetch(frame.payload + piece_offset(next) + 128 * (threadIdx.x % 8));
+    }
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
       TileNote& note = room.note[i];
       __syncwarp();
       if (note.dead) continue;
-      const LaneWords valid = valid_words(form, bounds_of_tile(unit, group.first + i));
-      if (!begin_piece(note, form, p, places[i], payload, room.known[i][lane], valid, room.ranks[i])) {
+      const LaneWords valid = valid_words(form, note.bounds);
+      if (!begin_piece(note, form, p, places[i], payload, room.known[i][lane], valid, room.ranks[i], room.staged[i])) {
         damage(frame, head);
         __syncwarp();
         if (lane == 0) note.dead = true;
@@ -248,7 +278,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads)
     }
     __syncthreads();
     if (threadIdx.x < tiles && !room.note[threadIdx.x].dead && room.note[threadIdx.x].modes != 0 &&
-        !read_runs(room.note[threadIdx.x], payload, room.ranks[threadIdx.x])) {
+        !read_runs(room.note[threadIdx.x], payload, room.staged[threadIdx.x], room.ranks[threadIdx.x])) {
       damage(frame, head);
       room.note[threadIdx.x].dead = true;
     }
@@ -256,9 +286,9 @@ static __global__ void __launch_bounds__(kDecodeTileThreads)
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
       TileNote& note = room.note[i];
       if (note.dead) continue;
-      const LaneWords valid = valid_words(form, bounds_of_tile(unit, group.first + i));
+      const LaneWords valid = valid_words(form, note.bounds);
       const bool good = end_piece(note, form, p, planes, payload, valid, room.ranks[i], room.known[i][lane],
-                                  room.before[i][lane], room.sign[i][lane], slot_of(i));
+                                  room.before[i][lane], signs_of(i), slot_of(i));
       if (!good) {
         damage(frame, head);
         __syncwarp();
@@ -268,8 +298,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads)
   }
   __syncthreads();
   for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
-    finish_tile(room.note[i], last, 8 * job.width - 1, room.known[i][lane], room.before[i][lane], room.sign[i][lane],
-                slot_of(i));
+    finish_tile(room.note[i], last, room.known[i][lane], room.before[i][lane], slot_of(i));
     if (lane == 0) job.tops.of(blockIdx.y)[first_tile + i] = static_cast<std::uint8_t>(room.note[i].top);
   }
 }

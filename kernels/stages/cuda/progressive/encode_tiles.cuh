@@ -32,10 +32,11 @@ __device__ __forceinline__ std::uint32_t put_masked_words(std::uint32_t* words, 
                                                           const LaneWords& mask) {
   std::uint32_t all;
   at += warp_sum_before(count_words(mask), all);
+  const LaneWords bits = gather_words(from, mask);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(mask.w[j])));
-    if ((from.w[j] & mask.w[j]) != 0) put_bits(words, at, gather_word(from.w[j], mask.w[j]), n);
+    put_bits(words, at, bits.w[j], n);
     at += n;
   }
   return all;
@@ -151,7 +152,7 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
   return (at + 7) / 8;
 }
 
-static __global__ void __launch_bounds__(kEncodeTileThreads)
+static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
     encode_tiles_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ std::uint32_t room[kEncodeTileThreads / 32][kPieceWords];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kGridThreads)
   for (std::uint32_t x = threadIdx.x % across; x < tx; x += across) out[x] = in[2 * x];
 }
 
-// Coefficients of a unit before their basis is known.
+// Coefficients of a unit, by any basis.
 template <class Int>
 struct UnitForward {
   const Int* grid;
@@ -41,19 +41,32 @@ struct UnitForward {
   int axis;
   Limits<Int> limits;
 
-  __device__ __forceinline__ Int coefficient(std::uint32_t z, std::uint32_t y, std::uint32_t x, bool cubic) const {
+  // visit(x, coefficient) for points x, x + step, ... of a row.
+  template <class Visit>
+  __device__ __forceinline__ void row(std::uint32_t z, std::uint32_t y, std::uint32_t x, std::uint32_t end,
+                                      std::uint32_t step, bool cubic, const Visit& visit) const {
     const std::uint64_t plane = g.y * g.x;
-    const std::uint64_t stride = 2 * (axis == 0 ? plane : axis == 1 ? g.x : 1);
-    const std::uint64_t first = axis == 0   ? 2 * y * g.x + 2 * std::uint64_t{x}
-                                : axis == 1 ? z * plane + 2 * std::uint64_t{x}
-                                            : z * plane + y * g.x;
-    const std::uint32_t j = axis == 0 ? z : axis == 1 ? y : x;
-    const std::uint64_t evens = half_up(axis == 0 ? g.z : axis == 1 ? g.y : g.x);
-    const Int* const line = grid + first;
+    if (axis == 2) {
+      const Int* const line = grid + z * plane + y * g.x;
+      const std::uint64_t evens = half_up(g.x);
+      for (; x < end; x += step) {
+        const Neighbours<Int> from = neighbours_of<Int>(x, evens, cubic, [&](std::uint64_t i) { return line + 2 * i; });
+        Int target = line[2 * x + 1];
+        visit(x, forward_value(limits, predict_by(from, 0), target));
+      }
+      return;
+    }
+    // the same stencil all along the row
+    const std::uint64_t stride = 2 * (axis == 0 ? plane : g.x), evens = half_up(axis == 0 ? g.z : g.y);
+    const std::uint32_t j = axis == 0 ? z : y;
+    const Int* const line = axis == 0 ? grid + 2 * std::uint64_t{y} * g.x : grid + z * plane;
+    const Int* const targets = line + j * stride + stride / 2;
     const Neighbours<Int> from =
         neighbours_of<Int>(j, evens, cubic, [&](std::uint64_t i) { return line + i * stride; });
-    Int target = line[j * stride + stride / 2];
-    return forward_value(limits, predict_by(from, 0), target);
+    for (; x < end; x += step) {
+      Int target = targets[2 * x];
+      visit(x, forward_value(limits, predict_by(from, 2 * x), target));
+    }
   }
 };
 template <class Int>
@@ -81,9 +94,10 @@ __global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __gri
     if (i >= all) break;
     const std::uint64_t row = i / across, x = i % across * kBasisValues + t % kBasisValues;
     if (x >= unit.shape.x) continue;
-    const auto z = static_cast<std::uint32_t>(row / unit.shape.y), y = static_cast<std::uint32_t>(row % unit.shape.y);
+    const auto z = static_cast<std::uint32_t>(row / unit.shape.y), y = static_cast<std::uint32_t>(row % unit.shape.y),
+               at = static_cast<std::uint32_t>(x);
     for (int cubic = 0; cubic < 2; ++cubic)
-      bits[cubic] += coefficient_bits(forward.coefficient(z, y, static_cast<std::uint32_t>(x), cubic != 0));
+      forward.row(z, y, at, at + 1, 1, cubic != 0, [&](std::uint32_t, Int d) { bits[cubic] += coefficient_bits(d); });
   }
   for (int cubic = 0; cubic < 2; ++cubic) {
     const std::uint64_t sum = warp_total(bits[cubic]);
@@ -112,11 +126,11 @@ __global__ void __launch_bounds__(kGridThreads)
   Int any = 0;
   if (row < static_cast<std::uint32_t>(unit.shape.z) * sy) {
     const std::uint32_t y = row % sy, z = row / sy;
-    for (std::uint32_t x = threadIdx.x % across; x < sx; x += across) {
-      const Int d = forward.coefficient(z, y, x, cubic);
-      slots[places.place(z, y, x)] = d;
+    const RowPlaces to(places, z, y);
+    forward.row(z, y, threadIdx.x % across, sx, across, cubic, [&](std::uint32_t x, Int d) {
+      slots[to.place(x)] = d;
       any |= d < 0 ? -d : d;
-    }
+    });
   }
   any = warp_combined_or(any);
   if (threadIdx.x % 32 == 0 && any != 0)

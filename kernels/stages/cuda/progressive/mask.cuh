@@ -78,7 +78,8 @@ static __global__ void __launch_bounds__(kMaskThreads) read_mask_kernel(const __
   if (size < 2 || k > 15) return damage(frame, head);
   const std::uint64_t base = 8 * (piece_offset(piece) + 1);
   const PayloadWords payload(frame.payload, frame.payload_bytes);
-  BitStream in(payload, base);
+  const auto word = [&](std::uint32_t i) { return payload.bits(base + 32 * std::uint64_t{i}); };
+  BitStream<decltype(word)> in(word, 0);
   std::uint32_t left = values, at = 0;
   while (left != 0) {
     const std::uint32_t run = in.take_run(k, left);
@@ -90,7 +91,7 @@ static __global__ void __launch_bounds__(kMaskThreads) read_mask_kernel(const __
     ++at;
     --left;
   }
-  const std::uint64_t end = in.at() - base, all = 8 * std::uint64_t{size - 1};
+  const std::uint64_t end = in.at(), all = 8 * std::uint64_t{size - 1};
   const bool ended = end <= all && all - end < 8 && (payload.bits(base + end) & ((1u << ((all - end) & 7)) - 1)) == 0;
   if (!ended) damage(frame, head);
 }

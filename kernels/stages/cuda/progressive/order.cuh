@@ -150,15 +150,31 @@ __device__ __forceinline__ void choose_errors(const ProgressiveEncode& job, Enco
   note.payload_bytes = total < least ? least : total;
 }
 
+// Frames of so many units and segments are ordered in shared memory.
+inline constexpr int kOrderedUnits = 40, kOrderedSegments = 900;
+
 static __global__ void __launch_bounds__(32) order_segments_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ OrderRoom room;
+  __shared__ std::uint64_t bytes_room[64 * kOrderedUnits];
+  __shared__ std::uint64_t segments_room[kOrderedSegments * sizeof(ProgressiveSegment) / 8];
+  static_assert(sizeof(ProgressiveSegment) % 8 == 0);
   FrameHead& head = job.heads[blockIdx.y];
   if (head.dead != 0) return;
   EncodeNote& note = *job.notes.of(blockIdx.y);
-  ProgressiveSegment* const segments = job.segments.of(blockIdx.y);
-  order_by_warp(job.shared->layout, head.head, job.segment_bytes.of(blockIdx.y), segments, room);
+  const ProgressiveLayout& layout = job.shared->layout;
+  ProgressiveSegment* const kept = job.segments.of(blockIdx.y);
+  const std::uint64_t* bytes = job.segment_bytes.of(blockIdx.y);
+  const int lane = static_cast<int>(threadIdx.x);
+  const bool fits = layout.units <= kOrderedUnits && head.head.segments <= kOrderedSegments;
+  ProgressiveSegment* const segments = fits ? reinterpret_cast<ProgressiveSegment*>(segments_room) : kept;
+  if (fits) {
+    for (int i = lane; i < 64 * layout.units; i += 32) bytes_room[i] = bytes[i];
+    bytes = bytes_room;
+  }
   __syncwarp();
-  if (threadIdx.x == 0) {
+  order_by_warp(layout, head.head, bytes, segments, room);
+  __syncwarp();
+  if (lane == 0) {
     choose_errors(job, note, head.head, segments, job.states.of(blockIdx.y), room.state);
     if (note.payload_bytes >= job.value_bytes) {
       note.outcome = Outcome::raw;
@@ -168,8 +184,10 @@ static __global__ void __launch_bounds__(32) order_segments_kernel(const __grid_
   __syncwarp();
   if (head.dead != 0) return;
   SegmentPlace* const places = job.segment_places.of(blockIdx.y);
-  for (int i = static_cast<int>(threadIdx.x); i < head.head.segments; i += 32)
+  for (int i = lane; i < head.head.segments; i += 32) {
     places[segment_index(segments[i].unit, segments[i].plane)] = {segments[i].offset, segments[i].size};
+    if (fits) kept[i] = segments[i];
+  }
 }
 
 // A block a frame, once errors are measured: head, table and coarsest grid, and zeros behind the segments.

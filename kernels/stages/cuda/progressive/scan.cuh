@@ -186,18 +186,40 @@ __global__ void __launch_bounds__(kScanThreads) quantise_kernel(const __grid_con
   Int* const out = reinterpret_cast<Int*>(job.grids.of(blockIdx.y)) + job.grid_at[0];
   Int low = std::numeric_limits<Int>::max(), high = std::numeric_limits<Int>::min();
   std::uint32_t clashing = 0;
-  visit_values(chunk_values<T>(job), job.count, [&](std::uint64_t i, T value) {
+  const auto make = [&](T value) {
     Int q;
     if constexpr (sizeof(T) == 4)
       q = narrow ? integer_within<T, Int>(nearest_integer(value * factor))
                  : integer_within<T, Int>(nearest_integer(scale.times(static_cast<double>(value))));
     else
       q = integer_within<T, Int>(nearest_integer(scale.times(value)));
-    out[i] = q;
     low = min(low, q);
     high = max(high, q);
     if (in_range && std::bit_cast<Code>(to_value<T>(q, step)) == sentinel) ++clashing;
-  });
+    return q;
+  };
+  constexpr std::uint64_t kPer = 16 / sizeof(T);
+  const T* const values = chunk_values<T>(job);
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * kScanThreads,
+                      thread = std::uint64_t{blockIdx.x} * kScanThreads + threadIdx.x;
+  std::uint64_t done = 0;
+  if (reinterpret_cast<std::uintptr_t>(values) % 16 == 0) {
+    done = job.count / kPer * kPer;
+#pragma unroll 2
+    for (std::uint64_t i = thread; i < job.count / kPer; i += stride) {
+      struct alignas(16) Values {
+        T x[kPer];
+      };
+      struct alignas(16) Integers {
+        Int q[kPer];
+      } made;
+      const Values piece = reinterpret_cast<const Values*>(values)[i];
+#pragma unroll
+      for (std::uint64_t k = 0; k < kPer; ++k) made.q[k] = make(piece.x[k]);
+      reinterpret_cast<Integers*>(out)[i] = made;
+    }
+  }
+  for (std::uint64_t i = done + thread; i < job.count; i += stride) out[i] = make(values[i]);
   low = warp_combined(low, [](Int a, Int b) { return a < b ? a : b; });
   high = warp_combined(high, [](Int a, Int b) { return a > b ? a : b; });
   clashing = warp_total(clashing);

@@ -88,10 +88,16 @@ static __global__ void __launch_bounds__(kWriteThreads)
   const std::uint64_t* const places = job.places.of(blockIdx.y) + first;
   const std::uint32_t* const from = job.bytes.of(blockIdx.y) + tile * job.slot_words();
   std::uint8_t* const to = job.payload(blockIdx.y);
-  for (int i = 0; i <= planes; ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * tiles;
-    const std::uint32_t size = sizes[at];
-    if ((size & 0xFFFF) != 0) copy_piece(to + places[at], from + (size >> 16), size & 0xFFFF);
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  for (int start = 0; start <= planes; start += 32) {  // a lane for each piece, then all lanes for each
+    const std::size_t own = static_cast<std::size_t>(min(start + lane, planes)) * tiles;
+    const std::uint32_t size_of = sizes[own];
+    const std::uint64_t place_of = (size_of & 0xFFFF) != 0 ? places[own] : 0;
+    for (int i = 0; i < 32 && start + i <= planes; ++i) {
+      const std::uint32_t size = __shfl_sync(kAllLanes, size_of, i);
+      const std::uint64_t place = __shfl_sync(kAllLanes, place_of, i);
+      if ((size & 0xFFFF) != 0) copy_piece(to + place, from + (size >> 16), size & 0xFFFF);
+    }
   }
 }
 
