@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/cuda_driver.hpp"
+#include "core/cuda_memory.cuh"
 #include "core/status.hpp"
 #include "core/types.hpp"
 #include "stages/cuda/progressive/params.cuh"
@@ -38,11 +39,7 @@ struct FramePart {
 class MemoryParts {
  public:
   // For the whole batch.
-  std::size_t place(std::size_t part) {
-    const std::size_t at = bytes_;
-    bytes_ += padded(part);
-    return at;
-  }
+  std::size_t place(std::size_t part) { return place_behind(bytes_, part); }
   // For each frame.
   FramePart place_each(std::size_t part, std::size_t frames) {
     FramePart p;

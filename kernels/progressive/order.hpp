@@ -33,15 +33,21 @@ KFN void weigh_units(const ProgressiveLayout& layout, const ProgressiveHead& hea
   }
 }
 
-// What the next segments of a unit take away for each of their bytes; `state` is the plane of the last one that is
-// there. size(p) is that of the segment of plane p.
+// What the segments of a unit down to that of plane `p` take away for each of their bytes, `cost` and some; `state` is
+// the plane of the last one that is there.
+KFN double gain_of_segments(int planes, int state, int p, double weight, std::uint64_t cost) {
+  const auto now = static_cast<double>(coefficient_error(planes, state)),
+             then = static_cast<double>(coefficient_error(planes, p));
+  return (now - then) * weight / static_cast<double>(cost + 4);
+}
+// The most of the next ones. size(p) is that of the segment of plane p.
 template <class Size>
 KFN double gain_of_unit(int planes, int state, double weight, Size&& size) {
-  double gain = -1, cost = 4;
-  const auto now = static_cast<double>(coefficient_error(planes, state));
+  double gain = -1;
+  std::uint64_t cost = 0;
   for (int p = state - 1; p >= -1 && p >= state - kLookAhead; --p) {
-    cost += static_cast<double>(size(p));
-    const double taken = (now - static_cast<double>(coefficient_error(planes, p))) * weight / cost;
+    cost += size(p);
+    const double taken = gain_of_segments(planes, state, p, weight, cost);
     if (taken > gain) gain = taken;
   }
   return gain;

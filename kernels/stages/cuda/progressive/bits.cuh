@@ -202,18 +202,21 @@ __device__ __forceinline__ LaneWords valid_words(TileForm form, const TileBounds
   return valid;
 }
 
-// Masks of the classes of a lane's words.
+// The open positions of a lane's words, and what classes they are in.
 struct LaneClasses {
-  LaneWords mask[kClasses];
+  LaneWords open;
+  LaneNeighbours known;
+
+  __device__ __forceinline__ std::uint32_t word(int c, int j) const {
+    return class_mask(c, open.w[j], known.one.w[j], known.two.w[j]);
+  }
+  __device__ __forceinline__ LaneWords mask(int c) const { return {{word(c, 0), word(c, 1), word(c, 2), word(c, 3)}}; }
 };
 __device__ __forceinline__ LaneClasses classify_words(TileForm form, const LaneWords& known, const LaneWords& valid) {
-  const LaneNeighbours n = count_neighbours(form, known);
   LaneClasses classes;
+  classes.known = count_neighbours(form, known);
 #pragma unroll
-  for (int j = 0; j < 4; ++j)
-#pragma unroll
-    for (int c = 0; c < kClasses; ++c)
-      classes.mask[c].w[j] = class_mask(c, valid.w[j] & ~known.w[j], n.one.w[j], n.two.w[j]);
+  for (int j = 0; j < 4; ++j) classes.open.w[j] = valid.w[j] & ~known.w[j];
   return classes;
 }
 // How many of a lane's positions are in each class, in 16 bits each.
@@ -223,7 +226,7 @@ __device__ __forceinline__ std::uint64_t count_classes(const LaneClasses& classe
   for (int c = 0; c < kClasses; ++c) {
     std::uint32_t n = 0;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) n += static_cast<std::uint32_t>(__popc(static_cast<int>(classes.mask[c].w[j])));
+    for (int j = 0; j < 4; ++j) n += static_cast<std::uint32_t>(__popc(static_cast<int>(classes.word(c, j))));
     counts |= static_cast<std::uint64_t>(n) << (16 * c);
   }
   return counts;
@@ -238,26 +241,29 @@ __device__ __forceinline__ std::uint32_t count_words(const LaneWords& words) {
   return n;
 }
 
-// Bytes of a payload as words. The payload starts at a multiple of four bytes; nothing behind its end is read, and what
-// is there counts as zeros.
+// 32 bits near the end of a payload, where not all of them are there; others count as zeros.
+static __device__ __noinline__ std::uint32_t last_bits(const std::uint32_t* words, std::uint64_t bytes,
+                                                       std::uint64_t bit) {
+  std::uint64_t held = 0;
+#pragma unroll 1
+  for (unsigned b = 0; b < 5; ++b)
+    if (bit / 8 + b < bytes)
+      held |= static_cast<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(words)[bit / 8 + b]) << (8 * b);
+  return static_cast<std::uint32_t>(held >> (bit % 8));
+}
+
+// Bits of a payload, which starts at a multiple of four bytes. Nothing behind its end is read.
 struct PayloadWords {
   const std::uint32_t* words;
   std::uint64_t bytes;
 
   __device__ __forceinline__ PayloadWords(const std::uint8_t* payload, std::uint64_t count)
       : words(reinterpret_cast<const std::uint32_t*>(payload)), bytes(count) {}
-  __device__ __forceinline__ std::uint32_t at(std::uint64_t i) const {
-    if (4 * i + 4 <= bytes) return words[i];
-    std::uint32_t word = 0;
-    for (std::uint64_t b = 4 * i; b < bytes; ++b)
-      word |= std::uint32_t{reinterpret_cast<const std::uint8_t*>(words)[b]} << (8 * (b - 4 * i));
-    return word;
-  }
   // 32 bits from bit number `bit` on.
   __device__ __forceinline__ std::uint32_t bits(std::uint64_t bit) const {
     const std::uint64_t i = bit / 32;
-    const auto shift = static_cast<unsigned>(bit % 32);
-    return __funnelshift_r(at(i), shift != 0 ? at(i + 1) : 0, shift);
+    if (4 * i + 8 > bytes) return last_bits(words, bytes, bit);
+    return __funnelshift_r(words[i], words[i + 1], static_cast<unsigned>(bit % 32));
   }
 };
 

@@ -72,6 +72,12 @@ __device__ __forceinline__ bool begin_piece(TileNote& note, TileForm form, int p
   return good;
 }
 
+// A word of a piece that is not in shared memory: only where others than our encoder made it.
+static __device__ __noinline__ std::uint32_t far_word(const PayloadWords& payload, std::uint64_t base,
+                                                      std::uint32_t i) {
+  return payload.bits(base + 32 * std::uint64_t{i});
+}
+
 // Words of a piece, by number.
 struct PieceWordsIn {
   const std::uint32_t* staged;
@@ -79,7 +85,7 @@ struct PieceWordsIn {
   std::uint64_t base;
 
   __device__ __forceinline__ std::uint32_t operator()(std::uint32_t i) const {
-    return i < kStagedWords ? staged[i] : payload.bits(base + 32 * std::uint64_t{i});
+    return i < kStagedWords ? staged[i] : far_word(payload, base, i);
   }
 };
 
@@ -90,6 +96,7 @@ __device__ __forceinline__ bool read_runs(TileNote& note, const PayloadWords& pa
   const std::uint32_t bits = 8 * piece_size(note.piece);
   std::uint32_t at = 16, rank = 0;
   bool good = true;
+#pragma unroll 1
   for (int c = 0; c < kClasses; ++c) {
     const std::uint32_t mode = note.modes >> (4 * c) & 15, count = note.count[c];
     note.start[c] = at;
@@ -131,19 +138,20 @@ __device__ __forceinline__ LaneWords read_ones(const TileNote& note, TileForm fo
   const std::uint64_t before = warp_sum_before(count_classes(classes), all), base = 8 * piece_offset(note.piece);
   LaneWords ones = {};
   std::uint32_t rank = 0;
-#pragma unroll
+#pragma unroll 1
   for (int c = 0; c < kClasses; ++c) {
     const std::uint32_t mode = note.modes >> (4 * c) & 15;
     if (mode != kNoOnes) {
       std::uint32_t at = (mode == kDirect ? note.start[c] : rank) + count_of(before, c);
+      const LaneWords mask = classes.mask(c);
       LaneWords bits;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(classes.mask[c].w[j])));
+        const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(mask.w[j])));
         bits.w[j] = n == 0 ? 0 : mode == kDirect ? payload.bits(base + at) & first_bits(n) : rank_bits(ranks, at, n);
         at += n;
       }
-      const LaneWords here = scatter_words(bits, classes.mask[c]);
+      const LaneWords here = scatter_words(bits, mask);
 #pragma unroll
       for (int j = 0; j < 4; ++j) ones.w[j] |= here.w[j];
     }
@@ -230,7 +238,7 @@ __device__ __forceinline__ void finish_tile(const TileNote& note, int last, cons
     store_words(slot + static_cast<std::uint32_t>(p) * kTileWords, p == last - 1 ? first : none);
 }
 
-static __global__ void __launch_bounds__(kDecodeTileThreads)
+static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
     decode_tiles_kernel(const __grid_constant__ ProgressiveDecode job) {
   __shared__ TileGroupRoom room;
   FrameHead& head = job.heads[blockIdx.y];
@@ -258,6 +266,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads)
       if (i < tiles) room.note[i].bounds = bounds_of_tile(unit, group.first + i);
     }
   }
+#pragma unroll 1
   for (int p = planes - 1; p >= last && planes != 0; --p) {
     const std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, p) + group.first;
     if (p > last && threadIdx.x / 8 < tiles) {  // the pieces of the next plane, eight lines of each
@@ -265,6 +274,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads)
       if (128 * (threadIdx.x % 8) < piece_size(next))
         prefetch(frame.payload + piece_offset(next) + 128 * (threadIdx.x % 8));
     }
+#pragma unroll 1
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
       TileNote& note = room.note[i];
       __syncwarp();
@@ -283,6 +293,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads)
       room.note[threadIdx.x].dead = true;
     }
     __syncthreads();
+#pragma unroll 1
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
       TileNote& note = room.note[i];
       if (note.dead) continue;

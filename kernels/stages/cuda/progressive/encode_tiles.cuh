@@ -124,11 +124,9 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
     const LaneClasses classes = classify_words(form, known, valid);
     std::uint64_t counts, found = 0;
     const std::uint64_t ranks = warp_sum_before(count_classes(classes), counts);
-    LaneClasses ones_of;
+    LaneClasses ones_of = classes;
 #pragma unroll
-    for (int c = 0; c < kClasses; ++c)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) ones_of.mask[c].w[j] = ones.w[j] & classes.mask[c].w[j];
+    for (int j = 0; j < 4; ++j) ones_of.open.w[j] = ones.w[j];
     found = warp_total(count_classes(ones_of));
     // a lane for each class
     const std::uint32_t own =
@@ -136,14 +134,14 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
             ? choose_mode(count_of(counts, static_cast<int>(lane)), count_of(found, static_cast<int>(lane)))
             : 0;
     std::uint32_t modes = 0;
-#pragma unroll
+#pragma unroll 1
     for (int c = 0; c < kClasses; ++c) {
       const std::uint32_t mode = __shfl_sync(kAllLanes, own, c);
       modes |= mode << (4 * c);
       if (mode == kDirect)
-        at += put_masked_words(words, at, ones, classes.mask[c]);
+        at += put_masked_words(words, at, ones, classes.mask(c));
       else if (mode != kNoOnes)
-        at += put_class_runs(words, at, ones, classes.mask[c], count_of(ranks, c), count_of(counts, c), mode - 1);
+        at += put_class_runs(words, at, ones, classes.mask(c), count_of(ranks, c), count_of(counts, c), mode - 1);
     }
     at += put_masked_words(words, at, sign, ones);
     if (lane == 0) put_bits(words, 0, modes, 16);
@@ -175,6 +173,7 @@ static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
   LaneWords known = {}, before = {}, above = {};
   std::uint32_t used = 0;  // words of the slot
   LaneWords next = load_words(from + static_cast<std::uint32_t>(planes - 1) * kTileWords);
+#pragma unroll 1
   for (int p = planes - 1; p >= -1; --p) {
     LaneWords plane;
 #pragma unroll

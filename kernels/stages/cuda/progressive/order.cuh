@@ -97,8 +97,23 @@ __device__ __forceinline__ void order_by_warp(const ProgressiveLayout& layout, c
       segment.plane = static_cast<std::int8_t>(p);
       segment.size = bytes[segment_index(best, p)];
       segments[i] = segment;
-      renew(best);
     }
+    __syncwarp();
+    // gain_of_unit(), a lane for each of the next segments
+    const int planes = head.planes[best], state = room.state[best], p = state - 1 - lane;
+    double taken = -1;
+    if (lane < kLookAhead && p >= -1) {
+      std::uint64_t cost = 0;
+      for (int q = state - 1; q >= p; --q) cost += bytes[segment_index(best, q)];
+      taken = gain_of_segments(planes, state, p, room.weight[best], cost);
+    }
+    double most = __shfl_sync(kAllLanes, taken, 0);
+#pragma unroll
+    for (int k = 1; k < kLookAhead; ++k) {
+      const double other = __shfl_sync(kAllLanes, taken, k);
+      most = other > most ? other : most;
+    }
+    if (lane == 0) room.gain[best] = most;
     __syncwarp();
   }
 }
