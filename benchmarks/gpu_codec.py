@@ -101,12 +101,15 @@ def largest_error(a: Any, b: Any) -> float:
 def codec_of(kind: str, bound: float) -> pyfilter.Codec:
     """Return the codec of a row: "outlier 2-D", "Lossless 1-D", "lorenzo3d delta", "chain+outliers delta".
 
-    Those of Lorenzo: "chain rans", "chain huffman", "chain unsynced" (Huffman without a gap array).
+    Those of Lorenzo: "chain rans", "chain huffman", "chain unsynced" (Huffman without a gap array). Of Progressive:
+    "bounds progressive", "measured progressive"; near-lossless where the bound is 0.
     """
     mode, dims = kind.split()
     if dims in ("rans", "huffman", "unsynced"):
         coder, gaps = ("rans", True) if dims == "rans" else ("huffman", dims == "huffman")
         return pyfilter.Lorenzo(absolute=bound, predictor=mode, coder=coder, gap_array=gaps)
+    if dims == "progressive":
+        return pyfilter.Progressive(absolute=bound or None, errors=mode)
     if dims == "delta":
         predictor, _, outliers = mode.partition("+")
         outliers = "on" if outliers else "auto"
@@ -139,6 +142,7 @@ class Fields:
     def ours(self, kind: str, relative: str) -> list[str]:
         """Measure one of our codecs."""
         bound = float(relative) * self.span if relative else 0.0
+        near = kind.endswith("progressive") and not bound
         first = self.inputs[0]
         batch = Batch(self.inputs, frames.make_request(codec_of(kind, bound), first.dtype, first.shape))
         compress = event_seconds(batch.encode)
@@ -146,7 +150,8 @@ class Fields:
         ratio = self.bytes / batch.prepare_decode()
         decompress = event_seconds(batch.decode)
         error = largest_error(first.reshape(-1), batch.out)
-        self.good = self.good and error <= bound and not bool(batch.faults.any())
+        limit = pyfilter.frame_info(batch.heads[0]).bound if near else bound
+        self.good = self.good and error <= limit and not bool(batch.faults.any())
         return self.row(kind, relative, ratio, error, (compress, decompress))
 
     def peer(self, library: Any, algorithm: str, relative: str) -> list[str]:
@@ -230,7 +235,7 @@ def main(
                 for algorithm in bitcomp.ALGORITHMS if peer is not None else ():
                     table.add(*field.peer(peer, algorithm, relative))
             for kind in kinds.split(","):
-                if kind.startswith("Lossless"):
+                if kind.startswith("Lossless") or kind.endswith("progressive"):
                     table.add(*field.ours(kind, ""))
             good = good and field.good
             del field

@@ -284,6 +284,15 @@ int pyf_cuda_fault(uint32_t fault) {
   return call([&] { return cuda_fault(fault); });
 }
 
+int pyf_cuda_progressive_decode(const void* frame, size_t available, uint32_t segments, uint32_t level, void* values,
+                                size_t value_bytes, void* stream) {
+  return call([&] {
+    PYF_TRY(need_memory(&frame, available, "frame"));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
+    return cuda_decode_progressive_part(frame, available, segments, level, values, value_bytes, stream);
+  });
+}
+
 int pyf_parse_cd_values(const unsigned* cd_values, size_t count, pyf_request* request) {
   return call([&] {
     PYF_TRY(need_memory(&cd_values, count, "cd_values"));

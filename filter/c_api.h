@@ -143,6 +143,11 @@ PYF_API int pyf_cuda_decode(const pyf_cuda_frame* frames, size_t count, uint64_t
                             size_t value_bytes, uint32_t* faults, void* stream);
 PYF_API int pyf_cuda_fault(uint32_t fault);
 
+/* pyf_progressive_decode for values in device memory, aligned to the dtype. The frame is in host memory; the call copies
+ * what it needs of it and waits. */
+PYF_API int pyf_cuda_progressive_decode(const void* frame, size_t available, uint32_t segments, uint32_t level,
+                                        void* values, size_t value_bytes, void* stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -136,6 +136,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_cuda_encode": (ctypes.c_int, (_REQUEST, _SIZE, _POINTER, _SIZE, _POINTER, _SIZE, _POINTER, _POINTER)),
     "pyf_cuda_decode": (ctypes.c_int, (_POINTER, _SIZE, ctypes.c_uint64, ctypes.c_uint64, _SIZE, _POINTER, _POINTER)),
     "pyf_cuda_fault": (ctypes.c_int, (ctypes.c_uint32,)),
+    "pyf_cuda_progressive_decode": (
+        ctypes.c_int,
+        (_POINTER, _SIZE, ctypes.c_uint32, ctypes.c_uint32, _POINTER, _SIZE, _POINTER),
+    ),
 }
 
 

@@ -81,3 +81,14 @@ def decode(frames: NDArray[Any], start: int, stop: int, value_bytes: int, faults
 def check_fault(fault: int) -> None:
     """Raise CorruptFrame for a fault word that `decode` left, nothing for 0."""
     _native.check(_native.library().pyf_cuda_fault(fault))
+
+
+def progressive_decode(
+    frame: NDArray[np.uint8], segments: int, level: int, values: int, nbytes: int, stream: int
+) -> None:
+    """Decode the first segments of a progressive frame in host memory to ``nbytes`` at ``values`` (device). Waits."""
+    _native.check(
+        _native.library().pyf_cuda_progressive_decode(
+            frame.ctypes.data, frame.nbytes, segments, level, values, nbytes, stream or None
+        )
+    )

@@ -297,8 +297,8 @@ std::size_t max_frame_bytes(const Request& request) noexcept {
   return header_bytes(request.shape.rank) + static_cast<std::size_t>(bytes);
 }
 
-Status encode(const Request& asked, const void* values, std::size_t value_bytes, void* frame,
-              std::size_t frame_capacity, std::size_t* frame_bytes) noexcept {
+static Status encode_checked(const Request& asked, const void* values, std::size_t value_bytes, void* frame,
+                             std::size_t frame_capacity, std::size_t* frame_bytes, bool may_use_device) {
   const FpEnvironment environment;
   PYF_TRY(check_request(asked));
   const Request request = without_psnr(asked);
@@ -311,13 +311,23 @@ Status encode(const Request& asked, const void* values, std::size_t value_bytes,
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
   // a device that fails (no memory, a fork) must not fail a write that the CPU can do
-  if (prefers_cuda() && on_devices(request.codec, request.dtype) &&
+  if (may_use_device && prefers_cuda() && on_devices(request.codec, request.dtype) &&
       cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
     return kOk;
   auto* out = static_cast<std::uint8_t*>(frame);
   if (request.codec == registry::kCodecParticles)
     return encode_particle_frame(request, values, count, out, frame_bytes);
   return encode_frame(request, values, count, out, frame_bytes);
+}
+
+Status encode(const Request& request, const void* values, std::size_t value_bytes, void* frame,
+              std::size_t frame_capacity, std::size_t* frame_bytes) noexcept {
+  return encode_checked(request, values, value_bytes, frame, frame_capacity, frame_bytes, true);
+}
+
+Status encode_on_cpu(const Request& request, const void* values, std::size_t value_bytes, void* frame,
+                     std::size_t frame_capacity, std::size_t* frame_bytes) noexcept {
+  return encode_checked(request, values, value_bytes, frame, frame_capacity, frame_bytes, false);
 }
 
 Status frame_info(const void* frame, std::size_t available, FrameInfo* info) noexcept {

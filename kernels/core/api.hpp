@@ -22,6 +22,10 @@ std::size_t max_frame_bytes(const Request& request) noexcept;
 Status encode(const Request& request, const void* values, std::size_t value_bytes, void* frame,
               std::size_t frame_capacity, std::size_t* frame_bytes) noexcept;
 
+// The same on the CPU, whatever the backend is.
+Status encode_on_cpu(const Request& request, const void* values, std::size_t value_bytes, void* frame,
+                     std::size_t frame_capacity, std::size_t* frame_bytes) noexcept;
+
 // Reads and checks a header. `available` may be only the first bytes of a frame (at least the header); a frame longer
 // than `available` is then no error. Everything that the header says is consistent when this returns ok.
 Status frame_info(const void* frame, std::size_t available, FrameInfo* info) noexcept;

@@ -25,6 +25,10 @@ Status cuda_decode(const CudaFrame*, std::size_t, std::uint64_t, std::uint64_t, 
   return absent();
 }
 Status cuda_fault(std::uint32_t) noexcept { return absent(); }
+Status cuda_decode_progressive_part(const void*, std::size_t, std::uint32_t, std::uint32_t, void*, std::size_t,
+                                    void*) noexcept {
+  return absent();
+}
 Status cuda_encode_host(const Request&, const void*, std::size_t, void*, std::size_t*) noexcept { return absent(); }
 Status cuda_decode_host(const void*, std::size_t, std::uint64_t, std::uint64_t, void*, std::size_t) noexcept {
   return absent();

@@ -9,6 +9,7 @@
 #include "core/api.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/cuda_memory.cuh"
+#include "core/cuda_progressive.cuh"
 #include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
@@ -66,6 +67,7 @@ struct Sorted {
   FrameInfo first;  // of the batch: all others have its shape and dtype
   std::array<Group, 36> groups;
   std::vector<RawCopy> copies;
+  std::vector<ProgressiveFrame> progressive;
 };
 
 bool same_array(const FrameInfo& a, const FrameInfo& b) {
@@ -124,6 +126,11 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
                   find_codec(info.codec)->name, dtype_name(info.dtype));
     if (info.stored_raw) {
       sorted.copies.push_back({payload + start * width, out, value_bytes});
+      continue;
+    }
+    if (info.codec == registry::kCodecProgressive) {
+      sorted.progressive.push_back({payload, info.frame_bytes - info.header_bytes, out, faults + i, info.step,
+                                    info.sentinel, info.has_sentinel ? 1u : 0u, kAllSegments});
       continue;
     }
     const Grid grid = grid_of(info);
@@ -214,6 +221,8 @@ Status launch_all(const Sorted& sorted, std::uint64_t start, std::uint64_t stop,
     PYF_TRY(launch_group(group, sorted.first, start, stop, on_device, stream));
     if (group.frames.size() > 1) on_device += group.frames.size();
   }
+  if (!sorted.progressive.empty())
+    PYF_TRY(decode_progressive_frames(sorted.first, sorted.progressive, 0, start, stop, stream));
   if (copy_bytes == 0 || start == stop) return kOk;
   auto* const copies = reinterpret_cast<RawCopy*>(workspace.data() + frame_bytes);
   PYF_TRY(check(cudaMemcpyAsync(copies, sorted.copies.data(), copy_bytes, cudaMemcpyHostToDevice, stream),
@@ -269,6 +278,8 @@ Status cuda_fault(std::uint32_t fault) noexcept {
       return fail(Code::corrupt, "corrupt frame: a stream does not end where its group does");
     case Fault::particles:
       return fail(Code::corrupt, "corrupt frame: a tile of particles contradicts itself");
+    case Fault::progressive:
+      return fail(Code::corrupt, "corrupt frame: its head, a segment or special values contradict themselves");
   }
   return fail(Code::internal, "unknown fault %u", fault);
 }

@@ -45,6 +45,11 @@ Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t sta
                    std::size_t value_bytes, std::uint32_t* faults, void* stream) noexcept;
 Status cuda_fault(std::uint32_t fault) noexcept;
 
+// decode_progressive_part() of progressive_driver.hpp for values in device memory: the frame is in host memory, what is
+// needed of it is copied. Waits.
+Status cuda_decode_progressive_part(const void* frame, std::size_t available, std::uint32_t segments,
+                                    std::uint32_t level, void* values, std::size_t value_bytes, void* stream) noexcept;
+
 // Host memory, for the HDF5 pipeline: copies there and back and waits. Same contracts as encode() and decode_range()
 // of api.hpp, whose checks were made.
 Status cuda_encode_host(const Request& request, const void* values, std::size_t value_bytes, void* frame,

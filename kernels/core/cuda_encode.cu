@@ -10,6 +10,7 @@
 #include "core/cuda_memory.cuh"
 #include "core/cuda_particles.cuh"
 #include "core/cuda_plans.cuh"
+#include "core/cuda_progressive.cuh"
 #include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
@@ -328,6 +329,7 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
   std::uint64_t count = 0;
   PYF_TRY(check_batch(request, batch, &count));
   if (request.codec == registry::kCodecParticles) return encode_particles(request, batch, count);
+  if (request.codec == registry::kCodecProgressive) return encode_progressive_chunks(request, batch, count);
   const TileGrids tiles(request, count, count * dtype_bytes(request.dtype));
   const bool streams = request.codec == registry::kCodecLorenzo;
   const std::uint64_t most = streams ? kMostStreamTiles : std::uint64_t{1} << 31,

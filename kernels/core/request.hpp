@@ -23,7 +23,6 @@ void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept;
 
 // Whether devices have kernels for the codec and dtype of a request, or of a frame; the rest they say themselves.
 inline bool on_devices(std::uint8_t codec, Dtype dtype) {
-  if (codec == registry::kCodecProgressive) return false;
   return codec != registry::kCodecHierarchicalDelta || is_float(dtype);
 }
 

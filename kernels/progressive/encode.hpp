@@ -13,6 +13,7 @@
 #include "core/status.hpp"
 #include "core/target.hpp"
 #include "core/types.hpp"
+#include "progressive/choices.hpp"
 #include "progressive/head.hpp"
 #include "progressive/hierarchy.hpp"
 #include "progressive/order.hpp"
@@ -182,18 +183,6 @@ inline bool encode_units(const Pieces& pieces, const Int* coefficients) {
     if (!encode_tile_pieces(pieces, u, t - pieces.first_tile[u], coefficients)) good = false;
   });
   return good;
-}
-
-// What of a coefficient is known once the piece of plane `p` is there.
-template <class Int>
-KFN Int known_part(Int d, int planes, int p) {
-  if (p < 0) return d;
-  if (p >= planes) return 0;
-  const Int m = d < 0 ? static_cast<Int>(-d) : d, above = static_cast<Int>(m >> (p + 1));
-  const Int one = static_cast<Int>(Int{1} << p);
-  const Int first = (m >> p) != 0 ? static_cast<Int>(one + (one >> 1)) : Int{0};
-  const Int k = above != 0 ? static_cast<Int>((2 * above + 1) << p) : first;
-  return d < 0 ? static_cast<Int>(-k) : k;
 }
 
 // The largest error of the integers for a reader that has units down to `state`. Measured on the values themselves.

@@ -6,35 +6,6 @@
 
 PYF_BEGIN_TARGET
 
-// The exponent of the step: as fine as integers of the type's bits allow, or as coarse as the bound allows. False where
-// the bound is finer than the integers.
-template <class T>
-inline bool choose_exponent(double largest, double bound, int* exponent) {
-  using Traits = ProgressiveTraits<T>;
-  const int above = largest > 0 ? exponent_above(largest) : 0;
-  const int finest = std::max(above - Traits::kIntegerBits, Traits::kLowestStep);
-  *exponent = finest;
-  if (bound == 0) return true;
-  const int widest = exponent_above(bound);  // 2^(widest - 1) <= bound: a step of 2^widest has half of that
-  if (widest < finest) return false;
-  *exponent = std::min(widest, std::max(above, finest));
-  return true;
-}
-
-// Behind which segments the table has an error: where the bytes have grown by a sixteenth, and behind the last.
-inline void choose_entries(ProgressiveSegment* segments, int count, std::uint64_t head_bytes) {
-  std::uint64_t read = head_bytes, marked = head_bytes;
-  for (int i = 0; i < count; ++i) {
-    read += segments[i].size;
-    const bool mark = i + 1 == count || read >= marked + marked / 16 + 32;
-    segments[i].error = mark ? 1 : 0;
-    if (mark) marked = read;
-  }
-}
-
-// Errors are measured where the bytes have grown by a quarter, down to a part of the range below which bounds are near.
-inline constexpr std::uint64_t kMeasuredGrowth = 4, kMeasuredPart = 1 << 11;
-
 template <class T>
 inline Status encode_progressive(const Request& request, double bound, const void* raw_values, FrameInfo* info,
                                  std::uint8_t* out, std::size_t limit, std::size_t* bytes, bool* too_fine) {
@@ -119,7 +90,7 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   choose_entries(segments.get(), head.segments, head.segments_at);
   const bool measured = request.parameters[0] == 0;
   const auto magnitude = static_cast<std::uint64_t>(std::max(-head.low, head.high));
-  const auto small = static_cast<std::uint64_t>(head.high - head.low) / kMeasuredPart;
+  const auto range = static_cast<std::uint64_t>(head.high - head.low);
   const bool reaches = scan.has_sentinel && sentinel_magnitude <= step.times(static_cast<double>(magnitude) + 1);
   const std::uint64_t conversion = conversion_error(magnitude, Traits::kSignificandBits, reaches);
   int state[kMostUnits];
@@ -137,7 +108,7 @@ inline Status encode_progressive(const Request& request, double bound, const voi
       read += segment.size;
       if (segment.error == 0) continue;
       std::uint64_t error = bound_of_state(layout, head, state);
-      if (work && error > small && read >= last + last / kMeasuredGrowth) {
+      if (work && is_measured(error, range, read, last)) {
         const std::uint64_t found = measure_error(h, *work, head, coefficients.get(), kinds.get(), state);
         if (found < error) error = found;
         last = read;

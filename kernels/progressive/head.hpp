@@ -3,6 +3,7 @@
 // segments in the order in which they are to be read, with the error that is left behind them.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ inline constexpr std::size_t kProgressiveFixedBytes = 32;
 inline constexpr int kMostSegments = 1 << 16;
 
 // A payload is not shorter, so that no short frame asks for memory without end; zeros behind the segments fill it up.
-inline std::uint64_t least_payload_bytes(std::uint64_t values) { return (values + 32767) / 32768; }
+KFN std::uint64_t least_payload_bytes(std::uint64_t values) { return (values + 32767) / 32768; }
 
 struct ProgressiveHead {
   std::uint64_t special_bytes = 0, table_bytes = 0;
@@ -31,7 +32,7 @@ struct ProgressiveHead {
   std::uint64_t roots_at = 0, table_at = 0, specials_at = 0, segments_at = 0;
 
   // Where the parts are, of integers of `width` bytes.
-  void place(const ProgressiveLayout& layout, std::size_t width) {
+  KFN void place(const ProgressiveLayout& layout, std::size_t width) {
     roots_at = kProgressiveFixedBytes + static_cast<std::uint64_t>(layout.units);
     table_at = roots_at + layout.roots * width;
     specials_at = table_at + table_bytes;
@@ -49,18 +50,18 @@ struct ProgressiveSegment {
 // What the error codes of a table stand for, in steps.
 inline double error_of_code(std::uint32_t code) { return std::bit_cast<float>(code << 16); }
 
-inline std::size_t varint_bytes(std::uint64_t value) {
+KFN std::size_t varint_bytes(std::uint64_t value) {
   std::size_t bytes = 1;
   for (; value >= 128; value >>= 7) ++bytes;
   return bytes;
 }
-inline std::uint8_t* put_varint(std::uint8_t* to, std::uint64_t value) {
+KFN std::uint8_t* put_varint(std::uint8_t* to, std::uint64_t value) {
   for (; value >= 128; value >>= 7) *to++ = static_cast<std::uint8_t>(value | 128);
   *to++ = static_cast<std::uint8_t>(value);
   return to;
 }
 // nullptr where the bytes end before the number does, or it has more than 9 of them or a needless one.
-inline const std::uint8_t* take_varint(const std::uint8_t* from, const std::uint8_t* end, std::uint64_t* value) {
+KFN const std::uint8_t* take_varint(const std::uint8_t* from, const std::uint8_t* end, std::uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 63; shift += 7) {
     if (from >= end) return nullptr;
@@ -71,12 +72,12 @@ inline const std::uint8_t* take_varint(const std::uint8_t* from, const std::uint
   return nullptr;
 }
 
-inline std::size_t table_entry_bytes(const ProgressiveSegment& segment) {
+KFN std::size_t table_entry_bytes(const ProgressiveSegment& segment) {
   return 1 + varint_bytes(segment.size) + (segment.error != 0 ? 2 : 0);
 }
 
-inline void write_head(const ProgressiveHead& head, const ProgressiveLayout& layout, const ProgressiveSegment* segments,
-                       std::uint8_t* out) {
+KFN void write_head(const ProgressiveHead& head, const ProgressiveLayout& layout, const ProgressiveSegment* segments,
+                    std::uint8_t* out) {
   store_le(out, head.special_bytes);
   store_le(out + 8, head.low);
   store_le(out + 16, head.high);
@@ -97,65 +98,97 @@ inline void write_head(const ProgressiveHead& head, const ProgressiveLayout& lay
   }
 }
 
-// Reads the fixed part of the head, of which `available` bytes are at hand. `range` is what the magnitudes of low and
-// high must not exceed. *needed is how many bytes the head has with its table and special values.
-inline Status read_head(const std::uint8_t* payload, std::size_t available, const ProgressiveLayout& layout,
-                        std::size_t width, ProgressiveHead* head) {
-  const auto bad = [](const char* what) { return fail(Code::corrupt, "corrupt frame: %s", what); };
-  const auto units = static_cast<std::size_t>(layout.units);
-  if (available < kProgressiveFixedBytes + units)
-    return fail(Code::truncated, "truncated frame: %zu bytes behind the header, a progressive head has at least %zu",
-                available, kProgressiveFixedBytes + units);
+// What is wrong with a head.
+enum class HeadFault { none, specials, range, units, planes, segments };
+
+// Reads the fixed part of the head, kProgressiveFixedBytes and a byte for each unit, of integers of `width` bytes.
+KFN HeadFault parse_head(const std::uint8_t* payload, const ProgressiveLayout& layout, std::size_t width,
+                         ProgressiveHead* head) {
   head->special_bytes = load_le<std::uint64_t>(payload);
   head->low = load_le<std::int64_t>(payload + 8);
   head->high = load_le<std::int64_t>(payload + 16);
   head->table_bytes = load_le<std::uint32_t>(payload + 24);
   head->segments = load_le<std::uint16_t>(payload + 28);
   const std::int64_t most = std::int64_t{1} << (width == 4 ? 27 : 56);
-  if (head->special_bytes >> 40 != 0) return bad("its part of special values is too long");
-  if (head->low > head->high || head->low < -most || head->high > most) return bad("the range of its integers");
-  if (payload[30] != units || payload[31] != 0) return bad("the number of its units");
+  if (head->special_bytes >> 40 != 0) return HeadFault::specials;
+  if (head->low > head->high || head->low < -most || head->high > most) return HeadFault::range;
+  if (payload[30] != layout.units || payload[31] != 0) return HeadFault::units;
   int expected = 0;
   for (int u = 0; u < layout.units; ++u) {
     const std::uint8_t byte = payload[kProgressiveFixedBytes + static_cast<std::size_t>(u)];
     head->planes[u] = byte & 63;
     head->cubic[u] = byte >= 128;
-    if ((byte & 64) != 0 || head->planes[u] > (width == 4 ? 29 : 58)) return bad("the planes of a unit");
+    if ((byte & 64) != 0 || head->planes[u] > (width == 4 ? 29 : 58)) return HeadFault::planes;
     if (head->planes[u] != 0) expected += head->planes[u] + 1;
   }
-  if (head->segments != expected) return bad("the number of its segments");
+  if (head->segments != expected) return HeadFault::segments;
   head->place(layout, width);
+  return HeadFault::none;
+}
+
+// The same of the bytes that are at hand, with what is wrong in words.
+inline Status read_head(const std::uint8_t* payload, std::size_t available, const ProgressiveLayout& layout,
+                        std::size_t width, ProgressiveHead* head) {
+  const auto units = static_cast<std::size_t>(layout.units);
+  if (available < kProgressiveFixedBytes + units)
+    return fail(Code::truncated, "truncated frame: %zu bytes behind the header, a progressive head has at least %zu",
+                available, kProgressiveFixedBytes + units);
+  const auto bad = [](const char* what) { return fail(Code::corrupt, "corrupt frame: %s", what); };
+  switch (parse_head(payload, layout, width, head)) {
+    case HeadFault::none:
+      break;
+    case HeadFault::specials:
+      return bad("its part of special values is too long");
+    case HeadFault::range:
+      return bad("the range of its integers");
+    case HeadFault::units:
+      return bad("the number of its units");
+    case HeadFault::planes:
+      return bad("the planes of a unit");
+    case HeadFault::segments:
+      return bad("the number of its segments");
+  }
   return kOk;
 }
 
-// The table, once head->specials_at bytes are at hand. `segments` has room for head->segments.
-inline Status read_table(const std::uint8_t* payload, const ProgressiveLayout& layout, const ProgressiveHead& head,
-                         ProgressiveSegment* segments) {
-  const auto bad = [] { return fail(Code::corrupt, "corrupt frame: its table of segments"); };
+// The table, once head->specials_at bytes are at hand: put(i, segment) for each of them, as far as it makes sense;
+// false where it does not.
+template <class Put>
+KFN bool parse_table(const std::uint8_t* payload, const ProgressiveLayout& layout, const ProgressiveHead& head,
+                     Put&& put) {
   const std::uint8_t *at = payload + head.table_at, *const end = at + head.table_bytes;
   int next[kMostUnits];
   for (int u = 0; u < layout.units; ++u) next[u] = head.planes[u] != 0 ? head.planes[u] - 1 : -2;
   std::uint64_t offset = head.segments_at;
+  std::uint16_t error = 0;  // of the segment before
   for (int i = 0; i < head.segments; ++i) {
-    if (at >= end) return bad();
-    ProgressiveSegment& segment = segments[i];
+    if (at >= end) return false;
+    ProgressiveSegment segment;
     const bool has_error = *at >= 128;
     segment.unit = *at++ & 127;
-    if (segment.unit >= layout.units || next[segment.unit] < -1) return bad();
+    if (segment.unit >= layout.units || next[segment.unit] < -1) return false;
     segment.plane = static_cast<std::int8_t>(next[segment.unit]--);
     at = take_varint(at, end, &segment.size);
-    if (at == nullptr || segment.size >> 40 != 0) return bad();
+    if (at == nullptr || segment.size >> 40 != 0) return false;
     segment.offset = offset;
     offset += segment.size;
-    segment.error = 0;
-    if (!has_error) continue;
-    if (end - at < 2) return bad();
-    segment.error = load_le<std::uint16_t>(at);
-    at += 2;
-    if (segment.error == 0 || segment.error >= 0x7F80) return bad();
+    if (has_error) {
+      if (end - at < 2) return false;
+      segment.error = load_le<std::uint16_t>(at);
+      at += 2;
+      if (segment.error == 0 || segment.error >= 0x7F80) return false;
+    }
+    put(i, segment);
+    error = segment.error;
   }
-  if (at != end || (head.segments != 0 && segments[head.segments - 1].error == 0)) return bad();
-  return kOk;
+  return at == end && (head.segments == 0 || error != 0);
+}
+
+inline Status read_table(const std::uint8_t* payload, const ProgressiveLayout& layout, const ProgressiveHead& head,
+                         ProgressiveSegment* segments) {
+  const bool good =
+      parse_table(payload, layout, head, [segments](int i, const ProgressiveSegment& s) { segments[i] = s; });
+  return good ? kOk : fail(Code::corrupt, "corrupt frame: its table of segments");
 }
 
 }  // namespace pyfilter

@@ -186,10 +186,9 @@ inline void inverse_unit_made(const Hierarchy<Int>& h, const ProgressiveUnit& un
 // Whether cubic interpolation leaves smaller coefficients than linear does, by a sample of the unit's rows.
 template <class Int>
 inline bool prefers_cubic(const Hierarchy<Int>& h, const ProgressiveUnit& unit, const Limits<Int>& limits) {
-  constexpr std::uint64_t kValues = 128;
-  const std::uint64_t rows = unit.shape.z * unit.shape.y;
-  const std::uint64_t runs = 48, across = (unit.shape.x + kValues - 1) / kValues;
-  const std::uint64_t every = rows * across / runs + 1;
+  constexpr std::uint64_t kValues = kBasisValues;
+  const std::uint64_t rows = unit.shape.z * unit.shape.y, across = (unit.shape.x + kValues - 1) / kValues;
+  const std::uint64_t every = rows * across / kBasisRuns + 1;
   std::uint64_t bits[2] = {0, 0};
   Int target_copy[kValues], out[kValues];
   for (std::uint64_t i = 0; i < rows * across; i += every) {

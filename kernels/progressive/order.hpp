@@ -12,8 +12,8 @@ namespace pyfilter {
 
 // Bound of the error of all values when of unit u the segments down to that of plane state[u] are there (planes[u]:
 // none), in steps.
-inline std::uint64_t bound_of_state(const ProgressiveLayout& layout, const ProgressiveHead& head, const int* state,
-                                    int finest_level = 0) {
+KFN std::uint64_t bound_of_state(const ProgressiveLayout& layout, const ProgressiveHead& head, const int* state,
+                                 int finest_level = 0) {
   std::uint64_t bound = 0;
   for (int u = 0; u < layout.units; ++u) {
     if (layout.unit[u].level < finest_level) continue;
@@ -24,27 +24,45 @@ inline std::uint64_t bound_of_state(const ProgressiveLayout& layout, const Progr
 
 inline constexpr int kLookAhead = 3;
 
+// Weights of the units: what a pass makes of an error, over the passes to come.
+KFN void weigh_units(const ProgressiveLayout& layout, const ProgressiveHead& head, double* weight) {
+  double growth = 1;
+  for (int u = layout.units - 1; u >= 0; --u) {
+    weight[u] = growth;
+    growth *= head.cubic[u] ? 1.25 : 1.0;
+  }
+}
+
+// What the segments of a unit down to that of plane `p` take away for each of their bytes, `cost` and some; `state` is
+// the plane of the last one that is there.
+KFN double gain_of_segments(int planes, int state, int p, double weight, std::uint64_t cost) {
+  const auto now = static_cast<double>(coefficient_error(planes, state)),
+             then = static_cast<double>(coefficient_error(planes, p));
+  return (now - then) * weight / static_cast<double>(cost + 4);
+}
+// The most of the next ones. size(p) is that of the segment of plane p.
+template <class Size>
+KFN double gain_of_unit(int planes, int state, double weight, Size&& size) {
+  double gain = -1;
+  std::uint64_t cost = 0;
+  for (int p = state - 1; p >= -1 && p >= state - kLookAhead; --p) {
+    cost += size(p);
+    const double taken = gain_of_segments(planes, state, p, weight, cost);
+    if (taken > gain) gain = taken;
+  }
+  return gain;
+}
+
 // `sizes(u, p)` is the size of a segment in bytes. Fills unit, plane and size of head.segments segments.
 template <class Sizes>
 inline void order_segments(const ProgressiveLayout& layout, const ProgressiveHead& head, Sizes&& sizes,
                            ProgressiveSegment* segments) {
   double weight[kMostUnits], gain[kMostUnits];
   int state[kMostUnits];
-  double growth = 1;
-  for (int u = layout.units - 1; u >= 0; --u) {
-    weight[u] = growth;
-    growth *= head.cubic[u] ? 1.25 : 1.0;
-    state[u] = head.planes[u] != 0 ? head.planes[u] : -1;
-  }
+  weigh_units(layout, head, weight);
+  for (int u = 0; u < layout.units; ++u) state[u] = head.planes[u] != 0 ? head.planes[u] : -1;
   const auto renew = [&](int u) {
-    gain[u] = -1;
-    double cost = 4;
-    const auto now = static_cast<double>(coefficient_error(head.planes[u], state[u]));
-    for (int p = state[u] - 1; p >= -1 && p >= state[u] - kLookAhead; --p) {
-      cost += static_cast<double>(sizes(u, p));
-      const double taken = (now - static_cast<double>(coefficient_error(head.planes[u], p))) * weight[u] / cost;
-      if (taken > gain[u]) gain[u] = taken;
-    }
+    gain[u] = gain_of_unit(head.planes[u], state[u], weight[u], [&](int p) { return sizes(u, p); });
   };
   for (int u = 0; u < layout.units; ++u) renew(u);
   for (int i = 0; i < head.segments; ++i) {

@@ -64,6 +64,16 @@ inline void take_masked(std::uint32_t* words, const std::uint32_t* mask, BitsIn&
   }
 }
 
+// Positions with one neighbour or more, and with two or more, and one neighbour of each besides.
+KFN void add_neighbour(std::uint32_t more, std::uint32_t& one, std::uint32_t& two) {
+  two |= one & more;
+  one |= more;
+}
+// The open positions of each class.
+KFN std::uint32_t class_mask(int c, std::uint32_t open, std::uint32_t one, std::uint32_t two) {
+  return open & (c == 0 ? ~one : c == 1 ? one & ~two : two);
+}
+
 inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classes) {
   // slabs of 16 words with a word of zeros between them and a slab of zeros at either end, or one slab of 128
   constexpr std::uint32_t kSlab = 17, kPadding = kSlab + 1;
@@ -77,28 +87,22 @@ inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classe
       std::uint32_t one, two;
       neighbours(known + i, one, two);
       const std::uint32_t open = t.valid[first + i] & ~known[i];
-      classes.mask[0][first + i] = open & ~one;
-      classes.mask[1][first + i] = open & one & ~two;
-      classes.mask[2][first + i] = open & two;
+      for (int c = 0; c < kClasses; ++c) classes.mask[c][first + i] = class_mask(c, open, one, two);
     }
-  };
-  const auto add = [](std::uint32_t more, std::uint32_t& one, std::uint32_t& two) {
-    two |= one & more;
-    one |= more;
   };
   if (form == TileForm::line) {
     visit(0, padded + kPadding, kTileWords, [&](const std::uint32_t* k, std::uint32_t& one, std::uint32_t& two) {
       one = *k << 1 | k[-1] >> 31;
       two = 0;
-      add(*k >> 1 | k[1] << 31, one, two);
+      add_neighbour(*k >> 1 | k[1] << 31, one, two);
     });
   } else if (form == TileForm::plane) {
     visit(0, padded + kPadding, kTileWords, [&](const std::uint32_t* k, std::uint32_t& one, std::uint32_t& two) {
       one = *k << 1;
       two = 0;
-      add(*k >> 1, one, two);
-      add(k[-1], one, two);
-      add(k[1], one, two);
+      add_neighbour(*k >> 1, one, two);
+      add_neighbour(k[-1], one, two);
+      add_neighbour(k[1], one, two);
     });
   } else {
     for (std::uint32_t s = 0; s < 8; ++s) {
@@ -106,11 +110,11 @@ inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classe
             [&](const std::uint32_t* k, std::uint32_t& one, std::uint32_t& two) {
               one = *k << 1;
               two = 0;
-              add(*k >> 1, one, two);
-              add(k[-1], one, two);
-              add(k[1], one, two);
-              add(*(k - kSlab), one, two);
-              add(*(k + kSlab), one, two);
+              add_neighbour(*k >> 1, one, two);
+              add_neighbour(k[-1], one, two);
+              add_neighbour(k[1], one, two);
+              add_neighbour(*(k - kSlab), one, two);
+              add_neighbour(*(k + kSlab), one, two);
             });
     }
   }

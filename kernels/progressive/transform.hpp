@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/bits.hpp"
 #include "core/target.hpp"
 
 namespace pyfilter {
@@ -35,6 +36,9 @@ KFN Neighbours<Int> neighbours_of(std::uint64_t j, std::uint64_t evens, bool cub
 // Marks a value that is missing until its prediction takes its place.
 template <class Int>
 inline constexpr Int kMissing = std::numeric_limits<Int>::min();
+
+// A unit's basis is chosen by runs of its rows, so many of so many values.
+inline constexpr std::uint64_t kBasisRuns = 48, kBasisValues = 128;
 
 // All values of a chunk are in this range, predictions are brought into it.
 template <class Int>
@@ -67,23 +71,50 @@ KFN Int predict_at(const Neighbours<Int>& from, std::size_t i) {
   return predict<S, Int>(from.a[i], kTwo ? from.b[i] : 0, kThree ? from.c[i] : 0, S == Stencil::cubic ? from.d[i] : 0);
 }
 
-// Coefficients of a row of targets. What is missing becomes its prediction.
-template <Stencil S, class Int>
-KFN void forward_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count, Int* target, Int* out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const Int p = clamp_to(limits, predict_at<S>(from, i));
-    const Int t = target[i] == kMissing<Int> ? p : target[i];
-    target[i] = t;
-    out[i] = t - p;
-  }
+// A coefficient from its prediction. What is missing becomes that.
+template <class Int>
+KFN Int forward_value(const Limits<Int>& limits, Int predicted, Int& target) {
+  const Int p = clamp_to(limits, predicted);
+  target = target == kMissing<Int> ? p : target;
+  return target - p;
 }
 
 // And back. A target is brought into the range too: that never takes it away from the value that it stands for.
+template <class Int>
+KFN Int inverse_value(const Limits<Int>& limits, Int predicted, Int coefficient) {
+  return clamp_to(limits, static_cast<Int>(clamp_to(limits, predicted) + coefficient));
+}
+
+// Coefficients of a row of targets.
+template <Stencil S, class Int>
+KFN void forward_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count, Int* target, Int* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Int t = target[i];
+    out[i] = forward_value(limits, predict_at<S>(from, i), t);
+    target[i] = t;
+  }
+}
+
 template <Stencil S, class Int>
 KFN void inverse_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count, const Int* coefficients,
                      Int* target) {
-  for (std::size_t i = 0; i < count; ++i)
-    target[i] = clamp_to(limits, static_cast<Int>(clamp_to(limits, predict_at<S>(from, i)) + coefficients[i]));
+  for (std::size_t i = 0; i < count; ++i) target[i] = inverse_value(limits, predict_at<S>(from, i), coefficients[i]);
+}
+
+// By any stencil.
+template <class Int>
+KFN Int predict_by(const Neighbours<Int>& from, std::size_t i) {
+  switch (from.stencil) {
+    case Stencil::copy:
+      return predict_at<Stencil::copy>(from, i);
+    case Stencil::linear:
+      return predict_at<Stencil::linear>(from, i);
+    case Stencil::quadratic:
+      return predict_at<Stencil::quadratic>(from, i);
+    case Stencil::cubic:
+      break;
+  }
+  return predict_at<Stencil::cubic>(from, i);
 }
 
 template <class Int>
@@ -155,15 +186,16 @@ inline void join_row(const Int* even, const Int* odd, std::size_t count, Int* ro
   if (count % 2 != 0) row[count - 1] = even[pairs];
 }
 
-// Bits that the coefficients of a row need, one a value more.
+// Bits that a coefficient needs, one more.
+template <class Int>
+KFN std::uint64_t coefficient_bits(Int d) {
+  const auto m = static_cast<std::uint64_t>(d < 0 ? -d : d);
+  return static_cast<std::uint64_t>(bit_width(2 * m + 1));
+}
 template <class Int>
 inline std::uint64_t row_bits(const Int* coefficients, std::size_t count) {
   std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Int d = coefficients[i];
-    const auto m = static_cast<std::uint64_t>(d < 0 ? -d : d);
-    bits += static_cast<std::uint64_t>(64 - __builtin_clzll(2 * m + 1));
-  }
+  for (std::size_t i = 0; i < count; ++i) bits += coefficient_bits(coefficients[i]);
   return bits;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/bits.hpp"
 #include "core/target.hpp"
 #include "progressive/transform.hpp"
 #include "stages/quantize.hpp"
@@ -32,18 +33,35 @@ struct ProgressiveTraits<double> {
 struct PowerOfTwo {
   double first, second;
 
-  explicit PowerOfTwo(int exponent) : first(power(exponent / 2)), second(power(exponent - exponent / 2)) {}
+  KFN explicit PowerOfTwo(int exponent) : first(power(exponent / 2)), second(power(exponent - exponent / 2)) {}
   KFN double times(double x) const { return x * first * second; }
 
  private:
-  static double power(int e) { return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52); }
+  KFN static double power(int e) { return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52); }
 };
 
 // e with 2^(e - 1) <= x < 2^e, of a finite x above 0.
-inline int exponent_above(double x) {
+KFN int exponent_above(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   if (bits >> 52 != 0) return static_cast<int>(bits >> 52) - 1022;
-  return 64 - __builtin_clzll(bits) - 1074;
+  return bit_width(bits) - 1074;
+}
+
+// The exponent of the step: as fine as integers of the type's bits allow, or as coarse as the bound allows. False where
+// the bound is finer than the integers.
+template <class T>
+KFN bool choose_exponent(double largest, double bound, int* exponent) {
+  using Traits = ProgressiveTraits<T>;
+  const int above = largest > 0 ? exponent_above(largest) : 0;
+  const int most = above - Traits::kIntegerBits,
+            finest = most > Traits::kLowestStep ? most : static_cast<int>(Traits::kLowestStep);
+  *exponent = finest;
+  if (bound == 0) return true;
+  const int widest = exponent_above(bound);  // 2^(widest - 1) <= bound: a step of 2^widest has half of that
+  if (widest < finest) return false;
+  const int coarsest = above > finest ? above : finest;
+  *exponent = widest < coarsest ? widest : coarsest;
+  return true;
 }
 
 }  // namespace pyfilter
@@ -66,25 +84,28 @@ KFN std::int64_t to_integer(double x, const PowerOfTwo& scale) {
   return static_cast<std::int64_t>(nearest_integer(scale.times(x)));
 }
 
+// `number`, a whole one, as an integer; what is not within the bits of these, or NaN, becomes 0.
+template <class T, class Int, class Number>
+KFN Int integer_within(Number number) {
+  constexpr double kMost = static_cast<double>(Int{1} << ProgressiveTraits<T>::kIntegerBits);
+  return static_cast<Int>(absolute(number) <= static_cast<Number>(kMost) ? number : Number{0});
+}
+// Whether scaling by this is exact in binary32, or makes a value so small that it rounds to 0.
+KFN bool scales_in_binary32(double whole) { return whole >= 0x1p-126 && whole <= 0x1p127; }
+
 // The same of many values, not all of which need be finite: what others become means nothing.
 template <class T, class Int>
 inline void to_integers(const T* values, std::uint64_t count, const PowerOfTwo& scale, Int* out) {
-  constexpr double kMost = static_cast<double>(Int{1} << ProgressiveTraits<T>::kIntegerBits);
   if constexpr (sizeof(T) == 4) {
     const double whole = scale.first * scale.second;
-    if (whole >= 0x1p-126 && whole <= 0x1p127) {  // exact in binary32, or so small that it rounds to 0
+    if (scales_in_binary32(whole)) {
       const auto factor = static_cast<float>(whole);
-      for (std::uint64_t i = 0; i < count; ++i) {
-        const float y = nearest_integer(values[i] * factor);
-        out[i] = static_cast<Int>(absolute(y) <= static_cast<float>(kMost) ? y : 0.0f);
-      }
+      for (std::uint64_t i = 0; i < count; ++i) out[i] = integer_within<T, Int>(nearest_integer(values[i] * factor));
       return;
     }
   }
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double y = nearest_integer(scale.times(static_cast<double>(values[i])));
-    out[i] = static_cast<Int>(absolute(y) <= kMost ? y : 0.0);
-  }
+  for (std::uint64_t i = 0; i < count; ++i)
+    out[i] = integer_within<T, Int>(nearest_integer(scale.times(static_cast<double>(values[i]))));
 }
 
 template <class T, class Int>

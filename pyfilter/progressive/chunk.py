@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native
+from pyfilter import _native, _native_cuda
 from pyfilter.errors import CorruptFrame
 from pyfilter.frames import FrameInfo, checked_info
+from pyfilter.gpu import arrays, frames
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,14 +149,30 @@ class Chunk:
         """Decode what was asked for."""
         assert self.info is not None
         step = 1 << self._level
-        shape = tuple(-(-extent // step) for extent in self.shape)
-        out = np.empty(shape, self.dtype)
+        out = np.empty(self._grid(), self.dtype)
         if not self.progressive:
             whole = np.empty(self.shape, self.dtype) if step > 1 else out
             _native.decode(self._frame, whole)
-            return whole[tuple(slice(None, None, step) for _ in shape)] if step > 1 else out
+            return whole[tuple(slice(None, None, step) for _ in self.shape)] if step > 1 else out
         _native.progressive_decode(self._frame, self._count, self._level, out)
         return out
+
+    def device_values(self) -> Any:
+        """Decode what was asked for to a cupy.ndarray on the current device."""
+        assert self.info is not None
+        cupy = arrays.import_cupy()
+        if not self.progressive:
+            step = 1 << self._level
+            whole = frames.decode(self._frame, None, None, None, f"cuda:{cupy.cuda.Device().id}")
+            return whole[tuple(slice(None, None, step) for _ in self.shape)] if step > 1 else whole
+        out = cupy.empty(self._grid(), self.dtype)
+        stream = cupy.cuda.get_current_stream().ptr
+        _native_cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
+        return out
+
+    def _grid(self) -> tuple[int, ...]:
+        """Return the shape of the grid that was asked for."""
+        return tuple(-(-extent // (1 << self._level)) for extent in self.shape)
 
     def set_level(self, level: int) -> None:
         """Choose the grid of a chunk that is not progressive."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.gpu import arrays
 from pyfilter.progressive.chunk import Chunk
 from pyfilter.progressive.source import LocalSource, RemoteSource
 from pyfilter.registry import registry
@@ -139,7 +140,7 @@ class Reader:
 
     def read(
         self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0, device: str | None = None
-    ) -> NDArray[Any]:
+    ) -> Any:
         """Return values within a tolerance.
 
         Parameters
@@ -153,37 +154,38 @@ class Reader:
             0: all values. Each level more leaves out every second value along every dimension, and what these need is
             not fetched. Only whole datasets of at most three dimensions, with chunks of a multiple of ``2**level``.
         device : str, optional
-            Not yet: values come to host memory.
+            ``"cuda"`` or ``"cuda:1"``: bytes are decoded there, and values stay there.
 
         Returns
         -------
-        numpy.ndarray
+        numpy.ndarray or cupy.ndarray
             Of the selection's shape. NaN, infinities and missing values are exact at every tolerance.
 
         Raises
         ------
         ValueError
-            If the tolerance is negative or NaN, or selection or level do not fit.
-        TypeError
-            If a device is asked for.
+            If the tolerance is negative or NaN, selection or level do not fit, or there is no such device.
+        DeviceError
+            If CUDA cannot be used.
+        MissingExtra
+            If a device is asked for, but CuPy is not installed.
         FrameError
             If a chunk is damaged.
         """
-        if device is not None and device != "cpu":
-            message = f"Progressive is decoded on the CPU only so far; device is {device!r}, allowed: 'cpu'"
-            raise Unsupported(message)
+        number = None if device is None else arrays.device_number(device)
         wanted = 0.0 if tolerance is None else float(tolerance)
         if not wanted >= 0.0:
             message = f"tolerance must be a number >= 0 in the unit of the data, got {tolerance!r}"
             raise InvalidArgument(message)
         box, squeezed = _box(selection, self.shape)
         self._check_level(level, selection)
-        result: NDArray[Any] = self._read(wanted, box, level)[squeezed]
-        return result
+        return self._read(wanted, box, level, number)[squeezed]
 
-    def refine(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> NDArray[Any]:
+    def refine(
+        self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0, device: str | None = None
+    ) -> Any:
         """Return values within a tighter tolerance: `read`, which fetches only what is missing."""
-        return self.read(tolerance, selection, level=level)
+        return self.read(tolerance, selection, level=level, device=device)
 
     def cost(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> tuple[int, float]:
         """Return the bytes that `read` would fetch now, and the error that it would leave. Heads are fetched."""
@@ -266,7 +268,7 @@ class Reader:
         self.bytes_read += sum(stop - start for start, stop in ranges)
         return self._source.fetch(ranges)
 
-    def _read(self, tolerance: float, box: Box, level: int) -> NDArray[Any]:
+    def _read(self, tolerance: float, box: Box, level: int, device: int | None) -> Any:
         touched = self._touched(box)
         chunks = self._heads(touched, level)
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
@@ -275,21 +277,36 @@ class Reader:
             chunk.put(ranges, [next(data) for _ in ranges])
         step = 1 << level
         shape = tuple(-(-(stop - start) // step) for start, stop in box)
-        result = np.empty(shape, self.dtype)
+        if device is not None:
+            with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
+                result = arrays.import_cupy().empty(shape, self.dtype)
+                if len(chunks) < len(touched):
+                    arrays.fill_bits(result, self._fill.reshape(1)[0])
+                for chunk in chunks:
+                    target, source = self._places(chunk, box, step)
+                    result[target] = chunk.device_values()[source]
+            self.max_error = max((chunk.error for chunk in chunks), default=0.0)
+            return result
+        values = np.empty(shape, self.dtype)
         if len(chunks) < len(touched):
-            result[...] = self._fill  # chunks that were never written
+            values[...] = self._fill  # chunks that were never written
 
         def place(chunk: Chunk) -> None:
-            source, target = [], []
-            for origin, edge, (start, stop) in zip(chunk.place, self.chunk_shape, box, strict=True):
-                first, last = max(origin, start), min(origin + edge, stop)
-                source.append(slice((first - origin) // step, -(-(last - origin) // step)))
-                target.append(slice((first - start) // step, -(-(last - start) // step)))
-            result[tuple(target)] = chunk.values()[tuple(source)]
+            target, source = self._places(chunk, box, step)
+            values[target] = chunk.values()[source]
 
         _for_each(place, chunks)
         self.max_error = max((chunk.error for chunk in chunks), default=0.0)
-        return result
+        return values
+
+    def _places(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Return where a chunk's values go, and which of them."""
+        source, target = [], []
+        for origin, edge, (start, stop) in zip(chunk.place, self.chunk_shape, box, strict=True):
+            first, last = max(origin, start), min(origin + edge, stop)
+            source.append(slice((first - origin) // step, -(-(last - origin) // step)))
+            target.append(slice((first - start) // step, -(-(last - start) // step)))
+        return tuple(target), tuple(source)
 
 
 def _filters(dataset: h5py.Dataset) -> int:

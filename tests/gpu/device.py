@@ -66,3 +66,12 @@ def decode(
     for fault in faults.get():
         _native_cuda.check_fault(int(fault))
     return [values[i * value_stride : i * value_stride + wanted].get().view(dtype) for i in range(len(frames))]
+
+
+def decode_part(frame: NDArray[np.uint8], segments: int, level: int, like: Array) -> Array:
+    """Values of the grid of `level` of a progressive frame, from its first segments."""
+    values = poison(like.nbytes)
+    stream = cupy.cuda.get_current_stream()
+    _native_cuda.progressive_decode(frame, segments, level, values.data.ptr, like.nbytes, stream.ptr)
+    found: Array = values[: like.nbytes].get().view(like.dtype)
+    return found

@@ -250,6 +250,13 @@ def decode(frames: Any, start: int, stop: int, value_bytes: int, faults: int, st
         ctypes.c_uint32.from_address(faults + 4 * number).value = int(code != 0)
 
 
+def progressive_decode(frame: Any, segments: int, level: int, values: int, nbytes: int, stream: int) -> None:
+    del stream
+    _native.check(
+        _native.library().pyf_progressive_decode(frame.ctypes.data, frame.nbytes, segments, level, values, nbytes)
+    )
+
+
 def install() -> None:
     """Put the model in the place of CuPy and of the library's CUDA functions."""
     cupy: Any = types.ModuleType("cupy")
@@ -281,6 +288,6 @@ def install() -> None:
     )
     sys.modules["cupy"] = cupy
     patched: Any = _native_cuda
-    patched.encode, patched.decode = encode, decode
+    patched.encode, patched.decode, patched.progressive_decode = encode, decode, progressive_decode
     patched.require = lambda: None
     patched.device_count = lambda: 1

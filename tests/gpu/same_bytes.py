@@ -29,8 +29,8 @@ from hypothesis import given, settings
 from reference import hostile, particles_writer
 
 import pyfilter
-from gpu import device, particle_cases
-from pyfilter import frames
+from gpu import device, particle_cases, progressive_cases
+from pyfilter import _native, frames
 from pyfilter.registry import registry
 
 Array = NDArray[Any]
@@ -125,6 +125,8 @@ def all_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
             yield pyfilter.Lorenzo(predictor=predictor, **bound)
     yield pyfilter.Lorenzo(coder="huffman", **bound)
     yield pyfilter.Lorenzo(coder="huffman", gap_array=False, **bound)
+    if "pointwise_relative" not in bound:
+        yield pyfilter.Progressive(**bound)
 
 
 def load(path: Path) -> Array:
@@ -255,6 +257,41 @@ def particles(quick: bool) -> Iterator[Group]:
     yield group
 
 
+def progressive(quick: bool) -> Iterator[Group]:
+    """Whole frames, parts of them, and batches of different chunks."""
+    for dtype in ("f4", "f8"):
+        group = Group(f"progressive, {dtype}")
+        for i, (values, codec, fill) in enumerate(progressive_cases.cases(quick, dtype)):
+            group.check(values, codec, fill, copies=3 if i % 10 == 0 else 1)
+            if i % 4 == 0:
+                compare_parts(group, pyfilter.encode(values, codec, fill_value=fill))
+        yield group
+    group = Group("progressive, batches of different chunks")
+    rng = np.random.default_rng(16)
+    for dtype, codec in itertools.product(("f4", "f8"), progressive_cases.codecs()):
+        kinds = [progressive_cases.KINDS[i % 6] for i in range(30)]  # without a fill value
+        check_batch(group, [progressive_cases.make(kind, (30, 40, 50), dtype, rng)[0] for kind in kinds], codec)
+    yield group
+
+
+def compare_parts(group: Group, frame: bytes) -> None:
+    """The first segments of a frame, on several levels."""
+    info = pyfilter.frame_info(frame)
+    if info.codec != "progressive" or info.stored_raw:
+        return
+    data = np.frombuffer(frame, np.uint8)
+    summary = _native.progressive_summary(data)
+    for level, part in itertools.product({0, min(1, summary.levels)}, (0, 1, 2, 3)):
+        if level and len(info.shape) > 3:
+            continue
+        group.cases += 1
+        count = summary.segments * part // 3
+        expected = np.empty(tuple(-(-extent >> level) for extent in info.shape), info.dtype)
+        _native.progressive_decode(data, count, level, expected)
+        if device.decode_part(data, count, level, expected).tobytes() != expected.tobytes():
+            group.bad.append(f"{info.dtype} {info.shape}: {count} segments, level {level}: decoded values differ")
+
+
 def large(quick: bool) -> Iterator[Group]:
     rng = np.random.default_rng(6)
     group = Group("large, no multiple of anything")
@@ -332,8 +369,7 @@ def damaged(quick: bool) -> Iterator[Group]:
         except pyfilter.PyfilterError:
             return
         integers = info.codec == "hierarchical_delta" and info.dtype.kind != "f"
-        no_kernels = integers or info.codec == "progressive"
-        if info.value_bytes > 1 << 24 or no_kernels:
+        if info.value_bytes > 1 << 24 or integers:
             return
 
         def bits(values: Array) -> bytes:  # made codes may give NaNs: some NaN (docs/format.md, section 6)
@@ -345,11 +381,11 @@ def damaged(quick: bool) -> Iterator[Group]:
             states = ["refused" if each is None else "taken" for each in (on_cpu, on_gpu)]
             group.bad.append(f"{what}: CPU {states[0]}, GPU {states[1]}")
 
-    def compare_broken(frame: bytes, times: int, what: str) -> None:
+    def compare_broken(frame: bytes, times: int, what: str, end: int | None = None) -> None:
         for _ in range(times):
             broken = bytearray(frame)
             for _ in range(int(rng.integers(1, 4))):
-                at = int(rng.integers(8 * frame[7], len(frame)))
+                at = int(rng.integers(8 * frame[7], min(len(frame), end or len(frame))))
                 broken[at] ^= 1 << int(rng.integers(0, 8))
             compare(bytes(broken), f"{what} with flipped bits")
 
@@ -375,6 +411,10 @@ def damaged(quick: bool) -> Iterator[Group]:
         cloud = particle_cases.sprinkle(place(6000, axes, rng), "few", rng).astype(dtype)
         frame = pyfilter.encode(cloud, pyfilter.Particles(absolute=0.01, order="chunk"))
         compare_broken(frame, 60 if quick else 400, f"{dtype} particles, {place.__name__},")
+    for dtype in ("f4", "f8"):
+        for frame in progressive_cases.frames(dtype):
+            compare_broken(frame, 20 if quick else 150, f"{dtype} progressive")
+            compare_broken(frame, 20 if quick else 150, f"{dtype} progressive, its head", 8 * frame[7] + 1500)
     for dtype, coder in itertools.product(("f4", "f8"), ("rans", "huffman", "unsynced")):
         values = np.cumsum(rng.normal(size=(40, 50, 61)), axis=2).astype(dtype)
         values[3:9, :, 5:20] = np.nan
@@ -396,12 +436,14 @@ def main() -> int:
     options = parser.parse_args()
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
-    gridded = ONLY != "Particles"
+    gridded = ONLY not in ("Particles", "Progressive")
     groups: list[Iterator[Group]] = [damaged(quick)]
     if gridded:
         groups.insert(0, random_cases(15 if options.sanitize else 150 if quick else 1000))
     if not options.sanitize and ONLY in (None, "Particles"):
         groups.append(particles(quick))
+    if not options.sanitize and ONLY in (None, "Progressive"):
+        groups.append(progressive(quick))
     if not options.sanitize and gridded:
         groups += [missing(quick), sizes(quick), batches(quick), large(quick)]
     if not options.sanitize and options.data.is_dir():

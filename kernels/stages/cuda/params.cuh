@@ -99,6 +99,7 @@ enum class Fault : std::uint32_t {
   state,
   stream,
   particles,
+  progressive,
   wide  // residuals that a decoder has no room for: another decodes them, no frame is damaged by it
 };
 

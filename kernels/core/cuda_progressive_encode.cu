@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Encoding progressive frames on a device (cuda_progressive.cuh): the order of the kernels, their memory, and the CPU
+// where they do not do.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "core/api.hpp"
+#include "core/cuda_memory.cuh"
+#include "core/cuda_plans.cuh"
+#include "core/cuda_progressive.cuh"
+#include "core/error_text.hpp"
+#include "core/request.hpp"
+#include "stages/cuda/chunk_plan.cuh"
+#include "stages/cuda/header.cuh"
+#include "stages/cuda/progressive/launch.cuh"
+
+namespace pyfilter::cuda {
+namespace {
+
+// Memory of a batch that is encoded.
+struct EncodeLayout {
+  std::size_t bytes = 0;
+  std::size_t shared, heads, ranges, plans;
+  std::uint64_t integers = 0, grid_at[kMostLevels + 1] = {};
+  FramePart notes, grids, slots, planes, pieces, sizes, places, segment_bytes, segments, segment_places, states,
+      room[2];
+
+  EncodeLayout(const ProgressivePlan& plan, std::size_t count, std::size_t width, bool measured) {
+    MemoryParts parts;
+    const auto each = [&](std::size_t part) { return parts.place_each(part, count); };
+    const ProgressiveLayout& layout = plan.shared.layout;
+    for (int level = 0; level <= layout.levels; ++level) {
+      grid_at[level] = integers;
+      integers += (layout.grids[level].count() + 31) / 32 * 32;
+    }
+    const auto units = static_cast<std::size_t>(layout.units);
+    const std::size_t all_pieces = std::size_t{plan.tiles} * static_cast<std::size_t>(most_pieces(width)),
+                      slot_bytes = std::size_t{plan.tiles} * kTileValues * width;
+    shared = parts.place(sizeof(ProgressiveShared));
+    heads = parts.place(count * sizeof(FrameHead));
+    ranges = parts.place(count * sizeof(RangeKeys));
+    plans = parts.place(count * sizeof(ChunkPlan));
+    notes = each(sizeof(EncodeNote));
+    grids = each(integers * width);
+    slots = each(slot_bytes);
+    planes = each(slot_bytes);
+    pieces = each(slot_bytes);
+    sizes = each(all_pieces * sizeof(std::uint32_t));
+    places = each(all_pieces * sizeof(std::uint64_t));
+    segment_bytes = each(units * 64 * sizeof(std::uint64_t));
+    segments = each((units * static_cast<std::size_t>(most_pieces(width)) + 1) * sizeof(ProgressiveSegment));
+    segment_places = each(units * 64 * sizeof(SegmentPlace));
+    states = each(std::size_t{kMostMeasures} * kMostUnits);
+    for (int i = 0; i < 2; ++i) room[i] = each(measured ? plan.room[i] * width : 0);
+    bytes = parts.bytes();
+  }
+};
+
+bool is_measured(const Request& request) { return request.parameters[0] == 0; }
+
+// A chunk by the CPU, and its frame back to the device.
+Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, std::size_t chunk, std::uint64_t count,
+                        cudaStream_t stream) {
+  const std::size_t bytes = count * dtype_bytes(request.dtype), most = max_frame_bytes(request);
+  const std::unique_ptr<std::uint8_t[]> values(new (std::nothrow) std::uint8_t[bytes + 1]),
+      frame(new (std::nothrow) std::uint8_t[most]);
+  if (!values || !frame) return fail(Code::no_memory, "no memory for a chunk");
+  const auto* const from = static_cast<const std::uint8_t*>(batch.values) + chunk * batch.value_stride;
+  std::uint64_t size = 0;
+  // copies from and to memory that is not pinned wait
+  if (bytes != 0)
+    PYF_TRY(check(cudaMemcpyAsync(values.get(), from, bytes, cudaMemcpyDeviceToHost, stream), "copy of the values"));
+  PYF_TRY(check(cudaStreamSynchronize(stream), "copy of the values"));
+  std::size_t made = 0;
+  PYF_TRY(encode_on_cpu(request, values.get(), bytes, frame.get(), most, &made));
+  size = made;
+  auto* const to = static_cast<std::uint8_t*>(batch.frames) + chunk * batch.frame_stride;
+  PYF_TRY(check(cudaMemcpyAsync(to, frame.get(), made, cudaMemcpyHostToDevice, stream), "copy of the frame"));
+  PYF_TRY(check(cudaMemcpyAsync(batch.frame_bytes + chunk, &size, sizeof size, cudaMemcpyHostToDevice, stream),
+                "copy of the size"));
+  return check(cudaStreamSynchronize(stream), "copy of the frame");
+}
+
+// Errors that are measured: all passes for each of them.
+Status measure_errors(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const ProgressiveEncode& job,
+                      const EncodeLayout& parts, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
+  const int levels = plan.shared.layout.levels;
+  for (std::uint32_t m = 0; m < most; ++m) {
+    MeasurePass pass = {};
+    pass.job = job;
+    pass.index = static_cast<int>(m);
+    pass.in = {job.grids.data + job.grid_at[levels] * static_cast<std::size_t>(job.width), job.grids.stride};
+    for (std::size_t i = 0; i < plan.passes.size(); ++i) {
+      const PassPlan& step = plan.passes[i];
+      pass.unit = step.unit;
+      pass.from = step.from;
+      pass.to = step.to;
+      pass.out = parts.room[i % 2].in<std::uint8_t>(memory);
+      PYF_TRY(check(kernels.measure(pass, step.axis, i + 1 == plan.passes.size(), stream), "launch of a pass"));
+      pass.in = pass.out;
+    }
+  }
+  return kOk;
+}
+
+// Chunks that fit together.
+Status encode_part(const ProgressivePlan& plan, const Request& request, const CudaEncodeBatch& batch,
+                   std::uint64_t count) {
+  const auto stream = static_cast<cudaStream_t>(batch.stream);
+  const ProgressiveKernels* const kernels = progressive_kernels(request.dtype);
+  if (kernels == nullptr) return fail(Code::internal, "progressive has no CUDA kernel for this dtype");
+  const ProgressiveLayout& layout = plan.shared.layout;
+  const std::size_t width = dtype_bytes(request.dtype);
+  const FrameInfo info = frame_template(request, request.codec, count);
+  const EncodeLayout parts(plan, batch.count, width, is_measured(request));
+  Workspace workspace(stream);
+  PYF_TRY(workspace.allocate(parts.bytes));
+  std::uint8_t* const memory = workspace.data();
+  PYF_TRY(
+      check(cudaMemcpyAsync(memory + parts.shared, &plan.shared, sizeof plan.shared, cudaMemcpyHostToDevice, stream),
+            "cudaMemcpyAsync"));
+  PYF_TRY(check(cudaMemsetAsync(memory + parts.ranges, 0, batch.count * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
+
+  ProgressiveEncode job = {};
+  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + parts.shared);
+  job.heads = reinterpret_cast<FrameHead*>(memory + parts.heads);
+  job.frame_count = static_cast<std::uint32_t>(batch.count);
+  job.tiles = plan.tiles;
+  job.width = static_cast<int>(width);
+  job.pieces = most_pieces(width);
+  job.measured = is_measured(request) && layout.units != 0;
+  job.has_fill = request.has_fill;
+  job.bound_mode = request.bound_mode;
+  job.bound = request.bound;
+  job.fill = request.fill;
+  job.count = count;
+  job.value_bytes = info.value_bytes;
+  job.values = static_cast<const std::uint8_t*>(batch.values);
+  job.value_stride = batch.value_stride;
+  job.payloads = static_cast<std::uint8_t*>(batch.frames) + info.header_bytes;
+  job.frame_stride = batch.frame_stride;
+  std::copy(std::begin(parts.grid_at), std::end(parts.grid_at), job.grid_at);
+  job.notes = parts.notes.in<EncodeNote>(memory);
+  job.grids = parts.grids.in<std::uint8_t>(memory);
+  job.slots = parts.slots.in<std::uint32_t>(memory);
+  job.planes = parts.planes.in<std::uint32_t>(memory);
+  job.bytes = parts.pieces.in<std::uint32_t>(memory);
+  job.sizes = parts.sizes.in<std::uint32_t>(memory);
+  job.places = parts.places.in<std::uint64_t>(memory);
+  job.segment_bytes = parts.segment_bytes.in<std::uint64_t>(memory);
+  job.segments = parts.segments.in<ProgressiveSegment>(memory);
+  job.segment_places = parts.segment_places.in<SegmentPlace>(memory);
+  job.states = parts.states.in<std::int8_t>(memory);
+
+  const auto units = static_cast<std::uint32_t>(layout.units);
+  auto* const ranges = reinterpret_cast<RangeKeys*>(memory + parts.ranges);
+  PYF_TRY(check(kernels->quantise(job, ranges, stream), "launch of the quantiser"));
+  PYF_TRY(check(kernels->forward(job, layout, stream), "launch of the transform"));
+  PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
+  PYF_TRY(check(kernels->encode_planes(job, stream), "launch of the kernel for planes"));
+  PYF_TRY(check(encode_tiles(job, units, stream), "launch of the encoder of tiles"));
+  PYF_TRY(check(order_segments(job, stream), "launch of the order of segments"));
+
+  // what became of the chunks, and how many errors are to be measured: the first words of their notes
+  struct Begin {
+    Outcome outcome;
+    std::uint32_t measures;
+  };
+  static_assert(offsetof(EncodeNote, outcome) == 0 && offsetof(EncodeNote, measures) == 4);
+  std::vector<Begin> begins(batch.count);
+  PYF_TRY(check(cudaMemcpy2DAsync(begins.data(), sizeof(Begin), job.notes.data, job.notes.stride, sizeof(Begin),
+                                  batch.count, cudaMemcpyDeviceToHost, stream),
+                "copy of the outcomes"));
+  PYF_TRY(check(cudaStreamSynchronize(stream), "encoding on the device"));
+  std::uint32_t most = 0;
+  for (const Begin& begin : begins) most = std::max(most, begin.outcome == Outcome::progressive ? begin.measures : 0);
+  PYF_TRY(measure_errors(*kernels, plan, job, parts, memory, most, stream));
+
+  EncodeParams frame = {};
+  frame.chunks = static_cast<std::uint32_t>(batch.count);
+  frame.frames = static_cast<std::uint8_t*>(batch.frames);
+  frame.frame_stride = batch.frame_stride;
+  frame.frame_bytes = batch.frame_bytes;
+  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + parts.plans);
+  frame.plans = plans;
+  frame.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
+  frame.headers[0] = frame.headers[1] = header_template(info);
+  fill_crc_powers(frame.crc_powers);
+  PYF_TRY(check(write_frames(job, units, frame, plans, stream), "launch of the kernels for segments"));
+  for (std::size_t i = 0; i < batch.count; ++i)
+    if (begins[i].outcome == Outcome::elsewhere) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
+  return kOk;
+}
+
+}  // namespace
+
+Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept {
+  const auto stream = static_cast<cudaStream_t>(batch.stream);
+  if (count == 0) {
+    for (std::size_t i = 0; i < batch.count; ++i) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
+    return kOk;
+  }
+  try {
+    const ProgressivePlan plan(request.shape, 0);
+    const std::size_t width = dtype_bytes(request.dtype);
+    std::uint64_t memory = 0;
+    PYF_TRY(device_memory(&memory));
+    const bool measured = is_measured(request);
+    const std::size_t each =
+        EncodeLayout(plan, 2, width, measured).bytes - EncodeLayout(plan, 1, width, measured).bytes;
+    const std::size_t most = std::clamp<std::size_t>(memory / kFramesPart / each, 1, kMostFrames);
+    for (std::size_t first = 0; first < batch.count; first += most) {
+      CudaEncodeBatch part = batch;
+      part.count = std::min(most, batch.count - first);
+      part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
+      part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
+      part.frame_bytes = batch.frame_bytes + first;
+      PYF_TRY(encode_part(plan, request, part, count));
+    }
+    return kOk;
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu chunks", batch.count);
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Words of a tile in the lanes of a warp, four each, and bits at any place of a payload (docs/format.md, section 13.5).
+#pragma once
+
+#include <cstdint>
+
+#include "progressive/tile.hpp"
+#include "stages/cuda/residuals.cuh"
+
+namespace pyfilter::cuda {
+
+// Words 4 * lane to 4 * lane + 3 of a tile.
+struct LaneWords {
+  std::uint32_t w[4];
+};
+
+// The bits of a lane's words that masks pick, side by side, and back: word by word, the four side by side, as each step
+// waits for the one before. Where most bits of a word are picked, the others are fewer.
+__device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const LaneWords& mask) {
+  LaneWords out, picked, holes;
+  std::uint32_t at = 1, any_picked = 0, any_holes = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const bool few = __popc(static_cast<int>(mask.w[j])) <= 16;
+    picked.w[j] = few ? mask.w[j] : 0;
+    holes.w[j] = few ? 0 : ~mask.w[j];
+    out.w[j] = few ? 0 : words.w[j];
+    any_picked |= picked.w[j];
+    any_holes |= holes.w[j];
+  }
+  for (; any_picked != 0; at += at) {
+    any_picked = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::uint32_t low = picked.w[j] & (0u - picked.w[j]);
+      out.w[j] |= (words.w[j] & low) != 0 ? at : 0;
+      any_picked |= picked.w[j] ^= low;
+    }
+  }
+  while (any_holes != 0) {  // from the highest down: what is above moves by one
+    any_holes = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      if (holes.w[j] == 0) continue;
+      const std::uint32_t below = (1u << (31 - __clz(static_cast<int>(holes.w[j])))) - 1;
+      out.w[j] = (out.w[j] & below) | (out.w[j] >> 1 & ~below);
+      any_holes |= holes.w[j] &= below;
+    }
+  }
+  return out;
+}
+__device__ __forceinline__ LaneWords scatter_words(const LaneWords& bits, const LaneWords& mask) {
+  LaneWords out, rest, picked, holes;
+  std::uint32_t any_picked = 0, any_holes = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const bool few = __popc(static_cast<int>(mask.w[j])) <= 16;
+    picked.w[j] = few && bits.w[j] != 0 ? mask.w[j] : 0;
+    holes.w[j] = few || bits.w[j] == 0 ? 0 : ~mask.w[j];
+    rest.w[j] = bits.w[j];
+    out.w[j] = few ? 0 : bits.w[j];
+    any_picked |= picked.w[j];
+    any_holes |= holes.w[j];
+  }
+  while (any_picked != 0) {
+    any_picked = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::uint32_t low = picked.w[j] & (0u - picked.w[j]);
+      out.w[j] |= (rest.w[j] & 1) != 0 ? low : 0;
+      rest.w[j] >>= 1;
+      any_picked |= picked.w[j] ^= low;
+    }
+  }
+  while (any_holes != 0) {
+    any_holes = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const std::uint32_t below = (holes.w[j] & (0u - holes.w[j])) - 1;  // all ones where there is none
+      out.w[j] = (out.w[j] & below) | (out.w[j] & ~below) << 1;
+      any_holes |= holes.w[j] &= holes.w[j] - 1;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j) out.w[j] &= mask.w[j];
+  return out;
+}
+
+// Sum over the lanes before this one, and over all.
+template <class Sum>
+__device__ __forceinline__ Sum warp_sum_before(Sum own, Sum& all) {
+  const unsigned lane = threadIdx.x % 32;
+  Sum sum = own;
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const Sum other = __shfl_up_sync(kAllLanes, sum, d);
+    if (lane >= static_cast<unsigned>(d)) sum += other;
+  }
+  all = __shfl_sync(kAllLanes, sum, 31);
+  return sum - own;
+}
+template <class Sum>
+__device__ __forceinline__ Sum warp_total(Sum own) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) own += __shfl_xor_sync(kAllLanes, own, d);
+  return own;
+}
+
+template <class Bits>
+__device__ __forceinline__ Bits warp_combined_or(Bits own) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) own |= __shfl_xor_sync(kAllLanes, own, d);
+  return own;
+}
+
+// Sum of all threads before this one, by a block of kThreadCount; `room` has a number for each warp and one more.
+template <int kThreadCount, class Sum>
+__device__ __forceinline__ Sum sum_before(Sum own, Sum* room, Sum& all) {
+  const unsigned warp = threadIdx.x / 32;
+  Sum of_warp;
+  Sum before = warp_sum_before(own, of_warp);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) room[warp] = of_warp;
+  __syncthreads();
+  all = 0;
+  for (unsigned w = 0; w < kThreadCount / 32; ++w) {
+    if (w == warp) before += all;
+    all += room[w];
+  }
+  return before;
+}
+
+// Neighbours of the open positions of a tile that have had a one, counted up to two, from the words of known ones.
+struct LaneNeighbours {
+  LaneWords one, two;
+};
+__device__ __forceinline__ LaneNeighbours count_neighbours(TileForm form, const LaneWords& known) {
+  const unsigned lane = threadIdx.x % 32;
+  LaneNeighbours n;
+  std::uint32_t before = __shfl_up_sync(kAllLanes, known.w[3], 1), behind = __shfl_down_sync(kAllLanes, known.w[0], 1);
+  if (lane == 0) before = 0;
+  if (lane == 31) behind = 0;
+  if (form == TileForm::volume) {  // a slab is 16 words, those of four lanes
+    if (lane % 4 == 0) before = 0;
+    if (lane % 4 == 3) behind = 0;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const std::uint32_t k = known.w[j], left = j > 0 ? known.w[j > 0 ? j - 1 : 0] : before,
+                        right = j < 3 ? known.w[j < 3 ? j + 1 : 3] : behind;
+    std::uint32_t one, two = 0;
+    if (form == TileForm::line) {
+      one = k << 1 | left >> 31;
+      add_neighbour(k >> 1 | right << 31, one, two);
+    } else {
+      one = k << 1;
+      add_neighbour(k >> 1, one, two);
+      add_neighbour(left, one, two);
+      add_neighbour(right, one, two);
+    }
+    if (form == TileForm::volume) {
+      const std::uint32_t above = __shfl_up_sync(kAllLanes, k, 4), below = __shfl_down_sync(kAllLanes, k, 4);
+      add_neighbour(lane < 4 ? 0 : above, one, two);
+      add_neighbour(lane >= 28 ? 0 : below, one, two);
+    }
+    n.one.w[j] = one;
+    n.two.w[j] = two;
+  }
+  return n;
+}
+
+// What of a tile is in its unit: the words of its first rows, the positions of their first columns; of lines, the first
+// positions.
+struct TileBounds {
+  std::uint32_t z, y, x;
+};
+__device__ __forceinline__ TileBounds bounds_of_tile(const ProgressiveUnit& unit, std::uint32_t tile) {
+  const auto gx = static_cast<std::uint32_t>(unit.grid.x), gy = static_cast<std::uint32_t>(unit.grid.y);
+  const std::uint32_t tx = tile % gx, row = tile / gx, ty = row % gy, tz = row / gy;
+  const auto left = [](std::uint64_t extent, std::uint64_t first, std::uint64_t most) {
+    return static_cast<std::uint32_t>(min(extent - first, most));
+  };
+  return {left(unit.tiled.z, tz * unit.tile.z, unit.tile.z), left(unit.tiled.y, ty * unit.tile.y, unit.tile.y),
+          left(unit.tiled.x, tx * unit.tile.x, unit.tile.x)};
+}
+__device__ __forceinline__ std::uint32_t first_bits(std::uint32_t count) {
+  return count >= 32 ? ~0u : (1u << count) - 1;
+}
+__device__ __forceinline__ LaneWords valid_words(TileForm form, const TileBounds& bounds) {
+  const unsigned lane = threadIdx.x % 32;
+  LaneWords valid;
+#pragma unroll
+  for (unsigned j = 0; j < 4; ++j) {
+    const std::uint32_t w = 4 * lane + j;
+    if (form == TileForm::line)
+      valid.w[j] = bounds.x <= 32 * w ? 0 : first_bits(bounds.x - 32 * w);
+    else if (form == TileForm::plane)
+      valid.w[j] = w < bounds.y ? first_bits(bounds.x) : 0;
+    else
+      valid.w[j] = w / 16 < bounds.z && w % 16 < bounds.y ? first_bits(bounds.x) : 0;
+  }
+  return valid;
+}
+
+// The open positions of a lane's words, and what classes they are in.
+struct LaneClasses {
+  LaneWords open;
+  LaneNeighbours known;
+
+  __device__ __forceinline__ std::uint32_t word(int c, int j) const {
+    return class_mask(c, open.w[j], known.one.w[j], known.two.w[j]);
+  }
+  __device__ __forceinline__ LaneWords mask(int c) const { return {{word(c, 0), word(c, 1), word(c, 2), word(c, 3)}}; }
+};
+__device__ __forceinline__ LaneClasses classify_words(TileForm form, const LaneWords& known, const LaneWords& valid) {
+  LaneClasses classes;
+  classes.known = count_neighbours(form, known);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) classes.open.w[j] = valid.w[j] & ~known.w[j];
+  return classes;
+}
+// How many of a lane's positions are in each class, in 16 bits each.
+__device__ __forceinline__ std::uint64_t count_classes(const LaneClasses& classes) {
+  std::uint64_t counts = 0;
+#pragma unroll
+  for (int c = 0; c < kClasses; ++c) {
+    std::uint32_t n = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) n += static_cast<std::uint32_t>(__popc(static_cast<int>(classes.word(c, j))));
+    counts |= static_cast<std::uint64_t>(n) << (16 * c);
+  }
+  return counts;
+}
+__device__ __forceinline__ std::uint32_t count_of(std::uint64_t counts, int c) {
+  return static_cast<std::uint32_t>(counts >> (16 * c)) & 0xFFFF;
+}
+__device__ __forceinline__ std::uint32_t count_words(const LaneWords& words) {
+  std::uint32_t n = 0;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) n += static_cast<std::uint32_t>(__popc(static_cast<int>(words.w[j])));
+  return n;
+}
+
+// 32 bits near the end of a payload, where not all of them are there; others count as zeros.
+static __device__ __noinline__ std::uint32_t last_bits(const std::uint32_t* words, std::uint64_t bytes,
+                                                       std::uint64_t bit) {
+  std::uint64_t held = 0;
+#pragma unroll 1
+  for (unsigned b = 0; b < 5; ++b)
+    if (bit / 8 + b < bytes)
+      held |= static_cast<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(words)[bit / 8 + b]) << (8 * b);
+  return static_cast<std::uint32_t>(held >> (bit % 8));
+}
+
+// Bits of a payload, which starts at a multiple of four bytes. Nothing behind its end is read.
+struct PayloadWords {
+  const std::uint32_t* words;
+  std::uint64_t bytes;
+
+  __device__ __forceinline__ PayloadWords(const std::uint8_t* payload, std::uint64_t count)
+      : words(reinterpret_cast<const std::uint32_t*>(payload)), bytes(count) {}
+  // 32 bits from bit number `bit` on.
+  __device__ __forceinline__ std::uint32_t bits(std::uint64_t bit) const {
+    const std::uint64_t i = bit / 32;
+    if (4 * i + 8 > bytes) return last_bits(words, bytes, bit);
+    return __funnelshift_r(words[i], words[i + 1], static_cast<unsigned>(bit % 32));
+  }
+};
+
+// Bits one behind the other, by one thread, from words that `word(i)` gives.
+template <class Word>
+class BitStream {
+ public:
+  __device__ __forceinline__ BitStream(const Word& word, std::uint32_t bit)
+      : word_(word), next_(bit / 32 + 3), at_(bit % 32) {
+    low_ = word_(next_ - 3);
+    high_ = word_(next_ - 2);
+    ahead_ = word_(next_ - 1);
+  }
+  // A run, or `most` + 1 where it is longer than `most`, as the CPU's.
+  __device__ __forceinline__ std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
+    std::uint32_t zeros = 0, window = peek();
+    while (window == 0) {
+      zeros += 32;
+      drop(32);
+      if (zeros > most) return most + 1;
+      window = peek();
+    }
+    const auto more = static_cast<std::uint32_t>(__ffs(static_cast<int>(window)));  // with the one
+    zeros += more - 1;
+    if (zeros > most >> k) return most + 1;
+    std::uint32_t rest = more < 32 ? window >> more : 0;
+    if (more + k > 32) {
+      drop(more);
+      rest = peek();
+      drop(k);
+    } else {
+      drop(more + k);
+    }
+    return zeros << k | (rest & ((1u << k) - 1));
+  }
+  // The number of the next bit.
+  __device__ __forceinline__ std::uint32_t at() const { return 32 * (next_ - 3) + at_; }
+
+ private:
+  __device__ __forceinline__ std::uint32_t peek() const { return __funnelshift_r(low_, high_, at_); }
+  __device__ __forceinline__ void drop(std::uint32_t bits) {  // 32 at most
+    at_ += bits;
+    if (at_ < 32) return;
+    at_ -= 32;
+    low_ = high_;
+    high_ = ahead_;
+    ahead_ = word_(next_++);
+  }
+
+  const Word& word_;
+  std::uint32_t next_, at_, low_, high_, ahead_;
+};
+
+// Asks for a line of memory that will be needed.
+__device__ __forceinline__ void prefetch(const void* from) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+#else
+  (void)from;
+#endif
+}
+
+}  // namespace pyfilter::cuda

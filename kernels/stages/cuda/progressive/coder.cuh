@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The launchers of progressive frames for one dtype.
+#pragma once
+
+#include <algorithm>
+
+#include "stages/cuda/launch.cuh"
+#include "stages/cuda/progressive/forward.cuh"
+#include "stages/cuda/progressive/inverse.cuh"
+#include "stages/cuda/progressive/launch.cuh"
+#include "stages/cuda/progressive/planes.cuh"
+#include "stages/cuda/progressive/scan.cuh"
+#include "stages/cuda/progressive/specials.cuh"
+
+namespace pyfilter::cuda {
+
+template <class T>
+cudaError_t launch_decode_planes(const ProgressiveDecode& job, std::uint32_t first_tile, cudaStream_t stream) {
+  return launch(decode_planes_kernel<typename ProgressiveTraits<T>::Int>, dim3(job.tiles - first_tile, job.frame_count),
+                kPlaneThreads, stream, job, first_tile);
+}
+
+template <class T>
+cudaError_t launch_inverse(const InversePass& pass, int axis, bool last, cudaStream_t stream) {
+  const auto kernel = axis == 0   ? (last ? inverse_kernel<T, 0, true> : inverse_kernel<T, 0, false>)
+                      : axis == 1 ? (last ? inverse_kernel<T, 1, true> : inverse_kernel<T, 1, false>)
+                                  : (last ? inverse_kernel<T, 2, true> : inverse_kernel<T, 2, false>);
+  const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x);
+  InversePass job = pass;
+  job.across = rows.across;
+  return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
+}
+
+template <class T>
+cudaError_t launch_roots(const InversePass& pass, cudaStream_t stream) {
+  return launch(roots_to_values_kernel<T>, dim3(1, pass.job.frame_count), kGridThreads, stream, pass);
+}
+
+template <class T>
+cudaError_t launch_put_specials(const SpecialDecode& job, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(
+      std::min<std::uint64_t>((job.stop - job.start) / kMaskThreads + 1, 4224 / job.job.frame_count + 1));
+  if (const cudaError_t e = launch(put_missing_kernel<T>, dim3(blocks, job.job.frame_count), kMaskThreads, stream, job);
+      e != cudaSuccess)
+    return e;
+  return launch(put_verbatim_kernel<T>, dim3(1, job.job.frame_count), 32, stream, job);
+}
+
+template <class T>
+cudaError_t launch_quantise(const ProgressiveEncode& job, RangeKeys* ranges, cudaStream_t stream) {
+  constexpr std::uint64_t kEach = 16 * kScanThreads, kMostBlocks = 2112;
+  const unsigned frames = job.frame_count;
+  const auto blocks = static_cast<unsigned>(std::min(job.count / kEach + 1, kMostBlocks / frames + 1));
+  const dim3 each(1, frames), all(blocks, frames);
+  PYF_CUDA_TRY(launch(begin_chunks_kernel<T>, each, 32, stream, job));
+  PYF_CUDA_TRY(launch(scan_values_kernel<T>, all, kScanThreads, stream, job));
+  PYF_CUDA_TRY(launch(look_kernel<T>, each, 64, stream, job));
+  PYF_CUDA_TRY(launch(second_look_kernel<T>, all, kScanThreads, stream, job));
+  if (job.bound_mode == Bound::relative) {
+    PlanParams plan = {};
+    plan.has_fill = job.has_fill;
+    plan.fill = job.fill;
+    plan.count = job.count;
+    plan.values = job.values;
+    plan.value_stride = job.value_stride;
+    plan.ranges = ranges;
+    PYF_CUDA_TRY(launch(range_kernel<T>, all, kPlanThreads, stream, plan));
+  }
+  PYF_CUDA_TRY(launch(choose_step_kernel<T>, each, 32, stream, job, static_cast<const RangeKeys*>(ranges)));
+  PYF_CUDA_TRY(launch(quantise_kernel<T>, all, kScanThreads, stream, job));
+  return launch(check_range_kernel<T>, each, 32, stream, job);
+}
+
+template <class T>
+cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  for (int level = 1; level <= layout.levels; ++level) {
+    const Extents g = layout.grids[level];
+    const RowBlocks rows(g.z * g.y, g.x);
+    PYF_CUDA_TRY(
+        launch(coarsen_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, level, rows.across));
+  }
+  PYF_CUDA_TRY(launch(choose_basis_kernel<Int>, dim3(static_cast<unsigned>(layout.units), job.frame_count),
+                      kBasisThreads, stream, job));
+  for (int u = layout.units - 1; u >= 0; --u) {
+    const Extents shape = layout.unit[u].shape;
+    const RowBlocks rows(shape.z * shape.y, shape.x);
+    PYF_CUDA_TRY(
+        launch(forward_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, u, rows.across));
+  }
+  return cudaSuccess;
+}
+
+template <class T>
+cudaError_t launch_encode_planes(const ProgressiveEncode& job, cudaStream_t stream) {
+  return launch(encode_planes_kernel<typename ProgressiveTraits<T>::Int>, dim3(job.tiles, job.frame_count),
+                kPlaneThreads, stream, job);
+}
+
+template <class T>
+cudaError_t launch_measure(const MeasurePass& pass, int axis, bool last, cudaStream_t stream) {
+  const auto kernel = axis == 0   ? (last ? measure_kernel<T, 0, true> : measure_kernel<T, 0, false>)
+                      : axis == 1 ? (last ? measure_kernel<T, 1, true> : measure_kernel<T, 1, false>)
+                                  : (last ? measure_kernel<T, 2, true> : measure_kernel<T, 2, false>);
+  const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x);
+  MeasurePass job = pass;
+  job.across = rows.across;
+  return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
+}
+
+template <class T>
+inline constexpr ProgressiveKernels kProgressiveKernels{
+    &launch_decode_planes<T>, &launch_inverse<T>, &launch_roots<T>,         &launch_put_specials<T>,
+    &launch_quantise<T>,      &launch_forward<T>, &launch_encode_planes<T>, &launch_measure<T>};
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Passes from coefficients to values (docs/format.md, section 13.3), a kernel each. The known values of a pass are a
+// grid of their own, without gaps, and so is what it makes: twice as many along its axis. The last pass of the grid
+// that is wanted makes values.
+#pragma once
+
+#include <cstdint>
+
+#include "progressive/choices.hpp"
+#include "progressive/values.hpp"
+#include "stages/cuda/progressive/grids.cuh"
+#include "stages/cuda/residuals.cuh"
+
+namespace pyfilter::cuda {
+
+// From integers to the values that are wanted, [start, stop).
+template <class T, class Int>
+struct ValueSink {
+  using Code = typename FloatTraits<T>::Code;
+  PowerOfTwo step;
+  T* out;
+  std::uint64_t start, stop;
+  Code sentinel;
+  bool has_sentinel, whole;  // whole: from the first value on, at a multiple of two of them
+
+  __device__ __forceinline__ ValueSink(const ProgressiveFrame& frame, std::uint64_t first, std::uint64_t last,
+                                       std::uint64_t count)
+      : step(exponent_above(frame.step) - 1),
+        out(reinterpret_cast<T*>(frame.out)),
+        start(first),
+        stop(last),
+        sentinel(static_cast<Code>(frame.sentinel)),
+        has_sentinel(frame.has_sentinel != 0),
+        whole(first == 0 && last == count && reinterpret_cast<std::uintptr_t>(frame.out) % (2 * sizeof(T)) == 0) {}
+  __device__ __forceinline__ void put(std::uint64_t i, Int q) const {
+    if (i < start || i >= stop) return;
+    out[i - start] = value_of(q);
+  }
+  __device__ __forceinline__ void put_pair(std::uint64_t i, Int q, Int r) const {
+    if (whole && i % 2 == 0) {
+      struct alignas(2 * sizeof(T)) Pair {
+        T first, second;
+      };
+      *reinterpret_cast<Pair*>(out + i) = {value_of(q), value_of(r)};
+      return;
+    }
+    put(i, q);
+    put(i + 1, r);
+  }
+  __device__ __forceinline__ T value_of(Int q) const {
+    const T value = to_value<T>(q, step);
+    return has_sentinel ? beside_sentinel(value, sentinel) : value;
+  }
+};
+
+// Known values and coefficients of a pass to the grid that they make. `put(i, q)` takes integer number i, put_pair(i,
+// q, r) that and the next.
+template <class Int, int kAxis, class Coefficient, class Sink>
+__device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from, const Extents& to, bool cubic,
+                                             const Limits<Int>& limits, std::uint32_t across, const UnitPlaces& places,
+                                             const Coefficient& coefficient, Sink&& sink) {
+  const auto fx = static_cast<std::uint32_t>(from.x), fy = static_cast<std::uint32_t>(from.y),
+             fz = static_cast<std::uint32_t>(from.z), tx = static_cast<std::uint32_t>(to.x),
+             ty = static_cast<std::uint32_t>(to.y), tz = static_cast<std::uint32_t>(to.z);
+  const std::uint32_t row = blockIdx.x * (kGridThreads / across) + threadIdx.x / across;
+  if (row >= fz * fy) return;
+  const std::uint32_t y = row % fy, z = row / fy;
+  const RowPlaces places_of_row(places, z, y);
+  if constexpr (kAxis == 2) {
+    const Int* const line = in + std::uint64_t{row} * fx;
+    const std::uint64_t at = std::uint64_t{row} * tx;
+    for (std::uint32_t x = threadIdx.x % across; x < fx; x += across) {
+      const Int even = line[x];
+      if (2 * x + 1 >= tx) {
+        sink.put(at + 2 * x, even);
+        continue;
+      }
+      const Neighbours<Int> neighbours = neighbours_of<Int>(x, fx, cubic, [&](std::uint64_t i) { return line + i; });
+      sink.put_pair(at + 2 * x, even,
+                    inverse_value(limits, predict_by(neighbours, 0), coefficient(places_of_row.place(x))));
+    }
+  } else {  // the same stencil all along the row
+    const std::uint64_t stride = kAxis == 0 ? std::uint64_t{fy} * fx : fx;
+    const std::uint32_t evens = kAxis == 0 ? fz : fy, all = kAxis == 0 ? tz : ty, j = kAxis == 0 ? z : y;
+    const Int* const line = in + (std::uint64_t{row} * fx - j * stride);
+    const Neighbours<Int> neighbours =
+        neighbours_of<Int>(j, evens, cubic, [&](std::uint64_t i) { return line + i * stride; });
+    const std::uint64_t at = kAxis == 0 ? (std::uint64_t{2 * z} * ty + y) * tx : (std::uint64_t{z} * ty + 2 * y) * tx;
+    const std::uint64_t further = kAxis == 0 ? std::uint64_t{ty} * tx : tx;
+    const Int* const evens_of_row = line + j * stride;
+    const bool odd = 2 * j + 1 < all;
+    for (std::uint32_t x = threadIdx.x % across; x < fx; x += across) {
+      sink.put(at + x, evens_of_row[x]);
+      if (odd)
+        sink.put(at + further + x,
+                 inverse_value(limits, predict_by(neighbours, x), coefficient(places_of_row.place(x))));
+    }
+  }
+}
+
+// Integers to a grid.
+template <class Int>
+struct GridSink {
+  Int* out;
+
+  __device__ __forceinline__ void put(std::uint64_t i, Int q) const { out[i] = q; }
+  __device__ __forceinline__ void put_pair(std::uint64_t i, Int q, Int r) const {
+    if (i % 2 == 0) {
+      struct alignas(2 * sizeof(Int)) Pair {
+        Int first, second;
+      };
+      *reinterpret_cast<Pair*>(out + i) = {q, r};
+      return;
+    }
+    out[i] = q;
+    out[i + 1] = r;
+  }
+};
+
+// The largest error of integers.
+template <class Int>
+struct ErrorSink {
+  const Int* original;
+  Int most = 0;
+
+  __device__ __forceinline__ void put(std::uint64_t i, Int q) {
+    const Int d = q > original[i] ? q - original[i] : original[i] - q;
+    most = d > most ? d : most;
+  }
+  __device__ __forceinline__ void put_pair(std::uint64_t i, Int q, Int r) {
+    put(i, q);
+    put(i + 1, r);
+  }
+};
+
+// kLast: to values.
+template <class T, int kAxis, bool kLast>
+__global__ void __launch_bounds__(kGridThreads) inverse_kernel(const __grid_constant__ InversePass pass) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  const FrameHead& head = pass.job.heads[blockIdx.y];
+  if (head.dead != 0) return;
+  const ProgressiveUnit& unit = pass.job.shared->layout.unit[pass.unit];
+  const UnitPlaces places(unit);
+  const std::size_t first_tile = pass.job.shared->first_tile[pass.unit];
+  const Int* const slots =
+      reinterpret_cast<const Int*>(pass.job.slots.of(blockIdx.y) + first_tile * pass.job.slot_words());
+  const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
+  const bool none = head.last[pass.unit] == head.head.planes[pass.unit];
+  const auto coefficient = [&](std::uint64_t place) { return none ? Int{0} : slots[place]; };
+  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y));
+  const bool cubic = head.head.cubic[pass.unit];
+  if constexpr (kLast) {
+    const ValueSink<T, Int> sink(pass.job.frames[blockIdx.y], pass.start, pass.stop, pass.to.count());
+    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+  } else {
+    const GridSink<Int> sink{reinterpret_cast<Int*>(pass.out.of(blockIdx.y))};
+    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+  }
+}
+
+// What a reader has whose segments end at those of a state, against the integers that were encoded.
+template <class T, int kAxis, bool kLast>
+__global__ void __launch_bounds__(kGridThreads) measure_kernel(const __grid_constant__ MeasurePass pass) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  const FrameHead& head = pass.job.heads[blockIdx.y];
+  EncodeNote& note = *pass.job.notes.of(blockIdx.y);
+  const auto index = static_cast<std::uint32_t>(pass.index);
+  if (head.dead != 0 || index >= note.measures) return;
+  const ProgressiveUnit& unit = pass.job.shared->layout.unit[pass.unit];
+  const UnitPlaces places(unit);
+  const std::size_t first_tile = pass.job.shared->first_tile[pass.unit];
+  const Int* const slots =
+      reinterpret_cast<const Int*>(pass.job.slots.of(blockIdx.y) + first_tile * pass.job.slot_words());
+  const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
+  const int planes = head.head.planes[pass.unit],
+            p = pass.job.states.of(blockIdx.y)[index * kMostUnits + static_cast<std::uint32_t>(pass.unit)];
+  const auto coefficient = [&](std::uint64_t place) {
+    return p >= planes ? Int{0} : known_part(slots[place], planes, p);
+  };
+  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y));
+  const bool cubic = head.head.cubic[pass.unit];
+  if constexpr (kLast) {
+    ErrorSink<Int> sink{reinterpret_cast<const Int*>(pass.job.grids.of(blockIdx.y)) + pass.job.grid_at[0]};
+    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+    Int most = sink.most;
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) most = max(most, __shfl_xor_sync(kAllLanes, most, d));
+    const auto found = static_cast<unsigned long long>(most);
+    if (threadIdx.x % 32 == 0 && found > *static_cast<volatile unsigned long long*>(&note.measured[index]))
+      atomicMax(&note.measured[index], found);
+  } else {
+    const GridSink<Int> sink{reinterpret_cast<Int*>(pass.out.of(blockIdx.y))};
+    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+  }
+}
+
+// A grid that no pass makes, the coarsest, to values.
+template <class T>
+__global__ void __launch_bounds__(kGridThreads) roots_to_values_kernel(const __grid_constant__ InversePass pass) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  if (pass.job.heads[blockIdx.y].dead != 0) return;
+  const ValueSink<T, Int> sink(pass.job.frames[blockIdx.y], pass.start, pass.stop, pass.from.count());
+  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y));
+  for (std::uint64_t i = threadIdx.x; i < pass.from.count(); i += kGridThreads) sink.put(i, in[i]);
+}
+
+}  // namespace pyfilter::cuda

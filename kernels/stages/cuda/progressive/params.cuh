@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernels of progressive frames are given (docs/format.md, section 13). All frames of a batch have one shape
+// and dtype, and so one layout; blockIdx.y is the frame.
+//
+// Coefficients and planes are kept in the order of tiles: a tile has a slot of 4096 integers, coefficient i of it at i.
+// As planes, word w of plane p is word 128 p + w of the slot, and signs are the last plane.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/types.hpp"
+#include "progressive/head.hpp"
+#include "progressive/layout.hpp"
+#include "stages/cuda/params.cuh"
+
+namespace pyfilter::cuda {
+
+inline constexpr std::uint32_t kTileValues = 4096;
+inline constexpr int kGroupTiles = 16;  // of a unit, that a block of threads decodes
+
+// Tiles of a unit: as many as a block takes, or what is left.
+struct TileGroup {
+  std::uint32_t unit, first;
+};
+
+// What is the same for all frames of a batch, in device memory.
+struct ProgressiveShared {
+  ProgressiveLayout layout;
+  std::uint32_t first_tile[kMostUnits + 1];  // of a unit, among the tiles of all
+};
+
+// A head as it was read, or as it is made.
+struct FrameHead {
+  ProgressiveHead head;
+  std::int8_t last[kMostUnits];  // decoding: the plane of the last segment of a unit; its planes: none is there
+  std::uint32_t dead;            // nothing more to do: damaged, stored in another way
+};
+
+// Where a piece is: its offset from the start of the payload, its size in the low bits.
+KFN std::uint64_t pack_piece(std::uint64_t offset, std::uint32_t size) { return offset << 16 | size; }
+KFN std::uint64_t piece_offset(std::uint64_t piece) { return piece >> 16; }
+KFN std::uint32_t piece_size(std::uint64_t piece) { return static_cast<std::uint32_t>(piece & 0xFFFF); }
+
+// Of plane p of unit u, among the segments of all units.
+KFN std::size_t segment_index(int u, int p) {
+  return 64 * static_cast<std::size_t>(u) + static_cast<std::size_t>(p + 1);
+}
+
+struct SegmentPlace {
+  std::uint64_t offset, size;
+};
+
+// A frame to decode.
+struct ProgressiveFrame {
+  const std::uint8_t* payload;
+  std::uint64_t payload_bytes;
+  std::uint8_t* out;
+  std::uint32_t* fault;
+  double step;
+  std::uint64_t sentinel;
+  std::uint32_t has_sentinel;
+  std::uint32_t segments;  // how many of them are there; kAllSegments: the whole frame
+};
+inline constexpr std::uint32_t kAllSegments = 0xFFFFFFFFu;
+
+// One array for each frame of a batch, `stride` apart.
+template <class T>
+struct PerFrame {
+  std::uint8_t* data;
+  std::size_t stride;
+
+  __device__ __forceinline__ T* of(std::uint32_t frame) const { return reinterpret_cast<T*>(data + frame * stride); }
+};
+
+struct ProgressiveDecode {
+  const ProgressiveShared* shared;
+  const ProgressiveFrame* frames;
+  const TileGroup* groups;
+  FrameHead* heads;
+  std::uint32_t frame_count, group_count, tiles;
+  int width, level, pieces;         // bytes of an integer; the grid that is wanted; of a tile at most
+  PerFrame<SegmentPlace> segments;  // by segment_index()
+  PerFrame<std::uint64_t> places;   // of pieces: those of a unit's tiles, plane by plane from the highest on
+  PerFrame<std::uint8_t> tops;      // of each tile: planes that are there
+  PerFrame<std::uint32_t> slots;    // of tiles
+  PerFrame<std::uint8_t> roots;     // the coarsest grid
+  // Where the pieces of plane p of a unit are in `places`.
+  __device__ __forceinline__ std::size_t place_of(int u, int planes, int p) const {
+    const ProgressiveUnit& unit = shared->layout.unit[u];
+    return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
+           static_cast<std::size_t>(planes - 1 - p) * unit.tiles;
+  }
+  __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kTileValues} * width / 4; }
+};
+
+// A pass from one grid to the next.
+struct InversePass {
+  ProgressiveDecode job;
+  int unit;
+  std::uint32_t across;
+  Extents from, to;  // of the grids
+  std::uint64_t start, stop;
+  PerFrame<std::uint8_t> in, out;  // integers; `out` is not used by the last pass
+};
+
+// -- special values
+
+inline constexpr int kMaskThreads = 256;
+inline constexpr std::uint32_t kMaskRows = 256;  // of a segment
+
+// What the part of special values says of itself.
+struct SpecialNote {
+  std::uint64_t missing, verbatim, mask_at, verbatim_at;  // offsets in the payload; mask_at 0: there is no mask
+  unsigned long long found;                               // missing values that the mask has
+};
+
+struct SpecialDecode {
+  ProgressiveDecode job;
+  std::uint64_t count, start, stop;
+  std::uint32_t rows, row, words, segments, pieces;  // a row has `row` values and `words` words
+  PerFrame<SpecialNote> notes;
+  PerFrame<std::uint64_t> piece_at;  // offsets of the mask's pieces, packed as those of tiles
+  PerFrame<std::uint32_t> changes;   // bits of the pieces, one after the other
+  PerFrame<std::uint32_t> mask;      // rows of words: the mask
+  PerFrame<std::uint32_t> sums;      // of segments of rows
+};
+
+// -- encoding
+
+inline constexpr int kMostMeasures = 96;  // of a frame: its bytes grow by a quarter from each to the next
+
+// What becomes of a chunk.
+enum class Outcome : std::uint32_t {
+  progressive,
+  raw,
+  elsewhere,  // bit-exact, or with special values: the CPU encodes it
+};
+
+// What the kernels find out about a chunk.
+struct EncodeNote {
+  Outcome outcome;
+  std::uint32_t measures;
+  unsigned long long largest, special;            // scan_values(): a magnitude's bits, and how many are not ordinary
+  unsigned long long second, positive, negative;  // its second look
+  unsigned long long clashing;                    // values that would come back as the sentinel
+  long long low, high;                            // of the integers
+  std::uint32_t look;                             // whether there is a second look
+  std::uint32_t has_sentinel, in_range;
+  int exponent;
+  std::uint64_t sentinel, conversion, payload_bytes;
+  unsigned long long any[kMostUnits];             // all magnitudes of a unit's coefficients
+  std::uint32_t measured_segment[kMostMeasures];  // behind which errors are measured
+  std::uint64_t measured_bound[kMostMeasures];
+  unsigned long long measured[kMostMeasures];  // and what they are
+};
+
+struct ProgressiveEncode {
+  const ProgressiveShared* shared;
+  FrameHead* heads;
+  std::uint32_t frame_count, tiles;
+  int width, pieces;
+  bool measured, has_fill;
+  Bound bound_mode;
+  double bound;
+  std::uint64_t fill, count, value_bytes;
+  const std::uint8_t* values;
+  std::uint64_t value_stride;
+  std::uint8_t* payloads;  // of the first frame
+  std::uint64_t frame_stride;
+  std::uint64_t grid_at[kMostLevels + 1];  // integers of a grid, among those of all
+  PerFrame<EncodeNote> notes;
+  PerFrame<std::uint8_t> grids;           // integers
+  PerFrame<std::uint32_t> slots, planes;  // of tiles: coefficients; planes
+  PerFrame<std::uint32_t> bytes;          // of tiles: pieces, each at a multiple of four bytes of the slot
+  PerFrame<std::uint32_t> sizes;          // of pieces: where in the slot (high half), and how long; by place_of()
+  PerFrame<std::uint64_t> places;         // and where in the payload
+  PerFrame<std::uint64_t> segment_bytes;  // by segment_index()
+  PerFrame<ProgressiveSegment> segments;  // in their order
+  PerFrame<SegmentPlace> segment_places;  // by segment_index()
+  PerFrame<std::int8_t> states;           // of each measured error: the plane of each unit
+
+  __device__ __forceinline__ std::size_t place_of(int u, int planes_of_unit, int p) const {
+    const ProgressiveUnit& unit = shared->layout.unit[u];
+    return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
+           static_cast<std::size_t>(planes_of_unit - 1 - p) * unit.tiles;
+  }
+  __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kTileValues} * width / 4; }
+  __device__ __forceinline__ std::uint8_t* payload(std::uint32_t frame) const {
+    return payloads + frame * frame_stride;
+  }
+};
+
+// A pass that measures errors.
+struct MeasurePass {
+  ProgressiveEncode job;
+  int unit, index;  // of the measured error
+  std::uint32_t across;
+  Extents from, to;
+  PerFrame<std::uint8_t> in, out;
+};
+
+// Notes that a frame is damaged.
+__device__ __forceinline__ void damage(const ProgressiveFrame& frame, FrameHead& head) {
+  atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(Fault::progressive));
+  head.dead = 1;
+}
+
+}  // namespace pyfilter::cuda
