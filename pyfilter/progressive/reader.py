@@ -189,24 +189,20 @@ class Reader:
 
     def cost(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> tuple[int, float]:
         """Return the bytes that `read` would fetch now, and the error that it would leave. Heads are fetched."""
-        box, _ = _box(selection, self.shape)
-        chunks = self._heads(self._touched(box), level)
         total = 0
         worst = 0.0
-        for chunk in chunks:
+        for chunk in self._opened(selection, level):
             total += sum(stop - start for start, stop in chunk.ask(0.0 if tolerance is None else tolerance, level))
             worst = max(worst, chunk.error)
         return total, worst
 
     def next_error(self, below: float, selection: Any = ...) -> float:
         """Return the next smaller error that the tables know of: the largest one of a chunk below a number."""
-        box, _ = _box(selection, self.shape)
-        return max((chunk.next_error(below) for chunk in self._heads(self._touched(box), 0)), default=0.0)
+        return max((chunk.next_error(below) for chunk in self._opened(selection, 0)), default=0.0)
 
     def first_error(self, selection: Any = ...) -> float:
         """Return the largest error that the tables know of."""
-        box, _ = _box(selection, self.shape)
-        return max((chunk.first_error() for chunk in self._heads(self._touched(box), 0)), default=0.0)
+        return max((chunk.first_error() for chunk in self._opened(selection, 0)), default=0.0)
 
     def is_missing(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which values are the dataset's fill value; none where that is 0, or there is none."""
@@ -250,6 +246,11 @@ class Reader:
             range(start // edge * edge, stop, edge) for (start, stop), edge in zip(box, self.chunk_shape, strict=True)
         ]
         return [self._chunks.get(place, place) for place in product(*along)]
+
+    def _opened(self, selection: Any, level: int) -> list[Chunk]:
+        """Return the chunks that a selection touches, with their tables."""
+        box, _ = _box(selection, self.shape)
+        return self._heads(self._touched(box), level)
 
     def _heads(self, touched: Sequence[Chunk | tuple[int, ...]], level: int) -> list[Chunk]:
         chunks = [chunk for chunk in touched if isinstance(chunk, Chunk)]
