@@ -16,6 +16,7 @@ import numpy as np
 
 from pyfilter import _native, dtypes, h5
 from pyfilter.codecs import Codec, Lossless, Particles
+from pyfilter.coordinates import codec_apart
 from pyfilter.errors import InvalidArgument
 from pyfilter.frames import make_request
 from pyfilter.gpu.arrays import is_device_array
@@ -52,7 +53,9 @@ def write(
         Coordinates, float32 or float64. A mapping such as ``{"x": x, "y": y, "z": z}`` makes a group with a dataset of
         shape (N,) for each axis, as openPMD has it; sorted ones take more space than one array.
     codec : Codec
-        Of the position, usually ``Particles(...)``. A relative bound is taken of all coordinates together.
+        Of the position, usually ``Particles(...)``. A relative bound is taken of all coordinates together. Where
+        `Particles` has to keep the order and a sample takes fewer bytes coordinate by coordinate, the dataset gets
+        another of our codecs with the same bound, and chunks of one coordinate each (`pyfilter.coordinates`).
     reorder : bool or {"tile", "chunk"}, optional
         Whether particles may be sorted. True is "chunk": through each chunk. "tile" sorts in tiles of 4096 only, which
         moves particles less and gains less. Needs a `Particles` codec.
@@ -97,6 +100,7 @@ def write(
     stacked = _stacked(columns["position"])
     codec = h5.resolve(codec, stacked, None, (rows, stacked.shape[1]))
     index = _permutation(stacked, codec, order, rows) if order != "kept" else None
+    apart = codec_apart(stacked, codec, rows) if order == "kept" and isinstance(codec, Particles) else None
     written: dict[str, h5py.Dataset] = {}
     tops: list[str] = []
     try:
@@ -106,7 +110,8 @@ def write(
             _require_free(group, name)
             tops.append(name)
             layout[keyword] = {"name": name, "kind": parts.kind, "columns": list(parts.arrays)}
-            own = codec if keyword == "position" else (codecs or {}).get(keyword, Lossless())
+            own = (apart or codec) if keyword == "position" else (codecs or {}).get(keyword, Lossless())
+            by_column = keyword == "position" and apart is not None and parts.kind == "array"
             for column, array in parts.arrays.items():
                 path = f"{name}/{column}" if column else name
                 rearranged = array if index is None else _rows(array, index)
@@ -115,7 +120,7 @@ def write(
                     path,
                     rearranged,
                     own,
-                    chunks=(rows, *array.shape[1:]),
+                    chunks=(rows, 1) if by_column else (rows, *array.shape[1:]),
                     maxshape=None if count else (None, *array.shape[1:]),  # a chunk is no larger than what may be
                     attributes={ORDER_ATTRIBUTE: order},
                 )

@@ -270,7 +270,8 @@ Status encode_particle_frame(const Request& request, const void* values, std::ui
     if (!ordered) return encode_frame(other, values, count, out, frame_bytes);
   }
   std::unique_ptr<std::uint64_t[]> entries;
-  PYF_TRY(plan_order(*coder, order, values, plan, entries));
+  PYF_TRY(plan_order(*coder, order, values, plan, entries, out,
+                     static_cast<std::size_t>(info.header_bytes + info.value_bytes)));
   std::size_t payload = 0;
   PYF_TRY(encode_tiles(plan, coder->tiles, values, out + info.header_bytes, static_cast<std::size_t>(info.value_bytes),
                        &payload));

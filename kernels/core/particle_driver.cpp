@@ -21,6 +21,8 @@ namespace pyfilter {
 namespace {
 
 constexpr std::uint64_t kSampledTiles = 8;
+// Of the room that sorting takes besides its own; with more, large chunks would need more memory than they may.
+constexpr std::size_t kMostRoom = std::size_t{4} << 20;
 
 std::size_t particle_bytes(const Plan& plan) {
   return static_cast<std::size_t>(plan.grid.block_dims) * dtype_bytes(plan.dtype);
@@ -68,9 +70,10 @@ struct TileJob {
 
 Status no_memory() { return fail(Code::no_memory, "no memory to sort the particles of a chunk"); }
 
-// Entries (key, index) by all their bits, in place: beside a chunk of pairs of f32 there are as many bytes of them as
-// of values, and a second array would be more memory than a filter may take. A pass over the keys' highest bits puts
-// each entry into its part, then threads sort the parts: by digits where scratch memory has room for them.
+// Entries (key, index) by all their bits. In place, where nothing else has room: beside a chunk of pairs of f32 there
+// are as many bytes of them as of values, and a second array would be more memory than a filter may take. A pass over
+// the keys' highest bits puts each entry into its part, then threads sort the parts: by digits where scratch memory has
+// room for them.
 class EntrySort {
  public:
   // Entries that differ in the bits below `top` alone.
@@ -85,6 +88,21 @@ class EntrySort {
     std::uint64_t any = 0;
     for (std::uint32_t i = 0; i < count; ++i) any |= entries[i];
     return static_cast<int>(std::bit_width(any));
+  }
+
+  // With room for as many entries, whose order is stable then: into parts there, each sorted back to its place.
+  void run_through(std::uint64_t* room, int threads) {
+    room_ = room;
+    std::uint32_t next[kParts];
+    for (std::uint32_t part = 0; part < kParts; ++part) next[part] = first(part);
+    const std::uint32_t count = end_[kParts - 1];
+    for (std::uint32_t i = 0; i < count; ++i) room[next[digit(entries_[i])]++] = entries_[i];
+    parallel_for(
+        threads, kParts,
+        [](void* context, std::uint64_t i) {
+          static_cast<EntrySort*>(context)->sort_back(static_cast<std::uint32_t>(i));
+        },
+        this);
   }
 
   void run(int threads) {
@@ -138,8 +156,16 @@ class EntrySort {
     }
   }
 
+  void sort_back(std::uint32_t part) {
+    const std::uint32_t from = first(part), count = end_[part] - from;
+    if (count == 0) return;
+    coder_.sort_entries(room_ + from, entries_ + from, count, static_cast<unsigned>(shift_ - 32));
+    std::memcpy(entries_ + from, room_ + from, count * sizeof *entries_);
+  }
+
   const ParticleCoder& coder_;
   std::uint64_t* entries_;
+  std::uint64_t* room_ = nullptr;
   int top_, shift_;
   std::uint32_t end_[kParts] = {};
 };
@@ -166,7 +192,7 @@ Request compared_request(const Request& request, double bound, std::uint64_t par
 }
 
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, Plan& plan,
-                  std::unique_ptr<std::uint64_t[]>& entries) noexcept {
+                  std::unique_ptr<std::uint64_t[]>& entries, void* room, std::size_t room_bytes) noexcept {
   if (order == kOrderKept) return kOk;
   const std::uint32_t count = before_padding(plan, values);
   plan.sorted_particles = count;
@@ -176,7 +202,12 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   if (!entries || scratch == nullptr) return no_memory();
   coder.order_chunk(plan, values, count, entries.get(), scratch);
   const int bits = std::max(32, EntrySort::bits_of(entries.get(), count));
-  EntrySort(coder, entries.get(), count, bits).run(resolved_threads());
+  EntrySort sort(coder, entries.get(), count, bits);
+  const std::size_t bytes = count * sizeof(std::uint64_t);
+  if (room != nullptr && bytes <= kMostRoom && std::align(alignof(std::uint64_t), bytes, room, room_bytes) != nullptr)
+    sort.run_through(static_cast<std::uint64_t*>(room), resolved_threads());
+  else
+    sort.run(resolved_threads());
   plan.entries = entries.get();
   return kOk;
 }
@@ -185,7 +216,7 @@ Status order_particles(const Plan& given, const ParticleCoder& coder, std::uint8
                        std::uint32_t* particles) noexcept {
   Plan plan = given;
   std::unique_ptr<std::uint64_t[]> entries;
-  PYF_TRY(plan_order(coder, order, values, plan, entries));
+  PYF_TRY(plan_order(coder, order, values, plan, entries, nullptr, 0));
   const auto all = static_cast<std::uint32_t>(count_particles(plan)),
              count = static_cast<std::uint32_t>(plan.sorted_particles);
   for (std::uint32_t i = 0; i < all; ++i) particles[i] = i;

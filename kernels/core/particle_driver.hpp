@@ -26,9 +26,11 @@ Request compared_request(const Request& request, double bound, std::uint64_t par
                          std::uint64_t* compared) noexcept;
 
 // Sets what encoding needs to lay a chunk in the order asked for; `entries` holds it then. Rows at the end that are all
-// zero, or the sentinel, stay where they are: HDF5 pads the last chunk of a dataset with them.
+// zero, or the sentinel, stay where they are: HDF5 pads the last chunk of a dataset with them. With `room` for 8 bytes
+// a particle, such as the frame that is written next, sorting is faster; it is left alone in large chunks, whose memory
+// matters more. nullptr for none.
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, Plan& plan,
-                  std::unique_ptr<std::uint64_t[]>& entries) noexcept;
+                  std::unique_ptr<std::uint64_t[]>& entries, void* room, std::size_t room_bytes) noexcept;
 
 // Writes the indices of a chunk's particles in that order.
 Status order_particles(const Plan& plan, const ParticleCoder& coder, std::uint8_t order, const void* values,

@@ -15,7 +15,7 @@ template <class T, int D>
 inline constexpr ParticleCoder kParticleCoder{{&encode_particles<T, D>, &decode_particles<T, D>},
                                               &order_chunk<T, D>,
                                               &order_tile<T, D>,
-                                              &sort_entries<8>,
+                                              &sort_entries,
                                               &is_ordered<T, D>};
 
 const ParticleCoder* particle_coder(const Plan& plan) {

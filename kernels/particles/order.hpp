@@ -15,7 +15,7 @@ PYF_BEGIN_TARGET
 
 // Sorts `count` entries by their bits from 32 to 32 + bits; `other` has as much room. The result is in `entries`.
 template <unsigned kDigit>
-inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
+inline void sort_by_digits(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
   constexpr std::uint32_t kValues = 1u << kDigit, kMostPasses = (kMostKeyBits + kDigit) / kDigit;
   std::uint32_t places[kMostPasses][kValues] = {};
   const unsigned passes = (bits + kDigit - 1) / kDigit;
@@ -36,6 +36,16 @@ inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size
     std::swap(from, to);
   }
   if (from != entries) std::memcpy(entries, from, count * sizeof *entries);
+}
+
+// The same with digits of as many bits as take the fewest passes, but for more counters than a tile is worth.
+inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
+  if (bits > 16 && bits <= 20)
+    sort_by_digits<10>(entries, other, count, bits);
+  else if (bits > 20 && bits <= 22)
+    sort_by_digits<11>(entries, other, count, bits);
+  else
+    sort_by_digits<8>(entries, other, count, bits);
 }
 
 // Entries (key, index) of a tile's particles: those of `count` particles at space.values, from their own extent.
@@ -70,7 +80,7 @@ inline unsigned tile_entries(const Quantizer<T>& p, std::uint32_t count, TileSpa
 template <class T, int D>
 inline void sort_tile(const Plan& plan, std::uint32_t count, TileSpace<T>& space) {
   const unsigned bits = tile_entries<T, D>(quantizer_of<T>(plan), count, space, space.entries);
-  sort_entries<8>(space.entries, space.entries + kTileParticles, count, bits);
+  sort_entries(space.entries, space.entries + kTileParticles, count, bits);
 }
 
 // Lays particles[0 .. count) of one tile (indices into the chunk) in order.
@@ -86,6 +96,8 @@ inline void order_tile(const Plan& plan, const void* values, std::uint32_t* part
   std::memcpy(particles, space.gaps, count * sizeof *particles);
 }
 
+inline constexpr std::uint32_t kAhead = 32;  // particles that are asked for before they are taken
+
 // The values of a tile, in the order that the plan asks for, at space.values.
 template <class T, int D>
 inline void take_tile(const Plan& plan, const void* values, std::uint64_t first, std::uint32_t count,
@@ -94,8 +106,11 @@ inline void take_tile(const Plan& plan, const void* values, std::uint64_t first,
   const std::uint64_t movable = plan.sorted_particles > first ? plan.sorted_particles - first : 0;
   const auto sorted = static_cast<std::uint32_t>(std::min<std::uint64_t>(movable, count));
   if (plan.entries != nullptr) {
-    for (std::uint32_t i = 0; i < sorted; ++i)
-      std::memcpy(space.values + i * D, from + (plan.entries[first + i] & 0xFFFFFFFFu) * D * sizeof(T), D * sizeof(T));
+    const auto at = [&](std::uint32_t i) { return from + (plan.entries[first + i] & 0xFFFFFFFFu) * D * sizeof(T); };
+    for (std::uint32_t i = 0; i < sorted; ++i) {
+      if (i + kAhead < sorted) __builtin_prefetch(at(i + kAhead));
+      std::memcpy(space.values + i * D, at(i), D * sizeof(T));
+    }
     std::memcpy(space.values + std::size_t{sorted} * D, from + (first + sorted) * D * sizeof(T),
                 std::size_t{count - sorted} * D * sizeof(T));
   } else {

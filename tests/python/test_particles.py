@@ -55,6 +55,26 @@ def test_fields_stay_aligned(tmp_path: Path, reorder: bool | str, chunk: int | N
         assert sizes["position"] < plain * (0.75 if reorder == "tile" else 0.7)
 
 
+def test_coordinates_apart_where_that_is_smaller(tmp_path: Path) -> None:
+    """Rows that keep their order are stored coordinate by coordinate where each has an order of its own."""
+    along = np.linspace(0, 100, 30_000)
+    scan = np.stack([along, np.cumsum(RNG.normal(0, 0.02, along.size)), np.sin(9 * along) * 40], axis=-1).astype("f4")
+    bound = 0.005
+    apart = sum(len(pyfilter.encode(scan[:, i].copy(), Lorenzo(absolute=bound))) for i in range(3))
+    together = len(pyfilter.encode(scan, Particles(absolute=bound)))
+    assert apart < 0.95 * together
+    with h5py.File(tmp_path / "p.h5", "w") as f:
+        made = particles.write(f, position=scan, codec=Particles(absolute=bound), chunk=len(scan))["position"]
+        assert made.chunks == (len(scan), 1)
+        assert made.id.get_storage_size() <= 1.01 * apart
+        assert np.abs(made[...].astype("f8") - scan).max() <= bound
+        assert np.array_equal(particles.read(f)["position"], made[...])
+        sorted_rows = pyfilter.decode(pyfilter.encode(POSITION, Particles(absolute=BOUND, order="chunk")))
+        kept = particles.write(f.create_group("g"), position=sorted_rows, codec=Particles(absolute=BOUND))["position"]
+        assert kept.chunks == POSITION.shape  # sorted rows are smallest together
+        assert isinstance(pyfilter.codec_of(kept), Particles)
+
+
 def test_rewriting_keeps_the_order(tmp_path: Path) -> None:
     """What is sorted is stored in the order kept, so no later filter sorts it again, whatever its bound."""
     with h5py.File(tmp_path / "p.h5", "w") as f:
