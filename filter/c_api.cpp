@@ -280,6 +280,17 @@ int pyf_cuda_decode(const pyf_cuda_frame* frames, size_t count, uint64_t start, 
   });
 }
 
+int pyf_cuda_particle_order(const pyf_request* request, const void* values, size_t value_bytes, uint32_t* particles,
+                            void* stream) {
+  return call([&] {
+    Request checked;
+    PYF_TRY(to_request(request, &checked));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
+    PYF_TRY(need(particles, "particles"));
+    return cuda_particle_order(without_psnr(checked), values, value_bytes, particles, stream);
+  });
+}
+
 int pyf_cuda_fault(uint32_t fault) {
   return call([&] { return cuda_fault(fault); });
 }

@@ -148,6 +148,10 @@ PYF_API int pyf_cuda_fault(uint32_t fault);
 PYF_API int pyf_cuda_progressive_decode(const void* frame, size_t available, uint32_t segments, uint32_t level,
                                         void* values, size_t value_bytes, void* stream);
 
+/* pyf_particle_order with values and particles in device memory, values aligned to their dtype. */
+PYF_API int pyf_cuda_particle_order(const pyf_request* request, const void* values, size_t value_bytes,
+                                    uint32_t* particles, void* stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -133,6 +133,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_config": (ctypes.c_char_p, (ctypes.c_char_p,)),
     "pyf_register": (ctypes.c_int, (ctypes.c_char_p,)),
     "pyf_parse_cd_values": (ctypes.c_int, (ctypes.POINTER(ctypes.c_uint), _SIZE, _REQUEST)),
+    "pyf_cuda_particle_order": (ctypes.c_int, (_REQUEST, _POINTER, _SIZE, _POINTER, _POINTER)),
     "pyf_cuda_encode": (ctypes.c_int, (_REQUEST, _SIZE, _POINTER, _SIZE, _POINTER, _SIZE, _POINTER, _POINTER)),
     "pyf_cuda_decode": (ctypes.c_int, (_POINTER, _SIZE, ctypes.c_uint64, ctypes.c_uint64, _SIZE, _POINTER, _POINTER)),
     "pyf_cuda_fault": (ctypes.c_int, (ctypes.c_uint32,)),

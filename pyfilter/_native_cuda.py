@@ -78,6 +78,15 @@ def decode(frames: NDArray[Any], start: int, stop: int, value_bytes: int, faults
     )
 
 
+def particle_order(request: _native.Request, values: int, value_bytes: int, particles: int, stream: int) -> None:
+    """Write the row that comes to each place of sorted positions to ``particles``: 32-bit integers on the device."""
+    _native.check(
+        _native.library().pyf_cuda_particle_order(
+            ctypes.byref(request), values or None, value_bytes, particles, stream or None
+        )
+    )
+
+
 def check_fault(fault: int) -> None:
     """Raise CorruptFrame for a fault word that `decode` left, nothing for 0."""
     _native.check(_native.library().pyf_cuda_fault(fault))

@@ -17,6 +17,8 @@ from pyfilter.codecs import Cuszp2, HierarchicalDelta, Lorenzo
 from pyfilter.frames import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from pyfilter.codecs import Codec
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 SAMPLED_CHUNKS, SAMPLED_ROWS = 3, 1 << 18
 
 
-def codec_apart(positions: NDArray[Any], codec: Codec, rows: int) -> Codec | None:
+def codec_apart(positions: Any, codec: Codec, rows: int, on_host: Callable[[Any], NDArray[Any]]) -> Codec | None:
     """Return the codec that stores each coordinate by itself in fewer bytes than ``codec`` stores them together.
 
     Up to `SAMPLED_CHUNKS` chunks are encoded both ways, by `Lorenzo`, `HierarchicalDelta` and `Cuszp2` with the same
@@ -33,13 +35,15 @@ def codec_apart(positions: NDArray[Any], codec: Codec, rows: int) -> Codec | Non
 
     Parameters
     ----------
-    positions : ndarray (N, 2) or (N, 3)
-        Coordinates, float32 or float64, in host memory.
+    positions : ndarray or cupy.ndarray (N, 2) or (N, 3)
+        Coordinates, float32 or float64.
     codec : Codec
         What they would be stored with, such as ``Particles(absolute=0.01)``. Where its bound is not an absolute one,
         coordinates stay together: by itself each would have another range.
     rows : int
         Particles in a chunk, at least 1.
+    on_host : callable
+        Gives a part of the positions as a NumPy array.
 
     Returns
     -------
@@ -52,7 +56,7 @@ def codec_apart(positions: NDArray[Any], codec: Codec, rows: int) -> Codec | Non
     chunks = -(-len(positions) // rows)
     sampled = {i * (chunks - 1) // max(1, SAMPLED_CHUNKS - 1) for i in range(SAMPLED_CHUNKS)}
     starts = [chunk * rows for chunk in sorted(sampled)]
-    parts = [positions[start : start + min(rows, SAMPLED_ROWS)] for start in starts]
+    parts = [on_host(positions[start : start + min(rows, SAMPLED_ROWS)]) for start in starts]
     native = [np.ascontiguousarray(part, dtypes.native(part.dtype)) for part in parts]
     least, best = sum(_bytes(part, codec) for part in native), None
     # chains: what a sample of values says for arrays (rows, 1) is sometimes a worse predictor

@@ -69,8 +69,7 @@ def write(
         Further fields with N rows: (N,), (N, k), a structured array (a group with a dataset for each of its columns),
         or a mapping of arrays (a group likewise).
 
-    Fields may be on a CUDA device and are compressed there; the order is found in a copy of the positions in host
-    memory.
+    Fields may be on a CUDA device and are compressed there; the order is found where the positions are.
 
     Returns
     -------
@@ -100,7 +99,7 @@ def write(
     stacked = _stacked(columns["position"])
     codec = h5.resolve(codec, stacked, None, (rows, stacked.shape[1]))
     index = _permutation(stacked, codec, order, rows) if order != "kept" else None
-    apart = codec_apart(stacked, codec, rows) if order == "kept" and isinstance(codec, Particles) else None
+    apart = codec_apart(stacked, codec, rows, _on_host) if order == "kept" and isinstance(codec, Particles) else None
     written: dict[str, h5py.Dataset] = {}
     tops: list[str] = []
     try:
@@ -205,10 +204,10 @@ def _array(field: Any) -> Any:
     return arrays.device_array(field)
 
 
-def _rows(array: Any, index: NDArray[np.int64]) -> Any:
+def _rows(array: Any, index: Any) -> Any:
     """Return an array's rows in another order, on the device that it is on."""
     if not is_device_array(array):
-        return array[index]
+        return array[_on_host(index)]
     from pyfilter.gpu import arrays
 
     return arrays.rows(array, index)
@@ -273,10 +272,17 @@ def _order(reorder: bool | str, codec: Codec) -> str:
     return order
 
 
-def _stacked(position: _Columns) -> NDArray[Any]:
-    """Return the coordinates as one array (N, 2) or (N, 3) of floats, in host memory."""
-    columns = {column: _on_host(array) for column, array in position.arrays.items()}
-    stacked = columns[""] if position.kind == "array" else np.stack(list(columns.values()), axis=-1)
+def _stacked(position: _Columns) -> Any:
+    """Return the coordinates as one array (N, 2) or (N, 3) of floats, on a device where one of them is."""
+    columns = list(position.arrays.values())
+    if position.kind == "array":
+        stacked = columns[0]
+    elif any(is_device_array(array) for array in columns):
+        from pyfilter.gpu import order
+
+        stacked = order.stacked(columns)
+    else:
+        stacked = np.stack(columns, axis=-1)
     if stacked.ndim != 2 or stacked.shape[1] not in (2, 3) or stacked.dtype.kind != "f" or stacked.itemsize < 4:
         message = (
             "position must have 2 or 3 coordinates, as an array (N, 2) or (N, 3) or a mapping of as many arrays (N,), "
@@ -286,9 +292,13 @@ def _stacked(position: _Columns) -> NDArray[Any]:
     return stacked
 
 
-def _permutation(stacked: NDArray[Any], codec: Codec, order: str, rows: int) -> NDArray[np.int64]:
-    """Return the row that each place gets; rows stay in their chunk."""
+def _permutation(stacked: Any, codec: Codec, order: str, rows: int) -> Any:
+    """Return the row that each place gets, where the positions are; rows stay in their chunk."""
     sorting = Particles(**{codec.bound[0]: codec.bound[1]}, order=order)
+    if is_device_array(stacked):
+        from pyfilter.gpu import order as on_device
+
+        return on_device.permutation(stacked, sorting, rows)
     native = np.ascontiguousarray(stacked, dtypes.native(stacked.dtype))
     index = np.arange(len(native))
     for first in range(0, len(native), rows):

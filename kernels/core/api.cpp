@@ -370,16 +370,23 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
   return decode_tiles(plan, *coder, payload + table_bytes, payload_bytes - table_bytes, start, stop, values);
 }
 
+Status check_order_request(const Request& request, std::size_t value_bytes, std::uint64_t* count,
+                           int* coordinates) noexcept {
+  PYF_TRY(check_request(request));
+  *coordinates = coordinates_of(request.shape.rank, request.shape.dims);
+  if (request.codec != registry::kCodecParticles || *coordinates == 0 || !value_count(request.shape, count) ||
+      *count * dtype_bytes(request.dtype) != value_bytes)
+    return fail(Code::invalid_argument, "an order needs positions, arrays (N, 2) or (N, 3), and codec particles");
+  return kOk;
+}
+
 Status particle_order(const Request& asked, const void* values, std::size_t value_bytes,
                       std::uint32_t* particles) noexcept {
   const FpEnvironment environment;
-  PYF_TRY(check_request(asked));
   const Request request = without_psnr(asked);
   std::uint64_t count = 0;
-  const int coordinates = coordinates_of(request.shape.rank, request.shape.dims);
-  if (request.codec != registry::kCodecParticles || coordinates == 0 || !value_count(request.shape, &count) ||
-      count * dtype_bytes(request.dtype) != value_bytes)
-    return fail(Code::invalid_argument, "an order needs positions, arrays (N, 2) or (N, 3), and codec particles");
+  int coordinates = 0;
+  PYF_TRY(check_order_request(request, value_bytes, &count, &coordinates));
   FrameInfo info = frame_template(request, request.codec, count);
   const FrameInfo planned = plan_frame(request, values, count);
   // what is not quantised has no keys: it keeps its order

@@ -20,6 +20,9 @@ Status cuda_device_count(int* count) noexcept {
   return absent();
 }
 Status cuda_encode(const Request&, const CudaEncodeBatch&) noexcept { return absent(); }
+Status cuda_particle_order(const Request&, const void*, std::size_t, std::uint32_t*, void*) noexcept {
+  return absent();
+}
 Status cuda_decode(const CudaFrame*, std::size_t, std::uint64_t, std::uint64_t, std::size_t, std::uint32_t*,
                    void*) noexcept {
   return absent();

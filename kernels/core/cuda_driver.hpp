@@ -30,6 +30,10 @@ struct CudaEncodeBatch {
 };
 Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcept;
 
+// particle_order() of api.hpp, in device memory: particles[i] becomes the row that comes to place i.
+Status cuda_particle_order(const Request& request, const void* values, std::size_t value_bytes,
+                           std::uint32_t* particles, void* stream) noexcept;
+
 // One frame of a batch to decode. `header` is a copy in host memory of at least the frame's header.
 struct CudaFrame {
   const void* header = nullptr;

@@ -349,4 +349,16 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
   return kOk;
 }
 
+Status cuda_particle_order(const Request& request, const void* values, std::size_t value_bytes,
+                           std::uint32_t* particles, void* stream) noexcept {
+  PYF_TRY(cuda::usable());
+  std::uint64_t count = 0;
+  int coordinates = 0;
+  PYF_TRY(check_order_request(request, value_bytes, &count, &coordinates));
+  if (reinterpret_cast<std::uintptr_t>(values) % dtype_bytes(request.dtype) != 0)
+    return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", dtype_bytes(request.dtype));
+  if (count == 0) return kOk;
+  return order_particles(request, values, count, coordinates, particles, static_cast<cudaStream_t>(stream));
+}
+
 }  // namespace pyfilter

@@ -30,14 +30,15 @@ constexpr std::size_t kMostChunks = 32768;  // of a launch: the y dimension of a
 // Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
 struct ParticleLayout {
   std::size_t bytes = 0, zeroed = 0;
-  std::size_t counters, ranges, plans, raw, movable, choices, bounds, compared_bytes, extents, notes, keys, offsets,
-      places, slots, sort[4], compared, compared_frames;
+  std::size_t counters, ranges, plans, raw, movable, choices, bounds, compared_bytes, extents, ordered, notes, sort[4],
+      compared, compared_frames;
 
-  ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::size_t slot_bytes,
-                 std::uint8_t order, std::size_t compared_stride, std::size_t frame_stride) {
+  ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
+                 std::size_t compared_stride, std::size_t frame_stride) {
     const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
     counters = place(sizeof(Counters));
     ranges = place(chunks * sizeof(RangeKeys));
+    ordered = place(chunks * sizeof(std::uint32_t));
     zeroed = bytes;
     plans = place(chunks * sizeof(ChunkPlan));
     raw = place(chunks * sizeof(std::uint32_t));
@@ -47,10 +48,6 @@ struct ParticleLayout {
     compared_bytes = place(chunks * sizeof(std::uint64_t));
     extents = place(chunks * sizeof(ChunkExtent));
     notes = place(chunks * tiles * sizeof(ParticleNote));
-    keys = place(chunks * tiles * kTileParticles * sizeof(std::uint32_t));
-    offsets = place(chunks * tiles * kTileParticles * sizeof(std::uint32_t));
-    places = place(order != kOrderKept ? chunks * tiles * kTileParticles * sizeof(std::uint16_t) : 0);
-    slots = place(chunks * tiles * slot_bytes);
     for (std::size_t& part : sort) part = place(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
     compared = place(chunks * compared_stride);
     compared_frames = place(chunks * frame_stride);
@@ -61,7 +58,7 @@ struct ParticleLayout {
 // tried on.
 std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t places) {
   const std::uint64_t values = static_cast<std::uint64_t>(coordinates) * dtype_bytes(request.dtype),
-                      own = values + 6 * sizeof(std::uint32_t) + sizeof(std::uint16_t);
+                      own = values + 4 * sizeof(std::uint32_t);
   return places * own + std::min(particles, kComparedRuns * kComparedRun) * 6 * values;
 }
 
@@ -87,6 +84,16 @@ Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uin
   PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, room.data(), &bytes, &which, stream),
                 "launch of a radix sort"));
   job.entries = entries[which];
+  return kOk;
+}
+
+// Whether any chunk is in the order that particles are sorted in; waits for the device.
+Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
+  std::vector<std::uint32_t> found(job.base.chunks);
+  PYF_TRY(check(cudaMemcpyAsync(found.data(), job.ordered, job.base.chunks * sizeof(std::uint32_t),
+                                cudaMemcpyDeviceToHost, stream),
+                "copy of what is in order"));
+  *any = std::any_of(found.begin(), found.end(), [&](std::uint32_t tiles) { return job.is_order(tiles); });
   return kOk;
 }
 
@@ -116,6 +123,36 @@ Status encode_others(const Request& other, const CudaEncodeBatch& batch, const s
   return kOk;
 }
 
+// What all kernels need of a batch, and its plans.
+Status start_job(const Request& request, const void* values, std::size_t value_stride, std::uint32_t chunks,
+                 std::uint64_t count, int coordinates, const ParticleLayout& layout, Workspace& workspace,
+                 ParticleParams& job, cudaStream_t stream) {
+  PYF_TRY(workspace.allocate(layout.bytes));
+  std::uint8_t* const memory = workspace.data();
+  PYF_TRY(check(cudaMemsetAsync(memory, 0, layout.zeroed, stream), "cudaMemsetAsync"));
+  job.base.grid = make_particle_grid(count, coordinates);
+  job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
+  job.base.chunks = chunks;
+  job.base.values = static_cast<const std::uint8_t*>(values);
+  job.base.value_stride = value_stride;
+  job.base.value_bytes = count * dtype_bytes(request.dtype);
+  job.particles = static_cast<std::uint32_t>(count / static_cast<std::uint64_t>(coordinates));
+  job.order = request.parameters[0];
+  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
+  job.base.counters = reinterpret_cast<Counters*>(memory + layout.counters);
+  job.base.plans = plans;
+  job.base.raw = reinterpret_cast<std::uint32_t*>(memory + layout.raw);
+  job.movable = reinterpret_cast<std::uint32_t*>(memory + layout.movable);
+  job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
+  job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
+  job.ordered = reinterpret_cast<std::uint32_t*>(memory + layout.ordered);
+  job.notes = reinterpret_cast<ParticleNote*>(memory + layout.notes);
+  PlanParams plan = plan_params(request, count, true, job.base);
+  plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
+  plan.plans = plans;
+  return make_plans(request.dtype, plan, chunks, stream);
+}
+
 // A batch whose chunks fit the counters of one launch.
 Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count, int coordinates) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
@@ -130,49 +167,29 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   const std::size_t compared_stride = padded(compared * particle_bytes), frame_stride = padded(max_frame_bytes(part));
 
   ParticleParams job = {};
-  job.base.grid = make_particle_grid(count, coordinates);
-  job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
-  job.base.chunks = chunks;
-  job.base.values = static_cast<const std::uint8_t*>(batch.values);
-  job.base.value_stride = batch.value_stride;
-  job.base.value_bytes = info.value_bytes;
   job.base.frames = static_cast<std::uint8_t*>(batch.frames);
   job.base.frame_stride = batch.frame_stride;
   job.base.frame_bytes = batch.frame_bytes;
   job.base.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
   job.base.headers[0] = job.base.headers[1] = header_template(info);
   fill_crc_powers(job.base.crc_powers);
-  job.particles = static_cast<std::uint32_t>(particles);
-  job.order = request.parameters[0];
   job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
   job.compared = compared;
-
-  const ParticleLayout layout(chunks, job.base.tiles, particles, job.slot_bytes, job.order, compared_stride,
-                              frame_stride);
+  const ParticleLayout layout(chunks, make_particle_grid(count, coordinates).tiles, particles, request.parameters[0],
+                              compared_stride, frame_stride);
   Workspace workspace(stream), sort_room(stream);
-  PYF_TRY(workspace.allocate(layout.bytes));
+  PYF_TRY(
+      start_job(request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace, job, stream));
   std::uint8_t* const memory = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(memory, 0, layout.zeroed, stream), "cudaMemsetAsync"));
-  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
   auto* const bounds = reinterpret_cast<double*>(memory + layout.bounds);
   auto* const compared_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.compared_bytes);
-  job.base.counters = reinterpret_cast<Counters*>(memory + layout.counters);
-  job.base.plans = plans;
-  job.base.raw = reinterpret_cast<std::uint32_t*>(memory + layout.raw);
-  job.movable = reinterpret_cast<std::uint32_t*>(memory + layout.movable);
-  job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
-  job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
-  job.notes = reinterpret_cast<ParticleNote*>(memory + layout.notes);
-  job.keys = reinterpret_cast<std::uint32_t*>(memory + layout.keys);
-  job.offsets = reinterpret_cast<std::uint32_t*>(memory + layout.offsets);
-  job.places = reinterpret_cast<std::uint16_t*>(memory + layout.places);
-  job.slots = memory + layout.slots;
   job.compared_bytes = compared_bytes;
-
-  PlanParams plan = plan_params(request, count, true, job.base);
-  plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
-  plan.plans = plans;
-  PYF_TRY(make_plans(request.dtype, plan, chunks, stream));
+  if (job.order == kOrderKept) {
+    bool any = false;
+    PYF_TRY(check(encoder->check_order(job, stream), "launch of the search for order"));
+    PYF_TRY(any_ordered(job, &any, stream));
+    if (!any) return cuda_encode(other, batch);
+  }
 
   // what lorenzo needs for some of the particles
   ComparedParams taken = {};
@@ -180,7 +197,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   taken.value_stride = job.base.value_stride;
   taken.to = memory + layout.compared;
   taken.to_stride = compared_stride;
-  taken.plans = plans;
+  taken.plans = job.base.plans;
   taken.bounds = bounds;
   taken.particles = particles;
   taken.compared = compared;
@@ -191,28 +208,49 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   SideStream side;
   PYF_TRY(side.fork(stream));
 
-  if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
-  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
-  PYF_TRY(check(encoder->prepare(job, stream), "launch of the keys of tiles"));
-  PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
+  {
+    Workspace slots(stream);  // lorenzo may have its memory next
+    PYF_TRY(slots.allocate(job.all_tiles() * job.slot_bytes));
+    job.slots = slots.data();
+    if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
+    if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
+    PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
 
-  CudaEncodeBatch sample;
-  sample.values = memory + layout.compared;
-  sample.value_stride = compared_stride;
-  sample.frames = memory + layout.compared_frames;
-  sample.frame_stride = frame_stride;
-  sample.frame_bytes = compared_bytes;
-  sample.count = chunks;
-  sample.stream = side.get();
-  sample.bounds = bounds;
-  PYF_TRY(cuda_encode(part, sample));
-  PYF_TRY(side.join(stream));
-  const double share = static_cast<double>(count) / static_cast<double>(coordinates) / static_cast<double>(compared);
-  PYF_TRY(check(place_particles(job, share, stream), "launch of the placing kernels"));
+    CudaEncodeBatch sample;
+    sample.values = memory + layout.compared;
+    sample.value_stride = compared_stride;
+    sample.frames = memory + layout.compared_frames;
+    sample.frame_stride = frame_stride;
+    sample.frame_bytes = compared_bytes;
+    sample.count = chunks;
+    sample.stream = side.get();
+    sample.bounds = bounds;
+    PYF_TRY(cuda_encode(part, sample));
+    PYF_TRY(side.join(stream));
+    const double share = static_cast<double>(count) / static_cast<double>(coordinates) / static_cast<double>(compared);
+    PYF_TRY(check(place_particles(job, share, stream), "launch of the placing kernels"));
+  }
   return encode_others(other, batch, job.choices, stream);
 }
 
 }  // namespace
+
+Status order_particles(const Request& request, const void* values, std::uint64_t count, int coordinates,
+                       std::uint32_t* particles, cudaStream_t stream) noexcept {
+  const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
+  ParticleParams job = {};
+  const ParticleLayout layout(1, make_particle_grid(count, coordinates).tiles,
+                              count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0, 0);
+  Workspace workspace(stream), sort_room(stream);
+  PYF_TRY(start_job(request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout, workspace, job,
+                    stream));
+  if (job.order == kOrderKept)
+    PYF_TRY(check(cudaMemsetAsync(job.movable, 0, sizeof *job.movable, stream), "cudaMemsetAsync"));
+  else
+    PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, workspace.data(), layout, sort_room, stream));
+  return check(encoder->find_order(job, particles, stream), "launch of the order of particles");
+}
 
 Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept {
   const int coordinates = coordinates_of(request.shape.rank, request.shape.dims);

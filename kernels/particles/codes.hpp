@@ -24,14 +24,20 @@ KFN bool second_look(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& 
   return neighbour_fits(p, x, q);
 }
 
-// The code of a value, by itself; false where there is none.
+// The code of a value, by itself, as quantize() makes it; false where second_look() must be taken.
 template <bool kHasSentinel, class T>
-KFN bool code_value(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+KFN bool first_code(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   const T t = magic_form(p, x), decoded = decoded_value(p.step, t);
   q = code_of(t);
   bool fits = keeps_bound(p, x, decoded) & in_reach(p, x);
   if constexpr (kHasSentinel) fits = fits & !(x == p.sentinel) & !(decoded == p.sentinel);
-  return fits || second_look(p, x, q);
+  return fits;
+}
+
+// The code of a value; false where there is none.
+template <bool kHasSentinel, class T>
+KFN bool code_value(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+  return first_code<kHasSentinel>(p, x, q) || second_look(p, x, q);
 }
 
 template <class T>
@@ -158,9 +164,10 @@ inline void make_keys(const KeyLayout& given, Code* const (&q)[3], const Code (&
   const auto number = [shift](Code code, Code low) { return segment_of(code, low, shift); };
   if (D == 3 && layout.three != 0) {
     for (std::uint32_t i = 0; i < count; ++i)
-      keys[i] = key_of(layout, number(a[i], low_a), number(b[i], low_b), number(c[i], low_c));
+      keys[i] = key_of<true>(layout, {}, number(a[i], low_a), number(b[i], low_b), number(c[i], low_c));
   } else {
-    for (std::uint32_t i = 0; i < count; ++i) keys[i] = key_of(layout, number(a[i], low_a), number(b[i], low_b), 0);
+    for (std::uint32_t i = 0; i < count; ++i)
+      keys[i] = key_of<false>(layout, {}, number(a[i], low_a), number(b[i], low_b), 0);
   }
 }
 

@@ -98,30 +98,51 @@ KFN std::uint32_t gather_two(std::uint32_t x) {
   return (x | x >> 8) & 0x0000FFFFu;
 }
 
-// Bit i to bit 3i, and back; 10 bits.
+// Bit i to bit 3i, and back; 8 bits, since three axes share a key.
 KFN std::uint32_t spread_three(std::uint32_t x) {
-  x = twice<16>(x) & 0x030000FFu;
-  x = twice<8>(x) & 0x0300F00Fu;
-  x = twice<4>(x) & 0x030C30C3u;
-  return twice<2>(x) & 0x09249249u;
+  x = twice<8>(x) & 0x0000F00Fu;
+  x = twice<4>(x) & 0x000C30C3u;
+  return twice<2>(x) & 0x00249249u;
 }
 KFN std::uint32_t gather_three(std::uint32_t x) {
-  x &= 0x09249249u;
-  x = (x | x >> 2) & 0x030C30C3u;
-  x = (x | x >> 4) & 0x0300F00Fu;
-  x = (x | x >> 8) & 0x030000FFu;
-  return (x | x >> 16) & 0x000003FFu;
+  x &= 0x00249249u;
+  x = (x | x >> 2) & 0x000C30C3u;
+  x = (x | x >> 4) & 0x0000F00Fu;
+  return (x | x >> 8) & 0x000000FFu;
+}
+static_assert(kMostKeyBits <= 3 * 8);
+
+// Where the interleaved bits of an axis start: of three axes, of two. As they are, of axes by falling width.
+struct KeyPlaces {
+  unsigned three[3] = {2, 1, 0}, two[3] = {1, 0, 0};
+};
+KFN KeyPlaces places_of(const KeyLayout& layout) {
+  KeyPlaces places;
+  for (unsigned d = 0; d < 3; ++d) {
+    places.three[d] = layout.axis[0] == d ? 2 : layout.axis[1] == d ? 1 : 0;
+    places.two[d] = layout.axis[0] == d ? 1 : 0;
+  }
+  return places;
 }
 
-// The key of a segment's numbers along layout.axis[0], [1] and [2]; layout.two is at most `most_two`.
-template <unsigned most_two = 16>
-KFN std::uint32_t key_of(const KeyLayout& layout, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+// The key of a segment's numbers along the axes that `places` are of; layout.two is at most `most_two`. Only two axes
+// have numbers of more than layout.three bits, only one has more than those of the second. kThree: layout.three is not
+// 0.
+template <bool kThree, unsigned most_two = 16>
+KFN std::uint32_t key_of(const KeyLayout& layout, const KeyPlaces& places, std::uint32_t a, std::uint32_t b,
+                         std::uint32_t c) {
   const std::uint32_t low = (1u << layout.three) - 1, middle = (1u << layout.two) - 1;
-  const std::uint32_t threes = spread_three(a & low) << 2 | spread_three(b & low) << 1 | spread_three(c);
-  if constexpr (most_two == 0) return threes | a >> layout.three << 3 * layout.three;
-  const std::uint32_t twos =
-      spread_two<most_two>(a >> layout.three & middle) << 1 | spread_two<most_two>(b >> layout.three);
-  return threes | twos << 3 * layout.three | a >> (layout.three + layout.two) << (3 * layout.three + 2 * layout.two);
+  const unsigned others = layout.three + layout.two;
+  std::uint32_t key = (a | b | c) >> others << (3 * layout.three + 2 * layout.two);
+  if constexpr (kThree)
+    key |= spread_three(a & low) << places.three[0] | spread_three(b & low) << places.three[1] |
+           spread_three(c & low) << places.three[2];
+  if constexpr (most_two != 0)
+    key |= (spread_two<most_two>(a >> layout.three & middle) << places.two[0] |
+            spread_two<most_two>(b >> layout.three & middle) << places.two[1] |
+            spread_two<most_two>(c >> layout.three & middle) << places.two[2])
+           << 3 * layout.three;
+  return key;
 }
 
 KFN void numbers_of(const KeyLayout& layout, std::uint32_t key, std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {

@@ -22,7 +22,6 @@ from pyfilter.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
 
 _HOST = (np.ndarray, np.generic, bytes, bytearray, memoryview, str, list, tuple, int, float, type(None))
 _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
@@ -164,8 +163,8 @@ def converted(values: Any, dtype: np.dtype[Any]) -> Any:
 
 
 @device_errors()
-def rows(values: Any, index: NDArray[np.int64]) -> Any:
-    """Return the rows of a cupy.ndarray in the order of ``index`` (host memory), on its device."""
+def rows(values: Any, index: Any) -> Any:
+    """Return the rows of a cupy.ndarray in the order of ``index``, on its device."""
     cupy = import_cupy()
     with cupy.cuda.Device(values.device.id):
         return values[cupy.asarray(index)]

@@ -41,6 +41,16 @@ def encode(request: _native.Request, chunks: list[Array]) -> list[bytes]:
     return [frames[i * capacity : i * capacity + int(size)].get().tobytes() for i, size in enumerate(done)]
 
 
+def particle_order(request: _native.Request, positions: Array) -> Array:
+    """The rows that come to the places of sorted positions."""
+    values = cupy.asarray(np.ascontiguousarray(positions))
+    found = cupy.full(len(positions), 0xFFFFFFFF, dtype=cupy.uint32)
+    stream = cupy.cuda.get_current_stream()
+    _native_cuda.particle_order(request, values.data.ptr, values.nbytes, found.data.ptr, stream.ptr)
+    order: Array = found.get()
+    return order
+
+
 def decode(
     frames: list[bytes], dtype: np.dtype[Any], count: int, start: int = 0, stop: int | None = None
 ) -> list[Array]:

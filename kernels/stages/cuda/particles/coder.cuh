@@ -6,24 +6,35 @@
 
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/particles/encode.cuh"
-#include "stages/cuda/particles/prepare.cuh"
+#include "stages/cuda/particles/order.cuh"
 #include "stages/cuda/particles/sort.cuh"
 
 namespace pyfilter::cuda {
 
 template <class T, int D>
-cudaError_t launch_prepare(const ParticleParams& job, cudaStream_t stream) {
+cudaError_t launch_particle_encode(const ParticleParams& job, cudaStream_t stream) {
   const auto tiles = static_cast<unsigned>(job.all_tiles());
-  if (job.order == 0)
-    prepare_particles_kernel<T, D, false><<<tiles, kSortThreads, 0, stream>>>(job);
+  if (job.order == kOrderKept)
+    encode_particles_kernel<T, D, kOrderKept><<<tiles, kTileThreads, 0, stream>>>(job);
+  else if (job.order == kOrderTile)
+    encode_particles_kernel<T, D, kOrderTile><<<tiles, kTileThreads, 0, stream>>>(job);
   else
-    prepare_particles_kernel<T, D, true><<<tiles, kSortThreads, 0, stream>>>(job);
+    encode_particles_kernel<T, D, kOrderChunk><<<tiles, kTileThreads, 0, stream>>>(job);
   return cudaGetLastError();
 }
 
 template <class T, int D>
-cudaError_t launch_particle_encode(const ParticleParams& job, cudaStream_t stream) {
-  encode_particles_kernel<T, D><<<static_cast<unsigned>(job.all_tiles()), kThreads, 0, stream>>>(job);
+cudaError_t launch_check_order(const ParticleParams& job, cudaStream_t stream) {
+  check_order_kernel<T, D><<<dim3(job.sampled_tiles(), job.base.chunks), kTileThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class T, int D>
+cudaError_t launch_order(const ParticleParams& job, std::uint32_t* particles, cudaStream_t stream) {
+  if (job.order == kOrderChunk)
+    order_particles_kernel<T, D, true><<<job.base.tiles, kTileThreads, 0, stream>>>(job, particles);
+  else
+    order_particles_kernel<T, D, false><<<job.base.tiles, kTileThreads, 0, stream>>>(job, particles);
   return cudaGetLastError();
 }
 
@@ -44,7 +55,7 @@ cudaError_t launch_keys(const ParticleParams& job, cudaStream_t stream) {
 }
 
 template <class T, int D>
-inline constexpr ParticleEncoder kParticleEncoder{&launch_prepare<T, D>, &launch_particle_encode<T, D>,
-                                                  &launch_movable<T, D>, &launch_keys<T, D>};
+inline constexpr ParticleEncoder kParticleEncoder{&launch_check_order<T, D>, &launch_particle_encode<T, D>,
+                                                  &launch_movable<T, D>, &launch_keys<T, D>, &launch_order<T, D>};
 
 }  // namespace pyfilter::cuda

@@ -1,73 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles of particles, prepared (prepare.cuh), to their bytes (docs/format.md, section 12.2); particles/encode.hpp is
-// the same for the CPU. A thread block takes a tile: keys by a thread for each group of 32, offsets by a lane for each
-// particle. The bytes go to the tile's slot.
+// Tiles of particles to their bytes (docs/format.md, section 12.2); particles/encode.hpp is the same for the CPU. A
+// thread block takes a tile, prepares it (prepare.cuh), then some of its threads make the keys' sequences, a thread for
+// each group of 32, as many others the planes of offsets. The bytes go to the tile's slot: those of head and
+// keys to its start, the others to its end.
 #pragma once
 
 #include <cstdint>
 
+#include "core/particle_driver.hpp"
 #include "particles/head.hpp"
+#include "stages/cuda/particles/keys.cuh"
 #include "stages/cuda/particles/params.cuh"
+#include "stages/cuda/particles/prepare.cuh"
 #include "stages/cuda/particles/rows.cuh"
-#include "stages/cuda/particles/sequence.cuh"
 #include "stages/cuda/particles/source.cuh"
 
 namespace pyfilter::cuda {
 
-inline constexpr std::uint32_t kMostRuns = kTileParticles - kTileParticles / 4;  // that are worth a try
-
-struct ParticleEncodeSpace {
-  std::uint32_t rows[kRowWords];  // keys
-  std::uint32_t run_keys[kMostRuns + kMostRuns / kGroup];
-  std::uint16_t run_starts[kMostRuns + kMostRuns / kGroup];
-  std::uint32_t unary[kUnaryWords];
-  Exchange changes;
-  SequenceExchange plain, gaps, counts;
-};
+static_assert(kTileThreads >= 2 * kThreads);
 
 // A tile that is being written.
-template <class T, int D>
+template <class T, int D, class Source>
 struct TileWriter {
   using Code = typename FloatTraits<T>::Code;
   static constexpr std::uint32_t kValueWords = sizeof(T) / 4;
-  TileSource<T, D> source;
+  const Source& source;
   const std::uint16_t* places;  // nullptr: in the order of memory
-  std::uint32_t* out;
-  TileFrame<Code, D> frame;
+  const TileFrame<Code, D>& frame;
   std::uint32_t ordinary, stored, tail;
   unsigned shift;
 
-  __device__ __forceinline__ TileWriter(const ParticleParams& job, std::uint32_t number, std::uint32_t chunk,
-                                        const ParticleNote& note)
-      : source(job, chunk, number - chunk * job.base.tiles),
-        places(job.order != 0 ? job.places + std::size_t{number} * kTileParticles : nullptr),
-        out(reinterpret_cast<std::uint32_t*>(job.slots + number * job.slot_bytes)) {
-    tail = note.tail;
-    ordinary = source.count - tail - note.specials;
-    stored = note.specials + (tail != 0 ? 1 : 0);
-#pragma unroll
-    for (int d = 0; d < D; ++d) {
-      frame.origin[d] = static_cast<Code>(note.origin[d]);
-      frame.width[d] = note.width[d];
-    }
-    frame.layout = make_layout(frame.width, lowest_shift(frame.width));
-    shift = note.ordered != 0 ? frame.layout.shift : max(max(frame.width[0], frame.width[1]), frame.width[2]);
+  __device__ __forceinline__ TileWriter(const Source& of, const PreparedTile<Code, D>& tile, const std::uint16_t* where)
+      : source(of), places(where), frame(tile.frame), ordinary(tile.ordinary), tail(tile.tail) {
+    stored = tile.specials + (tail != 0 ? 1 : 0);
+    shift = tile.ordered ? frame.layout.shift : max(max(frame.width[0], frame.width[1]), frame.width[2]);
   }
   __device__ __forceinline__ const T* particle(std::uint32_t position) const {
     return source.at(places != nullptr ? places[position] : position);
   }
   __device__ __forceinline__ unsigned planes() const { return frame.planes(shift); }
+  __device__ __forceinline__ std::uint32_t offset_words() const { return (ordinary + kGroup - 1) / kGroup * planes(); }
+  // Of offsets and of particles as they are: what follows the keys.
+  __device__ __forceinline__ std::uint32_t back_words() const { return offset_words() + stored * D * kValueWords; }
   __device__ __forceinline__ std::uint32_t verbatim_words() const { return 1 + source.count * D * kValueWords; }
 
-  // `count` particles from a position on, as they are.
-  __device__ __forceinline__ void write_values(std::uint32_t position, std::uint32_t count, std::uint32_t at) const {
-    for (std::uint32_t i = threadIdx.x; i < count * D; i += kThreads) {
+  // `count` particles from a position on, as they are, by so many threads of which this is number `thread`.
+  __device__ __forceinline__ void write_values(std::uint32_t position, std::uint32_t count, std::uint32_t* to,
+                                               std::uint32_t thread, std::uint32_t threads) const {
+    for (std::uint32_t i = thread; i < count * D; i += threads) {
       const auto bits = std::bit_cast<Code>(particle(position + i / D)[i % D]);
-      out[at + i * kValueWords] = static_cast<std::uint32_t>(bits);
-      if constexpr (kValueWords == 2) out[at + 2 * i + 1] = static_cast<std::uint32_t>(bits >> 32);
+      to[i * kValueWords] = static_cast<std::uint32_t>(bits);
+      if constexpr (kValueWords == 2) to[2 * i + 1] = static_cast<std::uint32_t>(bits >> 32);
     }
   }
-  __device__ __forceinline__ void write_head(bool runs) const {
+  __device__ __forceinline__ void write_head(bool runs, std::uint32_t* out) const {
     std::uint32_t at = 0;
     out[at++] = head_word(ordinary, stored, tail, runs, shift);
     if (tail != 0) out[at++] = tail - 1;
@@ -79,24 +65,17 @@ struct TileWriter {
       if constexpr (kValueWords == 2) out[at++] = static_cast<std::uint32_t>(frame.origin[d] >> 32);
     }
   }
-  // Planes of the offsets, group by group, a warp each; `ready` has those of all axes together, or is nullptr.
-  __device__ __forceinline__ void write_offsets(const Quantizer<T>& p, const std::uint32_t* ready,
-                                                std::uint32_t at) const {
+  // Planes of offsets from codes, group by group, by kWarps warps of which this is number `warp`.
+  __device__ __forceinline__ void write_offsets(const Quantizer<T>& p, std::uint32_t* out, unsigned warp) const {
     const unsigned lane = threadIdx.x % 32, all = planes();
     const std::uint32_t groups = (ordinary + kGroup - 1) / kGroup;
 #pragma unroll 1
-    for (std::uint32_t g = threadIdx.x / 32; g < groups; g += kWarps) {
+    for (std::uint32_t g = warp; g < groups; g += kWarps) {
       const std::uint32_t i = g * kGroup + lane;
       const bool mine = i < ordinary;
-      std::uint32_t* to = out + at + g * all;
+      std::uint32_t* to = out + g * all;
       Code q[D] = {};
-      if (mine && ready == nullptr) code_particle<D>(p, particle(i), q);
-      if (all <= 32) {
-        const std::uint32_t own = !mine ? 0 : ready != nullptr ? ready[i] : frame.offsets(q, shift);
-        const std::uint32_t plane = transpose_warp(own);
-        if (lane < all) to[lane] = plane;
-        continue;
-      }
+      if (mine) code_particle<D>(p, particle(i), q);
 #pragma unroll
       for (int d = 0; d < D; ++d) {
         const unsigned bits = frame.planes(d, shift);
@@ -115,145 +94,100 @@ struct TileWriter {
   }
 };
 
-// The keys of a tile as a sequence or two, from space.rows.
-struct KeyWriter {
-  ParticleEncodeSpace& space;
-  std::uint32_t ordinary, runs;
-  ThreadSequence plain, gaps, counts;
-  bool by_runs;
+// Planes of offsets from rows of them: a thread of a warp makes those of its group in the group's place, then lanes
+// copy them. There are `groups`, the first of this thread's warp is `first`.
+__device__ __forceinline__ void pack_offsets(std::uint32_t* rows, std::uint32_t first, std::uint32_t groups,
+                                             unsigned all, std::uint32_t* out) {
+  const unsigned lane = threadIdx.x % 32;
+  std::uint32_t* const row = rows + (first + lane) * kRow;
+  std::uint32_t words[32];
+#pragma unroll
+  for (int i = 0; i < 32; ++i) words[i] = row[i];
+  const auto word = [&](int i) { return words[i]; };
+  const auto pack = [&]<int g>() {
+    if (8 * g >= static_cast<int>(all)) return;
+    std::uint32_t w[8];
+    pack_group<g>(word, w);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) row[8 * g + k] = w[k];
+  };
+  pack.template operator()<0>();
+  pack.template operator()<1>();
+  pack.template operator()<2>();
+  pack.template operator()<3>();
+  __syncwarp();
+  const std::uint32_t last = min(first + 32, groups);
+  const std::uint32_t* from = rows + first * kRow + lane;
+  std::uint32_t* to = out + first * all + lane;
+  if (lane < all) {
+#pragma unroll 8
+    for (std::uint32_t g = first; g < last; ++g, from += kRow, to += all) *to = *from;
+  }
+}
 
-  __device__ __forceinline__ static std::uint32_t here(std::uint32_t count) {
-    return min(count - min(count, threadIdx.x * kGroup), kGroup);
-  }
-  // Differences of neighbouring keys.
-  __device__ __forceinline__ std::uint32_t take_keys(std::uint32_t (&numbers)[32]) const {
-    const std::uint32_t* const row = space.rows + threadIdx.x * kRow;
-    const std::uint32_t count = here(ordinary);
-    std::uint32_t before = threadIdx.x != 0 && count != 0 ? row[-2] : 0, changes = 0;
-#pragma unroll
-    for (unsigned i = 0; i < 32; ++i) {
-      const std::uint32_t key = row[i];
-      numbers[i] = i < count ? key - before : 0;
-      changes += numbers[i] != 0 ? 1 : 0;
-      before = key;
-    }
-    return changes;
-  }
-  __device__ __forceinline__ void take_gaps(std::uint32_t (&numbers)[32]) const {
-    const std::uint32_t* const row = space.run_keys + threadIdx.x * kRow;
-    const std::uint32_t count = here(runs);
-    std::uint32_t before = threadIdx.x != 0 && count != 0 ? row[-2] : ~0u;
-#pragma unroll
-    for (unsigned i = 0; i < 32; ++i) {
-      const std::uint32_t key = i < count ? row[i] : 0;
-      numbers[i] = i < count ? key - before - 1 : 0;
-      before = key;
-    }
-  }
-  __device__ __forceinline__ void take_counts(std::uint32_t (&numbers)[32]) const {
-    const std::uint16_t* const row = space.run_starts + threadIdx.x * kRow;
-    const std::uint32_t count = here(runs), first = threadIdx.x * kGroup;
-    std::uint32_t start = count != 0 ? row[0] : 0;
-#pragma unroll
-    for (unsigned i = 0; i < 32; ++i) {
-      const bool last = first + i + 1 >= runs;
-      const std::uint32_t next = i >= count || last ? ordinary : i == 31 ? row[kRow] : row[i + 1];
-      numbers[i] = i < count ? next - start - 1 : 0;
-      start = next;
-    }
-  }
-  // Decides how; returns the words that keys take.
-  __device__ __forceinline__ std::uint32_t plan() {
-    std::uint32_t numbers[32], all = 0;
-    const std::uint32_t first_key = space.rows[0];
-    std::uint32_t changes = take_keys(numbers);
-    if (threadIdx.x == 0 && first_key == 0) ++changes;  // the first particle starts a run
-    plain = plan_numbers(numbers, ordinary, space.plain);
-    bool none = false;
-    const std::uint32_t before = block_sum_before(changes, space.changes, &all, &none);
-    runs = all;
-    by_runs = false;
-    const std::uint32_t words = plain.size.words();
-    if (!may_have_runs(ordinary, runs)) return words;
-    std::uint32_t run = before, key = 0;
-    const std::uint32_t* const row = space.rows + threadIdx.x * kRow;
-#pragma unroll
-    for (unsigned i = 0; i < 32; ++i) {
-      key = row[i];
-      if (numbers[i] == 0 && (threadIdx.x != 0 || i != 0)) continue;
-      if (threadIdx.x * kGroup + i >= ordinary) continue;
-      space.run_keys[row_index(run)] = key;
-      space.run_starts[row_index(run)] = static_cast<std::uint16_t>(threadIdx.x * kGroup + i);
-      ++run;
-    }
-    __syncthreads();
-    take_gaps(numbers);
-    gaps = plan_numbers(numbers, runs, space.gaps);
-    take_counts(numbers);
-    counts = plan_numbers(numbers, runs, space.counts);
-    const std::uint32_t with_runs = 1 + gaps.size.words() + counts.size.words();
-    by_runs = words > with_runs;
-    return by_runs ? with_runs : words;
-  }
-  __device__ __forceinline__ void clear() const {
-    for (std::uint32_t i = threadIdx.x; i < kUnaryWords; i += kThreads) space.unary[i] = 0;
-    __syncthreads();
-  }
-  __device__ __forceinline__ void write(std::uint32_t* out) const {
-    std::uint32_t numbers[32];
-    clear();
-    if (!by_runs) {
-      take_keys(numbers);
-      write_numbers(numbers, plain, space.unary, out);
-      return;
-    }
-    if (threadIdx.x == 0) out[0] = runs;
-    take_gaps(numbers);
-    write_numbers(numbers, gaps, space.unary, out + 1);
-    clear();
-    take_counts(numbers);
-    write_numbers(numbers, counts, space.unary, out + 1 + gaps.size.words());
-  }
-};
-
-template <class T, int D>
-__global__ void __launch_bounds__(kThreads, 6) encode_particles_kernel(const __grid_constant__ ParticleParams job) {
+template <class T, int D, std::uint8_t kOrder>
+__global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const __grid_constant__ ParticleParams job) {
   using Code = typename FloatTraits<T>::Code;
-  __shared__ ParticleEncodeSpace space;
+  constexpr bool kSorts = kOrder != kOrderKept;
+  __shared__ BlockSpace<Code, D> space;
   const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles;
   const ChunkPlan& plan = job.base.plans[chunk];
-  if (plan.quantise == 0) return;
-  const ParticleNote note = job.notes[number];
-  const TileWriter<T, D> tile(job, number, chunk, note);
-  KeyWriter keys = {space, tile.ordinary, 0, {}, {}, {}, false};
-  std::uint32_t key_words = 0, words = tile.verbatim_words();
-  const bool keyed = note.ordered != 0 && tile.frame.layout.bits() != 0 && tile.ordinary != 0;
-  if (note.ordered != 0 || tile.shift != 0) {
-    if (keyed) {
-      const std::uint32_t* const from = job.keys + std::size_t{number} * kTileParticles;
-      for (std::uint32_t i = threadIdx.x; i < tile.ordinary; i += kThreads) space.rows[row_index(i)] = from[i];
-      __syncthreads();
-      key_words = keys.plan();
+  if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return;
+  const Quantizer<T> p = plan.template quantizer<T>();
+  using Source = TileSource<T, D, kOrder == kOrderChunk>;
+  const Source source(job, chunk, number - chunk * job.base.tiles);
+  PreparedTile<Code, D> tile;
+  prepare_tile<kSorts, D>(p, source, space, tile);
+  const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr);
+  auto* const slot = reinterpret_cast<std::uint32_t*>(job.slots + number * job.slot_bytes);
+  const std::uint32_t verbatim_words = writer.verbatim_words(), back_words = writer.back_words();
+  if (threadIdx.x < kThreads) {
+    KeyWriter keys({space.rows, space.run_starts, space.keys}, tile.ordinary);
+    std::uint32_t numbers[32], key_words = 0, words = verbatim_words;
+    const bool keyed = tile.ordered && tile.frame.layout.bits() != 0 && tile.ordinary != 0;
+    if (tile.ordered || writer.shift != 0) {
+      if (keyed) key_words = keys.plan(numbers);
+      words = tile_words<Code, D>(tile.ordinary, writer.stored, tile.tail, key_words, writer.planes());
     }
-    words = tile_words<Code, D>(tile.ordinary, tile.stored, tile.tail, key_words, tile.planes());
+    const bool verbatim = words >= verbatim_words;
+    if (threadIdx.x == 0) {
+      space.verbatim = verbatim;
+      job.notes[number] = {verbatim ? verbatim_words : words, verbatim ? 0 : back_words};
+      if (!verbatim) writer.write_head(keys.by_runs, slot);
+    }
+    if (keyed && !verbatim) {
+      keys.write(numbers);
+      std::uint32_t* const to = slot + head_words<Code, D>(tile.ordinary, tile.tail);
+      for (std::uint32_t i = threadIdx.x; i < key_words; i += kThreads) to[i] = space.rows[i];
+    }
+  } else if (threadIdx.x < 2 * kThreads && back_words < verbatim_words) {
+    const std::uint32_t thread = threadIdx.x - kThreads, warp = thread / 32;
+    std::uint32_t* const to = slot + job.slot_bytes / 4 - back_words;
+    const unsigned planes = writer.planes();
+    if (planes != 0 && tile.offsets)
+      pack_offsets(space.offsets, warp * 32, (tile.ordinary + kGroup - 1) / kGroup, planes, to);
+    else if (planes != 0)
+      writer.write_offsets(p, to, warp);
+    writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words(), thread, kThreads);
   }
-  const bool verbatim = words >= tile.verbatim_words();
-  if (verbatim) words = tile.verbatim_words();
-  if (threadIdx.x == 0) job.notes[number].words = words;
-  if (verbatim) {
-    if (threadIdx.x == 0) tile.out[0] = kVerbatimTile;
-    tile.write_values(0, tile.source.count, 1);
-    return;
-  }
-  if (threadIdx.x == 0) tile.write_head(keys.by_runs);
-  std::uint32_t at = head_words<Code, D>(tile.ordinary, tile.tail);
-  if (keyed) keys.write(tile.out + at);
-  at += key_words;
-  if (tile.planes() != 0)
-    tile.write_offsets(plan.template quantizer<T>(),
-                       note.has_offsets != 0 ? job.offsets + std::size_t{number} * kTileParticles : nullptr, at);
-  at += (tile.ordinary + kGroup - 1) / kGroup * tile.planes();
-  if (tile.stored != 0) tile.write_values(tile.ordinary, tile.stored, at);
+  __syncthreads();
+  if (!space.verbatim) return;  // as any tile that was sorted whole, for keys take less than what they are made from
+  if (threadIdx.x == 0) slot[0] = kVerbatimTile;
+  writer.write_values(0, source.count, slot + 1, threadIdx.x, kTileThreads);
+}
+
+// Order kept: whether sampled tiles are in order. A thread block each, a grid row for each chunk.
+template <class T, int D>
+__global__ void __launch_bounds__(kTileThreads) check_order_kernel(const __grid_constant__ ParticleParams job) {
+  using Code = typename FloatTraits<T>::Code;
+  __shared__ BlockSpace<Code, D> space;
+  const std::uint32_t chunk = blockIdx.y;
+  const ChunkPlan& plan = job.base.plans[chunk];
+  if (plan.quantise == 0) return;
+  const auto tile_number = static_cast<std::uint32_t>(std::uint64_t{blockIdx.x} * job.base.tiles / gridDim.x);
+  PreparedTile<Code, D> tile;
+  prepare_tile<false, D>(plan.template quantizer<T>(), TileSource<T, D, false>(job, chunk, tile_number), space, tile);
+  if (threadIdx.x == 0 && tile.ordered) atomicAdd(job.ordered + chunk, 1u);
 }
 
 }  // namespace pyfilter::cuda

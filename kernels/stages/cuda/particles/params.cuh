@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the encoder of particles gives from kernel to kernel (kernels/particles): tiles are laid in order and coded,
-// then written each to a slot of its own; when all sizes are known they are placed.
+// What the encoder of particles gives from kernel to kernel (kernels/particles): tiles are laid in order and
+// written each to a slot of its own; when all sizes are known they are placed.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,12 @@
 
 namespace pyfilter::cuda {
 
-// A tile as codes (CodedTile of particles/encode.hpp).
+// A tile's bytes in its slot, in words: how many there are, and how many of them are at the slot's end.
 struct ParticleNote {
-  std::uint64_t origin[3];
-  std::uint8_t width[4];
-  std::uint32_t tail, specials, ordered;
-  std::uint32_t has_offsets;  // those of its particles are there
-  std::uint32_t words;        // that it takes
+  std::uint32_t words, back;
 };
+
+inline constexpr std::uint32_t kSampledTiles = 8;  // of a chunk whose order is kept, to see whether it is sorted
 
 // Lowest and highest code of each axis over a chunk; `high` inverted.
 struct ChunkExtent {
@@ -34,27 +32,33 @@ struct ParticleParams {
   const std::uint32_t* entries;  // order chunk: indices of each chunk in its order; else nullptr
   std::uint32_t* sort_keys;      // order chunk: of all particles
   std::uint32_t* sort_entries;
-  std::uint32_t* keys;     // of each tile: those of its particles, in order
-  std::uint32_t* offsets;  // their offsets, axes side by side, where these have 1 to 32 bits
-  std::uint16_t* places;   // and where they are in the tile as it was
-  ParticleNote* notes;
+  ParticleNote* notes;  // of each tile
   std::uint8_t* slots;  // of slot_bytes a tile
   std::uint64_t slot_bytes;
-  std::uint32_t* ordered;               // order kept, of each chunk: sampled tiles that are in order
+  std::uint32_t* ordered;               // order kept, of each chunk: sampled tiles that are in order; 0 before
   std::uint32_t* choices;               // of each chunk: whether it becomes a frame of lorenzo
   const std::uint64_t* compared_bytes;  // of each chunk: what lorenzo needs for `compared` particles
   std::uint64_t compared;
 
+  __host__ __device__ std::uint32_t sampled_tiles() const {
+    return base.tiles < kSampledTiles ? base.tiles : kSampledTiles;
+  }
+  // Whether most of them are, where so many are (is_ordered() of core/particle_driver.cpp).
+  __host__ __device__ bool is_order(std::uint32_t found) const { return found != 0 && 2 * found >= sampled_tiles(); }
   __host__ __device__ std::uint64_t all_tiles() const { return std::uint64_t{base.tiles} * base.chunks; }
 };
 
 // Launchers of one dtype and number of coordinates.
 struct ParticleEncoder {
-  cudaError_t (*prepare)(const ParticleParams& job, cudaStream_t stream);
+  // Order kept: which chunks are sorted.
+  cudaError_t (*check_order)(const ParticleParams& job, cudaStream_t stream);
+  // Tiles to their slots; where the order is kept, of chunks that are sorted.
   cudaError_t (*encode)(const ParticleParams& job, cudaStream_t stream);
   // How many particles of each chunk may be moved; for order chunk keys of their extent and indices besides.
   cudaError_t (*find_movable)(const ParticleParams& job, cudaStream_t stream);
   cudaError_t (*make_keys)(const ParticleParams& job, cudaStream_t stream);
+  // Of one chunk: the rows that its places get.
+  cudaError_t (*find_order)(const ParticleParams& job, std::uint32_t* particles, cudaStream_t stream);
 };
 const ParticleEncoder* particle_encoder(Dtype dtype, int coordinates);
 

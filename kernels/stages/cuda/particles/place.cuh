@@ -11,17 +11,7 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr std::uint32_t kSampledTiles = 8;
 inline constexpr int kSlotThreads = 256;
-
-// Whether most of a few tiles are in order (is_ordered() of core/particle_driver.cpp).
-__device__ __forceinline__ bool is_ordered(const ParticleParams& job, std::uint32_t chunk) {
-  const std::uint32_t tiles = job.base.tiles, sampled = min(tiles, kSampledTiles);
-  std::uint32_t found = 0;
-  for (std::uint64_t i = 0; i < sampled; ++i)
-    found += job.notes[std::uint64_t{chunk} * tiles + i * tiles / sampled].ordered;
-  return 2 * found >= sampled && found != 0;
-}
 
 static __global__ void __launch_bounds__(kPlaceThreads)
     place_particles_kernel(const __grid_constant__ ParticleParams job, double share) {
@@ -30,7 +20,7 @@ static __global__ void __launch_bounds__(kPlaceThreads)
   const std::uint64_t limit = job.base.value_bytes;
   const ParticleNote* const notes = job.notes + std::uint64_t{chunk} * tiles;
   bool taken = job.base.plans[chunk].quantise != 0 && tiles < limit / 4 && 4 * (std::uint64_t{tiles} + 1) < limit;
-  if (taken && job.order == 0) taken = is_ordered(job, chunk);
+  if (taken && job.order == 0) taken = job.is_order(job.ordered[chunk]);
   std::uint64_t words = 0, own = 0;
   if (taken) {
     for (std::uint32_t tile = threadIdx.x; tile < tiles; tile += kPlaceThreads) own += notes[tile].words;
@@ -58,13 +48,15 @@ static __global__ void __launch_bounds__(kPlaceThreads)
 static __global__ void __launch_bounds__(kSlotThreads) copy_slots_kernel(const __grid_constant__ ParticleParams job) {
   const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles, tile = number - chunk * job.base.tiles;
   if (job.choices[chunk] != 0) return;
-  const std::uint32_t words = job.notes[number].words;
+  const ParticleNote note = job.notes[number];
   auto* const directory =
       reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);
   std::uint32_t* const to = directory + job.base.tiles + 1 + directory[tile];
   const auto* const from = reinterpret_cast<const std::uint32_t*>(job.slots + number * job.slot_bytes);
+  const std::uint32_t front = note.words - note.back,
+                      gap = static_cast<std::uint32_t>(job.slot_bytes / 4) - note.words;  // between the two parts
 #pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < words; i += kSlotThreads) to[i] = from[i];
+  for (std::uint32_t i = threadIdx.x; i < note.words; i += kSlotThreads) to[i] = from[i < front ? i : i + gap];
 }
 
 // A grid row for each chunk.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sequences of numbers as the encoder makes them (particles/sequence.hpp): planned for their size, then written. A
-// thread has the numbers of a group.
+// Sequences of numbers as the encoder makes them (particles/sequence.hpp): planned for their size, then written to
+// shared memory. A thread has the numbers of a group; the first kThreads threads of a block take part, the others do
+// something else meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,13 @@ namespace pyfilter::cuda {
 // bits of their mean less one, are less than 2 * 32 together.
 inline constexpr std::uint32_t kUnaryWords = (kTileParticles + kThreads * 2 * kGroup) / 32;
 
+// A barrier of the threads that have groups. Lanes of a warp may come to it apart: those without a group are done
+// sooner.
+__device__ __forceinline__ void group_barrier() {
+  __syncwarp();
+  asm volatile("barrier.sync 1, %0;" ::"n"(kThreads) : "memory");
+}
+
 // A planned sequence, as a thread sees it: its own group's low bits and what comes before them.
 struct ThreadSequence {
   SequenceSize size;
@@ -26,7 +34,7 @@ struct SequenceExchange {
   Exchange sums, lows;
 };
 
-// Numbers behind the last of the `count` are 0.
+// Numbers behind the last of the `count` are 0. One barrier.
 __device__ __forceinline__ ThreadSequence plan_numbers(const std::uint32_t (&numbers)[32], std::uint32_t count,
                                                        SequenceExchange& exchange) {
   const std::uint32_t thread = threadIdx.x, warp = thread / 32;
@@ -39,14 +47,12 @@ __device__ __forceinline__ ThreadSequence plan_numbers(const std::uint32_t (&num
   const std::uint32_t here = min(count - min(count, thread * kGroup), kGroup);
   // planes in the high half: at most 24 of each of 128 groups
   const std::uint32_t sum = own.low << 16 | (quotients + here), upto = sum_upto(sum);
-  std::uint32_t lows = mine ? 1u << own.low : 0;
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) lows |= __shfl_xor_sync(kAllLanes, lows, d);
+  std::uint32_t lows = or_of_lanes(mine ? 1u << own.low : 0);
   if (thread % 32 == 31) {
     exchange.sums[warp] = upto;
     exchange.lows[warp] = lows;
   }
-  __syncthreads();
+  group_barrier();
   std::uint32_t before = upto - sum, all = 0;
   lows = 0;
 #pragma unroll
@@ -64,9 +70,9 @@ __device__ __forceinline__ ThreadSequence plan_numbers(const std::uint32_t (&num
   return own;
 }
 
-// Writes a planned sequence; `unary` is room for its unary stream, cleared by all threads before. Two barriers.
+// Writes a planned sequence to shared memory that nothing is read from any more. Two barriers.
 __device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[32], const ThreadSequence& own,
-                                              std::uint32_t* unary, std::uint32_t* out) {
+                                              std::uint32_t* out) {
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   const SequenceSize& size = own.size;
   if (thread == 0) out[0] = size.head();
@@ -76,6 +82,9 @@ __device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[32]
       if (lane == 0) out[1 + p * size.mask_words() + warp] = mask;
     }
   }
+  std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
+  for (std::uint32_t i = thread; i < size.unary_words(); i += kThreads) unary[i] = 0;
+  group_barrier();
   // planes
   std::uint32_t* const planes = out + size.planes_at() + own.planes_before;
   const int most = warp_max(static_cast<int>(own.low));
@@ -92,30 +101,16 @@ __device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[32]
   group.template operator()<1>();
   group.template operator()<2>();
   group.template operator()<3>();
-  // ones: words are flushed when they are full, the first and the last are shared with the neighbours
+  // ones
   const int here = static_cast<int>(min(size.count - min(size.count, thread * kGroup), kGroup));
-  std::uint32_t at = own.bits_before, pending = 0;
+  std::uint32_t at = own.bits_before;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
-    if (i >= here) continue;
-    const std::uint32_t next = at + (numbers[i] >> own.low);
-    if (next / 32 != at / 32) {
-      if (pending != 0) atomicOr(unary + at / 32, pending);
-      pending = 0;
-    }
-    pending |= 1u << next % 32;
-    at = next + 1;
-    if (at % 32 == 0) {
-      atomicOr(unary + next / 32, pending);
-      pending = 0;
-    }
+    at += numbers[i] >> own.low;
+    if (i < here) atomicOr(unary + at / 32, 1u << at % 32);
+    ++at;
   }
-  if (pending != 0) atomicOr(unary + at / 32, pending);
-  __syncthreads();
-  const std::uint32_t words = size.unary_words();
-  std::uint32_t* const stream = out + size.planes_at() + size.plane_words;
-  for (std::uint32_t i = thread; i < words; i += kThreads) stream[i] = unary[i];
-  __syncthreads();
+  group_barrier();
 }
 
 }  // namespace pyfilter::cuda

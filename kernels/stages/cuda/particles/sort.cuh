@@ -95,12 +95,13 @@ __global__ void __launch_bounds__(kChunkThreads) chunk_keys_kernel(const __grid_
     extents[d].high = static_cast<S>(~job.extents[chunk].high[d]);
   }
   frame.take(extents);
+  const KeyMaker<Code, D, 16> maker(frame);
   const std::uint64_t first = std::uint64_t{chunk} * job.particles;
   for (std::uint32_t i = blockIdx.x * kChunkThreads + threadIdx.x; i < job.particles; i += gridDim.x * kChunkThreads) {
     std::uint32_t key = kStayingKey;
     Code q[D];
     if (wanted && i < count)
-      key = code_particle<D>(p, values + std::uint64_t{i} * D, q) ? frame.key(q) : static_cast<std::uint32_t>(kLastKey);
+      key = code_particle<D>(p, values + std::uint64_t{i} * D, q) ? maker.key(q) : static_cast<std::uint32_t>(kLastKey);
     job.sort_keys[first + i] = key | chunk << (kMostKeyBits + 1);
     job.sort_entries[first + i] = i;
   }

@@ -10,10 +10,12 @@
 
 namespace pyfilter::cuda {
 
-template <class T, int D>
+// kEntries: the chunk has been sorted, so the tile's particles are anywhere.
+template <class T, int D, bool kEntries>
 struct TileSource {
-  const T* values;               // of the chunk
-  const std::uint32_t* entries;  // of the tile, nullptr where it has the particles that it has in memory
+  using Value = T;
+  const T* values;               // of the chunk; without entries of the tile
+  const std::uint32_t* entries;  // of the tile
   std::uint32_t first, count, sorted;
 
   __device__ __forceinline__ TileSource(const ParticleParams& job, std::uint32_t chunk, std::uint32_t tile) {
@@ -22,11 +24,16 @@ struct TileSource {
     count = min(job.particles - first, kTileParticles);
     const std::uint32_t movable = job.order != 0 ? job.movable[chunk] : 0;
     sorted = movable > first ? min(movable - first, count) : 0;
-    entries = job.entries != nullptr ? job.entries + std::uint64_t{chunk} * job.particles + first : nullptr;
+    if constexpr (kEntries)
+      entries = job.entries + std::uint64_t{chunk} * job.particles + first;
+    else
+      values += std::uint64_t{first} * D;
   }
   __device__ __forceinline__ const T* at(std::uint32_t i) const {
-    const std::uint32_t particle = entries != nullptr && i < sorted ? entries[i] : first + i;
-    return values + std::uint64_t{particle} * D;
+    if constexpr (kEntries)
+      return values + std::uint64_t{i < sorted ? entries[i] : first + i} * D;
+    else
+      return values + i * D;
   }
 };
 
@@ -42,6 +49,9 @@ __device__ __forceinline__ bool code_particle(const Quantizer<T>& p, const T* x,
   for (int d = 0; d < D; ++d) ordinary = code_value<kHasSentinel>(p, value[d], q[d]) && ordinary;
   return ordinary;
 }
+
+// Keeps a value that is the same in all threads in a register, rather than that it is made again for each particle.
+__device__ __forceinline__ void keep(std::uint32_t& x) { asm("" : "+r"(x)); }
 
 // How codes along the axes become keys.
 template <class Code, int D>
@@ -66,29 +76,56 @@ struct TileFrame {
   __device__ __forceinline__ Code offset(const Code (&q)[D], int d, unsigned bits) const {
     return static_cast<Code>(q[d] - origin[d]) & (bits < 8 * sizeof(Code) ? (Code{1} << bits) - 1 : ~Code{0});
   }
-  // Those of all axes side by side, where they have no more than 32 bits.
-  __device__ __forceinline__ std::uint32_t offsets(const Code (&q)[D], unsigned shift) const {
-    std::uint32_t together = 0, before = 0;
+};
+
+// Keys of particles in a frame, and their offsets, those of all axes side by side, where they have no more than 32
+// bits. kMostTwo: layout.two is at most that.
+template <class Code, int D, unsigned kMostTwo>
+struct KeyMaker {
+  Code origin[D];
+  KeyLayout layout;
+  KeyPlaces places;
+  std::uint32_t mask[D], at[D];
+
+  __device__ __forceinline__ explicit KeyMaker(const TileFrame<Code, D>& frame)
+      : layout(frame.layout), places(places_of(frame.layout)) {
+    unsigned before = 0;
 #pragma unroll
     for (int d = 0; d < D; ++d) {
-      const unsigned bits = planes(d, shift);
-      together |= bits != 0 ? static_cast<std::uint32_t>(offset(q, d, bits)) << before : 0;
+      const unsigned bits = frame.planes(d, layout.shift);
+      origin[d] = frame.origin[d];
+      mask[d] = bits < 32 ? (1u << bits) - 1 : ~0u;
+      at[d] = before % 32;  // 32 where no bits are left
       before += bits;
+      keep(mask[d]);
+      keep(at[d]);
+      keep(places.three[d]);
+      keep(places.two[d]);
     }
-    return together;
   }
-  // kMostTwo: layout.two is at most that.
-  template <unsigned kMostTwo = 16>
   __device__ __forceinline__ std::uint32_t key(const Code (&q)[D]) const {
     std::uint32_t segment[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) segment[d] = segment_of(q[d], origin[d], layout.shift);
-    const auto along = [&](int k) {
-      const unsigned axis = layout.axis[k];
-      return axis == 0 ? segment[0] : axis == 1 ? segment[1] : segment[2];
-    };
-    return key_of<kMostTwo>(layout, along(0), along(1), D == 3 ? along(2) : 0);
+    return key_of < D == 3, kMostTwo > (layout, places, segment[0], segment[1], segment[2]);
+  }
+  __device__ __forceinline__ std::uint32_t offsets(const Code (&q)[D]) const {
+    std::uint32_t together = 0;
+#pragma unroll
+    for (int d = 0; d < D; ++d) together |= (static_cast<std::uint32_t>(q[d] - origin[d]) & mask[d]) << at[d];
+    return together;
   }
 };
+
+// Calls make(maker) with the maker of a frame's keys: axes differ by few bits mostly.
+template <class Code, int D, class Make>
+__device__ __forceinline__ void with_keys(const TileFrame<Code, D>& frame, const Make& make) {
+  if (frame.layout.two == 0)
+    make(KeyMaker<Code, D, 0>(frame));
+  else if (frame.layout.two <= 2)
+    make(KeyMaker<Code, D, 2>(frame));
+  else
+    make(KeyMaker<Code, D, 16>(frame));
+}
 
 }  // namespace pyfilter::cuda

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The order of particles on a device (`pyfilter.particles.write` of device arrays)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyfilter import _native_cuda
+from pyfilter.frames import make_request
+from pyfilter.gpu import arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyfilter.codecs import Codec
+
+
+def stacked(columns: Sequence[Any]) -> Any:
+    """Return coordinates, arrays (N,) of which one at least is a cupy.ndarray, as one cupy.ndarray (N, 2) or (N, 3)."""
+    cupy = arrays.import_cupy()
+    device = next(column.device.id for column in columns if isinstance(column, cupy.ndarray))
+    with cupy.cuda.Device(device):
+        return cupy.stack([cupy.asarray(column) for column in columns], axis=-1)
+
+
+def permutation(positions: Any, sorting: Codec, rows: int) -> Any:
+    """Return the row that each place gets, 64-bit integers on the device; rows stay in their chunk.
+
+    Parameters
+    ----------
+    positions : cupy.ndarray (N, 2) or (N, 3)
+        Coordinates, float32 or float64.
+    sorting : Codec
+        `Particles` with the order that is wanted.
+    rows : int
+        Particles in a chunk.
+    """
+    cupy = arrays.import_cupy()
+    with cupy.cuda.Device(positions.device.id):
+        values = cupy.ascontiguousarray(positions)
+        found = cupy.empty(len(values), dtype=cupy.uint32)
+        stream = cupy.cuda.get_current_stream().ptr
+        for first in range(0, len(values), rows):
+            part = values[first : first + rows]
+            request = make_request(sorting, part.dtype, part.shape)
+            _native_cuda.particle_order(request, part.data.ptr, part.nbytes, found[first:].data.ptr, stream)
+        return found + cupy.arange(len(values), dtype=cupy.int64) // rows * rows
