@@ -117,6 +117,14 @@ KFN Int predict_by(const Neighbours<Int>& from, std::size_t i) {
   return predict_at<Stencil::cubic>(from, i);
 }
 
+// Of target `j`, as neighbours_of() has them; most have all.
+template <class Int, class At>
+KFN Int predict_target(std::uint64_t j, std::uint64_t evens, bool cubic, At&& at) {
+  if (j == 0 || j + 2 >= evens) return predict_by(neighbours_of<Int>(j, evens, cubic, at), 0);
+  return cubic ? predict<Stencil::cubic>(*at(j), *at(j + 1), *at(j - 1), *at(j + 2))
+               : predict<Stencil::linear>(*at(j), *at(j + 1), Int{0}, Int{0});
+}
+
 template <class Int>
 inline void forward_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count, Int* target,
                         Int* out) {

@@ -287,8 +287,7 @@ class BitStream {
       window = peek();
     }
     const auto more = static_cast<std::uint32_t>(__ffs(static_cast<int>(window)));  // with the one
-    zeros += more - 1;
-    if (zeros > most >> k) return most + 1;
+    zeros += more - 1;  // at most 31 more than `most`, so that nothing is lost of their product below
     std::uint32_t rest = more < 32 ? window >> more : 0;
     if (more + k > 32) {
       drop(more);

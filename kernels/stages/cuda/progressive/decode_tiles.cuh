@@ -37,10 +37,11 @@ struct TileGroupRoom {
   TileNote note[kGroupTiles];
 };
 
-// Before the runs of a plane are read; by a warp. False where the piece cannot be right.
+// Before the runs of a plane are read; by a warp. *runs is set where there are some; false where the piece cannot be
+// right.
 __device__ __forceinline__ bool begin_piece(TileNote& note, TileForm form, int p, std::uint64_t piece,
                                             const PayloadWords& payload, const LaneWords& known, const LaneWords& valid,
-                                            std::uint32_t* ranks, std::uint32_t* staged) {
+                                            std::uint32_t* ranks, std::uint32_t* staged, bool* runs) {
   const unsigned lane = threadIdx.x % 32;
   const std::uint32_t size = piece_size(piece);
   std::uint32_t modes = 0;
@@ -56,19 +57,32 @@ __device__ __forceinline__ bool begin_piece(TileNote& note, TileForm form, int p
   if (!good) modes = 0;
   if (modes != 0) {
     const std::uint64_t counts = warp_total(count_classes(classify_words(form, known, valid)));
-    if (lane < kClasses) note.count[lane] = count_of(counts, static_cast<int>(lane));
-    for (std::uint32_t i = lane; i < kRankWords; i += 32) ranks[i] = 0;
-    bool runs = false;
-    for (int c = 0; c < kClasses; ++c) runs = runs || (modes >> (4 * c) & 15) % kDirect != 0;
-    const std::uint32_t staged_words = runs ? min((size + 3) / 4 + 2, kStagedWords) : 0;
-    for (std::uint32_t i = lane; i < staged_words; i += 32) staged[i] = payload.bits(8 * piece_offset(piece) + 32 * i);
+    bool any = false;
+    for (int c = 0; c < kClasses; ++c) any = any || (modes >> (4 * c) & 15) % kDirect != 0;
+    if (any) {
+      if (lane < kClasses) note.count[lane] = count_of(counts, static_cast<int>(lane));
+      const std::uint32_t staged_words = min((size + 3) / 4 + 2, kStagedWords);
+      for (std::uint32_t i = lane; i < kRankWords; i += 32) ranks[i] = 0;
+      for (std::uint32_t i = lane; i < staged_words; i += 32)
+        staged[i] = payload.bits(8 * piece_offset(piece) + 32 * i);
+      *runs = true;
+    } else if (lane == 0) {  // what read_runs() would find
+      std::uint32_t at = 16;
+      for (int c = 0; c < kClasses; ++c) {
+        note.count[c] = count_of(counts, c);
+        note.start[c] = at;
+        if ((modes >> (4 * c) & 15) == kDirect) at += note.count[c];
+      }
+      note.end = at;
+    }
+  } else if (lane == 0) {
+    note.end = p < 0 ? 0 : 16;
   }
-  __syncwarp();
   if (lane == 0) {
     note.piece = piece;
     note.modes = modes;
-    note.end = p < 0 ? 0 : 16;
   }
+  __syncwarp();
   return good;
 }
 
@@ -189,20 +203,27 @@ __device__ __forceinline__ bool end_piece(TileNote& note, TileForm form, int p, 
   const LaneWords known = known_room, before = before_room;
   const std::uint64_t base = 8 * piece_offset(note.piece);
   LaneWords ones = {}, older = {};
-  std::uint32_t found = 0, counted = 0;
+  std::uint32_t found = 0;
   bool good = true;
   if (size != 0) {
+    if (note.modes != 0) ones = read_ones(note, form, payload, known, valid, ranks);
+    // signs of these, then bits of the older ones, which follow
     std::uint32_t at = note.end;
-    if (note.modes != 0) {
-      ones = read_ones(note, form, payload, known, valid, ranks);
-      const LaneWords sign = read_masked(payload, base + at, ones, &found);
+#pragma unroll 1
+    for (int older_ones = note.modes != 0 ? 0 : 1; older_ones < 2; ++older_ones) {
+      if (older_ones != 0 && older_count == 0) break;
+      std::uint32_t count = 0;
+      const LaneWords mask = older_ones != 0 ? before : ones, got = read_masked(payload, base + at, mask, &count);
+      at += count;
+      if (older_ones != 0) {
+        older = got;
+        continue;
+      }
+      found = count;
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        if (sign.w[j] != 0) atomicOr(signs + 4 * lane + j, sign.w[j]);  // nobody else does: so that nothing waits
-      at += found;
+        if (got.w[j] != 0) atomicOr(signs + 4 * lane + j, got.w[j]);  // nobody else does: so that nothing waits
     }
-    if (older_count != 0) older = read_masked(payload, base + at, before, &counted);
-    at += older_count;
     const std::uint32_t bits = 8 * size;
     good = at <= bits && bits - at < 8 && (payload.bits(base + at) & ((1u << ((bits - at) & 7)) - 1)) == 0;
   }
@@ -274,25 +295,28 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
       if (128 * (threadIdx.x % 8) < piece_size(next))
         prefetch(frame.payload + piece_offset(next) + 128 * (threadIdx.x % 8));
     }
+    bool runs = false;
 #pragma unroll 1
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
       TileNote& note = room.note[i];
       __syncwarp();
       if (note.dead) continue;
       const LaneWords valid = valid_words(form, note.bounds);
-      if (!begin_piece(note, form, p, places[i], payload, room.known[i][lane], valid, room.ranks[i], room.staged[i])) {
+      if (!begin_piece(note, form, p, places[i], payload, room.known[i][lane], valid, room.ranks[i], room.staged[i],
+                       &runs)) {
         damage(frame, head);
         __syncwarp();
         if (lane == 0) note.dead = true;
       }
     }
-    __syncthreads();
-    if (threadIdx.x < tiles && !room.note[threadIdx.x].dead && room.note[threadIdx.x].modes != 0 &&
-        !read_runs(room.note[threadIdx.x], payload, room.staged[threadIdx.x], room.ranks[threadIdx.x])) {
-      damage(frame, head);
-      room.note[threadIdx.x].dead = true;
+    if (__syncthreads_or(runs ? 1 : 0) != 0) {
+      if (threadIdx.x < tiles && !room.note[threadIdx.x].dead && room.note[threadIdx.x].modes != 0 &&
+          !read_runs(room.note[threadIdx.x], payload, room.staged[threadIdx.x], room.ranks[threadIdx.x])) {
+        damage(frame, head);
+        room.note[threadIdx.x].dead = true;
+      }
+      __syncthreads();
     }
-    __syncthreads();
 #pragma unroll 1
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
       TileNote& note = room.note[i];

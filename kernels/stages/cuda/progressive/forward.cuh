@@ -50,9 +50,9 @@ struct UnitForward {
       const Int* const line = grid + z * plane + y * g.x;
       const std::uint64_t evens = half_up(g.x);
       for (; x < end; x += step) {
-        const Neighbours<Int> from = neighbours_of<Int>(x, evens, cubic, [&](std::uint64_t i) { return line + 2 * i; });
+        const Int predicted = predict_target<Int>(x, evens, cubic, [&](std::uint64_t i) { return line + 2 * i; });
         Int target = line[2 * x + 1];
-        visit(x, forward_value(limits, predict_by(from, 0), target));
+        visit(x, forward_value(limits, predicted, target));
       }
       return;
     }

@@ -75,9 +75,8 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
         sink.put(at + 2 * x, even);
         continue;
       }
-      const Neighbours<Int> neighbours = neighbours_of<Int>(x, fx, cubic, [&](std::uint64_t i) { return line + i; });
-      sink.put_pair(at + 2 * x, even,
-                    inverse_value(limits, predict_by(neighbours, 0), coefficient(places_of_row.place(x))));
+      const Int predicted = predict_target<Int>(x, fx, cubic, [&](std::uint64_t i) { return line + i; });
+      sink.put_pair(at + 2 * x, even, inverse_value(limits, predicted, coefficient(places_of_row.place(x))));
     }
   } else {  // the same stencil all along the row
     const std::uint64_t stride = kAxis == 0 ? std::uint64_t{fy} * fx : fx;
