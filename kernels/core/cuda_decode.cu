@@ -278,6 +278,8 @@ Status cuda_fault(std::uint32_t fault) noexcept {
       return fail(Code::corrupt, "corrupt frame: a stream does not end where its group does");
     case Fault::particles:
       return fail(Code::corrupt, "corrupt frame: a tile of particles contradicts itself");
+    case Fault::wide:  // never left in a fault word: another decoder takes the tile
+      break;
     case Fault::progressive:
       return fail(Code::corrupt, "corrupt frame: its head, a segment or special values contradict themselves");
   }

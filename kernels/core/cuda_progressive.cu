@@ -34,7 +34,7 @@ struct DecodeLayout {
     segments = each(units * 64 * sizeof(SegmentPlace));
     places = each(std::size_t{job.tiles} * static_cast<std::size_t>(most_pieces(width)) * sizeof(std::uint64_t));
     tops = each(job.tiles);
-    slots = each(std::size_t{job.tiles} * kTileValues * width);
+    slots = each(std::size_t{job.tiles} * kSlotValues * width);
     roots = each(kMostRoots * width);
     for (int i = 0; i < 2; ++i) room[i] = each(job.room[i] * width);
     notes = each(sizeof(SpecialNote));

@@ -38,7 +38,7 @@ struct EncodeLayout {
     }
     const auto units = static_cast<std::size_t>(layout.units);
     const std::size_t all_pieces = std::size_t{plan.tiles} * static_cast<std::size_t>(most_pieces(width)),
-                      slot_bytes = std::size_t{plan.tiles} * kTileValues * width;
+                      slot_bytes = std::size_t{plan.tiles} * kSlotValues * width;
     shared = parts.place(sizeof(ProgressiveShared));
     heads = parts.place(count * sizeof(FrameHead));
     ranges = parts.place(count * sizeof(RangeKeys));

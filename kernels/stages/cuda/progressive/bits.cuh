@@ -317,7 +317,7 @@ class BitStream {
 };
 
 // Asks for a line of memory that will be needed.
-__device__ __forceinline__ void prefetch(const void* from) {
+__device__ __forceinline__ void prefetch_line(const void* from) {
 #if defined(__CUDA_ARCH__)
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 #else

@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kRankWords = kTileWords + 1;  // odd, so that thr
 inline constexpr std::uint32_t kStagedWords = 131;
 
 // What the threads of a block tell each other of a tile.
-struct TileNote {
+struct PieceNote {
   std::uint64_t piece;
   TileBounds bounds;
   std::uint32_t count[kClasses];  // positions of a class
@@ -34,12 +34,12 @@ struct TileNote {
 struct TileGroupRoom {
   LaneWords known[kGroupTiles][32], before[kGroupTiles][32];
   std::uint32_t ranks[kGroupTiles][kRankWords], staged[kGroupTiles][kStagedWords];
-  TileNote note[kGroupTiles];
+  PieceNote note[kGroupTiles];
 };
 
 // Before the runs of a plane are read; by a warp. *runs is set where there are some; false where the piece cannot be
 // right.
-__device__ __forceinline__ bool begin_piece(TileNote& note, TileForm form, int p, std::uint64_t piece,
+__device__ __forceinline__ bool begin_piece(PieceNote& note, TileForm form, int p, std::uint64_t piece,
                                             const PayloadWords& payload, const LaneWords& known, const LaneWords& valid,
                                             std::uint32_t* ranks, std::uint32_t* staged, bool* runs) {
   const unsigned lane = threadIdx.x % 32;
@@ -104,7 +104,7 @@ struct PieceWordsIn {
 };
 
 // The runs of a tile's classes, by a thread: bits by rank. False where they are damaged.
-__device__ __forceinline__ bool read_runs(TileNote& note, const PayloadWords& payload, const std::uint32_t* staged,
+__device__ __forceinline__ bool read_runs(PieceNote& note, const PayloadWords& payload, const std::uint32_t* staged,
                                           std::uint32_t* ranks) {
   const PieceWordsIn words{staged, payload, 8 * piece_offset(note.piece)};
   const std::uint32_t bits = 8 * piece_size(note.piece);
@@ -144,7 +144,7 @@ __device__ __forceinline__ std::uint32_t rank_bits(const std::uint32_t* ranks, s
 }
 
 // The ones of a plane of a lane's words.
-__device__ __forceinline__ LaneWords read_ones(const TileNote& note, TileForm form, const PayloadWords& payload,
+__device__ __forceinline__ LaneWords read_ones(const PieceNote& note, TileForm form, const PayloadWords& payload,
                                                const LaneWords& known, const LaneWords& valid,
                                                const std::uint32_t* ranks) {
   const LaneClasses classes = classify_words(form, known, valid);
@@ -194,9 +194,10 @@ __device__ __forceinline__ void store_words(std::uint32_t* to, const LaneWords& 
 
 // Behind the runs of a plane; by a warp. Planes above `p` are complete then and go to the slot. False where the piece
 // is damaged.
-__device__ __forceinline__ bool end_piece(TileNote& note, TileForm form, int p, int planes, const PayloadWords& payload,
-                                          const LaneWords& valid, const std::uint32_t* ranks, LaneWords& known_room,
-                                          LaneWords& before_room, std::uint32_t* signs, std::uint32_t* slot) {
+__device__ __forceinline__ bool end_piece(PieceNote& note, TileForm form, int p, int planes,
+                                          const PayloadWords& payload, const LaneWords& valid,
+                                          const std::uint32_t* ranks, LaneWords& known_room, LaneWords& before_room,
+                                          std::uint32_t* signs, std::uint32_t* slot) {
   const unsigned lane = threadIdx.x % 32;
   const std::uint32_t size = piece_size(note.piece), had = note.known, older_count = note.before;
   if (size == 0 && had == 0) return true;
@@ -248,7 +249,7 @@ __device__ __forceinline__ bool end_piece(TileNote& note, TileForm form, int p, 
 
 // What is left of a tile once the piece of plane `last` is there: bits that are not known are in the middle, as
 // put_middles() says, and then zeros.
-__device__ __forceinline__ void finish_tile(const TileNote& note, int last, const LaneWords& known,
+__device__ __forceinline__ void finish_tile(const PieceNote& note, int last, const LaneWords& known,
                                             const LaneWords& before, std::uint32_t* slot) {
   if (note.top == 0 || last < 0) return;
   store_words(slot + static_cast<std::uint32_t>(last) * kTileWords, known);
@@ -293,12 +294,12 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
     if (p > last && threadIdx.x / 8 < tiles) {  // the pieces of the next plane, eight lines of each
       const std::uint64_t next = places[unit.tiles + threadIdx.x / 8];
       if (128 * (threadIdx.x % 8) < piece_size(next))
-        prefetch(frame.payload + piece_offset(next) + 128 * (threadIdx.x % 8));
+        prefetch_line(frame.payload + piece_offset(next) + 128 * (threadIdx.x % 8));
     }
     bool runs = false;
 #pragma unroll 1
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
-      TileNote& note = room.note[i];
+      PieceNote& note = room.note[i];
       __syncwarp();
       if (note.dead) continue;
       const LaneWords valid = valid_words(form, note.bounds);
@@ -319,7 +320,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
     }
 #pragma unroll 1
     for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
-      TileNote& note = room.note[i];
+      PieceNote& note = room.note[i];
       if (note.dead) continue;
       const LaneWords valid = valid_words(form, note.bounds);
       const bool good = end_piece(note, form, p, planes, payload, valid, room.ranks[i], room.known[i][lane],

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kGridThreads)
   Int any = 0;
   if (row < static_cast<std::uint32_t>(unit.shape.z) * sy) {
     const std::uint32_t y = row % sy, z = row / sy;
-    const RowPlaces to(places, z, y);
+    const CoefficientRow to(places, z, y);
     forward.row(z, y, threadIdx.x % across, sx, across, cubic, [&](std::uint32_t x, Int d) {
       slots[to.place(x)] = d;
       any |= d < 0 ? -d : d;

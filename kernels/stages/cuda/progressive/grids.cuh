@@ -49,7 +49,7 @@ struct UnitPlaces {
       tile = (z / 8 * gy + y / 16) * gx + x / 32;
       at = z % 8 * 512 + y % 16 * 32 + x % 32;
     }
-    return std::uint64_t{tile} * kTileValues + at;
+    return std::uint64_t{tile} * kSlotValues + at;
   }
   // Of a coefficient of the unit.
   __device__ __forceinline__ std::uint64_t place(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
@@ -63,16 +63,16 @@ struct UnitPlaces {
 };
 
 // The same along a row of a unit: place(x).
-struct RowPlaces {
+struct CoefficientRow {
   const UnitPlaces& places;
   std::uint32_t z, y;
   std::uint64_t first;
 
-  __device__ __forceinline__ RowPlaces(const UnitPlaces& of, std::uint32_t at_z, std::uint32_t at_y)
+  __device__ __forceinline__ CoefficientRow(const UnitPlaces& of, std::uint32_t at_z, std::uint32_t at_y)
       : places(of), z(at_z), y(at_y), first(of.merged ? 0 : of.tiled_place(at_z, at_y, 0)) {}
   __device__ __forceinline__ std::uint64_t place(std::uint32_t x) const {
     if (places.merged) return places.place(z, y, x);
-    const std::uint32_t tile = places.form == TileForm::line ? x : (x / 32 * kTileValues) | x % 32;
+    const std::uint32_t tile = places.form == TileForm::line ? x : (x / 32 * kSlotValues) | x % 32;
     return first + tile;
   }
 };

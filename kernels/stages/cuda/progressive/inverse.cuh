@@ -65,7 +65,7 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
   const std::uint32_t row = blockIdx.x * (kGridThreads / across) + threadIdx.x / across;
   if (row >= fz * fy) return;
   const std::uint32_t y = row % fy, z = row / fy;
-  const RowPlaces places_of_row(places, z, y);
+  const CoefficientRow places_of_row(places, z, y);
   if constexpr (kAxis == 2) {
     const Int* const line = in + std::uint64_t{row} * fx;
     const std::uint64_t at = std::uint64_t{row} * tx;

@@ -18,7 +18,7 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr std::uint32_t kTileValues = 4096;
+inline constexpr std::uint32_t kSlotValues = 4096;
 inline constexpr int kGroupTiles = 16;  // of a unit, that a block of threads decodes
 
 // Tiles of a unit: as many as a block takes, or what is left.
@@ -93,7 +93,7 @@ struct ProgressiveDecode {
     return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
            static_cast<std::size_t>(planes - 1 - p) * unit.tiles;
   }
-  __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kTileValues} * width / 4; }
+  __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kSlotValues} * width / 4; }
 };
 
 // A pass from one grid to the next.
@@ -187,7 +187,7 @@ struct ProgressiveEncode {
     return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
            static_cast<std::size_t>(planes_of_unit - 1 - p) * unit.tiles;
   }
-  __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kTileValues} * width / 4; }
+  __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kSlotValues} * width / 4; }
   __device__ __forceinline__ std::uint8_t* payload(std::uint32_t frame) const {
     return payloads + frame * frame_stride;
   }
