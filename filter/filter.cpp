@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The filter callback (callbacks.hpp): one chunk to one frame and back.
-#include <memory>
-#include <new>
-
 #include "core/api.hpp"
 #include "core/error_text.hpp"
 #include "filter/buffer.hpp"
@@ -46,11 +43,14 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
     return fail(Code::invalid_argument, "HDF5 gave a chunk of %zu bytes, the stored cd_values say %zu", chunk.bytes,
                 value_bytes_of(request));
   if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, *chunk.buffer, chunk);
-  // A copy: HDF5 stores the chunk as it was if this fails.
-  const std::unique_ptr<unsigned char[]> swapped(new (std::nothrow) unsigned char[chunk.bytes]);
-  if (swapped == nullptr) return fail(Code::no_memory, "no memory for %zu bytes of byte-swapped values", chunk.bytes);
-  swap_values(*chunk.buffer, swapped.get(), chunk.bytes, dtype_bytes(request.dtype));
-  return encode_values(hdf5, request, swapped.get(), chunk);
+  // In place, which saves a copy: the buffer is ours until we return. HDF5 stores it as it was if this fails, so then
+  // it is swapped back.
+  void* const values = *chunk.buffer;
+  const std::size_t bytes = chunk.bytes, value_bytes = dtype_bytes(request.dtype);
+  swap_values(values, values, bytes, value_bytes);
+  const Status status = encode_values(hdf5, request, values, chunk);
+  if (!status.ok()) swap_values(values, values, bytes, value_bytes);
+  return status;
 }
 
 // A frame must be the one that this dataset's encoder could have made, before anything is allocated for it.

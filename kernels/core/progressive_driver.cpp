@@ -12,7 +12,7 @@
 #include "core/plan.hpp"
 #include "core/settings.hpp"
 #include "progressive/head.hpp"
-#include "progressive/hierarchy.hpp"
+#include "progressive/memory.hpp"
 #include "progressive/order.hpp"
 #include "registry_table.hpp"
 

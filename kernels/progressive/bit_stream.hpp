@@ -12,6 +12,12 @@
 #include <immintrin.h>
 #endif
 
+namespace pyfilter {
+
+inline constexpr std::size_t kBitsPadding = 16;  // bytes, behind what PaddedBitsIn reads
+
+}  // namespace pyfilter
+
 PYF_BEGIN_TARGET
 
 KFN std::uint32_t count_bits(std::uint64_t word) {
@@ -68,50 +74,81 @@ KFN std::uint64_t scatter_bits(std::uint64_t bits, std::uint64_t mask) {
 #endif
 }
 
-// Writes up to seven bytes behind its end.
+// Writes up to 15 bytes behind its end. Without branches that depend on the bits: how many of a word a mask picks is as
+// good as random.
 class BitsOut {
  public:
-  explicit BitsOut(std::uint8_t* to) : to_(to), start_(to) {}
+  explicit BitsOut(std::uint8_t* to) : to_(to) {}
 
-  // Up to 32 bits, and nothing above them.
-  KFN void put(std::uint32_t value, std::uint32_t bits) {
-    held_ |= static_cast<std::uint64_t>(value) << count_;
-    count_ += bits;
-    store_le(to_, held_);  // whole bytes are done, the rest is written again
-    to_ += count_ / 8;
-    held_ >>= count_ & ~7u;
-    count_ &= 7;
-  }
   // Up to 64 bits, and nothing above them.
-  KFN void put_long(std::uint64_t value, std::uint32_t bits) {
-    held_ |= value << count_;
-    store_le(to_, held_);
-    const std::uint32_t total = count_ + bits;
-    if (total < 64) {
-      to_ += total / 8;
-      held_ >>= total & ~7u;
-    } else {
-      to_ += 8;
-      held_ = count_ != 0 ? value >> (64 - count_) : 0;
-    }
-    count_ = total & 7;
+  KFN void put(std::uint64_t value, std::uint32_t bits) {
+    const std::uint64_t at = at_ & 63, next = at_ + bits, word = held_ | value << at;
+    store_le(to_ + (at_ >> 6) * 8, word);
+    const std::uint64_t crossed = 0 - ((at_ ^ next) >> 6 & 1);
+    held_ = ((value >> 1) >> (63 - at) & crossed) | (word & ~crossed);
+    at_ = next;
   }
-  // A run of zeros: its quotient by 2^k in zero bits and a one, its last k bits.
+  // A run of zeros: its quotient by 2^k in zero bits and a one, its last k bits; k is 15 at most.
   KFN void put_run(std::uint32_t run, std::uint32_t k) {
     std::uint32_t zeros = run >> k;
-    for (; zeros >= 16; zeros -= 16) put(0, 16);
-    put((1u | (run & ((1u << k) - 1)) << 1) << zeros, zeros + 1 + k);
+    for (; zeros >= 32; zeros -= 32) put(0, 32);
+    put(static_cast<std::uint64_t>(1u | (run & ((1u << k) - 1)) << 1) << zeros, zeros + 1 + k);
   }
+  std::uint64_t bits() const { return at_; }
   // Fills the last byte; how many there are.
   std::size_t finish() {
-    if (count_ != 0) *to_++ = static_cast<std::uint8_t>(held_);
-    return static_cast<std::size_t>(to_ - start_);
+    if ((at_ & 63) != 0) store_le(to_ + (at_ >> 6) * 8, held_);
+    return static_cast<std::size_t>((at_ + 7) / 8);
   }
 
  private:
-  std::uint8_t *to_, *start_;
-  std::uint64_t held_ = 0;
-  std::uint32_t count_ = 0;
+  std::uint8_t* to_;
+  std::uint64_t held_ = 0, at_ = 0;
+};
+
+// Bits behind which there are kBitsPadding bytes of zeros; more of them follow, as it were.
+class PaddedBitsIn {
+ public:
+  PaddedBitsIn(const void* from, std::size_t bytes) : from_(static_cast<const std::uint8_t*>(from)), bytes_(bytes) {}
+
+  // The next 64 bits, and past `bits` of them.
+  KFN std::uint64_t take(std::uint32_t bits) {
+    const std::uint8_t* const from = here();
+    const std::uint64_t shift = at_ & 7, low = load_le<std::uint64_t>(from) >> shift;
+    at_ += bits;
+    return low | static_cast<std::uint64_t>(from[8]) << (63 - shift) << 1;
+  }
+  // The next kPeeked bits at least.
+  static constexpr std::uint32_t kPeeked = 57;
+  KFN std::uint64_t peek() const { return load_le<std::uint64_t>(here()) >> (at_ & 7); }
+  KFN void skip(std::uint64_t bits) { at_ += bits; }
+  // A run, or `most` + 1 where it is longer than `most`.
+  std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
+    std::uint64_t zeros = 0, held = peek();
+    for (; held == 0; held = peek()) {
+      zeros += kPeeked;
+      at_ += kPeeked;
+      if (zeros > most || at_ > 8 * bytes_) return most + 1;
+    }
+    const auto more = static_cast<std::uint32_t>(__builtin_ctzll(held));
+    at_ += more + 1;
+    zeros += more;
+    if (zeros > most >> k) return most + 1;
+    const auto low = static_cast<std::uint32_t>(peek() & ((std::uint64_t{1} << k) - 1));
+    at_ += k;
+    return static_cast<std::uint32_t>(zeros) << k | low;
+  }
+  // Everything is read but zeros of the last byte.
+  bool at_end() const {
+    if (at_ > 8 * bytes_ || 8 * bytes_ - at_ >= 8) return false;
+    return at_ == 8 * bytes_ || from_[at_ / 8] >> (at_ % 8) == 0;
+  }
+
+ private:
+  KFN const std::uint8_t* here() const { return from_ + (at_ / 8 < bytes_ ? at_ / 8 : bytes_); }
+
+  const std::uint8_t* from_;
+  std::uint64_t bytes_, at_ = 0;
 };
 
 // Behind the end bits are 0; at_end() says whether it was passed.
@@ -123,14 +160,6 @@ class BitsIn {
     const std::uint64_t value = peek() & ((std::uint64_t{1} << bits) - 1);
     at_ += bits;
     return static_cast<std::uint32_t>(value);
-  }
-  // Up to 64 bits.
-  KFN std::uint64_t take_long(std::uint32_t bits) {
-    std::uint64_t value = peek();
-    const std::size_t byte = at_ / 8, shift = at_ % 8;
-    if (shift + bits > 64 && byte + 8 < bits_ / 8) value |= static_cast<std::uint64_t>(from_[byte + 8]) << (64 - shift);
-    at_ += bits;
-    return bits == 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
   }
   // A run, or `most` + 1 where it is longer than `most`.
   KFN std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {

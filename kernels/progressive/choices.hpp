@@ -28,16 +28,26 @@ KFN bool is_measured(std::uint64_t bound, std::uint64_t range, std::uint64_t rea
   return bound > range / kMeasuredPart && read >= read_then + read_then / kMeasuredGrowth;
 }
 
-// What of a coefficient is known once the piece of plane `p` is there.
+// What of a coefficient is known once the piece of plane `p` is there, which is one of its unit's.
+template <class Int>
+struct KnownPart {
+  Int one, half, above;
+
+  KFN explicit KnownPart(int p) : one(static_cast<Int>(Int{1} << p)) {
+    half = static_cast<Int>(one + (one >> 1));
+    above = static_cast<Int>(~(2 * one - 1));
+  }
+  KFN Int operator()(Int d) const {
+    const Int sign = static_cast<Int>(d >> (8 * sizeof(Int) - 1)), m = static_cast<Int>((d ^ sign) - sign);
+    const Int older = m & above, first = (m & one) != 0 ? half : Int{0}, k = older != 0 ? older | one : first;
+    return static_cast<Int>((k ^ sign) - sign);
+  }
+};
+// The same of any plane: below 0 all is known, from `planes` on nothing.
 template <class Int>
 KFN Int known_part(Int d, int planes, int p) {
   if (p < 0) return d;
-  if (p >= planes) return 0;
-  const Int m = d < 0 ? static_cast<Int>(-d) : d, above = static_cast<Int>(m >> (p + 1));
-  const Int one = static_cast<Int>(Int{1} << p);
-  const Int first = (m >> p) != 0 ? static_cast<Int>(one + (one >> 1)) : Int{0};
-  const Int k = above != 0 ? static_cast<Int>((2 * above + 1) << p) : first;
-  return d < 0 ? static_cast<Int>(-k) : k;
+  return p >= planes ? Int{0} : KnownPart<Int>(p)(d);
 }
 
 }  // namespace pyfilter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Progressive (HP-MDR, PMGARD): integers of a power-of-two step -> coefficients of a hierarchical basis, pass by pass
-// (transform.hpp, hierarchy.hpp) -> bit planes of tiles of 4096 (tile.hpp), whose ones are runs by the class of their
+// (transform.hpp, points.hpp) -> bit planes of tiles of 4096 (tile.hpp), whose ones are runs by the class of their
 // neighbours -> segments in the order of the error that their bytes take away (order.hpp), with bounds of what is left
 // (layout.hpp). Special values come first (specials.hpp). See FORMAT.md.
 #pragma once

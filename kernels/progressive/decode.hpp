@@ -13,9 +13,11 @@
 #include "core/target.hpp"
 #include "core/types.hpp"
 #include "progressive/head.hpp"
-#include "progressive/hierarchy.hpp"
+#include "progressive/memory.hpp"
+#include "progressive/points.hpp"
 #include "progressive/specials.hpp"
 #include "progressive/tile.hpp"
+#include "progressive/tile_words.hpp"
 #include "progressive/values.hpp"
 
 PYF_BEGIN_TARGET
@@ -57,135 +59,159 @@ inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& 
 
 struct DecodeScratch {
   TilePlanes planes;
-  PositionClasses classes;
+  PieceRoom room;
 };
 
 // What decode_tile_pieces returns but for the plane of a damaged piece.
 inline constexpr int kTileDecoded = -2, kTileNoMemory = -3;
 
-// A tile of a unit, of which the pieces down to plane `last` are there.
+// A tile of a unit, of which the pieces down to plane `last` are there: its points, from those of the units before.
 template <class Int>
-inline int decode_tile_pieces(const std::uint8_t* payload, const ProgressiveUnit& unit, int planes, int last,
-                              std::uint64_t tile, const PiecePlace* place, Int* coefficients) {
+inline int decode_tile_pieces(const std::uint8_t* payload, const Points<Int>& q, const ProgressiveUnit& unit,
+                              bool cubic, const Limits<Int>& limits, int planes, int last, std::uint64_t tile,
+                              const PiecePlace* place) {
   auto* const scratch = reinterpret_cast<DecodeScratch*>(thread_scratch(sizeof(DecodeScratch)));
   if (scratch == nullptr) return kTileNoMemory;
   TilePlanes& t = scratch->planes;
   std::memset(t.plane, 0, static_cast<std::size_t>(planes) * sizeof t.plane[0]);
+  const TilePlace origin = tile_origin(unit, tile);
   for (std::uint32_t w = 0; w < kTileWords; ++w) {
     std::uint32_t count;
-    word_place(unit, tile, w, &count);
-    t.valid[w] = count == 32 ? ~0u : (1u << count) - 1;
+    word_place(unit, origin, w, &count);
+    t.valid[w] = first_bits(count);
     t.sign[w] = t.known[w] = t.before[w] = 0;
   }
   for (int p = planes - 1; p >= last; --p) {
     const PiecePlace& piece = place[static_cast<std::uint64_t>(planes - 1 - p) * unit.tiles + tile];
-    if (!decode_piece(t, form_of(unit), p, scratch->classes, payload + piece.offset, piece.size)) return p;
+    if (!decode_piece(t, form_of(unit), p, scratch->room, payload + piece.offset, piece.size)) return p;
   }
-  put_middles(t, last);
-  store_tile(unit, coefficients, tile, planes, t);
+  if (last < planes) put_middles(t, last);
+  const std::size_t step = q.step(unit);
+  store_tile<Int>(unit, tile, planes, t, [&](const TilePlace& at, std::uint32_t count, const Int* coefficients) {
+    visit_points(q, unit, cubic, at, count,
+                 [&](const Neighbours<Int>& from, Int* target, std::uint64_t n, std::uint64_t before) {
+                   restore_run(from, limits, coefficients == nullptr ? nullptr : coefficients + before, n, step,
+                               target);
+                 });
+  });
   return kTileDecoded;
 }
 
-// Values of the grid of `level` (0: all) of a frame whose first `segments` segments are at `payload`, of those of units
-// from that level up; others are not looked at.
-template <class T>
-inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payload, const ProgressiveLayout& layout,
-                                 const ProgressiveHead& head, const ProgressiveSegment* segments, int count, int level,
-                                 void* out) {
-  using Int = typename ProgressiveTraits<T>::Int;
+// Integers of the grid `level` to values in the same place, or of `integers` to another.
+template <class T, class Int>
+inline void finish_values(const FrameInfo& info, const Int* integers, std::uint64_t count, std::uint8_t* values) {
   using Code = typename FloatTraits<T>::Code;
-  const auto no_memory = [] { return fail(pyfilter::Code::no_memory, "no memory for the integers of a chunk"); };
-  Hierarchy<Int> h(layout);
-  std::uint64_t largest = 1, places = 1;
-  int last[kMostUnits];
-  std::uint64_t first_place[kMostUnits];
-  for (int u = 0; u < layout.units; ++u) last[u] = head.planes[u];
-  for (int i = 0; i < count; ++i) last[segments[i].unit] = segments[i].plane;
-  for (int u = 0; u < layout.units; ++u) {
-    largest = layout.unit[u].shape.count() > largest ? layout.unit[u].shape.count() : largest;
-    first_place[u] = places;
-    if (layout.unit[u].level >= level)
-      places += layout.unit[u].tiles * static_cast<std::uint64_t>(head.planes[u] - last[u]);
-  }
-  const Memory<Int> coefficients = allocate_memory<Int>(largest);
-  const Memory<PiecePlace> place = allocate_memory<PiecePlace>(places);
-  if (!h.memory || !coefficients || !place) return no_memory();
-  for (int i = 0; i < count; ++i) {
-    const ProgressiveSegment& s = segments[i];
-    const ProgressiveUnit& unit = layout.unit[s.unit];
-    if (unit.level < level) continue;
-    const std::uint64_t at =
-        first_place[s.unit] + unit.tiles * static_cast<std::uint64_t>(head.planes[s.unit] - 1 - s.plane);
-    if (!place_pieces(payload, s, unit.tiles, place.get() + at))
-      return fail(pyfilter::Code::corrupt, "corrupt frame: the sizes of segment %d", i);
-  }
-  const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
-  for (std::uint64_t i = 0; i < layout.roots; ++i) {
-    h.root[i] = load_le<Int>(payload + head.roots_at + sizeof(Int) * i);
-    if (h.root[i] < limits.low || h.root[i] > limits.high)
-      return fail(pyfilter::Code::corrupt, "corrupt frame: value %llu of its coarsest grid",
-                  static_cast<unsigned long long>(i));
-  }
-  std::atomic<int> failed{kTileDecoded};  // of one of the tiles; the text belongs to this thread
-  for (int u = 0; u < layout.units; ++u) {
-    const ProgressiveUnit& unit = layout.unit[u];
-    if (unit.level < level) continue;
-    if (u == 0 || layout.unit[u - 1].level != unit.level) raise_level(h, unit.level);
-    if (last[u] == head.planes[u]) {
-      std::memset(coefficients.get(), 0, static_cast<std::size_t>(unit.shape.count()) * sizeof(Int));
-    } else {
-      in_parallel(unit.tiles, 4, [&](std::uint64_t tile) {
-        if (failed != kTileDecoded) return;
-        const int result = decode_tile_pieces(payload, unit, head.planes[u], last[u], tile,
-                                              place.get() + first_place[u], coefficients.get());
-        if (result != kTileDecoded) failed = result;
-      });
-      if (failed == kTileNoMemory) return no_memory();
-      if (failed != kTileDecoded)
-        return fail(pyfilter::Code::corrupt, "corrupt frame: a piece of plane %d of unit %d", failed.load(), u);
-    }
-    inverse_unit(h, unit, head.cubic[u], limits, coefficients.get());
-  }
-
-  const Extents whole = layout.grids[0], g = layout.grids[level];
+  constexpr std::uint64_t kPart = 1024;
   const PowerOfTwo step(exponent_above(info.step) - 1);
-  auto* const values = static_cast<std::uint8_t*>(out);
   const auto sentinel = static_cast<Code>(info.sentinel);
-  std::atomic<bool> out_of_memory{false};
-  in_parallel(g.z * g.y, rows_at_once(g.x), [&](std::uint64_t row) {
-    Int* const integers = reinterpret_cast<Int*>(thread_scratch(static_cast<std::size_t>(g.x) * sizeof(Int)));
-    if (integers == nullptr) {
-      out_of_memory = true;
-      return;
-    }
-    join_level_row(h, level, row / g.y, row % g.y, integers);
-    std::uint8_t* const to = values + row * g.x * sizeof(T);
+  in_parallel((count + kPart - 1) / kPart, 16, [&](std::uint64_t number) {
+    const std::uint64_t first = number * kPart, n = count - first < kPart ? count - first : kPart;
+    alignas(64) Int from[kPart];
+    alignas(64) T to[kPart];
+    std::memcpy(from, integers + first, static_cast<std::size_t>(n) * sizeof(Int));
     if (info.has_sentinel) {
-      for (std::uint64_t x = 0; x < g.x; ++x)
-        store_le(to + x * sizeof(T), beside_sentinel(to_value<T>(integers[x], step), sentinel));
+      for (std::uint64_t i = 0; i < n; ++i) to[i] = beside_sentinel(to_value<T>(from[i], step), sentinel);
     } else {
-      for (std::uint64_t x = 0; x < g.x; ++x) store_le(to + x * sizeof(T), to_value<T>(integers[x], step));
+      for (std::uint64_t i = 0; i < n; ++i) to[i] = to_value<T>(from[i], step);
     }
+    std::memcpy(values + first * sizeof(T), to, static_cast<std::size_t>(n) * sizeof(T));
   });
-  if (out_of_memory) return no_memory();
-  if (head.special_bytes == 0) return kOk;
-  const Memory<std::uint8_t> kinds = allocate_memory<std::uint8_t>(whole.count());
-  if (!kinds) return no_memory();
-  std::memset(kinds.get(), 0, static_cast<std::size_t>(whole.count()));
+}
+
+// Special values to their places in the grid of `level`.
+template <class T>
+inline Status place_specials(const FrameInfo& info, const std::uint8_t* from, std::uint64_t bytes,
+                             const ProgressiveLayout& layout, int level, std::uint8_t* values) {
+  using Code = typename FloatTraits<T>::Code;
+  const Extents whole = layout.grids[0], g = layout.grids[level];
+  const Memory<std::uint64_t> mask = allocate_memory<std::uint64_t>(mask_words(whole.count()) + 1);
+  if (!mask) return fail(pyfilter::Code::no_memory, "no memory for the special values of a chunk");
+  std::memset(mask.get(), 0, static_cast<std::size_t>(mask_words(whole.count()) + 1) * sizeof(std::uint64_t));
   const std::uint64_t every = std::uint64_t{1} << level;
-  PYF_TRY(read_specials(payload + head.specials_at, head.special_bytes, whole.count(), whole.x, info.has_sentinel,
-                        sizeof(T), kinds.get(), [&](std::uint64_t at, const std::uint8_t* value) {
+  PYF_TRY(read_specials(from, bytes, whole.count(), whole.x, info.has_sentinel, sizeof(T), mask.get(),
+                        [&](std::uint64_t at, const std::uint8_t* value) {
                           const std::uint64_t x = at % whole.x, y = at / whole.x % whole.y, z = at / whole.x / whole.y;
                           if (x % every != 0 || y % every != 0 || z % every != 0) return;
                           std::memcpy(values + ((z / every * g.y + y / every) * g.x + x / every) * sizeof(T), value,
                                       sizeof(T));
                         }));
+  const auto sentinel = static_cast<Code>(info.sentinel);
+  if (level == 0) {
+    in_parallel(mask_words(whole.count()), 4096, [&](std::uint64_t w) {
+      for (std::uint64_t word = mask[w]; word != 0; word &= word - 1) {
+        const std::uint64_t i = 64 * w + static_cast<std::uint64_t>(__builtin_ctzll(word));
+        if (i < whole.count()) store_le(values + i * sizeof(T), sentinel);
+      }
+    });
+    return kOk;
+  }
   in_parallel(g.z * g.y, rows_at_once(g.x), [&](std::uint64_t row) {
-    const std::uint8_t* const kind = kinds.get() + ((row / g.y * whole.y + row % g.y) * every) * whole.x;
+    const std::uint64_t first = ((row / g.y * whole.y + row % g.y) * every) * whole.x;
     for (std::uint64_t x = 0; x < g.x; ++x)
-      if (kind[x * every] == kMissingValue) store_le(values + (row * g.x + x) * sizeof(T), sentinel);
+      if (mask_bit(mask.get(), first + x * every)) store_le(values + (row * g.x + x) * sizeof(T), sentinel);
   });
   return kOk;
+}
+
+// Values of the grid of `level` (0: all) of a frame whose first `segments` segments are at `payload`, of those of units
+// from that level up; others are not looked at. The integers lie where the values will be.
+template <class T>
+inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payload, const ProgressiveLayout& layout,
+                                 const ProgressiveHead& head, const ProgressiveSegment* segments, int count, int level,
+                                 void* out) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  const auto no_memory = [] { return fail(pyfilter::Code::no_memory, "no memory for the pieces of a chunk"); };
+  const Extents g = layout.grids[level], coarsest = layout.grids[layout.levels];
+  Memory<Int> aligned;
+  if (reinterpret_cast<std::uintptr_t>(out) % alignof(Int) != 0) {
+    aligned = allocate_memory<Int>(g.count());
+    if (!aligned) return no_memory();
+  }
+  const Points<Int> q{aligned ? aligned.get() : static_cast<Int*>(out), layout, level};
+  std::uint64_t places = 1;
+  int last[kMostUnits];
+  for (int u = 0; u < layout.units; ++u) last[u] = head.planes[u];
+  for (int i = 0; i < count; ++i) last[segments[i].unit] = segments[i].plane;
+  for (int u = 0; u < layout.units; ++u) {
+    const std::uint64_t here = layout.unit[u].tiles * static_cast<std::uint64_t>(head.planes[u] - last[u]);
+    if (layout.unit[u].level >= level && here > places) places = here;
+  }
+  const Memory<PiecePlace> place = allocate_memory<PiecePlace>(places);  // of a unit at a time
+  if (!place) return no_memory();
+  const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
+  for (std::uint64_t i = 0; i < layout.roots; ++i) {
+    const Int root = load_le<Int>(payload + head.roots_at + sizeof(Int) * i);
+    if (root < limits.low || root > limits.high)
+      return fail(pyfilter::Code::corrupt, "corrupt frame: value %llu of its coarsest grid",
+                  static_cast<unsigned long long>(i));
+    *q.point(layout.levels, i / (coarsest.y * coarsest.x), i / coarsest.x % coarsest.y, i % coarsest.x) = root;
+  }
+  std::atomic<int> failed{kTileDecoded};  // of one of the tiles; the text belongs to this thread
+  for (int u = 0; u < layout.units; ++u) {
+    const ProgressiveUnit& unit = layout.unit[u];
+    if (unit.level < level) continue;
+    for (int i = 0; i < count; ++i) {
+      const ProgressiveSegment& s = segments[i];
+      if (s.unit != u) continue;
+      const std::uint64_t at = unit.tiles * static_cast<std::uint64_t>(head.planes[u] - 1 - s.plane);
+      if (!place_pieces(payload, s, unit.tiles, place.get() + at))
+        return fail(pyfilter::Code::corrupt, "corrupt frame: the sizes of segment %d", i);
+    }
+    const bool nothing = last[u] == head.planes[u];  // all coefficients are 0
+    const int planes = nothing ? 0 : head.planes[u], lowest = nothing ? 0 : last[u];
+    in_parallel(unit.tiles, 4, [&](std::uint64_t tile) {
+      if (failed != kTileDecoded) return;
+      const int result = decode_tile_pieces(payload, q, unit, head.cubic[u], limits, planes, lowest, tile, place.get());
+      if (result != kTileDecoded) failed = result;
+    });
+    if (failed == kTileNoMemory) return no_memory();
+    if (failed != kTileDecoded)
+      return fail(pyfilter::Code::corrupt, "corrupt frame: a piece of plane %d of unit %d", failed.load(), u);
+  }
+  auto* const values = static_cast<std::uint8_t*>(out);
+  finish_values<T>(info, q.at, g.count(), values);
+  if (head.special_bytes == 0) return kOk;
+  return place_specials<T>(info, payload + head.specials_at, head.special_bytes, layout, level, values);
 }
 
 PYF_END_TARGET

@@ -5,10 +5,12 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 
 #include "core/target.hpp"
 #include "core/types.hpp"
-#include "progressive/specials.hpp"
+#include "progressive/values.hpp"
 #include "stages/quantize.hpp"
 
 namespace pyfilter {
@@ -24,12 +26,22 @@ struct ValueScan {
 // declared.
 inline constexpr double kUndeclaredFactor = 0x1p20;
 
+inline constexpr std::uint8_t kPlain = 0, kMissingValue = 1, kVerbatim = 2;  // of a value
+
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
 
+// A value, or its bits, of an array of any alignment.
 template <class T>
-inline ValueScan scan_values(const Request& request, const T* values, std::uint64_t count) {
+KFN T value_at(const void* values, std::uint64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const std::uint8_t*>(values) + i * sizeof value, sizeof value);
+  return value;
+}
+
+template <class T>
+inline ValueScan scan_values(const Request& request, const void* values, std::uint64_t count) {
   using Code = typename FloatTraits<T>::Code;
   constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
   constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
@@ -39,7 +51,7 @@ inline ValueScan scan_values(const Request& request, const T* values, std::uint6
   // the two largest magnitudes among finite values other than the fill value
   Code largest = 0, special = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const Code bits = std::bit_cast<Code>(values[i]), magnitude = bits & kMagnitude;
+    const Code bits = value_at<Code>(values, i), magnitude = bits & kMagnitude;
     const bool odd = magnitude >= kInfinity || (has_fill && bits == fill);
     largest = odd || magnitude <= largest ? largest : magnitude;
     special += odd ? 1 : 0;
@@ -48,13 +60,13 @@ inline ValueScan scan_values(const Request& request, const T* values, std::uint6
   const auto value_of = [](Code magnitude) { return static_cast<double>(std::bit_cast<T>(magnitude)); };
   bool others_near = false;  // most chunks need no second look
   for (std::uint64_t k = 0; k < 64 && k < count; ++k) {
-    const Code magnitude = std::bit_cast<Code>(values[count / 64 * k]) & kMagnitude;
+    const Code magnitude = value_at<Code>(values, count / 64 * k) & kMagnitude;
     others_near = others_near || (magnitude < largest && value_of(magnitude) > value_of(largest) / kUndeclaredFactor);
   }
   if (!has_fill && special == 0 && largest != 0 && !others_near) {
     Code second = 0, positive = 0, negative = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      const Code bits = std::bit_cast<Code>(values[i]), magnitude = bits & kMagnitude;
+      const Code bits = value_at<Code>(values, i), magnitude = bits & kMagnitude;
       second = magnitude == largest || magnitude <= second ? second : magnitude;
       positive += bits == largest ? 1 : 0;
       negative += bits == (largest | ~kMagnitude) ? 1 : 0;
@@ -80,36 +92,49 @@ inline ValueScan scan_values(const Request& request, const T* values, std::uint6
   Code sentinel = undeclared;
   bool found = undeclared != 0;
   for (std::uint64_t i = 0; i < count && !found && has_fill; ++i) {
-    sentinel = std::bit_cast<Code>(values[i]);
+    sentinel = value_at<Code>(values, i);
     found = sentinel == fill;
   }
   for (std::uint64_t i = 0; i < count && !found; ++i) {
-    sentinel = std::bit_cast<Code>(values[i]);
+    sentinel = value_at<Code>(values, i);
     found = (sentinel & kMagnitude) >= kInfinity;
   }
   scan.sentinel = sentinel;
   return scan;
 }
 
-// What kind each value is; returns how many are missing. A value that its integer would turn into the sentinel is
-// verbatim, too.
+// What kind a value is. One that its integer would turn into the sentinel is verbatim, too.
 template <class T>
-inline std::uint64_t find_kinds(const ValueScan& scan, const T* values, std::uint64_t count, std::uint8_t* kinds,
-                                std::uint64_t* verbatim) {
+struct KindOf {
   using Code = typename FloatTraits<T>::Code;
-  constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
-  constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
-  const Code sentinel = static_cast<Code>(scan.sentinel);
-  std::uint64_t missing = 0;
-  *verbatim = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const Code bits = std::bit_cast<Code>(values[i]);
-    const bool is_sentinel = scan.has_sentinel && bits == sentinel, odd = (bits & kMagnitude) >= kInfinity;
-    kinds[i] = is_sentinel ? kMissingValue : odd ? kVerbatim : kPlain;
-    missing += is_sentinel ? 1 : 0;
-    *verbatim += !is_sentinel && odd ? 1 : 0;
+  bool has_sentinel, in_reach;  // of the integers
+  Code sentinel;
+  PowerOfTwo scale, step;
+
+  KindOf(const ValueScan& scan, int exponent)
+      : has_sentinel(scan.has_sentinel), sentinel(static_cast<Code>(scan.sentinel)), scale(-exponent), step(exponent) {
+    in_reach = has_sentinel && absolute(static_cast<double>(std::bit_cast<T>(sentinel))) <= 2 * scan.largest;
   }
-  return missing;
+  KFN bool is_missing(T value) const { return has_sentinel && std::bit_cast<Code>(value) == sentinel; }
+  KFN std::uint8_t operator()(T value) const {
+    constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
+    constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
+    const Code bits = std::bit_cast<Code>(value);
+    if (has_sentinel && bits == sentinel) return kMissingValue;
+    if ((bits & kMagnitude) >= kInfinity) return kVerbatim;
+    if (in_reach && std::bit_cast<Code>(to_value<T>(to_integer(value, scale), step)) == sentinel) return kVerbatim;
+    return kPlain;
+  }
+};
+
+// How many values are missing, and verbatim.
+template <class T>
+inline void count_kinds(const void* values, std::uint64_t count, const KindOf<T>& kind, std::uint64_t* missing,
+                        std::uint64_t* verbatim) {
+  std::uint64_t counts[3] = {0, 0, 0};
+  for (std::uint64_t i = 0; i < count; ++i) ++counts[kind(value_at<T>(values, i))];
+  *missing = counts[kMissingValue];
+  *verbatim = counts[kVerbatim];
 }
 
 PYF_END_TARGET

@@ -13,32 +13,53 @@
 #include "core/wire.hpp"
 #include "progressive/bit_stream.hpp"
 #include "progressive/head.hpp"
+#include "progressive/scan.hpp"
 
 namespace pyfilter {
 
 inline constexpr std::uint64_t kMaskPiece = 32768;
 inline constexpr std::size_t kMostMaskBytes = 1 + kMaskPiece / 8 + 32;
-inline constexpr std::uint8_t kPlain = 0, kMissingValue = 1, kVerbatim = 2;  // of a value
 
 inline std::uint64_t mask_pieces(std::uint64_t values) { return (values + kMaskPiece - 1) / kMaskPiece; }
 
-// Whether the mask at `i` differs from what is before it: in the row above, in the first row to its left.
-inline std::uint8_t mask_change(const std::uint8_t* kinds, std::uint64_t i, std::uint64_t row) {
-  const std::uint8_t here = kinds[i] == kMissingValue;
-  if (i >= row) return static_cast<std::uint8_t>(here ^ (kinds[i - row] == kMissingValue));
-  return i == 0 ? here : static_cast<std::uint8_t>(here ^ (kinds[i - 1] == kMissingValue));
-}
+inline constexpr std::uint64_t mask_words(std::uint64_t values) { return (values + 63) / 64; }
+KFN bool mask_bit(const std::uint64_t* mask, std::uint64_t i) { return (mask[i / 64] >> (i % 64) & 1) != 0; }
 
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
 
-// A piece of the mask: its size, 0 where nothing changes in it.
-inline std::size_t encode_mask(const std::uint8_t* kinds, std::uint64_t first, std::uint64_t last, std::uint64_t row,
-                               std::uint8_t* to) {
+// Where the mask of values first to last - 1 differs from what is before it: in the row above, in the first row to its
+// left. One bit a value; returns how many are 1.
+template <class Missing>
+inline std::uint32_t find_changes(Missing&& missing, std::uint64_t first, std::uint64_t last, std::uint64_t row,
+                                  std::uint64_t* words) {
   std::uint32_t ones = 0;
+  for (std::uint64_t at = first; at < last; at += 64) {
+    const std::uint64_t n = last - at < 64 ? last - at : 64;
+    std::uint64_t word = 0;
+    if (at >= row) {
+      for (std::uint64_t i = 0; i < n; ++i)
+        word |= static_cast<std::uint64_t>(missing(at + i) != missing(at + i - row)) << i;
+    } else {
+      for (std::uint64_t i = at; i < at + n; ++i) {
+        const bool above = i >= row ? missing(i - row) : i != 0 && missing(i - 1);
+        word |= static_cast<std::uint64_t>(missing(i) != above) << (i - at);
+      }
+    }
+    words[(at - first) / 64] = word;
+    ones += count_bits(word);
+  }
+  return ones;
+}
+
+// A piece of the mask: its size, 0 where nothing changes in it.
+template <class Missing>
+inline std::size_t encode_mask(Missing&& missing, std::uint64_t first, std::uint64_t last, std::uint64_t row,
+                               std::uint8_t* to) {
+  std::uint64_t words[kMaskPiece / 64];
   const auto count = static_cast<std::uint32_t>(last - first);
-  for (std::uint64_t i = first; i < last; ++i) ones += mask_change(kinds, i, row);
+  const std::uint32_t ones = find_changes(missing, first, last, row, words);
   if (ones == 0) return 0;
   std::uint32_t k = 0, best = ~0u;
   for (std::uint32_t tried = 0; tried <= 15; ++tried) {
@@ -47,22 +68,21 @@ inline std::size_t encode_mask(const std::uint8_t* kinds, std::uint64_t first, s
   }
   to[0] = static_cast<std::uint8_t>(k);
   BitsOut out(to + 1);
-  std::uint32_t run = 0;
-  for (std::uint64_t i = first; i < last; ++i) {
-    if (mask_change(kinds, i, row) == 0) {
-      ++run;
-    } else {
-      out.put_run(run, k);
-      run = 0;
+  std::uint32_t next = 0;
+  for (std::uint32_t w = 0; w < mask_words(count); ++w) {
+    for (std::uint64_t word = words[w]; word != 0; word &= word - 1) {
+      const std::uint32_t at = 64 * w + static_cast<std::uint32_t>(__builtin_ctzll(word));
+      out.put_run(at - next, k);
+      next = at + 1;
     }
   }
-  if (run != 0) out.put_run(run, k);
+  if (next != count) out.put_run(count - next, k);
   return 1 + out.finish();
 }
 
-// And back, into kinds that are 0.
+// And back: the changes, into bits that are 0.
 inline bool decode_mask(const std::uint8_t* from, std::size_t size, std::uint64_t first, std::uint64_t last,
-                        std::uint8_t* kinds) {
+                        std::uint64_t* mask) {
   if (size == 0) return true;
   if (size < 2 || from[0] > 15) return false;
   BitsIn in(from + 1, size - 1);
@@ -74,16 +94,32 @@ inline bool decode_mask(const std::uint8_t* from, std::size_t size, std::uint64_
     left -= run;
     if (left == 0) break;
     at += run;
-    kinds[at++] = kMissingValue;
+    mask[at / 64] |= std::uint64_t{1} << (at % 64);
+    ++at;
     --left;
   }
   return in.at_end();
 }
 
+// Changes to what is missing; returns how many values are.
+inline std::uint64_t add_changes(std::uint64_t* mask, std::uint64_t count, std::uint64_t row) {
+  std::uint64_t i = 1;
+  for (; i < count && (i < row || row < 64 || i % 64 != 0); ++i)
+    mask[i / 64] ^= static_cast<std::uint64_t>(mask_bit(mask, i >= row ? i - row : i - 1)) << (i % 64);
+  for (; i < count; i += 64) {  // whole words, none of which reaches into the row before itself
+    const std::uint64_t from = i - row, low = mask[from / 64] >> (from % 64);
+    mask[i / 64] ^= from % 64 == 0 ? low : low | mask[from / 64 + 1] << (64 - from % 64);
+  }
+  std::uint64_t found = 0;
+  if (count % 64 != 0) mask[count / 64] &= (std::uint64_t{1} << (count % 64)) - 1;
+  for (std::uint64_t w = 0; w < mask_words(count); ++w) found += count_bits(mask[w]);
+  return found;
+}
+
 // The part of special values, of `missing` and `verbatim` of them; nothing where there are none. `to` == nullptr: only
 // its size.
 template <class T>
-inline std::uint64_t write_specials(const T* values, const std::uint8_t* kinds, std::uint64_t count, std::uint64_t row,
+inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, std::uint64_t count, std::uint64_t row,
                                     std::uint64_t missing, std::uint64_t verbatim, std::uint8_t* to) {
   if (missing == 0 && verbatim == 0) return 0;
   std::uint64_t size = 16;
@@ -95,9 +131,10 @@ inline std::uint64_t write_specials(const T* values, const std::uint8_t* kinds, 
     const std::uint64_t pieces = mask_pieces(count), sizes_at = size;
     size += 2 * pieces;
     std::uint8_t piece[kMostMaskBytes];
+    const auto is_missing = [&](std::uint64_t i) { return kind.is_missing(value_at<T>(values, i)); };
     for (std::uint64_t p = 0; p < pieces; ++p) {
       const std::uint64_t last = (p + 1) * kMaskPiece < count ? (p + 1) * kMaskPiece : count;
-      const std::size_t bytes = encode_mask(kinds, p * kMaskPiece, last, row, piece);
+      const std::size_t bytes = encode_mask(is_missing, p * kMaskPiece, last, row, piece);
       if (to != nullptr) {
         store_le(to + sizes_at + 2 * p, static_cast<std::uint16_t>(bytes));
         std::memcpy(to + size, piece, bytes);
@@ -107,10 +144,11 @@ inline std::uint64_t write_specials(const T* values, const std::uint8_t* kinds, 
   }
   std::uint64_t next = 0;
   for (std::uint64_t i = 0; verbatim != 0 && i < count; ++i) {
-    if (kinds[i] != kVerbatim) continue;
+    const T value = value_at<T>(values, i);
+    if (kind(value) != kVerbatim) continue;
     if (to != nullptr) {
       std::uint8_t* const at = put_varint(to + size, i - next);
-      std::memcpy(at, values + i, sizeof(T));
+      std::memcpy(at, &value, sizeof value);
     }
     size += varint_bytes(i - next) + sizeof(T);
     next = i + 1;
@@ -118,10 +156,11 @@ inline std::uint64_t write_specials(const T* values, const std::uint8_t* kinds, 
   return size;
 }
 
-// Reads the part of special values: kinds of all values, and the verbatim ones by visit(position, bytes of the value).
+// Reads the part of special values: a mask of the missing ones, whose bits are 0 before, and the verbatim ones by
+// visit(position, bytes of the value).
 template <class Visit>
 inline Status read_specials(const std::uint8_t* from, std::uint64_t size, std::uint64_t count, std::uint64_t row,
-                            bool has_sentinel, std::size_t value_bytes, std::uint8_t* kinds, Visit&& visit) {
+                            bool has_sentinel, std::size_t value_bytes, std::uint64_t* mask, Visit&& visit) {
   const auto bad = [] { return fail(Code::corrupt, "corrupt frame: its part of special values"); };
   if (size < 16) return bad();
   const auto missing = load_le<std::uint64_t>(from), verbatim = load_le<std::uint64_t>(from + 8);
@@ -129,7 +168,7 @@ inline Status read_specials(const std::uint8_t* from, std::uint64_t size, std::u
   if (missing == 0 && verbatim == 0) return bad();
   std::uint64_t at = 16;
   if (missing == count) {
-    std::memset(kinds, kMissingValue, static_cast<std::size_t>(count));
+    std::memset(mask, 0xFF, static_cast<std::size_t>(mask_words(count)) * sizeof *mask);
   } else if (missing != 0) {
     const std::uint64_t pieces = mask_pieces(count);
     if ((size - at) / 2 < pieces) return bad();
@@ -138,15 +177,10 @@ inline Status read_specials(const std::uint8_t* from, std::uint64_t size, std::u
     for (std::uint64_t p = 0; p < pieces; ++p) {
       const std::uint64_t last = (p + 1) * kMaskPiece < count ? (p + 1) * kMaskPiece : count;
       const auto bytes = load_le<std::uint16_t>(sizes + 2 * p);
-      if (bytes > size - at || !decode_mask(from + at, bytes, p * kMaskPiece, last, kinds)) return bad();
+      if (bytes > size - at || !decode_mask(from + at, bytes, p * kMaskPiece, last, mask)) return bad();
       at += bytes;
     }
-    std::uint64_t found = 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      if (i != 0) kinds[i] ^= kinds[i >= row ? i - row : i - 1];
-      found += kinds[i];
-    }
-    if (found != missing) return bad();
+    if (add_changes(mask, count, row) != missing) return bad();
   }
   std::uint64_t next = 0;
   const std::uint8_t *value = from + at, *const end = from + size;
@@ -155,8 +189,7 @@ inline Status read_specials(const std::uint8_t* from, std::uint64_t size, std::u
     value = take_varint(value, end, &gap);
     if (value == nullptr || gap >= count - next || static_cast<std::size_t>(end - value) < value_bytes) return bad();
     next += gap;
-    if (kinds[next] != kPlain) return bad();
-    kinds[next] = kVerbatim;
+    if (mask_bit(mask, next)) return bad();
     visit(next, value);
     ++next;
     value += value_bytes;

@@ -4,6 +4,7 @@
 // own and from the tile alone, so tiles are independent, and within one every position is known at once.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,7 +21,7 @@ inline constexpr std::uint32_t kNoOnes = 0, kDirect = 15, kMostRunBits = 13;
 // Two bytes of modes, a bit for each position that a class holds, or a sign, or a bit of the plane before.
 inline constexpr std::size_t kMostPieceBytes = 2 + 3 * 4096 / 8 + 16;
 
-struct TilePlanes {
+struct alignas(64) TilePlanes {
   std::uint32_t plane[kMostPlanes][kTileWords];
   std::uint32_t sign[kTileWords], valid[kTileWords];
   std::uint32_t known[kTileWords];   // positions with a one in the planes above that of the piece
@@ -28,9 +29,15 @@ struct TilePlanes {
 };
 
 // Positions that may get their first one in a plane, by how many of their neighbours have had theirs: 0, 1, 2 or more.
-struct PositionClasses {
+struct alignas(64) PositionClasses {
   std::uint32_t mask[kClasses][kTileWords];
-  std::uint32_t count[kClasses];
+  std::uint32_t any[kClasses];  // positions of any word
+};
+
+// The bits of a class, side by side; and what bit streams need behind them.
+inline constexpr std::uint32_t kTilePairs = kTileWords / 2;
+struct ClassBits {
+  std::uint64_t words[kTilePairs + kBitsPadding / 8];
 };
 
 // How words of a tile lie to each other: in a row, one below the other, or 16 to a slab.
@@ -46,22 +53,33 @@ PYF_BEGIN_TARGET
 
 // Two words of a tile at once, word 2 * i in the low half.
 KFN std::uint64_t pair_of(const std::uint32_t* words, std::uint32_t i) {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::uint64_t pair;
+    std::memcpy(&pair, words + 2 * i, sizeof pair);
+    return pair;
+  }
   return words[2 * i] | static_cast<std::uint64_t>(words[2 * i + 1]) << 32;
 }
-inline constexpr std::uint32_t kTilePairs = kTileWords / 2;
+KFN void add_to_pair(std::uint32_t* words, std::uint32_t i, std::uint64_t bits) {
+  words[2 * i] |= static_cast<std::uint32_t>(bits);
+  words[2 * i + 1] |= static_cast<std::uint32_t>(bits >> 32);
+}
 
-inline void put_masked(const std::uint32_t* words, const std::uint32_t* mask, BitsOut& out) {
+inline void put_masked(const std::uint32_t* words, const std::uint32_t* mask, BitsOut& to) {
+  BitsOut out = to;  // in registers
   for (std::uint32_t i = 0; i < kTilePairs; ++i) {
     const std::uint64_t m = pair_of(mask, i);
-    out.put_long(gather_bits(pair_of(words, i), m), count_bits(m));
+    out.put(gather_bits(pair_of(words, i), m), count_bits(m));
   }
+  to = out;
 }
-inline void take_masked(std::uint32_t* words, const std::uint32_t* mask, BitsIn& in) {
+inline void take_masked(std::uint32_t* words, const std::uint32_t* mask, PaddedBitsIn& from) {
+  PaddedBitsIn in = from;
   for (std::uint32_t i = 0; i < kTilePairs; ++i) {
-    const std::uint64_t m = pair_of(mask, i), bits = scatter_bits(in.take_long(count_bits(m)), m);
-    words[2 * i] |= static_cast<std::uint32_t>(bits);
-    words[2 * i + 1] |= static_cast<std::uint32_t>(bits >> 32);
+    const std::uint64_t m = pair_of(mask, i);
+    add_to_pair(words, i, scatter_bits(in.take(count_bits(m)), m));
   }
+  from = in;
 }
 
 // Positions with one neighbour or more, and with two or more, and one neighbour of each besides.
@@ -74,20 +92,26 @@ KFN std::uint32_t class_mask(int c, std::uint32_t open, std::uint32_t one, std::
   return open & (c == 0 ? ~one : c == 1 ? one & ~two : two);
 }
 
+// The masks of all classes, of positions in `t`.
 inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classes) {
   // slabs of 16 words with a word of zeros between them and a slab of zeros at either end, or one slab of 128
-  constexpr std::uint32_t kSlab = 17, kPadding = kSlab + 1;
-  std::uint32_t padded[kPadding + 9 * kSlab + kPadding] = {};
-  const std::uint32_t slabs = form == TileForm::volume ? 8 : 1, words = kTileWords / slabs;
-  for (std::uint32_t s = 0; s < slabs; ++s)
-    std::memcpy(padded + kPadding + s * kSlab, t.known + s * words, words * sizeof(std::uint32_t));
-  std::uint32_t counts[kClasses] = {};
+  constexpr std::uint32_t kSlab = 17, kPadding = kSlab + 1, kCopied = 16;
+  std::uint32_t padded[kPadding + 9 * kSlab + kPadding];
+  const std::uint32_t words = form == TileForm::volume ? kCopied : kTileWords;
+  std::memset(padded, 0, kPadding * sizeof *padded);
+  for (std::uint32_t w = 0, to = kPadding; w < kTileWords; w += kCopied) {
+    std::memcpy(padded + to, t.known + w, kCopied * sizeof *padded);
+    to += kCopied;
+    if ((w + kCopied) % words == 0) padded[to++] = 0;
+  }
+  std::memset(padded + kPadding + 8 * kSlab, 0, (kSlab + kPadding) * sizeof *padded);
+  std::uint32_t any[kClasses] = {};
   const auto visit = [&](std::uint32_t first, const std::uint32_t* known, std::uint32_t n, auto neighbours) {
     for (std::uint32_t i = 0; i < n; ++i) {
       std::uint32_t one, two;
       neighbours(known + i, one, two);
       const std::uint32_t open = t.valid[first + i] & ~known[i];
-      for (int c = 0; c < kClasses; ++c) classes.mask[c][first + i] = class_mask(c, open, one, two);
+      for (int c = 0; c < kClasses; ++c) any[c] |= classes.mask[c][first + i] = class_mask(c, open, one, two);
     }
   };
   if (form == TileForm::line) {
@@ -118,9 +142,7 @@ inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classe
             });
     }
   }
-  for (int c = 0; c < kClasses; ++c)
-    for (std::uint32_t i = 0; i < kTilePairs; ++i) counts[c] += count_bits(pair_of(classes.mask[c], i));
-  for (int c = 0; c < kClasses; ++c) classes.count[c] = counts[c];
+  for (int c = 0; c < kClasses; ++c) classes.any[c] = any[c];
 }
 
 // How the ones of a class are stored: runs of zeros before them with 2^(mode - 1), or a bit a position.
@@ -136,20 +158,37 @@ KFN std::uint32_t choose_mode(std::uint32_t positions, std::uint32_t ones) {
   return mode;
 }
 
-inline void put_runs(const std::uint32_t* word, const std::uint32_t* mask, std::uint32_t k, BitsOut& out) {
-  std::uint32_t run = 0;
-  for (std::uint32_t w = 0; w < kTileWords; ++w) {
-    const std::uint32_t positions = mask[w];
-    std::uint32_t passed = 0;
-    for (std::uint32_t ones = word[w] & positions; ones != 0; ones &= ones - 1) {
-      const std::uint32_t rank = count_bits(positions & ((ones & (0u - ones)) - 1));
-      out.put_run(run + rank - passed, k);
-      run = 0;
-      passed = rank + 1;
+// A class: its bits side by side, then in the way that is the shortest. Returns its mode.
+inline std::uint32_t put_class(const std::uint32_t* word, const std::uint32_t* mask, BitsOut& to) {
+  ClassBits bits;
+  BitsOut gathered(reinterpret_cast<std::uint8_t*>(bits.words));
+  put_masked(word, mask, gathered);
+  gathered.finish();
+  const auto count = static_cast<std::uint32_t>(gathered.bits());
+  if (count == 0) return kNoOnes;
+  const auto word_of = [&](std::uint32_t i) {
+    return load_le<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(bits.words + i));
+  };
+  std::uint32_t ones = 0;
+  for (std::uint32_t i = 0; 64 * i < count; ++i) ones += count_bits(word_of(i));
+  const std::uint32_t mode = choose_mode(count, ones);
+  if (mode == kNoOnes) return mode;
+  BitsOut out = to;
+  if (mode == kDirect) {
+    for (std::uint32_t at = 0; at < count; at += 64) out.put(word_of(at / 64), count - at < 64 ? count - at : 64);
+  } else {
+    std::uint32_t next = 0;
+    for (std::uint32_t at = 0; at < count; at += 64) {
+      for (std::uint64_t left = word_of(at / 64); left != 0; left &= left - 1) {
+        const std::uint32_t one = at + static_cast<std::uint32_t>(__builtin_ctzll(left));
+        out.put_run(one - next, mode - 1);
+        next = one + 1;
+      }
     }
-    run += count_bits(positions) - passed;
+    if (next != count) out.put_run(count - next, mode - 1);
   }
-  if (run != 0) out.put_run(run, k);
+  to = out;
+  return mode;
 }
 
 // The piece of plane `p` of a tile, -1 for the last; t.known and t.before are moved on to the next. Returns its size, 0
@@ -171,28 +210,14 @@ inline std::size_t encode_piece(TilePlanes& t, TileForm form, int p, PositionCla
   }
   std::size_t size = 0;
   if ((any | any_known) != 0) {
-    std::uint32_t modes = 0, mode[kClasses] = {};
+    std::uint32_t modes = 0;
+    BitsOut out(to + 2);
     if (any != 0) {
       classify(t, form, classes);
-      for (int c = 0; c < kClasses; ++c) {
-        std::uint32_t ones = 0;
-        if (classes.count[c] == 0) continue;
-        for (std::uint32_t i = 0; i < kTilePairs; ++i)
-          ones += count_bits(pair_of(plane, i) & pair_of(classes.mask[c], i));
-        mode[c] = choose_mode(classes.count[c], ones);
-        modes |= mode[c] << (4 * c);
-      }
+      for (int c = 0; c < kClasses; ++c)
+        if (classes.any[c] != 0) modes |= put_class(plane, classes.mask[c], out) << (4 * c);
     }
     store_le(to, static_cast<std::uint16_t>(modes));
-    BitsOut out(to + 2);
-    for (int c = 0; c < kClasses; ++c) {
-      const std::uint32_t* const mask = classes.mask[c];
-      if (mode[c] == kDirect) {
-        put_masked(plane, mask, out);
-      } else if (mode[c] != kNoOnes) {
-        put_runs(plane, mask, mode[c] - 1, out);
-      }
-    }
     if (any != 0) {
       std::uint32_t first[kTileWords];
       for (std::uint32_t w = 0; w < kTileWords; ++w) first[w] = plane[w] & ~t.known[w];
@@ -208,35 +233,63 @@ inline std::size_t encode_piece(TilePlanes& t, TileForm form, int p, PositionCla
   return size;
 }
 
-inline bool take_runs(std::uint32_t* word, const std::uint32_t* mask, std::uint32_t count, std::uint32_t k,
-                      BitsIn& in) {
-  std::uint32_t w = 0, left = count, in_word = count_bits(mask[0]), passed = 0;  // positions, of this word and gone
-  while (left != 0) {
-    std::uint32_t run = in.take_run(k, left);
-    if (run > left) return false;
-    left -= run;
-    if (left == 0) return true;
-    while (run >= in_word - passed) {
-      run -= in_word - passed;
-      passed = 0;
-      in_word = count_bits(mask[++w]);
+// Runs to the bits of a class, side by side, `count` of them.
+inline bool take_runs(std::uint32_t count, std::uint32_t k, PaddedBitsIn& from, ClassBits& bits) {
+  PaddedBitsIn in = from;
+  std::memset(bits.words, 0, (count + 63) / 64 * sizeof *bits.words + kBitsPadding);
+  const std::uint64_t low = (std::uint64_t{1} << k) - 1;
+  std::uint32_t at = 0;
+  const auto put_one = [&](std::uint64_t run) {  // false where the run is the last
+    if (run == count - at) {
+      at = count;
+      return false;
     }
-    passed += run;
-    word[w] |= scatter_bits(1u << passed, mask[w]);
-    ++passed;
-    --left;
+    at += static_cast<std::uint32_t>(run);
+    bits.words[at / 64] |= std::uint64_t{1} << (at % 64);
+    return ++at != count;
+  };
+  while (at != count) {
+    std::uint64_t held = in.peek();
+    std::uint32_t taken = 0;
+    for (bool more = true; more && held != 0;) {  // as many as are whole
+      const auto zeros = static_cast<std::uint32_t>(__builtin_ctzll(held)), length = zeros + 1 + k;
+      if (taken + length > PaddedBitsIn::kPeeked) break;
+      const std::uint64_t run = static_cast<std::uint64_t>(zeros) << k | (held >> zeros >> 1 & low);
+      if (run > count - at) return false;
+      held = held >> zeros >> 1 >> k;
+      taken += length;
+      more = put_one(run);
+    }
+    in.skip(taken);
+    if (taken != 0) continue;
+    const std::uint32_t run = in.take_run(k, count - at);
+    if (run > count - at) return false;
+    put_one(run);
   }
+  from = in;
   return true;
 }
 
-// And back: fills plane `p`, signs, and the bits of the plane before. False where the bytes are no piece.
-inline bool decode_piece(TilePlanes& t, TileForm form, int p, PositionClasses& classes, const std::uint8_t* from,
+// What decoding a piece needs: it is copied, so that bits behind it can be read.
+struct PieceRoom {
+  PositionClasses classes;
+  ClassBits bits;
+  std::uint8_t bytes[65536 + kBitsPadding];
+};
+
+// And back: fills plane `p`, signs, and the bits of the plane before. False where the bytes are no piece; there are
+// fewer than 65536.
+inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceRoom& room, const std::uint8_t* from,
                          std::size_t size) {
   std::uint32_t any_known = 0;
   for (std::uint32_t w = 0; w < kTileWords; ++w) any_known |= t.before[w];
+  if (size != 0) {
+    std::memcpy(room.bytes, from, size);
+    std::memset(room.bytes + size, 0, kBitsPadding);
+  }
   if (p < 0) {
     if (any_known == 0 || size == 0) return size == 0 && any_known == 0;
-    BitsIn last(from, size);
+    PaddedBitsIn last(room.bytes, size);
     take_masked(t.plane[0], t.before, last);
     return last.at_end();
   }
@@ -245,15 +298,19 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PositionClasses& c
     if (size < 2) return false;
     const std::uint32_t modes = load_le<std::uint16_t>(from);
     if (modes >> (4 * kClasses) != 0) return false;
-    BitsIn in(from + 2, size - 2);
+    PaddedBitsIn in(room.bytes + 2, size - 2);
     if (modes != 0) {
-      classify(t, form, classes);
+      classify(t, form, room.classes);
       for (int c = 0; c < kClasses; ++c) {
-        const std::uint32_t mode = modes >> (4 * c) & 15, *const mask = classes.mask[c];
+        const std::uint32_t mode = modes >> (4 * c) & 15, *const mask = room.classes.mask[c];
         if (mode == kDirect) {
           take_masked(plane, mask, in);
-        } else if (mode != kNoOnes && !take_runs(plane, mask, classes.count[c], mode - 1, in)) {
-          return false;
+        } else if (mode != kNoOnes) {
+          std::uint32_t count = 0;
+          for (std::uint32_t i = 0; i < kTilePairs; ++i) count += count_bits(pair_of(mask, i));
+          if (!take_runs(count, mode - 1, in, room.bits)) return false;
+          PaddedBitsIn bits(room.bits.words, sizeof room.bits.words - kBitsPadding);
+          take_masked(plane, mask, bits);
         }
       }
       take_masked(t.sign, plane, in);
@@ -281,83 +338,36 @@ inline void put_middles(TilePlanes& t, int p) {
   }
 }
 
-// Where word `w` of tile number `tile` starts in the unit, and how many of its positions are in the unit (0 to 32).
-KFN std::uint64_t word_place(const ProgressiveUnit& unit, std::uint64_t tile, std::uint32_t w, std::uint32_t* count) {
-  const std::uint64_t tx = tile % unit.grid.x, ty = tile / unit.grid.x % unit.grid.y,
-                      tz = tile / unit.grid.x / unit.grid.y;
+// A position in a unit as tiles see it.
+struct TilePlace {
+  std::uint64_t z = 0, y = 0, x = 0;
+
+  KFN std::uint64_t number(const ProgressiveUnit& unit) const { return (z * unit.tiled.y + y) * unit.tiled.x + x; }
+};
+
+// Where a tile starts.
+KFN TilePlace tile_origin(const ProgressiveUnit& unit, std::uint64_t tile) {
+  const std::uint64_t row = tile / unit.grid.x;
+  return {row / unit.grid.y * unit.tile.z, row % unit.grid.y * unit.tile.y, tile % unit.grid.x * unit.tile.x};
+}
+// Where word `w` of the tile at `origin` starts, and how many of its positions are in the unit (0 to 32).
+KFN TilePlace word_place(const ProgressiveUnit& unit, const TilePlace& origin, std::uint32_t w, std::uint32_t* count) {
   const TileForm form = form_of(unit);
-  const std::uint64_t z = tz * unit.tile.z + (form == TileForm::volume ? w / 16 : 0);
-  const std::uint64_t y = ty * unit.tile.y + (form == TileForm::volume ? w % 16 : form == TileForm::plane ? w : 0);
-  const std::uint64_t x = tx * unit.tile.x + (form == TileForm::line ? 32 * std::uint64_t{w} : 0);
-  *count = 0;
+  const TilePlace place{origin.z + (form == TileForm::volume ? w / 16 : 0),
+                        origin.y + (form == TileForm::volume  ? w % 16
+                                    : form == TileForm::plane ? w
+                                                              : 0),
+                        origin.x + (form == TileForm::line ? 32 * std::uint64_t{w} : 0)};
   const Extents shape = unit.tiled;
-  if (z >= shape.z || y >= shape.y || x >= shape.x) return 0;
-  const std::uint64_t left = shape.x - x;
+  const bool inside = place.z < shape.z && place.y < shape.y && place.x < shape.x;
+  const std::uint64_t left = inside ? shape.x - place.x : 0;
   *count = left < 32 ? static_cast<std::uint32_t>(left) : 32;
-  return (z * shape.y + y) * shape.x + x;
+  return place;
 }
-
-// Signs travel as the highest bit, which magnitudes do not need.
-template <class Int>
-inline void load_tile(const ProgressiveUnit& unit, const Int* coefficients, std::uint64_t tile, int planes,
-                      TilePlanes& t) {
-  using U = std::make_unsigned_t<Int>;
-  constexpr int kBits = 8 * sizeof(Int);
-  for (std::uint32_t w = 0; w < kTileWords; ++w) {
-    std::uint32_t count;
-    const Int* const from = coefficients + word_place(unit, tile, w, &count);
-    t.valid[w] = count == 32 ? ~0u : (1u << count) - 1;
-    t.known[w] = t.before[w] = 0;
-    alignas(64) U bits[32] = {};
-    const auto take = [&](std::uint32_t n) {
-      for (std::uint32_t i = 0; i < n; ++i) {
-        const U negative = static_cast<U>(from[i] >> (kBits - 1)), d = static_cast<U>(from[i]);
-        bits[i] = static_cast<U>((d ^ negative) - negative) | (negative << (kBits - 1));
-      }
-    };
-    if (count == 32)
-      take(32);
-    else
-      take(count);
-    alignas(64) std::uint32_t words[kMostPlanes];
-    words[kBits - 1] = 0;
-    const U any = transpose_planes<1>(bits, ~0u, sizeof(Int) == 4, words, kMostPlanes);
-    const int width = bit_width(static_cast<U>(any << 1 >> 1));
-    t.sign[w] = any >> (kBits - 1) != 0 ? words[kBits - 1] : 0;
-    for (int p = 0; p < width; ++p) t.plane[p][w] = words[p];
-    for (int p = width; p < planes; ++p) t.plane[p][w] = 0;
-  }
-}
-
-template <class Int>
-inline void store_tile(const ProgressiveUnit& unit, Int* coefficients, std::uint64_t tile, int planes,
-                       const TilePlanes& t) {
-  using U = std::make_unsigned_t<Int>;
-  constexpr int kBits = 8 * sizeof(Int);
-  for (std::uint32_t w = 0; w < kTileWords; ++w) {
-    std::uint32_t count;
-    Int* const to = coefficients + word_place(unit, tile, w, &count);
-    if (count == 0) continue;
-    alignas(64) std::uint32_t words[kMostPlanes];
-    std::uint32_t any = 0;
-    for (int p = 0; p < planes; ++p) any |= words[p] = t.plane[p][w];
-    alignas(64) U bits[32] = {};
-    if (any != 0) {
-      for (int p = planes; p < kBits - 1; ++p) words[p] = 0;
-      words[kBits - 1] = t.sign[w];
-      unpack_planes(reinterpret_cast<const std::uint8_t*>(words), kBits, bits);
-    }
-    const auto put = [&](std::uint32_t n) {
-      for (std::uint32_t i = 0; i < n; ++i) {
-        const U negative = static_cast<U>(static_cast<Int>(bits[i]) >> (kBits - 1));
-        to[i] = static_cast<Int>(((bits[i] & (~U{0} >> 1)) ^ negative) - negative);
-      }
-    };
-    if (count == 32)
-      put(32);
-    else
-      put(count);
-  }
+// The same by the tile's number: the number of a position, which means nothing where there is none.
+KFN std::uint64_t word_place(const ProgressiveUnit& unit, std::uint64_t tile, std::uint32_t w, std::uint32_t* count) {
+  const std::uint64_t number = word_place(unit, tile_origin(unit, tile), w, count).number(unit);
+  return *count != 0 ? number : 0;
 }
 
 PYF_END_TARGET

@@ -56,13 +56,26 @@ KFN Int clamp_to(const Limits<Int>& limits, Int v) {
   return v > limits.high ? limits.high : v;
 }
 
+// v / 2^kShift, rounded down, of a v of 62 bits at most: x86's vector registers have no arithmetic shift of 64-bit
+// numbers before AVX-512.
+template <int kShift, class Int>
+KFN Int halved(Int v) {
+#if !defined(__CUDA_ARCH__)
+  if constexpr (sizeof(Int) == 8) {
+    constexpr std::uint64_t kAbove = std::uint64_t{1} << 61;
+    return static_cast<Int>(((static_cast<std::uint64_t>(v) + kAbove) >> kShift) - (kAbove >> kShift));
+  }
+#endif
+  return static_cast<Int>(v >> kShift);
+}
+
 template <Stencil S, class Int>
 KFN Int predict(Int a, Int b, Int c, Int d) {
   if constexpr (S == Stencil::copy) return a;
-  if constexpr (S == Stencil::linear) return static_cast<Int>((a + b + 1) >> 1);
-  if constexpr (S == Stencil::quadratic) return static_cast<Int>((3 * a + 6 * b - c + 4) >> 3);
+  if constexpr (S == Stencil::linear) return halved<1>(static_cast<Int>(a + b + 1));
+  if constexpr (S == Stencil::quadratic) return halved<3>(static_cast<Int>(3 * a + 6 * b - c + 4));
   const Int near = a + b, far = c + d;
-  return static_cast<Int>((near + ((near - far + 8) >> 3)) >> 1);
+  return halved<1>(static_cast<Int>(near + halved<3>(static_cast<Int>(near - far + 8))));
 }
 
 template <Stencil S, class Int>
@@ -83,22 +96,6 @@ KFN Int forward_value(const Limits<Int>& limits, Int predicted, Int& target) {
 template <class Int>
 KFN Int inverse_value(const Limits<Int>& limits, Int predicted, Int coefficient) {
   return clamp_to(limits, static_cast<Int>(clamp_to(limits, predicted) + coefficient));
-}
-
-// Coefficients of a row of targets.
-template <Stencil S, class Int>
-KFN void forward_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count, Int* target, Int* out) {
-  for (std::size_t i = 0; i < count; ++i) {
-    Int t = target[i];
-    out[i] = forward_value(limits, predict_at<S>(from, i), t);
-    target[i] = t;
-  }
-}
-
-template <Stencil S, class Int>
-KFN void inverse_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count, const Int* coefficients,
-                     Int* target) {
-  for (std::size_t i = 0; i < count; ++i) target[i] = inverse_value(limits, predict_at<S>(from, i), coefficients[i]);
 }
 
 // By any stencil.
@@ -125,73 +122,21 @@ KFN Int predict_target(std::uint64_t j, std::uint64_t evens, bool cubic, At&& at
                : predict<Stencil::linear>(*at(j), *at(j + 1), Int{0}, Int{0});
 }
 
-template <class Int>
-inline void forward_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count, Int* target,
-                        Int* out) {
-  switch (from.stencil) {
-    case Stencil::copy:
-      return forward_row<Stencil::copy>(from, limits, count, target, out);
-    case Stencil::linear:
-      return forward_row<Stencil::linear>(from, limits, count, target, out);
-    case Stencil::quadratic:
-      return forward_row<Stencil::quadratic>(from, limits, count, target, out);
-    case Stencil::cubic:
-      return forward_row<Stencil::cubic>(from, limits, count, target, out);
-  }
-}
-
-template <class Int>
-inline void inverse_row(const Neighbours<Int>& from, const Limits<Int>& limits, std::size_t count,
-                        const Int* coefficients, Int* target) {
-  switch (from.stencil) {
-    case Stencil::copy:
-      return inverse_row<Stencil::copy>(from, limits, count, coefficients, target);
-    case Stencil::linear:
-      return inverse_row<Stencil::linear>(from, limits, count, coefficients, target);
-    case Stencil::quadratic:
-      return inverse_row<Stencil::quadratic>(from, limits, count, coefficients, target);
-    case Stencil::cubic:
-      return inverse_row<Stencil::cubic>(from, limits, count, coefficients, target);
-  }
-}
-
-// Along x the neighbours of a row's targets are in one row of known values: the ends one by one, the rest at once.
-// `row(neighbours, first, count)` does targets first to first + count - 1.
-template <class Int, class Row>
-KFN void along_x(const Int* even, std::size_t evens, std::size_t count, bool cubic, Row&& row) {
-  const auto at = [even](std::uint64_t i) { return even + i; };
-  std::size_t j = 0;
-  while (j < count) {
+// Points along x, from `start` on, by their stencils: the ends one by one, the rest at once. `at(i)` is known number i
+// of the row, of `evens`; row(neighbours, first, count).
+template <class Int, class At, class Row>
+KFN void along_x(At&& at, std::uint64_t evens, std::uint64_t start, std::uint64_t count, bool cubic, Row&& row) {
+  for (std::uint64_t j = start, end = start + count; j < end;) {
     const Neighbours<Int> from = neighbours_of<Int>(j, evens, cubic, at);
-    std::size_t run = 1;
+    std::uint64_t run = 1;
     if (from.stencil == Stencil::cubic)
       run = evens - 2 - j;
     else if (from.stencil == Stencil::linear && !cubic)
       run = evens - 1 - j;
-    if (run > count - j) run = count - j;
+    if (run > end - j) run = end - j;
     row(from, j, run);
     j += run;
   }
-}
-
-template <class Int>
-inline void split_row(const Int* row, std::size_t count, Int* even, Int* odd) {
-  const std::size_t pairs = count / 2;
-  for (std::size_t i = 0; i < pairs; ++i) {
-    even[i] = row[2 * i];
-    odd[i] = row[2 * i + 1];
-  }
-  if (count % 2 != 0) even[pairs] = row[count - 1];
-}
-
-template <class Int>
-inline void join_row(const Int* even, const Int* odd, std::size_t count, Int* row) {
-  const std::size_t pairs = count / 2;
-  for (std::size_t i = 0; i < pairs; ++i) {
-    row[2 * i] = even[i];
-    row[2 * i + 1] = odd[i];
-  }
-  if (count % 2 != 0) row[count - 1] = even[pairs];
 }
 
 // Bits that a coefficient needs, one more.

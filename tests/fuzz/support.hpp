@@ -84,12 +84,10 @@ void store(std::uint8_t* to, T value) {
 
 // Memory that a decoder may take for itself, whatever the frame says: tables of its coder.
 inline constexpr std::size_t kDecoderBytes = std::size_t{512} << 10;
-// progressive decodes whole chunks: integers of its levels, of a unit, and where pieces are, as a multiple of the
-// values that they become.
-inline constexpr std::size_t kProgressiveFactor = 6;
+// progressive decodes whole chunks, also where only a part of the values is asked for, or to an address that is not
+// aligned.
 inline std::size_t decoder_bytes(const pyf_info& info) {
-  return kDecoderBytes +
-         (info.codec == kProgressive ? kProgressiveFactor * static_cast<std::size_t>(info.value_bytes) : 0);
+  return kDecoderBytes + (info.codec == kProgressive ? 2 * static_cast<std::size_t>(info.value_bytes) : 0);
 }
 // Frames that hold more than this are left out: their values are the caller's memory, and time.
 inline constexpr std::size_t kMostValueBytes = std::size_t{96} << 10;

@@ -36,6 +36,7 @@ CODECS = {
     "lorenzo": (4, 2.0**-8, None, 0),
     "lorenzo_huffman": (4, 2.0**-8, None, 2 << 8),
     "particles": (5, 2.0**-8, None, 1),  # in an order of its own
+    "progressive": (6, 2.0**-8, None, 0),
 }
 POSITIONS, POSITIONS_CHUNK, CELLS = (640, 3), (256, 3), 16
 

@@ -2,7 +2,7 @@
  * Loads the library as HDF5 loads a plugin and uses it, for tools that watch a process (LeakSanitizer, valgrind, seccomp):
  *   client LIBRARY golden FRAME...      each frame beside its .npy file: decoded, compared
  *   client LIBRARY chunks COUNT         so many small chunks through the filter callback; memory must not grow
- *   client LIBRARY peak CODEC DTYPE MIB [big|little [sorted]]   peak memory of a chunk in the callback, as a multiple of its bytes
+ *   client LIBRARY peak CODEC DTYPE MIB [big|little [sorted [2|3]]]   peak memory of a chunk in the callback, as a multiple of its bytes
  *   client LIBRARY leak                 loses 100 bytes, to see that the watcher sees it
  *   client LIBRARY alone                loading changes nothing; encoding and decoding make no forbidden system call */
 #ifndef _GNU_SOURCE
@@ -96,10 +96,10 @@ static void golden(const char* path) {
 }
 
 enum { CODECS = 6, PARTICLES = 5, TILE = 1, CHUNK = 2 };
-static unsigned order = TILE; /* of particles */
+static unsigned order = TILE, coordinates = 3; /* of particles */
 
 /* The stored cd_values (docs/cd_values.md) of chunks with an absolute bound of 1/1024: of one dimension, but particles,
- * which the filter sorts by itself, of three coordinates. */
+ * which the filter sorts by itself, of two or three coordinates. */
 static size_t words_for(unsigned codec, unsigned dtype, int big_endian, unsigned count, unsigned words[14]) {
   static const unsigned lossless = 2;
   memset(words, 0, 14 * sizeof *words);
@@ -113,13 +113,13 @@ static size_t words_for(unsigned codec, unsigned dtype, int big_endian, unsigned
   if (codec != PARTICLES) return 12;
   words[5] = order;
   words[9] = 2;
-  words[10] = count / 3;
-  words[12] = 3;
+  words[10] = count / coordinates;
+  words[12] = coordinates;
   return 14;
 }
 
 /* The nearest number of values that a codec can have in a chunk. */
-static size_t count_for(unsigned codec, size_t count) { return codec == PARTICLES ? count / 3 * 3 : count; }
+static size_t count_for(unsigned codec, size_t count) { return codec == PARTICLES ? count / coordinates * coordinates : count; }
 
 static void fill(void* values, unsigned codec, unsigned dtype, int big_endian, size_t count, unsigned seed) {
   uint64_t random = seed + 1;
@@ -255,6 +255,7 @@ int main(int count, char** arguments) {
     chunks(strtoul(arguments[3], NULL, 10));
   } else if (strcmp(what, "peak") == 0 && count >= 6) {
     if (count > 7) order = CHUNK;
+    if (count > 8) coordinates = (unsigned)atoi(arguments[8]);
     peak((unsigned)atoi(arguments[3]), (unsigned)atoi(arguments[4]), (size_t)atoi(arguments[5]),
          count > 6 && strcmp(arguments[6], "big") == 0);
   } else if (strcmp(what, "leak") == 0) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of a chunk, and loops over threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "core/settings.hpp"
+#include "core/threads.hpp"
+
+namespace pyfilter {
+
+struct FreeMemory {
+  void operator()(void* p) const { std::free(p); }
+};
+template <class T>
+using Memory = std::unique_ptr<T[], FreeMemory>;
+
+template <class T>
+inline Memory<T> allocate_memory(std::uint64_t count) {
+  const std::size_t bytes = (static_cast<std::size_t>(count) * sizeof(T) + 127) / 64 * 64;
+  return Memory<T>(static_cast<T*>(std::aligned_alloc(64, bytes)));
+}
+
+// work(i) for all i below `count`, in pieces of `grain`, over threads.
+template <class Work>
+inline void in_parallel(std::uint64_t count, std::uint64_t grain, Work&& work) {
+  struct Job {
+    Work& work;
+    std::uint64_t count, grain;
+  } job{work, count, grain};
+  parallel_for(
+      resolved_threads(), (count + grain - 1) / grain,
+      [](void* context, std::uint64_t piece) {
+        const Job& j = *static_cast<Job*>(context);
+        const std::uint64_t last = (piece + 1) * j.grain < j.count ? (piece + 1) * j.grain : j.count;
+        for (std::uint64_t i = piece * j.grain; i < last; ++i) j.work(i);
+      },
+      &job);
+}
+inline std::uint64_t rows_at_once(std::uint64_t row) { return row >= 65536 ? 1 : 65536 / (row + 1) + 1; }
+
+}  // namespace pyfilter
