@@ -68,7 +68,8 @@ def origin(command: str, peers: Sequence[str] = ()) -> list[str]:
     library = _native.library_path()
     shown = "missing"
     if library is not None:
-        shown = f"{os.path.relpath(library, ROOT)}, sha256 {hashlib.sha256(library.read_bytes()).hexdigest()[:12]}"
+        place = library.relative_to(ROOT) if library.is_relative_to(ROOT) else library.name
+        shown = f"{place}, sha256 {hashlib.sha256(library.read_bytes()).hexdigest()[:12]}"
     return [
         f"command: {shlex.join(Path(word).name if word.startswith('/') else word for word in shlex.split(command))}",
         f"commit: {_commit()}; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",
