@@ -75,7 +75,7 @@ class ndarray:  # named as in CuPy
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("shape", "dtype", "size", "nbytes", "ndim", "strides", "flags"):
+        if name not in ("shape", "dtype", "size", "itemsize", "nbytes", "ndim", "strides", "flags"):
             raise AttributeError(name)
         return getattr(self.values, name)
 
@@ -158,6 +158,12 @@ class ndarray:  # named as in CuPy
 
     def __add__(self, other: Any) -> ndarray:
         return ndarray(self.values + bare(other))
+
+    def __floordiv__(self, other: Any) -> ndarray:
+        return ndarray(self.values // bare(other))
+
+    def __mul__(self, other: Any) -> ndarray:
+        return ndarray(self.values * bare(other))
 
     def __iadd__(self, other: Any) -> ndarray:
         self.values += bare(other)
@@ -257,6 +263,16 @@ def progressive_decode(frame: Any, segments: int, level: int, values: int, nbyte
     )
 
 
+def particle_order(request: Any, values: int, value_bytes: int, particles: int, stream: int) -> None:
+    del stream
+    _native.check(_native.library().pyf_particle_order(ctypes.byref(request), values or None, value_bytes, particles))
+
+
+def check_fault(fault: int) -> None:
+    if fault:
+        raise errors.CorruptFrame("fault of the model")
+
+
 def install() -> None:
     """Put the model in the place of CuPy and of the library's CUDA functions."""
     cupy: Any = types.ModuleType("cupy")
@@ -270,7 +286,9 @@ def install() -> None:
     cupy.ascontiguousarray = lambda values: ndarray(np.ascontiguousarray(values.values))
     cupy.isfinite = lambda values: ndarray(np.isfinite(values.values))
     cupy.where = lambda mask, a, b: ndarray(np.where(bare(mask), bare(a), bare(b)))
-    cupy.stack = lambda values: ndarray(np.stack([value.values for value in values]))
+    cupy.stack = lambda values, axis=0: ndarray(np.stack([value.values for value in values], axis=axis))
+    cupy.arange = lambda stop, dtype: ndarray(np.arange(stop, dtype=dtype))
+    cupy.uint32, cupy.int64 = np.uint32, np.int64
     cupy.cumsum = lambda values, dtype: ndarray(np.cumsum(values.values, dtype=dtype))
     cupy.lib = types.SimpleNamespace(
         stride_tricks=types.SimpleNamespace(
@@ -289,5 +307,7 @@ def install() -> None:
     sys.modules["cupy"] = cupy
     patched: Any = _native_cuda
     patched.encode, patched.decode, patched.progressive_decode = encode, decode, progressive_decode
+    patched.particle_order = particle_order
+    patched.check_fault = check_fault
     patched.require = lambda: None
     patched.device_count = lambda: 1
