@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5z
 
-from pyfilter import pipeline, plugin
+from pyfilter import pipeline, plugin, stored
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError, Unsupported
 from pyfilter.registry import registry
@@ -210,11 +210,7 @@ def raw_chunks(dataset: h5py.Dataset, position: int) -> tuple[int, int]:
         total += 1
         raw += bool(info.filter_mask >> position & 1)
 
-    if hasattr(dataset.id, "chunk_iter"):
-        dataset.id.chunk_iter(count)
-    else:  # an h5py built with HDF5 before 1.12.3
-        for index in range(dataset.id.get_num_chunks()):
-            count(dataset.id.get_chunk_info(index))
+    stored.visit(dataset, count)
     return raw, total
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -112,10 +114,10 @@ class ChunkCodec:
     chunk: tuple[int, ...]
     padding: np.generic
 
-    @property
+    @cached_property
     def chunk_bytes(self) -> int:
         """Size of a decoded chunk."""
-        return int(np.prod(self.chunk, dtype=np.int64)) * self.dtype.itemsize
+        return math.prod(self.chunk) * self.dtype.itemsize
 
 
 def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from pyfilter import _native, chunks, dtypes, settings
+from pyfilter import _native, chunks, dtypes, settings, stored
 from pyfilter.errors import CorruptFrame
-from pyfilter.frames import checked_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,12 +26,15 @@ if TYPE_CHECKING:
 
     from pyfilter.chunks import Region
     from pyfilter.pipeline import ChunkCodec
+    from pyfilter.stored import Stored
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # what is read at a time from a source that is not in memory
 SLAB_BYTES = 64 << 20
+# smaller chunks are done sooner than handed over to a thread of Python
+_HANDED_OVER_BYTES = 128 << 10
 _scratch = threading.local()
 
 
@@ -101,10 +103,10 @@ def _pool(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[I
                 future.cancel()
 
 
-def _workers(chunk_count: int) -> int:
+def _workers(chunk_count: int, chunk_bytes: int) -> int:
     """Return the number of threads for so many chunks; 1 leaves the parallelism to the library."""
     wanted = settings.config().threads
-    return min(wanted, chunk_count) if chunk_count >= wanted else 1
+    return min(wanted, chunk_count) if chunk_count >= wanted and chunk_bytes >= _HANDED_OVER_BYTES else 1
 
 
 def padded(how: ChunkCodec, values: NDArray[Any]) -> NDArray[Any]:
@@ -143,9 +145,10 @@ def decode_chunk(how: ChunkCodec, stored: bytes, filter_mask: int, out: NDArray[
             message = f"an unfiltered chunk has {data.nbytes} bytes, it should have {how.chunk_bytes}"
             raise CorruptFrame(message)
         return data.view(how.file_dtype).reshape(how.chunk)
-    info = checked_info(data)
-    if info.value_bytes != how.chunk_bytes or info.dtype != how.dtype:
-        message = f"a chunk of shape {how.chunk}, {how.dtype} holds a frame of shape {info.shape}, {info.dtype}"
+    info = _native.frame_info(data)
+    if info.value_bytes != how.chunk_bytes or info.dtype != dtypes.code_of(how.dtype):
+        found = f"a frame of shape {info.shape}, {dtypes.from_code(info.dtype)}"
+        message = f"a chunk of shape {how.chunk}, {how.dtype} holds {found}"
         raise CorruptFrame(message)
     fits = out is not None and out.shape == how.chunk and out.dtype == how.dtype and out.flags.c_contiguous
     target = out if out is not None and fits else _scratch_block(how)
@@ -190,7 +193,7 @@ def write_chunks(
         origin, block = job
         return origin, encode_chunk(how, block), block
 
-    with _pool(_workers(_chunk_count(shape, how.chunk))) as ordered:
+    with _pool(_workers(_chunk_count(shape, how.chunk), how.chunk_bytes)) as ordered:
         for origin, frame, block in ordered(encode, regions()):
             if len(frame) == how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
                 # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
@@ -203,35 +206,38 @@ def write_chunks(
 def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
     """Decompress the part ``region`` of the dataset into ``out``, an array of the region's shape of any type."""
     shape = dataset.shape
+    places = stored.StoredChunks(dataset, how.chunk, region)
+    descriptor = places.descriptor
 
-    def stored() -> Iterator[tuple[tuple[int, ...], bytes | None, int]]:
+    def jobs() -> Iterator[tuple[tuple[int, ...], Stored, bytes | None]]:
         for origin in chunks.origins(shape, how.chunk, region):
+            place = places.find(origin)
             # for a chunk that was never written reading it would raise the error of a damaged one
-            info = dataset.id.get_chunk_info_by_coord(origin)
-            if info.byte_offset is None:
-                yield origin, None, 0
-            else:
-                # the mask that the read itself returns may be that of the chunk's previous content (HDF5 2.0)
-                _, data = dataset.id.read_direct_chunk(origin)
-                yield origin, data, info.filter_mask
+            read_here = descriptor is None and place.offset is not None
+            yield origin, place, dataset.id.read_direct_chunk(origin)[1] if read_here else None
 
-    def decode(job: tuple[tuple[int, ...], bytes | None, int]) -> None:
-        origin, data, mask = job
+    def decode(job: tuple[tuple[int, ...], Stored, bytes | None]) -> None:
+        origin, place, data = job
         covered = chunks.box(origin, how.chunk, shape)
         wanted = tuple(
             slice(max(part.start, asked.start), min(part.stop, asked.stop))
             for part, asked in zip(covered, region, strict=True)
         )
         target = out[_shifted(wanted, [asked.start for asked in region])]
-        if data is None:
+        if place.offset is None:
             target[...] = how.padding
             return
-        values = decode_chunk(how, data, mask, target)
+        if data is None:
+            assert descriptor is not None
+            data = stored.read_bytes(descriptor, place)
+        values = decode_chunk(how, data, place.filter_mask, target)
         if values is not target:
             np.copyto(target, values[_shifted(wanted, origin)], casting="same_kind")
 
-    with _pool(_workers(_chunk_count([part.stop - part.start for part in region], how.chunk))) as ordered:
-        for _ in ordered(decode, stored()):
+    with _pool(
+        _workers(_chunk_count([part.stop - part.start for part in region], how.chunk), how.chunk_bytes)
+    ) as ordered:
+        for _ in ordered(decode, jobs()):
             pass
 
 

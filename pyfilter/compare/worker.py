@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import dtypes
+from pyfilter import dtypes, stored
 from pyfilter.verification import Comparison
 
 if TYPE_CHECKING:
@@ -123,8 +123,9 @@ def _seconds(action: Callable[..., object], *arguments: object) -> float:
 
 def _raw_chunks(dataset: h5py.Dataset) -> int:
     """Return how many chunks HDF5 stored without the filter, which it does in silence where a filter fails."""
-    count = dataset.id.get_num_chunks()
-    return sum(dataset.id.get_chunk_info(index).filter_mask != 0 for index in range(count))
+    masks: list[int] = []
+    stored.visit(dataset, lambda info: masks.append(info.filter_mask))
+    return sum(mask != 0 for mask in masks)
 
 
 def _index(item: list[int | None] | int) -> Any:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import _native, _native_cuda, chunks, dtypes, h5, pipeline
+from pyfilter import _native, _native_cuda, dtypes, h5, pipeline
 from pyfilter.errors import CorruptFrame, InvalidArgument, Unsupported
 from pyfilter.gpu import arrays, staging, tiling
+from pyfilter.stored import StoredChunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from pyfilter.gpu.staging import Lane
     from pyfilter.pipeline import ChunkCodec
 
-_READS_INTO_BUFFERS = h5py.version.version_tuple[:2] >= (3, 9)
+# of a frame's header: its size, the element type and rank, and the shape (docs/format.md, section 2)
+_UNITS_AT, _TYPE_AT, _DIMS_AT = 7, (9, 11), 56
 
 
 @arrays.device_errors()
@@ -95,6 +97,7 @@ def _by_chunks(
 
 
 def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values: Any) -> None:
+    places = StoredChunks(dataset, how.chunk, region)
     with staging.open_lanes() as lanes:
         under_way: deque[_Batch] = deque()
         boxes = tiling.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
@@ -106,7 +109,7 @@ def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values:
                 for part, asked in zip(box, region, strict=True)
             )
             batch = _Batch(lane, how, box)
-            batch.fetch(dataset)
+            batch.fetch(places)
             batch.decode(values[place])
             under_way.append(batch)
         for batch in under_way:
@@ -122,26 +125,21 @@ class _Batch:
         self.box = box
         self.faults: NDArray[np.uint32] | None = None
 
-    def fetch(self, dataset: h5py.Dataset) -> None:
+    def fetch(self, places: StoredChunks) -> None:
         """Read the stored chunks into pinned memory."""
-        origins = list(chunks.origins(dataset.shape, self.how.chunk, self.box))
-        infos = [dataset.id.get_chunk_info_by_coord(origin) for origin in origins]
-        # for a chunk that was never written reading it would raise the error of a damaged one
-        there = [info.byte_offset is not None for info in infos]
-        sizes = [int(info.size) if real else 0 for info, real in zip(infos, there, strict=True)]
-        self.count = len(origins)
-        self.missing = [number for number, real in enumerate(there) if not real]
-        # the mask that the read itself returns may be that of the chunk's previous content (HDF5 2.0)
-        self.unfiltered = [number for number, real in enumerate(there) if real and infos[number].filter_mask & 1]
+        found = places.of_box(self.box)
+        there = found.offsets >= 0  # reading a chunk that was never written would raise the error of a damaged one
+        sizes = np.where(there, found.sizes, 0)
+        self.count = len(sizes)
+        self.missing = np.flatnonzero(~there).tolist()
+        self.unfiltered = np.flatnonzero(there & (found.masks & 1 != 0)).tolist()
         self.starts = np.zeros(self.count + 1, dtype=np.int64)
-        np.cumsum([staging.aligned(size) for size in sizes], out=self.starts[1:])
+        np.cumsum(-(-sizes // staging.ALIGNMENT) * staging.ALIGNMENT, out=self.starts[1:])
         self.stored = self.lane.pinned_bytes("stored", int(self.starts[-1]))
         self.parts = [
-            self.stored[first : first + size] for first, size in zip(self.starts.tolist(), sizes, strict=False)
+            self.stored[first : first + size] for first, size in zip(self.starts.tolist(), sizes.tolist(), strict=False)
         ]
-        for origin, part, real in zip(origins, self.parts, there, strict=True):
-            if real:
-                _read_chunk(dataset, origin, part)
+        places.read(self.box, found, self.parts)
 
     def decode(self, values: Any) -> None:
         """Put the copy to the device and the decoding on the stream; ``values`` is where the box goes."""
@@ -171,14 +169,25 @@ class _Batch:
         how = self.how
         groups: dict[tuple[int, ...], list[int]] = {}
         code = dtypes.code_of(how.dtype)
-        for number in numbers:
+        alike = self._alike(numbers)  # the first then speaks for all
+        for number in numbers[:1] if alike else numbers:
             info = _native.frame_info(self.parts[number])
             if info.value_bytes != how.chunk_bytes or info.dtype != code:
                 found = f"a frame of shape {info.shape}, {dtypes.from_code(info.dtype)}"
                 message = f"a chunk of shape {how.chunk}, {how.dtype} holds {found}"
                 raise CorruptFrame(message)
             groups.setdefault(info.shape, []).append(number)
-        return list(groups.values())
+        return [numbers] if alike else list(groups.values())
+
+    def _alike(self, numbers: list[int]) -> bool:
+        """Whether all these frames say the same type and shape, as those of a dataset do; the rest is not looked at."""
+        shortest = min((self.parts[number].nbytes for number in numbers), default=0)
+        units = int(self.parts[numbers[0]][_UNITS_AT]) if shortest > _DIMS_AT else 0
+        if shortest < max(8 * units, _DIMS_AT + 1):
+            return False
+        places = np.array([_UNITS_AT, *_TYPE_AT, *range(_DIMS_AT, 8 * units)])
+        fields = self.stored[self.starts[numbers][:, np.newaxis] + places]
+        return bool((fields == fields[0]).all())
 
     def _decode_frames(self, groups: list[list[int]], on_device: Any, stack: Any) -> None:
         lane, chunk_bytes = self.lane, self.how.chunk_bytes
@@ -217,13 +226,6 @@ class _Batch:
         self.done.synchronize()
         if self.faults is not None and self.faults.any():
             _native_cuda.check_fault(int(self.faults[np.flatnonzero(self.faults)[0]]))
-
-
-def _read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...], into: NDArray[np.uint8]) -> None:
-    if _READS_INTO_BUFFERS:
-        dataset.id.read_direct_chunk(origin, out=into)
-        return
-    into[:] = np.frombuffer(dataset.id.read_direct_chunk(origin)[1], dtype=np.uint8)
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:

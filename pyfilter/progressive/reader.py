@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
+from pyfilter import stored
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.gpu import arrays
@@ -128,13 +129,15 @@ class Reader:
         self.bytes_read = 0
         self.max_error = math.inf
         self._chunks: dict[tuple[int, ...], Chunk] = {}
-        for i in range(dataset.id.get_num_chunks()):
-            stored = dataset.id.get_chunk_info(i)
-            if stored.filter_mask:
-                message = f"chunk {stored.chunk_offset} of {dataset.name} is stored without its filter"
+
+        def note(info: Any) -> None:
+            if info.filter_mask:
+                message = f"chunk {info.chunk_offset} of {dataset.name} is stored without its filter"
                 raise Unsupported(message)
-            place = tuple(int(n) for n in stored.chunk_offset)
-            self._chunks[place] = Chunk(int(stored.byte_offset), int(stored.size), place, self.chunk_shape, self.dtype)
+            place = tuple(int(n) for n in info.chunk_offset)
+            self._chunks[place] = Chunk(int(info.byte_offset), int(info.size), place, self.chunk_shape, self.dtype)
+
+        stored.visit(dataset, note)
 
     # -- reading
 

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t, h5z
 
-from pyfilter import _foreign, checking, chunks, dtypes, pipeline, transfer
+from pyfilter import _foreign, checking, chunks, dtypes, pipeline, stored, transfer
 from pyfilter.errors import Unsupported
 from pyfilter.rewrite import values
 from pyfilter.rewrite.values import ObjectMap
@@ -242,10 +242,7 @@ def _copy_values(source: h5py.Dataset, target: h5py.Dataset) -> None:
 def _stored_chunks(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
     """Yield the offsets of the chunks that exist."""
     offsets: list[tuple[int, ...]] = []
-    if hasattr(dataset.id, "chunk_iter"):
-        dataset.id.chunk_iter(lambda info: offsets.append(info.chunk_offset))
-    else:  # an h5py built with HDF5 before 1.12.3
-        offsets = [dataset.id.get_chunk_info(index).chunk_offset for index in range(dataset.id.get_num_chunks())]
+    stored.visit(dataset, lambda info: offsets.append(info.chunk_offset))
     return iter(offsets)
 
 

@@ -129,8 +129,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(self.data)}")
         self.send_header("Content-Length", str(len(part)))
         self.end_headers()
+        self.sent.append(len(part))  # before the client has it and looks
         self.wfile.write(part)
-        self.sent.append(len(part))
 
 
 @pytest.fixture

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The chunks of a dataset as they are stored: where they are, and their bytes.
+
+HDF5's call for the place of one chunk walks over all of them, so who wants many asks once. Its call for their bytes is
+one thread's alone; where the file is a plain one that nobody here writes to, any thread may read its bytes itself.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import h5py
+import numpy as np
+
+from pyfilter import chunks, settings
+from pyfilter.errors import TruncatedFrame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyfilter.chunks import Region
+
+# One pass over all chunks, with a call of Python for each, takes as long as asking for about this many one by one.
+_WORTH_A_PASS = 128
+_READS_INTO_BUFFERS = h5py.version.version_tuple[:2] >= (3, 9)
+# of one system call
+_MOST_BUFFERS, _MOST_BYTES = 512, 8 << 20
+_READERS = 8
+
+
+class Stored(NamedTuple):
+    """A chunk in the file; ``offset`` is None where it was never written."""
+
+    offset: int | None
+    size: int
+    filter_mask: int
+
+
+class StoredBox(NamedTuple):
+    """The chunks that a box meets, in C order of the grid, each array of their number.
+
+    Attributes
+    ----------
+    offsets : int64
+        First byte in the file, -1 where a chunk was never written.
+    sizes : int64
+        Bytes in the file.
+    masks : uint32
+        Filter masks: bit 0 is set where the chunk is stored without our filter.
+    """
+
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    masks: NDArray[np.uint32]
+
+
+def visit(dataset: h5py.Dataset, callback: Callable[[Any], None]) -> None:
+    """Call ``callback`` with the h5py StoreInfo of every chunk that was written, in the order of the file's index."""
+    if hasattr(dataset.id, "chunk_iter"):
+        dataset.id.chunk_iter(callback)
+        return
+    for number in range(dataset.id.get_num_chunks()):  # an h5py built with HDF5 before 1.12.3
+        callback(dataset.id.get_chunk_info(number))
+
+
+class StoredChunks:
+    """The chunks that a region of a dataset meets, as they are stored when this is made.
+
+    Parameters
+    ----------
+    dataset
+        A chunked dataset of an open file.
+    chunk
+        The shape of its chunks.
+    region
+        The part of the dataset that will be asked for; of many chunks, 20 bytes are kept for each.
+    """
+
+    def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region) -> None:
+        self._dataset = dataset
+        self._chunk = chunk
+        self._first, self._grid = _grid(region, chunk)
+        # what a writer beside us moves while we read must be looked up when it is read
+        moving = bool(dataset.file.swmr_mode)
+        many = int(np.prod(self._grid, dtype=np.int64)) > _WORTH_A_PASS
+        self._known = many and not moving and hasattr(dataset.id, "chunk_iter")
+        if self._known:
+            self._offsets = np.full(self._grid, -1, dtype=np.int64)
+            self._sizes = np.zeros(self._grid, dtype=np.int64)
+            self._masks = np.zeros(self._grid, dtype=np.uint32)
+            visit(dataset, self._note)
+        #: a descriptor that any thread may read the file's bytes from, None where only HDF5 may
+        self.descriptor = None if moving else _descriptor(dataset.file)
+
+    def _place(self, origin: Sequence[int]) -> tuple[int, ...]:
+        return tuple(at // edge - first for at, edge, first in zip(origin, self._chunk, self._first, strict=True))
+
+    def _note(self, info: Any) -> None:
+        place = self._place(info.chunk_offset)
+        if all(0 <= at < extent for at, extent in zip(place, self._grid, strict=True)):
+            self._offsets[place] = info.byte_offset
+            self._sizes[place] = info.size
+            self._masks[place] = info.filter_mask
+
+    def find(self, origin: tuple[int, ...]) -> Stored:
+        """Return what is stored of the chunk at ``origin``, which meets the region."""
+        if not self._known:
+            # the mask that a read returns may be that of the chunk's previous content (HDF5 2.0), this one is not
+            info = self._dataset.id.get_chunk_info_by_coord(origin)
+            there = info.byte_offset is not None  # else the other fields may be anything
+            return Stored(info.byte_offset, int(info.size), int(info.filter_mask)) if there else Stored(None, 0, 0)
+        place = self._place(origin)
+        offset = int(self._offsets[place])
+        return Stored(None if offset < 0 else offset, int(self._sizes[place]), int(self._masks[place]))
+
+    def of_box(self, box: Region) -> StoredBox:
+        """Return what is stored of the chunks that ``box``, a part of the region, meets."""
+        first, grid = _grid(box, self._chunk)
+        if self._known:
+            part = tuple(
+                slice(low - start, low - start + extent)
+                for low, start, extent in zip(first, self._first, grid, strict=True)
+            )
+            return StoredBox(
+                self._offsets[part].reshape(-1), self._sizes[part].reshape(-1), self._masks[part].reshape(-1)
+            )
+        found = [self.find(origin) for origin in chunks.origins(self._dataset.shape, self._chunk, box)]
+        return StoredBox(
+            np.array([-1 if one.offset is None else one.offset for one in found], dtype=np.int64),
+            np.array([one.size for one in found], dtype=np.int64),
+            np.array([one.filter_mask for one in found], dtype=np.uint32),
+        )
+
+    def read(self, box: Region, stored: StoredBox, into: Sequence[NDArray[np.uint8]]) -> None:
+        """Read the bytes of the chunks of a box, each into its array; those never written are left out.
+
+        Raises
+        ------
+        TruncatedFrame
+            If the file ends before a chunk does.
+        OSError
+            If the file cannot be read.
+        """
+        numbers = np.flatnonzero(stored.offsets >= 0)
+        if self.descriptor is None:
+            origins = list(chunks.origins(self._dataset.shape, self._chunk, box))
+            for number in numbers.tolist():
+                _read_chunk(self._dataset, origins[number], into[number])
+            return
+        jobs = _joined(numbers, stored, into)
+        readers = min(settings.config().threads, _READERS, len(jobs))
+        if readers <= 1:
+            for job in jobs:
+                _read_range(self.descriptor, *job)
+            return
+        with ThreadPoolExecutor(readers, thread_name_prefix="pyfilter-read") as pool:
+            for done in [pool.submit(_read_range, self.descriptor, *job) for job in jobs]:
+                done.result()
+
+
+def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the number along each axis of the first chunk that a region meets, and how many it meets."""
+    first = tuple(part.start // edge for part, edge in zip(region, chunk, strict=True))
+    counts = tuple(
+        max(-(-part.stop // edge) - low, 0) if part.stop > part.start else 0
+        for part, edge, low in zip(region, chunk, first, strict=True)
+    )
+    return first, counts
+
+
+def _descriptor(file: h5py.File) -> int | None:
+    """Return the descriptor of a file whose bytes are what HDF5 would read, None where that cannot be said.
+
+    It must be a plain file that is open for reading only, and without a user block: what HDF5 reports as a chunk's
+    place counted from behind it in some releases.
+    """
+    if file.driver != "sec2" or file.mode != "r" or file.userblock_size != 0:
+        return None
+    return int(file.id.get_vfd_handle())
+
+
+def _read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...], into: NDArray[np.uint8]) -> None:
+    if _READS_INTO_BUFFERS:
+        dataset.id.read_direct_chunk(origin, out=into)
+        return
+    into[:] = np.frombuffer(dataset.id.read_direct_chunk(origin)[1], dtype=np.uint8)
+
+
+def _joined(
+    numbers: NDArray[Any], stored: StoredBox, into: Sequence[NDArray[np.uint8]]
+) -> list[tuple[int, list[memoryview]]]:
+    """Return first bytes and arrays that follow each other in the file, as many as one call should read."""
+    jobs: list[tuple[int, list[memoryview]]] = []
+    behind, room = -1, 0
+    for number, offset, size in zip(
+        numbers.tolist(), stored.offsets[numbers].tolist(), stored.sizes[numbers].tolist(), strict=True
+    ):
+        if offset != behind or size > room or len(jobs[-1][1]) == _MOST_BUFFERS:
+            jobs.append((offset, []))
+            room = _MOST_BYTES
+        jobs[-1][1].append(into[number].data)
+        behind = offset + size
+        room -= size
+    return jobs
+
+
+def _read_range(descriptor: int, offset: int, into: list[memoryview]) -> None:
+    wanted = sum(part.nbytes for part in into)
+    done = os.preadv(descriptor, into, offset)
+    while done < wanted:  # rarely: more than a call gives, or the end of the file
+        rest, skip = [], done
+        for part in into:
+            if skip < part.nbytes:
+                rest.append(part[skip:])
+            skip = max(skip - part.nbytes, 0)
+        more = os.preadv(descriptor, rest, offset + done)
+        if more == 0:
+            message = f"the file ends at byte {offset + done}, within a chunk that should reach to {offset + wanted}"
+            raise TruncatedFrame(message)
+        done += more
+
+
+def read_bytes(descriptor: int, stored: Stored) -> bytes:
+    """Return the bytes of a chunk that was written; by any thread.
+
+    Raises
+    ------
+    TruncatedFrame
+        If the file ends before the chunk does.
+    OSError
+        If the file cannot be read.
+    """
+    assert stored.offset is not None
+    data = os.pread(descriptor, stored.size, stored.offset)
+    if len(data) < stored.size:
+        buffer = np.empty(stored.size, dtype=np.uint8)
+        _read_range(descriptor, stored.offset, [buffer.data])
+        return buffer.tobytes()
+    return data

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where chunks are stored, and their bytes: the same whether HDF5 is asked chunk by chunk, once, or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import pyfilter
+from pyfilter import Cuszp2, chunks, errors, stored
+from pyfilter.chunks import Region
+from pyfilter.stored import StoredChunks
+
+from .support import field
+
+BOUND = Cuszp2(absolute=1e-3)
+SHAPE, CHUNK = (70, 33, 12), (8, 5, 12)
+REGIONS: list[Region] = [
+    tuple(slice(0, extent) for extent in SHAPE),
+    (slice(9, 41), slice(4, 6), slice(3, 4)),
+    (slice(69, 70), slice(0, 33), slice(0, 12)),
+    (slice(8, 8), slice(0, 33), slice(0, 12)),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a file with chunks written, not written, and stored without their filter."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("a", SHAPE, "f4", chunks=CHUNK, fillvalue=-9, **BOUND)
+        dataset[:48] = field(SHAPE)[:48]
+        raw = np.arange(np.prod(CHUNK), dtype="f4").tobytes()
+        dataset.id.write_direct_chunk((64, 10, 0), raw, 1)
+    return path
+
+
+@pytest.fixture(params=["one by one", "in one pass"])
+def ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "_WORTH_A_PASS", 10**9 if request.param == "one by one" else 0)
+
+
+@pytest.mark.parametrize("region", REGIONS, ids=str)
+@pytest.mark.parametrize("mode", ["r", "r+"])
+@pytest.mark.usefixtures("ask")
+def test_places_are_those_that_hdf5_tells(path: Path, region: Region, mode: str) -> None:
+    with h5py.File(path, mode) as file:
+        dataset = file["a"]
+        places = StoredChunks(dataset, CHUNK, region)
+        origins = list(chunks.origins(SHAPE, CHUNK, region))
+        infos = [dataset.id.get_chunk_info_by_coord(origin) for origin in origins]
+        expected = [
+            (None, 0, 0) if info.byte_offset is None else (info.byte_offset, info.size, info.filter_mask)
+            for info in infos
+        ]
+        assert [places.find(origin) for origin in origins] == expected
+        box = places.of_box(region)
+        assert box.offsets.tolist() == [-1 if offset is None else offset for offset, _, _ in expected]
+        assert (box.sizes.tolist(), box.masks.tolist()) == ([one[1] for one in expected], [one[2] for one in expected])
+        into = [np.zeros(info.size, "u1") for info in infos]
+        places.read(region, box, into)
+        for origin, info, found in zip(origins, infos, into, strict=True):
+            if info.byte_offset is not None:
+                assert found.tobytes() == dataset.id.read_direct_chunk(origin)[1]
+
+
+@pytest.mark.usefixtures("ask")
+def test_what_is_not_flushed_yet_is_found(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("a", (300, 64), "f4", chunks=(1, 64), **BOUND)
+        dataset[:200] = 1
+        found = StoredChunks(dataset, (1, 64), (slice(0, 300), slice(0, 64))).of_box((slice(0, 300), slice(0, 64)))
+        assert (found.offsets >= 0).tolist() == [True] * 200 + [False] * 100
+        np.testing.assert_array_equal(pyfilter.read(dataset), dataset[...])
+
+
+@pytest.mark.usefixtures("ask")
+def test_a_read_only_file_is_read_as_by_hdf5(path: Path, threads: int) -> None:
+    with h5py.File(path) as file:
+        assert StoredChunks(file["a"], CHUNK, REGIONS[0]).descriptor is not None
+        for selection in (np.s_[...], np.s_[5:60, 7:31, 2:5], np.s_[66], np.s_[50:60]):
+            np.testing.assert_array_equal(pyfilter.read(file["a"], selection), file["a"][selection])
+
+
+def test_buffers_are_joined_as_far_as_a_call_goes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    region = REGIONS[0]
+    calls: list[int] = []
+
+    def short(descriptor: int, buffers: Any, offset: int) -> int:
+        """Read at most 100 bytes, as a file on a network may."""
+        calls.append(len(buffers))
+        data = os.pread(descriptor, 100, offset)
+        rest = data
+        for buffer in buffers:
+            view = memoryview(buffer)
+            part = rest[: len(view)]
+            view[: len(part)] = part
+            rest = rest[len(part) :]
+        return len(data) - len(rest)
+
+    with h5py.File(path) as file:
+        places = StoredChunks(file["a"], CHUNK, region)
+        box = places.of_box(region)
+        expected = [np.zeros(size, "u1") for size in box.sizes.tolist()]
+        places.read(region, box, expected)
+        monkeypatch.setattr(stored, "_MOST_BUFFERS", 3)
+        monkeypatch.setattr(os, "preadv", short)
+        found = [np.zeros_like(one) for one in expected]
+        places.read(region, box, found)
+    assert max(calls) == 3
+    assert len(calls) > len(expected)
+    assert b"".join(map(bytes, found)) == b"".join(map(bytes, expected))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"mode": "r+"}, {"mode": "r", "driver": "core"}, {"mode": "r", "driver": "stdio"}, {"mode": "r", "swmr": True}],
+    ids=str,
+)
+def test_hdf5_reads_what_only_it_may(path: Path, options: dict[str, Any]) -> None:
+    with h5py.File(path, "r+", libver="latest") as file:  # so that it can be read beside a writer
+        file.copy("a", "b")
+    with h5py.File(path, **options) as file:
+        assert StoredChunks(file["b"], CHUNK, REGIONS[0]).descriptor is None
+        np.testing.assert_array_equal(pyfilter.read(file["b"]), file["b"][...])
+
+
+def test_a_user_block_is_left_to_hdf5(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=1024) as file:
+        pyfilter.create_dataset(file, "a", field((64, 64)), BOUND, chunks=(8, 64))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert StoredChunks(file["a"], (8, 64), (slice(0, 64), slice(0, 64))).descriptor is None
+        np.testing.assert_array_equal(pyfilter.read(file["a"]), file["a"][...])
+
+
+def test_a_file_that_ends_early_is_an_error(path: Path) -> None:
+    with h5py.File(path) as file:
+        places = StoredChunks(file["a"], CHUNK, REGIONS[0])
+        box = places.of_box(REGIONS[0])
+        os.truncate(path, int(box.offsets.max()) + 3)
+        into = [np.zeros(size, "u1") for size in box.sizes.tolist()]
+        with pytest.raises(errors.TruncatedFrame, match="the file ends at byte"):
+            places.read(REGIONS[0], box, into)
+        with pytest.raises(errors.TruncatedFrame, match="the file ends at byte"):
+            pyfilter.read(file["a"])
+
+
+def test_a_file_that_was_replaced_is_read_as_it_was(path: Path) -> None:
+    with h5py.File(path) as file:
+        expected = file["a"][...]
+        path.rename(path.with_suffix(".old"))
+        path.write_bytes(b"another file")
+        np.testing.assert_array_equal(pyfilter.read(file["a"]), expected)
