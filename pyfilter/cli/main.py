@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -19,6 +20,7 @@ from rich.markup import escape
 from pyfilter import _cleanup
 from pyfilter.cli import args, check, compare, compress, doctor, inspect, progress, retrieve, verify
 from pyfilter.errors import PyfilterError
+from pyfilter.registry import registry
 
 app = typer.Typer(
     name="pyfilter",
@@ -27,6 +29,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pyfilter {registry().version}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Say which release this is.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("compress")(compress.compress)
 app.command("inspect")(inspect.inspect)
 app.command("verify")(verify.verify)

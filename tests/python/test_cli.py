@@ -369,6 +369,7 @@ def test_doctor_says_that_the_library_is_missing(tmp_path: Path) -> None:
 
 
 def test_help_names_every_command() -> None:
+    assert run("--version") == f"pyfilter {pyfilter.__version__}\n"
     text = run("--help")
     for name in ("compress", "inspect", "verify", "check", "compare", "args", "doctor"):
         assert name in text
