@@ -117,15 +117,9 @@ Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const Pro
   pass.in = job.roots;
   pass.from = layout.grids[layout.levels];
   if (host.passes.empty()) PYF_TRY(check(kernels->roots(pass, stream), "launch of the kernel for the coarsest grid"));
-  for (std::size_t i = 0; i < host.passes.size(); ++i) {
-    const PassPlan& plan = host.passes[i];
-    pass.unit = plan.unit;
-    pass.from = plan.from;
-    pass.to = plan.to;
-    pass.out = parts.room[i % 2].in<std::uint8_t>(memory);
-    PYF_TRY(check(kernels->inverse(pass, plan.axis, i + 1 == host.passes.size(), stream), "launch of a pass"));
-    pass.in = pass.out;
-  }
+  PYF_TRY(run_passes(host, parts.room, memory, pass, [&](const InversePass& one, int axis, bool last) {
+    return kernels->inverse(one, axis, last, stream);
+  }));
 
   specials.job = job;
   specials.notes = parts.notes.in<SpecialNote>(memory);

@@ -90,6 +90,22 @@ struct ProgressivePlan {
   }
 };
 
+// All passes of a plan, from grid to grid by turns through two rooms: launch(pass, axis, last) for each.
+template <class Pass, class Launch>
+Status run_passes(const ProgressivePlan& plan, const FramePart (&room)[2], std::uint8_t* memory, Pass& pass,
+                  const Launch& launch) {
+  for (std::size_t i = 0; i < plan.passes.size(); ++i) {
+    const PassPlan& step = plan.passes[i];
+    pass.unit = step.unit;
+    pass.from = step.from;
+    pass.to = step.to;
+    pass.out = room[i % 2].template in<std::uint8_t>(memory);
+    PYF_TRY(check(launch(pass, step.axis, i + 1 == plan.passes.size()), "launch of a pass"));
+    pass.in = pass.out;
+  }
+  return kOk;
+}
+
 // A batch that has been checked, of chunks of `count` values. Waits for the device once, to know which chunks the CPU
 // has to encode: those with special values, and those whose bound is finer than integers are.
 Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept;

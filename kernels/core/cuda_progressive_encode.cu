@@ -93,15 +93,9 @@ Status measure_errors(const ProgressiveKernels& kernels, const ProgressivePlan& 
     pass.job = job;
     pass.index = static_cast<int>(m);
     pass.in = {job.grids.data + job.grid_at[levels] * static_cast<std::size_t>(job.width), job.grids.stride};
-    for (std::size_t i = 0; i < plan.passes.size(); ++i) {
-      const PassPlan& step = plan.passes[i];
-      pass.unit = step.unit;
-      pass.from = step.from;
-      pass.to = step.to;
-      pass.out = parts.room[i % 2].in<std::uint8_t>(memory);
-      PYF_TRY(check(kernels.measure(pass, step.axis, i + 1 == plan.passes.size(), stream), "launch of a pass"));
-      pass.in = pass.out;
-    }
+    PYF_TRY(run_passes(plan, parts.room, memory, pass, [&](const MeasurePass& one, int axis, bool last) {
+      return kernels.measure(one, axis, last, stream);
+    }));
   }
   return kOk;
 }

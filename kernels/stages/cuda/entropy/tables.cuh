@@ -83,8 +83,9 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
       for (std::uint32_t c = 0; c < kFlagContexts; ++c) out.flag_frequency[c] = space.model.flag_frequency[c];
     }
   }
-  if (thread == 0) out.last_residual = space.last_residual;
-  if (thread == 0) out.bytes = static_cast<std::uint32_t>(space.bytes);
+  if (thread != 0) return;
+  out.last_residual = space.last_residual;
+  out.bytes = static_cast<std::uint32_t>(space.bytes);
 }
 
 }  // namespace pyfilter::cuda

@@ -132,28 +132,30 @@ struct ErrorSink {
   }
 };
 
+// A pass of a block's frame, with the coefficient at a place of the unit's slots.
+template <class Int, int kAxis, class Pass, class Coefficient, class Sink>
+__device__ __forceinline__ void inverse_pass(const Pass& pass, const FrameHead& head, const Coefficient& coefficient,
+                                             Sink&& sink) {
+  const UnitPlaces places(pass.job.shared->layout.unit[pass.unit]);
+  const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
+  inverse_rows<Int, kAxis>(reinterpret_cast<const Int*>(pass.in.of(blockIdx.y)), pass.from, pass.to,
+                           head.head.cubic[pass.unit], limits, pass.across, places, coefficient, sink);
+}
+
 // kLast: to values.
 template <class T, int kAxis, bool kLast>
 __global__ void __launch_bounds__(kGridThreads) inverse_kernel(const __grid_constant__ InversePass pass) {
   using Int = typename ProgressiveTraits<T>::Int;
   const FrameHead& head = pass.job.heads[blockIdx.y];
   if (head.dead != 0) return;
-  const ProgressiveUnit& unit = pass.job.shared->layout.unit[pass.unit];
-  const UnitPlaces places(unit);
-  const std::size_t first_tile = pass.job.shared->first_tile[pass.unit];
-  const Int* const slots =
-      reinterpret_cast<const Int*>(pass.job.slots.of(blockIdx.y) + first_tile * pass.job.slot_words());
-  const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
+  const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, pass.unit));
   const bool none = head.last[pass.unit] == head.head.planes[pass.unit];
   const auto coefficient = [&](std::uint64_t place) { return none ? Int{0} : slots[place]; };
-  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y));
-  const bool cubic = head.head.cubic[pass.unit];
   if constexpr (kLast) {
     const ValueSink<T, Int> sink(pass.job.frames[blockIdx.y], pass.start, pass.stop, pass.to.count());
-    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+    inverse_pass<Int, kAxis>(pass, head, coefficient, sink);
   } else {
-    const GridSink<Int> sink{reinterpret_cast<Int*>(pass.out.of(blockIdx.y))};
-    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+    inverse_pass<Int, kAxis>(pass, head, coefficient, GridSink<Int>{reinterpret_cast<Int*>(pass.out.of(blockIdx.y))});
   }
 }
 
@@ -165,22 +167,15 @@ __global__ void __launch_bounds__(kGridThreads) measure_kernel(const __grid_cons
   EncodeNote& note = *pass.job.notes.of(blockIdx.y);
   const auto index = static_cast<std::uint32_t>(pass.index);
   if (head.dead != 0 || index >= note.measures) return;
-  const ProgressiveUnit& unit = pass.job.shared->layout.unit[pass.unit];
-  const UnitPlaces places(unit);
-  const std::size_t first_tile = pass.job.shared->first_tile[pass.unit];
-  const Int* const slots =
-      reinterpret_cast<const Int*>(pass.job.slots.of(blockIdx.y) + first_tile * pass.job.slot_words());
-  const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
+  const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, pass.unit));
   const int planes = head.head.planes[pass.unit],
             p = pass.job.states.of(blockIdx.y)[index * kMostUnits + static_cast<std::uint32_t>(pass.unit)];
   const auto coefficient = [&](std::uint64_t place) {
     return p >= planes ? Int{0} : known_part(slots[place], planes, p);
   };
-  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y));
-  const bool cubic = head.head.cubic[pass.unit];
   if constexpr (kLast) {
     ErrorSink<Int> sink{reinterpret_cast<const Int*>(pass.job.grids.of(blockIdx.y)) + pass.job.grid_at[0]};
-    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+    inverse_pass<Int, kAxis>(pass, head, coefficient, sink);
     Int most = sink.most;
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) most = max(most, __shfl_xor_sync(kAllLanes, most, d));
@@ -188,8 +183,7 @@ __global__ void __launch_bounds__(kGridThreads) measure_kernel(const __grid_cons
     if (threadIdx.x % 32 == 0 && found > *static_cast<volatile unsigned long long*>(&note.measured[index]))
       atomicMax(&note.measured[index], found);
   } else {
-    const GridSink<Int> sink{reinterpret_cast<Int*>(pass.out.of(blockIdx.y))};
-    inverse_rows<Int, kAxis>(in, pass.from, pass.to, cubic, limits, pass.across, places, coefficient, sink);
+    inverse_pass<Int, kAxis>(pass, head, coefficient, GridSink<Int>{reinterpret_cast<Int*>(pass.out.of(blockIdx.y))});
   }
 }
 

@@ -77,10 +77,9 @@ static __global__ void __launch_bounds__(kPlaceThreads)
     find_pieces_kernel(const __grid_constant__ ProgressiveDecode job) {
   __shared__ std::uint64_t room[kPlaceThreads / 32];
   FrameHead& head = job.heads[blockIdx.y];
-  const int u = static_cast<int>(blockIdx.x) / job.pieces, planes = head.head.planes[u],
-            p = planes - 1 - static_cast<int>(blockIdx.x) % job.pieces;
+  const auto [u, planes, p, there] = job.block_segment(head);
   const ProgressiveUnit& unit = job.shared->layout.unit[u];
-  if (head.dead != 0 || planes == 0 || p < -1 || p < head.last[u] || unit.level < job.level) return;
+  if (!there || p < head.last[u] || unit.level < job.level) return;
   const ProgressiveFrame frame = job.frames[blockIdx.y];
   const SegmentPlace segment = job.segments.of(blockIdx.y)[segment_index(u, p)];
   std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, p);

@@ -34,9 +34,8 @@ static __global__ void __launch_bounds__(kSizeThreads)
     segment_sizes_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ std::uint64_t room[kSizeThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
-  const int u = static_cast<int>(blockIdx.x) / job.pieces, planes = head.head.planes[u],
-            p = planes - 1 - static_cast<int>(blockIdx.x) % job.pieces;
-  if (head.dead != 0 || planes == 0 || p < -1) return;
+  const auto [u, planes, p, there] = job.block_segment(head);
+  if (!there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles;
   const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, p);
   std::uint64_t own = 0, all = 0;  // bytes, and above them pieces that are not empty

@@ -75,35 +75,60 @@ struct PerFrame {
   __device__ __forceinline__ T* of(std::uint32_t frame) const { return reinterpret_cast<T*>(data + frame * stride); }
 };
 
-struct ProgressiveDecode {
+// A segment of a unit.
+struct UnitSegment {
+  int unit, planes, plane;
+  bool there;
+};
+
+// Frames of a batch in tiles.
+struct ProgressiveBatch {
   const ProgressiveShared* shared;
-  const ProgressiveFrame* frames;
-  const TileGroup* groups;
   FrameHead* heads;
-  std::uint32_t frame_count, group_count, tiles;
-  int width, level, pieces;         // bytes of an integer; the grid that is wanted; of a tile at most
-  PerFrame<SegmentPlace> segments;  // by segment_index()
-  PerFrame<std::uint64_t> places;   // of pieces: those of a unit's tiles, plane by plane from the highest on
-  PerFrame<std::uint8_t> tops;      // of each tile: planes that are there
-  PerFrame<std::uint32_t> slots;    // of tiles
-  PerFrame<std::uint8_t> roots;     // the coarsest grid
-  // Where the pieces of plane p of a unit are in `places`.
+  std::uint32_t frame_count, tiles;
+  int width, pieces;              // bytes of an integer; of a tile at most
+  PerFrame<std::uint32_t> slots;  // of tiles
+
+  // Where the pieces of plane p of a unit are among those of all.
   __device__ __forceinline__ std::size_t place_of(int u, int planes, int p) const {
     const ProgressiveUnit& unit = shared->layout.unit[u];
     return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
            static_cast<std::size_t>(planes - 1 - p) * unit.tiles;
   }
   __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kSlotValues} * width / 4; }
+  // The slots of a unit.
+  __device__ __forceinline__ std::uint32_t* slots_of(std::uint32_t frame, int u) const {
+    return slots.of(frame) + static_cast<std::size_t>(shared->first_tile[u]) * slot_words();
+  }
+  // Of a launch with a block for each: blockIdx.x is its unit and, from the highest on, its plane.
+  __device__ __forceinline__ UnitSegment block_segment(const FrameHead& head) const {
+    const int u = static_cast<int>(blockIdx.x) / pieces, planes = head.head.planes[u],
+              p = planes - 1 - static_cast<int>(blockIdx.x) % pieces;
+    return {u, planes, p, head.dead == 0 && planes != 0 && p >= -1};
+  }
+};
+
+struct ProgressiveDecode : ProgressiveBatch {
+  const ProgressiveFrame* frames;
+  const TileGroup* groups;
+  std::uint32_t group_count;
+  int level;                        // the grid that is wanted
+  PerFrame<SegmentPlace> segments;  // by segment_index()
+  PerFrame<std::uint64_t> places;   // of pieces: those of a unit's tiles, plane by plane from the highest on
+  PerFrame<std::uint8_t> tops;      // of each tile: planes that are there
+  PerFrame<std::uint8_t> roots;     // the coarsest grid
 };
 
 // A pass from one grid to the next.
-struct InversePass {
-  ProgressiveDecode job;
+struct GridPass {
   int unit;
   std::uint32_t across;
-  Extents from, to;  // of the grids
-  std::uint64_t start, stop;
+  Extents from, to;                // of the grids
   PerFrame<std::uint8_t> in, out;  // integers; `out` is not used by the last pass
+};
+struct InversePass : GridPass {
+  ProgressiveDecode job;
+  std::uint64_t start, stop;
 };
 
 // -- special values
@@ -157,11 +182,8 @@ struct EncodeNote {
   unsigned long long measured[kMostMeasures];  // and what they are
 };
 
-struct ProgressiveEncode {
-  const ProgressiveShared* shared;
-  FrameHead* heads;
-  std::uint32_t frame_count, tiles;
-  int width, pieces;
+// Slots have coefficients first, then pieces.
+struct ProgressiveEncode : ProgressiveBatch {
   bool measured, has_fill;
   Bound bound_mode;
   double bound;
@@ -173,7 +195,7 @@ struct ProgressiveEncode {
   std::uint64_t grid_at[kMostLevels + 1];  // integers of a grid, among those of all
   PerFrame<EncodeNote> notes;
   PerFrame<std::uint8_t> grids;           // integers
-  PerFrame<std::uint32_t> slots, planes;  // of tiles: coefficients; planes
+  PerFrame<std::uint32_t> planes;         // of tiles
   PerFrame<std::uint32_t> bytes;          // of tiles: pieces, each at a multiple of four bytes of the slot
   PerFrame<std::uint32_t> sizes;          // of pieces: where in the slot (high half), and how long; by place_of()
   PerFrame<std::uint64_t> places;         // and where in the payload
@@ -182,24 +204,15 @@ struct ProgressiveEncode {
   PerFrame<SegmentPlace> segment_places;  // by segment_index()
   PerFrame<std::int8_t> states;           // of each measured error: the plane of each unit
 
-  __device__ __forceinline__ std::size_t place_of(int u, int planes_of_unit, int p) const {
-    const ProgressiveUnit& unit = shared->layout.unit[u];
-    return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
-           static_cast<std::size_t>(planes_of_unit - 1 - p) * unit.tiles;
-  }
-  __device__ __forceinline__ std::size_t slot_words() const { return std::size_t{kSlotValues} * width / 4; }
   __device__ __forceinline__ std::uint8_t* payload(std::uint32_t frame) const {
     return payloads + frame * frame_stride;
   }
 };
 
 // A pass that measures errors.
-struct MeasurePass {
+struct MeasurePass : GridPass {
   ProgressiveEncode job;
-  int unit, index;  // of the measured error
-  std::uint32_t across;
-  Extents from, to;
-  PerFrame<std::uint8_t> in, out;
+  int index;  // of the measured error
 };
 
 // Notes that a frame is damaged.

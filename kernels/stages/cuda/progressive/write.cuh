@@ -20,9 +20,8 @@ static __global__ void __launch_bounds__(kWriteThreads)
     place_pieces_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ std::uint64_t room[kWriteThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
-  const int u = static_cast<int>(blockIdx.x) / job.pieces, planes = head.head.planes[u],
-            p = planes - 1 - static_cast<int>(blockIdx.x) % job.pieces;
-  if (head.dead != 0 || planes == 0 || p < -1) return;
+  const auto [u, planes, p, there] = job.block_segment(head);
+  if (!there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles, thread = threadIdx.x;
   const SegmentPlace segment = job.segment_places.of(blockIdx.y)[segment_index(u, p)];
   if (segment.size == 0) return;
