@@ -112,15 +112,14 @@ struct HalfBlock {
   std::uint64_t first, row_stride, slab_stride;
   int columns, rows, slabs, half;
 
-  __device__ HalfBlock(const Grid& grid, std::uint32_t block, int half_) : half(half_) {
-    const auto gx = static_cast<std::uint32_t>(grid.gx), gy = static_cast<std::uint32_t>(grid.gy),
-               gz = static_cast<std::uint32_t>(grid.gz);
-    const std::uint32_t bx = block % gx, column = block / gx, by = column % gy, plane = column / gy;
-    const std::uint32_t bz = D == 3 ? plane % gz : 0, outer = D == 3 ? plane / gz : plane;
-    const std::uint64_t z0 = std::uint64_t{bz} * L, y0 = std::uint64_t{by} * L, x0 = std::uint64_t{bx} * L;
+  __device__ HalfBlock(const LaunchGrid& grid, std::uint32_t block, int half_) : half(half_) {
+    const Quotient column = divide(block, grid.by_gx), plane = divide(column.quotient, grid.by_gy);
+    const Quotient outer = D == 3 ? divide(plane.quotient, grid.by_gz) : Quotient{plane.quotient, 0};
+    const std::uint64_t z0 = std::uint64_t{outer.remainder} * L, y0 = std::uint64_t{plane.remainder} * L,
+                        x0 = std::uint64_t{column.remainder} * L;
     row_stride = grid.nx;
     slab_stride = grid.nx * grid.ny;
-    first = (outer * grid.nz + z0) * slab_stride + y0 * row_stride + x0;
+    first = (outer.quotient * grid.nz + z0) * slab_stride + y0 * row_stride + x0;
     columns = static_cast<int>(grid.nx - x0 < L ? grid.nx - x0 : L);
     rows = static_cast<int>(grid.ny - y0 < L ? grid.ny - y0 : L);
     slabs = D == 3 ? static_cast<int>(grid.nz - z0 < L ? grid.nz - z0 : L) : 1;
@@ -200,7 +199,7 @@ struct BlockPlaces {
 
 // By the first two warps; a barrier must follow.
 template <int D>
-__device__ __forceinline__ void find_places(const Grid& grid, std::uint32_t tile, std::uint32_t all_blocks,
+__device__ __forceinline__ void find_places(const LaunchGrid& grid, std::uint32_t tile, std::uint32_t all_blocks,
                                             BlockPlaces& places) {
   if (threadIdx.x >= kTileBlocks<D>) return;
   const std::uint32_t number = tile * kTileBlocks<D> + threadIdx.x;
@@ -226,50 +225,53 @@ __device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8
     prefetch(values + first * sizeof(Value) + 128 * line);
 }
 
-// The same for blocks, by the threads of find_places(): neighbouring blocks share lines of 128 bytes.
+// The same for blocks, by the warps of find_places() and right behind it: neighbouring blocks share lines of 128 bytes,
+// and their threads the rows.
 template <int D, class Value>
 __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uint8_t* values,
                                                 const BlockPlaces& places) {
-  constexpr int L = kRowValues<D>, kSharing = 128 / (L * static_cast<int>(sizeof(Value)));
-  if (threadIdx.x >= kTileBlocks<D> || threadIdx.x % kSharing != 0) return;
-  const uchar4 inside = places.inside[threadIdx.x];
-  const std::uint8_t* const from = values + places.first[threadIdx.x] * sizeof(Value);
+  constexpr unsigned L = kRowValues<D>, kSharing = 128 / (L * sizeof(Value));
+  if (threadIdx.x >= kTileBlocks<D>) return;
+  const unsigned sharer = threadIdx.x % kSharing, leader = threadIdx.x - sharer;
+  __syncwarp();
+  const uchar4 inside = places.inside[leader];
+  const std::uint8_t* const from = values + places.first[leader] * sizeof(Value);
+  const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
 #pragma unroll
-  for (int r = 0; r < 64 / L; ++r) {
-    const int y = r % (D == 2 ? 8 : L), z = D == 2 ? 0 : r / L;
-    if (y < inside.y && z < inside.z)
-      prefetch(from +
-               (static_cast<unsigned>(z) * grid.nx * grid.ny + static_cast<unsigned>(y) * grid.nx) * sizeof(Value));
+  for (unsigned i = 0; i < 64 / L / kSharing; ++i) {
+    const unsigned row = i * kSharing + sharer, y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
+    if (y < inside.y && z < inside.z) prefetch(from + z * slab_bytes + y * row_bytes);
   }
 }
 
-// Calls visit(index, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves: the
-// index of its first value, its place in the arena, how many of its row's columns from there on are inside the array,
-// and whether its row is (else it stands for the last row inside).
+// Calls visit(at, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves: where it
+// is in memory (bytes from the first value), where in the arena, how many of its row's columns from there on are inside
+// the array, and whether its row is (else it stands for the last row inside).
 template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
   // threads take the pieces of a row of a block, then those of the blocks after it, then those of the next row
   constexpr unsigned kBlocks = kTileBlocks<D>, kStep = kThreads / kPieces;
   constexpr unsigned kGroups = kStep < kBlocks ? kBlocks / kStep : 1, kRowStep = kStep < kBlocks ? 1 : kStep / kBlocks;
+  static_assert(L % kRowStep == 0 && kRows % kRowStep == 0);  // so that all but a row's first part is constant
   const unsigned k = threadIdx.x % kPieces, b0 = threadIdx.x / kPieces % kBlocks,
-                 row0 = threadIdx.x / (kPieces * kBlocks);
-  const std::uint64_t slab_stride = grid.nx * grid.ny;
+                 row0 = kRowStep == 1 ? 0 : threadIdx.x / (kPieces * kBlocks);
+  const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
 #pragma unroll
   for (unsigned group = 0; group < kGroups; ++group) {
     const unsigned b = b0 + group * kStep;
     if (b >= static_cast<unsigned>(blocks)) continue;
     const uchar4 inside = places.inside[b];
-    const std::uint64_t first = places.first[b] + k * kPer;
+    const std::uint64_t first = places.first[b] * sizeof(Value) + 16 * k;
     const int columns = static_cast<int>(inside.x) - static_cast<int>(k * kPer);
-    const unsigned place = 2 * b * kRowBytes<Value> + 16 * k;
+    const unsigned place = 2 * b * kRowBytes<Value> + row0 * L * sizeof(Value) + 16 * k;
 #pragma unroll kUnroll
     for (unsigned i = 0; i < 64 / L / kRowStep; ++i) {
-      const unsigned row = i * kRowStep + row0;
-      const unsigned y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
+      const unsigned row = i * kRowStep;
+      const unsigned y = (D == 2 ? row : row % L) + row0, z = D == 2 ? 0 : row / L;
       const unsigned y_in = min(y, inside.y - 1u), z_in = D == 2 ? 0 : min(z, inside.z - 1u);
-      const std::uint64_t from = first + y_in * grid.nx + (D == 2 ? 0 : z_in * slab_stride);
-      visit(from, static_cast<int>(place + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
+      visit(first + y_in * row_bytes + z_in * slab_bytes,
+            static_cast<int>(place + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
             y == y_in && z == z_in);
     }
   }
@@ -279,18 +281,17 @@ template <int D, class Value>
 __device__ __forceinline__ void load_blocks(const Grid& grid, const std::uint8_t* values, int blocks, bool whole,
                                             const BlockPlaces& places, std::uint8_t* arena) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
-  const auto* from = reinterpret_cast<const Value*>(values);
   if (whole) {
-    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t index, int place, int, bool) {
-      __pipeline_memcpy_async(arena + place, from + index, 16);
+    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t at, int place, int, bool) {
+      __pipeline_memcpy_async(arena + place, values + at, 16);
     });
     return;
   }
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t index, int place, int columns, bool) {
+  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t at, int place, int columns, bool) {
+    const auto* const from = reinterpret_cast<const Value*>(values + at);
 #pragma unroll 1
     for (int c = 0; c < kPer; ++c)  // columns may be 0 or less: the last value inside is then before this piece
-      reinterpret_cast<Value*>(arena + place)[c] =
-          from[static_cast<std::int64_t>(index) + (c < columns ? c : columns - 1)];
+      reinterpret_cast<Value*>(arena + place)[c] = from[c < columns ? c : columns - 1];
   });
 }
 
@@ -299,18 +300,19 @@ __device__ __forceinline__ void store_blocks(const Grid& grid, const std::uint8_
                                              const BlockPlaces& places, std::uint64_t start, std::uint64_t stop,
                                              std::uint8_t* out) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
-  auto* to = reinterpret_cast<Value*>(out);
   if (whole) {
-    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t index, int place, int, bool inside) {
-      if (inside) __stcs(reinterpret_cast<uint4*>(to + index), *reinterpret_cast<const uint4*>(arena + place));
+    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t at, int place, int, bool inside) {
+      if (inside) __stcs(reinterpret_cast<uint4*>(out + at), *reinterpret_cast<const uint4*>(arena + place));
     });
     return;
   }
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t index, int place, int columns, bool inside) {
+  auto* const to = reinterpret_cast<Value*>(out);
+  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t at, int place, int columns, bool inside) {
 #pragma unroll 1
     for (int c = 0; c < kPer && inside; ++c) {
-      const std::uint64_t at = index + static_cast<unsigned>(c);
-      if (c < columns && at >= start && at < stop) to[at - start] = reinterpret_cast<const Value*>(arena + place)[c];
+      const std::uint64_t index = at / sizeof(Value) + static_cast<unsigned>(c);
+      if (c < columns && index >= start && index < stop)
+        to[index - start] = reinterpret_cast<const Value*>(arena + place)[c];
     }
   });
 }

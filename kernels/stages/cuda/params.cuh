@@ -17,6 +17,40 @@ inline constexpr int kThreads = 128;  // of a thread block: one for each run of 
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kMaxHeaderWords = 78;  // of a frame of rank 32
 
+// A divisor of 32-bit numbers, which a launch knows and its threads then divide by in five instructions.
+struct Divisor {
+  std::uint32_t value = 1, inverse = ~std::uint32_t{0};  // floor((2^32 - 1) / value)
+
+  Divisor() = default;
+  explicit Divisor(std::uint64_t divisor)  // more than numbers have: as good as the largest
+      : value(static_cast<std::uint32_t>(divisor < 1                    ? 1
+                                         : divisor <= ~std::uint32_t{0} ? divisor
+                                                                        : ~std::uint32_t{0})),
+        inverse(~std::uint32_t{0} / value) {}
+};
+
+struct Quotient {
+  std::uint32_t quotient, remainder;
+};
+
+// The product with the inverse is the quotient or one less: n (2^32 - inverse * value) / (2^32 value) is below 1.
+__device__ __forceinline__ Quotient divide(std::uint32_t n, const Divisor& by) {
+  std::uint32_t quotient = __umulhi(n, by.inverse), remainder = n - quotient * by.value;
+  if (remainder >= by.value) {
+    ++quotient;
+    remainder -= by.value;
+  }
+  return {quotient, remainder};
+}
+
+// The grid of a launch. Blocks or tiles of a launch are fewer than 2^32.
+struct LaunchGrid : Grid {
+  Divisor by_gx, by_gy, by_gz, by_tiles;
+
+  LaunchGrid() = default;
+  LaunchGrid(const Grid& grid) : Grid(grid), by_gx(grid.gx), by_gy(grid.gy), by_gz(grid.gz), by_tiles(grid.tiles) {}
+};
+
 // Sizes of the tiles of a batch as they are posted (one more than the size, 0: not yet), and the sums of all up to each
 // (0 or 1: there; the sum). In words.
 struct TileSums {
@@ -63,7 +97,7 @@ struct Counters {
 };
 
 struct EncodeParams {
-  Grid grid;
+  LaunchGrid grid;
   std::uint32_t tiles, blocks, chunks;  // tiles and blocks of one chunk
   std::uint32_t waiting_bytes;          // room for a tile that waits for its place, in shared memory
   std::uint8_t mode;
@@ -122,7 +156,7 @@ struct DecodeFrame {
 };
 
 struct DecodeParams {
-  Grid grid;
+  LaunchGrid grid;
   std::uint32_t tiles, blocks;
   std::uint32_t first_tile, tile_count;  // of each frame, decoded by this launch
   bool aligned;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Codes of a thread's 32 values to residuals and back (docs/format.md, section 5). Two neighbouring lanes hold the
-// halves of a 2-D or 3-D block; what crosses the middle goes by shuffles. Codes are biased (Map::kBias): differences
-// do not see it, only the first code of a block does.
+// halves of a 2-D or 3-D block; the second needs the last row or slab of the first. Codes are biased (Map::kBias):
+// differences do not see it, only the first code of a block does.
 #pragma once
 
 #include <cstdint>
@@ -38,35 +38,50 @@ __device__ __forceinline__ void row_sums(Code (&c)[32]) {
     if (i % L != 0) c[i] += c[i - 1];
 }
 
-// Codes -> differences, in place. `half` is 0 where the thread has the block's first value.
-template <class Map, int D>
-__device__ __forceinline__ void make_residuals(bool differences, int half, typename Map::Code (&c)[32]) {
+// Values of a half of a block that the other half's differences begin with: its last row or slab.
+template <int D>
+inline constexpr int kCrossing = D == 1   ? 1
+                                 : D == 2 ? kRowValues<2>
+                                          : kRowValues<3> * kRowValues<3>;
+
+// Those codes, by shuffles; zeros for half 0, as from all that fetch them.
+template <int D>
+struct ShuffledCodes {
+  int half;
+  template <class Code>
+  __device__ __forceinline__ void operator()(const Code (&c)[32], Code (&last)[kCrossing<D>]) const {
+#pragma unroll
+    for (int i = 0; i < kCrossing<D>; ++i) {
+      const Code before = __shfl_up_sync(kAllLanes, c[32 - kCrossing<D> + i], 1);
+      last[i] = half != 0 ? before : 0;
+    }
+  }
+};
+
+// Codes -> differences, in place. `half` is 0 where the thread has the block's first value; fetch(c, last) gives the
+// codes that cross from the other half.
+template <class Map, int D, class Fetch>
+__device__ __forceinline__ void make_residuals(bool differences, int half, typename Map::Code (&c)[32],
+                                               const Fetch& fetch) {
   using Code = typename Map::Code;
   if (!differences) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) c[i] -= Map::kBias;
   } else {
-    row_differences<kRowValues<D>>(c);
-    if constexpr (D == 2) {
-      Code above[8];  // the last row of the first half
+    if constexpr (D > 1) {  // from one half to the other first: fetched codes have no differences yet
+      Code last[kCrossing<D>];
+      fetch(c, last);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) above[i] = __shfl_up_sync(kAllLanes, c[24 + i], 1);
+      for (int i = 31; i >= kCrossing<D>; --i) c[i] -= c[i - kCrossing<D>];
 #pragma unroll
-      for (int i = 31; i >= 8; --i) c[i] -= c[i - 8];
-#pragma unroll
-      for (int i = 0; i < 8; ++i) c[i] -= half != 0 ? above[i] : 0;
+      for (int i = 0; i < kCrossing<D>; ++i) c[i] -= last[i];
     }
     if constexpr (D == 3) {
 #pragma unroll
       for (int i = 31; i > 0; --i)
         if (i % 16 >= 4) c[i] -= c[i - 4];
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        const Code before = __shfl_up_sync(kAllLanes, c[16 + i], 1);  // slab 1 of the first half
-        c[16 + i] -= c[i];
-        c[i] -= half != 0 ? before : 0;
-      }
     }
+    row_differences<kRowValues<D>>(c);
     if (half == 0) c[0] -= Map::kBias;
   }
 #pragma unroll

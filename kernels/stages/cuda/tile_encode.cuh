@@ -49,7 +49,7 @@ template <int D, class Value, class Space>
 __device__ __forceinline__ void look_ahead(const EncodeParams& job, std::uint32_t task, int parity, Space& space) {
   const std::uint32_t number = task - 1;
   if (number >= job.tiles * job.chunks) return;
-  const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
+  const auto [chunk, tile] = divide(number, job.grid.by_tiles);
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
   if constexpr (D == 1) {
     prefetch_rows<Value>(job.grid, values, tile);
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<sizeof(typename Map::C
   __syncthreads();
   for (; task <= all; parity ^= 1) {
     const std::uint32_t number = task - 1;
-    const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
+    const auto [chunk, tile] = divide(number, job.grid.by_tiles);
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     if ((job.plans[chunk].quantise != 0) != kExact) {
       encode_tile<Map, D>(job, chunk, tile, next, parity ^ 1, waiting, space);

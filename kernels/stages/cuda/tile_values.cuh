@@ -43,16 +43,57 @@ struct Residuals {
   Code first;  // the block's first residual, in the threads of half 0
 };
 
-template <class Map, int D>
-__device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, Residuals<typename Map::Code>& r) {
+template <class Map, int D, class Fetch>
+__device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, const Fetch& fetch,
+                                                 Residuals<typename Map::Code>& r) {
   using Code = typename Map::Code;
-  make_residuals<Map, D>(mode != 2, half, r.d);
+  make_residuals<Map, D>(mode != 2, half, r.d, fetch);
   Spread<Code> rest = spread_of_rest(r.d);
   if constexpr (D > 1) rest.add(half != 0 ? r.d[0] : 0);
   r.rest = rest.planes();
   r.first = zigzag(r.d[0]);
   if constexpr (D > 1) r.rest = max(r.rest, __shfl_xor_sync(kAllLanes, r.rest, 1));
 }
+
+// Calls visit(i, item) for each of those items of half 0's row in the arena that half 1 needs (half 0: its own).
+template <int D, class Item, class Visit>
+__device__ __forceinline__ void for_crossing(const std::uint8_t* arena, const Visit& visit) {
+  constexpr int kPer = 16 / static_cast<int>(sizeof(Item));
+  const auto* const row = reinterpret_cast<const uint4*>(arena + (threadIdx.x & ~1u) * kRowBytes<Item>);
+#pragma unroll
+  for (int piece = 0; piece < kCrossing<D> / kPer; ++piece) {
+    const uint4 four = row[(32 - kCrossing<D>) / kPer + piece];
+#pragma unroll
+    for (int i = 0; i < kPer; ++i) visit(piece * kPer + i, reinterpret_cast<const Item(&)[kPer]>(four)[i]);
+  }
+}
+
+// make_residuals' `fetch` from rows of values: half 1 quantises half 0's last row or slab, too, which costs less than
+// to hand the codes over. Where one of the values is no code (NaN, say), half 0 sees that in its own.
+template <int D, class T>
+struct QuantisedAgain {
+  const std::uint8_t* arena;
+  T inverse_step, magic;  // zeros for half 0: all codes are then 0
+  __device__ __forceinline__ QuantisedAgain(const std::uint8_t* arena_, const Quantizer<T>& p, int half)
+      : arena(arena_),
+        inverse_step(half != 0 ? p.inverse_step : T{0}),
+        magic(half != 0 ? FloatTraits<T>::kMagic : T{0}) {}
+  template <class Code>
+  __device__ __forceinline__ void operator()(const Code (&)[32], Code (&last)[kCrossing<D>]) const {
+    for_crossing<D, T>(arena, [&](int i, T x) { last[i] = std::bit_cast<Code>(fused(x, inverse_step, magic)); });
+  }
+};
+
+// The same from rows of codes.
+template <int D>
+struct StoredCodes {
+  const std::uint8_t* arena;
+  int half;
+  template <class Code>
+  __device__ __forceinline__ void operator()(const Code (&)[32], Code (&last)[kCrossing<D>]) const {
+    for_crossing<D, Code>(arena, [&](int i, Code code) { last[i] = half != 0 ? code : 0; });
+  }
+};
 
 // The quantiser of a chunk in registers; nothing for a bit-exact map.
 template <class Map, bool kQuantises = Map::kHasSpecial>
@@ -106,20 +147,25 @@ __device__ __forceinline__ Specials encode_values(const EncodeParams& job, const
   if constexpr (!Map::kHasSpecial) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) r.d[i] = Map::encode_biased(x[i]);
-    finish_residuals<Map, D>(0, half, r);
+    finish_residuals<Map, D>(0, half, ShuffledCodes<D>{half}, r);
   } else {
     const Quantizer<Value>& p = ready.quantizer;
     Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
     bool misfit = p.has_sentinel ? quantise<true>(p, x, r.d) : quantise<false>(p, x, r.d);
-    finish_residuals<Map, D>(job.mode, half, r);
+    if constexpr (kStaged<D, Value>)
+      finish_residuals<Map, D>(job.mode, half, QuantisedAgain<D, Value>(space.arena, p, half), r);
+    else
+      finish_residuals<Map, D>(job.mode, half, ShuffledCodes<D>{half}, r);
     const bool wide = r.rest > kReachBits<Code> || r.first >> (kReachBits<Code> + (job.mode == 2 ? 0 : 5)) != 0;
     if (__any_sync(kAllLanes, valid && wide)) {
       for (int i = 0; i < 32 && valid; ++i) misfit = misfit || !in_reach(p, row[i]);
     }
     if (__any_sync(kAllLanes, valid && misfit)) {
+      __syncwarp();  // half 1 has read half 0's row
       special = note_specials<D, Value>(*plan, half, valid, row);
+      __syncwarp();  // half 0's row is codes now
       read_row(space.arena, r.d);
-      finish_residuals<Map, D>(job.mode, half, r);
+      finish_residuals<Map, D>(job.mode, half, StoredCodes<D>{space.arena, half}, r);
     }
   }
   return special;

@@ -48,7 +48,7 @@ template <int S, class Value>
 __device__ __forceinline__ void look_ahead_packed(const EncodeParams& job, std::uint32_t task, TileBox& next) {
   const std::uint32_t number = task - 1;
   if (number >= job.tiles * job.chunks) return;
-  const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
+  const auto [chunk, tile] = divide(number, job.grid.by_tiles);
   const TileBox box = box_of<S>(job.grid, tile);
   if (S != kChain && threadIdx.x == 0) next = box;
   prefetch_packed<S, Value>(job.grid, job.values + chunk * job.value_stride, box);
@@ -413,7 +413,7 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
   __syncthreads();
   for (; task <= all; parity ^= 1) {
     const std::uint32_t number = task - 1;
-    const std::uint32_t chunk = job.chunks == 1 ? 0 : number / job.tiles, tile = number - chunk * job.tiles;
+    const auto [chunk, tile] = divide(number, job.grid.by_tiles);
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     const ChunkPlan& plan = job.plans[chunk];
     const uint2 pass = *reinterpret_cast<const uint2*>(&plan.quantise);  // and the predictor

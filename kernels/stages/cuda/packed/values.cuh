@@ -47,22 +47,21 @@ __device__ __forceinline__ unsigned place_of(unsigned z, unsigned y, unsigned x)
          Tile::position_of(z, y, x) * static_cast<unsigned>(sizeof(Value));
 }
 
-// tile_box() with divisions of 32 bits: tiles of a launch are fewer than 2^32.
+// tile_box() of a launch's tile.
 template <int S>
-__device__ __forceinline__ TileBox box_of(const Grid& g, std::uint32_t tile) {
+__device__ __forceinline__ TileBox box_of(const LaunchGrid& g, std::uint32_t tile) {
   using Tile = TileShape<S>;
   if constexpr (S == kChain) {
     return tile_box<S>(g, tile);
   } else {
-    const auto gx = static_cast<std::uint32_t>(g.gx), gy = static_cast<std::uint32_t>(g.gy),
-               gz = static_cast<std::uint32_t>(g.gz);
-    const std::uint32_t row = tile / gx, slab = row / gy, outer = S == kVolume ? slab / gz : slab;
-    const std::uint64_t x = std::uint64_t{tile - row * gx} * Tile::kX, y = std::uint64_t{row - slab * gy} * Tile::kY,
-                        z = S == kVolume ? std::uint64_t{slab - outer * gz} * Tile::kZ : 0;
+    const Quotient row = divide(tile, g.by_gx), slab = divide(row.quotient, g.by_gy);
+    const Quotient outer = S == kVolume ? divide(slab.quotient, g.by_gz) : Quotient{slab.quotient, 0};
+    const std::uint64_t x = std::uint64_t{row.remainder} * Tile::kX, y = std::uint64_t{slab.remainder} * Tile::kY,
+                        z = std::uint64_t{outer.remainder} * Tile::kZ;
     const auto inside = [](std::uint64_t left, std::uint32_t side) {
       return left < side ? static_cast<std::uint32_t>(left) : side;
     };
-    return {((outer * g.nz + z) * g.ny + y) * g.nx + x, S == kVolume ? inside(g.nz - z, Tile::kZ) : 1,
+    return {((outer.quotient * g.nz + z) * g.ny + y) * g.nx + x, S == kVolume ? inside(g.nz - z, Tile::kZ) : 1,
             inside(g.ny - y, Tile::kY), inside(g.nx - x, Tile::kX)};
   }
 }
@@ -180,9 +179,12 @@ __device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_
     for (unsigned at = 128 * threadIdx.x; at < Tile::kY * g.nx * sizeof(Value); at += 128 * kThreads)
       prefetch(from + at);
   } else {
-    constexpr unsigned kLine = 128 / sizeof(Value), kPerRow = (Tile::kX + kLine - 1) / kLine;
+    constexpr unsigned kLine = 128 / sizeof(Value), kPerRow = (Tile::kX + kLine - 1) / kLine,
+                       kLines = 4096 / Tile::kX * kPerRow;
 #pragma unroll
-    for (unsigned line = threadIdx.x % kThreads; line < 4096 / Tile::kX * kPerRow; line += kThreads) {
+    for (unsigned first = 0; first < kLines; first += kThreads) {
+      const unsigned line = first + threadIdx.x % kThreads;
+      if (kLines % kThreads != 0 && line >= kLines) break;
       const unsigned row = line / kPerRow, y = row % Tile::kY, z = row / Tile::kY;
       prefetch(from + ((S == kVolume ? z * g.ny : 0) + y) * g.nx * sizeof(Value) + line % kPerRow * 128);
     }
