@@ -36,12 +36,29 @@ __device__ __forceinline__ T* in_shared(T* pointer) {
   return pointer;
 }
 
-// Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike.
+// About as many tiles as a device decodes at once.
+inline constexpr std::uint32_t kTilesAhead = 1024;
+
+// Asks for a tile that a thread block to come will decode to come to the L2 cache: that one then waits for less.
+__device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile) {
+  tile += kTilesAhead;
+  if (threadIdx.x >= 32 || tile - job.first_tile >= job.tile_count) return;
+  const TilePlace place = find_tile(frame, job.tiles, tile);
+  if (place.fault != Fault::none) return;  // whoever decodes it will say so
+  const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
+  const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // a directory may say what it likes
+  for (std::uint32_t at = 128 * threadIdx.x; at < bytes; at += 128 * 32) prefetch(from + at);
+}
+
+// Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike, and does
+// something else while they come.
+template <class Meanwhile>
 __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
-                                                           std::uint8_t* arena) {
+                                                           std::uint8_t* arena, const Meanwhile& meanwhile) {
   const auto misplaced = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % 16 / 4);
   std::uint8_t* const to = arena + 4 * misplaced;
   const std::uint32_t head = min((4 - misplaced) % 4, count), pieces = (count - head) / 4;
+#pragma unroll 1
   for (std::uint32_t i = threadIdx.x; i < pieces; i += kThreads)
     __pipeline_memcpy_async(to + 4 * head + 16 * i, from + 4 * head + 16 * i, 16);
   __pipeline_commit();
@@ -51,8 +68,13 @@ __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* f
   if (threadIdx.x < count - tail)
     reinterpret_cast<std::uint32_t*>(to)[tail + threadIdx.x] =
         reinterpret_cast<const std::uint32_t*>(from)[tail + threadIdx.x];
+  meanwhile();
   __pipeline_wait_prior(0);
   return in_shared(to);
+}
+__device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
+                                                           std::uint8_t* arena) {
+  return stage_words(from, count, arena, [] {});
 }
 
 // Differences from the planes of their residuals: plane(p) gives the p-th, 0 where there is none, `highest` of them in
@@ -206,8 +228,9 @@ __device__ __forceinline__ Map decoding_map(const DecodeFrame& frame) {
 
 // Decodes a tile up to the values of each thread, which are right where no thread returns a fault.
 template <class Map, int D>
-__device__ __forceinline__ Fault decode_values(const DecodeFrame& frame, const TilePlace& place, std::uint32_t tiles,
-                                               int blocks, const Map& map, DecodeSpace<typename Map::Value, D>& space,
+__device__ __forceinline__ Fault decode_values(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile,
+                                               const TilePlace& place, int blocks, const Map& map,
+                                               DecodeSpace<typename Map::Value, D>& space,
                                                typename Map::Value (&x)[32]) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
@@ -218,7 +241,8 @@ __device__ __forceinline__ Fault decode_values(const DecodeFrame& frame, const T
   const std::uint32_t rate_bytes = place.uniform ? (size != 0 ? 1 : 0) : static_cast<std::uint32_t>(blocks);
   if (size > max_tile_bytes(sizeof(Value)) || rate_bytes > size) return Fault::size;
   const std::uint8_t* const bytes =
-      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{tiles} + 1 + place.first), place.count, space.arena));
+      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count, space.arena,
+                            [&] { prefetch_ahead(job, frame, tile); }));
   __syncthreads();
 
   // rates
@@ -298,7 +322,7 @@ __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::C
   Value x[32];
   Fault fault = place.fault;
   if (fault == Fault::none)
-    fault = decode_values<Map, D>(frame, place, job.tiles, blocks, decoding_map<Map>(frame), space, x);
+    fault = decode_values<Map, D>(job, frame, tile, place, blocks, decoding_map<Map>(frame), space, x);
   if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
   if constexpr (kStaged<D, Value>) {
     if (__syncthreads_or(fault != Fault::none ? 1 : 0) != 0) return;  // the tile's bytes are read

@@ -328,8 +328,8 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
     if (threadIdx.x == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
     return;
   }
-  const std::uint8_t* const bytes =
-      stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count, space.arena);
+  const std::uint8_t* const bytes = stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first),
+                                                place.count, space.arena, [&] { prefetch_ahead(job, frame, tile); });
   __syncthreads();
   Value x[32];
   const bool verbatim = place.count != 0 && *reinterpret_cast<const std::uint32_t*>(bytes) == kPackedVerbatim << 16;
