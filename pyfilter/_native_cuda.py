@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native
+from pyfilter import _native, errors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,6 +64,16 @@ def encode(
             stream or None,
         )
     )
+
+
+def has_kernels(request: _native.Request) -> bool:
+    """Return whether devices can encode this; where not, the CPU can."""
+    anywhere = 256  # a batch of no chunks: nothing is written
+    try:
+        encode(request, 0, anywhere, 0, anywhere, 0, anywhere, 0)
+    except errors.Unsupported:
+        return False
+    return True
 
 
 def decode(frames: NDArray[Any], start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:

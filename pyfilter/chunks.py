@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from pyfilter.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: chunks chosen here have about this many bytes, or the whole array if it is smaller
 TARGET_BYTES = 4 << 20
@@ -19,6 +22,33 @@ APPEND_BYTES = 1 << 20
 _ROW_WEIGHT = 16
 
 Region = tuple[slice, ...]
+
+
+def chosen(
+    asked: Any,
+    shape: Sequence[int],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None,
+    edges: Sequence[int],
+) -> tuple[int, ...]:
+    """Return the chunk shape that was asked for, or one of `choose` where it is None or True.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is none, or ``maxshape`` has other dimensions than ``shape``.
+    """
+    if maxshape is not None and len(maxshape) != len(shape):
+        message = f"maxshape must have the {len(shape)} dimensions of the data, got {maxshape!r}"
+        raise InvalidArgument(message)
+    if asked is None or asked is True:
+        return choose(shape, itemsize, maxshape, edges)
+    given: Any = (asked,) if isinstance(asked, Integral) and not isinstance(asked, bool) else asked
+    valid = isinstance(given, (tuple, list)) and len(given) == len(shape)
+    if not valid or not all(isinstance(edge, Integral) and int(edge) > 0 for edge in given):
+        message = f"chunks must be None, True or {len(shape)} integers > 0, got {asked!r}"
+        raise InvalidArgument(message)
+    return tuple(int(edge) for edge in given)
 
 
 def choose(
@@ -119,3 +149,8 @@ def slabs(shape: Sequence[int], chunk: Sequence[int], itemsize: int, limit_bytes
         extents[axis] = max(fitting // chunk[axis] * chunk[axis], chunk[axis])
         break
     return (box(origin, extents, shape) for origin in origins(shape, extents))
+
+
+def shifted(region: Region, origin: Iterable[int]) -> Region:
+    """Return a region as seen from ``origin``."""
+    return tuple(slice(part.start - first, part.stop - first) for part, first in zip(region, origin, strict=True))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -20,6 +19,7 @@ from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
 from pyfilter.gpu.arrays import is_device_array
+from pyfilter.selection import basic_selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from pyfilter.chunks import Region
     from pyfilter.frames import DeviceArray
+    from pyfilter.gpu.devices import Devices
+    from pyfilter.pipeline import ChunkCodec
     from pyfilter.transfer import Source
 
 _REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
@@ -43,6 +45,7 @@ def create_dataset(
     fillvalue: object = None,
     maxshape: tuple[int | None, ...] | bool | None = None,
     attributes: Mapping[str, object] | None = None,
+    devices: Devices | None = None,
     **kwargs: Any,
 ) -> h5py.Dataset:
     """Create a compressed dataset, its chunks compressed by several threads.
@@ -74,6 +77,8 @@ def create_dataset(
         As in h5py: largest shape, None for a dimension without limit, True for none at all.
     attributes : mapping, optional
         Attributes to set on the dataset.
+    devices : optional
+        CUDA devices that compress data in host memory, as for `write`.
     **kwargs
         Further arguments of ``h5py.Group.create_dataset``: ``dtype``, ``fletcher32``, ``track_order``, ...
 
@@ -98,13 +103,14 @@ def create_dataset(
         raise Unsupported(message)
     plugin.refresh()
     source = _source(data)
+    chosen = _chosen(devices, source)
     dtype = _plain_dtype(kwargs.pop("dtype", None) or source.dtype)
     dtypes.require(codec.spec().name, dtype)
     if source.shape is None or source.shape == ():
         message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
         raise Unsupported(message)
     limits = (None,) * len(source.shape) if maxshape is True else maxshape
-    shape = _chunk_shape(chunks, source.shape, dtype, limits or None, codec)
+    shape = chunk_shapes.chosen(chunks, source.shape, dtype.itemsize, limits or None, codec.edges)
     if dtype != source.dtype:
         source = _converted(source, dtype)
     codec = resolve(codec, source, fillvalue, shape)
@@ -119,7 +125,7 @@ def create_dataset(
         **kwargs,
     )
     try:
-        write(dataset, source)
+        _write(dataset, source, chosen)
         for key, value in (attributes or {}).items():
             dataset.attrs[key] = value
     except BaseException:
@@ -156,26 +162,6 @@ def _plain_dtype(dtype: Any) -> np.dtype[Any]:
         message = f"dtype must be a NumPy number type, got {dtype!r}"
         raise Unsupported(message) from None
     return plain
-
-
-def _chunk_shape(
-    chunks: tuple[int, ...] | bool | None,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    maxshape: Any,
-    codec: Codec,
-) -> tuple[int, ...]:
-    if maxshape is not None and len(maxshape) != len(shape):
-        message = f"maxshape must have the {len(shape)} dimensions of the data, got {maxshape!r}"
-        raise InvalidArgument(message)
-    if chunks is None or chunks is True:
-        return chunk_shapes.choose(shape, dtype.itemsize, maxshape, codec.edges)
-    given: Any = (chunks,) if isinstance(chunks, Integral) and not isinstance(chunks, bool) else chunks
-    valid = isinstance(given, (tuple, list)) and len(given) == len(shape)
-    if not valid or not all(isinstance(edge, Integral) and int(edge) > 0 for edge in given):
-        message = f"chunks must be None, True or {len(shape)} integers > 0, got {chunks!r}"
-        raise InvalidArgument(message)
-    return tuple(int(edge) for edge in given)
 
 
 def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, ...]) -> Codec:
@@ -219,7 +205,9 @@ def absolute_of(relative: float | Fraction, limits: tuple[float, float], *, whol
     return math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded
 
 
-def write(dataset: h5py.Dataset, array: ArrayLike | DeviceArray | h5py.Dataset) -> None:
+def write(
+    dataset: h5py.Dataset, array: ArrayLike | DeviceArray | h5py.Dataset, *, devices: Devices | None = None
+) -> None:
     """Write a whole dataset, its chunks compressed by several threads.
 
     Parameters
@@ -230,21 +218,40 @@ def write(dataset: h5py.Dataset, array: ArrayLike | DeviceArray | h5py.Dataset) 
         The values, of the dataset's shape; another element type is converted by HDF5. An array on a CUDA device (CuPy,
         PyTorch, JAX, Numba) is compressed there, and only compressed bytes leave the device; the chunks are byte for
         byte the same.
+    devices : {"all", "cuda", "cuda:0", 0, ...} or a list of such, optional
+        CUDA devices that compress values in host memory, in place of the CPU; the chunks are byte for byte the same.
+        Batches of chunks go to whichever device has room, so that nothing need fit a device (docs/gpu.md).
 
     Raises
     ------
     ValueError
-        If the shapes differ, or values are masked.
+        If the shapes differ, values are masked, a device is not there, or ``devices`` is given for a device array.
     TypeError
         If ``dataset`` is not an h5py dataset.
     RuntimeError
-        If a device array is given and CUDA cannot be used (`pyfilter.errors.DeviceError`).
+        If a device is asked for and CUDA cannot be used, or fails (`pyfilter.errors.DeviceError`).
     """
     if not isinstance(dataset, h5py.Dataset):
         message = f"an h5py.Dataset is needed, got {type(dataset).__name__}"
         raise Unsupported(message)
     plugin.refresh()
     source = _source(array)
+    _write(dataset, source, _chosen(devices, source))
+
+
+def _chosen(devices: Devices | None, values: Any) -> tuple[int, ...]:
+    """Return the numbers of the devices that are to work on values of host memory, none for the CPU."""
+    if devices is None:
+        return ()
+    if is_device_array(values):
+        message = "devices is for values in host memory; those of a device are worked on there"
+        raise InvalidArgument(message)
+    from pyfilter.gpu import devices as cuda
+
+    return cuda.numbers(devices)
+
+
+def _write(dataset: h5py.Dataset, source: Any, devices: tuple[int, ...]) -> None:
     if source.shape != dataset.shape:
         message = f"the array must have the dataset's shape {dataset.shape}, got {source.shape}"
         raise InvalidArgument(message)
@@ -257,6 +264,10 @@ def write(dataset: h5py.Dataset, array: ArrayLike | DeviceArray | h5py.Dataset) 
         writing.write(dataset, how, source)
     elif how is None or dtypes.code_of(source.dtype) != dtypes.code_of(how.dtype):
         dataset[...] = source[...] if isinstance(source, h5py.Dataset) else source
+    elif devices:
+        from pyfilter.gpu import host_writing
+
+        host_writing.write(dataset, how, source, devices)
     else:
         transfer.write_chunks(dataset, how, source)
 
@@ -267,6 +278,7 @@ def read(
     out: NDArray[Any] | DeviceArray | None = None,
     *,
     device: str | None = None,
+    devices: Devices | None = None,
 ) -> Any:
     """Read a dataset, or a part of it, its chunks decompressed by several threads.
 
@@ -281,6 +293,9 @@ def read(
         device (CuPy, PyTorch, Numba), compressed bytes go there and are decoded there.
     device : {"cpu", "cuda", "cuda:0", ...}, optional
         Where to put the values where there is no ``out``; "cuda" is CuPy's current device.
+    devices : {"all", "cuda", "cuda:0", 0, ...} or a list of such, optional
+        CUDA devices that decompress chunks in place of the CPU, the values to be in host memory. Batches of chunks go
+        to whichever device has room, so that nothing need fit a device (docs/gpu.md).
 
     Returns
     -------
@@ -293,18 +308,23 @@ def read(
     FrameError
         If a chunk is damaged.
     ValueError
-        If ``out`` has another shape, or is given together with ``device``.
+        If ``out`` has another shape, or is given together with ``device``; if a device is not there, or ``devices`` is
+        given and the values are to be on one.
     TypeError
         If ``dataset`` is not an h5py dataset, or ``out`` neither a NumPy array nor a device array.
     RuntimeError
-        If a device is asked for and CUDA cannot be used (`pyfilter.errors.DeviceError`).
+        If a device is asked for and CUDA cannot be used, or fails (`pyfilter.errors.DeviceError`).
     """
     if not isinstance(dataset, h5py.Dataset):
         message = f"an h5py.Dataset is needed, got {type(dataset).__name__}"
         raise Unsupported(message)
     plugin.refresh()
+    chosen = _chosen(devices, out)
     if device is not None or is_device_array(out):
         number = _device_of(out, device)
+        if chosen and number is not None:
+            message = "give device or devices: one says where values go, the other what decodes them for the host"
+            raise InvalidArgument(message)
         if out is not None or number is not None:
             from pyfilter.gpu import reading
 
@@ -321,12 +341,21 @@ def read(
     shape = tuple(extent for extent, keep in zip(full, kept, strict=True) if keep)
     if out is None:
         values = np.empty(full, dtype=dataset.dtype)
-        transfer.read_chunks(dataset, how, region, values)
+        _read(dataset, how, region, values, chosen)
         result = values.reshape(shape)
         return result if shape else result[()]
     _check_out(out, shape, dataset.dtype)
-    transfer.read_chunks(dataset, how, region, out.reshape(full) if out.flags.c_contiguous else _expand(out, kept))
+    _read(dataset, how, region, out.reshape(full) if out.flags.c_contiguous else _expand(out, kept), chosen)
     return out
+
+
+def _read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any], devices: tuple[int, ...]) -> None:
+    if not devices or out.size == 0:
+        transfer.read_chunks(dataset, how, region, out)
+        return
+    from pyfilter.gpu import host_reading
+
+    host_reading.read(dataset, how, region, out, devices)
 
 
 def _device_of(out: Any, device: str | None) -> int | None:
@@ -357,41 +386,3 @@ def _by_h5py(dataset: h5py.Dataset, selection: Any, out: NDArray[Any] | None) ->
     _check_out(out, np.shape(values), dataset.dtype)
     out[...] = values
     return out
-
-
-def basic_selection(selection: Any, shape: tuple[int, ...]) -> tuple[Region, tuple[bool, ...]] | None:
-    """Return a selection of integers and slices of step 1 as one box, and which of its dimensions stay.
-
-    None for every other selection, wrong ones included: h5py reads it or says what is wrong.
-    """
-    items = list(selection) if isinstance(selection, tuple) else [selection]
-    dots = [position for position, item in enumerate(items) if item is Ellipsis]
-    if len(dots) > 1 or len(items) - len(dots) > len(shape):
-        return None
-    position = dots[0] if dots else len(items)
-    missing = len(shape) - (len(items) - len(dots))
-    items[position : position + len(dots)] = [slice(None)] * missing
-    region: list[slice] = []
-    kept: list[bool] = []
-    for item, extent in zip(items, shape, strict=True):
-        if isinstance(item, slice):
-            start, stop, step = _slice_indices(item, extent)
-            if step != 1:
-                return None
-            region.append(slice(start, max(start, stop)))
-        elif isinstance(item, Integral) and not isinstance(item, (bool, np.bool_)):
-            index = int(item) + (extent if item < 0 else 0)
-            if not 0 <= index < extent:
-                return None
-            region.append(slice(index, index + 1))
-        else:
-            return None
-        kept.append(isinstance(item, slice))
-    return tuple(region), tuple(kept)
-
-
-def _slice_indices(item: slice, extent: int) -> tuple[int, int, int]:
-    try:
-        return item.indices(extent)
-    except TypeError:  # bounds that are not integers
-        return 0, 0, 0

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -131,7 +132,9 @@ def encode_chunk(how: ChunkCodec, values: NDArray[Any]) -> bytes:
     return scratch[:size].tobytes()
 
 
-def decode_chunk(how: ChunkCodec, stored: bytes, filter_mask: int, out: NDArray[Any] | None = None) -> NDArray[Any]:
+def decode_chunk(
+    how: ChunkCodec, stored: bytes | NDArray[np.uint8], filter_mask: int, out: NDArray[Any] | None = None
+) -> NDArray[Any]:
     """Return the values of one stored chunk: in ``out`` where its memory is laid out like the chunk, else in scratch.
 
     Raises
@@ -154,6 +157,21 @@ def decode_chunk(how: ChunkCodec, stored: bytes, filter_mask: int, out: NDArray[
     target = out if out is not None and fits else _scratch_block(how)
     _native.decode(data, target)
     return target
+
+
+def store_chunk(
+    dataset: h5py.Dataset,
+    how: ChunkCodec,
+    origin: tuple[int, ...],
+    frame: bytes | NDArray[np.uint8],
+    values: Callable[[], NDArray[Any]],
+) -> None:
+    """Write one frame to the file; ``values`` gives the values of its whole chunk, where they are needed."""
+    data: Any = frame
+    if len(frame) == how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
+        # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
+        data = values().astype(how.file_dtype).tobytes()
+    dataset.id.write_direct_chunk(origin, data, 0)
 
 
 def write_chunks(
@@ -195,10 +213,7 @@ def write_chunks(
 
     with _pool(_workers(_chunk_count(shape, how.chunk), how.chunk_bytes)) as ordered:
         for origin, frame, block in ordered(encode, regions()):
-            if len(frame) == how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
-                # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
-                frame = padded(how, block).astype(how.file_dtype).tobytes()
-            dataset.id.write_direct_chunk(origin, frame, 0)
+            store_chunk(dataset, how, origin, frame, partial(padded, how, block))
             if progress is not None:
                 progress(block.size)
 
@@ -218,27 +233,42 @@ def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDA
 
     def decode(job: tuple[tuple[int, ...], Stored, bytes | None]) -> None:
         origin, place, data = job
-        covered = chunks.box(origin, how.chunk, shape)
-        wanted = tuple(
-            slice(max(part.start, asked.start), min(part.stop, asked.stop))
-            for part, asked in zip(covered, region, strict=True)
-        )
-        target = out[_shifted(wanted, [asked.start for asked in region])]
-        if place.offset is None:
-            target[...] = how.padding
-            return
-        if data is None:
+        if place.offset is not None and data is None:
             assert descriptor is not None
             data = stored.read_bytes(descriptor, place)
-        values = decode_chunk(how, data, place.filter_mask, target)
-        if values is not target:
-            np.copyto(target, values[_shifted(wanted, origin)], casting="same_kind")
+        place_chunk(how, (origin, data, place.filter_mask), shape, region, out)
 
     with _pool(
         _workers(_chunk_count([part.stop - part.start for part in region], how.chunk), how.chunk_bytes)
     ) as ordered:
         for _ in ordered(decode, jobs()):
             pass
+
+
+def place_chunk(
+    how: ChunkCodec,
+    chunk: tuple[tuple[int, ...], bytes | NDArray[np.uint8] | None, int],
+    shape: tuple[int, ...],
+    region: Region,
+    out: NDArray[Any],
+) -> None:
+    """Decode a chunk, and put what it has of ``region`` of a dataset of this shape to its place in ``out``.
+
+    ``chunk`` is its first coordinate, its bytes (None where it was never written) and its filter mask.
+    """
+    origin, data, mask = chunk
+    covered = chunks.box(origin, how.chunk, shape)
+    wanted = tuple(
+        slice(max(part.start, asked.start), min(part.stop, asked.stop))
+        for part, asked in zip(covered, region, strict=True)
+    )
+    target = out[chunks.shifted(wanted, [asked.start for asked in region])]
+    if data is None:
+        target[...] = how.padding
+        return
+    values = decode_chunk(how, data, mask, target)
+    if values is not target:
+        np.copyto(target, values[chunks.shifted(wanted, origin)], casting="same_kind")
 
 
 def value_range(source: Source, request: _native.Request, chunk: tuple[int, ...]) -> tuple[float, float] | None:
@@ -273,7 +303,3 @@ def _chunk_count(shape: Iterable[int], chunk: tuple[int, ...]) -> int:
     for extent, edge in zip(shape, chunk, strict=True):
         count *= -(-extent // edge)
     return count
-
-
-def _shifted(region: Region, origin: Iterable[int]) -> Region:
-    return tuple(slice(part.start - first, part.stop - first) for part, first in zip(region, origin, strict=True))

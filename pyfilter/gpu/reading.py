@@ -8,18 +8,22 @@ where they belong if chunks lie so in the result. While one batch is read from t
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from pyfilter import _native, _native_cuda, dtypes, h5, pipeline
+from pyfilter import _native, _native_cuda, chunks, dtypes, pipeline
 from pyfilter.errors import CorruptFrame, InvalidArgument, Unsupported
 from pyfilter.gpu import arrays, staging, tiling
+from pyfilter.selection import basic_selection
 from pyfilter.stored import StoredChunks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from pyfilter.chunks import Region
@@ -48,7 +52,7 @@ def read(dataset: h5py.Dataset, selection: Any, out: Any, number: int | None) ->
     target = None if out is None else arrays.out_array(out)
     cupy = arrays.require()
     how = pipeline.chunk_codec(dataset)
-    basic = h5.basic_selection(selection, dataset.shape) if how is not None else None
+    basic = basic_selection(selection, dataset.shape) if how is not None else None
     with cupy.cuda.Device(number if target is None else target.device.id):
         if how is None or basic is None:
             values = _by_h5py(dataset, selection, target)
@@ -99,69 +103,90 @@ def _by_chunks(
 def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values: Any) -> None:
     places = StoredChunks(dataset, how.chunk, region)
     with staging.open_lanes() as lanes:
-        under_way: deque[_Batch] = deque()
+        under_way: deque[Batch] = deque()
         boxes = tiling.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
         for lane, box in zip(cycle(lanes), boxes):
             if len(under_way) == len(lanes):
                 under_way.popleft().finish()
-            place = tuple(
-                slice(part.start - asked.start, part.stop - asked.start)
-                for part, asked in zip(box, region, strict=True)
-            )
-            batch = _Batch(lane, how, box)
-            batch.fetch(places)
+            place = chunks.shifted(box, [asked.start for asked in region])
+            frames = Frames(places, box)
+            frames.read(partial(lane.pinned_bytes, "stored"))
+            batch = Batch(lane, how, frames)
             batch.decode(values[place])
             under_way.append(batch)
         for batch in under_way:
             batch.finish()
 
 
-class _Batch:
-    """A box of chunks on its way: `fetch`, `decode` and `finish`, in this order, other batches' in between."""
+class Frames:
+    """The chunks of a box as they are stored: looked up at first, their bytes read by `read`.
 
-    def __init__(self, lane: Lane, how: ChunkCodec, box: Region) -> None:
+    Attributes
+    ----------
+    count
+        How many there are.
+    missing, unfiltered
+        Numbers of those that were never written, and of those that HDF5 stored as they were.
+    starts
+        Where each begins in ``bytes``, and where the last ends.
+    bytes, parts
+        All of them, one behind the other in host memory, and each by itself; of size 0 where it was never written.
+    """
+
+    def __init__(self, places: StoredChunks, box: Region) -> None:
+        self.box = box
+        self._places = places
+        self._found = places.of_box(box)
+        there = (
+            self._found.offsets >= 0
+        )  # reading a chunk that was never written would raise the error of a damaged one
+        self._sizes = np.where(there, self._found.sizes, 0)
+        self.count = len(self._sizes)
+        self.missing = np.flatnonzero(~there).tolist()
+        self.unfiltered = np.flatnonzero(there & (self._found.masks & 1 != 0)).tolist()
+        self.starts = np.zeros(self.count + 1, dtype=np.int64)
+        np.cumsum(-(-self._sizes // staging.ALIGNMENT) * staging.ALIGNMENT, out=self.starts[1:])
+
+    def read(self, room: Callable[[int], NDArray[np.uint8]]) -> None:
+        """Read the bytes to memory, of which ``room`` gives so many; by any thread where there is a descriptor."""
+        self.bytes = room(int(self.starts[-1]))
+        self.parts = [
+            self.bytes[first : first + size]
+            for first, size in zip(self.starts.tolist(), self._sizes.tolist(), strict=False)
+        ]
+        self._places.read(self.box, self._found, self.parts)
+
+
+class Batch:
+    """A box of chunks on its way to a device: `decode`, then `finish`, other batches' in between."""
+
+    def __init__(self, lane: Lane, how: ChunkCodec, stored: Frames) -> None:
         self.lane = lane
         self.how = how
-        self.box = box
+        self.stored = stored
         self.faults: NDArray[np.uint32] | None = None
-
-    def fetch(self, places: StoredChunks) -> None:
-        """Read the stored chunks into pinned memory."""
-        found = places.of_box(self.box)
-        there = found.offsets >= 0  # reading a chunk that was never written would raise the error of a damaged one
-        sizes = np.where(there, found.sizes, 0)
-        self.count = len(sizes)
-        self.missing = np.flatnonzero(~there).tolist()
-        self.unfiltered = np.flatnonzero(there & (found.masks & 1 != 0)).tolist()
-        self.starts = np.zeros(self.count + 1, dtype=np.int64)
-        np.cumsum(-(-sizes // staging.ALIGNMENT) * staging.ALIGNMENT, out=self.starts[1:])
-        self.stored = self.lane.pinned_bytes("stored", int(self.starts[-1]))
-        self.parts = [
-            self.stored[first : first + size] for first, size in zip(self.starts.tolist(), sizes.tolist(), strict=False)
-        ]
-        places.read(self.box, found, self.parts)
 
     def decode(self, values: Any) -> None:
         """Put the copy to the device and the decoding on the stream; ``values`` is where the box goes."""
-        lane, how = self.lane, self.how
-        others = set(self.missing) | set(self.unfiltered)
-        groups = self._groups([number for number in range(self.count) if number not in others])
+        lane, how, stored = self.lane, self.how, self.stored
+        others = set(stored.missing) | set(stored.unfiltered)
+        groups = self._groups([number for number in range(stored.count) if number not in others])
         with lane.stream:
-            found = tiling.same_memory(values, self.box, how.chunk) if values.dtype == how.dtype else None
+            found = tiling.same_memory(values, stored.box, how.chunk) if values.dtype == how.dtype else None
             stack = found
             if stack is None:
-                buffer = lane.device_bytes("values", self.count * how.chunk_bytes)
-                stack = buffer.view(how.dtype).reshape((self.count, *how.chunk))
-            on_device = lane.device_bytes("stored", self.stored.nbytes)
-            if self.stored.nbytes:
-                lane.to_device(on_device, self.stored)
-            for first, last in _runs(self.missing):
+                buffer = lane.device_bytes("values", stored.count * how.chunk_bytes)
+                stack = buffer.view(how.dtype).reshape((stored.count, *how.chunk))
+            on_device = lane.device_bytes("stored", stored.bytes.nbytes)
+            if stored.bytes.nbytes:
+                lane.to_device(on_device, stored.bytes)
+            for first, last in _runs(stored.missing):
                 arrays.fill_bits(stack[first:last], how.padding)
-            for number in self.unfiltered:
+            for number in stored.unfiltered:
                 self._copy_unfiltered(number, on_device, stack)
             self._decode_frames(groups, on_device, stack)
             if found is None:
-                tiling.scatter(stack, self.box, how.chunk, values)
+                tiling.scatter(stack, stored.box, how.chunk, values)
             self.done = lane.stream.record()
 
     def _groups(self, numbers: list[int]) -> list[list[int]]:
@@ -171,7 +196,7 @@ class _Batch:
         code = dtypes.code_of(how.dtype)
         alike = self._alike(numbers)  # the first then speaks for all
         for number in numbers[:1] if alike else numbers:
-            info = _native.frame_info(self.parts[number])
+            info = _native.frame_info(self.stored.parts[number])
             if info.value_bytes != how.chunk_bytes or info.dtype != code:
                 found = f"a frame of shape {info.shape}, {dtypes.from_code(info.dtype)}"
                 message = f"a chunk of shape {how.chunk}, {how.dtype} holds {found}"
@@ -181,16 +206,17 @@ class _Batch:
 
     def _alike(self, numbers: list[int]) -> bool:
         """Whether all these frames say the same type and shape, as those of a dataset do; the rest is not looked at."""
-        shortest = min((self.parts[number].nbytes for number in numbers), default=0)
-        units = int(self.parts[numbers[0]][_UNITS_AT]) if shortest > _DIMS_AT else 0
+        stored = self.stored
+        shortest = min((stored.parts[number].nbytes for number in numbers), default=0)
+        units = int(stored.parts[numbers[0]][_UNITS_AT]) if shortest > _DIMS_AT else 0
         if shortest < max(8 * units, _DIMS_AT + 1):
             return False
         places = np.array([_UNITS_AT, *_TYPE_AT, *range(_DIMS_AT, 8 * units)])
-        fields = self.stored[self.starts[numbers][:, np.newaxis] + places]
+        fields = stored.bytes[stored.starts[numbers][:, np.newaxis] + places]
         return bool((fields == fields[0]).all())
 
     def _decode_frames(self, groups: list[list[int]], on_device: Any, stack: Any) -> None:
-        lane, chunk_bytes = self.lane, self.how.chunk_bytes
+        lane, stored, chunk_bytes = self.lane, self.stored, self.how.chunk_bytes
         total = sum(map(len, groups))
         if total == 0:
             return
@@ -198,9 +224,9 @@ class _Batch:
         done = 0
         for numbers in groups:
             entries = np.zeros(len(numbers), dtype=_native_cuda.FRAME)
-            entries["header"] = self.stored.ctypes.data + self.starts[numbers]
-            entries["header_bytes"] = entries["frame_bytes"] = [self.parts[number].nbytes for number in numbers]
-            entries["frame"] = on_device.data.ptr + self.starts[numbers]
+            entries["header"] = stored.bytes.ctypes.data + stored.starts[numbers]
+            entries["header_bytes"] = entries["frame_bytes"] = [stored.parts[number].nbytes for number in numbers]
+            entries["frame"] = on_device.data.ptr + stored.starts[numbers]
             entries["values"] = stack.data.ptr + np.asarray(numbers, dtype=np.int64) * chunk_bytes
             count = chunk_bytes // self.how.dtype.itemsize
             _native_cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, lane.stream.ptr)
@@ -210,11 +236,11 @@ class _Batch:
 
     def _copy_unfiltered(self, number: int, on_device: Any, stack: Any) -> None:
         """Copy a chunk that HDF5 stored as it was."""
-        how, part = self.how, self.parts[number]
+        how, part = self.how, self.stored.parts[number]
         if part.nbytes != how.chunk_bytes:
             message = f"an unfiltered chunk has {part.nbytes} bytes, it should have {how.chunk_bytes}"
             raise CorruptFrame(message)
-        first, itemsize = int(self.starts[number]), how.dtype.itemsize
+        first, itemsize = int(self.stored.starts[number]), how.dtype.itemsize
         stored = on_device[first : first + part.nbytes].reshape(-1, itemsize)
         if dtypes.is_big_endian(how.file_dtype) != dtypes.is_big_endian(how.dtype):
             stored = stored[:, ::-1]
@@ -224,6 +250,10 @@ class _Batch:
     def finish(self) -> None:
         """Wait for the values, and raise CorruptFrame where a frame was damaged."""
         self.done.synchronize()
+        self.check()
+
+    def check(self) -> None:
+        """Raise CorruptFrame where a frame was damaged, once all is done."""
         if self.faults is not None and self.faults.any():
             _native_cuda.check_fault(int(self.faults[np.flatnonzero(self.faults)[0]]))
 

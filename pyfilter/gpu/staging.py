@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lanes: streams with buffers on the device and in pinned host memory. Three overlap copies, kernels and files.
+"""Lanes: streams with buffers on the device and in pinned host memory. A few overlap copies, kernels and files.
 
-Everything is put on the lanes' streams by one thread and waited for by events, so that HDF5 is entered by the calling
-thread alone while the device works on the batches before and behind.
+For arrays on a device one thread puts everything on the streams of three lanes and waits for events. For arrays in host
+memory each lane has a thread of its own (crew.py). HDF5 is entered by the calling thread alone.
 """
 
 from __future__ import annotations
@@ -22,20 +22,28 @@ if TYPE_CHECKING:
 
 #: values of a batch of chunks, on the device; chunks that are larger make a batch each
 BATCH_BYTES = 128 << 20
+#: smaller ones take longer to launch than to move
+LEAST_BATCH_BYTES = 8 << 20
 #: of a batch, however small they are
 MAX_CHUNKS = 32768
 LANES = 3
 #: where frames begin in a buffer of many
 ALIGNMENT = 16
 
-_streams = threading.local()
+# streams that nobody uses, by device: CuPy has a pool of memory for each stream, so they are made once
+_idle: dict[int, list[Any]] = {}
+_idle_lock = threading.Lock()
 
 
 class Lane:
-    """One stream and its buffers, which grow and are used again from batch to batch."""
+    """One stream of one device and its buffers, which grow and are used again from batch to batch.
 
-    def __init__(self, cupy: Any, home: Any, stream: Any) -> None:
+    To be used where its device, ``number``, is the current one.
+    """
+
+    def __init__(self, cupy: Any, number: int, home: Any, stream: Any) -> None:
         self.cupy = cupy
+        self.number = number
         self.stream = stream
         self._home = home
         self._device: dict[str, Any] = {}
@@ -58,12 +66,20 @@ class Lane:
         buffer = self._pinned.get(name)
         if buffer is None or buffer.nbytes < size:
             self._pinned.pop(name, None)
-            # a power of two: making such memory is slow, and CuPy's pool of it knows exact sizes only
-            whole = 1 << max(size - 1, 1).bit_length()
-            memory = self.cupy.cuda.alloc_pinned_memory(whole)
-            buffer = np.frombuffer(memory, dtype=np.uint8, count=whole)
-            self._pinned[name] = buffer
+            buffer = self._pinned[name] = pinned_bytes(self.cupy, size)
         return buffer[:size]
+
+    def drop(self) -> None:
+        """Give the buffers back, once what uses them is done."""
+        self.stream.synchronize()
+        self._device.clear()
+        self._pinned.clear()
+
+    def wait(self) -> None:
+        """Wait for all that is on the stream, without keeping a core busy."""
+        done = self.cupy.cuda.Event(block=True, disable_timing=True)
+        self.stream.record(done)
+        done.synchronize()
 
     def to_device(self, target: Any, source: NDArray[Any]) -> None:
         """Put a copy of pinned host memory to the device on the stream."""
@@ -78,6 +94,15 @@ class Lane:
         runtime.memcpyAsync(
             target.ctypes.data, source.data.ptr, target.nbytes, runtime.memcpyDeviceToHost, self.stream.ptr
         )
+
+
+def pinned_bytes(cupy: Any, size: int) -> NDArray[np.uint8]:
+    """Return at least ``size`` bytes of pinned host memory, which every device can use.
+
+    Their number is a power of two: making such memory is slow, and CuPy's pool of it knows exact sizes only.
+    """
+    whole = 1 << max(size - 1, 1).bit_length()
+    return np.frombuffer(cupy.cuda.alloc_pinned_memory(whole), dtype=np.uint8, count=whole)
 
 
 def _rounded(size: int) -> int:
@@ -96,28 +121,36 @@ def batch_bytes(chunk_bytes: int) -> int:
     return min(BATCH_BYTES, MAX_CHUNKS * chunk_bytes)
 
 
+def shared_batch_bytes(chunk_bytes: int, total_bytes: int, threads: int) -> int:
+    """Return how much a batch may have where several threads share the work: each is to have a few."""
+    return min(batch_bytes(chunk_bytes), max(total_bytes // (2 * threads), LEAST_BATCH_BYTES))
+
+
 @contextmanager
-def open_lanes() -> Iterator[list[Lane]]:
+def open_lanes(count: int = LANES) -> Iterator[list[Lane]]:
     """Give lanes on the current device that begin behind what is on the current stream; all is done when they end."""
     cupy = arrays.import_cupy()
+    number = int(cupy.cuda.Device().id)
     home = cupy.cuda.get_current_stream()
-    lanes = [Lane(cupy, home, stream) for stream in _lane_streams(cupy)]
-    begin = home.record()
-    for lane in lanes:
-        lane.stream.wait_event(begin)
+    streams = _borrow(cupy, number, count)
     try:
+        lanes = [Lane(cupy, number, home, stream) for stream in streams]
+        begin = home.record()
+        for lane in lanes:
+            lane.stream.wait_event(begin)
         yield lanes
     finally:
-        for lane in lanes:
-            lane.stream.synchronize()
+        try:
+            for stream in streams:
+                stream.synchronize()
+        finally:
+            with _idle_lock:
+                _idle.setdefault(number, []).extend(streams)
 
 
-def _lane_streams(cupy: Any) -> list[Any]:
-    """Return this thread's streams of the current device, made once: CuPy has a pool of memory for each stream."""
-    by_device: dict[int, list[Any]] | None = getattr(_streams, "by_device", None)
-    if by_device is None:
-        by_device = _streams.by_device = {}
-    number = int(cupy.cuda.Device().id)
-    if number not in by_device:
-        by_device[number] = [cupy.cuda.Stream(non_blocking=True) for _ in range(LANES)]
-    return by_device[number]
+def _borrow(cupy: Any, number: int, count: int) -> list[Any]:
+    """Return streams of the current device that nobody uses."""
+    with _idle_lock:
+        idle = _idle.setdefault(number, [])
+        streams = [idle.pop() for _ in range(min(count, len(idle)))]
+    return streams + [cupy.cuda.Stream(non_blocking=True) for _ in range(count - len(streams))]

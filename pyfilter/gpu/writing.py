@@ -8,7 +8,7 @@ the file by HDF5's direct chunk calls. While one batch is written, the next is c
 from __future__ import annotations
 
 from collections import deque
-from functools import cache
+from functools import cache, partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,7 @@ def _pack_kernel() -> Any:
     return arrays.import_cupy().RawKernel(_PACK, "pyfilter_pack")
 
 
-class _Batch:
+class Batch:
     """A box of chunks on its way: `encode`, `fetch` and `store`, in this order, other batches' in between."""
 
     def __init__(self, lane: Lane, how: ChunkCodec, box: Region, shape: tuple[int, ...]) -> None:
@@ -59,11 +59,11 @@ class _Batch:
         self.count = len(self.origins)
         self.slot_bytes = -(-_native.max_frame_bytes(how.request) // 256) * 256
 
-    def encode(self, source: Any) -> None:
-        """Put the gathering and the encoding on the stream."""
+    def encode(self, values: Any) -> None:
+        """Put the gathering and the encoding on the stream; ``values`` are those of the box, on the lane's device."""
         lane, how, cupy = self.lane, self.how, self.lane.cupy
         with lane.stream:
-            self.stack = self._stack(source[self.box])
+            self.stack = self._stack(values)
             slots = lane.device_bytes("slots", self.count * self.slot_bytes)
             sizes = lane.device_bytes("sizes", 8 * self.count).view(np.uint64)
             _native_cuda.encode(
@@ -125,12 +125,13 @@ class _Batch:
         """Wait for the frames and write them."""
         self.fetched.synchronize()
         for number, (origin, frame) in enumerate(zip(self.origins, self.frames, strict=True)):
-            data: Any = frame
-            if len(frame) == self.how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
-                # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
-                with self.lane.stream:
-                    data = arrays.to_host(self.stack[number]).astype(self.how.file_dtype).tobytes()
-            dataset.id.write_direct_chunk(origin, data, 0)
+            transfer.store_chunk(dataset, self.how, origin, frame, partial(self._chunk, number))
+
+    def _chunk(self, number: int) -> NDArray[Any]:
+        """Return the values of a chunk."""
+        with self.lane.cupy.cuda.Device(self.lane.number), self.lane.stream:
+            values: NDArray[Any] = arrays.to_host(self.stack[number])
+        return values
 
 
 @arrays.device_errors()
@@ -166,10 +167,10 @@ def _write_chunks(dataset: h5py.Dataset, how: ChunkCodec, source: Any) -> None:
     whole = tuple(slice(0, extent) for extent in shape)
     boxes = tiling.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
     with staging.open_lanes() as lanes:
-        under_way: deque[_Batch] = deque()  # encoded, fetched or being either
+        under_way: deque[Batch] = deque()  # encoded, fetched or being either
         for lane, box in zip(cycle(lanes), boxes):
-            batch = _Batch(lane, how, box, shape)
-            batch.encode(source)
+            batch = Batch(lane, how, box, shape)
+            batch.encode(source[box])
             under_way.append(batch)
             if len(under_way) > 1:
                 under_way[-2].fetch()

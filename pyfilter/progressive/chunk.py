@@ -149,7 +149,7 @@ class Chunk:
         """Decode what was asked for."""
         assert self.info is not None
         step = 1 << self._level
-        out = np.empty(self._grid(), self.dtype)
+        out = np.empty(self.grid(), self.dtype)
         if not self.progressive:
             whole = np.empty(self.shape, self.dtype) if step > 1 else out
             _native.decode(self._frame, whole)
@@ -165,14 +165,22 @@ class Chunk:
             step = 1 << self._level
             whole = frames.decode(self._frame, None, None, None, f"cuda:{cupy.cuda.Device().id}")
             return whole[tuple(slice(None, None, step) for _ in self.shape)] if step > 1 else whole
-        out = cupy.empty(self._grid(), self.dtype)
-        stream = cupy.cuda.get_current_stream().ptr
-        _native_cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
+        out = cupy.empty(self.grid(), self.dtype)
+        self.decode_to(out)
         return out
 
-    def _grid(self) -> tuple[int, ...]:
+    def decode_to(self, out: Any) -> None:
+        """Decode what was asked for of a progressive chunk to a cupy.ndarray on the current device; waits."""
+        stream = arrays.import_cupy().cuda.get_current_stream().ptr
+        _native_cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
+
+    def grid(self) -> tuple[int, ...]:
         """Return the shape of the grid that was asked for."""
         return tuple(-(-extent // (1 << self._level)) for extent in self.shape)
+
+    def grid_bytes(self) -> int:
+        """Return the size of the values that were asked for."""
+        return math.prod(self.grid()) * self.dtype.itemsize
 
     def set_level(self, level: int) -> None:
         """Choose the grid of a chunk that is not progressive."""

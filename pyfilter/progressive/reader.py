@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,12 @@ from pyfilter import stored
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.gpu import arrays
+from pyfilter.gpu import devices as cuda
 from pyfilter.progressive.chunk import Chunk
 from pyfilter.progressive.source import LocalSource, RemoteSource
+from pyfilter.progressive.through_devices import Wanted, decode
 from pyfilter.registry import registry
+from pyfilter.selection import Box, box_of
 from pyfilter.settings import config
 
 if TYPE_CHECKING:
@@ -27,9 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
+    from pyfilter.gpu.devices import Devices
     from pyfilter.progressive.source import Range, Source
-
-Box = tuple[tuple[int, int], ...]
 
 
 def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None, **options: Any) -> Reader:
@@ -127,6 +130,7 @@ class Reader:
         self.chunk_shape: tuple[int, ...] = dataset.chunks
         self._fill = np.asarray(dataset.fillvalue).astype(self.dtype)
         self.bytes_read = 0
+        self._counting = threading.Lock()
         self.max_error = math.inf
         self._chunks: dict[tuple[int, ...], Chunk] = {}
 
@@ -142,7 +146,13 @@ class Reader:
     # -- reading
 
     def read(
-        self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0, device: str | None = None
+        self,
+        tolerance: float | None = None,
+        selection: Any = ...,
+        *,
+        level: int = 0,
+        device: str | None = None,
+        devices: Devices | None = None,
     ) -> Any:
         """Return values within a tolerance.
 
@@ -158,6 +168,9 @@ class Reader:
             not fetched. Only whole datasets of at most three dimensions, with chunks of a multiple of ``2**level``.
         device : str, optional
             ``"cuda"`` or ``"cuda:1"``: bytes are decoded there, and values stay there.
+        devices : "all", str, int or a list of those, optional
+            CUDA devices that decode in place of the CPU, as in `pyfilter.read`: values go to host memory, and only the
+            chunks that are worked on are on a device.
 
         Returns
         -------
@@ -167,7 +180,8 @@ class Reader:
         Raises
         ------
         ValueError
-            If the tolerance is negative or NaN, selection or level do not fit, or there is no such device.
+            If the tolerance is negative or NaN, selection or level do not fit, there is no such device, or both
+            ``device`` and ``devices`` are given.
         DeviceError
             If CUDA cannot be used.
         MissingExtra
@@ -175,20 +189,30 @@ class Reader:
         FrameError
             If a chunk is damaged.
         """
+        if device is not None and devices is not None:
+            message = "give device or devices: one says where values go, the other what decodes them for the host"
+            raise InvalidArgument(message)
         number = None if device is None else arrays.device_number(device)
+        chosen = () if devices is None else cuda.numbers(devices)
         wanted = 0.0 if tolerance is None else float(tolerance)
         if not wanted >= 0.0:
             message = f"tolerance must be a number >= 0 in the unit of the data, got {tolerance!r}"
             raise InvalidArgument(message)
-        box, squeezed = _box(selection, self.shape)
+        box, squeezed = box_of(selection, self.shape)
         self._check_level(level, selection)
-        return self._read(wanted, box, level, number)[squeezed]
+        return self._read(wanted, box, level, number, chosen)[squeezed]
 
     def refine(
-        self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0, device: str | None = None
+        self,
+        tolerance: float | None = None,
+        selection: Any = ...,
+        *,
+        level: int = 0,
+        device: str | None = None,
+        devices: Devices | None = None,
     ) -> Any:
         """Return values within a tighter tolerance: `read`, which fetches only what is missing."""
-        return self.read(tolerance, selection, level=level, device=device)
+        return self.read(tolerance, selection, level=level, device=device, devices=devices)
 
     def cost(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> tuple[int, float]:
         """Return the bytes that `read` would fetch now, and the error that it would leave. Heads are fetched."""
@@ -252,7 +276,7 @@ class Reader:
 
     def _opened(self, selection: Any, level: int) -> list[Chunk]:
         """Return the chunks that a selection touches, with their tables."""
-        box, _ = _box(selection, self.shape)
+        box, _ = box_of(selection, self.shape)
         return self._heads(self._touched(box), level)
 
     def _heads(self, touched: Sequence[Chunk | tuple[int, ...]], level: int) -> list[Chunk]:
@@ -269,13 +293,16 @@ class Reader:
         return chunks
 
     def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
-        self.bytes_read += sum(stop - start for start, stop in ranges)
+        with self._counting:
+            self.bytes_read += sum(stop - start for start, stop in ranges)
         return self._source.fetch(ranges)
 
-    def _read(self, tolerance: float, box: Box, level: int, device: int | None) -> Any:
+    def _read(self, tolerance: float, box: Box, level: int, device: int | None, devices: tuple[int, ...]) -> Any:
         touched = self._touched(box)
         chunks = self._heads(touched, level)
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
+        if devices:
+            return self._read_through(devices, chunks, asked, box, 1 << level, whole=len(chunks) == len(touched))
         data = iter(self._fetch([one for ranges in asked for one in ranges]))
         for chunk, ranges in zip(chunks, asked, strict=True):
             chunk.put(ranges, [next(data) for _ in ranges])
@@ -303,6 +330,27 @@ class Reader:
         self.max_error = max((chunk.error for chunk in chunks), default=0.0)
         return values
 
+    def _read_through(
+        self,
+        devices: tuple[int, ...],
+        chunks: list[Chunk],
+        asked: list[list[Range]],
+        box: Box,
+        step: int,
+        *,
+        whole: bool,
+    ) -> NDArray[Any]:
+        """Fetch and decode chunks that were asked; ``whole`` says whether they are all of the box."""
+        values = np.empty(tuple(-(-(stop - start) // step) for start, stop in box), self.dtype)
+        if not whole:
+            values[...] = self._fill
+        wanted = [
+            Wanted(chunk, ranges, *self._places(chunk, box, step)) for chunk, ranges in zip(chunks, asked, strict=True)
+        ]
+        decode(wanted, values, self._fetch, devices)
+        self.max_error = max((chunk.error for chunk in chunks), default=0.0)
+        return values
+
     def _places(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """Return where a chunk's values go, and which of them."""
         source, target = [], []
@@ -327,29 +375,3 @@ def _for_each(work: Callable[[Chunk], None], chunks: Sequence[Chunk]) -> None:
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, chunks):
             pass
-
-
-def _box(selection: Any, shape: tuple[int, ...]) -> tuple[Box, tuple[Any, ...]]:
-    """Return the first and last indices of a selection, and what takes away the dimensions that integers chose."""
-    given = selection if isinstance(selection, tuple) else (selection,)
-    if sum(item is ... for item in given) > 1 or sum(item is not ... for item in given) > len(shape):
-        message = f"the selection {selection!r} does not fit {len(shape)} dimensions"
-        raise InvalidArgument(message)
-    at = next((i for i, item in enumerate(given) if item is ...), len(given))
-    middle = (slice(None),) * (len(shape) - sum(item is not ... for item in given))
-    full = (*given[:at], *middle, *given[at + 1 :])
-    box: list[tuple[int, int]] = []
-    squeezed: list[slice | int] = []
-    for item, extent in zip(full, shape, strict=True):
-        if isinstance(item, slice) and item.step in (None, 1):
-            start, stop, _ = item.indices(extent)
-            box.append((start, max(start, stop)))
-            squeezed.append(slice(None))
-        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool) and -extent <= item < extent:
-            index = int(item) % extent
-            box.append((index, index + 1))
-            squeezed.append(0)
-        else:
-            message = f"a selection has integers in range and slices without steps; got {item!r} for {extent} values"
-            raise InvalidArgument(message)
-    return tuple(box), tuple(squeezed)

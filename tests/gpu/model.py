@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model of a device for machines without one: what pyfilter.gpu uses of CuPy, on host memory, and the library's CPU.
+"""A model of two devices for machines without one: what pyfilter.gpu uses of CuPy, in host memory.
 
-It shows that shapes, offsets and pipelines are right, not that streams are: everything is done at once. Like
-CuPy's, its arrays are no NumPy arrays and refuse to become some.
+Devices, streams and memory are in model_machine.py. It shows that shapes, offsets and pipelines are right, and that
+what is on streams is waited for; it does not show that kernels are right. Like CuPy's, its arrays are no NumPy arrays
+and refuse to become some.
 """
 
 from __future__ import annotations
@@ -10,66 +11,49 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pyfilter import _native, _native_cuda, dtypes, errors
+from pyfilter.registry import registry
+
+from . import model_machine as machine
+
+# what waits for the device inside of a call, as the library says
+_WAITING = ("particles", "progressive")
 
 
-class Device:
-    """The one device there is; a context like CuPy's."""
-
-    def __init__(self, number: int | None = None) -> None:
-        self.id = 0 if number is None else int(number)
-
-    def __enter__(self) -> Device:
-        assert self.id == 0
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-class Event:
-    def synchronize(self) -> None:
-        pass
-
-
-class Stream:
-    ptr = 0
-
-    def __init__(self, non_blocking: bool = False) -> None:
-        self.ptr = 1 if non_blocking else 0
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def record(self) -> Event:
-        return Event()
-
-    def wait_event(self, event: Event) -> None:
-        assert isinstance(event, Event)
-
-    def synchronize(self) -> None:
-        pass
+def kernel(compute: Callable[[], Any]) -> ndarray:
+    """A new array of what is computed, when the current stream comes to it."""
+    like = np.asarray(compute())  # for its shape and type: it may be of values that are not there yet
+    found = machine.allocate(like.shape, like.dtype)
+    machine.current_stream().put(lambda: np.copyto(found, compute()))
+    return ndarray(found, machine.current_device())
 
 
 def bare(value: Any) -> Any:
-    return value.values if isinstance(value, ndarray) else value
+    """The values of an array, which must be one of the current device."""
+    if not isinstance(value, ndarray):
+        return value
+    if value.number != machine.current_device():
+        raise ValueError(
+            f"Array device must be same as the current device: array device = {value.number} "
+            f"while current = {machine.current_device()}"
+        )
+    return value.values
 
 
 class ndarray:  # named as in CuPy
-    """An array that is "on the device"."""
+    """An array that is "on a device"."""
 
     __array_ufunc__ = None
     __module__ = "cupy"
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Any, number: int) -> None:
         self.values = values
+        self.number = number
 
     def __array__(self, *_: object, **__: object) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
@@ -84,8 +68,8 @@ class ndarray:  # named as in CuPy
         return types.SimpleNamespace(ptr=self.values.ctypes.data if self.values.size else 0)
 
     @property
-    def device(self) -> Device:
-        return Device(0)
+    def device(self) -> Any:
+        return machine.Device(self.number)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -98,75 +82,93 @@ class ndarray:  # named as in CuPy
         }
 
     def get(self) -> Any:
+        with self.device:
+            machine.current_stream().synchronize()
         return np.array(self.values, order="C")
 
-    def copy(self) -> ndarray:
-        return ndarray(np.array(self.values, order="C"))
-
     def reshape(self, *shape: Any) -> ndarray:
-        return ndarray(self.values.reshape(*shape))
+        found = self.values.reshape(*shape)
+        assert self.values.size == 0 or np.shares_memory(found, self.values), "a copy that the model does not make"
+        return ndarray(found, self.number)
 
     def transpose(self, *axes: int) -> ndarray:
-        return ndarray(self.values.transpose(*axes))
+        return ndarray(self.values.transpose(*axes), self.number)
 
     def view(self, dtype: Any) -> ndarray:
-        return ndarray(self.values.view(dtype))
+        return ndarray(self.values.view(dtype), self.number)
+
+    def copy(self) -> ndarray:
+        with self.device:
+            return kernel(lambda: np.array(self.values, order="C"))
 
     def astype(self, dtype: Any) -> ndarray:
-        return ndarray(self.values.astype(dtype))
+        bare(self)
+        return kernel(lambda: self.values.astype(dtype))
 
     def min(self) -> ndarray:
-        return ndarray(np.asarray(self.values.min()))
+        return kernel(lambda: bare(self).min())
 
     def max(self) -> ndarray:
-        return ndarray(np.asarray(self.values.max()))
+        return kernel(lambda: bare(self).max())
 
     def all(self) -> ndarray:
-        return ndarray(np.asarray(self.values.all()))
+        return kernel(lambda: bare(self).all())
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, key: Any) -> ndarray:
-        found = self.values[bare(key)]
-        return ndarray(found if isinstance(found, np.ndarray) else np.asarray(found))
+        if isinstance(key, ndarray):
+            values, index = bare(self), bare(key)
+            return kernel(lambda: values[index])
+        found = self.values[key]
+        return ndarray(found if isinstance(found, np.ndarray) else np.asarray(found), self.number)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         assert isinstance(value, (ndarray, np.generic, int, float))  # CuPy takes no NumPy arrays here
-        self.values[key] = bare(value)
+        target, source = bare(self), bare(value)
+        machine.current_stream().put(lambda: target.__setitem__(key, source))
 
     def __float__(self) -> float:
-        return float(self.values)
+        return float(self.get())
 
     def __bool__(self) -> bool:
-        return bool(self.values)
+        return bool(self.get())
 
     def __ne__(self, other: object) -> Any:
-        return ndarray(self.values != bare(other))
+        a, b = bare(self), bare(other)
+        return kernel(lambda: a != b)
 
     def __eq__(self, other: object) -> Any:
-        return ndarray(self.values == bare(other))
+        a, b = bare(self), bare(other)
+        return kernel(lambda: a == b)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __and__(self, other: Any) -> ndarray:
-        return ndarray(self.values & bare(other))
+        a, b = bare(self), bare(other)
+        return kernel(lambda: a & b)
 
     def __iand__(self, other: Any) -> ndarray:
-        self.values &= bare(other)
+        a, b = bare(self), bare(other)
+        machine.current_stream().put(lambda: np.bitwise_and(a, b, out=a))
         return self
 
     def __add__(self, other: Any) -> ndarray:
-        return ndarray(self.values + bare(other))
+        a, b = bare(self), bare(other)
+        return kernel(lambda: a + b)
 
     def __floordiv__(self, other: Any) -> ndarray:
-        return ndarray(self.values // bare(other))
+        a, b = bare(self), bare(other)
+        return kernel(lambda: a // b)
 
     def __mul__(self, other: Any) -> ndarray:
-        return ndarray(self.values * bare(other))
+        a, b = bare(self), bare(other)
+        return kernel(lambda: a * b)
 
     def __iadd__(self, other: Any) -> ndarray:
-        self.values += bare(other)
+        a, b = bare(self), bare(other)
+        machine.current_stream().put(lambda: np.add(a, b, out=a))
         return self
 
 
@@ -174,12 +176,14 @@ def asarray(thing: Any) -> ndarray:
     if isinstance(thing, ndarray):
         return thing
     if isinstance(thing, (np.ndarray, np.generic, list)):
-        return ndarray(np.array(thing, order="C"))
+        taken = np.array(thing, order="C")
+        return kernel(lambda: taken)
     found = thing.__cuda_array_interface__
-    count = int(np.prod(found["shape"])) * np.dtype(found["typestr"]).itemsize
     assert found.get("strides") is None
+    count = int(np.prod(found["shape"])) * np.dtype(found["typestr"]).itemsize
     memory: Any = (ctypes.c_ubyte * count).from_address(found["data"][0])
-    return ndarray(np.frombuffer(memory, dtype=found["typestr"]).reshape(found["shape"]))
+    values = np.frombuffer(memory, dtype=found["typestr"]).reshape(found["shape"])
+    return ndarray(values, machine.current_device())
 
 
 def from_dlpack(thing: Any) -> ndarray:
@@ -188,17 +192,7 @@ def from_dlpack(thing: Any) -> ndarray:
 
 def copyto(target: ndarray, source: ndarray, casting: Any = "same_kind") -> None:
     assert target.shape == source.shape
-    np.copyto(target.values, source.values, casting=casting)
-
-
-def alloc_pinned_memory(size: int) -> bytearray:
-    return bytearray(size)
-
-
-def memcpy_async(target: int, source: int, size: int, kind: int, stream: int) -> None:
-    assert kind in (1, 2)
-    assert stream == 1
-    ctypes.memmove(target, source, size)
+    machine.current_stream().put(lambda: np.copyto(target.values, source.values, casting=casting))
 
 
 class RawKernel:
@@ -212,65 +206,102 @@ class RawKernel:
         slots, slot_bytes, sizes, ends, packed = map(bare, arguments)
         assert (len(sizes), slot_bytes.dtype, ends.dtype) == (grid[1], np.uint64, np.uint64)
         assert grid[0] >= 1
-        for frame, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
-            whole = -(-size // 16) * 16
-            first = frame * int(slot_bytes)
-            packed[end - whole : end] = slots[first : first + whole]
+
+        def pack() -> None:
+            for frame, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
+                whole = -(-size // 16) * 16
+                first = frame * int(slot_bytes)
+                packed[end - whole : end] = slots[first : first + whole]
+
+        machine.current_stream().put(pack)
 
 
 def encode(
     request: Any, count: int, values: int, value_stride: int, frames: int, frame_stride: int, sizes: int, stream: int
 ) -> None:
-    del stream
-    value_bytes = int(np.prod(request.shape, dtype=np.int64)) * dtypes.from_code(request.dtype).itemsize
+    on = machine.Stream.of(stream)
+    dtype = dtypes.from_code(request.dtype)
+    value_bytes = int(np.prod(request.shape, dtype=np.int64)) * dtype.itemsize
     most = _native.max_frame_bytes(request)
-    assert count == 1 or frame_stride >= most
+    codec = registry().codec_by_id(request.codec)
+    assert codec is not None
+    if codec.name != "lossless" and dtype.kind != "f":
+        raise errors.Unsupported(f"{codec.name} of {dtype} has no CUDA kernels: encode values in host memory")
+    assert count <= 1 or frame_stride >= most
     assert frames % 8 == frame_stride % 8 == 0
-    for number in range(count):
-        size = ctypes.c_size_t(0)
-        _native.check(
-            _native.library().pyf_encode(
-                ctypes.byref(request),
-                (values + number * value_stride) or None,
-                value_bytes,
-                frames + number * frame_stride,
-                most,
-                ctypes.byref(size),
+    if count == 0:
+        return
+    if value_bytes:
+        machine.check_here(values, (count - 1) * value_stride + value_bytes)
+    machine.check_here(frames, (count - 1) * frame_stride + most)
+    machine.check_here(sizes, 8 * count)
+    kept = _native.Request.from_buffer_copy(request)
+
+    def work() -> None:
+        for number in range(count):
+            size = ctypes.c_size_t(0)
+            _native.check(
+                _native.library().pyf_encode(
+                    ctypes.byref(kept),
+                    (values + number * value_stride) or None,
+                    value_bytes,
+                    frames + number * frame_stride,
+                    most,
+                    ctypes.byref(size),
+                )
             )
-        )
-        ctypes.c_uint64.from_address(sizes + 8 * number).value = size.value
+            ctypes.c_uint64.from_address(sizes + 8 * number).value = size.value
+
+    on.put(work)
+    if codec.name in _WAITING:
+        on.synchronize()
 
 
 def decode(frames: Any, start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:
-    del stream
-    for number, frame in enumerate(frames):
+    on = machine.Stream.of(stream)
+    entries = frames.copy()  # the library copies what it needs of it before it returns
+    for frame in entries:
         memory: Any = (ctypes.c_ubyte * int(frame["header_bytes"])).from_address(int(frame["header"]))
         header = np.frombuffer(memory, dtype=np.uint8)
         info = _native.frame_info(header)
         if info.frame_bytes != frame["frame_bytes"]:
             raise errors.TruncatedFrame("truncated")
         assert int(frame["frame"]) % 4 == 0
-        code = _native.library().pyf_decode_range(
-            int(frame["frame"]), int(frame["frame_bytes"]), start, stop, int(frame["values"]) or None, value_bytes
-        )
-        ctypes.c_uint32.from_address(faults + 4 * number).value = int(code != 0)
+        machine.check_here(int(frame["frame"]), int(frame["frame_bytes"]))
+        if value_bytes:
+            machine.check_here(int(frame["values"]), value_bytes)
+
+    def work() -> None:
+        for number, frame in enumerate(entries):
+            code = _native.library().pyf_decode_range(
+                int(frame["frame"]), int(frame["frame_bytes"]), start, stop, int(frame["values"]) or None, value_bytes
+            )
+            ctypes.c_uint32.from_address(faults + 4 * number).value = int(code != 0)
+
+    on.put(work)
 
 
 def progressive_decode(frame: Any, segments: int, level: int, values: int, nbytes: int, stream: int) -> None:
-    del stream
+    machine.check_here(values, nbytes)
+    machine.Stream.of(stream).synchronize()
     _native.check(
         _native.library().pyf_progressive_decode(frame.ctypes.data, frame.nbytes, segments, level, values, nbytes)
     )
 
 
 def particle_order(request: Any, values: int, value_bytes: int, particles: int, stream: int) -> None:
-    del stream
+    machine.Stream.of(stream).synchronize()
     _native.check(_native.library().pyf_particle_order(ctypes.byref(request), values or None, value_bytes, particles))
 
 
 def check_fault(fault: int) -> None:
     if fault:
         raise errors.CorruptFrame("fault of the model")
+
+
+def cumsum(values: ndarray, dtype: Any) -> ndarray:
+    given = bare(values)
+    return kernel(lambda: np.cumsum(given, dtype=dtype))
 
 
 def install() -> None:
@@ -281,28 +312,38 @@ def install() -> None:
     cupy.array = asarray
     cupy.asnumpy = lambda values: values.get()
     cupy.RawKernel = RawKernel
-    cupy.empty = lambda shape, dtype: ndarray(np.full(shape, 7, dtype=dtype))
-    cupy.zeros = lambda shape, dtype: ndarray(np.zeros(shape, dtype=dtype))
-    cupy.ascontiguousarray = lambda values: ndarray(np.ascontiguousarray(values.values))
-    cupy.isfinite = lambda values: ndarray(np.isfinite(values.values))
-    cupy.where = lambda mask, a, b: ndarray(np.where(bare(mask), bare(a), bare(b)))
-    cupy.stack = lambda values, axis=0: ndarray(np.stack([value.values for value in values], axis=axis))
-    cupy.arange = lambda stop, dtype: ndarray(np.arange(stop, dtype=dtype))
+    cupy.empty = lambda shape, dtype=float: ndarray(machine.allocate(shape, dtype), machine.current_device())
+    cupy.zeros = lambda shape, dtype=float: kernel(lambda: np.zeros(shape, dtype=dtype))
+    cupy.ascontiguousarray = lambda values: kernel(lambda: np.ascontiguousarray(bare(values)))
+    cupy.isfinite = lambda values: kernel(lambda: np.isfinite(bare(values)))
+    cupy.where = lambda mask, a, b: kernel(lambda: np.where(bare(mask), bare(a), bare(b)))
+    cupy.stack = lambda values, axis=0: kernel(lambda: np.stack([bare(value) for value in values], axis=axis))
+    cupy.arange = lambda stop, dtype: kernel(lambda: np.arange(stop, dtype=dtype))
     cupy.uint32, cupy.int64 = np.uint32, np.int64
-    cupy.cumsum = lambda values, dtype: ndarray(np.cumsum(values.values, dtype=dtype))
+    cupy.cumsum = cumsum
     cupy.lib = types.SimpleNamespace(
         stride_tricks=types.SimpleNamespace(
             as_strided=lambda values, shape, strides: ndarray(
-                np.lib.stride_tricks.as_strided(values.values, shape, strides)
+                np.lib.stride_tricks.as_strided(values.values, shape, strides), values.number
             )
         )
     )
+    pool = machine.Pool()
+    cupy.get_default_memory_pool = lambda: pool
     cupy.cuda = types.SimpleNamespace(
-        Device=Device,
-        Stream=Stream,
-        get_current_stream=Stream,
-        alloc_pinned_memory=alloc_pinned_memory,
-        runtime=types.SimpleNamespace(memcpyAsync=memcpy_async, memcpyHostToDevice=1, memcpyDeviceToHost=2),
+        Device=machine.Device,
+        Stream=machine.Stream,
+        Event=machine.Event,
+        get_current_stream=machine.current_stream,
+        alloc_pinned_memory=machine.alloc_pinned_memory,
+        runtime=types.SimpleNamespace(
+            memcpyAsync=machine.memcpy_async,
+            memcpyHostToDevice=1,
+            memcpyDeviceToHost=2,
+            memoryTypeHost=machine.HOST,
+            pointerGetAttributes=lambda address: types.SimpleNamespace(type=machine.memory_type(address)),
+            getDeviceCount=lambda: machine.DEVICES,
+        ),
     )
     sys.modules["cupy"] = cupy
     patched: Any = _native_cuda
@@ -310,4 +351,4 @@ def install() -> None:
     patched.particle_order = particle_order
     patched.check_fault = check_fault
     patched.require = lambda: None
-    patched.device_count = lambda: 1
+    patched.device_count = lambda: machine.DEVICES

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from python.support import field
 
 import pyfilter
 from gpu import progressive_cases
-from pyfilter import Progressive, progressive
+from pyfilter import Progressive, _native_cuda, errors, progressive
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -73,3 +74,53 @@ def test_damaged_frames_are_errors_or_values(cp: Any) -> None:
                     pyfilter.decode(bytes(broken), device="cuda")
                 continue
             assert pyfilter.decode(bytes(broken), device="cuda").get().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("devices", ["cuda", "all"])
+def test_tolerances_through_devices(file: h5py.File, devices: str) -> None:
+    """Values in host memory: the same values, bytes and errors, whatever was read before."""
+    values = field((70, 64, 32))
+    values[3:9, ::7] = np.nan
+    values[40:70] = np.random.default_rng(1).integers(0, 2**32, (30, 64, 32), "u4").view("f4")  # stored as they are
+    dataset = file.create_dataset("x", (102, 64, 32), "f4", chunks=(10, 32, 32), compression=Progressive())
+    dataset[:70] = values
+    with progressive.open(dataset) as host, progressive.open(dataset) as reader:
+        for tolerance in (0.1, 1e-3, None):
+            expected, found = host.read(tolerance), reader.refine(tolerance, devices=devices)
+            np.testing.assert_array_equal(found, expected)
+            assert (reader.bytes_read, reader.max_error) == (host.bytes_read, host.max_error)
+        for selection in (np.s_[5:60, 3], np.s_[..., 7], np.s_[80:], np.s_[3:3]):
+            np.testing.assert_array_equal(
+                reader.read(0.01, selection, devices=devices), host.read(0.01, selection), strict=True
+            )
+        np.testing.assert_array_equal(reader.read(0.01, level=1, devices=devices), host.read(0.01, level=1))
+        with pytest.raises(ValueError, match="device or devices"):
+            reader.read(0.1, device="cuda", devices=devices)
+        with pytest.raises(ValueError, match="'cuda:77' is not there"):
+            reader.read(0.1, devices=[77])
+
+
+def test_failures_through_devices(file: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = file.create_dataset("x", data=field((70, 64, 32)), chunks=(10, 32, 32), **Progressive())
+    with progressive.open(dataset) as host, progressive.open(dataset) as reader:
+        expected = host.read(0.01)
+        real = _native_cuda.progressive_decode
+        calls = itertools.count()
+        faults: dict[int, Exception] = {2: errors.NoMemory("no memory"), 7: errors.DeviceError("launch failure")}
+
+        def failing(*arguments: Any) -> None:
+            fault = faults.pop(next(calls), None)
+            if fault is not None:
+                raise fault
+            real(*arguments)
+
+        monkeypatch.setattr(_native_cuda, "progressive_decode", failing)
+        with pytest.raises(errors.DeviceError, match="launch failure"):
+            reader.read(0.01, devices="all")
+        calls, faults = itertools.count(), {3: errors.NoMemory("no memory")}
+        with pytest.warns(RuntimeWarning, match="1 of 14 batches of chunks were decoded by the CPU: device .: no mem"):
+            np.testing.assert_array_equal(reader.read(0.01, devices="all"), expected)
+        # what came before the error was kept, and was not fetched again
+        assert reader.bytes_read == host.bytes_read
+        np.testing.assert_array_equal(reader.read(0.01, devices="all"), expected)
+        assert reader.bytes_read == host.bytes_read

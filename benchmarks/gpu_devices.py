@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Host memory to a file and back through one GPU and through all of them. python -m benchmarks.gpu_devices."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cupy
+import h5py
+import numpy as np
+import typer
+from rich.console import Console
+
+import pyfilter
+from benchmarks.gpu_fields import FIELDS
+from benchmarks.report import Floor, Rows, origin, report
+from pyfilter.gpu import crew, staging
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+MARKER = "gpu_devices"
+COLUMNS = ("codec", "what", "ratio", "CPU", "one", "all", "all / one", "file, all", "same")
+LEGEND = (
+    "GB/s of original bytes, medians of runs in turns (of the CPU one run): values in host memory to the chunks of a "
+    "file on a tmpfs, and back. 'CPU': all of its threads; 'one': through the first GPU; 'all': through all. "
+    "'file, all': GB/s that the file gives or takes meanwhile; HDF5 writes one chunk at a time, and 'plain' is what it "
+    "does with values as they are. 'pinned': the same, but in pinned memory, from and to which devices copy by "
+    "themselves. 'same': whether every chunk written, and every value read, is the CPU's. Bounds are fractions of the "
+    "range."
+)
+PLANES = 256  # that are made at a time
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def in_turns(works: Iterable[Callable[[], object]], rounds: int) -> list[float]:
+    """Return the median seconds of each, after a round that does not count; of the first one round only."""
+    several = list(works)
+    taken: list[list[float]] = [[] for _ in several]
+    for i in range(rounds + 1):
+        for times, work in zip(taken, several, strict=True):
+            if times is taken[0] and i > 1:
+                continue
+            here = seconds(work)
+            if i:
+                times.append(here)
+    return [statistics.median(times) for times in taken]
+
+
+def make(planes: int) -> NDArray[np.float32]:
+    """Return turbulence in host memory, made part by part."""
+    values = np.empty((planes, 512, 512), np.float32)
+    for seed, first in enumerate(range(0, planes, PLANES)):
+        part = values[first : first + PLANES]
+        FIELDS["turbulence"](len(part), "f4", seed).get(out=part)
+    cupy.get_default_memory_pool().free_all_blocks()
+    return values
+
+
+def same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Return whether all bits are the same."""
+    with ThreadPoolExecutor(16) as pool:
+        return all(pool.map(lambda i: np.array_equal(a[i].view(np.uint32), b[i].view(np.uint32)), range(len(a))))
+
+
+def checksums(dataset: h5py.Dataset) -> list[int]:
+    """Return a checksum of every stored chunk."""
+    places: list[tuple[int, ...]] = []
+    dataset.id.chunk_iter(lambda info: places.append(tuple(info.chunk_offset)))
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(zlib.crc32, (dataset.id.read_direct_chunk(place)[1] for place in sorted(places))))
+
+
+def stored_bytes(dataset: h5py.Dataset) -> int:
+    return int(dataset.id.get_storage_size())
+
+
+def device_bytes(devices: int) -> list[int]:
+    """Return how much of each device is in use."""
+    used = []
+    for number in range(devices):
+        with cupy.cuda.Device(number):
+            free, total = cupy.cuda.runtime.memGetInfo()
+        used.append(int(total - free))
+    return used
+
+
+class Run:
+    """The data, the file and the rows."""
+
+    def __init__(self, values: NDArray[np.float32], path: Path, rounds: int) -> None:
+        self.values = values
+        self.span = float(values.max()) - float(values.min())
+        self.out = np.ones_like(values)  # its memory is there
+        self.expected = np.ones_like(values)
+        self.path = path
+        self.rounds = rounds
+        self.rows = Rows("", COLUMNS)
+        self.speedups: dict[str, list[tuple[float, str]]] = {"Progressive": [], "others": []}
+        self.good = True
+
+    def row(self, codec: str, what: str, ratio: float, times: list[float], moved: int, found: bool) -> None:
+        cpu, one, several = (self.values.nbytes / taken / 1e9 for taken in times)
+        kind = "Progressive" if codec.startswith("Progressive") else "others"
+        self.speedups[kind].append((several / one, f"{codec}, {what}"))
+        self.good = self.good and found
+        self.rows.add(
+            codec, what, f"{ratio:.1f}", f"{cpu:.1f}", f"{one:.1f}", f"{several:.1f}", f"{several / one:.2f}",
+            f"{moved / times[2] / 1e9:.1f}", "yes" if found else "NO",
+        )  # fmt: skip
+
+    def writes(self, label: str, codec: pyfilter.Codec, planes: int, what: str = "write") -> None:
+        """Measure writing into datasets that are there, so that the file does not grow meanwhile."""
+        with h5py.File(self.path, "w") as file:
+            sets = [
+                file.create_dataset(who, self.values.shape, "f4", chunks=(planes, 512, 512), **codec)
+                for who in ("cpu", "one", "all")
+            ]
+            works = [
+                lambda: pyfilter.write(sets[0], self.values),
+                lambda: pyfilter.write(sets[1], self.values, devices=0),
+                lambda: pyfilter.write(sets[2], self.values, devices="all"),
+            ]
+            times = in_turns(works, self.rounds)
+            sums = [checksums(dataset) for dataset in sets]
+            stored = stored_bytes(sets[0])
+        self.row(label, what, self.values.nbytes / stored, times, stored, sums[0] == sums[1] == sums[2])
+
+    def reads(self, label: str, what: str = "read") -> None:
+        """Measure reading all of what was written last."""
+        with h5py.File(self.path, "r") as file:
+            dataset = file["cpu"]
+            works = [
+                lambda: pyfilter.read(dataset, out=self.expected),
+                lambda: pyfilter.read(dataset, out=self.out, devices=0),
+                lambda: pyfilter.read(dataset, out=self.out, devices="all"),
+            ]
+            self.out[...] = 0
+            times = in_turns(works, self.rounds)
+            stored = stored_bytes(dataset)
+        self.row(label, what, self.values.nbytes / stored, times, stored, same(self.out, self.expected))
+
+    def retrievals(self, label: str, fraction: float) -> None:
+        """Measure reading to a tolerance; whoever asks anew fetches anew."""
+        fetched = 0
+        results: dict[str, NDArray[np.float32]] = {}
+
+        def retrieve(who: str, **how: Any) -> None:
+            nonlocal fetched
+            results.pop(who, None)
+            with pyfilter.progressive.open(self.path, "cpu") as reader:
+                results[who] = reader.read(fraction * self.span, **how)
+                fetched = reader.bytes_read
+
+        works = [
+            lambda: retrieve("cpu"),
+            lambda: retrieve("one", devices=0),
+            lambda: retrieve("all", devices="all"),
+        ]
+        times = in_turns(works, self.rounds)
+        found = all(same(results["cpu"], results[who]) for who in ("one", "all"))
+        self.row(label, f"to {fraction:g}", self.values.nbytes / fetched, times, fetched, found)
+
+    def plain(self) -> str:
+        """Return what HDF5 does with values as they are."""
+        part = self.values[: max(len(self.values) // 8, 1)]
+        with h5py.File(self.path, "w") as file:
+            dataset = file.create_dataset("plain", part.shape, "f4")
+            written, read_back = in_turns(
+                [lambda: dataset.write_direct(part), lambda: dataset.read_direct(self.out[: len(part)])], self.rounds
+            )
+        return f"plain: {part.nbytes / written / 1e9:.1f} GB/s written, {part.nbytes / read_back / 1e9:.1f} GB/s read"
+
+
+@contextmanager
+def pinned(run: Run) -> Iterator[None]:
+    """Have the run's arrays in pinned memory for a while."""
+    runtime = cupy.cuda.runtime
+    with ExitStack() as stack:
+        for array in (run.values, run.out):
+            runtime.hostRegister(array.ctypes.data, array.nbytes, 0)
+            stack.callback(runtime.hostUnregister, array.ctypes.data)
+        yield
+
+
+def main(
+    folder: Annotated[Path, typer.Option(help="on a tmpfs")] = Path("/dev/shm"),
+    mib: Annotated[int, typer.Option(help="of values")] = 4096,
+    batch_mib: Annotated[int, typer.Option(help="of a batch of chunks")] = 64,
+    chunk_planes: Annotated[int, typer.Option(help="of 1 MiB, of a chunk")] = 8,
+    rounds: Annotated[int, typer.Option(help="that count")] = 3,
+    limit: Annotated[float, typer.Option(help="seconds after which no further codec is begun")] = 75.0,
+    update_docs: Annotated[bool, typer.Option("--update-docs")] = False,
+    markdown: Annotated[Path | None, typer.Option()] = None,
+) -> None:
+    """Measure and print the table."""
+    begin = time.perf_counter()
+    warnings.simplefilter("error", RuntimeWarning)  # of batches that no device had memory for
+    console = Console(width=200, highlight=False)
+    count = pyfilter.gpu.device_count()
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    head = [*origin(shlex.join(["python", "-m", "benchmarks.gpu_devices", *sys.argv[1:]])), f"GPUs: {count} of {name}"]
+    console.print("\n".join(head))
+    staging.BATCH_BYTES = batch_mib << 20
+    values = make(mib)
+    before = device_bytes(count)
+    cap = crew.THREADS * 5 * (batch_mib << 20)
+    for number in range(count):
+        with cupy.cuda.Device(number):
+            cupy.get_default_memory_pool().set_limit(size=cap)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        run = Run(values, Path(scratch) / "x.h5", rounds)
+        console.print(f"{values.nbytes / 1e9:.1f} GB made in {time.perf_counter() - begin:.0f} s")
+        head.append(run.plain())
+
+        def simple(label: str, codec: pyfilter.Codec, *, also_pinned: bool = False) -> None:
+            run.writes(label, codec, chunk_planes)
+            run.reads(label)
+            if also_pinned:
+                with pinned(run):
+                    run.writes(label, codec, chunk_planes, "write, pinned")
+                    run.reads(label, "read, pinned")
+
+        def progressive(label: str, codec: pyfilter.Codec) -> None:
+            run.writes(label, codec, chunk_planes)
+            run.reads(label)
+            run.retrievals(label, 1e-2)
+
+        bound = 1e-3 * run.span
+        works: list[tuple[str, Callable[..., None], pyfilter.Codec, dict[str, Any]]] = [
+            ("Cuszp2, 1e-3", simple, pyfilter.Cuszp2(absolute=bound), {"also_pinned": True}),
+            ("Progressive, 1e-3, bounds", progressive, pyfilter.Progressive(absolute=bound, errors="bounds"), {}),
+            ("Progressive, 1e-3", progressive, pyfilter.Progressive(absolute=bound), {}),
+            ("Lorenzo, 1e-3", simple, pyfilter.Lorenzo(absolute=bound), {}),
+            ("HierarchicalDelta, 1e-3", simple, pyfilter.HierarchicalDelta(absolute=bound), {}),
+        ]
+        for label, work, codec, keywords in works:
+            if time.perf_counter() - begin > limit:
+                console.print(f"no time left for {label}")
+                continue
+            work(label, codec, **keywords)
+            console.print(f"{label}: done after {time.perf_counter() - begin:.0f} s")
+    used = [after - one for after, one in zip(device_bytes(count), before, strict=True)]
+    summary = [
+        f"{values.nbytes / 1e9:.2f} GB went through devices that were allowed {cap / 1e9:.2f} GB each for batches; "
+        f"with what kernels need they held {', '.join(f'{size / 1e9:.2f}' for size in used)} GB",
+        Floor(f"{count} against one, Progressive", 1.8 if count == 2 else None, run.speedups["Progressive"]).line(),
+        Floor(f"{count} against one, other codecs", None, run.speedups["others"]).line(),
+        f"all in {time.perf_counter() - begin:.0f} s",
+    ]
+    report(console, head, LEGEND, summary, [run.rows], marker=MARKER, markdown=markdown, update_docs=update_docs)
+    raise typer.Exit(0 if run.good else 1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the CPU does where a device cannot: batches of host values that it has no memory for. The caller is told."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyfilter.gpu.staging import Lane
+
+
+class Fallbacks:
+    """Counts the batches that the CPU took over; several threads may do so."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lock = threading.Lock()
+        self._count = 0
+        self._reason = ""
+
+    def take_over(self, lane: Lane, error: Exception) -> None:
+        """Note a batch that failed on a lane, whose buffers are given back."""
+        lane.drop()
+        with self._lock:
+            self._count += 1
+            self._reason = self._reason or f"device {lane.number}: {error}"
+
+    def tell(self, batches: int) -> None:
+        """Warn of what was noted."""
+        if self._count:
+            message = f"{self._count} of {batches} batches of chunks were {self._what} by the CPU: {self._reason}"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Datasets into host memory through devices: `pyfilter.read` with ``devices=`` comes here.
+
+Frames are read into pinned memory, past HDF5 by the threads of the devices where that may be, else by the calling
+thread through HDF5. Whichever device has room decodes them, and the values go back through pinned memory to their place
+in the result. As in host_writing.py nothing need fit a device.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import chunks, transfer
+from pyfilter.errors import NoMemory, Unsupported
+from pyfilter.gpu import arrays, host_memory, reading, staging, tiling
+from pyfilter.gpu.crew import Crew
+from pyfilter.gpu.fallback import Fallbacks
+from pyfilter.stored import StoredChunks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import h5py
+    from numpy.typing import NDArray
+
+    from pyfilter.chunks import Region
+    from pyfilter.gpu.staging import Lane
+    from pyfilter.pipeline import ChunkCodec
+
+
+def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
+    try:
+        with arrays.device_errors():
+            return staging.pinned_bytes(cupy, size)
+    except NoMemory:  # other memory does too, more slowly
+        return np.empty(max(size, 1), dtype=np.uint8)
+
+
+def _room(lane: Lane, size: int) -> NDArray[np.uint8]:
+    """Return memory of a lane for frames."""
+    try:
+        with arrays.device_errors():
+            return lane.pinned_bytes("stored", size)
+    except NoMemory:
+        return np.empty(size, dtype=np.uint8)
+
+
+class _Rooms:
+    """Pinned memory for the frames of jobs, used again; of the calling thread alone."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self._free: list[NDArray[np.uint8]] = []
+        self._lent: dict[int, NDArray[np.uint8]] = {}
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        self._free.sort(key=lambda room: room.nbytes)
+        fitting = next((i for i, room in enumerate(self._free) if room.nbytes >= size), None)
+        if fitting is not None:
+            room = self._free.pop(fitting)
+        else:
+            del self._free[-1:]  # a larger one takes its place
+            room = _pinned(self._cupy, size)
+        self._lent[room.ctypes.data] = room
+        return room[:size]
+
+    def give(self, part: NDArray[np.uint8]) -> None:
+        self._free.append(self._lent.pop(part.ctypes.data))
+
+
+@arrays.device_errors()
+def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any], devices: Sequence[int]) -> None:
+    """Decompress the part ``region`` of the dataset into ``out``, an array of the region's shape of any type.
+
+    Parameters
+    ----------
+    dataset
+        What to read.
+    how
+        From `pipeline.chunk_codec`.
+    region
+        A box that is not empty.
+    out
+        Where to put the values.
+    devices
+        Numbers of devices.
+
+    Raises
+    ------
+    FrameError
+        If a chunk is damaged; what ``out`` holds then is undefined.
+    DeviceError
+        If CUDA fails on one of the devices.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the CPU decoded chunks because a device had no memory for them.
+    """
+    cupy = arrays.require()
+    shape = dataset.shape
+    fallbacks = Fallbacks("decoded")
+    pinned = out.dtype == how.dtype and host_memory.is_pinned(out)
+    first = [part.start for part in region]
+
+    def decoded(lane: Lane, stored: reading.Frames) -> reading.Frames:
+        target = out[chunks.shifted(stored.box, first)]
+        if places.descriptor is not None:
+            stored.read(partial(_room, lane))
+        try:
+            with arrays.device_errors():
+                values = on_device(lane, stored, target)
+        except (NoMemory, Unsupported) as error:
+            fallbacks.take_over(lane, error)
+            by_cpu(stored)
+        else:
+            if values is not target:
+                copier.copy(target, values)
+        return stored
+
+    def on_device(lane: Lane, stored: reading.Frames, target: NDArray[Any]) -> NDArray[Any]:
+        size = target.size * how.dtype.itemsize
+        there = lane.device_bytes("box", size)
+        batch = reading.Batch(lane, how, stored)
+        batch.decode(there.view(how.dtype).reshape(target.shape))
+        direct = pinned and target.flags.c_contiguous
+        values = target if direct else lane.pinned_bytes("box", size).view(how.dtype).reshape(target.shape)
+        lane.to_host(values, there)
+        lane.wait()
+        batch.check()
+        return values
+
+    def by_cpu(stored: reading.Frames) -> None:
+        origins = chunks.origins(shape, how.chunk, stored.box)
+        for number, (origin, part) in enumerate(zip(origins, stored.parts, strict=True)):
+            data = None if number in stored.missing else part
+            transfer.place_chunk(how, (origin, data, int(number in stored.unfiltered)), shape, region, out)
+
+    def jobs(threads: int) -> Iterator[reading.Frames]:
+        limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
+        for box in tiling.batches(region, how.chunk, how.dtype.itemsize, limit):
+            stored = reading.Frames(places, box)
+            if places.descriptor is None:
+                stored.read(rooms.take)
+            yield stored
+
+    count = 0
+    places = StoredChunks(dataset, how.chunk, region)
+    rooms = _Rooms(cupy)
+    with (
+        cupy.cuda.Device(devices[0]),
+        host_memory.Copier(len(devices)) as copier,
+        Crew(devices, decoded) as crew,
+    ):
+        for stored in crew.run(jobs(crew.most)):
+            if places.descriptor is None:
+                rooms.give(stored.bytes)
+            count += 1
+    fallbacks.tell(count)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Values in host memory into datasets through devices: `pyfilter.write` with ``devices=`` comes here.
+
+Batches of chunks are copied to pinned memory and from there to whichever device has room, are encoded there and written
+as they come back, so that neither the array nor the dataset need fit a device, or several.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyfilter import _native_cuda, chunks, transfer
+from pyfilter.errors import NoMemory
+from pyfilter.gpu import arrays, host_memory, staging, tiling, writing
+from pyfilter.gpu.crew import Crew
+from pyfilter.gpu.fallback import Fallbacks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import h5py
+    from numpy.typing import NDArray
+
+    from pyfilter.chunks import Region
+    from pyfilter.gpu.staging import Lane
+    from pyfilter.pipeline import ChunkCodec
+    from pyfilter.transfer import Source
+
+
+class _Job(NamedTuple):
+    """The values of a box."""
+
+    box: Region
+    values: NDArray[Any]
+
+
+class _OfCpu:
+    """A batch that the CPU encodes."""
+
+    def __init__(self, how: ChunkCodec, job: _Job, shape: tuple[int, ...]) -> None:
+        self._how = how
+        first = [part.start for part in job.box]
+        self._chunks = [
+            (origin, job.values[chunks.shifted(chunks.box(origin, how.chunk, shape), first)])
+            for origin in chunks.origins(shape, how.chunk, job.box)
+        ]
+        self._frames = [transfer.encode_chunk(how, values) for _, values in self._chunks]
+
+    def store(self, dataset: h5py.Dataset) -> None:
+        """Write the frames."""
+        for (origin, values), frame in zip(self._chunks, self._frames, strict=True):
+            transfer.store_chunk(dataset, self._how, origin, frame, partial(transfer.padded, self._how, values))
+
+
+@arrays.device_errors()
+def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Sequence[int]) -> None:
+    """Compress all of ``source``, which has the dataset's shape and element type, into the dataset's chunks.
+
+    Parameters
+    ----------
+    dataset
+        Where to write.
+    how
+        From `pipeline.chunk_codec`. Where devices have no kernels for it the CPU's threads do it.
+    source
+        The values, of either byte order; read box by box where they are not in memory.
+    devices
+        Numbers of devices.
+
+    Raises
+    ------
+    DeviceError
+        If CUDA fails on one of them. What was written until then stays.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the CPU encoded chunks because a device had no memory for them.
+    """
+    if not _native_cuda.has_kernels(how.request):
+        transfer.write_chunks(dataset, how, source)
+        return
+    shape = dataset.shape
+    fallbacks = Fallbacks("encoded")
+    pinned = host_memory.is_pinned(source)
+
+    def encoded(lane: Lane, job: _Job) -> writing.Batch | _OfCpu:
+        try:
+            with arrays.device_errors():
+                return on_device(lane, job)
+        except NoMemory as error:
+            fallbacks.take_over(lane, error)
+        return _OfCpu(how, job, shape)
+
+    def on_device(lane: Lane, job: _Job) -> writing.Batch:
+        batch = writing.Batch(lane, how, job.box, shape)
+        size = job.values.size * how.dtype.itemsize
+        if pinned and job.values.flags.c_contiguous and job.values.dtype == how.dtype:
+            staged = job.values.reshape(-1).view(np.uint8)
+        else:
+            staged = lane.pinned_bytes("box", size)
+            copier.copy(staged.view(how.dtype).reshape(job.values.shape), job.values)
+        there = lane.device_bytes("box", size)
+        lane.to_device(there, staged)
+        batch.encode(there.view(how.dtype).reshape(job.values.shape))
+        lane.wait()
+        batch.fetch()
+        lane.wait()
+        return batch
+
+    def jobs(threads: int) -> Iterator[_Job]:
+        limit = staging.shared_batch_bytes(how.chunk_bytes, dataset.size * how.dtype.itemsize, threads)
+        whole = tuple(slice(0, extent) for extent in shape)
+        for box in tiling.batches(whole, how.chunk, how.dtype.itemsize, limit):
+            yield _Job(box, np.asarray(source[box]))
+
+    count = 0
+    with host_memory.Copier(len(devices)) as copier, Crew(devices, encoded, held=True) as crew:
+        for batch in crew.run(jobs(crew.most)):
+            batch.store(dataset)
+            count += 1
+    fallbacks.tell(count)

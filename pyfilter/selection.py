@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Selections of a dataset as boxes, where they are such."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from pyfilter.chunks import Region
+
+#: the first index along each dimension, and the one behind the last
+Box = tuple[tuple[int, int], ...]
+
+
+def basic_selection(selection: Any, shape: tuple[int, ...]) -> tuple[Region, tuple[bool, ...]] | None:
+    """Return a selection of integers and slices of step 1 as one box, and which of its dimensions stay.
+
+    None for every other selection, wrong ones included: h5py reads it or says what is wrong.
+    """
+    items = list(selection) if isinstance(selection, tuple) else [selection]
+    dots = [position for position, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1 or len(items) - len(dots) > len(shape):
+        return None
+    position = dots[0] if dots else len(items)
+    missing = len(shape) - (len(items) - len(dots))
+    items[position : position + len(dots)] = [slice(None)] * missing
+    region: list[slice] = []
+    kept: list[bool] = []
+    for item, extent in zip(items, shape, strict=True):
+        if isinstance(item, slice):
+            start, stop, step = _slice_indices(item, extent)
+            if step != 1:
+                return None
+            region.append(slice(start, max(start, stop)))
+        elif isinstance(item, Integral) and not isinstance(item, (bool, np.bool_)):
+            index = int(item) + (extent if item < 0 else 0)
+            if not 0 <= index < extent:
+                return None
+            region.append(slice(index, index + 1))
+        else:
+            return None
+        kept.append(isinstance(item, slice))
+    return tuple(region), tuple(kept)
+
+
+def _slice_indices(item: slice, extent: int) -> tuple[int, int, int]:
+    try:
+        return item.indices(extent)
+    except TypeError:  # bounds that are not integers
+        return 0, 0, 0
+
+
+def box_of(selection: Any, shape: tuple[int, ...]) -> tuple[Box, tuple[Any, ...]]:
+    """Return the first and last indices of a selection, and what takes away the dimensions that integers chose.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is anything but integers in range, slices without steps and an ellipsis.
+    """
+    given = selection if isinstance(selection, tuple) else (selection,)
+    if sum(item is ... for item in given) > 1 or sum(item is not ... for item in given) > len(shape):
+        message = f"the selection {selection!r} does not fit {len(shape)} dimensions"
+        raise InvalidArgument(message)
+    at = next((i for i, item in enumerate(given) if item is ...), len(given))
+    middle = (slice(None),) * (len(shape) - sum(item is not ... for item in given))
+    full = (*given[:at], *middle, *given[at + 1 :])
+    box: list[tuple[int, int]] = []
+    squeezed: list[slice | int] = []
+    for item, extent in zip(full, shape, strict=True):
+        if isinstance(item, slice) and item.step in (None, 1):
+            start, stop, _ = item.indices(extent)
+            box.append((start, max(start, stop)))
+            squeezed.append(slice(None))
+        elif isinstance(item, (int, np.integer)) and not isinstance(item, bool) and -extent <= item < extent:
+            index = int(item) % extent
+            box.append((index, index + 1))
+            squeezed.append(0)
+        else:
+            message = f"a selection has integers in range and slices without steps; got {item!r} for {extent} values"
+            raise InvalidArgument(message)
+    return tuple(box), tuple(squeezed)
