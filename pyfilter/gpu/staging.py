@@ -56,10 +56,17 @@ class Lane:
             self._device.pop(name, None)
             # from the caller's part of CuPy's pool: memory of a stream of ours could be used by nobody else later
             with self._home:
-                buffer = self.cupy.empty(_rounded(size), dtype=np.uint8)
+                buffer = self._empty(_rounded(size))
                 self.stream.wait_event(self._home.record())
             self._device[name] = buffer
         return buffer[:size]
+
+    def _empty(self, size: int) -> Any:
+        try:
+            return self.cupy.empty(size, dtype=np.uint8)
+        except MemoryError:  # a pool with a limit does not look for blocks that nobody uses
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            return self.cupy.empty(size, dtype=np.uint8)
 
     def pinned_bytes(self, name: str, size: int) -> NDArray[np.uint8]:
         """Return ``size`` bytes of pinned host memory."""

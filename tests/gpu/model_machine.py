@@ -22,7 +22,7 @@ DEVICES = 2
 HOST, UNREGISTERED = 1, 0  # cudaMemoryType
 
 _thread = threading.local()
-_lock = threading.RLock()  # finalizers may run anywhere
+_lock = threading.RLock()
 
 
 class OutOfMemoryError(MemoryError):
@@ -161,12 +161,42 @@ class Memory:
 
     def __init__(self) -> None:
         self.limit = 0
-        self.used = self.peak = 0
+        self.used = 0
+        self.unused: list[int] = []  # sizes of blocks that the pool keeps
+
+    def total(self) -> int:
+        return self.used + sum(self.unused)
+
+    def take(self, size: int) -> None:
+        """As CuPy's pool: a block that is kept, or part of it; a limit is not a reason to give such blocks back."""
+        fitting = min((block for block in self.unused if block >= size), default=None)
+        if fitting is not None:
+            self.unused.remove(fitting)
+            self.unused += [fitting - size] if fitting > size else []
+        elif self.limit and self.total() + size > self.limit:
+            raise OutOfMemoryError(f"Out of memory allocating {size} bytes (limit set to: {self.limit} bytes).")
+        self.used += size
+
+    def give(self, size: int) -> None:
+        self.used -= size
+        self.unused += [size] if size else []
 
 
 memory = [Memory() for _ in range(DEVICES)]
 _allocations: dict[int, tuple[int, int]] = {}  # address: size, device
 _pinned: dict[int, int] = {}  # address: size
+_freed: deque[tuple[int | None, int, int]] = deque()  # device, address, size: finalizers may run at any time
+
+
+def _settle() -> None:
+    """Take note of what was freed; to be called with the lock."""
+    while _freed:
+        device, address, size = _freed.popleft()
+        if device is None:
+            _pinned.pop(address, None)
+        else:
+            memory[device].give(size)
+            _allocations.pop(address, None)
 
 
 def allocate(shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
@@ -174,27 +204,19 @@ def allocate(shape: Any, dtype: Any) -> np.ndarray[Any, Any]:
     device = current_device()
     values = np.empty(shape, dtype=dtype)
     with _lock:
-        account = memory[device]
-        if account.limit and account.used + values.nbytes > account.limit:
-            raise OutOfMemoryError(f"Out of memory allocating {values.nbytes} bytes (limit {account.limit} bytes).")
-        account.used += values.nbytes
-        account.peak = max(account.peak, account.used)
+        _settle()
+        memory[device].take(values.nbytes)
         if values.nbytes:
             _allocations[values.ctypes.data] = (values.nbytes, device)
-    weakref.finalize(values, _free, device, values.ctypes.data, values.nbytes).atexit = False
+    weakref.finalize(values, _freed.append, (device, values.ctypes.data, values.nbytes)).atexit = False
     values.reshape(-1).view(np.uint8)[:] = 0xA5
     return values
-
-
-def _free(device: int, address: int, size: int) -> None:
-    with _lock:
-        memory[device].used -= size
-        _allocations.pop(address, None)
 
 
 def check_here(address: int, size: int = 1) -> None:
     """Fail unless this is memory of the current device."""
     with _lock:
+        _settle()
         found = [
             device
             for first, (most, device) in _allocations.items()
@@ -210,12 +232,14 @@ class Pool:
         memory[current_device()].limit = size or 0
 
     def free_all_blocks(self) -> None:
-        pass
+        with _lock:
+            _settle()
+            memory[current_device()].unused.clear()
 
-    def used_bytes(self) -> int:
-        return memory[current_device()].used
-
-    total_bytes = used_bytes
+    def total_bytes(self) -> int:
+        with _lock:
+            _settle()
+            return memory[current_device()].total()
 
 
 class PinnedMemory(bytearray):
@@ -223,17 +247,18 @@ class PinnedMemory(bytearray):
 
 
 def alloc_pinned_memory(size: int) -> PinnedMemory:
-    found = PinnedMemory(b"\xa5") * size if size else PinnedMemory()
-    found = PinnedMemory(found)
+    found = PinnedMemory(b"\xa5" * size)
     address = ctypes.addressof((ctypes.c_char * len(found)).from_buffer(found)) if size else 0
     with _lock:
+        _settle()
         _pinned[address] = size
-    weakref.finalize(found, _pinned.pop, address, None).atexit = False
+    weakref.finalize(found, _freed.append, (None, address, size)).atexit = False
     return found
 
 
 def memory_type(address: int) -> int:
     with _lock:
+        _settle()
         return HOST if any(first <= address < first + size for first, size in _pinned.items()) else UNREGISTERED
 
 

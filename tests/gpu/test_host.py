@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 import warnings
@@ -326,6 +328,31 @@ def test_a_held_result_is_kept_until_it_is_used(monkeypatch: pytest.MonkeyPatch)
     assert sorted(found) == list(range(50))
 
 
+class Interrupt(BaseException):
+    """As KeyboardInterrupt, which would end pytest if it were lost."""
+
+
+@pytest.mark.usefixtures("threads_end")
+def test_an_interrupt_ends_all() -> None:
+    def raise_it(*_: object) -> None:
+        raise Interrupt
+
+    def work(lane: staging.Lane, job: int) -> int:
+        if job == 3:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(0.02)
+        return job
+
+    before = signal.signal(signal.SIGUSR1, raise_it)
+    taken = []
+    try:
+        with pytest.raises(Interrupt), crew.Crew((0,), work) as team:
+            taken.extend(team.run(range(1000)))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(taken) < 100
+
+
 @pytest.mark.usefixtures("small", "threads_end")
 @pytest.mark.parametrize("where", ["encode", "decode"])
 def test_an_error_of_a_device_ends_all(file: h5py.File, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
@@ -407,9 +434,9 @@ def test_what_a_device_has_no_memory_for_the_cpu_does(
     through = file.create_dataset("through", values.shape, "f4", chunks=(4, 700), compression=BOUND)
     through.id.write_direct_chunk((0, 0), bytes(4 * 4 * 700), 1)
     pool = cp.get_default_memory_pool()
-    pool.free_all_blocks()
     for device in range(_native_cuda.device_count()):
         with cp.cuda.Device(device):
+            pool.free_all_blocks()
             pool.set_limit(size=pool.total_bytes() + 100_000)
     try:
         with pytest.warns(RuntimeWarning, match=r"\d+ of \d+ batches of chunks were encoded by the CPU: device \d: "):
@@ -434,9 +461,9 @@ def test_device_memory_is_bounded(cp: Any, file: h5py.File, monkeypatch: pytest.
     most = crew.THREADS * 5 * batch
     values = field((16 * most // 4 // 1000, 1000))
     pool = cp.get_default_memory_pool()
-    pool.free_all_blocks()
     for device in range(_native_cuda.device_count()):
         with cp.cuda.Device(device):
+            pool.free_all_blocks()
             pool.set_limit(size=pool.total_bytes() + most)
     try:
         with warnings.catch_warnings():
