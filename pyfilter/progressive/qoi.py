@@ -22,6 +22,8 @@ from pyfilter.progressive.reader import open as open_reader
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pyfilter.gpu.devices import Devices
+
 STRATEGIES = ("cp", "ma", "mape")
 _DECAY = 1.5  # of the errors of variables, in strategy cp
 _NEAR = 10.0  # mape goes on as ma does where the estimate is within so many tolerances
@@ -64,6 +66,8 @@ def retrieve(
     tolerance: float,
     strategy: str = "mape",
     selection: Any = ...,
+    *,
+    devices: Devices | None = None,
 ) -> Retrieved:
     """Compute a formula of several datasets within a tolerance, from as few bytes as that needs.
 
@@ -82,6 +86,8 @@ def retrieve(
         steps.
     selection : index, optional
         Part of the datasets, as for `Reader.read`.
+    devices : "all", str, int or a list of those, optional
+        CUDA devices that decode in place of the CPU, as for `Reader.read`; formulas are the CPU's.
 
     Returns
     -------
@@ -91,7 +97,8 @@ def retrieve(
     Raises
     ------
     ValueError
-        If the formula, the names, the tolerance or the strategy will not do (`pyfilter.errors.InvalidArgument`).
+        If the formula, the names, the tolerance or the strategy will not do, or a device is not there
+        (`pyfilter.errors.InvalidArgument`).
     """
     expression = Expression(qoi)
     if strategy not in STRATEGIES:
@@ -115,7 +122,7 @@ def retrieve(
         if len(set(shapes.values())) > 1:
             message = f"the datasets must have one shape, these have {shapes}"
             raise InvalidArgument(message)
-        return _search(expression, readers, wanted, strategy, selection)
+        return _search(expression, readers, wanted, strategy, selection, devices)
     finally:
         for reader in opened:
             reader.close()
@@ -137,7 +144,12 @@ def _named(sources: Mapping[str, Any] | Sequence[Any], expression: Expression) -
 
 
 def _search(
-    expression: Expression, readers: dict[str, Reader], tolerance: float, strategy: str, selection: Any
+    expression: Expression,
+    readers: dict[str, Reader],
+    tolerance: float,
+    strategy: str,
+    selection: Any,
+    devices: Devices | None,
 ) -> Retrieved:
     before = {name: reader.bytes_read for name, reader in readers.items()}
     wanted = {name: reader.first_error(selection) for name, reader in readers.items()}
@@ -148,7 +160,7 @@ def _search(
         rounds += 1
         for name, reader in readers.items():
             if name not in errors or wanted[name] < errors[name]:
-                variables[name] = reader.read(wanted[name], selection)
+                variables[name] = reader.read(wanted[name], selection, devices=devices)
                 errors[name] = reader.max_error
         missing = np.zeros((), np.bool_)
         for name, reader in readers.items():

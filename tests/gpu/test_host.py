@@ -344,7 +344,7 @@ def test_an_interrupt_ends_all() -> None:
         return job
 
     before = signal.signal(signal.SIGUSR1, raise_it)
-    taken = []
+    taken: list[int] = []
     try:
         with pytest.raises(Interrupt), crew.Crew((0,), work) as team:
             taken.extend(team.run(range(1000)))

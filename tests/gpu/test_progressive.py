@@ -100,6 +100,15 @@ def test_tolerances_through_devices(file: h5py.File, devices: str) -> None:
             reader.read(0.1, devices=[77])
 
 
+def test_formulas_through_devices(file: h5py.File) -> None:
+    sets = [file.create_dataset(n, data=field((40, 30, 20), seed=i), chunks=(10, 30, 20), **Progressive())
+            for i, n in enumerate("ab")]  # fmt: skip
+    expected = progressive.retrieve(sets, "a**2 + b", 1e-3)
+    found = progressive.retrieve(sets, "a**2 + b", 1e-3, devices="all")
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert (found.max_error, found.bytes_read) == (expected.max_error, expected.bytes_read)
+
+
 def test_failures_through_devices(file: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = file.create_dataset("x", data=field((70, 64, 32)), chunks=(10, 32, 32), **Progressive())
     with progressive.open(dataset) as host, progressive.open(dataset) as reader:
