@@ -125,6 +125,7 @@ class Run:
             codec, what, f"{ratio:.1f}", f"{cpu:.1f}", f"{one:.1f}", f"{several:.1f}", f"{several / one:.2f}",
             f"{moved / times[2] / 1e9:.1f}", "yes" if found else "NO",
         )  # fmt: skip
+        print(*self.rows.rows[-1], sep="; ", flush=True)  # should the table never come
 
     def writes(self, label: str, codec: pyfilter.Codec, planes: int, what: str = "write") -> None:
         """Measure writing into datasets that are there, so that the file does not grow meanwhile."""
@@ -200,6 +201,36 @@ def pinned(run: Run) -> Iterator[None]:
         yield
 
 
+def allow(batch_mib: int, devices: int) -> int:
+    """Set the size of a batch, and how much memory of each device batches may have; return that."""
+    staging.BATCH_BYTES = batch_mib << 20
+    cap = crew.THREADS * 5 * staging.BATCH_BYTES
+    for number in range(devices):
+        with cupy.cuda.Device(number):
+            cupy.get_default_memory_pool().set_limit(size=cap)
+    return cap
+
+
+def measure(
+    run: Run,
+    work: Callable[[str, pyfilter.Codec], None],
+    label: str,
+    codec: pyfilter.Codec,
+    begin: float,
+    limit: float,
+) -> None:
+    """Do one part of the work; one that fails is told of, and fails the whole in the end."""
+    if time.perf_counter() - begin > limit:
+        print(f"no time left for {label}", flush=True)
+        return
+    try:
+        work(label, codec)
+    except Exception as error:
+        run.good = False
+        print(f"{label}: {type(error).__name__}: {error}", flush=True)
+    print(f"{label}: done after {time.perf_counter() - begin:.0f} s", flush=True)
+
+
 def main(
     folder: Annotated[Path, typer.Option(help="on a tmpfs")] = Path("/dev/shm"),
     mib: Annotated[int, typer.Option(help="of values")] = 4096,
@@ -218,46 +249,44 @@ def main(
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     head = [*origin(shlex.join(["python", "-m", "benchmarks.gpu_devices", *sys.argv[1:]])), f"GPUs: {count} of {name}"]
     console.print("\n".join(head))
-    staging.BATCH_BYTES = batch_mib << 20
     values = make(mib)
     before = device_bytes(count)
-    cap = crew.THREADS * 5 * (batch_mib << 20)
-    for number in range(count):
-        with cupy.cuda.Device(number):
-            cupy.get_default_memory_pool().set_limit(size=cap)
+    cap = allow(batch_mib, count)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         run = Run(values, Path(scratch) / "x.h5", rounds)
         console.print(f"{values.nbytes / 1e9:.1f} GB made in {time.perf_counter() - begin:.0f} s")
         head.append(run.plain())
 
-        def simple(label: str, codec: pyfilter.Codec, *, also_pinned: bool = False) -> None:
+        def simple(label: str, codec: pyfilter.Codec) -> None:
             run.writes(label, codec, chunk_planes)
             run.reads(label)
-            if also_pinned:
-                with pinned(run):
-                    run.writes(label, codec, chunk_planes, "write, pinned")
-                    run.reads(label, "read, pinned")
 
         def progressive(label: str, codec: pyfilter.Codec) -> None:
-            run.writes(label, codec, chunk_planes)
-            run.reads(label)
+            simple(label, codec)
             run.retrievals(label, 1e-2)
 
+        def in_pinned_memory(label: str, codec: pyfilter.Codec) -> None:
+            with pinned(run):
+                run.writes(label, codec, chunk_planes, "write, pinned")
+                run.reads(label, "read, pinned")
+
+        def larger(label: str, codec: pyfilter.Codec) -> None:
+            allow(2 * batch_mib, count)
+            simple(label, codec)
+
         bound = 1e-3 * run.span
-        works: list[tuple[str, Callable[..., None], pyfilter.Codec, dict[str, Any]]] = [
-            ("Cuszp2, 1e-3", simple, pyfilter.Cuszp2(absolute=bound), {"also_pinned": True}),
-            ("Progressive, 1e-3, bounds", progressive, pyfilter.Progressive(absolute=bound, errors="bounds"), {}),
-            ("Progressive, 1e-3", progressive, pyfilter.Progressive(absolute=bound), {}),
-            ("Lorenzo, 1e-3", simple, pyfilter.Lorenzo(absolute=bound), {}),
-            ("HierarchicalDelta, 1e-3", simple, pyfilter.HierarchicalDelta(absolute=bound), {}),
+        works: list[tuple[str, Callable[[str, pyfilter.Codec], None], pyfilter.Codec]] = [
+            ("Cuszp2, 1e-3", simple, pyfilter.Cuszp2(absolute=bound)),
+            ("Progressive, 1e-3, bounds", progressive, pyfilter.Progressive(absolute=bound, errors="bounds")),
+            ("Progressive, 1e-3", progressive, pyfilter.Progressive(absolute=bound)),
+            ("Cuszp2, 1e-3", in_pinned_memory, pyfilter.Cuszp2(absolute=bound)),
+            ("Lorenzo, 1e-3", simple, pyfilter.Lorenzo(absolute=bound)),
+            ("HierarchicalDelta, 1e-3", simple, pyfilter.HierarchicalDelta(absolute=bound)),
         ]
-        for label, work, codec, keywords in works:
-            if time.perf_counter() - begin > limit:
-                console.print(f"no time left for {label}")
-                continue
-            work(label, codec, **keywords)
-            console.print(f"{label}: done after {time.perf_counter() - begin:.0f} s")
-    used = [after - one for after, one in zip(device_bytes(count), before, strict=True)]
+        for label, work, codec in works:
+            measure(run, work, label, codec, begin, limit)
+        used = [after - one for after, one in zip(device_bytes(count), before, strict=True)]
+        measure(run, larger, "Cuszp2, 1e-3, batches twice as large", pyfilter.Cuszp2(absolute=bound), begin, limit)
     summary = [
         f"{values.nbytes / 1e9:.2f} GB went through devices that were allowed {cap / 1e9:.2f} GB each for batches; "
         f"with what kernels need they held {', '.join(f'{size / 1e9:.2f}' for size in used)} GB",
