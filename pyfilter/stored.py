@@ -8,6 +8,7 @@ one thread's alone; where the file is a plain one that nobody here writes to, an
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,8 +20,10 @@ from pyfilter.errors import TruncatedFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import TracebackType
 
     from numpy.typing import NDArray
+    from typing_extensions import Self
 
     from pyfilter.chunks import Region
 
@@ -30,6 +33,8 @@ _READS_INTO_BUFFERS = h5py.version.version_tuple[:2] >= (3, 9)
 # of one system call
 _MOST_BUFFERS, _MOST_BYTES = 512, 8 << 20
 _READERS = 8
+# chunks whose places are put into the index at a time
+_NOTED_TOGETHER = 8192
 
 
 class Stored(NamedTuple):
@@ -92,19 +97,36 @@ class StoredChunks:
             self._offsets = np.full(self._grid, -1, dtype=np.int64)
             self._sizes = np.zeros(self._grid, dtype=np.int64)
             self._masks = np.zeros(self._grid, dtype=np.uint32)
-            visit(dataset, self._note)
+            self._ask()
         #: a descriptor that any thread may read the file's bytes from, None where only HDF5 may
         self.descriptor = None if moving else _descriptor(dataset.file)
+        self._lock = threading.Lock()  # several threads may read
+        self._pool: ThreadPoolExecutor | None = None
 
     def _place(self, origin: Sequence[int]) -> tuple[int, ...]:
         return tuple(at // edge - first for at, edge, first in zip(origin, self._chunk, self._first, strict=True))
 
-    def _note(self, info: Any) -> None:
-        place = self._place(info.chunk_offset)
-        if all(0 <= at < extent for at, extent in zip(place, self._grid, strict=True)):
-            self._offsets[place] = info.byte_offset
-            self._sizes[place] = info.size
-            self._masks[place] = info.filter_mask
+    def _ask(self) -> None:
+        """Make the index."""
+        heard: list[Any] = []
+
+        def note(info: Any) -> None:
+            heard.append(info)
+            if len(heard) == _NOTED_TOGETHER:
+                keep()
+
+        def keep() -> None:
+            if heard:
+                places = np.array([info.chunk_offset for info in heard], dtype=np.int64) // self._chunk - self._first
+                inside = ((places >= 0) & (places < self._grid)).all(axis=1)
+                at = tuple(places[inside].T)
+                self._offsets[at] = np.array([info.byte_offset for info in heard], dtype=np.int64)[inside]
+                self._sizes[at] = np.array([info.size for info in heard], dtype=np.int64)[inside]
+                self._masks[at] = np.array([info.filter_mask for info in heard], dtype=np.uint32)[inside]
+            heard.clear()
+
+        visit(self._dataset, note)
+        keep()
 
     def find(self, origin: tuple[int, ...]) -> Stored:
         """Return what is stored of the chunk at ``origin``, which meets the region."""
@@ -152,14 +174,30 @@ class StoredChunks:
                 _read_chunk(self._dataset, origins[number], into[number])
             return
         jobs = _joined(numbers, stored, into)
-        readers = min(settings.config().threads, _READERS, len(jobs))
-        if readers <= 1:
+        readers = min(settings.config().threads, _READERS)
+        if readers == 1 or len(jobs) == 1:
             for job in jobs:
                 _read_range(self.descriptor, *job)
             return
-        with ThreadPoolExecutor(readers, thread_name_prefix="pyfilter-read") as pool:
-            for done in [pool.submit(_read_range, self.descriptor, *job) for job in jobs]:
-                done.result()
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(readers, thread_name_prefix="pyfilter-read")
+        for done in [self._pool.submit(_read_range, self.descriptor, *job) for job in jobs]:
+            done.result()
+
+    def close(self) -> None:
+        """End the threads that `read` started."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
