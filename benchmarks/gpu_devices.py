@@ -161,22 +161,21 @@ class Run:
     def retrievals(self, label: str, fraction: float) -> None:
         """Measure reading to a tolerance; whoever asks anew fetches anew."""
         fetched = 0
-        results: dict[str, NDArray[np.float32]] = {}
 
-        def retrieve(who: str, **how: Any) -> None:
+        def retrieve(out: NDArray[np.float32], **how: Any) -> None:
             nonlocal fetched
-            results.pop(who, None)
             with pyfilter.progressive.open(self.path, "cpu") as reader:
-                results[who] = reader.read(fraction * self.span, **how)
+                reader.read(fraction * self.span, out=out, **how)
                 fetched = reader.bytes_read
 
+        self.out[...] = 0
         works = [
-            lambda: retrieve("cpu"),
-            lambda: retrieve("one", devices=0),
-            lambda: retrieve("all", devices="all"),
+            lambda: retrieve(self.expected),
+            lambda: retrieve(self.out, devices=0),
+            lambda: retrieve(self.out, devices="all"),
         ]
         times = in_turns(works, self.rounds)
-        found = all(same(results["cpu"], results[who]) for who in ("one", "all"))
+        found = same(self.out, self.expected)
         self.row(label, f"to {fraction:g}", self.values.nbytes / fetched, times, fetched, found)
 
     def plain(self) -> str:
