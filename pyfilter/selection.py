@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter.errors import InvalidArgument
+from pyfilter.errors import InvalidArgument, Unsupported
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pyfilter.chunks import Region
 
 #: the first index along each dimension, and the one behind the last
@@ -85,3 +87,25 @@ def box_of(selection: Any, shape: tuple[int, ...]) -> tuple[Box, tuple[Any, ...]
             message = f"a selection has integers in range and slices without steps; got {item!r} for {extent} values"
             raise InvalidArgument(message)
     return tuple(box), tuple(squeezed)
+
+
+def expanded(
+    out: NDArray[Any], shape: tuple[int, ...], squeezed: tuple[Any, ...], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return ``out``, an array for what `box_of` selects, as one of the box's shape.
+
+    Raises
+    ------
+    Unsupported
+        If it is no NumPy array.
+    InvalidArgument
+        If it has another shape, may not be written to, or does not hold every value of ``dtype``.
+    """
+    if not isinstance(out, np.ndarray):
+        message = f"out must be a numpy.ndarray, got {type(out).__name__}"
+        raise Unsupported(message)
+    kept = tuple(extent for extent, item in zip(shape, squeezed, strict=True) if isinstance(item, slice))
+    if out.shape != kept or not out.flags.writeable or not np.can_cast(dtype, out.dtype, casting="safe"):
+        message = f"out must be writeable, of shape {kept} and a type that holds {dtype}; got {out.shape}, {out.dtype}"
+        raise InvalidArgument(message)
+    return out[tuple(slice(None) if isinstance(item, slice) else np.newaxis for item in squeezed)]

@@ -47,7 +47,7 @@ class Copier:
         """Copy values to an array of the same shape, converted to its type; returns when that is done."""
         parts = min(self._count, COPIERS, target.nbytes // PART_BYTES)
         if self._pool is None or parts < 2:
-            np.copyto(target, source, casting="same_kind")
+            _copy(target, source)
             return
         # the first axis of enough extent, since parts of it are the longest runs of memory
         axis = next((i for i, n in enumerate(target.shape) if n >= parts), int(np.argmax(target.shape)))
@@ -61,7 +61,8 @@ class Copier:
 
 
 def _copy(target: NDArray[Any], source: NDArray[Any]) -> None:
-    np.copyto(target, source, casting="same_kind")
+    with np.errstate(invalid="ignore"):  # signalling NaNs of another type
+        np.copyto(target, source, casting="same_kind")
 
 
 def is_pinned(values: object) -> bool:

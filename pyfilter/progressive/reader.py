@@ -22,7 +22,7 @@ from pyfilter.progressive.chunk import Chunk
 from pyfilter.progressive.source import LocalSource, RemoteSource
 from pyfilter.progressive.through_devices import Wanted, decode
 from pyfilter.registry import registry
-from pyfilter.selection import Box, box_of
+from pyfilter.selection import Box, box_of, expanded
 from pyfilter.settings import config
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ class Reader:
         selection: Any = ...,
         *,
         level: int = 0,
+        out: NDArray[Any] | None = None,
         device: str | None = None,
         devices: Devices | None = None,
     ) -> Any:
@@ -166,8 +167,10 @@ class Reader:
         level : int
             0: all values. Each level more leaves out every second value along every dimension, and what these need is
             not fetched. Only whole datasets of at most three dimensions, with chunks of a multiple of ``2**level``.
+        out : numpy.ndarray, optional
+            Where to put the values; of the result's shape, and of a type that holds every value of the dataset's.
         device : str, optional
-            ``"cuda"`` or ``"cuda:1"``: bytes are decoded there, and values stay there.
+            ``"cuda"`` or ``"cuda:1"``: bytes are decoded there, and values stay there. Not together with ``out``.
         devices : "all", str, int or a list of those, optional
             CUDA devices that decode in place of the CPU, as in `pyfilter.read`: values go to host memory, and only the
             chunks that are worked on are on a device.
@@ -175,13 +178,14 @@ class Reader:
         Returns
         -------
         numpy.ndarray or cupy.ndarray
-            Of the selection's shape. NaN, infinities and missing values are exact at every tolerance.
+            Of the selection's shape; ``out`` where it was given. NaN, infinities and missing values are exact at every
+            tolerance.
 
         Raises
         ------
         ValueError
-            If the tolerance is negative or NaN, selection or level do not fit, there is no such device, or both
-            ``device`` and ``devices`` are given.
+            If the tolerance is negative or NaN, selection, level or ``out`` do not fit, there is no such device, or
+            ``device`` is given together with ``devices`` or ``out``.
         DeviceError
             If CUDA cannot be used.
         MissingExtra
@@ -192,6 +196,9 @@ class Reader:
         if device is not None and devices is not None:
             message = "give device or devices: one says where values go, the other what decodes them for the host"
             raise InvalidArgument(message)
+        if device is not None and out is not None:
+            message = "give out or device, not both: values go to where out is"
+            raise InvalidArgument(message)
         number = None if device is None else arrays.device_number(device)
         chosen = () if devices is None else cuda.numbers(devices)
         wanted = 0.0 if tolerance is None else float(tolerance)
@@ -200,7 +207,12 @@ class Reader:
             raise InvalidArgument(message)
         box, squeezed = box_of(selection, self.shape)
         self._check_level(level, selection)
-        return self._read(wanted, box, level, number, chosen)[squeezed]
+        shape = tuple(-(-(stop - start) // (1 << level)) for start, stop in box)
+        if number is not None:
+            return self._read_to_device(wanted, box, level, number, shape)[squeezed]
+        values = np.empty(shape, self.dtype) if out is None else expanded(out, shape, squeezed, self.dtype)
+        self._read(wanted, box, level, chosen, values)
+        return values[squeezed] if out is None else out
 
     def refine(
         self,
@@ -208,11 +220,12 @@ class Reader:
         selection: Any = ...,
         *,
         level: int = 0,
+        out: NDArray[Any] | None = None,
         device: str | None = None,
         devices: Devices | None = None,
     ) -> Any:
         """Return values within a tighter tolerance: `read`, which fetches only what is missing."""
-        return self.read(tolerance, selection, level=level, device=device, devices=devices)
+        return self.read(tolerance, selection, level=level, out=out, device=device, devices=devices)
 
     def cost(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> tuple[int, float]:
         """Return the bytes that `read` would fetch now, and the error that it would leave. Heads are fetched."""
@@ -297,59 +310,50 @@ class Reader:
             self.bytes_read += sum(stop - start for start, stop in ranges)
         return self._source.fetch(ranges)
 
-    def _read(self, tolerance: float, box: Box, level: int, device: int | None, devices: tuple[int, ...]) -> Any:
+    def _ask(self, tolerance: float, box: Box, level: int) -> tuple[list[Chunk], list[list[Range]], bool]:
+        """Return the chunks of a box, what each lacks for a tolerance, and whether all of the box's were written."""
         touched = self._touched(box)
         chunks = self._heads(touched, level)
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
-        if devices:
-            return self._read_through(devices, chunks, asked, box, 1 << level, whole=len(chunks) == len(touched))
+        return chunks, asked, len(chunks) == len(touched)
+
+    def _bring(self, chunks: list[Chunk], asked: list[list[Range]]) -> None:
+        """Fetch what chunks lack, all at once."""
         data = iter(self._fetch([one for ranges in asked for one in ranges]))
         for chunk, ranges in zip(chunks, asked, strict=True):
             chunk.put(ranges, [next(data) for _ in ranges])
-        step = 1 << level
-        shape = tuple(-(-(stop - start) // step) for start, stop in box)
-        if device is not None:
-            with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
-                result = arrays.import_cupy().empty(shape, self.dtype)
-                if len(chunks) < len(touched):
-                    arrays.fill_bits(result, self._fill.reshape(1)[0])
-                for chunk in chunks:
-                    target, source = self._places(chunk, box, step)
-                    result[target] = chunk.device_values()[source]
-            self.max_error = max((chunk.error for chunk in chunks), default=0.0)
-            return result
-        values = np.empty(shape, self.dtype)
-        if len(chunks) < len(touched):
-            values[...] = self._fill  # chunks that were never written
 
-        def place(chunk: Chunk) -> None:
-            target, source = self._places(chunk, box, step)
-            values[target] = chunk.values()[source]
-
-        _for_each(place, chunks)
+    def _read_to_device(self, tolerance: float, box: Box, level: int, device: int, shape: tuple[int, ...]) -> Any:
+        chunks, asked, whole = self._ask(tolerance, box, level)
+        self._bring(chunks, asked)
+        with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
+            result = arrays.import_cupy().empty(shape, self.dtype)
+            if not whole:
+                arrays.fill_bits(result, self._fill.reshape(1)[0])
+            for chunk in chunks:
+                target, source = self._places(chunk, box, 1 << level)
+                result[target] = chunk.device_values()[source]
         self.max_error = max((chunk.error for chunk in chunks), default=0.0)
-        return values
+        return result
 
-    def _read_through(
-        self,
-        devices: tuple[int, ...],
-        chunks: list[Chunk],
-        asked: list[list[Range]],
-        box: Box,
-        step: int,
-        *,
-        whole: bool,
-    ) -> NDArray[Any]:
-        """Fetch and decode chunks that were asked; ``whole`` says whether they are all of the box."""
-        values = np.empty(tuple(-(-(stop - start) // step) for start, stop in box), self.dtype)
+    def _read(self, tolerance: float, box: Box, level: int, devices: tuple[int, ...], values: NDArray[Any]) -> None:
+        chunks, asked, whole = self._ask(tolerance, box, level)
         if not whole:
-            values[...] = self._fill
+            values[...] = self._fill  # chunks that were never written
         wanted = [
-            Wanted(chunk, ranges, *self._places(chunk, box, step)) for chunk, ranges in zip(chunks, asked, strict=True)
+            Wanted(chunk, ranges, *self._places(chunk, box, 1 << level))
+            for chunk, ranges in zip(chunks, asked, strict=True)
         ]
-        decode(wanted, values, self._fetch, devices)
+        if devices:
+            decode(wanted, values, self._fetch, devices)
+        else:
+            self._bring(chunks, asked)
+
+            def place(one: Wanted) -> None:
+                values[one.target] = one.chunk.values()[one.source]
+
+            _for_each(place, wanted)
         self.max_error = max((chunk.error for chunk in chunks), default=0.0)
-        return values
 
     def _places(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """Return where a chunk's values go, and which of them."""
@@ -365,7 +369,7 @@ def _filters(dataset: h5py.Dataset) -> int:
     return int(dataset.id.get_create_plist().get_nfilters())
 
 
-def _for_each(work: Callable[[Chunk], None], chunks: Sequence[Chunk]) -> None:
+def _for_each(work: Callable[[Wanted], None], chunks: Sequence[Wanted]) -> None:
     """Do the work on several threads; the library lets go of Python's lock."""
     threads = min(config().threads, len(chunks))
     if threads <= 1:

@@ -90,6 +90,30 @@ def test_selections(path: Path) -> None:
         assert reader.bytes_read == file["vx"].id.get_chunk_info(0).size
 
 
+def test_out(path: Path) -> None:
+    with progressive.open(path, "t") as reader, progressive.open(path, "part") as part:
+        for selection in (..., np.s_[3:38, 5, 20:], np.s_[-1], np.s_[1, 2, 3], np.s_[5:5]):
+            expected = reader.read(1e-3, selection)
+            for dtype in ("f8", ">f8"):
+                out = np.zeros(np.shape(expected), dtype)
+                assert reader.read(1e-3, selection, out=out) is out
+                np.testing.assert_array_equal(out, expected)
+        out = np.zeros(SHAPE[::-1], "f8").T[::1]
+        part.refine(0.1, out=out)
+        np.testing.assert_array_equal(out, part.read(0.1))
+        out = np.zeros((20, 25, 35))
+        np.testing.assert_array_equal(reader.read(0.1, level=1, out=out), reader.read(0.1, level=1))
+        locked = np.zeros(SHAPE)
+        locked.flags.writeable = False
+        for wrong in (np.zeros(SHAPE[1:]), np.zeros(SHAPE, "f4"), locked):
+            with pytest.raises(ValueError, match="out must be writeable"):
+                reader.read(0.1, out=wrong)
+        with pytest.raises(TypeError, match="out must be a numpy"):
+            reader.read(0.1, out=[0.0])  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="not both"):
+            reader.read(0.1, out=np.zeros(SHAPE), device="cuda")
+
+
 def test_levels(path: Path) -> None:
     with h5py.File(path) as file:
         for name in ("vx", "t"):
