@@ -12,9 +12,15 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyfilter import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 _MAPS = Path("/proc/self/maps")
 _HDF5_NAME = re.compile(r"^libhdf5(?!.*_(hl|cpp|tools|fortran|f90cstub|java)).*\.so(\.|$)")
@@ -76,6 +82,36 @@ def _h5py_hdf5() -> ctypes.CDLL:
     return ctypes.CDLL(h5py.h5z.__file__)
 
 
+def _alone() -> Any:
+    """Return h5py's lock, a context manager: ctypes lets other threads go on, and HDF5 is not for two at a time."""
+    import h5py
+
+    return h5py._objects.phil
+
+
+def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[np.uint8]) -> bool:
+    """Write the filtered bytes of a chunk of a dataset that h5py has open; False where that failed, or cannot be done.
+
+    As `h5py.h5d.DatasetID.write_direct_chunk`, but other threads of Python go on meanwhile, which that call holds up
+    while it copies or waits for a disk.
+    """
+    try:
+        write = _h5py_hdf5().H5Dwrite_chunk
+    except AttributeError:  # HDF5 before 1.10.3
+        return False
+    write.argtypes = (
+        ctypes.c_int64,
+        ctypes.c_int64,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_uint64),
+        ctypes.c_size_t,
+        ctypes.c_void_p,
+    )
+    address = frame if isinstance(frame, bytes) else frame.ctypes.data
+    with _alone():
+        return bool(write(dataset_id, 0, 0, (ctypes.c_uint64 * len(origin))(*origin), len(frame), address) >= 0)
+
+
 def filters_partial_chunks(dcpl_id: int) -> bool:
     """Whether a creation property list of h5py's HDF5 has chunks at the edge filtered, as is the default."""
     try:
@@ -85,7 +121,8 @@ def filters_partial_chunks(dcpl_id: int) -> bool:
     get.argtypes = (ctypes.c_int64, ctypes.POINTER(ctypes.c_uint))
     options = ctypes.c_uint(0)
     dont_filter_partial_chunks = 0x0002
-    return bool(get(dcpl_id, ctypes.byref(options)) < 0 or not options.value & dont_filter_partial_chunks)
+    with _alone():
+        return bool(get(dcpl_id, ctypes.byref(options)) < 0 or not options.value & dont_filter_partial_chunks)
 
 
 def filters_of(dcpl_id: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -109,10 +146,12 @@ def filters_of(dcpl_id: int) -> list[tuple[int, tuple[int, ...]]]:
     room = 256
     words = (ctypes.c_uint * room)()
     found: list[tuple[int, tuple[int, ...]]] = []
-    for index in range(count_of(dcpl_id)):
-        flags, config, count = ctypes.c_uint(), ctypes.c_uint(), ctypes.c_size_t(room)
-        identity = get(dcpl_id, index, ctypes.byref(flags), ctypes.byref(count), words, 0, None, ctypes.byref(config))
-        found.append((int(identity), tuple(words[: min(count.value, room)])))
+    flags, config = ctypes.c_uint(), ctypes.c_uint()
+    with _alone():
+        for i in range(count_of(dcpl_id)):
+            count = ctypes.c_size_t(room)
+            identity = get(dcpl_id, i, ctypes.byref(flags), ctypes.byref(count), words, 0, None, ctypes.byref(config))
+            found.append((int(identity), tuple(words[: min(count.value, room)])))
     return found
 
 
@@ -121,11 +160,12 @@ def comment_of(object_id: int) -> bytes:
     get = _h5py_hdf5().H5Oget_comment
     get.restype = ctypes.c_ssize_t
     get.argtypes = (ctypes.c_int64, ctypes.c_char_p, ctypes.c_size_t)
-    length = get(object_id, None, 0)
-    if length <= 0:
-        return b""
-    buffer = ctypes.create_string_buffer(length + 1)
-    get(object_id, buffer, length + 1)
+    with _alone():
+        length = get(object_id, None, 0)
+        if length <= 0:
+            return b""
+        buffer = ctypes.create_string_buffer(length + 1)
+        get(object_id, buffer, length + 1)
     return buffer.value
 
 
@@ -133,7 +173,8 @@ def reclaim(type_id: int, space_id: int, buffer: int) -> None:
     """Free what HDF5 allocated for the sequences in a buffer (an address) of raw values that it has read."""
     free = _h5py_hdf5().H5Dvlen_reclaim
     free.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-    free(type_id, space_id, 0, buffer)
+    with _alone():
+        free(type_id, space_id, 0, buffer)
 
 
 class Netcdf:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from pyfilter import _native, chunks, dtypes, settings, stored
+from pyfilter import _foreign, _native, chunks, dtypes, settings, stored
 from pyfilter.errors import CorruptFrame
 
 if TYPE_CHECKING:
@@ -171,7 +171,8 @@ def store_chunk(
     if len(frame) == how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
         # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
         data = values().astype(how.file_dtype).tobytes()
-    dataset.id.write_direct_chunk(origin, data, 0)
+    if not _foreign.write_chunk(dataset.id.id, origin, data):
+        dataset.id.write_direct_chunk(origin, data, 0)  # says why
 
 
 def write_chunks(

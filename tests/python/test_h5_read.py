@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,38 @@ def test_bad_selections_are_refused_by_h5py(file: h5py.File, selection: Any) -> 
     dataset = pyfilter.create_dataset(file, "a", field((100, 40, 11)), BOUND)
     with pytest.raises((IndexError, ValueError, TypeError)):
         pyfilter.read(dataset, selection)
+
+
+def test_write_beside_other_threads_that_use_hdf5(tmp_path: Path) -> None:
+    """Chunks are written without the GIL, but with h5py's lock: other threads go on, HDF5 is entered by one."""
+    values = field((40, 64, 64))
+
+    def work(number: int) -> None:
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            for repeat in range(3):
+                own = (values + number).astype("f4")
+                dataset = pyfilter.create_dataset(file, f"a{repeat}", own, BOUND, chunks=(1, 64, 64))
+                assert abs(dataset[...].astype("f8") - own).max() <= 1e-3
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+
+
+def test_write_into_a_file_of_python() -> None:
+    memory = io.BytesIO()
+    values = field((60, 50))
+    with h5py.File(memory, "w") as file:
+        pyfilter.create_dataset(file, "a", values, BOUND, chunks=(16, 50))
+    with h5py.File(memory) as file:
+        np.testing.assert_array_equal(pyfilter.read(file["a"]), file["a"][...])
+        assert abs(file["a"][...].astype("f8") - values).max() <= 1e-3
+
+
+def test_a_chunk_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        pyfilter.create_dataset(file, "a", field((60, 50)), BOUND)
+    with h5py.File(tmp_path / "a.h5") as file, pytest.raises((OSError, RuntimeError), match=r"[Ww]rite|intent"):
+        pyfilter.write(file["a"], field((60, 50)))
 
 
 def test_read_into_views(file: h5py.File) -> None:
