@@ -41,6 +41,8 @@ extern "C" __global__ void pyfilter_pack(const unsigned char* slots, unsigned lo
 }
 """
 _PACK_THREADS = 256
+#: so many frames of a batch are copied one by one; of more, packing them first is less work
+FEW = 16
 
 
 @cache
@@ -76,8 +78,8 @@ class Batch:
                 sizes.data.ptr,
                 lane.stream.ptr,
             )
-            self.packed = slots
-            if self.count > 1:
+            self.slots, self.packed = slots, None
+            if self.count > FEW:
                 self.packed = lane.device_bytes("packed", self.count * self.slot_bytes)
                 blocks = max(1, min(64, self.slot_bytes // (16 * _PACK_THREADS)))
                 ends = cupy.cumsum((sizes + np.uint64(15)) & np.uint64(0xFFFFFFFFFFFFFFF0), dtype=np.uint64)
@@ -118,7 +120,11 @@ class Batch:
             self.frames.append(pinned[first : first + length])
             first += staging.aligned(length)
         with lane.stream:
-            lane.to_host(pinned, self.packed)
+            if self.packed is not None:
+                lane.to_host(pinned, self.packed)
+            else:
+                for number, frame in enumerate(self.frames):
+                    lane.to_host(frame, self.slots[number * self.slot_bytes :])
             self.fetched = lane.stream.record()
 
     def store(self, dataset: h5py.Dataset) -> None:

@@ -21,7 +21,7 @@ from python.test_h5_read import SELECTIONS
 
 import pyfilter
 from pyfilter import Cuszp2, HierarchicalDelta, Lossless, Progressive, _native_cuda, errors
-from pyfilter.gpu import crew, host_memory, staging
+from pyfilter.gpu import crew, host_memory, staging, writing
 
 from . import conftest
 
@@ -40,8 +40,9 @@ def devices(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of a few chunks, and copies by several threads."""
+    """Batches of a few chunks, some packed and some not, and copies by several threads."""
     monkeypatch.setattr(staging, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(writing, "FEW", 2)
     monkeypatch.setattr(host_memory, "PART_BYTES", 1000)
 
 

@@ -14,16 +14,18 @@ from python.test_h5 import CASES, case_values, stored_chunks
 
 import pyfilter
 from pyfilter import Cuszp2, Lossless, pipeline
-from pyfilter.gpu import ranges, staging
+from pyfilter.gpu import ranges, staging, writing
 
 BOUND = Cuszp2(absolute=1e-3)
 
 
 @pytest.fixture(params=[1, 20_000, None], ids=["batch=chunk", "batch=20k", "batch=128M"])
 def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of one chunk, of a few, and of all."""
+    """Batches of one chunk, of a few, and of all, whose frames are packed."""
     if request.param is not None:
         monkeypatch.setattr(staging, "BATCH_BYTES", request.param)
+    else:
+        monkeypatch.setattr(writing, "FEW", 1)
 
 
 @pytest.mark.usefixtures("batches")
