@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
@@ -273,7 +274,7 @@ def test_devices_share_the_batches(file: h5py.File, monkeypatch: pytest.MonkeyPa
     assert stored_chunks(through) == stored_chunks(host)
     np.testing.assert_array_equal(pyfilter.read(through, devices="all"), host[...])
     assert set(watch.done) == {0, 1}
-    assert min(watch.done.values()) > 10
+    assert min(watch.done.values()) >= 3
     assert max(watch.most.values()) <= crew.THREADS
 
 
@@ -290,13 +291,15 @@ def test_jobs_are_bounded(held: bool) -> None:
             yield i
 
     lock, at_work, most_at_work = threading.Lock(), 0, 0
+    together = threading.Barrier(2)
 
     def work(lane: staging.Lane, job: int) -> int:
         nonlocal at_work, most_at_work
         with lock:
             at_work += 1
             most_at_work = max(most_at_work, at_work)
-        time.sleep(0.001)
+        if job < 2:
+            together.wait(20)
         with lock:
             at_work -= 1
         return job * job
@@ -358,8 +361,8 @@ def test_an_interrupt_ends_all() -> None:
 @pytest.mark.parametrize("where", ["encode", "decode"])
 def test_an_error_of_a_device_ends_all(file: h5py.File, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     values = field((400, 1000))
-    dataset = pyfilter.create_dataset(file, "a", values, BOUND, chunks=(4, 1000))
-    lock, calls = threading.Lock(), 0
+    dataset = pyfilter.create_dataset(file, "a", values, BOUND, chunks=(1, 1000))
+    lock, calls, batches = threading.Lock(), 0, 400 * 4000 // staging.BATCH_BYTES
     real = getattr(_native_cuda, where)
 
     def failing(*arguments: Any) -> Any:
@@ -376,7 +379,7 @@ def test_an_error_of_a_device_ends_all(file: h5py.File, monkeypatch: pytest.Monk
     monkeypatch.setattr(_native_cuda, where, failing)
     with pytest.raises(errors.DeviceError, match="unspecified launch failure"):
         pyfilter.write(dataset, values, devices="all") if where == "encode" else pyfilter.read(dataset, devices="all")
-    assert calls < 40  # of 100 batches
+    assert calls < batches - 10
     monkeypatch.setattr(_native_cuda, where, real)
     pyfilter.write(dataset, values, devices="all")
     np.testing.assert_array_equal(pyfilter.read(dataset, devices="all"), pyfilter.read(dataset))
@@ -438,12 +441,12 @@ def test_what_a_device_has_no_memory_for_the_cpu_does(
     for device in range(_native_cuda.device_count()):
         with cp.cuda.Device(device):
             pool.free_all_blocks()
-            pool.set_limit(size=pool.total_bytes() + 100_000)
+            pool.set_limit(size=pool.total_bytes() + 10_000)
     try:
-        with pytest.warns(RuntimeWarning, match=r"\d+ of \d+ batches of chunks were encoded by the CPU: device \d: "):
+        with pytest.warns(RuntimeWarning, match=r"(\d+) of \1 batches of chunks were encoded by the CPU: device \d: "):
             pyfilter.write(through, values, devices="all")
         assert stored_chunks(through) == stored_chunks(host)
-        with pytest.warns(RuntimeWarning, match=r"decoded by the CPU: device \d: "):
+        with pytest.warns(RuntimeWarning, match=r"(\d+) of \1 batches of chunks were decoded by the CPU: device \d: "):
             np.testing.assert_array_equal(pyfilter.read(through, devices="all"), host[...])
     finally:
         for device in range(_native_cuda.device_count()):
@@ -452,6 +455,34 @@ def test_what_a_device_has_no_memory_for_the_cpu_does(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(pyfilter.read(through, devices="all"), host[...])
+
+
+@pytest.mark.usefixtures("small", "threads_end")
+@pytest.mark.parametrize("where", ["encode", "decode"])
+def test_single_batches_without_memory(file: h5py.File, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    values = field((400, 1000))
+    host = pyfilter.create_dataset(file, "host", values, BOUND, chunks=(4, 1000))
+    through = file.create_dataset("through", values.shape, "f4", chunks=(4, 1000), compression=BOUND)
+    real, calls = getattr(_native_cuda, where), itertools.count()
+
+    def sometimes(*arguments: Any) -> Any:
+        if next(calls) in (3, 5, 20):  # the first of encode asks whether there are kernels
+            raise errors.NoMemory("no device memory: 7 bytes are needed")
+        return real(*arguments)
+
+    if where == "decode":
+        pyfilter.write(through, values, devices="all")
+    monkeypatch.setattr(_native_cuda, where, sometimes)
+    found = np.empty_like(values)
+    message = rf"^3 of \d+ batches of chunks were {where}d by the CPU: device \d: no device memory"
+    with pytest.warns(RuntimeWarning, match=message):  # noqa: PT031
+        if where == "encode":
+            pyfilter.write(through, values, devices="all")
+        else:
+            pyfilter.read(through, out=found, devices="all")
+    assert stored_chunks(through) == stored_chunks(host)
+    if where == "decode":
+        np.testing.assert_array_equal(found, host[...])
 
 
 @pytest.mark.usefixtures("threads_end")
