@@ -72,6 +72,17 @@ def visit(dataset: h5py.Dataset, callback: Callable[[Any], None]) -> None:
         callback(dataset.id.get_chunk_info(number))
 
 
+def place_of(dataset: h5py.Dataset, origin: tuple[int, ...]) -> Stored:
+    """Return what is stored of one chunk.
+
+    The mask that a read returns may be that of the chunk's previous content (HDF5 2.0); this one is not.
+    """
+    info = dataset.id.get_chunk_info_by_coord(origin)
+    if info.byte_offset is None:  # the other fields may then be anything
+        return Stored(None, 0, 0)
+    return Stored(info.byte_offset, int(info.size), int(info.filter_mask))
+
+
 class StoredChunks:
     """The chunks that a region of a dataset meets, as they are stored when this is made.
 
@@ -131,10 +142,7 @@ class StoredChunks:
     def find(self, origin: tuple[int, ...]) -> Stored:
         """Return what is stored of the chunk at ``origin``, which meets the region."""
         if not self._known:
-            # the mask that a read returns may be that of the chunk's previous content (HDF5 2.0), this one is not
-            info = self._dataset.id.get_chunk_info_by_coord(origin)
-            there = info.byte_offset is not None  # else the other fields may be anything
-            return Stored(info.byte_offset, int(info.size), int(info.filter_mask)) if there else Stored(None, 0, 0)
+            return place_of(self._dataset, origin)
         place = self._place(origin)
         offset = int(self._offsets[place])
         return Stored(None if offset < 0 else offset, int(self._sizes[place]), int(self._masks[place]))

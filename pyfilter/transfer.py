@@ -168,7 +168,7 @@ def store_chunk(
 ) -> None:
     """Write one frame to the file; ``values`` gives the values of its whole chunk, where they are needed."""
     data: Any = frame
-    if len(frame) == how.chunk_bytes and dataset.id.get_chunk_info_by_coord(origin).filter_mask:
+    if len(frame) == how.chunk_bytes and stored.place_of(dataset, origin).filter_mask:
         # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
         data = values().astype(how.file_dtype).tobytes()
     if not _foreign.write_chunk(dataset.id.id, origin, data):

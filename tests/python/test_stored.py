@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -85,6 +86,13 @@ def test_a_read_only_file_is_read_as_by_hdf5(path: Path, threads: int) -> None:
         assert StoredChunks(file["a"], CHUNK, REGIONS[0]).descriptor is not None
         for selection in (np.s_[...], np.s_[5:60, 7:31, 2:5], np.s_[66], np.s_[50:60]):
             np.testing.assert_array_equal(pyfilter.read(file["a"], selection), file["a"][selection])
+
+
+def test_nothing_is_believed_of_a_chunk_that_is_not_there() -> None:
+    """For such chunks h5py gives a size and a mask that nobody set."""
+    info = SimpleNamespace(byte_offset=None, size=7, filter_mask=32648)
+    dataset: Any = SimpleNamespace(id=SimpleNamespace(get_chunk_info_by_coord=lambda origin: info))
+    assert stored.place_of(dataset, (0,)) == (None, 0, 0)
 
 
 def test_buffers_are_joined_as_far_as_a_call_goes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
