@@ -74,6 +74,21 @@ KFN std::uint64_t scatter_bits(std::uint64_t bits, std::uint64_t mask) {
 #endif
 }
 
+// Which of 64 words of 64 bits are not 0.
+inline std::uint64_t filled_words(const std::uint8_t* words) {
+  std::uint64_t filled = 0;
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+  for (std::size_t i = 0; i < 64; i += 4) {
+    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + 8 * i));
+    const __m256i empty = _mm256_cmpeq_epi64(four, _mm256_setzero_si256());
+    filled |= static_cast<std::uint64_t>(15 ^ _mm256_movemask_pd(_mm256_castsi256_pd(empty))) << i;
+  }
+#else
+  for (std::size_t i = 0; i < 64; ++i) filled |= std::uint64_t{load_le<std::uint64_t>(words + 8 * i) != 0} << i;
+#endif
+  return filled;
+}
+
 // Writes up to 15 bytes behind its end. Without branches that depend on the bits: how many of a word a mask picks is as
 // good as random.
 class BitsOut {

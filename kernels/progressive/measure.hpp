@@ -206,7 +206,9 @@ class MeasuredBlock {
     const auto load = [&](const Neighbours<Int>& from, const Int* target, std::uint64_t some, std::uint64_t place) {
       Int *const c = coefficients_[u] + place, *const t = originals_[u] + place;
       coefficients_of_run(from, limits_, target, some, step, c);
-      for (std::uint64_t i = 0; i < some; ++i) t[i] = target[i * step];
+      with_step(step, [&](auto every) {
+        for (std::uint64_t i = 0; i < some; ++i) t[i] = target[i * every];
+      });
       for (std::uint64_t i = 0; kind != nullptr && i < some; ++i) {
         const auto at = static_cast<std::uint64_t>(target - q_.at) + i * step;
         if ((*kind)(value_at<T>(values, at)) == kPlain) continue;
