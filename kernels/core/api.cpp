@@ -282,8 +282,7 @@ Status encode_particle_frame(const Request& request, const void* values, std::ui
   if (most > info.header_bytes)
     PYF_TRY(encode_tiles(plan, coder->tiles, values, out + info.header_bytes,
                          static_cast<std::size_t>(std::min(info.value_bytes, most - info.header_bytes + 1)), &payload));
-  if (payload == 0)
-    return encode_frame(other, values, count, out, frame_bytes);
+  if (payload == 0) return encode_frame(other, values, count, out, frame_bytes);
   info.frame_bytes = info.header_bytes + payload;
   finish_header(info, out);
   *frame_bytes = static_cast<std::size_t>(info.frame_bytes);

@@ -79,7 +79,8 @@ class EntrySort {
   static constexpr std::uint32_t kSortedPart = 16384, kTilePart = 256;  // entries of a part: in place, for tiles
 
   // Entries that differ in the bits below `top` alone, into parts of about so many.
-  EntrySort(const ParticleCoder& coder, std::uint64_t* entries, std::uint32_t count, int top, std::uint32_t part_entries)
+  EntrySort(const ParticleCoder& coder, std::uint64_t* entries, std::uint32_t count, int top,
+            std::uint32_t part_entries)
       : coder_(coder), entries_(entries), top_(top) {
     const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / part_entries)), 1, kMostDigit);
     shift_ = std::max(32, top - digit_bits);

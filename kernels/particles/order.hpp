@@ -48,9 +48,9 @@ inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size
     sort_by_digits<8>(entries, other, count, bits);
 }
 
-// Indices of `count` particles of a tile, at most kTileParticles, by their keys of `bits` bits; those of equal keys rise.
-// The result is in space.order, and the keys in that order are in space.other_keys. A radix sort with two digits, or
-// with three where there are too few keys for many counters.
+// Indices of `count` particles of a tile, at most kTileParticles, by their keys of `bits` bits; those of equal keys
+// rise. The result is in space.order, and the keys in that order are in space.other_keys. A radix sort with two digits,
+// or with three where there are too few keys for many counters.
 template <class T>
 inline void sort_keys(std::uint32_t count, unsigned bits, TileSpace<T>& space) {
   const unsigned passes = count >= kTileParticles / 4 ? 2 : 3, width = std::max(1u, (bits + passes - 1) / passes);

@@ -93,15 +93,15 @@ inline std::uint64_t filled_words(const std::uint8_t* words) {
 // good as random.
 class BitsOut {
  public:
-  explicit BitsOut(std::uint8_t* to) : to_(to) {}
+  explicit BitsOut(std::uint8_t* to) : from_(to), to_(to) {}
 
   // Up to 64 bits, and nothing above them.
   KFN void put(std::uint64_t value, std::uint32_t bits) {
-    const std::uint64_t at = at_ & 63, next = at_ + bits, word = held_ | value << at;
-    store_le(to_ + (at_ >> 6) * 8, word);
-    const std::uint64_t crossed = 0 - ((at_ ^ next) >> 6 & 1);
-    held_ = ((value >> 1) >> (63 - at) & crossed) | (word & ~crossed);
-    at_ = next;
+    const std::uint64_t word = held_ | value << at_, next = at_ + bits, full = next >> 6;
+    store_le(to_, word);
+    held_ = (value >> 1) >> (63 - at_) | (word & (full - 1));  // the first is 0 where the word is not full
+    to_ += 8 * full;
+    at_ = next & 63;
   }
   // A run of zeros: its quotient by 2^k in zero bits and a one, its last k bits; k is 15 at most.
   KFN void put_run(std::uint32_t run, std::uint32_t k) {
@@ -109,16 +109,15 @@ class BitsOut {
     for (; zeros >= 32; zeros -= 32) put(0, 32);
     put(static_cast<std::uint64_t>(1u | (run & ((1u << k) - 1)) << 1) << zeros, zeros + 1 + k);
   }
-  std::uint64_t bits() const { return at_; }
   // Fills the last byte; how many there are.
   std::size_t finish() {
-    if ((at_ & 63) != 0) store_le(to_ + (at_ >> 6) * 8, held_);
-    return static_cast<std::size_t>((at_ + 7) / 8);
+    if (at_ != 0) store_le(to_, held_);
+    return static_cast<std::size_t>(to_ - from_) + static_cast<std::size_t>((at_ + 7) / 8);
   }
 
  private:
-  std::uint8_t* to_;
-  std::uint64_t held_ = 0, at_ = 0;
+  std::uint8_t *from_, *to_;
+  std::uint64_t held_ = 0, at_ = 0;  // bits of the word that is not full, and how many
 };
 
 // Bits behind which there are kBitsPadding bytes of zeros; more of them follow, as it were.

@@ -330,14 +330,16 @@ class MeasuredBlock {
         return run.from.stencil == runs[i].from.stencil && (run.step == 1) == (runs[i].step == 1);
       };
       for (next = i + 1; next < count && alike(runs[next]);) ++next;
-      const Int here = measure_runs(some, marked_[u] || unit.axis == 2, runs + i, next - i, limits_, known, originals_[u]);
+      const Int here =
+          measure_runs(some, marked_[u] || unit.axis == 2, runs + i, next - i, limits_, known, originals_[u]);
       most = here > most ? here : most;
     }
     const Extents g = layout_.grids[unit.level];
     if (unit.level != 0 && (unit.axis == 2 || (g.x == 1 && (unit.axis == 1 || g.y == 1)))) {
       const Region& r = region_[unit.level];
       for (std::uint64_t z = r.lo[0]; z < r.hi[0]; ++z)
-        for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y) join_row(unit.level, z, y, g.x == 1 ? 0 : row_number(u, z, y));
+        for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y)
+          join_row(unit.level, z, y, g.x == 1 ? 0 : row_number(u, z, y));
     }
     return most;
   }

@@ -50,7 +50,7 @@ KFN Extents block_extents(Extents whole) {
 template <class Int>
 struct MeasuredRun {
   Neighbours<Int> from;
-  Int* to;  // nullptr: nobody needs them
+  Int* to;                     // nullptr: nobody needs them
   std::uint64_t first, count;  // among those of its unit, where they are side by side
   std::size_t step;
 };
@@ -122,9 +122,7 @@ inline Int measure_runs(bool some, bool marked, const MeasuredRun<Int>* runs, st
     if (!stored) return with(stencil, is_some, Yes{}, No{}, No{});
     return marked ? with(stencil, is_some, Yes{}, Yes{}, No{}) : with(stencil, is_some, No{}, Yes{}, No{});
   };
-  const auto go = [&](auto stencil) {
-    return some ? by_coefficients(stencil, Yes{}) : by_coefficients(stencil, No{});
-  };
+  const auto go = [&](auto stencil) { return some ? by_coefficients(stencil, Yes{}) : by_coefficients(stencil, No{}); };
   switch (runs->from.stencil) {
     case Stencil::copy:
       return go(std::integral_constant<Stencil, Stencil::copy>{});
