@@ -272,16 +272,17 @@ Status encode_particle_frame(const Request& request, const void* values, std::ui
   std::unique_ptr<std::uint64_t[]> entries;
   PYF_TRY(plan_order(*coder, order, values, plan, entries, out,
                      static_cast<std::size_t>(info.header_bytes + info.value_bytes)));
-  std::size_t payload = 0;
-  PYF_TRY(encode_tiles(plan, coder->tiles, values, out + info.header_bytes, static_cast<std::size_t>(info.value_bytes),
-                       &payload));
   std::uint64_t compared = 0;
-  std::size_t other_bytes = 0;
+  std::size_t other_bytes = 0, payload = 0;
   PYF_TRY(lorenzo_bytes(other, info, values, &compared, &other_bytes));
   const double ratio =
       static_cast<double>(count) / static_cast<double>(plan.grid.block_dims) / static_cast<double>(compared);
-  if (payload == 0 || static_cast<double>(other_bytes) * ratio < static_cast<double>(info.header_bytes + payload))
-    return encode_frame(other, values, count, out, frame_bytes);
+  // a frame of more than lorenzo's bytes is not even finished
+  const auto most = static_cast<std::uint64_t>(static_cast<double>(other_bytes) * ratio);
+  if (most > info.header_bytes)
+    PYF_TRY(encode_tiles(plan, coder->tiles, values, out + info.header_bytes,
+                         static_cast<std::size_t>(std::min(info.value_bytes, most - info.header_bytes + 1)), &payload));
+  if (payload == 0) return encode_frame(other, values, count, out, frame_bytes);
   info.frame_bytes = info.header_bytes + payload;
   finish_header(info, out);
   *frame_bytes = static_cast<std::size_t>(info.frame_bytes);

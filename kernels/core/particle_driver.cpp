@@ -76,12 +76,21 @@ Status no_memory() { return fail(Code::no_memory, "no memory to sort the particl
 // room for them.
 class EntrySort {
  public:
-  // Entries that differ in the bits below `top` alone.
-  EntrySort(const ParticleCoder& coder, std::uint64_t* entries, std::uint32_t count, int top)
+  static constexpr std::uint32_t kSortedPart = 16384, kTilePart = 256;  // entries of a part: in place, for tiles
+
+  // Entries that differ in the bits below `top` alone, into parts of about so many.
+  EntrySort(const ParticleCoder& coder, std::uint64_t* entries, std::uint32_t count, int top,
+            std::uint32_t part_entries)
       : coder_(coder), entries_(entries), top_(top) {
-    const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / kPartEntries)), 1, kMostDigit);
+    const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / part_entries)), 1, kMostDigit);
     shift_ = std::max(32, top - digit_bits);
-    for (std::uint32_t i = 0; i < count; ++i) ++end_[digit(entries[i])];
+    // neighbours often have the same digit, and a counter must be written before it is read again
+    const std::uint32_t half = count / 2;
+    for (std::uint32_t i = 0; i < half; ++i) {
+      ++end_[digit(entries[i])];
+      ++end_[digit(entries[half + i])];
+    }
+    if (count % 2 != 0) ++end_[digit(entries[count - 1])];
     for (std::uint32_t part = 1; part < kParts; ++part) end_[part] += end_[part - 1];
   }
   static int bits_of(const std::uint64_t* entries, std::uint32_t count) {
@@ -90,7 +99,8 @@ class EntrySort {
     return static_cast<int>(std::bit_width(any));
   }
 
-  // With room for as many entries, whose order is stable then: into parts there, each sorted back to its place.
+  // With room for as many entries, and only as far as tiles need it: of a tile the entries are right, and those of a
+  // part are in the order of their particles there, or in that of their keys where tiles share the part.
   void run_through(std::uint64_t* room, int threads) {
     room_ = room;
     std::uint32_t next[kParts];
@@ -100,7 +110,7 @@ class EntrySort {
     parallel_for(
         threads, kParts,
         [](void* context, std::uint64_t i) {
-          static_cast<EntrySort*>(context)->sort_back(static_cast<std::uint32_t>(i));
+          static_cast<EntrySort*>(context)->put_back(static_cast<std::uint32_t>(i));
         },
         this);
   }
@@ -128,7 +138,7 @@ class EntrySort {
 
  private:
   static constexpr int kMostDigit = 10;
-  static constexpr std::uint32_t kParts = 1u << kMostDigit, kPartEntries = 16384;
+  static constexpr std::uint32_t kParts = 1u << kMostDigit;
   static constexpr std::uint32_t kFew = 64;  // are sorted as fast without digits
   static constexpr std::size_t kMostSorted = kParticleScratchBytes / sizeof(std::uint64_t);
 
@@ -140,7 +150,7 @@ class EntrySort {
     std::uint64_t* const from = entries_ + first(part);
     const std::uint32_t count = end_[part] - first(part);
     if (count > kMostSorted && shift_ > 32) {  // particles are where others are
-      EntrySort(coder_, from, count, shift_).run(1);
+      EntrySort(coder_, from, count, shift_, kSortedPart).run(1);
       return;
     }
     std::uint8_t* const scratch =
@@ -156,11 +166,30 @@ class EntrySort {
     }
   }
 
-  void sort_back(std::uint32_t part) {
+  // Whether entries at these places are of more than one tile.
+  static bool shared(std::uint32_t from, std::uint32_t count) {
+    return count != 0 && from / kTileParticles != (from + count - 1) / kTileParticles;
+  }
+
+  // A part, from the room. Where tiles share it, it is parted again: few entries are near the tiles' borders.
+  void put_back(std::uint32_t part) {
     const std::uint32_t from = first(part), count = end_[part] - from;
-    if (count == 0) return;
-    coder_.sort_entries(room_ + from, entries_ + from, count, static_cast<unsigned>(shift_ - 32));
-    std::memcpy(entries_ + from, room_ + from, count * sizeof *entries_);
+    std::uint64_t *const in = room_ + from, *const out = entries_ + from;
+    if (!shared(from, count)) {
+      std::memcpy(out, in, count * sizeof *out);
+      return;
+    }
+    constexpr std::uint32_t kValues = 256;
+    const int low = std::max(32, shift_ - 8);
+    const auto value_of = [low](std::uint64_t entry) { return static_cast<std::uint32_t>(entry >> low) % kValues; };
+    std::uint32_t next[kValues + 1] = {};  // places, and where those of the value before ended
+    for (std::uint32_t i = 0; i < count; ++i) ++next[value_of(in[i]) + 1];
+    for (std::uint32_t value = 1; value < kValues; ++value) next[value] += next[value - 1];
+    for (std::uint32_t i = 0; i < count; ++i) out[next[value_of(in[i])]++] = in[i];
+    for (std::uint32_t value = 0, start = 0; value < kValues; start = next[value++]) {
+      if (shared(from + start, next[value] - start))
+        coder_.sort_entries(out + start, in + start, next[value] - start, static_cast<unsigned>(low - 32));
+    }
   }
 
   const ParticleCoder& coder_;
@@ -202,12 +231,12 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   if (!entries || scratch == nullptr) return no_memory();
   coder.order_chunk(plan, values, count, entries.get(), scratch);
   const int bits = std::max(32, EntrySort::bits_of(entries.get(), count));
-  EntrySort sort(coder, entries.get(), count, bits);
   const std::size_t bytes = count * sizeof(std::uint64_t);
   if (room != nullptr && bytes <= kMostRoom && std::align(alignof(std::uint64_t), bytes, room, room_bytes) != nullptr)
-    sort.run_through(static_cast<std::uint64_t*>(room), resolved_threads());
+    EntrySort(coder, entries.get(), count, bits, EntrySort::kTilePart)
+        .run_through(static_cast<std::uint64_t*>(room), resolved_threads());
   else
-    sort.run(resolved_threads());
+    EntrySort(coder, entries.get(), count, bits, EntrySort::kSortedPart).run(resolved_threads());
   plan.entries = entries.get();
   return kOk;
 }

@@ -53,8 +53,9 @@ struct TileSpace {
   Code* q[3];
   T* values;
   T* other_values;
-  std::uint64_t* entries;  // twice as many as particles
   std::uint32_t *keys, *gaps, *counts, *special;
+  std::uint32_t* other_keys;
+  std::uint16_t *order, *other_order, *counters;  // of a sort (order.hpp)
 
   explicit TileSpace(void* scratch) {
     auto* next = static_cast<std::uint8_t*>(scratch);
@@ -62,59 +63,73 @@ struct TileSpace {
       *part = reinterpret_cast<T*>(next);
       next += 3 * kTileParticles * sizeof(T);
     }
-    entries = reinterpret_cast<std::uint64_t*>(next);
-    next += 2 * kTileParticles * sizeof(std::uint64_t);
     for (auto& axis : q) {
       axis = reinterpret_cast<Code*>(next);
       next += kTileParticles * sizeof(Code);
     }
-    for (std::uint32_t** part : {&keys, &gaps, &counts, &special}) {
+    for (std::uint32_t** part : {&keys, &gaps, &counts, &special, &other_keys}) {
       *part = reinterpret_cast<std::uint32_t*>(next);
       next += kTileParticles * sizeof(std::uint32_t);
     }
+    for (std::uint16_t** part : {&order, &other_order, &counters}) {
+      *part = reinterpret_cast<std::uint16_t*>(next);
+      next += kTileParticles * sizeof(std::uint16_t);
+    }
   }
 };
-static_assert(kTileParticles * (11 * sizeof(std::uint64_t) + 4 * sizeof(std::uint32_t)) <= kParticleScratchBytes);
+inline constexpr std::size_t kCounters = std::size_t{2} << 13;  // behind the rest of a TileSpace
+static_assert(kTileParticles * (9 * sizeof(std::uint64_t) + 5 * sizeof(std::uint32_t) + 2 * sizeof(std::uint16_t)) +
+                  kCounters * sizeof(std::uint16_t) <=
+              kParticleScratchBytes);
 
-// Codes of `count` particles with D coordinates each, axis by axis; special ones have those of garbage, and their bit
-// in special[i / 32]. Returns the number of special ones. Codes have room for a multiple of 128.
+// Codes of up to kBatch particles with D coordinates each, at any address, as they lie there; those behind the last
+// repeat it. Special particles have codes of garbage, and their bit in special[i / 32]. Returns how many there are.
 template <class T, int D>
-inline std::uint32_t code_particles(const Quantizer<T>& p, const T* x, std::uint32_t count,
-                                    typename FloatTraits<T>::Code* const (&q)[3], std::uint32_t* special) {
+inline std::uint32_t code_batch(const Quantizer<T>& p, const void* x, std::uint32_t count,
+                                typename FloatTraits<T>::Code (&codes)[std::size_t{kBatch} * D],
+                                std::uint32_t* special) {
   using Code = typename FloatTraits<T>::Code;
   constexpr std::size_t kValues = std::size_t{kBatch} * D;
+  alignas(64) T copied[kValues];
+  const T* values = static_cast<const T*>(x);
+  if (count < kBatch || reinterpret_cast<std::uintptr_t>(x) % alignof(T) != 0) {
+    std::memcpy(copied, x, sizeof(T) * D * count);
+    for (std::size_t i = std::size_t{count} * D; i < kValues; ++i) copied[i] = copied[i - D];
+    values = copied;
+  }
+  Code any = 0;
+  const auto note = [&any](const Code(&misfit)[kLanes<Code>], std::size_t) {
+    for (std::size_t i = 0; i < kLanes<Code>; ++i) any |= misfit[i];
+  };
+  if (p.has_sentinel)
+    quantize<true, kValues>(p, values, codes, note);
+  else
+    quantize<false, kValues>(p, values, codes, note);
+  for (std::uint32_t w = 0; w < kBatch / 32; ++w) special[w] = 0;
+  if (any == 0) [[likely]]
+    return 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    bool fits = true;
+    for (std::size_t v = std::size_t{i} * D; v < (std::size_t{i} + 1) * D; ++v)
+      fits &= p.has_sentinel ? code_value<true>(p, values[v], codes[v]) : code_value<false>(p, values[v], codes[v]);
+    if (!fits) special[i / 32] |= 1u << i % 32;
+  }
+  std::uint32_t specials = 0;
+  for (std::uint32_t w = 0; w < kBatch / 32; ++w)
+    specials += static_cast<std::uint32_t>(__builtin_popcount(special[w]));
+  return specials;
+}
+
+// The same of any number of particles, axis by axis. Codes have room for a multiple of 128.
+template <class T, int D>
+inline std::uint32_t code_particles(const Quantizer<T>& p, const void* x, std::uint32_t count,
+                                    typename FloatTraits<T>::Code* const (&q)[3], std::uint32_t* special) {
+  using Code = typename FloatTraits<T>::Code;
   std::uint32_t specials = 0;
   for (std::uint32_t from = 0; from < count; from += kBatch) {
-    alignas(64) T padded[kValues];
-    const T* values = x + std::size_t{from} * D;
-    const std::uint32_t here = std::min(kBatch, count - from);
-    if (here < kBatch) {
-      std::memcpy(padded, values, sizeof(T) * D * here);
-      for (std::size_t i = std::size_t{here} * D; i < kValues; ++i) padded[i] = padded[i - D];
-      values = padded;
-    }
-    alignas(64) Code codes[kValues], flags[kValues];
-    Code any = 0;
-    const auto note = [&](const Code(&misfit)[kLanes<Code>], std::size_t first) {
-      for (std::size_t i = 0; i < kLanes<Code>; ++i) {
-        flags[first + i] = misfit[i];
-        any |= misfit[i];
-      }
-    };
-    if (p.has_sentinel)
-      quantize<true, kValues>(p, values, codes, note);
-    else
-      quantize<false, kValues>(p, values, codes, note);
-    for (std::uint32_t w = 0; w < kBatch / 32; ++w) special[from / 32 + w] = 0;
-    if (any != 0) [[unlikely]] {
-      for (std::size_t i = 0; i < std::size_t{here} * D; ++i) {
-        if (flags[i] == 0 || second_look(p, values[i], codes[i])) continue;
-        const std::uint32_t particle = from + static_cast<std::uint32_t>(i / D);
-        special[particle / 32] |= 1u << particle % 32;
-      }
-      for (std::uint32_t w = 0; w < kBatch / 32; ++w)
-        specials += static_cast<std::uint32_t>(__builtin_popcount(special[from / 32 + w]));
-    }
+    alignas(64) Code codes[std::size_t{kBatch} * D];
+    specials += code_batch<T, D>(p, static_cast<const std::uint8_t*>(x) + std::size_t{from} * D * sizeof(T),
+                                 std::min(kBatch, count - from), codes, special + from / 32);
     for (std::uint32_t i = 0; i < kBatch; ++i)
       for (int d = 0; d < D; ++d) q[d][from + i] = codes[i * D + static_cast<std::uint32_t>(d)];
   }

@@ -19,13 +19,13 @@
 PYF_BEGIN_TARGET
 
 // Particles at the end that are the same bit for bit: rows of zeros, with which HDF5 pads its last chunk, or many
-// others.
-template <class T, int D>
-inline std::uint32_t tail_of(const T* x, std::uint32_t count) {
+// others. at(i) is where particle i is.
+template <class T, int D, class At>
+inline std::uint32_t tail_of(At&& at, std::uint32_t count) {
   using Code = typename FloatTraits<T>::Code;
-  const T* const last = x + std::size_t{count - 1} * D;
+  const T* const last = at(count - 1);
   std::uint32_t same = 1;
-  while (same < count && std::memcmp(last, last - std::size_t{same} * D, D * sizeof(T)) == 0) ++same;
+  while (same < count && std::memcmp(last, at(count - 1 - same), D * sizeof(T)) == 0) ++same;
   Code any = 0;
   for (int d = 0; d < D; ++d) any |= std::bit_cast<Code>(last[d]);
   return any == 0 || same >= kGroup ? same : 0;
@@ -45,7 +45,7 @@ struct CodedTile {
   std::uint32_t stored() const { return specials + (tail != 0 ? 1 : 0); }  // values as they are
 
   CodedTile(const Quantizer<T>& p, const T* x, std::uint32_t particles, TileSpace<T>& space)
-      : count(particles), tail(tail_of<T, D>(x, particles)) {
+      : count(particles), tail(tail_of<T, D>([x](std::uint32_t i) { return x + std::size_t{i} * D; }, particles)) {
     specials = code_particles<T, D>(p, x, count - tail, space.q, space.special);
     ordered = true;
     for (std::uint32_t i = 0; specials != 0 && i < ordinary(); ++i)
@@ -64,19 +64,35 @@ struct CodedTile {
     ordered = falls == 0;
   }
 
+  // Of particles that have been sorted, none of which is special, without a tail: codes and keys move there, values do
+  // not.
+  CodedTile(const TileKeys<T, D>& keys, std::uint32_t particles, TileSpace<T>& space)
+      : count(particles), tail(0), specials(0), layout(keys.layout), ordered(true) {
+    std::copy(std::begin(keys.origin), std::end(keys.origin), origin);
+    std::copy(std::begin(keys.width), std::end(keys.width), width);
+    std::swap(space.keys, space.other_keys);
+    for (int d = 0; layout.shift != 0 && d < D; ++d) {
+      Code* const laid = reinterpret_cast<Code*>(space.other_values) + std::size_t{kTileParticles} * d;
+      for (std::uint32_t i = 0; i < count; ++i) laid[i] = space.q[d][space.order[i]];
+      space.q[d] = laid;
+    }
+  }
+
   unsigned widest() const { return std::max(std::max(width[0], width[1]), width[2]); }
 };
 
 // Gaps between distinct keys and how often each comes; returns how many they are.
 inline std::uint32_t find_runs(const std::uint32_t* keys, std::uint32_t count, std::uint32_t* gaps,
                                std::uint32_t* counts) {
-  std::uint32_t runs = 0, start = 0, before = ~0u;
-  for (std::uint32_t i = 1; i <= count; ++i) {
-    if (i < count && keys[i] == keys[start]) continue;
-    gaps[runs] = keys[start] - before - 1;
-    counts[runs++] = i - start - 1;
-    before = keys[start];
-    start = i;
+  std::uint32_t runs = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {  // keys, and the last particle of each
+    gaps[runs] = keys[i];
+    counts[runs] = i;
+    runs += i + 1 == count || keys[i] != keys[i + 1] ? 1 : 0;
+  }
+  for (std::uint32_t r = runs; r-- > 1;) {
+    gaps[r] -= gaps[r - 1] + 1;
+    counts[r] -= counts[r - 1] + 1;
   }
   return runs;
 }
@@ -97,17 +113,38 @@ inline std::uint8_t* write_offsets(const CodedTile<T, D>& tile, unsigned shift, 
       const unsigned bits = std::min(shift, tile.width[d]);
       if (bits == 0) continue;
       const Code mask = bits < 8 * sizeof(Code) ? (Code{1} << bits) - 1 : ~Code{0};
-      Code offsets[kGroup];
-      std::uint32_t planes[64] = {};
-      for (std::uint32_t i = 0; i < kGroup; ++i)
-        offsets[i] =
-            from + i < tile.ordinary() ? static_cast<Code>(space.q[d][from + i] - tile.origin[d]) & mask : Code{0};
+      const Code* const q = space.q[d] + from;
+      const Code origin = tile.origin[d];
+      alignas(64) Code offsets[kGroup];
+      for (std::uint32_t i = 0; i < kGroup; ++i) offsets[i] = static_cast<Code>(q[i] - origin) & mask;
+      for (std::uint32_t i = tile.ordinary() - from; i < kGroup; ++i) offsets[i] = 0;
+      alignas(64) std::uint32_t planes[64];
+      std::memset(planes, 0, 4 * bits);  // those that no offset needs need not be written
       transpose_planes<1>(offsets, ~0u, true, planes, 64);
       std::memcpy(out, planes, 4 * bits);
       out += 4 * bits;
     }
   }
   return out;
+}
+
+// A tile's particles in the order that the plan asks for. `laid` is false where their values stay as they were taken,
+// which is where none of them is stored.
+template <class T, int D>
+inline CodedTile<T, D> code_tile(const Plan& plan, const Quantizer<T>& p, const void* values, std::uint64_t first,
+                                 std::uint32_t count, TileSpace<T>& space, bool& laid) {
+  const std::uint32_t movable = movable_particles(plan, first, count);
+  take_tile<T, D>(plan, values, first, count, movable, space);
+  if (movable != 0) {
+    const TileKeys<T, D> keys(p, movable, space);
+    sort_keys(movable, keys.bits(), space);
+    if (plan.entries != nullptr && keys.layout.shift != 0) settle_equals(plan.entries + first, movable, space);
+    const auto at = [&](std::uint32_t i) { return space.values + std::size_t{space.order[i]} * D; };
+    laid = movable != count || keys.specials != 0 || tail_of<T, D>(at, count) != 0;
+    if (!laid) return CodedTile<T, D>(keys, count, space);
+    lay_in_order<T, D>(count, movable, space);
+  }
+  return CodedTile<T, D>(p, space.values, count, space);
 }
 
 template <class T, int D>
@@ -117,14 +154,14 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
   TileSpace<T> space(scratch);
   const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
-  take_tile<T, D>(plan, values, first, count, space);
-  T* const aligned = space.values;
   const Quantizer<T> p = quantizer_of<T>(plan);
-  const CodedTile<T, D> tile(p, aligned, count, space);
+  bool laid = true;  // values are where their particles are
+  const CodedTile<T, D> tile = code_tile<T, D>(plan, p, values, first, count, space, laid);
   const std::size_t verbatim_bytes = 4 + std::size_t{count} * D * sizeof(T);
   const auto verbatim = [&] {
+    if (!laid) lay_in_order<T, D>(count, count, space);
     store_le(out, kVerbatimTile);
-    std::memcpy(out + 4, aligned, verbatim_bytes - 4);
+    std::memcpy(out + 4, space.values, verbatim_bytes - 4);
     return EncodedTile{static_cast<std::uint32_t>(verbatim_bytes), false};
   };
   const std::uint32_t ordinary = tile.ordinary();
@@ -180,7 +217,7 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
     }
     if (planes != 0) to = write_offsets<T, D>(tile, shift, space, to);
   }
-  std::memcpy(to, aligned + std::size_t{ordinary} * D, std::size_t{tile.stored()} * D * sizeof(T));
+  std::memcpy(to, space.values + std::size_t{ordinary} * D, std::size_t{tile.stored()} * D * sizeof(T));
   return {static_cast<std::uint32_t>(size), false};
 }
 

@@ -48,40 +48,79 @@ inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size
     sort_by_digits<8>(entries, other, count, bits);
 }
 
-// Entries (key, index) of a tile's particles: those of `count` particles at space.values, from their own extent.
-template <class T, int D>
-inline unsigned tile_entries(const Quantizer<T>& p, std::uint32_t count, TileSpace<T>& space, std::uint64_t* entries) {
-  using Code = typename FloatTraits<T>::Code;
-  const std::uint32_t specials = code_particles<T, D>(p, space.values, count, space.q, space.special);
-  const auto is_special = [&](std::uint32_t i) { return (space.special[i / 32] >> i % 32 & 1) != 0; };
-  Extent<Code> extents[3];
-  if (specials == 0) {
-    for (int d = 0; d < D; ++d) extents[d].add(space.q[d], count);
-  } else {
-    for (std::uint32_t i = 0; i < count; ++i)
-      for (int d = 0; d < D && !is_special(i); ++d) extents[d].add(space.q[d] + i, 1);
+// Indices of `count` particles of a tile, at most kTileParticles, by their keys of `bits` bits; those of equal keys
+// rise. The result is in space.order, and the keys in that order are in space.other_keys. A radix sort with two digits,
+// or with three where there are too few keys for many counters.
+template <class T>
+inline void sort_keys(std::uint32_t count, unsigned bits, TileSpace<T>& space) {
+  const unsigned passes = count >= kTileParticles / 4 ? 2 : 3, width = std::max(1u, (bits + passes - 1) / passes);
+  const std::size_t values = std::size_t{1} << width;
+  const std::uint32_t mask = static_cast<std::uint32_t>(values - 1), *__restrict const keys = space.keys;
+  std::uint16_t* __restrict const counters = space.counters;
+  std::memset(counters, 0, passes * values * sizeof *counters);
+  const auto count_digits = [&](std::uint32_t key) {
+    for (unsigned pass = 0; pass < passes; ++pass) ++counters[pass * values + (key >> pass * width & mask)];
+  };
+  // neighbours often share their highest digit, and a counter must be written before it is read again
+  const std::uint32_t quarter = count / 4;
+  for (std::uint32_t i = 0; i < quarter; ++i)
+    for (std::uint32_t part = 0; part < 4; ++part) count_digits(keys[part * quarter + i]);
+  for (std::uint32_t i = 4 * quarter; i < count; ++i) count_digits(keys[i]);
+  bool sorted = false;  // by the digits before: space.order says how
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    std::uint16_t* __restrict const place = counters + pass * values;
+    const unsigned shift = pass * width;
+    if (place[keys[0] >> shift & mask] == count) continue;  // all have the same digit
+    std::uint16_t sum = 0;
+    for (std::size_t value = 0; value < values; ++value) {
+      const std::uint16_t here = place[value];
+      place[value] = sum;
+      sum = static_cast<std::uint16_t>(sum + here);
+    }
+    const std::uint16_t* __restrict const from = space.order;
+    std::uint16_t* __restrict const to = space.other_order;
+    if (sorted) {
+      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[from[i]] >> shift & mask]++] = from[i];
+    } else {
+      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[i] >> shift & mask]++] = static_cast<std::uint16_t>(i);
+    }
+    std::swap(space.order, space.other_order);
+    sorted = true;
   }
-  unsigned width[3] = {};
-  Code origin[3] = {};
-  for (int d = 0; d < D; ++d) {
-    origin[d] = static_cast<Code>(extents[d].low);
-    width[d] = extents[d].width();
-  }
-  const KeyLayout layout = make_layout(width, lowest_shift(width));
-  make_keys<Code, D>(layout, space.q, origin, count, space.keys);
-  for (std::uint32_t i = 0; i < count; ++i) entries[i] = std::uint64_t{space.keys[i]} << 32 | i;
-  if (specials == 0) return layout.bits();
-  for (std::uint32_t i = 0; i < count; ++i)
-    if (is_special(i)) entries[i] = kLastKey << 32 | i;
-  return kMostKeyBits + 1;
+  for (std::uint32_t i = 0; !sorted && i < count; ++i) space.order[i] = static_cast<std::uint16_t>(i);
+  for (std::uint32_t i = 0; i < count; ++i) space.other_keys[i] = keys[space.order[i]];
 }
 
-// Lays the first `count` particles at space.values in order; entries have their indices in low halves.
+// Keys of `count` particles of a tile at space.values, from their own extent: space.keys.
 template <class T, int D>
-inline void sort_tile(const Plan& plan, std::uint32_t count, TileSpace<T>& space) {
-  const unsigned bits = tile_entries<T, D>(quantizer_of<T>(plan), count, space, space.entries);
-  sort_entries(space.entries, space.entries + kTileParticles, count, bits);
-}
+struct TileKeys {
+  using Code = typename FloatTraits<T>::Code;
+  Code origin[3] = {};
+  unsigned width[3] = {};
+  KeyLayout layout;
+  std::uint32_t specials;
+
+  TileKeys(const Quantizer<T>& p, std::uint32_t count, TileSpace<T>& space) {
+    specials = code_particles<T, D>(p, space.values, count, space.q, space.special);
+    const auto is_special = [&](std::uint32_t i) { return (space.special[i / 32] >> i % 32 & 1) != 0; };
+    Extent<Code> extents[3];
+    if (specials == 0) {
+      for (int d = 0; d < D; ++d) extents[d].add(space.q[d], count);
+    } else {
+      for (std::uint32_t i = 0; i < count; ++i)
+        for (int d = 0; d < D && !is_special(i); ++d) extents[d].add(space.q[d] + i, 1);
+    }
+    for (int d = 0; d < D; ++d) {
+      origin[d] = static_cast<Code>(extents[d].low);
+      width[d] = extents[d].width();
+    }
+    layout = make_layout(width, lowest_shift(width));
+    make_keys<Code, D>(layout, space.q, origin, count, space.keys);
+    for (std::uint32_t i = 0; specials != 0 && i < count; ++i)
+      if (is_special(i)) space.keys[i] = static_cast<std::uint32_t>(kLastKey);
+  }
+  unsigned bits() const { return specials == 0 ? layout.bits() : kMostKeyBits + 1; }
+};
 
 // Lays particles[0 .. count) of one tile (indices into the chunk) in order.
 template <class T, int D>
@@ -91,50 +130,99 @@ inline void order_tile(const Plan& plan, const void* values, std::uint32_t* part
   const auto* const from = static_cast<const std::uint8_t*>(values);
   for (std::uint32_t i = 0; i < count; ++i)
     std::memcpy(space.values + i * D, from + std::size_t{particles[i]} * D * sizeof(T), D * sizeof(T));
-  sort_tile<T, D>(plan, count, space);
-  for (std::uint32_t i = 0; i < count; ++i) space.gaps[i] = particles[space.entries[i] & 0xFFFFFFFFu];
+  const TileKeys<T, D> keys(quantizer_of<T>(plan), count, space);
+  sort_keys(count, keys.bits(), space);
+  for (std::uint32_t i = 0; i < count; ++i) space.gaps[i] = particles[space.order[i]];
   std::memcpy(particles, space.gaps, count * sizeof *particles);
+}
+
+// How many of a tile's `count` particles, the first of which is number `first`, may be moved.
+inline std::uint32_t movable_particles(const Plan& plan, std::uint64_t first, std::uint32_t count) {
+  const std::uint64_t movable = plan.sorted_particles > first ? plan.sorted_particles - first : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(movable, count));
 }
 
 inline constexpr std::uint32_t kAhead = 32;  // particles that are asked for before they are taken
 
-// The values of a tile, in the order that the plan asks for, at space.values.
+// The particles of a tile to space.values: those that may be moved come from where the chunk's order has them.
 template <class T, int D>
 inline void take_tile(const Plan& plan, const void* values, std::uint64_t first, std::uint32_t count,
-                      TileSpace<T>& space) {
+                      std::uint32_t movable, TileSpace<T>& space) {
   const auto* const from = static_cast<const std::uint8_t*>(values);
-  const std::uint64_t movable = plan.sorted_particles > first ? plan.sorted_particles - first : 0;
-  const auto sorted = static_cast<std::uint32_t>(std::min<std::uint64_t>(movable, count));
-  if (plan.entries != nullptr) {
-    const auto at = [&](std::uint32_t i) { return from + (plan.entries[first + i] & 0xFFFFFFFFu) * D * sizeof(T); };
-    for (std::uint32_t i = 0; i < sorted; ++i) {
-      if (i + kAhead < sorted) __builtin_prefetch(at(i + kAhead));
-      std::memcpy(space.values + i * D, at(i), D * sizeof(T));
+  const std::uint32_t taken = plan.entries != nullptr ? movable : 0;
+  const auto at = [&](std::uint32_t i) { return from + (plan.entries[first + i] & 0xFFFFFFFFu) * D * sizeof(T); };
+  for (std::uint32_t i = 0; i < taken; ++i) {
+    if (i + kAhead < taken) {
+      const std::uint8_t* const ahead = at(i + kAhead);
+      __builtin_prefetch(ahead);
+      __builtin_prefetch(ahead + D * sizeof(T) - 1);
     }
-    std::memcpy(space.values + std::size_t{sorted} * D, from + (first + sorted) * D * sizeof(T),
-                std::size_t{count - sorted} * D * sizeof(T));
-  } else {
-    std::memcpy(space.values, from + first * D * sizeof(T), std::size_t{count} * D * sizeof(T));
+    std::memcpy(space.values + i * D, at(i), D * sizeof(T));
   }
-  if (sorted == 0) return;
-  sort_tile<T, D>(plan, sorted, space);
-  for (std::uint32_t i = 0; i < sorted; ++i)
-    std::memcpy(space.other_values + i * D, space.values + (space.entries[i] & 0xFFFFFFFFu) * D, D * sizeof(T));
-  std::memcpy(space.other_values + std::size_t{sorted} * D, space.values + std::size_t{sorted} * D,
-              std::size_t{count - sorted} * D * sizeof(T));
+  std::memcpy(space.values + std::size_t{taken} * D, from + (first + taken) * D * sizeof(T),
+              std::size_t{count - taken} * D * sizeof(T));
+}
+
+// The entries of a tile need not be in order among themselves: particles that its own keys do not part are brought into
+// that of the chunk's here. Keys of no shift part all that the chunk's keys part.
+template <class T>
+inline void settle_equals(const std::uint64_t* entries, std::uint32_t count, TileSpace<T>& space) {
+  const std::uint32_t* const keys = space.other_keys;
+  const auto before = [entries](std::uint16_t a, std::uint16_t b) { return entries[a] < entries[b]; };
+  std::uint32_t falls = 0;
+  for (std::uint32_t i = 1; i < count; ++i)
+    falls |= (keys[i] == keys[i - 1] ? 1u : 0u) & (before(space.order[i], space.order[i - 1]) ? 1u : 0u);
+  if (falls == 0) return;
+  for (std::uint32_t i = 0, end; i < count; i = end) {
+    for (end = i + 1; end < count && keys[end] == keys[i];) ++end;
+    std::uint16_t *const from = space.order + i, *const to = space.order + end;
+    if (end - i > 1 && !std::is_sorted(from, to, before)) std::sort(from, to, before);
+  }
+}
+
+// Lays the first `movable` particles at space.values in the order of space.order.
+template <class T, int D>
+inline void lay_in_order(std::uint32_t count, std::uint32_t movable, TileSpace<T>& space) {
+  for (std::uint32_t i = 0; i < movable; ++i)
+    std::memcpy(space.other_values + i * D, space.values + std::size_t{space.order[i]} * D, D * sizeof(T));
+  std::memcpy(space.other_values + std::size_t{movable} * D, space.values + std::size_t{movable} * D,
+              std::size_t{count - movable} * D * sizeof(T));
   std::swap(space.values, space.other_values);
 }
 
-// Codes of all particles of a chunk, a tile at a time: each(first, count, specials) with codes and bits in `space`.
-template <class T, int D, class Each>
-inline void code_chunk(const Quantizer<T>& p, const void* values, std::uint32_t count, TileSpace<T>& space,
-                       Each&& each) {
-  for (std::uint32_t first = 0; first < count; first += kTileParticles) {
-    const std::uint32_t here = std::min(kTileParticles, count - first);
-    std::memcpy(space.values, static_cast<const std::uint8_t*>(values) + std::size_t{first} * D * sizeof(T),
-                std::size_t{here} * D * sizeof(T));
-    const std::uint32_t specials = code_particles<T, D>(p, space.values, here, space.q, space.special);
-    each(first, here, specials);
+// The lowest and highest codes of a chunk's ordinary particles along each axis.
+template <class T, int D>
+inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std::uint32_t count,
+                         Extent<typename FloatTraits<T>::Code> (&extents)[3]) {
+  using Code = typename FloatTraits<T>::Code;
+  using S = std::make_signed_t<Code>;
+  constexpr std::size_t kPlaces = std::size_t{8} * D;  // as many as fill vectors; an axis is the same in each round
+  S low[kPlaces], high[kPlaces];
+  for (std::size_t j = 0; j < kPlaces; ++j) {
+    low[j] = extents[0].low;
+    high[j] = extents[0].high;
+  }
+  for (std::uint32_t from = 0; from < count; from += kBatch) {
+    alignas(64) Code codes[std::size_t{kBatch} * D];
+    std::uint32_t special[kBatch / 32];
+    const std::uint32_t here = std::min(kBatch, count - from);
+    if (code_batch<T, D>(p, values + std::size_t{from} * D * sizeof(T), here, codes, special) == 0) {
+      for (std::size_t i = 0; i < std::size_t{kBatch} * D; i += kPlaces) {
+        for (std::size_t j = 0; j < kPlaces; ++j) {
+          const auto code = static_cast<S>(codes[i + j]);
+          low[j] = code < low[j] ? code : low[j];
+          high[j] = code > high[j] ? code : high[j];
+        }
+      }
+      continue;
+    }
+    for (std::uint32_t i = 0; i < here; ++i)
+      for (int d = 0; d < D && (special[i / 32] >> i % 32 & 1) == 0; ++d)
+        extents[d].add(codes + i * D + static_cast<std::uint32_t>(d), 1);
+  }
+  for (std::size_t j = 0; j < kPlaces; ++j) {
+    extents[j % D].low = std::min(extents[j % D].low, low[j]);
+    extents[j % D].high = std::max(extents[j % D].high, high[j]);
   }
 }
 
@@ -144,19 +232,10 @@ inline void order_chunk(const Plan& plan, const void* values, std::uint32_t coun
                         void* scratch) {
   using Code = typename FloatTraits<T>::Code;
   const Quantizer<T> p = quantizer_of<T>(plan);
+  const auto* const from = static_cast<const std::uint8_t*>(values);
   TileSpace<T> space(scratch);
-  const auto is_special = [&](std::uint32_t i) { return (space.special[i / 32] >> i % 32 & 1) != 0; };
   Extent<Code> extents[3];
-  code_chunk<T, D>(p, values, count, space, [&](std::uint32_t, std::uint32_t here, std::uint32_t specials) {
-    for (int d = 0; d < D; ++d) {
-      if (specials == 0) {
-        extents[d].add(space.q[d], here);
-        continue;
-      }
-      for (std::uint32_t i = 0; i < here; ++i)
-        if (!is_special(i)) extents[d].add(space.q[d] + i, 1);
-    }
-  });
+  find_extents<T, D>(p, from, count, extents);
   unsigned width[3] = {};
   Code origin[3] = {};
   for (int d = 0; d < D; ++d) {
@@ -164,12 +243,16 @@ inline void order_chunk(const Plan& plan, const void* values, std::uint32_t coun
     width[d] = extents[d].width();
   }
   const KeyLayout layout = make_layout(width, lowest_shift(width));
-  code_chunk<T, D>(p, values, count, space, [&](std::uint32_t first, std::uint32_t here, std::uint32_t specials) {
+  for (std::uint32_t first = 0; first < count; first += kTileParticles) {
+    const std::uint32_t here = std::min(kTileParticles, count - first);
+    const std::uint32_t specials =
+        code_particles<T, D>(p, from + std::size_t{first} * D * sizeof(T), here, space.q, space.special);
     make_keys<Code, D>(layout, space.q, origin, here, space.keys);
-    for (std::uint32_t i = 0; i < here; ++i) entries[first + i] = std::uint64_t{space.keys[i]} << 32 | (first + i);
+    std::uint64_t* const to = entries + first;
+    for (std::uint32_t i = 0; i < here; ++i) to[i] = std::uint64_t{space.keys[i]} << 32 | (first + i);
     for (std::uint32_t i = 0; specials != 0 && i < here; ++i)
-      if (is_special(i)) entries[first + i] = kLastKey << 32 | (first + i);
-  });
+      if ((space.special[i / 32] >> i % 32 & 1) != 0) to[i] = kLastKey << 32 | (first + i);
+  }
 }
 
 PYF_END_TARGET

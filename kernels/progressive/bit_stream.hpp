@@ -74,19 +74,34 @@ KFN std::uint64_t scatter_bits(std::uint64_t bits, std::uint64_t mask) {
 #endif
 }
 
+// Which of 64 words of 64 bits are not 0.
+inline std::uint64_t filled_words(const std::uint8_t* words) {
+  std::uint64_t filled = 0;
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+  for (std::size_t i = 0; i < 64; i += 4) {
+    const __m256i four = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + 8 * i));
+    const __m256i empty = _mm256_cmpeq_epi64(four, _mm256_setzero_si256());
+    filled |= static_cast<std::uint64_t>(15 ^ _mm256_movemask_pd(_mm256_castsi256_pd(empty))) << i;
+  }
+#else
+  for (std::size_t i = 0; i < 64; ++i) filled |= std::uint64_t{load_le<std::uint64_t>(words + 8 * i) != 0} << i;
+#endif
+  return filled;
+}
+
 // Writes up to 15 bytes behind its end. Without branches that depend on the bits: how many of a word a mask picks is as
 // good as random.
 class BitsOut {
  public:
-  explicit BitsOut(std::uint8_t* to) : to_(to) {}
+  explicit BitsOut(std::uint8_t* to) : from_(to), to_(to) {}
 
   // Up to 64 bits, and nothing above them.
   KFN void put(std::uint64_t value, std::uint32_t bits) {
-    const std::uint64_t at = at_ & 63, next = at_ + bits, word = held_ | value << at;
-    store_le(to_ + (at_ >> 6) * 8, word);
-    const std::uint64_t crossed = 0 - ((at_ ^ next) >> 6 & 1);
-    held_ = ((value >> 1) >> (63 - at) & crossed) | (word & ~crossed);
-    at_ = next;
+    const std::uint64_t word = held_ | value << at_, next = at_ + bits, full = next >> 6;
+    store_le(to_, word);
+    held_ = (value >> 1) >> (63 - at_) | (word & (full - 1));  // the first is 0 where the word is not full
+    to_ += 8 * full;
+    at_ = next & 63;
   }
   // A run of zeros: its quotient by 2^k in zero bits and a one, its last k bits; k is 15 at most.
   KFN void put_run(std::uint32_t run, std::uint32_t k) {
@@ -94,16 +109,15 @@ class BitsOut {
     for (; zeros >= 32; zeros -= 32) put(0, 32);
     put(static_cast<std::uint64_t>(1u | (run & ((1u << k) - 1)) << 1) << zeros, zeros + 1 + k);
   }
-  std::uint64_t bits() const { return at_; }
   // Fills the last byte; how many there are.
   std::size_t finish() {
-    if ((at_ & 63) != 0) store_le(to_ + (at_ >> 6) * 8, held_);
-    return static_cast<std::size_t>((at_ + 7) / 8);
+    if (at_ != 0) store_le(to_, held_);
+    return static_cast<std::size_t>(to_ - from_) + static_cast<std::size_t>((at_ + 7) / 8);
   }
 
  private:
-  std::uint8_t* to_;
-  std::uint64_t held_ = 0, at_ = 0;
+  std::uint8_t *from_, *to_;
+  std::uint64_t held_ = 0, at_ = 0;  // bits of the word that is not full, and how many
 };
 
 // Bits behind which there are kBitsPadding bytes of zeros; more of them follow, as it were.

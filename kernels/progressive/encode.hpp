@@ -34,8 +34,13 @@ inline bool fill_integers(const void* values, std::uint64_t count, const KindOf<
                 static_cast<std::size_t>(n) * sizeof(T));
     to_integers(part, n, scale, out);
     Int lowest = std::numeric_limits<Int>::max(), highest = std::numeric_limits<Int>::min();
-    for (std::uint64_t i = 0; kind != nullptr && i < n; ++i)
-      if ((*kind)(part[i]) != kPlain) out[i] = kMissing<Int>;
+    if (kind != nullptr && !kind->in_reach) {
+      const KindOf<T> k = *kind;
+      for (std::uint64_t i = 0; i < n; ++i) out[i] = k.is_missing_or_verbatim(part[i]) ? kMissing<Int> : out[i];
+    } else if (kind != nullptr) {
+      for (std::uint64_t i = 0; i < n; ++i)
+        if ((*kind)(part[i]) != kPlain) out[i] = kMissing<Int>;
+    }
     if (kind == nullptr) {
       for (std::uint64_t i = 0; i < n; ++i) {
         lowest = std::min(lowest, out[i]);

@@ -46,21 +46,43 @@ KFN Extents block_extents(Extents whole) {
   return b;
 }
 
-// Points of a row that are predicted alike.
+// Points that are predicted alike, `step` apart: in rows one behind the other, or one of each row.
 template <class Int>
 struct MeasuredRun {
   Neighbours<Int> from;
-  Int* to;
-  std::uint64_t first, count;  // among those of its unit
+  Int* to;                     // nullptr: nobody needs them
+  std::uint64_t first, count;  // among those of its unit, where they are side by side
+  std::size_t step;
 };
+
+// What follows a run without a gap becomes part of it; else there is one more. Returns the end of the runs.
+template <class Int>
+KFN MeasuredRun<Int>* add_run(MeasuredRun<Int>* runs, MeasuredRun<Int>* end, const MeasuredRun<Int>& next) {
+  if (end != runs) {
+    MeasuredRun<Int>& last = end[-1];
+    const std::uint64_t n = last.count, far = n * last.step;
+    const auto follows = [far](const Int* from, const Int* to) {
+      return from == nullptr ? to == nullptr : from + far == to;
+    };
+    const Neighbours<Int>&a = last.from, &b = next.from;
+    if (a.stencil == b.stencil && last.step == next.step && last.first + n == next.first && follows(last.to, next.to) &&
+        follows(a.a, b.a) && follows(a.b, b.b) && follows(a.c, b.c) && follows(a.d, b.d)) {
+      last.count += next.count;
+      return end;
+    }
+  }
+  *end = next;
+  return end + 1;
+}
 
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
 
 // What a reader makes of runs that have the same stencil, with the coefficients that it knows of (kSome: any at all);
-// the largest error. `original` is kMissing where it does not count (kMarked).
-template <Stencil S, bool kSome, bool kMarked, class Int>
+// the largest error. `original` is kMissing where it does not count (kMarked). Steps are 1, or any (kSteps); then and
+// where kStored is true the points are stored.
+template <Stencil S, bool kSome, bool kMarked, bool kStored, bool kSteps, class Int>
 inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const Limits<Int>& all_limits,
                         const Int* known, const Int* original) {
   const Limits<Int> limits = all_limits;
@@ -69,10 +91,13 @@ inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const L
     const MeasuredRun<Int> run = runs[r];  // a copy: what is written might be its count otherwise
     const Int *const c = known + run.first, *const o = original + run.first;
     Int* __restrict const to = run.to;
+    const std::size_t step = kSteps ? run.step : 1;
     for (std::size_t i = 0; i < run.count; ++i) {
-      Int v = clamp_to(limits, predict_at<S>(run.from, i));
+      Int v = clamp_to(limits, predict_at<S>(run.from, i * step));
       if constexpr (kSome) v = clamp_to(limits, static_cast<Int>(v + c[i]));
-      to[i] = v;
+      if constexpr (kStored) {
+        if (!kSteps || to != nullptr) to[i * step] = v;
+      }
       const Int t = kMarked && o[i] == kMissing<Int> ? v : o[i];
       const Int error = t - v;
       highest = error > highest ? error : highest;
@@ -85,17 +110,19 @@ inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const L
 template <class Int>
 inline Int measure_runs(bool some, bool marked, const MeasuredRun<Int>* runs, std::size_t count,
                         const Limits<Int>& limits, const Int* known, const Int* original) {
-  const auto with = [&](auto stencil, auto is_some, auto is_marked) {
-    return measure_runs<decltype(stencil)::value, decltype(is_some)::value, decltype(is_marked)::value>(
-        runs, count, limits, known, original);
+  using Yes = std::true_type;
+  using No = std::false_type;
+  const bool steps = runs->step != 1, stored = runs->to != nullptr;
+  const auto with = [&](auto stencil, auto is_some, auto is_marked, auto is_stored, auto has_steps) {
+    return measure_runs<decltype(stencil)::value, decltype(is_some)::value, decltype(is_marked)::value,
+                        decltype(is_stored)::value, decltype(has_steps)::value>(runs, count, limits, known, original);
   };
-  const auto go = [&](auto stencil) {
-    if (marked)
-      return some ? with(stencil, std::true_type{}, std::true_type{})
-                  : with(stencil, std::false_type{}, std::true_type{});
-    return some ? with(stencil, std::true_type{}, std::false_type{})
-                : with(stencil, std::false_type{}, std::false_type{});
+  const auto by_coefficients = [&](auto stencil, auto is_some) {
+    if (steps) return with(stencil, is_some, Yes{}, Yes{}, Yes{});
+    if (!stored) return with(stencil, is_some, Yes{}, No{}, No{});
+    return marked ? with(stencil, is_some, Yes{}, Yes{}, No{}) : with(stencil, is_some, No{}, Yes{}, No{});
   };
+  const auto go = [&](auto stencil) { return some ? by_coefficients(stencil, Yes{}) : by_coefficients(stencil, No{}); };
   switch (runs->from.stencil) {
     case Stencil::copy:
       return go(std::integral_constant<Stencil, Stencil::copy>{});

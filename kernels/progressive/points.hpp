@@ -147,12 +147,14 @@ inline void fill_missing(const Points<Int>& q, const ProgressiveUnit& unit, bool
   const std::size_t step = q.step(unit);
   const auto fill = [&](const Neighbours<Int>& from, Int* target, std::uint64_t count, std::uint64_t /*before*/) {
     alignas(64) Int made[kRunPoints];
-    bool any = false;
-    for (std::uint64_t i = 0; i < count; ++i) any = any || target[i * step] == kMissing<Int>;
-    if (!any) return;
-    predict_points(from, limits, count, step, made);
-    for (std::uint64_t i = 0; i < count; ++i)
-      if (target[i * step] == kMissing<Int>) target[i * step] = made[i];
+    with_step(step, [&](auto every) {
+      std::uint32_t found = 0;
+      for (std::uint64_t i = 0; i < count; ++i) found += target[i * every] == kMissing<Int> ? 1 : 0;
+      if (found == 0) return;
+      predict_points(from, limits, count, every, made);
+      for (std::uint64_t i = 0; i < count; ++i)
+        if (target[i * every] == kMissing<Int>) target[i * every] = made[i];
+    });
   };
   in_parallel(unit.shape.z * unit.shape.y, rows_at_once(unit.shape.x), [&](std::uint64_t row) {
     for (std::uint64_t x = 0; x < unit.shape.x; x += kRunPoints) {

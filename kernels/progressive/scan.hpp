@@ -116,6 +116,14 @@ struct KindOf {
     in_reach = has_sentinel && absolute(static_cast<double>(std::bit_cast<T>(sentinel))) <= 2 * scan.largest;
   }
   KFN bool is_missing(T value) const { return has_sentinel && std::bit_cast<Code>(value) == sentinel; }
+  // The same without branches, where the sentinel is in no reach of the integers.
+  KFN bool is_missing_or_verbatim(T value) const {
+    constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
+    constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
+    const Code bits = std::bit_cast<Code>(value);
+    return (static_cast<int>(has_sentinel) & static_cast<int>(bits == sentinel)) != 0 ||
+           (bits & kMagnitude) >= kInfinity;
+  }
   KFN std::uint8_t operator()(T value) const {
     constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
     constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
@@ -132,7 +140,22 @@ template <class T>
 inline void count_kinds(const void* values, std::uint64_t count, const KindOf<T>& kind, std::uint64_t* missing,
                         std::uint64_t* verbatim) {
   std::uint64_t counts[3] = {0, 0, 0};
-  for (std::uint64_t i = 0; i < count; ++i) ++counts[kind(value_at<T>(values, i))];
+  if (!kind.in_reach) {
+    constexpr std::uint64_t kPart = 1 << 16;
+    for (std::uint64_t first = 0; first < count; first += kPart) {
+      const std::uint64_t last = count - first < kPart ? count : first + kPart;
+      std::uint32_t alike = 0, special = 0;
+      for (std::uint64_t i = first; i < last; ++i) {
+        const T value = value_at<T>(values, i);
+        alike += kind.is_missing(value) ? 1 : 0;
+        special += kind.is_missing_or_verbatim(value) ? 1 : 0;
+      }
+      counts[kMissingValue] += alike;
+      counts[kVerbatim] += special - alike;
+    }
+  } else {
+    for (std::uint64_t i = 0; i < count; ++i) ++counts[kind(value_at<T>(values, i))];
+  }
   *missing = counts[kMissingValue];
   *verbatim = counts[kVerbatim];
 }

@@ -39,8 +39,14 @@ inline std::uint32_t find_changes(Missing&& missing, std::uint64_t first, std::u
     const std::uint64_t n = last - at < 64 ? last - at : 64;
     std::uint64_t word = 0;
     if (at >= row) {
-      for (std::uint64_t i = 0; i < n; ++i)
-        word |= static_cast<std::uint64_t>(missing(at + i) != missing(at + i - row)) << i;
+      alignas(64) std::uint8_t changes[64] = {};
+      if (n == 64) {  // in vectors
+        for (std::uint64_t i = 0; i < 64; ++i) changes[i] = missing(at + i) != missing(at + i - row) ? 1 : 0;
+      } else {
+        for (std::uint64_t i = 0; i < n; ++i) changes[i] = missing(at + i) != missing(at + i - row) ? 1 : 0;
+      }
+      for (std::uint64_t i = 0; i < 64; i += 8)  // the lowest bits of eight bytes side by side
+        word |= load_le<std::uint64_t>(changes + i) * 0x0102040810204080u >> 56 << i;
     } else {
       for (std::uint64_t i = at; i < at + n; ++i) {
         const bool above = i >= row ? missing(i - row) : i != 0 && missing(i - 1);

@@ -65,20 +65,31 @@ KFN void add_to_pair(std::uint32_t* words, std::uint32_t i, std::uint64_t bits) 
   words[2 * i + 1] |= static_cast<std::uint32_t>(bits >> 32);
 }
 
+// visit(i) for each pair of words that a mask has bits in; where most have, for all.
+template <class Visit>
+inline void visit_pairs(const std::uint32_t* mask, Visit&& visit) {
+  std::uint64_t filled = filled_words(reinterpret_cast<const std::uint8_t*>(mask));
+  if (count_bits(filled) > kTilePairs / 2) {
+    for (std::uint32_t i = 0; i < kTilePairs; ++i) visit(i);
+  } else {
+    for (; filled != 0; filled &= filled - 1) visit(static_cast<std::uint32_t>(__builtin_ctzll(filled)));
+  }
+}
+
 inline void put_masked(const std::uint32_t* words, const std::uint32_t* mask, BitsOut& to) {
   BitsOut out = to;  // in registers
-  for (std::uint32_t i = 0; i < kTilePairs; ++i) {
+  visit_pairs(mask, [&](std::uint32_t i) {
     const std::uint64_t m = pair_of(mask, i);
     out.put(gather_bits(pair_of(words, i), m), count_bits(m));
-  }
+  });
   to = out;
 }
 inline void take_masked(std::uint32_t* words, const std::uint32_t* mask, PaddedBitsIn& from) {
   PaddedBitsIn in = from;
-  for (std::uint32_t i = 0; i < kTilePairs; ++i) {
+  visit_pairs(mask, [&](std::uint32_t i) {
     const std::uint64_t m = pair_of(mask, i);
     add_to_pair(words, i, scatter_bits(in.take(count_bits(m)), m));
-  }
+  });
   from = in;
 }
 
@@ -158,35 +169,38 @@ KFN std::uint32_t choose_mode(std::uint32_t positions, std::uint32_t ones) {
   return mode;
 }
 
-// A class: its bits side by side, then in the way that is the shortest. Returns its mode.
+// A class, in the way that is the shortest. Returns its mode.
 inline std::uint32_t put_class(const std::uint32_t* word, const std::uint32_t* mask, BitsOut& to) {
-  ClassBits bits;
+  std::uint32_t any = 0, ones = 0, count = 0;
+  for (std::uint32_t w = 0; w < kTileWords; ++w) any |= word[w] & mask[w];
+  if (any == 0) return kNoOnes;
+  for (std::uint32_t i = 0; i < kTilePairs; ++i) {
+    const std::uint64_t m = pair_of(mask, i);
+    count += count_bits(m);
+    ones += count_bits(pair_of(word, i) & m);
+  }
+  const std::uint32_t mode = choose_mode(count, ones);
+  if (mode == kDirect) {
+    put_masked(word, mask, to);
+    return mode;
+  }
+  ClassBits bits;  // side by side
   BitsOut gathered(reinterpret_cast<std::uint8_t*>(bits.words));
   put_masked(word, mask, gathered);
   gathered.finish();
-  const auto count = static_cast<std::uint32_t>(gathered.bits());
-  if (count == 0) return kNoOnes;
   const auto word_of = [&](std::uint32_t i) {
     return load_le<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(bits.words + i));
   };
-  std::uint32_t ones = 0;
-  for (std::uint32_t i = 0; 64 * i < count; ++i) ones += count_bits(word_of(i));
-  const std::uint32_t mode = choose_mode(count, ones);
-  if (mode == kNoOnes) return mode;
   BitsOut out = to;
-  if (mode == kDirect) {
-    for (std::uint32_t at = 0; at < count; at += 64) out.put(word_of(at / 64), count - at < 64 ? count - at : 64);
-  } else {
-    std::uint32_t next = 0;
-    for (std::uint32_t at = 0; at < count; at += 64) {
-      for (std::uint64_t left = word_of(at / 64); left != 0; left &= left - 1) {
-        const std::uint32_t one = at + static_cast<std::uint32_t>(__builtin_ctzll(left));
-        out.put_run(one - next, mode - 1);
-        next = one + 1;
-      }
+  std::uint32_t next = 0;
+  for (std::uint32_t at = 0; at < count; at += 64) {
+    for (std::uint64_t left = word_of(at / 64); left != 0; left &= left - 1) {
+      const std::uint32_t one = at + static_cast<std::uint32_t>(__builtin_ctzll(left));
+      out.put_run(one - next, mode - 1);
+      next = one + 1;
     }
-    if (next != count) out.put_run(count - next, mode - 1);
   }
+  if (next != count) out.put_run(count - next, mode - 1);
   to = out;
   return mode;
 }
