@@ -123,7 +123,7 @@ Status encode_with(const Plan& plan, std::uint8_t codec, const void* values, std
 // The payload of a frame of lorenzo.
 Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit, std::size_t* bytes) {
   const std::unique_ptr<EntropyModel> model(new (std::nothrow) EntropyModel);
-  const std::unique_ptr<EncodeTables> tables(new (std::nothrow) EncodeTables);
+  const std::unique_ptr<RoundTables> tables(new (std::nothrow) RoundTables);
   HuffmanCodes codes;
   const std::unique_ptr<std::uint8_t[]> written(new (std::nothrow) std::uint8_t[kMostTableBytes]);
   if (!model || !tables || !written) return fail(Code::no_memory, "no memory for the tables of streams");
@@ -133,7 +133,7 @@ Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, st
   PYF_TRY(make_entropy_model(plan, *coder, values, model.get()));
   const bool rans = plan.coder == kRans;
   if (rans)
-    make_encode_tables(*model, *tables);
+    make_round_tables(*model, *tables);
   else
     make_codes(model->book, codes);
   const std::size_t table_bytes = write_tables(*model, !rans, written.get());

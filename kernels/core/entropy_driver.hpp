@@ -9,7 +9,7 @@
 #include "core/plan.hpp"
 #include "core/status.hpp"
 #include "core/types.hpp"
-#include "stages/entropy/rans.hpp"
+#include "stages/entropy/round_tables.hpp"
 
 namespace pyfilter {
 

@@ -87,6 +87,35 @@ def test_what_the_sample_has_not_seen() -> None:
         assert len(frame) < 1.1 * len(pyfilter.encode(values, HierarchicalDelta(absolute=0.4, predictor="chain")))
 
 
+@DTYPES
+@pytest.mark.parametrize("predictor", SHAPES)
+def test_rounds_of_every_kind(dtype: np.dtype[Any], predictor: str) -> None:
+    """Residuals of up to 4, 8, 23 bits and more, some in tiles that are not counted, codes of 28 bits and more, special
+    values in some tiles only: levels have ways of their own for them, and write and read the same.
+    """
+    shapes = {"chain": (700_001,), "lorenzo2d": (3, 470, 500), "lorenzo3d": (40, 130, 135), "columns": (180_000, 3)}
+    n = int(np.prod(shapes[predictor]))
+    rng = np.random.default_rng(7)
+    runs = n // 6000 + 1
+    wide = 2e5 if dtype.itemsize == 4 else 1e8
+    spread = np.repeat(rng.choice([0, 1, 1, 6, 6, 60, 60, 3e3, 3e3, wide], runs), 6000)[:n]
+    offset = np.repeat(rng.choice([0] * 10 + [2.0**29, 2.0**33], runs), 6000)[:n] * (dtype.itemsize == 8)
+    values = (spread * rng.normal(size=n) + offset).astype(dtype)
+    values[n // 3 : n // 3 + 9000 : 50] = np.nan
+    values = values.reshape(shapes[predictor])
+    for bound, coder in itertools.product((0.5, 0.05), CODERS[:2]):
+        codec = Lorenzo(absolute=bound, predictor=predictor, **coder)
+        frame = pyfilter.encode(values, codec)
+        decoded, info = pyfilter.decode(frame), pyfilter.frame_info(frame)
+        assert info.codec == "lorenzo"
+        assert np.array_equal(np.isnan(decoded), np.isnan(values))
+        assert np.nanmax(np.abs(decoded.astype("f8") - values)) <= info.bound
+        for level in levels_here():
+            with pyfilter.config(cpu_level=level):
+                assert pyfilter.encode(values, codec) == frame
+                assert np.array_equal(bits(pyfilter.decode(frame)), bits(decoded))
+
+
 @pytest.mark.parametrize("coder", CODERS, ids=str)
 def test_ranges(coder: dict[str, Any]) -> None:
     """Parts of tiles, tiles and groups, on every CPU level."""

@@ -14,6 +14,7 @@
 #include "stages/entropy/huffman_stream.hpp"
 #include "stages/entropy/rounds.hpp"
 #include "stages/packed/decode.hpp"
+#include "stages/packed/narrow.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -118,6 +119,12 @@ inline void decode_flags(const DecodeTables& tables, CodedBlocks& t, LaneStates&
 // Rows of a round to blocks.
 template <class Code>
 KFN void take_round(const RoundRows& rows, std::uint32_t lanes, Code (*blocks)[32]) {
+  if constexpr (sizeof(Code) == 4) {
+    if (lanes == kLaneCount) {
+      transpose_words(rows.low[0], blocks[0]);
+      return;
+    }
+  }
   alignas(64) std::uint32_t words[32][32];
   transpose_words(rows.low[0], words[0]);
   for (std::uint32_t l = 0; l < lanes; ++l)
@@ -126,6 +133,28 @@ KFN void take_round(const RoundRows& rows, std::uint32_t lanes, Code (*blocks)[3
     if (rows.wide) [[unlikely]]
       for (std::uint32_t l = 0; l < lanes; ++l)
         for (int i = 0; i < 32; ++i) blocks[l][i] |= Code{rows.high[i][l]} << 32;
+  }
+}
+
+// The differences of a block to their places in a tile.
+template <int S, class Code>
+KFN void place_differences(const Code (&block)[32], std::uint32_t b, Code* tile) {
+  using Tile = TileShape<S>;
+  if constexpr (sizeof(Code) == 4 && (S == kPlane || S == kVolume)) {
+    Code* const to = tile + Tile::first_of(b);
+    for (std::uint32_t i = 0; i < 32; i += 8) {
+      const Eight z = eight_at(block + i), d = (z >> 1) ^ (Eight{} - (z & 1));
+      if constexpr (Tile::kBlockX == 8) {
+        eight_at(to + Tile::within(i)) = d;
+      } else {
+        std::memcpy(to + Tile::within(i), &d, 16);
+        std::memcpy(to + Tile::within(i + 4), reinterpret_cast<const Code*>(&d) + 4, 16);
+      }
+    }
+  } else {
+    alignas(64) Code d[32];
+    for (int i = 0; i < 32; ++i) d[i] = unzigzag(block[i]);
+    put_block<S>(d, b, tile);
   }
 }
 
@@ -153,13 +182,13 @@ inline void tile_values(const Plan& plan, const Map& map, const CodedBlocks& t, 
     }
     return;
   }
-  alignas(64) Code z[32];
+  alignas(64) Code z[32] = {};
   for (std::uint32_t b = 0, k = 0; b < kPackedBlocks; ++b) {
     const bool coded = bit_of(t.coded, b);
-    Code* const block = space.blocks[coded ? k++ : 0];
+    const Code(*const block)[32] = space.blocks + (coded ? k++ : 0);
     if constexpr (S == kChain) {
       if (coded) {
-        for (int i = 0; i < 32; ++i) z[i] = unzigzag(block[i]);
+        for (int i = 0; i < 32; ++i) z[i] = unzigzag((*block)[i]);
         if (sums) accumulate_1d(z);
       } else {
         for (Code& d : z) d = 0;
@@ -167,11 +196,7 @@ inline void tile_values(const Plan& plan, const Map& map, const CodedBlocks& t, 
       map.decode(z, sums ? before : Code{0}, to + 32 * b);
       before = static_cast<Code>(before + z[31]);
     } else {
-      if (coded)
-        for (int i = 0; i < 32; ++i) z[i] = unzigzag(block[i]);
-      else
-        for (Code& d : z) d = 0;
-      put_block<S>(z, b, space.tile.codes);
+      place_differences<S>(coded ? *block : z, b, space.tile.codes);
     }
   }
   if constexpr (S != kChain) {

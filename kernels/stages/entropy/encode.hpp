@@ -1,125 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding a group of tiles (docs/format.md, section 8); decode.hpp is the way back. Forwards: tiles to residuals and
-// those to rounds of up to 32 blocks, special values aside. Backwards: rounds and flags into the stream.
+// Encoding a group of tiles (docs/format.md, section 8); decode.hpp is the way back. Forwards: tiles to residuals
+// (residuals.hpp) and those to rounds of up to 32 blocks. Backwards: rounds and flags into the stream.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <new>
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/entropy/group.hpp"
 #include "stages/entropy/huffman_stream.hpp"
-#include "stages/entropy/rounds.hpp"
-#include "stages/packed/encode.hpp"
+#include "stages/entropy/kept_rounds.hpp"
+#include "stages/entropy/residuals.hpp"
 
 PYF_BEGIN_TARGET
-
-// A tile's blocks that are not all zero, and what is coded of it.
-struct GroupTile {
-  std::uint32_t coding = kTileEmpty;
-  std::uint32_t special_bytes = 0;
-  std::uint32_t coded = 0, present = 0;  // numbers of blocks
-  std::uint32_t is_coded[4] = {}, is_present[4] = {};
-  std::uint8_t listed[kMostListed] = {};
-
-  std::uint32_t rounds() const { return (coded + kLaneCount - 1) / kLaneCount; }
-};
-
-template <class Map, int S>
-struct GroupScratch {
-  PackedScratch<Map, S> tile;
-  typename Map::Code before = 0;                             // the code that the next tile's first is a difference to
-  alignas(64) typename Map::Code blocks[kPackedBlocks][32];  // residuals of the coded blocks
-  GroupTile tiles[kMostGroupTiles];
-};
-
-// Behind it: rounds, and special parts of tiles.
-template <class Map, int S>
-inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Map, S>) + 63) / 64 * 64;
-
-// Residuals of a tile's present blocks that are not all zero, in block order, to s.blocks; special values to `special`.
-// `alone`: the tile's first residual is 0, whatever came before.
-template <class Map, int S>
-inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t tile, bool alone,
-                           GroupScratch<Map, S>& s, GroupTile& t, std::uint8_t* special) {
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  const Map map(plan);
-  PackedScratch<Map, S>& p = s.tile;
-  const TileBox box = tile_box<S>(plan.grid, tile);
-  const Loose<Value>* x = load_tile<S>(plan.grid, values, box, p.values);
-  const SpecialBlocks found = encode_tile_codes<Map, S>(map, box, x, p);
-  t = {};
-  if (found.any) {
-    std::memset(p.left, 0, sizeof p.left);
-    t.special_bytes = write_packed_tile<Map, S>(box, x, found, 0, {}, p, special).bytes;
-    if ((read_head(load_le<std::uint32_t>(special)).flags & kPackedVerbatim) != 0) return;
-  }
-  const bool sums = S != kChain || plan.order != 0;
-  if (alone) s.before = p.codes[0];
-  if constexpr (S == kChain) {
-    p.codes[-1] = s.before;
-    s.before = p.codes[4095];
-  } else {
-    tile_differences<S>(plan.order, p.codes.data(), p.differences);
-    p.differences[0] = static_cast<Code>(p.codes[0] - s.before);
-    s.before = p.codes[0];
-  }
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
-    t.is_present[b / 32] |= 1u << b % 32;
-    ++t.present;
-    Code(&z)[32] = s.blocks[t.coded];
-    if constexpr (S == kChain) {
-      const Code* const q = p.codes + 32 * b;
-      if (sums) [[likely]]
-        for (int i = 0; i < 32; ++i) z[i] = zigzag(static_cast<Code>(q[i] - q[i - 1]));
-      else
-        for (int i = 0; i < 32; ++i) z[i] = zigzag(q[i]);
-    } else {
-      take_block<S>(p.differences, b, z);
-      for (int i = 0; i < 32; ++i) z[i] = zigzag(z[i]);
-    }
-    Code any = 0;
-    for (int i = 0; i < 32; ++i) any |= z[i];
-    if (any == 0) continue;
-    if (t.coded < kMostListed) t.listed[t.coded] = static_cast<std::uint8_t>(b);
-    t.is_coded[b / 32] |= 1u << b % 32;
-    ++t.coded;
-  }
-  t.coding = coding_of(t.coded, t.present);
-}
-
-// Blocks 32 * round and on of a tile to rows.
-template <class Code>
-KFN void put_round(const Code (*blocks)[32], std::uint32_t lanes, RoundRows& rows) {
-  alignas(64) std::uint32_t words[32][32];
-  rows.wide = false;
-  if constexpr (sizeof(Code) == 4) {
-    if (lanes == kLaneCount) {
-      transpose_words(blocks[0], rows.low[0]);
-      return;
-    }
-    std::memcpy(words, blocks, lanes * sizeof words[0]);
-  } else {
-    Code high = 0;
-    for (std::uint32_t l = 0; l < lanes; ++l) {
-      for (int i = 0; i < 32; ++i) {
-        words[l][i] = static_cast<std::uint32_t>(blocks[l][i]);
-        high |= blocks[l][i];
-      }
-    }
-    rows.wide = high >> 32 != 0;
-    if (rows.wide) [[unlikely]]
-      for (std::uint32_t l = 0; l < lanes; ++l)
-        for (int i = 0; i < 32; ++i) rows.high[i][l] = static_cast<std::uint32_t>(blocks[l][i] >> 32);
-  }
-  std::memset(words[lanes], 0, (32 - lanes) * sizeof words[0]);
-  transpose_words(words[0], rows.low[0]);
-}
 
 // Flags of a tile's blocks: lane l has blocks 4l to 4l + 3. What comes before a flag chooses its frequency.
 template <class Flags>
@@ -152,16 +49,24 @@ inline void count_tile(const Plan& plan, const void* values, std::uint64_t tile,
   tile_residuals<Map, S>(plan, values, tile, true, s, t, special);
   ++counts->tiles;
   if (plan.coder != kRans) {
-    count_codewords(s.blocks[0], t.coded, counts->codewords);
+    if (t.narrow)
+      count_codewords(s.narrow[0], t.coded, counts->codewords);
+    else
+      count_codewords(s.blocks[0], t.coded, counts->codewords);
     return;
   }
   for (std::uint32_t b = 0; t.coding == kTileFlags && b < kPackedBlocks; ++b)
     if (bit_of(t.is_present, b)) ++counts->flags[context_of_flag(t, t.is_coded, b)][bit_of(t.is_coded, b) ? 1 : 0];
+  static_assert(sizeof(RoundRows) + sizeof(TileCounts) <= kTileStreamBytes);
+  auto* const tile_counts = new (rows + 1) TileCounts;
   for (std::uint32_t round = 0; round < t.rounds(); ++round) {
-    const std::uint32_t lanes = std::min(t.coded - round * kLaneCount, kLaneCount);
-    put_round(s.blocks + round * kLaneCount, lanes, *rows);
-    count_round(kNeighbours<S>, lanes, *rows, *counts);
+    const std::uint32_t first = round * kLaneCount, lanes = t.lanes(round);
+    if (t.narrow)
+      count_blocks(kNeighbours<S>, s.narrow + first, lanes, t.bits[round], *rows, *tile_counts, *counts);
+    else
+      count_blocks(kNeighbours<S>, s.blocks + first, lanes, t.bits[round], *rows, *tile_counts, *counts);
   }
+  tile_counts->finish(*counts);
 }
 
 // Head of a group, lists or flags of blocks, sizes of special parts, padding; special parts.
@@ -218,11 +123,11 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
                                 std::uint8_t* out) {
   auto& s = *static_cast<GroupScratch<Map, S>*>(scratch);
   std::uint8_t* const space = static_cast<std::uint8_t*>(scratch) + kGroupScratch<Map, S>;
-  auto* const rounds = reinterpret_cast<RoundRows*>(space);
   std::uint8_t* const special = space + plan.unit_tiles * kTileStreamBytes;
-  static_assert(sizeof(RoundRows) == kRoundBytes && kGroupScratch<Map, S> <= kScratchBytes);
+  static_assert(kPackedBlocks / kLaneCount * sizeof(RoundRows) <= kTileStreamBytes);
+  static_assert(kGroupScratch<Map, S> <= kScratchBytes);
   const auto* const codes = plan.coder == kRans ? nullptr : static_cast<const HuffmanCodes*>(plan.tables);
-  const auto* const tables = plan.coder == kRans ? static_cast<const EncodeTables*>(plan.tables) : nullptr;
+  const auto* const tables = plan.coder == kRans ? static_cast<const RoundTables*>(plan.tables) : nullptr;
   const GroupSpan span = group_span(plan.grid.tiles, plan.unit_tiles, unit);
   constexpr std::size_t kGapRoom = 16384;
   HuffmanWriter writer(space + kGapRoom, space);
@@ -230,6 +135,8 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
   // forwards
   s.before = 0;
   std::uint32_t special_bytes = 0, lanes = 0, used = 0;
+  KeptRound rounds[kMostGroupTiles * kPackedBlocks / kLaneCount];
+  std::uint8_t* room = space;
   bool any = false;
   for (std::uint32_t i = 0; i < span.count; ++i) {
     GroupTile& t = s.tiles[i];
@@ -237,12 +144,18 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
     special_bytes += t.special_bytes;
     any = any || t.coding != kTileEmpty || t.special_bytes != 0;
     if (plan.coder != kRans) {
-      encode_blocks(*codes, s.blocks[0], t.coded, writer);
+      if (t.narrow)
+        encode_blocks(*codes, s.narrow[0], t.coded, writer);
+      else
+        encode_blocks(*codes, s.blocks[0], t.coded, writer);
       continue;
     }
     lanes = t.coding == kTileFlags ? kLaneCount : std::max(lanes, std::min(t.coded, kLaneCount));
     for (std::uint32_t round = 0; round < t.rounds(); ++round)
-      put_round(s.blocks + round * kLaneCount, std::min(t.coded - round * kLaneCount, kLaneCount), rounds[used++]);
+      rounds[used++] =
+          t.narrow
+              ? keep_round(kNeighbours<S>, *tables, s.narrow + round * kLaneCount, t.lanes(round), t.bits[round], room)
+              : keep_round(kNeighbours<S>, *tables, s.blocks + round * kLaneCount, t.lanes(round), t.bits[round], room);
   }
   if (!any) return {0, false};
   if (plan.coder != kRans) {
@@ -258,11 +171,9 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
   WordWriter words{end};
   for (std::uint32_t i = span.count; i-- > 0;) {
     const GroupTile& t = s.tiles[i];
-    for (std::uint32_t round = t.rounds(); round-- > 0;) {
-      const std::uint32_t here = std::min(t.coded - round * kLaneCount, kLaneCount);
-      encode_round(kNeighbours<S>, *tables, here, rounds[--used], states, words);
-    }
-    if (t.coding == kTileFlags) encode_flags(*tables, t, states, words);
+    for (std::uint32_t round = t.rounds(); round-- > 0;)
+      encode_kept(kNeighbours<S>, *tables, rounds[--used], states, words);
+    if (t.coding == kTileFlags) encode_flags(tables->symbols, t, states, words);
   }
 
   std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);

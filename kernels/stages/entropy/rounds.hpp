@@ -8,6 +8,7 @@
 #include "stages/simd/rans_avx512.hpp"
 #elif defined(PYF_LEVEL_AVX2)
 #include "stages/simd/rans_avx2.hpp"
+#include "stages/simd/rans_decode_avx2.hpp"
 #else
 #include "stages/simd/rans_generic.hpp"
 #endif
@@ -17,7 +18,11 @@ PYF_BEGIN_TARGET
 inline void decode_round(const Neighbours& near, const DecodeTables& tables, std::uint32_t code_bits,
                          std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
   rows.wide = false;
-  for (std::uint32_t i = 0; i < 32; ++i) decode_step(tables, near, code_bits, lanes, i, rows, states, words);
+  std::uint32_t done = 0;
+#if defined(PYF_LEVEL_AVX2)
+  done = decode_steps(tables, near, code_bits, lanes, rows, states, words);
+#endif
+  for (std::uint32_t i = done; i < 32; ++i) decode_step(tables, near, code_bits, lanes, i, rows, states, words);
 }
 
 inline void encode_round(const Neighbours& near, const EncodeTables& tables, std::uint32_t lanes, const RoundRows& rows,

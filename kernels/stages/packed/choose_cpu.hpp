@@ -10,6 +10,7 @@
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "stages/packed/choose.hpp"
+#include "stages/packed/choose_narrow.hpp"
 #include "stages/packed/encode.hpp"
 #include "stages/packed/lorenzo.hpp"
 #include "stages/packed/sampled_code.hpp"
@@ -114,6 +115,15 @@ inline void sample_shape(const Request& request, const Plan& plan, const void* v
   const Grid grid = make_packed_grid(request.shape, count, S);
   for (std::uint64_t k = 0; k < sample_count(count, plan.entropy); ++k) {
     const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(count, k)));
+    if constexpr (Map::kHasSpecial) {
+      std::uint64_t costs[4];
+      if (plan.entropy && narrow_costs<S>(map, grid, values, box, s.values, costs)) {
+        const std::uint32_t inside = box.inz * box.iny * box.inx;
+        for (int c = 0; c < kCandidates; ++c)
+          if (predictor_at(c).tile_shape == S) bits[c] += costs[predictor_at(c).order] * 4096 / inside;
+        continue;
+      }
+    }
     const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
     for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
     for (int c = 0; c < kCandidates; ++c)

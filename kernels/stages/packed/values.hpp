@@ -58,11 +58,26 @@ KFN void take_values(const Loose<T>* tile, std::uint32_t block, T* to) {
     std::memcpy(to + i, from + Tile::within(i) * sizeof(T), Tile::kBlockX * sizeof(T));
 }
 
+// The columns of a tile, all wanted: kInside of the four that each row has.
+template <std::uint32_t kInside, class T>
+KFN void store_short_rows(const Grid& g, const T* x, std::uint32_t rows, std::uint8_t* to) {
+  for (std::uint32_t y = 0; y < rows; ++y)
+    std::memcpy(to + y * g.nx * sizeof(T), x + y * TileShape<kColumns>::kX, kInside * sizeof(T));
+}
+
 // Stores the values of a tile whose indices are in [start, stop).
 template <int S, class T>
 inline void store_tile(const Grid& g, const T* x, const TileBox& box, std::uint64_t start, std::uint64_t stop,
                        void* out) {
   using Tile = TileShape<S>;
+  if constexpr (S == kColumns) {  // short rows
+    if (box.first >= start && row_index<S>(g, box, box.iny - 1, 0) + box.inx <= stop) {
+      std::uint8_t* const to = static_cast<std::uint8_t*>(out) + (box.first - start) * sizeof(T);
+      if (box.inx == 4) return store_short_rows<4>(g, x, box.iny, to);
+      if (box.inx == 3) return store_short_rows<3>(g, x, box.iny, to);
+      if (box.inx == 2) return store_short_rows<2>(g, x, box.iny, to);
+    }
+  }
   for (std::uint32_t z = 0; z < box.inz; ++z)
     for (std::uint32_t y = 0; y < box.iny; ++y)
       store_run(x + (z * Tile::kY + y) * Tile::kX, row_index<S>(g, box, y, z), box.inx, start, stop, out);

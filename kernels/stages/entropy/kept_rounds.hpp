@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rounds between the two passes of an encoder: forwards from blocks to what the stream is written with, backwards into
+// it (stages/entropy/lanes.hpp says what a round is).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/target.hpp"
+#include "stages/entropy/round_tables.hpp"
+#include "stages/entropy/rounds.hpp"
+#if defined(PYF_LEVEL_AVX2)
+#include "stages/simd/count_avx2.hpp"
+#include "stages/simd/rans_encode_avx2.hpp"
+#endif
+
+PYF_BEGIN_TARGET
+
+// Low halves of blocks to rows; those of lanes without a block become 0.
+template <class Code>
+KFN void put_rows(const Code (*blocks)[32], std::uint32_t lanes, std::uint32_t (&rows)[32][kLaneCount]) {
+  alignas(64) std::uint32_t words[kLaneCount][32];
+  if constexpr (sizeof(Code) == 4) {
+    if (lanes == kLaneCount) {
+      transpose_words(blocks[0], rows[0]);
+      return;
+    }
+    std::memcpy(words, blocks, lanes * sizeof words[0]);
+  } else {
+    for (std::uint32_t l = 0; l < lanes; ++l)
+      for (int i = 0; i < 32; ++i) words[l][i] = static_cast<std::uint32_t>(blocks[l][i]);
+  }
+  if (lanes < kLaneCount) std::memset(words[lanes], 0, (kLaneCount - lanes) * sizeof words[0]);
+  transpose_words(words[0], rows[0]);
+}
+
+// Blocks of a round to rows. `bits` has those of all residuals.
+template <class Code>
+KFN void put_round(const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits, RoundRows& rows) {
+  put_rows(blocks, lanes, rows.low);
+  rows.wide = bits >> 32 != 0;
+  if constexpr (sizeof(Code) == 8) {
+    if (rows.wide) [[unlikely]]
+      for (std::uint32_t l = 0; l < lanes; ++l)
+        for (int i = 0; i < 32; ++i) rows.high[i][l] = static_cast<std::uint32_t>(blocks[l][i] >> 32);
+  }
+}
+
+// Counts of a tile's rounds for the model.
+#if !defined(PYF_LEVEL_AVX2)
+struct TileCounts {
+  KFN void finish(SymbolCounts& /*counts*/) const {}
+};
+#endif
+template <class Code>
+KFN void count_blocks(const Neighbours& near, const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
+                      RoundRows& rows, TileCounts& tile, SymbolCounts& counts) {
+#if defined(PYF_LEVEL_AVX2)
+  if (bits < kMediumEnd) [[likely]] {
+    put_rows(blocks, lanes, rows.low);
+    tile.add(near, lanes, bits, rows.low, counts);
+    return;
+  }
+#else
+  (void)tile;
+#endif
+  put_round(blocks, lanes, bits, rows);
+  count_round(near, lanes, rows, counts);
+}
+
+// What the backward pass needs of a round.
+struct KeptRound {
+  std::uint8_t* at;
+  std::uint32_t lanes;
+  std::uint64_t bits;
+};
+
+#if defined(PYF_LEVEL_AVX2)
+struct MediumRound {
+  RoundIndices indices;
+  alignas(64) std::uint32_t rows[32][kLaneCount];
+};
+static_assert(sizeof(MediumRound) <= sizeof(RoundRows) && alignof(RoundRows) == 64);
+
+// Keeps a round at `room`, which moves on.
+template <class Code>
+KFN KeptRound keep_round(const Neighbours& near, const RoundTables& tables, const Code (*blocks)[32],
+                         std::uint32_t lanes, std::uint64_t bits, std::uint8_t*& room) {
+  const KeptRound kept{room, lanes, bits};
+  if (bits < kNarrowEnd) {
+    alignas(64) std::uint32_t rows[32][kLaneCount];
+    put_rows(blocks, lanes, rows);
+    index_round<kNarrowSteps>(near, tables.symbols.contexts, lanes, rows, *reinterpret_cast<RoundIndices*>(room));
+    room += sizeof(RoundIndices);
+  } else if (bits < kMediumEnd) {
+    auto& round = *reinterpret_cast<MediumRound*>(room);
+    put_rows(blocks, lanes, round.rows);
+    index_round<kMediumSteps>(near, tables.symbols.contexts, lanes, round.rows, round.indices);
+    room += sizeof round;
+  } else {
+    put_round(blocks, lanes, bits, *reinterpret_cast<RoundRows*>(room));
+    room += sizeof(RoundRows);
+  }
+  return kept;
+}
+
+// The steps before `end`, backwards; the number of those that are left.
+template <int kVectors>
+inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& kept, std::uint32_t end,
+                                    LaneStates& states, WordWriter& words) {
+  if (kept.bits < kDirectSymbols)
+    return encode_narrow<kVectors, false>(tables.narrow, *reinterpret_cast<RoundIndices*>(kept.at), end, states, words);
+  if (kept.bits < kNarrowEnd)
+    return encode_narrow<kVectors, true>(tables.narrow, *reinterpret_cast<RoundIndices*>(kept.at), end, states, words);
+  const auto& round = *reinterpret_cast<MediumRound*>(kept.at);
+  return encode_medium<kVectors>(tables.medium, round.indices, round.rows, end, states, words);
+}
+inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& kept, std::uint32_t end,
+                                    LaneStates& states, WordWriter& words) {
+  if (kept.lanes > 24) [[likely]]
+    return encode_indexed<4>(tables, kept, end, states, words);
+  if (kept.lanes > 16) return encode_indexed<3>(tables, kept, end, states, words);
+  if (kept.lanes > 8) return encode_indexed<2>(tables, kept, end, states, words);
+  return encode_indexed<1>(tables, kept, end, states, words);
+}
+
+// The steps that are left of a round with escapes.
+[[gnu::noinline]] inline void encode_rest(const Neighbours& near, const RoundTables& tables, const KeptRound& kept,
+                                          std::uint32_t left, LaneStates& states, WordWriter& words) {
+  RoundRows rows;
+  rows.wide = false;
+  if (kept.bits >= kNarrowEnd) {
+    std::memcpy(rows.low, reinterpret_cast<MediumRound*>(kept.at)->rows, sizeof rows.low);
+  } else {
+    const auto& indices = *reinterpret_cast<RoundIndices*>(kept.at);
+    for (std::uint32_t i = 0; i < left; ++i)
+      for (std::uint32_t l = 0; l < kLaneCount; ++l)
+        rows.low[i][l] = indices.of[i][place_of_lane(l)] & (kNarrowEnd - 1);
+  }
+  for (; left != 0; left = encode_indexed(tables, kept, left, states, words))
+    encode_step(tables.symbols, near, kept.lanes, --left, rows, states, words);
+}
+
+inline void encode_kept(const Neighbours& near, const RoundTables& tables, const KeptRound& kept, LaneStates& states,
+                        WordWriter& words) {
+  if (kept.bits >= kMediumEnd) [[unlikely]] {
+    encode_round(near, tables.symbols, kept.lanes, *reinterpret_cast<RoundRows*>(kept.at), states, words);
+    return;
+  }
+  const std::uint32_t left = encode_indexed(tables, kept, 32, states, words);
+  if (left != 0) [[unlikely]]
+    encode_rest(near, tables, kept, left, states, words);
+}
+#else
+template <class Code>
+KFN KeptRound keep_round(const Neighbours& /*near*/, const RoundTables& /*tables*/, const Code (*blocks)[32],
+                         std::uint32_t lanes, std::uint64_t bits, std::uint8_t*& room) {
+  const KeptRound kept{room, lanes, bits};
+  put_round(blocks, lanes, bits, *reinterpret_cast<RoundRows*>(room));
+  room += sizeof(RoundRows);
+  return kept;
+}
+
+inline void encode_kept(const Neighbours& near, const RoundTables& tables, const KeptRound& kept, LaneStates& states,
+                        WordWriter& words) {
+  encode_round(near, tables.symbols, kept.lanes, *reinterpret_cast<RoundRows*>(kept.at), states, words);
+}
+#endif
+
+PYF_END_TARGET

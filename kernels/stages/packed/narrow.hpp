@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Codes of a tile strip by strip, in 32 bits, where it has ordinary values only and codes of 28 bits at most, as most
+// tiles: for residuals that an entropy coder takes, and for the sample that their predictor is chosen by.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "core/tile_shape.hpp"
+#include "stages/packed/values.hpp"
+#include "stages/tile_encode.hpp"
+#if defined(PYF_LEVEL_AVX2)
+#include "stages/simd/narrow_avx2.hpp"
+#endif
+
+PYF_BEGIN_TARGET
+
+// What of a tile is taken at a time, and what the next strip needs of those before it.
+inline constexpr std::uint32_t kStripRows = 16;  // of a plane, or a slab of a volume; else runs of a chain, or columns
+inline constexpr std::uint32_t kRunValues = 1024;
+template <int S>
+struct NarrowSpace {
+  static constexpr std::uint32_t kRow = S == kPlane || S == kVolume ? TileShape<S>::kX : 64, kPad = 16;
+  alignas(64) std::uint32_t codes[kStripRows * (kPad + kRow)];  // 0 before each row; or a run and the code before it
+  alignas(64) std::uint32_t above[kRow];                        // differences along x of the row above
+  alignas(64) std::uint32_t behind[S == kVolume ? kStripRows : 1][kRow];  // those along x and y of the slab before
+
+  KFN std::uint32_t* row(std::uint32_t r) { return codes + r * (kPad + kRow) + kPad; }
+};
+
+// Codes of this many bits and a sign may be shortened: differences along three axes, and to a tile before, still
+// have 32.
+inline constexpr int kNarrowBits = 27;
+template <class Code>
+KFN bool may_shorten(Code code) {
+  return sizeof(Code) == 4 || static_cast<Code>(code + (Code{1} << kNarrowBits)) >> (kNarrowBits + 1) == 0;
+}
+
+#if !defined(PYF_LEVEL_AVX2)
+// The low halves of 32 codes. Returns the OR of all codes + `above`.
+KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above, std::uint32_t* to) {
+  std::uint64_t any = 0;
+  for (int i = 0; i < 32; ++i) any |= codes[i] + above;
+  for (int i = 0; i < 32; ++i) to[i] = static_cast<std::uint32_t>(codes[i]);
+  return any;
+}
+#endif
+
+// Codes of 32 values. Not 0 where any is a misfit or may not be shortened.
+template <class Map, class Values>
+KFN std::uint64_t narrow_codes(const Map& map, const Values* x, std::uint32_t* q) {
+  using Code = typename Map::Code;
+  if constexpr (sizeof(Code) == 4) {
+    return encode_block<Map, 32>(map, x, q);
+  } else {
+    alignas(64) Code wide[32];
+    const std::uint64_t misfits = encode_block<Map, 32>(map, x, wide);
+    return misfits | shorten_codes(wide, std::uint64_t{1} << kNarrowBits, q) >> (kNarrowBits + 1);
+  }
+}
+
+// Eight words, of whichever registers a level has: compilers take loops over a row apart where words are moved too.
+using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
+using SignedEight [[gnu::vector_size(32)]] = std::int32_t;
+KFN Eight& eight_at(std::uint32_t* at) { return *reinterpret_cast<Eight*>(at); }
+KFN const Eight& eight_at(const std::uint32_t* at) { return *reinterpret_cast<const Eight*>(at); }
+
+// (By reference: levels without such registers have no way to return them that all compilers agree on.)
+KFN void zigzag_eight(const Eight& d, Eight& z) { z = (d << 1) ^ (Eight)((SignedEight)d >> 31); }
+
+// Which differences with the row above and the slab before an order takes: all, those of the first values, none.
+template <std::uint32_t kX>
+struct TakenMasks {
+  alignas(64) std::uint32_t all[kX], first[kX], none[kX];
+  constexpr TakenMasks() : all{}, first{}, none{} {
+    for (std::uint32_t& mask : all) mask = ~0u;
+    first[0] = ~0u;
+  }
+};
+template <std::uint32_t kX>
+inline constexpr TakenMasks<kX> kTaken{};
+
+// Codes of a tile: take(strip) is called for each strip of a plane or a volume, whose rows are then s.row(r), with a 0
+// before each, or for each run, with the code before it. A tile's first run has its own first code there, a column's
+// that of the column before. False, maybe after some, where a value is special or a code is wide.
+template <int S, class Map, class Take>
+KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, const TileBox& box,
+                       typename Map::Value* copy, NarrowSpace<S>& s, const Take& take) {
+  using Value = typename Map::Value;
+  using Tile = TileShape<S>;
+  std::uint64_t beyond = 0;
+  if constexpr (S == kPlane || S == kVolume) {
+    constexpr std::uint32_t kStrips = 4096 / (kStripRows * Tile::kX);
+    for (std::uint32_t row = 0; row < kStripRows; ++row) *(s.row(row) - 1) = 0;
+    const bool inside = box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
+    const Loose<Value>* const x =
+        inside ? loose_values<Value>(values, box.first) : load_tile<S>(grid, values, box, copy);
+    const std::uint64_t row_step = inside ? grid.nx : Tile::kX,
+                        slab_step = inside ? grid.nx * grid.ny : Tile::kX * Tile::kY,
+                        strip_step = S == kVolume ? slab_step : kStripRows * row_step;
+    for (std::uint32_t strip = 0; strip < kStrips; ++strip) {
+      const Loose<Value>* const from = x + strip * strip_step;
+      // rows are too many streams for hardware prefetchers: those of the next strip, or tile
+      const Loose<Value>* const next = strip + 1 < kStrips ? from + strip_step : x + Tile::kX;
+      for (std::uint32_t row = 0; row < kStripRows; ++row) {
+        for (std::size_t line = 0; inside && line < Tile::kX * sizeof(Value); line += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(next + row * row_step) + line);
+        for (std::uint32_t i = 0; i < Tile::kX; i += 32)
+          beyond |= narrow_codes(map, from + row * row_step + i, s.row(row) + i);
+      }
+      if (beyond != 0) return false;
+      take(strip);
+    }
+  } else {
+    const Loose<Value>* x = nullptr;
+    std::uint32_t* const q = s.row(0);
+    std::uint32_t before = 0;
+    if constexpr (S == kChain) x = load_tile<S>(grid, values, box, copy);
+    for (std::uint32_t run = 0; run < 4; ++run) {
+      if constexpr (S == kColumns) {
+        if (run >= box.inx) break;
+        const Loose<Value>* const column = loose_values<Value>(values, box.first + run);
+        for (std::uint32_t y = 0; y < box.iny; ++y) copy[y] = column[y * grid.nx];
+        for (std::uint32_t y = box.iny; y < kRunValues; ++y) copy[y] = copy[box.iny - 1];
+        x = loose_values<Value>(copy, 0);
+      }
+      for (std::uint32_t i = 0; i < kRunValues; i += 32) {
+        const Loose<Value>* const here = x + (S == kChain ? kRunValues * run : 0) + i;
+        for (std::size_t line = 0; S == kChain && line < 32 * sizeof(Value); line += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(here) + 4096 + line);
+        beyond |= narrow_codes(map, here, q + i);
+      }
+      if (beyond != 0) return false;
+      *(q - 1) = run == 0 ? q[0] : before;
+      before = S == kChain ? q[kRunValues - 1] : q[0];
+      take(run);
+    }
+  }
+  return true;
+}
+
+PYF_END_TARGET
