@@ -238,30 +238,6 @@ template <class Map, int S>
   store_tile<S>(plan.grid, space.values, box, start, stop, out);
 }
 
-// Differences in their places -> values of a plane or volume, row by row. They go to the array when all are there:
-// stores that wait for memory would hold up those of the sums.
-template <class Map, int S>
-KFN void decode_rows(const Map& map, int order, const TileBox& box, PackedDecodeSpace<Map, S>& space) {
-  using Code = typename Map::Code;
-  using Tile = TileShape<S>;
-  constexpr std::uint32_t kX = Tile::kX;
-  RowSums<S, Code> sums(order);
-  for (std::uint32_t z = 0; z < box.inz; ++z) {
-    for (std::uint32_t y = 0; y < box.iny; ++y) {
-      const std::uint32_t at = (z * Tile::kY + y) * kX;
-      alignas(64) Code row[kX];
-      sums.next(y, space.codes + at, row);
-      Code carry = 0;
-      for (std::uint32_t i = 0; i < kX; i += 32) {
-        Code(&part)[32] = *reinterpret_cast<Code(*)[32]>(row + i);
-        accumulate_1d(part);
-        map.decode(part, carry, space.values + at + i);
-        carry = static_cast<Code>(carry + part[31]);
-      }
-    }
-  }
-}
-
 template <class Map, int S>
 inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
                                  std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out) {
@@ -295,9 +271,7 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
   Code carry = unzigzag(parts.first);
   const bool sums = S != kChain || plan.order != 0;
-  const PresentBlocks present = present_blocks<S>(box);
-  if (S != kChain && !present.all()) std::memset(space.codes, 0, sizeof space.codes);
-  for (const std::uint32_t b : present) {
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
     const int width = parts.width[b];
     if (parts.is_special(b)) [[unlikely]] {
       const PackedMasks masks = read_packed_masks(descriptor[0], words);
@@ -351,13 +325,17 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
     }
   }
 
-  if constexpr (S != kChain) space.codes[0] = unzigzag(parts.first);
-  if constexpr (S == kColumns) {
-    tile_sums(space.codes);
-    for (std::uint32_t i = 0; i < 4096; i += 32)
-      map.decode(*reinterpret_cast<Code(*)[32]>(space.codes + i), Code{0}, space.values + i);
-  } else if constexpr (S != kChain) {
-    decode_rows<Map, S>(map, plan.order, box, space);
+  // sums, and values row by row
+  if constexpr (S != kChain) {
+    space.codes[0] = unzigzag(parts.first);
+    tile_sums<S>(plan.order, space.codes);
+    for (std::uint32_t i = 0; i < 4096; i += 32) {
+      if (S == kColumns || i % Tile::kX == 0) carry = 0;
+      Code(&row)[32] = *reinterpret_cast<Code(*)[32]>(space.codes + i);
+      if constexpr (S != kColumns) accumulate_1d(row);
+      map.decode(row, carry, space.values + i);
+      if (S != kColumns) carry = static_cast<Code>(carry + row[31]);
+    }
   }
   if constexpr (Map::kHasSpecial) {
     if (special) [[unlikely]]

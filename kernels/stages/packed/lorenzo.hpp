@@ -14,6 +14,16 @@
 
 PYF_BEGIN_TARGET
 
+// a += the same `stride` before, at the first `width` of every `run` values from `stride` to `end`.
+template <class Code>
+KFN void sum_forward(Code* a, std::uint32_t stride, std::uint32_t end, std::uint32_t run, std::uint32_t width) {
+  for (std::uint32_t row = stride; row < end; row += run) {
+    Code* const here = a + row;
+    for (std::uint32_t i = 0; i < width; ++i)
+      here[i] = static_cast<Code>(here[i] + here[static_cast<std::int64_t>(i) - stride]);
+  }
+}
+
 // All ones for the first `count` values of a row, else 0.
 template <class Code, std::uint32_t kX>
 struct RowMask {
@@ -59,59 +69,28 @@ inline void tile_differences(int order, const Code* q, Code* d) {
   }
 }
 
-// The sums of columns, in place.
-template <class Code>
-KFN void tile_sums(Code* d) {
-  constexpr std::uint32_t kX = TileShape<kColumns>::kX;
-  for (std::uint32_t i = 1; i < kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - 1]);
-  for (std::uint32_t i = kX; i < 4096; ++i) d[i] = static_cast<Code>(d[i] + d[i - kX]);
-}
-
-// The sums of planes and volumes along z and y, row after row; those along x are left to whoever turns rows into
-// values.
-template <int S, class Code>
-class RowSums {
-  using Tile = TileShape<S>;
-  static constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ;
-
- public:
-  KFN explicit RowSums(int order)
-      : along_y_(order >= 2 ? kX : 1), along_z_(order >= 3 ? kX : 0), first_z_(order >= 3 ? kX : 1) {
-    std::memset(before_, 0, sizeof before_);
-  }
-  // The row y of the next slab, or the next row of this one.
-  KFN void next(std::uint32_t y, const Code* d, Code* row) {
-    if (y == 0) std::memset(above_, 0, sizeof above_);
-    [[maybe_unused]] Code* const slab = before_ + (kZ > 1 ? y * kX : 0);
-    [[maybe_unused]] const Code* const mask_z = (y == 0 ? first_z_ : along_z_).mask;
-    for (std::uint32_t x = 0; x < kX; ++x) {
-      Code sum = d[x];
-      if constexpr (kZ > 1) {
-        sum = static_cast<Code>(sum + (slab[x] & mask_z[x]));
-        slab[x] = sum;
-      }
-      sum = static_cast<Code>(sum + (above_[x] & along_y_.mask[x]));
-      above_[x] = sum;
-      row[x] = sum;
-    }
-  }
-
- private:
-  RowMask<Code, kX> along_y_, along_z_, first_z_;
-  alignas(64) Code above_[kX];
-  alignas(64) Code before_[kZ > 1 ? kY* kX : 1];
-};
-
-// The same in place, of all rows.
+// The sums along z and y, in place; those along x are left to whoever turns rows into values. Columns: all sums.
 template <int S, class Code>
 inline void tile_sums(int order, Code* d) {
   using Tile = TileShape<S>;
+  constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ, kSlab = kX * kY;
+  static_assert(S != kChain);
   if constexpr (S == kColumns) {
-    tile_sums(d);
-  } else {
-    RowSums<S, Code> sums(order);
-    for (std::uint32_t z = 0; z < Tile::kZ; ++z)
-      for (std::uint32_t y = 0; y < Tile::kY; ++y, d += Tile::kX) sums.next(y, d, d);
+    for (std::uint32_t i = 1; i < kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - 1]);
+    for (std::uint32_t i = kX; i < 4096; ++i) d[i] = static_cast<Code>(d[i] + d[i - kX]);
+    return;
+  }
+  if constexpr (kZ > 1) {
+    if (order >= 3)
+      sum_forward(d, kSlab, 4096, kSlab, kSlab);
+    else
+      sum_forward(d, kSlab, 4096, kSlab, 1);
+  }
+  for (std::uint32_t z = 0; z < kZ; ++z) {
+    if (order >= 2)
+      sum_forward(d + z * kSlab, kX, kSlab, kX, kX);
+    else
+      sum_forward(d + z * kSlab, kX, kSlab, kX, 1);
   }
 }
 
@@ -130,9 +109,13 @@ KFN void take_block(const Code* tile, std::uint32_t block, Code* to) {
 template <int S, class Code>
 KFN void put_block(const Code* from, std::uint32_t block, Code* tile) {
   using Tile = TileShape<S>;
-  auto* const to = reinterpret_cast<std::uint8_t*>(tile + Tile::first_of(block));
-  for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX)
-    std::memcpy(to + Tile::within(i) * sizeof(Code), from + i, Tile::kBlockX * sizeof(Code));
+  Code* const to = tile + Tile::first_of(block);
+  for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX) {
+    if constexpr (Tile::kBlockX * sizeof(Code) == 16)
+      std::memcpy(to + Tile::within(i), from + i, 16);
+    else  // which memcpy would do in halves
+      for (std::uint32_t x = 0; x < Tile::kBlockX; ++x) to[Tile::within(i) + x] = from[i + x];
+  }
 }
 
 PYF_END_TARGET
