@@ -58,20 +58,39 @@ struct Resolver {
     return major > 1 || (major == 1 && minor >= 10);
   }
 
-  void resolve() const {
+  // Whether the module cannot be unloaded any more: it is open, and never closed.
+  bool resolve() const {
     hdf5.program_symbols_ = dlopen(nullptr, RTLD_LAZY);
     hdf5.own_symbols_ = module.path != nullptr ? dlopen(module.path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     const bool found = find_all(hdf5.own_symbols_) || find_all(hdf5.program_symbols_);
     hdf5.complete_ = found && has_wide_ids();
+    return hdf5.own_symbols_ != nullptr;
   }
 };
 
 namespace {
 
+// A module, and the places in it that called us: there are few, and dladdr reads through a module's symbols each time.
+// Only of those that stay loaded, since resolve() opened them.
 struct Node {
+  static constexpr int kPlaces = 8;
   const void* base = nullptr;
   Hdf5 hdf5;
+  bool stays = false;
+  mutable std::atomic<const void*> places[kPlaces] = {};
   const Node* next = nullptr;
+
+  bool called_from(const void* address) const {
+    for (const auto& place : places)
+      if (place.load(std::memory_order_relaxed) == address) return true;
+    return false;
+  }
+  void note_place(const void* address) const {
+    for (auto& place : places) {
+      const void* none = nullptr;
+      if (stays && place.compare_exchange_strong(none, address, std::memory_order_relaxed)) return;
+    }
+  }
 };
 
 // Modules met so far. Nodes are only ever added, so that readers need no lock.
@@ -90,6 +109,12 @@ const Node* find_node(const void* base) {
   return nullptr;
 }
 
+const Node* find_caller(const void* address) {
+  for (const Node* node = nodes.load(std::memory_order_acquire); node != nullptr; node = node->next)
+    if (node->called_from(address)) return node;
+  return nullptr;
+}
+
 hid_t read_id(void* symbols, const char* name) {
   const void* const symbol = symbols != nullptr ? dlsym(symbols, name) : nullptr;
   return symbol != nullptr ? *static_cast<const hid_t*>(symbol) : -1;
@@ -98,12 +123,16 @@ hid_t read_id(void* symbols, const char* name) {
 }  // namespace
 
 const Hdf5& hdf5_of(const void* return_address) noexcept {
+  if (const Node* known = find_caller(return_address)) return known->hdf5;
   const Module module = module_of(return_address);
-  if (const Node* known = find_node(module.base)) return known->hdf5;
+  if (const Node* known = find_node(module.base)) {
+    known->note_place(return_address);
+    return known->hdf5;
+  }
   Node* const node = new (std::nothrow) Node;
   if (node == nullptr) return kNoHdf5;
   node->base = module.base;
-  Resolver{node->hdf5, module}.resolve();
+  node->stays = Resolver{node->hdf5, module}.resolve();
   // Two threads may add the same module at once; the twin does no harm.
   node->next = nodes.load(std::memory_order_relaxed);
   while (!nodes.compare_exchange_weak(node->next, node, std::memory_order_release, std::memory_order_relaxed)) {

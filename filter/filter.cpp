@@ -78,6 +78,7 @@ Status decode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
   const std::size_t bytes = value_bytes_of(request);
   ChunkBuffer values(hdf5, bytes);
   if (values.data() == nullptr) return fail(Code::no_memory, "no memory for %zu bytes of values", bytes);
+  values.expect_all();
   PYF_TRY(decode(*chunk.buffer, chunk.bytes, values.data(), bytes));
   if (needs_swap(request.source_big_endian))
     swap_values(values.data(), values.data(), bytes, dtype_bytes(request.dtype));

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Units over threads (cpu_driver.hpp). Work is handed out in segments of neighbouring units. An encoded segment goes
-// to its place as soon as the one before it is there, so the bytes do not depend on the number of threads.
+// Units over threads (cpu_driver.hpp): encoding by encode_job.hpp, decoding here.
 #include "core/cpu_driver.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
 
+#include "core/encode_job.hpp"
 #include "core/error_text.hpp"
 #include "core/settings.hpp"
 #include "core/threads.hpp"
@@ -19,9 +18,6 @@
 
 namespace pyfilter {
 namespace {
-
-constexpr std::uint64_t kSegmentTiles = 32;  // half a megabyte of f32
-constexpr std::uint32_t kUniformBit = 0x80000000u;
 
 struct Free {
   void operator()(void* p) const { std::free(p); }
@@ -47,72 +43,12 @@ struct Room {
 };
 thread_local Room scratch_room, segment_room;
 
-std::uint64_t segment_units(const Plan& plan) {
-  if (plan.grid.tile_values != 0) return kSegmentTiles / 4;  // tiles of more values
-  return std::max<std::uint64_t>(1, kSegmentTiles / plan.unit_tiles);
-}
-std::uint64_t segments_of(const Plan& plan, std::uint64_t units) {
-  const std::uint64_t of_segment = segment_units(plan);
-  return (units + of_segment - 1) / of_segment;
-}
-std::size_t most_unit_bytes(const Plan& plan) {
-  if (plan.grid.tile_values != 0) return 4 + plan.grid.tile_values * dtype_bytes(plan.dtype);
-  return plan.entropy ? max_group_bytes(plan.unit_tiles, 8) : kMaxTileBytes;
-}
 std::size_t unit_scratch_bytes(const Plan& plan) {
   if (plan.grid.tile_values != 0) return kParticleScratchBytes;
   return plan.entropy ? group_scratch_bytes(plan.unit_tiles) : kScratchBytes;
 }
 
 Status no_memory() { return fail(Code::no_memory, "no memory for the codec's scratch buffers"); }
-
-struct EncodeJob {
-  const Plan& plan;
-  const TileCoder& coder;
-  const void* values;
-  std::uint8_t* directory;
-  std::uint8_t* tiles;
-  std::size_t limit;  // bytes for tiles
-
-  std::mutex mutex;
-  std::condition_variable placed;
-  std::uint64_t next_segment = 0;  // segments before it have their place
-  std::size_t used = 0;
-  std::atomic<bool> full{false}, out_of_memory{false};
-
-  void encode_segment(std::uint64_t segment) {
-    const std::uint64_t first = segment * segment_units(plan),
-                        last = std::min(first + segment_units(plan), plan.units());
-    std::uint8_t* const scratch = scratch_room.get(unit_scratch_bytes(plan));
-    std::uint8_t* const bytes = segment_room.get(segment_units(plan) * most_unit_bytes(plan) + kTileSlackBytes);
-    std::uint32_t offsets[kSegmentTiles];  // bytes from the segment's start, and the uniform bit
-    std::uint32_t size = 0;
-    if (scratch == nullptr || bytes == nullptr) out_of_memory = true;
-    if (!full && !out_of_memory) {
-      for (std::uint64_t unit = first; unit < last; ++unit) {
-        const EncodedTile encoded = coder.encode(plan, values, unit, scratch, bytes + size);
-        offsets[unit - first] = size | (encoded.uniform ? kUniformBit : 0);
-        size += encoded.bytes;
-      }
-    }
-    std::unique_lock<std::mutex> lock(mutex);
-    placed.wait(lock, [&] { return next_segment == segment; });
-    const std::size_t from = used;
-    if (size >= limit - from) full = true;
-    const bool write = !full && !out_of_memory;
-    if (write) used = from + size;
-    ++next_segment;
-    lock.unlock();
-    placed.notify_all();
-    if (!write) return;
-    std::memcpy(tiles + from, bytes, size);
-    for (std::uint64_t unit = first; unit < last; ++unit) {
-      const std::uint32_t offset = offsets[unit - first];
-      const std::uint32_t words = static_cast<std::uint32_t>((from + (offset & ~kUniformBit)) / 4);
-      store_le(directory + 4 * unit, words | (offset & kUniformBit));
-    }
-  }
-};
 
 struct DecodeJob {
   const Plan& plan;
@@ -157,14 +93,21 @@ Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values
   if (plan.units() >= limit / 4) return kOk;
   const std::size_t directory_bytes = 4 * static_cast<std::size_t>(plan.units() + 1);
   if (directory_bytes >= limit) return kOk;
-  EncodeJob job{plan, coder, values, out, out + directory_bytes, limit - directory_bytes, {}, {}, 0, 0, {}, {}};
+  const std::uint64_t segments = segments_of(plan, plan.units());
+  const auto threads = static_cast<int>(std::min<std::uint64_t>(segments, static_cast<unsigned>(resolved_threads())));
+  EncodeJob job(plan, coder, values, out, out + directory_bytes, limit - directory_bytes, threads);
   parallel_for(
-      resolved_threads(), segments_of(plan, plan.units()),
-      [](void* context, std::uint64_t i) { static_cast<EncodeJob*>(context)->encode_segment(i); }, &job);
-  if (job.out_of_memory) return no_memory();
-  if (job.full) return kOk;
-  store_le(out + 4 * plan.units(), static_cast<std::uint32_t>(job.used / 4));
-  *bytes = directory_bytes + job.used;
+      threads, static_cast<std::uint64_t>(threads),
+      [](void* context, std::uint64_t) {
+        auto& own = *static_cast<EncodeJob*>(context);
+        own.run(scratch_room.get(unit_scratch_bytes(own.plan())),
+                segment_room.get(parked_segments(own.plan()) * parked_bytes(own.plan())));
+      },
+      &job);
+  if (job.out_of_memory()) return no_memory();
+  if (job.full()) return kOk;
+  store_le(out + 4 * plan.units(), static_cast<std::uint32_t>(job.used() / 4));
+  *bytes = directory_bytes + job.used();
   return kOk;
 }
 

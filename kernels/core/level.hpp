@@ -29,8 +29,6 @@ inline const TileCoder* tile_coder(int block_dims) {
 const TileCoder* cuszp2_coder(Dtype dtype, int block_dims);
 const TileCoder* lossless_coder(Dtype dtype, int block_dims);
 const TileCoder* hierarchical_delta_coder(const Plan& plan);
-const TileCoder* integer_coder(const Plan& plan);  // hierarchical_delta of integers
-Predictor choose_integer_predictor(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
 bool integer_range_of(const Request& request, const void* values, std::uint64_t count, std::uint64_t* low,
                       std::uint64_t* high);
 const GroupCoder* lorenzo_coder(const Plan& plan);

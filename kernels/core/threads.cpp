@@ -43,9 +43,13 @@ class Pool {
     }
     wake_.notify_all();
     job.run();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      wanted_ = 0;  // who has not come by now is not needed
+      job_ = nullptr;
+    }
+    spin_while([this] { return running_ != 0; });
     std::unique_lock<std::mutex> lock(mutex_);
-    wanted_ = 0;  // who has not come by now is not needed
-    job_ = nullptr;
     idle_.wait(lock, [this] { return running_ == 0; });
     return true;
   }
@@ -84,7 +88,8 @@ class Pool {
   std::condition_variable wake_, idle_;
   Job* job_ = nullptr;
   std::uint64_t generation_ = 0;
-  int wanted_ = 0, running_ = 0, workers_ = 0;
+  int wanted_ = 0, workers_ = 0;
+  std::atomic<int> running_{0};
 };
 
 // Never destroyed: workers wait on it until the process ends. A forked child has no workers and maybe a locked mutex;

@@ -15,4 +15,16 @@ void parallel_for(int threads, std::uint64_t count, void (*work)(void* context, 
 
 int available_cores() noexcept;
 
+// Looks again and again for some microseconds, while `waiting()` holds: less than it takes to sleep and be woken.
+template <class Waiting>
+void spin_while(const Waiting& waiting) {
+  for (int i = 0; i < 500 && waiting(); ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+}
+
 }  // namespace pyfilter

@@ -1,32 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CPU's tile coders of packed tiles for one map, by tile shape: for cpu.cpp and cpu_integer.cpp.
+// What the files of HierarchicalDelta on the CPU have for one another: each compiles some maps, cpu.cpp chooses.
 #pragma once
+
+#include <cstdint>
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
-#include "stages/packed/choose_cpu.hpp"
-#include "stages/packed/decode.hpp"
-#include "stages/packed/encode.hpp"
 
 PYF_BEGIN_TARGET
 
-template <class Map, int S>
-inline constexpr TileCoder kPackedCoder{&encode_packed_tile<Map, S>, &decode_packed_tile<Map, S>};
+const TileCoder* packed_coder_f32(const Plan& plan);
+const TileCoder* packed_coder_f64(const Plan& plan);
+const TileCoder* pointwise_coder_f32(const Plan& plan);
+const TileCoder* pointwise_coder_f64(const Plan& plan);
+const TileCoder* integer_coder(const Plan& plan);
 
-template <class Map>
-inline const TileCoder* packed_coder(int tile_shape) {
-  switch (tile_shape) {
-    case kChain:
-      return &kPackedCoder<Map, kChain>;
-    case kPlane:
-      return &kPackedCoder<Map, kPlane>;
-    case kVolume:
-      return &kPackedCoder<Map, kVolume>;
-    case kColumns:
-      return &kPackedCoder<Map, kColumns>;
-    default:
-      return nullptr;
-  }
-}
+Predictor choose_predictor_f32(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+Predictor choose_predictor_f64(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+Predictor choose_pointwise_predictor_f32(const Request& request, const Plan& plan, const void* values,
+                                         std::uint64_t count);
+Predictor choose_pointwise_predictor_f64(const Request& request, const Plan& plan, const void* values,
+                                         std::uint64_t count);
+Predictor choose_integer_predictor(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+
+StepChoice choose_log_step_f32(const Request& request, const void* values, std::uint64_t count);
+StepChoice choose_log_step_f64(const Request& request, const void* values, std::uint64_t count);
 
 PYF_END_TARGET

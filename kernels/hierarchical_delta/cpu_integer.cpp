@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/level.hpp"
-#include "hierarchical_delta/cpu.hpp"
+#include "hierarchical_delta/instances.hpp"
 #include "stages/integer.hpp"
 #include "stages/packed/special_integer.hpp"
 

@@ -201,6 +201,24 @@ KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map
     encode_planes<Map, D, false>(false, first, count, s);
 }
 
+// Whether a 1-D tile is nothing but sentinels, as over land or outside of a domain: then its one rate says it all.
+template <class Map>
+[[gnu::noinline]] inline bool only_sentinels(const Map& map, const Grid& grid, const void* values, std::uint64_t tile) {
+  const std::uint64_t first = tile * kTileValues, last = std::min(first + kTileValues, grid.values);
+  const std::uint8_t* const end = value_at<typename Map::Value>(values, last);
+  for (const std::uint8_t* at = value_at<typename Map::Value>(values, first); at != end;) {
+    constexpr std::size_t kTogether = 128;
+    typename Map::Code bits[kTogether], differing = 0;
+    const std::size_t bytes = std::min<std::size_t>(sizeof bits, static_cast<std::size_t>(end - at));
+    if (bytes < sizeof bits) std::fill(std::begin(bits), std::end(bits), map.quantizer.sentinel_bits);
+    std::memcpy(bits, at, bytes);
+    for (const typename Map::Code value : bits) differing |= value ^ map.quantizer.sentinel_bits;
+    if (differing != 0) return false;
+    at += bytes;
+  }
+  return true;
+}
+
 template <class Map, int D>
 inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch,
                                std::uint8_t* out) {
@@ -209,6 +227,12 @@ inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64
   auto& s = *static_cast<EncodeScratch<Map, D>*>(scratch);
   static_assert(sizeof(EncodeScratch<Map, D>) <= kScratchBytes);
   const Map map(plan);
+  if constexpr (Map::kHasSpecial && D == 1) {
+    if (map.quantizer.has_sentinel && only_sentinels(map, plan.grid, values, tile)) [[unlikely]] {
+      store_le(out, std::uint32_t{kRateSentinel});
+      return {4, true};
+    }
+  }
   const std::uint64_t first_block = tile * kTileBlocks<D>;
   const int blocks = static_cast<int>(std::min<std::uint64_t>(kTileBlocks<D>, plan.grid.blocks - first_block));
   BlockCursor cursor = block_at<D>(plan.grid, first_block), ahead;

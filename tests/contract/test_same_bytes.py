@@ -44,7 +44,8 @@ from .judge import bits
 
 Array = NDArray[Any]
 THREADS = (1, 2, 3, 8)
-#: more than eight segments of work (32 tiles of 4096 values), the last one neither whole nor a whole number of blocks
+#: more than eight segments of work (8 to 32 tiles of 4096 values), the last one neither whole nor a whole number of
+#: blocks
 MANY = (9 * 32 * 4096 - 4096 * 3 - 17,)
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -280,6 +281,53 @@ def test_calls_from_several_threads(threads: int) -> None:
         expected = [there_and_back(case) for case in cases]
     with pyfilter.config(threads=threads), ThreadPoolExecutor(6) as pool:
         assert list(pool.map(there_and_back, cases * 4)) == expected * 4
+
+
+@pytest.mark.parametrize(
+    ("codec", "fill"),
+    [
+        (pyfilter.Lossless(), None),
+        (pyfilter.Cuszp2(absolute=1e-3), -999),
+        (pyfilter.HierarchicalDelta(absolute=1e-3), -999),
+    ],
+    ids=str,
+)
+def test_tiles_of_all_speeds(codec: pyfilter.Codec, fill: float | None) -> None:
+    """Segments that take long or none at all: they are ready in any order, and their places do not depend on it."""
+    rng = np.random.default_rng(5)
+    values = np.full((400, 4096), -999, dtype="f4")
+    for first in range(0, 400, 8):
+        kind = rng.integers(4)
+        if kind == 1:
+            values[first : first + 8] = rng.normal(size=(8, 4096))
+        elif kind == 2:
+            values[first : first + 8] = np.where(rng.random((8, 4096)) < 0.5, np.nan, rng.normal(size=(8, 4096)))
+        elif kind == 3:
+            values[first : first + 3] = 0
+    one = np.float32(fill) if fill is not None else None
+    with pyfilter.config(threads=1):
+        expected = pyfilter.encode(values.reshape(-1), codec, one)
+    for threads in (2, 3, 8, 40) * 3:
+        with pyfilter.config(threads=threads):
+            assert pyfilter.encode(values.reshape(-1), codec, one) == expected
+
+
+def test_on_the_edge_of_raw() -> None:
+    """Noise, and as many equal values as make a frame just smaller than the values: all thread counts agree on it."""
+    rng = np.random.default_rng(6)
+    noise = rng.integers(0, 1 << 32, 100 * 4096, dtype="u4").view("f4")
+    stored_raw = set()
+    for equal in range(0, 1200, 40):
+        values = np.concatenate([np.zeros(equal, dtype="f4"), noise])
+        found = set()
+        for threads in THREADS:
+            with pyfilter.config(threads=threads):
+                frame = pyfilter.encode(values, pyfilter.Lossless())
+            found.add(frame)
+        assert len(found) == 1
+        stored_raw.add(pyfilter.frame_info(frame).stored_raw)
+        assert np.array_equal(bits(pyfilter.decode(frame)), bits(values))
+    assert stored_raw == {True, False}
 
 
 def test_errors_from_several_threads() -> None:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -14,6 +15,7 @@
 #include "stages/packed/encode.hpp"
 #include "stages/packed/lorenzo.hpp"
 #include "stages/packed/sampled_code.hpp"
+#include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
 
 PYF_BEGIN_TARGET
@@ -56,6 +58,100 @@ struct SampleScratch {
   alignas(64) Code differences[4096];
 };
 
+template <class Code>
+KFN Code larger(Code a, Code b) {
+  return a < b ? b : a;
+}
+template <class Code>
+KFN Code smaller(Code a, Code b) {
+  return a < b ? a : b;
+}
+
+// The two widest residuals of several values.
+template <class Code, int N>
+struct WidestTwo {
+  alignas(64) Code first[N], second[N];
+};
+
+// Neighbours come together: halves how many there are.
+template <class Code, int N, int M>
+KFN void join_widest(const WidestTwo<Code, N>& from, int count, WidestTwo<Code, M>& to) {
+  for (int k = 0; k < count; ++k) {
+    const Code a = from.first[2 * k], b = from.first[2 * k + 1];
+    to.first[k] = larger(a, b);
+    to.second[k] = larger(larger(from.second[2 * k], from.second[2 * k + 1]), smaller(a, b));
+  }
+}
+
+// Blocks of a tile shape as rows of kLanes lanes. Those of chains and columns lie one after another, in rows of eight.
+template <int S>
+struct LaneShape {
+  using Tile = TileShape<S>;
+  static constexpr bool kTogether = S == kChain || S == kColumns;
+  static constexpr int kRows = S == kChain ? 4 : S == kColumns ? 16 : 32 / static_cast<int>(Tile::kBlockX);
+  static constexpr int kLanes = S == kChain ? 8 : S == kColumns ? 1 : static_cast<int>(Tile::kBlockX);  // of a block
+  static constexpr int kAll = 4096 / kRows;
+  // where the eight lanes of a group start in the tile, and the rows of its blocks from there
+  static constexpr std::uint32_t first_of(std::uint32_t group) {
+    if (kTogether) return group * 8 * kRows;
+    constexpr std::uint32_t kGroups = Tile::kX / 8;
+    const std::uint32_t strip = group / kGroups;
+    return (strip / Tile::kBlocksY * Tile::kBlockZ * Tile::kY + strip % Tile::kBlocksY * Tile::kBlockY) * Tile::kX +
+           group % kGroups * 8;
+  }
+  static constexpr std::uint32_t row_of(std::uint32_t row) {
+    return kTogether ? 8 * row : Tile::within(row * Tile::kBlockX);
+  }
+};
+
+// The two widest residuals of each block of a tile of differences, blocks in the order in which their rows lie.
+template <int S, class Map>
+KFN void find_widest(const Map& map, const typename Map::Code* d, WidestTwo<typename Map::Code, 1024>& found) {
+  using Code = typename Map::Code;
+  using Lanes = LaneShape<S>;
+  WidestTwo<Code, 1024> other;
+  WidestTwo<Code, 1024>& start = Lanes::kLanes == 1 || Lanes::kLanes == 4 ? found : other;
+  for (std::uint32_t group = 0; group < Lanes::kAll / 8; ++group) {
+    const Code* const from = d + Lanes::first_of(group);
+    alignas(64) Code first[8] = {}, second[8] = {};
+    for (std::uint32_t i = 0; i < Lanes::kRows; ++i) {
+      for (int k = 0; k < 8; ++k) {
+        const Code z = zigzag(map.wrap(from[Lanes::row_of(i) + static_cast<std::uint32_t>(k)]));
+        second[k] = larger(second[k], smaller(first[k], z));
+        first[k] = larger(first[k], z);
+      }
+    }
+    for (int k = 0; k < 8; ++k) start.first[8 * group + static_cast<std::uint32_t>(k)] = first[k];
+    for (int k = 0; k < 8; ++k) start.second[8 * group + static_cast<std::uint32_t>(k)] = second[k];
+  }
+  if constexpr (Lanes::kLanes == 8) {
+    join_widest(other, 512, found);
+    join_widest(found, 256, other);
+    join_widest(other, 128, found);
+  } else if constexpr (Lanes::kLanes == 4) {
+    join_widest(found, 256, other);
+    join_widest(other, 128, found);
+  } else {  // two halves of columns, four lanes apart
+    for (int b = 0; b < kPackedBlocks; ++b) {
+      const int k = b / 4 * 8 + b % 4;
+      const Code x = found.first[k], y = found.first[k + 4];
+      other.first[b] = larger(x, y);
+      other.second[b] = larger(larger(found.second[k], found.second[k + 4]), smaller(x, y));
+    }
+    std::memcpy(found.first, other.first, kPackedBlocks * sizeof(Code));
+    std::memcpy(found.second, other.second, kPackedBlocks * sizeof(Code));
+  }
+}
+
+// Calls add(index in that order) for each present block.
+template <int S, class Add>
+KFN void for_present(const TileBox& box, Add&& add) {
+  using Tile = TileShape<S>;
+  for (std::uint32_t z = 0; z * Tile::kBlockZ < box.inz; ++z)
+    for (std::uint32_t y = 0; y * Tile::kBlockY < box.iny; ++y)
+      for (std::uint32_t x = 0; x * Tile::kBlockX < box.inx; ++x) add((z * Tile::kBlocksY + y) * Tile::kBlocksX + x);
+}
+
 // Bits of the present blocks of a tile whose codes are there: as bit planes, or as an entropy coder may take them.
 template <int S, class Map>
 inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBox& box, int order,
@@ -63,45 +159,34 @@ inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBo
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
     s.codes[-1] = s.codes[0];
-    for (int i = 0; i < 4096; ++i) s.differences[i] = static_cast<Code>(s.codes[i] - (order != 0 ? s.codes[i - 1] : 0));
-    s.differences[0] = 0;
+    if (order != 0)
+      for (int i = 0; i < 4096; ++i) s.differences[i] = static_cast<Code>(s.codes[i] - s.codes[i - 1]);
+    else
+      std::memcpy(s.differences, s.codes, sizeof s.differences);
   } else {
     tile_differences<S>(order, s.codes.data(), s.differences);
-    s.differences[0] = 0;
   }
+  s.differences[0] = 0;
+  const std::uint32_t inside = box.inz * box.iny * box.inx;
   std::uint64_t bits = 0;
-  std::uint32_t narrowest = 255, widest = 0;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
-    alignas(64) Code d[32];
-    take_block<S>(s.differences, b, d);
-    if (plan.entropy) {
+  if (plan.entropy) {
+    for (const std::uint32_t b : present_blocks<S>(box)) {
+      alignas(64) Code d[32];
+      take_block<S>(s.differences, b, d);
       bits += coded_cost(d);
-      continue;
     }
-    // the two widest: of every kTogether-th value, then of all
-    constexpr int kTogether = 8;
-    alignas(64) Code first[kTogether] = {}, second[kTogether] = {};
-    for (int i = 0; i < 32; i += kTogether) {
-      for (int k = 0; k < kTogether; ++k) {
-        const Code z = zigzag(map.wrap(d[i + k]));
-        second[k] = std::max(second[k], std::min(first[k], z));
-        first[k] = std::max(first[k], z);
-      }
-    }
-    for (int half = kTogether / 2; half > 0; half /= 2) {
-      for (int k = 0; k < half; ++k) {
-        second[k] = std::max(std::max(second[k], second[k + half]), std::min(first[k], first[k + half]));
-        first[k] = std::max(first[k], first[k + half]);
-      }
-    }
-    const std::uint32_t cost = block_cost(first[0], second[0], plan.exceptions), width = cost / 32;
+    return bits * 4096 / inside;
+  }
+  std::uint32_t narrowest = 255, widest = 0;
+  WidestTwo<Code, 1024> found;
+  find_widest<S>(map, s.differences, found);
+  for_present<S>(box, [&](std::uint32_t b) {
+    const std::uint32_t cost = block_cost(found.first[b], found.second[b], plan.exceptions), width = cost / 32;
     bits += cost;
     narrowest = std::min(narrowest, width);
     widest = std::max(widest, width);
-  }
-  const std::uint32_t inside = box.inz * box.iny * box.inx;
-  return plan.entropy ? bits * 4096 / inside : tile_cost(bits, narrowest, widest, inside);
+  });
+  return tile_cost(bits, narrowest, widest, inside);
 }
 
 // Adds to each open candidate of a tile shape the bits of the sample.

@@ -16,6 +16,7 @@
 #include "stages/packed/missing.hpp"
 #include "stages/packed/special.hpp"
 #include "stages/packed/special_integer.hpp"
+#include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
 #include "stages/tile_decode.hpp"
@@ -30,7 +31,7 @@ template <class Code>
 struct PackedParts {
   PackedHead head;
   Code first = 0;
-  std::uint8_t width[kPackedBlocks];  // planes of each block; absent ones have none
+  alignas(64) BlockBytes width;  // planes of each block; absent ones have none
   std::uint32_t exceptions[4] = {}, described[4] = {};
   bool has_missing = false;
   std::uint32_t missing[kPackedBlocks];  // masks, if there are any
@@ -92,13 +93,12 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
   constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
   if (!head_allowed(word, packed_rules(sizeof(Code), plan.has_sentinel, plan.step == 0, kSigns))) return kBadHead;
   const PackedHead head = parts.head = read_head(word);
-  std::uint32_t present_bits[4] = {}, present = 0;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b)
-    present_bits[b / 32] |= static_cast<std::uint32_t>(is_present<S>(box, b)) << b % 32;
-  present = count_bits(present_bits);
+  const PresentBlocks present = present_blocks<S>(box);
   if ((head.flags & kPackedVerbatim) != 0) {
     parts.words = bytes + kPackedHeadBytes;
-    return size == kPackedHeadBytes + std::size_t{present} * 32 * sizeof(typename Map::Value) ? kOk : kBadSize;
+    return size == kPackedHeadBytes + static_cast<std::size_t>(present.count) * 32 * sizeof(typename Map::Value)
+               ? kOk
+               : kBadSize;
   }
   std::size_t at = head.bytes() + std::size_t{head.tile_planes()} * kPackedPlaneBytes;
   if (at > size) return kBadSize;
@@ -113,29 +113,34 @@ inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std:
 
   // planes of the tile
   const std::uint8_t* plane = bytes + head.bytes();
-  std::uint32_t rates[kMostRatePlanes][4], all[4] = {}, masked[4] = {};
+  std::uint32_t masked[4] = {};
+  BlockBits all;  // blocks that have a bit
+  const auto note = [&] {
+    for (int w = 0; w < 4; ++w) all.words[w] |= load_le<std::uint32_t>(plane + 4 * w);
+  };
   const auto take = [&](std::uint32_t(&to)[4]) {
     read_bits(plane, to);
+    note();
     plane += kPackedPlaneBytes;
-    for (int w = 0; w < 4; ++w) all[w] |= to[w];
   };
-  for (std::uint32_t r = 0; r < head.rate_planes; ++r) take(rates[r]);
+  numbers_of(plane, head.rate_planes, head.base, parts.width);
+  for (std::uint32_t r = 0; r < head.rate_planes; ++r, plane += kPackedPlaneBytes) note();
   if ((head.flags & kPackedExceptions) != 0) take(parts.exceptions);
   if ((head.flags & kPackedMissing) != 0) take(masked);
   if ((head.flags & kPackedSpecial) != 0) take(parts.described);
-  for (int w = 0; w < 4; ++w)
-    if ((all[w] & ~present_bits[w]) != 0) return kBadAbsent;
-  std::uint32_t planes = 0;
-  int highest = 0;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    std::uint32_t width = head.base;
-    for (std::uint32_t r = 0; r < head.rate_planes; ++r) width += (rates[r][b / 32] >> b % 32 & 1) << r;
-    if ((present_bits[b / 32] >> b % 32 & 1) == 0) width = 0;
-    parts.width[b] = static_cast<std::uint8_t>(width);
-    highest = std::max<int>(highest, static_cast<int>(width));
-    planes += width;
+  if (!present.all()) {
+    BlockBits absent{{~0u, ~0u, ~0u, ~0u}};
+    for (const std::uint32_t b : present) absent.words[b / 32] &= ~(1u << b % 32);
+    for (int b = 0; b < kPackedBlocks; ++b)
+      if (absent.bit(b) != 0) parts.width[b] = 0;
+    for (int w = 0; w < 4; ++w)
+      if ((all.words[w] & absent.words[w]) != 0) return kBadAbsent;
   }
-  if (highest > static_cast<int>(8 * sizeof(Code))) return kBadRate;
+  std::uint32_t planes = 0;
+  std::uint8_t highest = 0;
+  for (int b = 0; b < kPackedBlocks; ++b) planes += parts.width[b];
+  for (int b = 0; b < kPackedBlocks; ++b) highest = std::max(highest, parts.width[b]);
+  if (highest > 8 * sizeof(Code)) return kBadRate;
 
   // descriptors, exceptions, masks of missing values, words
   const std::uint32_t described = count_bits(parts.described), entries = count_bits(parts.exceptions);
@@ -224,8 +229,7 @@ template <class Map, int S>
 [[gnu::noinline]] inline void store_verbatim(const Plan& plan, const TileBox& box, const std::uint8_t* from,
                                              PackedDecodeSpace<Map, S>& space, std::uint64_t start, std::uint64_t stop,
                                              void* out) {
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
+  for (const std::uint32_t b : present_blocks<S>(box)) {
     typename Map::Value x[32];
     std::memcpy(x, from, sizeof x);
     put_values<S>(x, b, space.values);

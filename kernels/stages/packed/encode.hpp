@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encoding a packed tile (docs/format.md, section 7); decode.hpp is the way back. Steps: values -> codes, special
-// values sorted out; differences through the tile; planes of each block; rates, exceptions and sizes; the tile's bytes.
+// values sorted out (encode_special.hpp); differences through the tile; planes of each block, and its exception; sizes;
+// the tile's bytes.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -12,175 +14,15 @@
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/difference.hpp"
+#include "stages/packed/encode_special.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/lorenzo.hpp"
-#include "stages/packed/missing.hpp"
-#include "stages/packed/special.hpp"
-#include "stages/packed/special_integer.hpp"
+#include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
 #include "stages/tile_encode.hpp"
 
 PYF_BEGIN_TARGET
-
-template <class Map, int S>
-struct PackedScratch {
-  using Code = typename Map::Code;
-  static constexpr int kPlaneRoom = 8 * sizeof(Code);
-  alignas(64) typename Map::Value values[4096];
-  PaddedCodes<Code, 4096> codes;
-  alignas(64) Code differences[S == kChain ? 1 : 4096];
-  alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
-  std::uint8_t width[kPackedBlocks];  // planes before exceptions
-  Exception exception[kPackedBlocks];
-  std::uint8_t left[kPackedBlocks];  // planes that are written
-  PackedSpecial special[kPackedBlocks];
-  std::uint32_t mask_residual[kPackedBlocks];
-};
-
-// Bits of 128 blocks.
-struct BlockBits {
-  std::uint32_t words[4] = {};
-  void set(int b) { words[b / 32] |= 1u << b % 32; }
-  std::uint32_t bit(int b) const { return words[b / 32] >> b % 32 & 1; }
-  std::uint32_t count() const {
-    std::uint32_t n = 0;
-    for (const std::uint32_t w : words) n += static_cast<std::uint32_t>(__builtin_popcount(w));
-    return n;
-  }
-};
-
-// What a tile has besides codes; nothing for most.
-struct SpecialBlocks {
-  BlockBits described, masked;  // blocks with a descriptor; those whose mask of missing values is not as foretold
-  std::uint32_t nibbles = 0;    // of all masks
-  std::uint32_t flags = 0;      // of the head
-  bool any = false;
-};
-
-// Codes that stand in for those that are not seen: along each line the last one seen, at its start the first; for lines
-// without any, those of another line (line_source()).
-template <class Map, int S>
-[[gnu::noinline]] inline void fill_lines(PackedScratch<Map, S>& s) {
-  using Code = typename Map::Code;
-  using Lines = TileLines<S>;
-  std::uint32_t filled[4] = {};
-  bool all_filled = true;
-  const auto unseen = [&s](std::uint32_t b) { return s.special[b].unseen(); };
-  const auto seen_of = [&](int line) {
-    return ~line_bits<S>(unseen, line) & (~std::uint64_t{0} >> (64 - Lines::kLength));
-  };
-  for (int line = 0; line < Lines::kCount; ++line) {
-    const std::uint64_t seen = seen_of(line);
-    all_filled = all_filled && seen != 0;
-    filled[line / 32] |= static_cast<std::uint32_t>(seen != 0) << line % 32;
-    if (seen == 0 || seen == ~std::uint64_t{0} >> (64 - Lines::kLength)) continue;
-    Code* const q = s.codes + Lines::first_of(line);
-    if constexpr (Lines::kStep == 1) {
-      forward_fill<Lines::kLength>(q, seen);
-    } else {
-      alignas(64) Code together[Lines::kLength];
-      for (std::uint32_t i = 0; i < Lines::kLength; ++i) together[i] = q[i * Lines::kStep];
-      forward_fill<Lines::kLength>(together, seen);
-      for (std::uint32_t i = 0; i < Lines::kLength; ++i) q[i * Lines::kStep] = together[i];
-    }
-  }
-  if (all_filled) return;
-  for (int line = 0; line < Lines::kCount; ++line) {
-    if ((filled[line / 32] >> line % 32 & 1) != 0) continue;
-    const int source = line_source<S>(filled, line);
-    Code* const q = s.codes + Lines::first_of(line);
-    const Code* const from = s.codes + (source < 0 ? 0 : Lines::first_of(source));
-    const Code ends[2] = {from[0], from[(Lines::kLength - 1) * Lines::kStep]};
-    for (std::uint32_t i = 0; i < Lines::kLength; ++i)
-      q[i * Lines::kStep] = source < 0 ? Code{0} : S == kPlane || S == kVolume ? from[i] : ends[source < line];
-  }
-}
-
-// Masks of missing values against what they are foretold to be, or as they are where that takes less.
-template <class Map, int S>
-inline void foretell_masks(const TileBox& box, PackedScratch<Map, S>& s, SpecialBlocks& found) {
-  std::uint32_t foretold_cost = 0, plain_cost = 0;  // in groups of four bits
-  bool all = true;
-  const auto mask = [&s](int b) { return b < 0 ? 0 : s.special[b].missing(); };
-  for (int b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, static_cast<std::uint32_t>(b))) continue;
-    const int above = block_above<S>(b), before = block_before<S>(b);
-    const std::uint32_t here = mask(b),
-                        residual = mask_residual<S>(here, mask(above), mask(before),
-                                                    above < 0 || before < 0 ? 0 : mask(block_before<S>(above)));
-    s.mask_residual[b] = residual;
-    all = all && here == ~0u;
-    foretold_cost += residual != 0 ? 2 + static_cast<std::uint32_t>(__builtin_popcount(nibbles_of(residual))) : 0;
-    plain_cost += here != 0 ? 2 + static_cast<std::uint32_t>(__builtin_popcount(nibbles_of(here))) : 0;
-  }
-  if (all) {
-    found.flags |= kPackedAllMissing;
-    return;
-  }
-  if (plain_cost == 0) return;
-  const bool plain = plain_cost < foretold_cost;
-  found.flags |= kPackedMissing | (plain ? kPackedPlainMasks : 0);
-  for (int b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, static_cast<std::uint32_t>(b))) continue;
-    if (plain) s.mask_residual[b] = mask(b);
-    if (s.mask_residual[b] == 0) continue;
-    found.masked.set(b);
-    found.nibbles += static_cast<std::uint32_t>(__builtin_popcount(nibbles_of(s.mask_residual[b])));
-  }
-}
-
-// Where more blocks have negative values than others, the others are noted.
-template <class Map, int S>
-inline void note_signs(const TileBox& box, PackedScratch<Map, S>& s, SpecialBlocks& found) {
-  int negative = 0, other = 0;
-  const auto signs_of = [](const PackedSpecial& special) {
-    return ~static_cast<std::uint32_t>(special.sentinel | special.nan | special.verbatim);
-  };
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
-    negative += s.special[b].negative != 0 ? 1 : 0;
-    other += (~s.special[b].negative & signs_of(s.special[b])) != 0 ? 1 : 0;
-  }
-  if (negative <= other) return;
-  found.flags |= kPackedNegative;
-  for (PackedSpecial& special : s.special) {
-    special.negative = ~special.negative & signs_of(special);
-    special.masks = (special.masks & ~kMaskNegative) | (special.negative != 0 ? kMaskNegative : 0);
-  }
-}
-
-// Sorts out the special values of a tile with misfits.
-template <class Map, int S>
-[[gnu::noinline]] inline SpecialBlocks note_special_blocks(const Map& map, const TileBox& box,
-                                                           const Loose<typename Map::Value>* x,
-                                                           PackedScratch<Map, S>& s) {
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  SpecialBlocks found;
-  bool unseen = false, missing = false;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    alignas(64) Value values[32];
-    alignas(64) Code q[32];
-    take_values<S, Value>(x, b, values);
-    PackedSpecial& special = s.special[b];
-    special = {};
-    const std::uint64_t misfits = encode_block<Map, 32>(map, values, q);
-    if (misfits != 0) sort_packed(map.quantizer, values, q, misfits, special);
-    put_block<S>(q, b, s.codes.data());
-    unseen = unseen || special.unseen() != 0;
-    missing = missing || special.missing() != 0;
-  }
-  if (unseen) fill_lines<Map, S>(s);
-  if (missing) foretell_masks<Map, S>(box, s, found);
-  if constexpr ((Map::kMasks & kMaskNegative) != 0) {
-    if ((found.flags & kPackedAllMissing) == 0) note_signs<Map, S>(box, s, found);
-  }
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b)
-    if (s.special[b].described() != 0 && is_present<S>(box, b)) found.described.set(static_cast<int>(b));
-  found.any = found.flags != 0 || found.described.count() != 0;
-  return found;
-}
 
 // Values -> codes of the whole tile.
 template <class Map, int S>
@@ -200,9 +42,91 @@ KFN SpecialBlocks encode_tile_codes(const Map& map, const TileBox& box, const Lo
   return {};
 }
 
-// Codes -> planes and widths of the present blocks. Returns the tile's first value as a residual.
+// Values of the array -> codes of a tile whose rows are whole, with no copy of them. False where some are special.
 template <class Map, int S>
-KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, const TileBox& box,
+KFN bool encode_tile_rows(const Map& map, const Grid& grid, const TileBox& box, const void* values,
+                          PackedScratch<Map, S>& s) {
+  using Value = typename Map::Value;
+  using Code = typename Map::Code;
+  using Tile = TileShape<S>;
+  constexpr std::size_t kRowBytes = Tile::kX * sizeof(Value);
+  constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
+  std::uint64_t misfits = 0;
+  for (std::uint32_t z = 0; z < box.inz; ++z) {
+    Code* const slab = s.codes + z * kSlab;
+    for (std::uint32_t y = 0; y < box.iny; ++y) {
+      const Loose<Value>* const x = loose_values<Value>(values, row_index<S>(grid, box, y, z));
+      // rows are too many streams for hardware prefetchers: those of the next tile
+      for (std::size_t line = 0; line < kRowBytes; line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(x) + kRowBytes + line);
+      for (std::uint32_t i = 0; i < Tile::kX; i += 32)
+        misfits |= encode_block<Map, 32>(map, x + i, slab + y * Tile::kX + i);
+      if (misfits != 0) [[unlikely]]
+        return false;
+    }
+    for (std::uint32_t y = box.iny; y < Tile::kY; ++y)
+      std::memcpy(slab + y * Tile::kX, slab + (box.iny - 1) * Tile::kX, Tile::kX * sizeof(Code));
+  }
+  for (std::uint32_t z = box.inz; z < Tile::kZ; ++z)
+    std::memcpy(s.codes + z * kSlab, s.codes + (box.inz - 1) * kSlab, kSlab * sizeof(Code));
+  return true;
+}
+
+// The widest value of a block taken apart where the rest has fewer planes: what split_exception() finds in planes, from
+// the residuals. `top` is the highest plane of `width`. Returns the planes that are left.
+template <class Code>
+KFN int split_widest(const Code* z, int width, std::uint32_t top, std::uint16_t* entry) {
+  // all ones but for one
+  alignas(64) static constexpr auto kHole = [] {
+    std::array<Code, 63> mask{};
+    for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i == 31 ? Code{0} : static_cast<Code>(~Code{0});
+    return mask;
+  }();
+  if ((top & (top - 1)) != 0) return width;
+  const int widest = __builtin_ctz(top);
+  const Code* const others = kHole.data() + 31 - widest;
+  Code any = 0;
+  for (int i = 0; i < 32; ++i) any |= z[i] & others[i];
+  const int planes = std::max(bit_width(any), width - kExceptionBits);
+  *entry = static_cast<std::uint16_t>(static_cast<std::uint32_t>(widest) |
+                                      static_cast<std::uint32_t>(z[widest] >> planes) << 5);
+  return planes;
+}
+
+// Residuals of a block.
+template <class Map, int S>
+KFN void block_residuals(const Map& map, const Plan& plan, std::uint32_t b, PackedScratch<Map, S>& s,
+                         typename Map::Code* z) {
+  using Code = typename Map::Code;
+  if constexpr (S == kChain) {
+    const Code* const q = s.codes + 32 * b;
+    if (plan.order != 0) [[likely]] {
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(static_cast<Code>(q[i] - q[i - 1])));
+    } else {
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(q[i]));
+      if (b == 0) z[0] = 0;
+    }
+  } else {
+    take_block<S>(s.differences, b, z);
+    for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(z[i]));
+  }
+}
+
+// Notes the planes of a block whose residuals have the bits `any`, with and without an exception.
+template <class Map, int S>
+KFN void note_width(bool exceptions, std::uint32_t b, const typename Map::Code* z, typename Map::Code any,
+                    PackedScratch<Map, S>& s) {
+  const int width = bit_width(any);
+  int kept = width;
+  if (exceptions && width != 0)
+    kept = split_widest(z, width, s.planes[b * s.kPlaneRoom + static_cast<std::uint32_t>(width - 1)], &s.exception[b]);
+  s.width[b] = static_cast<std::uint8_t>(width);
+  s.kept[b] = static_cast<std::uint8_t>(kept);
+}
+
+// Codes -> planes and widths of the present blocks, by twos. Returns the tile's first value as a residual.
+template <class Map, int S>
+KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, const PresentBlocks& present,
                                           PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
   const Code first = zigzag(map.wrap(s.codes[0]));
@@ -212,47 +136,41 @@ KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, cons
     tile_differences<S>(plan.order, s.codes.data(), s.differences);
     s.differences[0] = 0;
   }
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
-    alignas(64) Code z[32];
-    if constexpr (S == kChain) {
-      const Code* const q = s.codes + 32 * b;
-      if (plan.order != 0) [[likely]] {
-        for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(static_cast<Code>(q[i] - q[i - 1])));
-      } else {
-        for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(q[i]));
-        if (b == 0) z[0] = 0;
-      }
-    } else {
-      take_block<S>(s.differences, b, z);
-      for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(z[i]));
+  if (!present.all()) {
+    std::memset(s.width, 0, sizeof s.width);
+    std::memset(s.kept, 0, sizeof s.kept);
+  }
+  for (int i = 0; i < present.count; i += 2) {
+    alignas(64) Code z[64];
+    const std::uint32_t a = present.block[i];
+    std::uint32_t* const planes = s.planes + a * s.kPlaneRoom;
+    block_residuals<Map, S>(map, plan, a, s, z);
+    if (i + 1 == present.count) [[unlikely]] {
+      note_width<Map, S>(plan.exceptions, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneRoom), s);
+      break;
     }
-    s.width[b] = static_cast<std::uint8_t>(
-        bit_width(transpose_planes<1>(z, ~0u, false, s.planes + b * s.kPlaneRoom, s.kPlaneRoom)));
+    const std::uint32_t b = present.block[i + 1];
+    block_residuals<Map, S>(map, plan, b, s, z + 32);
+    Code any[2];
+    transpose_blocks(z, ~0u, planes, static_cast<int>(b - a) * s.kPlaneRoom, any);
+    note_width<Map, S>(plan.exceptions, a, z, any[0], s);
+    note_width<Map, S>(plan.exceptions, b, z + 32, any[1], s);
   }
   return first;
 }
 
 // Planes that blocks keep, and which have an exception.
 template <class Map, int S>
-KFN BlockBits choose_exceptions(const Plan& plan, const TileBox& box, PackedScratch<Map, S>& s) {
-  BlockBits chosen;
+KFN BlockBits choose_exceptions(const Plan& plan, PackedScratch<Map, S>& s) {
   if (plan.exceptions) {
-    std::uint32_t saved = 0;
-    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-      if (!is_present<S>(box, b)) continue;
-      const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
-      s.exception[b] = split_exception(s.width[b], [planes](int p) { return planes[p]; });
-      const int fewer = s.width[b] - s.exception[b].planes;
-      if (fewer == 0) continue;
-      saved += 32 * static_cast<std::uint32_t>(fewer) - kExceptionCost;
-      chosen.set(static_cast<int>(b));
-    }
-    if (exceptions_pay(saved)) {
-      for (std::uint32_t b = 0; b < kPackedBlocks; ++b)
-        s.left[b] =
-            chosen.bit(static_cast<int>(b)) != 0 ? static_cast<std::uint8_t>(s.exception[b].planes) : s.width[b];
-      return chosen;
+    BlockBytes split;
+    std::uint32_t fewer = 0, count = 0;
+    for (int b = 0; b < kPackedBlocks; ++b) split[b] = s.width[b] != s.kept[b] ? 1 : 0;
+    for (int b = 0; b < kPackedBlocks; ++b) fewer += static_cast<std::uint32_t>(s.width[b] - s.kept[b]);
+    for (int b = 0; b < kPackedBlocks; ++b) count += split[b];
+    if (exceptions_pay(32 * fewer - kExceptionCost * count)) {
+      std::memcpy(s.left, s.kept, sizeof s.left);
+      return plane_of(split, 0);
     }
   }
   std::memcpy(s.left, s.width, sizeof s.left);
@@ -264,34 +182,12 @@ inline std::uint8_t* put_bits(const BlockBits& bits, std::uint8_t* to) {
   return to + kPackedPlaneBytes;
 }
 
-// Which groups of four bits the masks of missing values have, and the groups.
-template <class Map, int S>
-[[gnu::noinline]] inline std::uint8_t* write_masks(const SpecialBlocks& special, const PackedScratch<Map, S>& s,
-                                                   std::uint8_t* to) {
-  std::uint8_t* groups = to + special.masked.count();
-  std::uint32_t count = 0;
-  for (int b = 0; b < kPackedBlocks; ++b) {
-    if (special.masked.bit(b) == 0) continue;
-    const std::uint32_t residual = s.mask_residual[b], used = nibbles_of(residual);
-    *to++ = static_cast<std::uint8_t>(used);
-    for (std::uint32_t rest = used; rest != 0; rest &= rest - 1, ++count) {
-      const std::uint32_t group = residual >> 4 * __builtin_ctz(rest) & 15;
-      if (count % 2 == 0)
-        *groups = static_cast<std::uint8_t>(group);
-      else
-        *groups++ |= static_cast<std::uint8_t>(group << 4);
-    }
-  }
-  return groups + count % 2;
-}
-
 // The values of the present blocks as they are.
 template <int S, class T>
-inline EncodedTile write_verbatim_tile(const TileBox& box, const Loose<T>* x, std::uint8_t* out) {
+inline EncodedTile write_verbatim_tile(const PresentBlocks& present, const Loose<T>* x, std::uint8_t* out) {
   store_le(out, kPackedVerbatim << 16);
   std::uint8_t* to = out + kPackedHeadBytes;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
+  for (const std::uint32_t b : present) {
     T values[32];
     take_values<S, T>(x, b, values);
     std::memcpy(to, values, sizeof values);
@@ -300,23 +196,35 @@ inline EncodedTile write_verbatim_tile(const TileBox& box, const Loose<T>* x, st
   return {static_cast<std::uint32_t>(to - out), false};
 }
 
-// Head, masks and planes of a tile: `left` says how many of each present block.
-template <class Map, int S>
-KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::Value>* x, const SpecialBlocks& special,
+// Planes of the present blocks, summed up.
+struct PlaneCounts {
+  std::uint32_t narrowest = 255, widest = 0, words = 0;
+};
+KFN PlaneCounts count_planes(const PresentBlocks& present, const BlockBytes& left) {
+  std::uint8_t low = 255, high = 0;
+  PlaneCounts counts;
+  for (int b = 0; b < kPackedBlocks; ++b) high = std::max(high, left[b]);
+  for (int b = 0; b < kPackedBlocks; ++b) counts.words += left[b];
+  if (present.all())
+    for (int b = 0; b < kPackedBlocks; ++b) low = std::min(low, left[b]);
+  else
+    for (const std::uint8_t b : present) low = std::min(low, left[b]);
+  counts.narrowest = low;
+  counts.widest = high;
+  return counts;
+}
+
+// Head, masks and planes of a tile: `left` says how many of each present block. `values` gives those of the tile, which
+// verbatim and special ones need.
+template <class Map, int S, class Values>
+KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& values, const SpecialBlocks& special,
                                   typename Map::Code first, const BlockBits& exceptions, PackedScratch<Map, S>& s,
                                   std::uint8_t* out) {
   using Value = typename Map::Value;
   // sizes
   PackedHead head;
-  int narrowest = 255, widest = 0, present = 0;
-  std::uint32_t words = 0, verbatim = 0, mask_words = 0;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
-    ++present;
-    narrowest = std::min<int>(narrowest, s.left[b]);
-    widest = std::max<int>(widest, s.left[b]);
-    words += s.left[b];
-  }
+  const PlaneCounts planes_of = count_planes(present, s.left);
+  std::uint32_t verbatim = 0, mask_words = 0;
   if (special.any) {
     for (int b = 0; b < kPackedBlocks; ++b) {
       if (special.described.bit(b) == 0) continue;
@@ -324,8 +232,8 @@ KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::
       mask_words += static_cast<std::uint32_t>(__builtin_popcount(s.special[b].described()));
     }
   }
-  head.base = static_cast<std::uint32_t>(narrowest);
-  head.rate_planes = static_cast<std::uint32_t>(bit_width(static_cast<std::uint32_t>(widest - narrowest)));
+  head.base = planes_of.narrowest;
+  head.rate_planes = static_cast<std::uint32_t>(bit_width(planes_of.widest - planes_of.narrowest));
   head.first_bytes = static_cast<std::uint32_t>(bit_width(first) + 7) / 8;
   const std::uint32_t exception_count = exceptions.count(), special_count = special.described.count();
   head.flags =
@@ -333,23 +241,22 @@ KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::
   if (head.word() == 0) return {0, false};
   const std::uint32_t parts =
       2 * (special_count + exception_count) + special.masked.count() + nibble_bytes(special.nibbles);
-  const std::uint32_t size =
-      head.bytes() + head.tile_planes() * kPackedPlaneBytes + (parts + 3) / 4 * 4 + 4 * (words + mask_words) + verbatim;
-  if (size > kPackedHeadBytes + static_cast<std::uint32_t>(present) * 32 * sizeof(Value))
-    return write_verbatim_tile<S, Value>(box, x, out);
+  const std::uint32_t size = head.bytes() + head.tile_planes() * kPackedPlaneBytes + (parts + 3) / 4 * 4 +
+                             4 * (planes_of.words + mask_words) + verbatim;
+  if (size > kPackedHeadBytes + static_cast<std::uint32_t>(present.count) * 32 * sizeof(Value))
+    return write_verbatim_tile<S, Value>(present, values(), out);
 
   // head, first value, planes of the tile
   store_le(out, head.word());
   store_le(out + kPackedHeadBytes, static_cast<std::uint64_t>(first));  // what is too much is overwritten
   std::uint8_t* p = out + head.bytes();
   if (head.rate_planes != 0) {
-    BlockBits rates[kMostRatePlanes] = {};
-    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-      if (!is_present<S>(box, b)) continue;
-      const std::uint32_t above = s.left[b] - head.base;
-      for (std::uint32_t r = 0; r < kMostRatePlanes; ++r) rates[r].words[b / 32] |= (above >> r & 1) << b % 32;
+    alignas(64) BlockBytes above;
+    for (int b = 0; b < kPackedBlocks; ++b) {  // 0 of absent blocks
+      const auto over = static_cast<std::uint8_t>(s.left[b] - head.base);
+      above[b] = s.left[b] > head.base ? over : std::uint8_t{0};
     }
-    for (std::uint32_t r = 0; r < head.rate_planes; ++r) p = put_bits(rates[r], p);
+    for (std::uint32_t r = 0; r < head.rate_planes; ++r) p = put_bits(plane_of(above, r), p);
   }
   if ((head.flags & kPackedExceptions) != 0) p = put_bits(exceptions, p);
   if ((head.flags & kPackedMissing) != 0) p = put_bits(special.masked, p);
@@ -362,33 +269,38 @@ KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::
       *p++ = static_cast<std::uint8_t>(s.special[b].described());
       *p++ = s.special[b].verbatim_count();
     }
-    for (int b = 0; b < kPackedBlocks && exception_count != 0; ++b) {
-      if (exceptions.bit(b) == 0) continue;
-      store_le(p, static_cast<std::uint16_t>(s.exception[b].entry));
-      p += 2;
+    for (int w = 0; w < 4; ++w) {
+      for (std::uint32_t rest = exceptions.words[w]; rest != 0; rest &= rest - 1, p += 2)
+        store_le(p, s.exception[32 * w + __builtin_ctz(rest)]);
     }
     if ((head.flags & kPackedMissing) != 0) p = write_masks<Map, S>(special, s, p);
     for (std::uint32_t i = parts; i % 4 != 0; ++i) *p++ = 0;
   }
 
   // words
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
+  for (const std::uint32_t b : present) {
     if constexpr (Map::kHasSpecial) {
       if (special.any && special.described.bit(static_cast<int>(b)) != 0) [[unlikely]] {
         alignas(64) Value here[32];
-        take_values<S, Value>(x, b, here);
+        take_values<S, Value>(values(), b, here);
         p = write_packed_special(s.special[b], here, p);
       }
     }
     const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
     const std::size_t count = s.left[b];
-    std::memcpy(p, planes, 64);  // most have at most 16 planes; what is too much is overwritten
+    copy_bytes<64>(planes, p);  // most have at most 16 planes; what is too much is overwritten
     if (count > 16) [[unlikely]]
       std::memcpy(p + 64, planes + 16, 4 * (count - 16));
     p += 4 * count;
   }
   return {static_cast<std::uint32_t>(p - out), false};
+}
+
+template <class Map, int S>
+KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::Value>* x, const SpecialBlocks& special,
+                                  typename Map::Code first, const BlockBits& exceptions, PackedScratch<Map, S>& s,
+                                  std::uint8_t* out) {
+  return write_packed_tile<Map, S>(present_blocks<S>(box), [x] { return x; }, special, first, exceptions, s, out);
 }
 
 template <class Map, int S>
@@ -400,11 +312,28 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
   static_assert(sizeof(PackedScratch<Map, S>) <= kScratchBytes);
   const Map map(plan);
   const TileBox box = tile_box<S>(plan.grid, tile);
-  const Loose<Value>* x = load_tile<S>(plan.grid, values, box, s.values);
-  const SpecialBlocks special = encode_tile_codes<Map, S>(map, box, x, s);
-  const Code first = encode_tile_planes<Map, S>(map, plan, box, s);
-  const BlockBits exceptions = choose_exceptions<Map, S>(plan, box, s);
-  return write_packed_tile<Map, S>(box, x, special, first, exceptions, s, out);
+  const PresentBlocks present = present_blocks<S>(box);
+  const Loose<Value>* x = nullptr;  // the tile's values, row by row, once they are needed so
+  const auto tile_values = [&] {
+    if (x == nullptr) x = load_tile<S>(plan.grid, values, box, s.values);
+    return x;
+  };
+  const SpecialBlocks special = [&]() -> SpecialBlocks {
+    if constexpr (S == kPlane || S == kVolume) {
+      if (box.inx == TileShape<S>::kX) {
+        const bool plain = encode_tile_rows<Map, S>(map, plan.grid, box, values, s);
+        if constexpr (Map::kHasSpecial) {
+          if (!plain) [[unlikely]]
+            return note_special_blocks<Map, S>(map, box, tile_values(), s);
+        }
+        return {};
+      }
+    }
+    return encode_tile_codes<Map, S>(map, box, tile_values(), s);
+  }();
+  const Code first = encode_tile_planes<Map, S>(map, plan, present, s);
+  const BlockBits exceptions = choose_exceptions<Map, S>(plan, s);
+  return write_packed_tile<Map, S>(present, tile_values, special, first, exceptions, s, out);
 }
 
 PYF_END_TARGET

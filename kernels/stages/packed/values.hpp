@@ -43,9 +43,11 @@ inline const Loose<T>* load_tile(const Grid& g, const void* values, const TileBo
     const T* const last = slab + (box.iny - 1) * Tile::kX;
     for (std::uint32_t y = box.iny; y < Tile::kY; ++y) std::memcpy(slab + y * Tile::kX, last, kRowBytes);
   }
-  constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
-  for (std::uint32_t z = box.inz; z < Tile::kZ; ++z)
-    std::memcpy(copy + z * kSlab, copy + (box.inz - 1) * kSlab, kSlab * sizeof(T));
+  if constexpr (Tile::kZ > 1) {
+    constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
+    for (std::uint32_t z = box.inz; z < Tile::kZ; ++z)
+      std::memcpy(copy + z * kSlab, copy + (box.inz - 1) * kSlab, kSlab * sizeof(T));
+  }
   return loose_values<T>(copy, 0);
 }
 

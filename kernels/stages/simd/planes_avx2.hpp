@@ -59,7 +59,7 @@ KFN __m256i swap_in_halves(__m256i x) {
   return swap_bits<14>(swap_bits<7>(x, _mm256_set1_epi32(0x00AA00AA)), _mm256_set1_epi32(0x0000CCCC));
 }
 
-// Transposes the 8x8 bit matrices in 64-bit words, one row a byte (transpose_8x8() of planes_generic.hpp).
+// Transposes the 8x8 bit matrices in 64-bit words, one row a byte (transpose_8x8() of bit_matrix.hpp).
 KFN __m256i transpose_bits(__m256i x) {
   return swap_bits<28>(swap_in_halves(x), _mm256_set1_epi64x(0x00000000F0F0F0F0ll));
 }

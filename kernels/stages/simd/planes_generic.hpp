@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 32 words <-> up to 32 bit planes, portable: byte c of eight values is an 8x8 bit matrix in a 64-bit word, which
-// three rounds of swaps transpose (Hacker's Delight, 7-3). planes_avx2.hpp and planes_avx512.hpp do the same.
+// 32 words <-> up to 32 bit planes, portable: byte c of eight values is an 8x8 bit matrix in a 64-bit word
+// (bit_matrix.hpp). planes_avx2.hpp and planes_avx512.hpp do the same.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,9 @@
 #include "core/bits.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/bit_matrix.hpp"
 
 PYF_BEGIN_TARGET
-
-KFN std::uint64_t transpose_8x8(std::uint64_t x) {
-  std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
-  x ^= t ^ (t << 7);
-  t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCull;
-  x ^= t ^ (t << 14);
-  t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0ull;
-  return x ^ t ^ (t << 28);
-}
 
 // The OR of N values, of the first only if bit 0 of `counted` is set.
 template <int N>

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// HierarchicalDelta on the CPU: tiles of f32 with a bound relative to each value. Compiled once per level
+// (core/target.hpp).
+#include "hierarchical_delta/codec.hpp"
+#include "hierarchical_delta/instances.hpp"
+#include "stages/packed/choose_step.hpp"
+
+PYF_BEGIN_TARGET
+
+const TileCoder* pointwise_coder_f32(const Plan& plan) { return packed_coder<LogMap<float>>(plan.grid.block_dims); }
+
+Predictor choose_pointwise_predictor_f32(const Request& request, const Plan& plan, const void* values,
+                                         std::uint64_t count) {
+  return choose_predictor<LogMap<float>>(request, plan, values, count);
+}
+
+StepChoice choose_log_step_f32(const Request& request, const void* values, std::uint64_t count) {
+  return choose_log_step<float>(request, values, count);
+}
+
+PYF_END_TARGET

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a packed tile has for each of its 128 blocks: bits, small numbers as bit planes, and which blocks are present.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/target.hpp"
+#include "core/tile_shape.hpp"
+#include "core/wire.hpp"
+#include "stages/bit_matrix.hpp"
+#include "stages/packed/layout.hpp"
+
+PYF_BEGIN_TARGET
+
+// Bits of 128 blocks.
+struct BlockBits {
+  std::uint32_t words[4] = {};
+  void set(int b) { words[b / 32] |= 1u << b % 32; }
+  std::uint32_t bit(int b) const { return words[b / 32] >> b % 32 & 1; }
+  std::uint32_t count() const {
+    std::uint32_t n = 0;
+    for (const std::uint32_t w : words) n += static_cast<std::uint32_t>(__builtin_popcount(w));
+    return n;
+  }
+};
+
+// A number below 256 of each block.
+using BlockBytes = std::uint8_t[kPackedBlocks];
+
+// Bit `bit` of each.
+KFN BlockBits plane_of(const BlockBytes& bytes, std::uint32_t bit) {
+  BlockBits plane;
+  for (int i = 0; i < kPackedBlocks; i += 8)
+    plane.words[i / 32] |= lowest_bits(load_le<std::uint64_t>(bytes + i) >> bit) << i % 32;
+  return plane;
+}
+
+// The numbers whose bits are in `count` planes of 16 bytes, up to 7, plus `base`: below 256 all.
+KFN void numbers_of(const std::uint8_t* planes, std::uint32_t count, std::uint32_t base, BlockBytes& bytes) {
+  for (int i = 0; i < kPackedBlocks / 8; ++i) {
+    std::uint64_t rows = 0;
+    for (std::uint32_t r = 0; r < count; ++r) rows |= std::uint64_t{planes[kPackedPlaneBytes * r + i]} << 8 * r;
+    store_le(bytes + 8 * i, transpose_8x8(rows) + base * 0x0101010101010101ull);
+  }
+}
+
+// The present blocks, one after another.
+struct PresentBlocks {
+  BlockBytes block;
+  int count = 0;
+
+  bool all() const { return count == kPackedBlocks; }
+  const std::uint8_t* begin() const { return block; }
+  const std::uint8_t* end() const { return block + count; }
+};
+
+template <int S>
+KFN PresentBlocks present_blocks(const TileBox& box) {
+  using Tile = TileShape<S>;
+  const auto along = [](std::uint32_t inside, std::uint32_t side) { return (inside + side - 1) / side; };
+  const std::uint32_t nz = along(box.inz, Tile::kBlockZ), ny = along(box.iny, Tile::kBlockY),
+                      nx = along(box.inx, Tile::kBlockX);
+  PresentBlocks present;
+  for (std::uint32_t x = 0; x < nx; ++x)
+    for (std::uint32_t y = 0; y < ny; ++y)
+      for (std::uint32_t z = 0; z < nz; ++z)
+        present.block[present.count++] = static_cast<std::uint8_t>(z + Tile::kBlocksZ * (y + Tile::kBlocksY * x));
+  return present;
+}
+
+PYF_END_TARGET
