@@ -36,12 +36,14 @@ inline std::uint64_t segments_of(const Plan& plan, std::uint64_t units) {
 }
 inline std::size_t most_unit_bytes(const Plan& plan) {
   if (plan.grid.tile_values != 0) return 4 + plan.grid.tile_values * dtype_bytes(plan.dtype);
-  return plan.entropy ? max_group_bytes(plan.unit_tiles, 8) : kMaxTileBytes;
+  if (!plan.entropy) return kMaxTileBytes;
+  const std::uint64_t tiles = std::min<std::uint64_t>(plan.unit_tiles, plan.grid.tiles);
+  return max_group_bytes(static_cast<std::uint32_t>(tiles), dtype_bytes(plan.dtype));
 }
-// Segments that a thread may park: of long units few, for their memory.
+// Segments that a thread may park: of long units one, for its memory.
 inline std::size_t parked_segments(const Plan& plan) {
   const std::uint64_t tiles = segment_units(plan) * plan.unit_tiles;
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(kParkedTiles / tiles, 2, kMostParked));
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(kParkedTiles / tiles, 1, kMostParked));
 }
 inline std::size_t parked_bytes(const Plan& plan) {
   return segment_units(plan) * most_unit_bytes(plan) + kTileSlackBytes;
