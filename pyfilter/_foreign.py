@@ -112,6 +112,28 @@ def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[n
         return bool(write(dataset_id, 0, 0, (ctypes.c_uint64 * len(origin))(*origin), len(frame), address) >= 0)
 
 
+def chunk_index(dataset_id: int) -> int | None:
+    """Return HDF5's number for how a dataset that h5py has open finds its chunks, None where it does not tell."""
+    try:
+        get = _h5py_hdf5().H5Dget_chunk_index_type
+    except AttributeError:  # HDF5 before 1.10, which knew but one
+        return None
+    get.argtypes = (ctypes.c_int64, ctypes.POINTER(ctypes.c_int))
+    index = ctypes.c_int()
+    with _alone():
+        return index.value if get(dataset_id, ctypes.byref(index)) >= 0 else None
+
+
+def chunk_size(dataset_id: int, origin: Sequence[int]) -> int:
+    """Return the bytes that are stored of a chunk of a dataset that h5py has open, 0 where it was never written."""
+    get = _h5py_hdf5().H5Dget_chunk_storage_size
+    get.argtypes = (ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64))
+    size = ctypes.c_uint64(0)
+    with _alone():
+        found = get(dataset_id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(size))
+    return int(size.value) if found >= 0 else 0
+
+
 def filters_partial_chunks(dcpl_id: int) -> bool:
     """Whether a creation property list of h5py's HDF5 has chunks at the edge filtered, as is the default."""
     try:

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5z
 
-from pyfilter import _foreign, _native, dtypes
+from pyfilter import _foreign, _native, dtypes, stored
 from pyfilter.codecs.base import STAMP, Codec
 from pyfilter.registry import registry
 
@@ -124,7 +124,7 @@ def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:
     """Return how to encode and decode the dataset's chunks, None where only HDF5 may do it.
 
     That is so where another filter takes part, chunks at the edge are stored unfiltered, the layout is not chunked,
-    the element type is not a plain number, or the file is written through MPI.
+    the element type is not a plain number, the file is written through MPI, or HDF5 does not tell where which chunk is.
     """
     if dataset.chunks is None or dataset.file.driver == "mpio" or dtypes.code_of(dataset.dtype) is None:
         return None
@@ -132,7 +132,7 @@ def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:
     if pipeline.words is None or not pipeline.only_ours:
         return None
     plist = dataset.id.get_create_plist()
-    if not _foreign.filters_partial_chunks(plist.id):
+    if not _foreign.filters_partial_chunks(plist.id) or not stored.places_are_told(dataset):
         return None
     request = _native.parse_cd_values(pipeline.words)
     if int(np.prod(request.shape, dtype=np.int64)) != int(np.prod(dataset.chunks, dtype=np.int64)):

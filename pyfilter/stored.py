@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 import numpy as np
 
-from pyfilter import chunks, settings
+from pyfilter import _foreign, chunks, settings
 from pyfilter.errors import TruncatedFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -35,6 +35,7 @@ _MOST_BUFFERS, _MOST_BYTES = 512, 8 << 20
 _READERS = 8
 # chunks whose places are put into the index at a time
 _NOTED_TOGETHER = 8192
+_EXTENSIBLE_ARRAY = 4  # H5D_CHUNK_IDX_EARRAY
 
 
 class Stored(NamedTuple):
@@ -63,8 +64,36 @@ class StoredBox(NamedTuple):
     masks: NDArray[np.uint32]
 
 
+def places_are_told(dataset: h5py.Dataset) -> bool:
+    """Whether HDF5's calls for places of chunks can be believed.
+
+    All of them (``H5Dchunk_iter``, ``H5Dget_chunk_info`` and ``_by_coord``, in every release up to 2.0 at least) name
+    other chunks than those that are there where the index is an extensible array, and its unlimited dimension is not
+    the first: the array has that one turned to the front, which these calls do not turn back. Such datasets have
+    ``libver="latest"`` (or 1.10) and one unlimited dimension. What moves values or bytes of a chunk is right.
+    """
+    limits: Sequence[int | None] = dataset.maxshape
+    if None not in limits or _foreign.chunk_index(dataset.id.id) != _EXTENSIBLE_ARRAY:
+        return True
+    before = list(zip(limits, dataset.chunks, strict=True))[: list(limits).index(None)]
+    return all(extent is not None and extent <= edge for extent, edge in before)
+
+
+def origins_of(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
+    """Return the first coordinates of the chunks that were written."""
+    if not places_are_told(dataset):
+        grid = chunks.origins(dataset.shape, dataset.chunks)
+        return (origin for origin in grid if _foreign.chunk_size(dataset.id.id, origin) > 0)
+    found: list[tuple[int, ...]] = []
+    visit(dataset, lambda info: found.append(info.chunk_offset))
+    return iter(found)
+
+
 def visit(dataset: h5py.Dataset, callback: Callable[[Any], None]) -> None:
-    """Call ``callback`` with the h5py StoreInfo of every chunk that was written, in the order of the file's index."""
+    """Call ``callback`` with the h5py StoreInfo of every chunk that was written, in the order of the file's index.
+
+    The chunks' coordinates are right where `places_are_told`.
+    """
     if hasattr(dataset.id, "chunk_iter"):
         dataset.id.chunk_iter(callback)
         return
@@ -89,7 +118,7 @@ class StoredChunks:
     Parameters
     ----------
     dataset
-        A chunked dataset of an open file.
+        A chunked dataset of an open file, whose `places_are_told`.
     chunk
         The shape of its chunks.
     region

@@ -21,6 +21,7 @@ from pyfilter.cli import options
 from pyfilter.errors import FrameError, InvalidArgument, PyfilterError
 from pyfilter.frames import frame_info
 from pyfilter.rewrite import netcdf3
+from pyfilter.stored import origins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,9 +128,9 @@ def _has_predictors(codec: Codec | None) -> bool:
 def _predictors(dataset: h5py.Dataset) -> dict[str, int]:
     """Return how often which predictor was chosen, in at most `_LOOKED_AT` chunks spread over the dataset."""
     found: Counter[str] = Counter()
-    count = dataset.id.get_num_chunks()
-    for index in range(0, count, -(-count // _LOOKED_AT) or 1):
-        chunk = _chunk(dataset, index)
+    origins = list(origins_of(dataset))
+    for origin in origins[:: -(-len(origins) // _LOOKED_AT) or 1]:
+        chunk = _chunk(dataset, origin)
         name = chunk.codec
         if "predictor" in chunk.parameters:
             name = f"{chunk.parameters['predictor']}, order {chunk.parameters['order']}"
@@ -141,13 +142,12 @@ def _chunks(dataset: h5py.Dataset) -> Iterator[Chunk]:
     """Yield every chunk that exists."""
     filters = pipeline.pipeline_of(dataset)
     after = ", ".join(map(pipeline.filter_name, filters.ids[filters.position + 1 :]))
-    return (_chunk(dataset, index, after) for index in range(dataset.id.get_num_chunks()))
+    return (_chunk(dataset, origin, after) for origin in origins_of(dataset))
 
 
-def _chunk(dataset: h5py.Dataset, index: int, after: str = "") -> Chunk:
+def _chunk(dataset: h5py.Dataset, origin: tuple[int, ...], after: str = "") -> Chunk:
     """Return what is known of a chunk; ``after`` names the filters that its frame went through."""
-    place = dataset.id.get_chunk_info(index)
-    mask, frame = dataset.id.read_direct_chunk(place.chunk_offset)
+    mask, frame = dataset.id.read_direct_chunk(origin)
     values = int(np.prod(dataset.chunks, dtype=np.int64)) * dataset.dtype.itemsize
     codec, bound = "unfiltered" if mask else f"inside {after}", None
     parameters: dict[str, str | int | bool] = {}
@@ -158,7 +158,7 @@ def _chunk(dataset: h5py.Dataset, index: int, after: str = "") -> Chunk:
             parameters = dict(info.parameters)
         except FrameError:
             codec = "damaged"
-    return Chunk(place.chunk_offset, len(frame), values / max(len(frame), 1), codec, bound, parameters)
+    return Chunk(origin, len(frame), values / max(len(frame), 1), codec, bound, parameters)
 
 
 def _show(entries: list[Entry], chunks: dict[str, list[Chunk]], findings: list[checking.Finding]) -> None:

@@ -123,6 +123,12 @@ class Reader:
         if len(names) > 1:
             message = f"{dataset.name} has filters behind pyfilter's ({names[1:]}): its parts cannot be read one by one"
             raise Unsupported(message)
+        if not stored.places_are_told(dataset):
+            message = (
+                f"HDF5 does not tell where which chunk of {dataset.name} is: with libver='latest' it names other chunks"
+                f" where an unlimited dimension is not the first (maxshape is {dataset.maxshape}); use pyfilter.read"
+            )
+            raise Unsupported(message)
         codec = Progressive.from_cd_values(dataset.id.get_create_plist().get_filter(0)[2])
         self.codec: Progressive = codec
         self.shape: tuple[int, ...] = dataset.shape

@@ -22,7 +22,7 @@ from pyfilter.rewrite import values
 from pyfilter.rewrite.values import ObjectMap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pyfilter.codecs.base import Codec
@@ -226,7 +226,7 @@ def _copy_values(source: h5py.Dataset, target: h5py.Dataset) -> None:
         return
     tid = source.id.get_type()
     if source.chunks is not None and not values.has_sequences(tid):
-        for offset in _stored_chunks(source):
+        for offset in stored.origins_of(source):
             mask, data = source.id.read_direct_chunk(offset)
             target.id.write_direct_chunk(offset, data, mask)
         return
@@ -237,13 +237,6 @@ def _copy_values(source: h5py.Dataset, target: h5py.Dataset) -> None:
     target.id.write(h5s.ALL, h5s.ALL, contents, mtype=tid)
     if values.has_sequences(tid):
         _foreign.reclaim(tid.id, source.id.get_space().id, contents.ctypes.data)
-
-
-def _stored_chunks(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
-    """Yield the offsets of the chunks that exist."""
-    offsets: list[tuple[int, ...]] = []
-    stored.visit(dataset, lambda info: offsets.append(info.chunk_offset))
-    return iter(offsets)
 
 
 def _text(path: bytes) -> str:

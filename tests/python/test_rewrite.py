@@ -172,3 +172,17 @@ def test_creation_order_of_attributes_survives(tmp_path: Path) -> None:
         assert properties.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
         order = [h5py.h5a.open(file["a"].id, index=index, index_type=h5.INDEX_CRT_ORDER).name for index in range(3)]
         assert order == [b"z", b"m", b"a"]
+
+
+def test_chunks_of_which_hdf5_tells_wrong_places_are_copied(tmp_path: Path) -> None:
+    """With libver="latest", where the unlimited dimension is not the first (stored.py); copied chunk by chunk."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["kind"] = np.dtype("i4")
+        file.create_dataset("a", (6, 40), file["kind"], chunks=(2, 8), maxshape=(6, None), compression="gzip")
+        file["a"][2:, 8:24] = np.arange(64).reshape(4, 16)
+        file["t"] = field((50, 50))
+    target, _ = compress(path)
+    with h5py.File(path) as before, h5py.File(target) as after:
+        np.testing.assert_array_equal(after["a"][...], before["a"][...])
+        assert after["a"].id.get_num_chunks() == 4
