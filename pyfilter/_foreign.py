@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyfilter import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -82,11 +83,21 @@ def _h5py_hdf5() -> ctypes.CDLL:
     return ctypes.CDLL(h5py.h5z.__file__)
 
 
-def _alone() -> Any:
-    """Return h5py's lock, a context manager: ctypes lets other threads go on, and HDF5 is not for two at a time."""
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold h5py's lock: ctypes lets other threads go on, and HDF5 is not for two at a time.
+
+    Where HDF5 reads or writes through a file object of Python, what that one raises goes on as it is.
+    """
     import h5py
 
-    return h5py._objects.phil
+    with h5py._objects.phil:
+        try:
+            yield
+        except SystemError as error:  # of ctypes, which found an exception set where a number was returned
+            if error.__cause__ is None:
+                raise
+            raise error.__cause__ from None
 
 
 def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[np.uint8]) -> bool:

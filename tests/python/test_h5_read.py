@@ -74,6 +74,26 @@ def test_write_into_a_file_of_python() -> None:
         assert abs(file["a"][...].astype("f8") - values).max() <= 1e-3
 
 
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_what_a_file_of_python_raises_is_raised(kind: type[BaseException]) -> None:
+    class Full(io.BytesIO):
+        full = False
+
+        def write(self, data: Any, /) -> int:
+            if self.full:
+                raise kind("no space")
+            return super().write(data)
+
+    memory = Full()
+    with h5py.File(memory, "w") as file:
+        dataset = file.create_dataset("a", (60, 50), "f4", chunks=(16, 16), compression=BOUND)
+        file.flush()
+        memory.full = True
+        with pytest.raises(kind, match="no space"):
+            pyfilter.write(dataset, field((60, 50)))
+        memory.full = False
+
+
 def test_a_chunk_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         pyfilter.create_dataset(file, "a", field((60, 50)), BOUND)
