@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,6 +37,8 @@ _READERS = 8
 # chunks whose places are put into the index at a time
 _NOTED_TOGETHER = 8192
 _EXTENSIBLE_ARRAY = 4  # H5D_CHUNK_IDX_EARRAY
+# places in files of several parts (driver "split") are from 2**63 on: for HDF5, not for us
+_FARTHEST = (1 << 63) - 1
 
 
 class Stored(NamedTuple):
@@ -109,7 +112,7 @@ def place_of(dataset: h5py.Dataset, origin: tuple[int, ...]) -> Stored:
     info = dataset.id.get_chunk_info_by_coord(origin)
     if info.byte_offset is None:  # the other fields may then be anything
         return Stored(None, 0, 0)
-    return Stored(info.byte_offset, int(info.size), int(info.filter_mask))
+    return Stored(min(info.byte_offset, _FARTHEST), int(info.size), int(info.filter_mask))
 
 
 class StoredChunks:
@@ -123,6 +126,8 @@ class StoredChunks:
         The shape of its chunks.
     region
         The part of the dataset that will be asked for; of many chunks, 20 bytes are kept for each.
+
+    A context manager, as it holds a descriptor of the file and threads.
     """
 
     def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region) -> None:
@@ -130,7 +135,8 @@ class StoredChunks:
         self._chunk = chunk
         self._first, self._grid = _grid(region, chunk)
         # what a writer beside us moves while we read must be looked up when it is read
-        moving = bool(dataset.file.swmr_mode)
+        file = dataset.file
+        moving = bool(file.swmr_mode)
         many = int(np.prod(self._grid, dtype=np.int64)) > _WORTH_A_PASS
         self._known = many and not moving and hasattr(dataset.id, "chunk_iter")
         if self._known:
@@ -139,7 +145,9 @@ class StoredChunks:
             self._masks = np.zeros(self._grid, dtype=np.uint32)
             self._ask()
         #: a descriptor that any thread may read the file's bytes from, None where only HDF5 may
-        self.descriptor = None if moving else _descriptor(dataset.file)
+        self.descriptor = None if moving else _descriptor(file)
+        if self.descriptor is not None:
+            self._let_go = weakref.finalize(self, os.close, self.descriptor)
         self._lock = threading.Lock()  # several threads may read
         self._pool: ThreadPoolExecutor | None = None
 
@@ -160,7 +168,8 @@ class StoredChunks:
                 places = np.array([info.chunk_offset for info in heard], dtype=np.int64) // self._chunk - self._first
                 inside = ((places >= 0) & (places < self._grid)).all(axis=1)
                 at = tuple(places[inside].T)
-                self._offsets[at] = np.array([info.byte_offset for info in heard], dtype=np.int64)[inside]
+                offsets = np.array([min(info.byte_offset, _FARTHEST) for info in heard], dtype=np.int64)
+                self._offsets[at] = offsets[inside]
                 self._sizes[at] = np.array([info.size for info in heard], dtype=np.int64)[inside]
                 self._masks[at] = np.array([info.filter_mask for info in heard], dtype=np.uint32)[inside]
             heard.clear()
@@ -223,10 +232,13 @@ class StoredChunks:
             done.result()
 
     def close(self) -> None:
-        """End the threads that `read` started."""
+        """End the threads that `read` started, and let go of the file."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+        if self.descriptor is not None:
+            self.descriptor = None
+            self._let_go()
 
     def __enter__(self) -> Self:
         return self
@@ -248,14 +260,41 @@ def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tupl
 
 
 def _descriptor(file: h5py.File) -> int | None:
-    """Return the descriptor of a file whose bytes are what HDF5 would read, None where that cannot be said.
+    """Return a descriptor of a file whose bytes are what HDF5 would read, None where that cannot be said.
 
     It must be a plain file that is open for reading only, and without a user block: what HDF5 reports as a chunk's
     place counted from behind it in some releases.
     """
     if file.driver != "sec2" or file.mode != "r" or file.userblock_size != 0:
         return None
-    return int(file.id.get_vfd_handle())
+    try:
+        return own_descriptor(file)
+    except OSError:  # there are too many, or it may not be opened any more: HDF5 has it
+        return None
+
+
+def own_descriptor(file: h5py.File) -> int:
+    """Return a new descriptor of a file that HDF5 has open with its driver "sec2".
+
+    HDF5's own would be another file's as soon as somebody closes this one and opens the next, and a duplicate of it
+    would keep the file locked.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened again.
+    """
+    with h5py._objects.phil:  # nobody closes it in between
+        number = int(file.id.get_vfd_handle())
+        try:
+            return os.open(f"/proc/self/fd/{number}", os.O_RDONLY)
+        except FileNotFoundError:  # /proc is not mounted
+            found = os.open(file.filename, os.O_RDONLY)
+            if os.path.samestat(os.fstat(found), os.fstat(number)):
+                return found
+            os.close(found)
+            message = f"{file.filename} is not the file any more that is open"
+            raise FileNotFoundError(message) from None
 
 
 def _read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...], into: NDArray[np.uint8]) -> None:

@@ -221,8 +221,14 @@ def write_chunks(
 
 def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
     """Decompress the part ``region`` of the dataset into ``out``, an array of the region's shape of any type."""
+    with stored.StoredChunks(dataset, how.chunk, region) as places:
+        _read_chunks(dataset, how, region, out, places)
+
+
+def _read_chunks(
+    dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any], places: stored.StoredChunks
+) -> None:
     shape = dataset.shape
-    places = stored.StoredChunks(dataset, how.chunk, region)
     descriptor = places.descriptor
 
     def jobs() -> Iterator[tuple[tuple[int, ...], Stored, bytes | None]]:

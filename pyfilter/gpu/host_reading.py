@@ -148,9 +148,9 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
             yield stored
 
     count = 0
-    places = StoredChunks(dataset, how.chunk, region)
     rooms = _Rooms(cupy)
     with (
+        StoredChunks(dataset, how.chunk, region) as places,
         cupy.cuda.Device(devices[0]),
         host_memory.Copier(len(devices)) as copier,
         Crew(devices, decoded) as crew,

@@ -216,3 +216,39 @@ def test_what_hdf5_tells_of_other_indices_is(tmp_path: Path, limits: tuple[int |
         stored.visit(dataset, lambda info: told.append(info.chunk_offset))
         written = [(shape[0] - 2, 8), (shape[0] - 2, 16)]
         assert (sorted(told), sorted(stored.origins_of(dataset))) == (written, written)
+
+
+def test_a_file_that_is_closed_meanwhile_is_read_to_its_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with its number, which may be another file's by then."""
+    with h5py.File(path) as file:
+        expected = file["a"][...]
+    other = path.with_suffix(".other")
+    other.write_bytes(bytes(path.stat().st_size))
+    plain = stored.read_bytes
+    opened: list[int] = []
+
+    def read(descriptor: int, place: stored.Stored) -> bytes:
+        if not opened:
+            file.close()
+            opened.extend(os.open(other, os.O_RDONLY) for _ in range(4))
+        return plain(descriptor, place)
+
+    monkeypatch.setattr(stored, "_WORTH_A_PASS", 0)
+    monkeypatch.setattr(stored, "read_bytes", read)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    file = h5py.File(path)
+    np.testing.assert_array_equal(pyfilter.read(file["a"]), expected)
+    for descriptor in opened:
+        os.close(descriptor)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.usefixtures("ask")
+def test_a_file_of_two_parts_with_a_user_block(tmp_path: Path) -> None:
+    """Its chunks lie behind byte 2**63, as HDF5 counts."""
+    values = np.arange(600, dtype="f4").reshape(60, 10)
+    with h5py.File(tmp_path / "a", "w", driver="split", userblock_size=512) as file:
+        dataset = file.create_dataset("a", data=values, chunks=(7, 10), **pyfilter.Lossless())
+        np.testing.assert_array_equal(pyfilter.read(dataset), values)
+        places = StoredChunks(dataset, (7, 10), (slice(0, 60), slice(0, 10)))
+        assert (places.of_box((slice(0, 60), slice(0, 10))).offsets >= 0).all()
