@@ -41,23 +41,34 @@ class Chunk:
     ) -> None:
         self.start, self.size, self.place = start, size, place
         self.shape, self.dtype = shape, dtype
-        self.info: FrameInfo | None = None
-        self.prefix = min(size, max(HEAD_BYTES, _LEAST_BYTES))  # bytes of the frame from its start on
         self.levels = 0
         self.error = math.inf  # of the values last asked for
+        self._count = 0  # segments of the values last asked for
+        self._level = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        """Have nothing of the frame."""
+        self.info: FrameInfo | None = None
+        self.prefix = min(self.size, max(HEAD_BYTES, _LEAST_BYTES))  # bytes of the frame from its start on
         self._frame = np.zeros(0, np.uint8)
         self._here = 0  # of the prefix
         self._parts: dict[int, NDArray[Any]] = {}
         self._fetched: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        self._count = 0  # segments of the values last asked for
-        self._level = 0
 
     def head_ranges(self) -> list[Range]:
         """Return the ranges of the file that are missing of the head; none once it is here."""
         return [(self.start + self._here, self.start + self.prefix)] if self._here < self.prefix else []
 
     def put_head(self, data: bytes) -> None:
-        """Take the bytes of `head_ranges`; more may be asked for."""
+        """Take the bytes of `head_ranges`; more may be asked for. Of a head that is damaged nothing is kept."""
+        try:
+            self._put_head(data)
+        except BaseException:
+            self._forget()
+            raise
+
+    def _put_head(self, data: bytes) -> None:
         self._frame = np.concatenate((self._frame, np.frombuffer(data, np.uint8)))
         self._here += len(data)
         self.info = checked_info(self._frame, self.size)

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+from h5py import h5d
 
-from pyfilter import stored
+from pyfilter import pipeline, stored
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.gpu import arrays
 from pyfilter.gpu import devices as cuda
 from pyfilter.progressive.chunk import Chunk
-from pyfilter.progressive.source import LocalSource, RemoteSource
+from pyfilter.progressive.source import LocalSource, RemoteSource, source_of
 from pyfilter.progressive.through_devices import Wanted, decode
 from pyfilter.registry import registry
 from pyfilter.selection import Box, box_of, expanded
@@ -42,7 +43,8 @@ def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None
     ----------
     dataset : h5py.Dataset, path or URL
         A dataset of a local file that is open; or a file: a path, or an address that fsspec knows (``https://``,
-        ``s3://``, ``memory://``, ...). Of files that are not here, only what is needed is fetched.
+        ``s3://``, ``memory://``, ...). Of files that are not here, only what is needed is fetched. Where chunks lie is
+        asked here: open the dataset again after it was written to.
     name : str, optional
         The dataset's name, where ``dataset`` is a file.
     **options
@@ -56,8 +58,8 @@ def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None
     Raises
     ------
     TypeError
-        If the dataset is not compressed with `pyfilter.Progressive`, or with another filter too
-        (`pyfilter.errors.Unsupported`).
+        If the dataset is not compressed with `pyfilter.Progressive`, or with another filter too, or its file is open
+        with a driver of HDF5 for other than plain files (`pyfilter.errors.Unsupported`).
     ValueError
         If there is no such dataset (`pyfilter.errors.InvalidArgument`).
     """
@@ -65,8 +67,7 @@ def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None
         if name is not None:
             message = "name is for files; the dataset is given already"
             raise InvalidArgument(message)
-        dataset.file.flush()
-        return Reader(dataset, LocalSource(os.fsdecode(dataset.file.filename)))
+        return Reader(dataset, source_of(dataset.file))
     if name is None:
         message = f"which dataset of {dataset}? Give its name"
         raise InvalidArgument(message)
@@ -134,7 +135,11 @@ class Reader:
         self.shape: tuple[int, ...] = dataset.shape
         self.dtype: np.dtype[Any] = dataset.dtype.newbyteorder("=")
         self.chunk_shape: tuple[int, ...] = dataset.chunks
-        self._fill = np.asarray(dataset.fillvalue).astype(self.dtype)
+        properties = dataset.id.get_create_plist()
+        self._fill = np.zeros((), self.dtype)
+        if properties.fill_value_defined() != h5d.FILL_VALUE_UNDEFINED:
+            properties.get_fill_value(self._fill)
+        self._unwritten = pipeline.fill_of(properties, self.dtype)
         self.bytes_read = 0
         self._counting = threading.Lock()
         self.max_error = math.inf
@@ -335,7 +340,7 @@ class Reader:
         with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
             result = arrays.import_cupy().empty(shape, self.dtype)
             if not whole:
-                arrays.fill_bits(result, self._fill.reshape(1)[0])
+                arrays.fill_bits(result, self._unwritten.reshape(1)[0])
             for chunk in chunks:
                 target, source = self._places(chunk, box, 1 << level)
                 result[target] = chunk.device_values()[source]
@@ -345,7 +350,7 @@ class Reader:
     def _read(self, tolerance: float, box: Box, level: int, devices: tuple[int, ...], values: NDArray[Any]) -> None:
         chunks, asked, whole = self._ask(tolerance, box, level)
         if not whole:
-            values[...] = self._fill  # chunks that were never written
+            values[...] = self._unwritten  # chunks that were never written
         wanted = [
             Wanted(chunk, ranges, *self._places(chunk, box, 1 << level))
             for chunk, ranges in zip(chunks, asked, strict=True)

@@ -7,10 +7,13 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyfilter.errors import InvalidArgument
+from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.stored import own_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import h5py
 
 Range = tuple[int, int]  # first byte, the one behind the last
 #: requests under way at a time
@@ -30,20 +33,49 @@ class Source(Protocol):
 
 
 class LocalSource:
-    """A file of this machine."""
+    """A file of this machine: its path, or a descriptor of it, which is closed in the end."""
 
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
+    def __init__(self, file: str | int) -> None:
+        self._file = os.open(file, os.O_RDONLY) if isinstance(file, str) else file
 
     def fetch(self, ranges: Sequence[Range]) -> list[bytes]:
         """Return the bytes of each range."""
-        return [_whole(os.pread(self._file, stop - start, start), start, stop) for start, stop in ranges]
+        return [_whole(self._read(start, stop), start, stop) for start, stop in ranges]
+
+    def _read(self, start: int, stop: int) -> bytes:
+        data = os.pread(self._file, stop - start, start)
+        while len(data) < stop - start:  # a call gives 2 GiB at most
+            more = os.pread(self._file, stop - start - len(data), start + len(data))
+            if not more:
+                break
+            data += more
+        return data
 
     def close(self) -> None:
         """Let go of the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def source_of(file: h5py.File) -> LocalSource:
+    """Return what reads the bytes of a file that HDF5 has open, as they are now.
+
+    Raises
+    ------
+    Unsupported
+        If it is open with a driver for other than plain files, whose bytes may be anywhere.
+    """
+    file.flush()
+    if file.driver == "sec2":
+        return LocalSource(own_descriptor(file))  # whatever has the file's name by now
+    if file.driver in ("stdio", "direct"):
+        return LocalSource(os.fsdecode(file.filename))
+    message = (
+        f"{file.filename} is open with HDF5's driver {file.driver!r}, but parts of chunks can be read of plain files"
+        " only: open it without a driver, or give its path or URL and the dataset's name"
+    )
+    raise Unsupported(message)
 
 
 class RemoteSource:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from h5py import h5d, h5p, h5s, h5t, h5z
 
 import pyfilter
 from pyfilter import Progressive, errors, progressive
@@ -218,6 +220,74 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
         plain = file.create_dataset("x", data=np.zeros((10, 10)), chunks=(5, 5))
         with pytest.raises(errors.Unsupported, match="not compressed with pyfilter"):
             progressive.open(plain)
+
+
+def test_the_file_that_is_open_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the one that has its name by now, seen from here; and none where its bytes are elsewhere."""
+
+    def make(path: str, added: float) -> None:
+        with h5py.File(path, "w") as file:
+            file.create_dataset("a", data=field((32, 40)) + added, chunks=(16, 40), **Progressive(absolute=1e-3))
+
+    monkeypatch.chdir(tmp_path)
+    for name, added in (("a.h5", 0), ("b.h5", 9), ("c/a.h5", 9)):
+        Path(name).parent.mkdir(exist_ok=True)
+        make(name, added)
+    with h5py.File("a.h5") as file:
+        monkeypatch.chdir(tmp_path / "c")
+        with progressive.open(file["a"]) as reader:
+            np.testing.assert_array_equal(reader.read(), file["a"][...])
+        Path("../b.h5").replace("../a.h5")
+        monkeypatch.chdir(tmp_path)
+        with progressive.open(file["a"]) as reader:
+            np.testing.assert_array_equal(reader.read(), file["a"][...])
+    with h5py.File("a.h5") as file:
+        left = progressive.open(file["a"])
+    with h5py.File("a.h5", "r+"):  # a reader does not keep a file locked
+        left.close()
+    with h5py.File("a.h5", "r+", driver="core", backing_store=False) as file:
+        pyfilter.write(file["a"], field((32, 40)))
+        with pytest.raises(errors.Unsupported, match="open with HDF5's driver 'core'"):
+            progressive.open(file["a"])
+    with h5py.File("a.h5", driver="stdio") as file, progressive.open(file["a"]) as reader:
+        np.testing.assert_array_equal(reader.read(), file["a"][...])
+
+
+@pytest.mark.parametrize("other", [pyfilter.Cuszp2(absolute=1e-3), Progressive()], ids=str)
+def test_a_frame_of_another_shape_is_an_error_each_time(tmp_path: Path, other: pyfilter.Codec) -> None:
+    """Also where it has as many values, and the first error was not the end."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = pyfilter.create_dataset(file, "a", field((32, 40)), Progressive(), chunks=(16, 40))
+        dataset.id.write_direct_chunk((0, 0), bytes(pyfilter.encode(field((40, 16)), other)))
+        with progressive.open(dataset) as reader:
+            for _ in range(2):
+                with pytest.raises(errors.CorruptFrame, match=r"float32 \(40, 16\) in a chunk of float32 \(16, 40\)"):
+                    reader.read()
+            reader.read(selection=np.s_[16:])  # the other chunk is as it was
+
+
+@pytest.mark.parametrize("kind", ["never", "undefined", "nan"])
+def test_what_was_never_written_is_what_hdf5_gives(tmp_path: Path, kind: str) -> None:
+    value = np.array(0x7FC01234 if kind == "nan" else 0x40E00000, "u4").view("f4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        properties = h5p.create(h5p.DATASET_CREATE)
+        properties.set_chunk((16, 16))
+        properties.set_fill_value(value)
+        if kind == "never":
+            properties.set_fill_time(h5d.FILL_TIME_NEVER)
+        if kind == "undefined":
+            undefine = ctypes.CDLL(h5z.__file__).H5Pset_fill_value
+            undefine.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+            assert undefine(properties.id, h5t.IEEE_F32LE.id, None) == 0
+        codec = Progressive()
+        properties.set_filter(codec.filter_id, h5z.FLAG_OPTIONAL, codec.filter_options)
+        made = h5d.create(file.id, b"a", h5t.IEEE_F32LE, h5s.create_simple((32, 32)), properties)
+        dataset = h5py.Dataset(made)
+        dataset[:16, :16] = 1.5
+        with progressive.open(dataset) as reader:
+            found = reader.read()
+        assert found.tobytes() == dataset[...].tobytes() == pyfilter.read(dataset).tobytes()
+        assert reader.is_missing(np.array([7, 1], "f4")).tolist() == [kind == "never", False]
 
 
 @pytest.mark.parametrize("strategy", ["cp", "ma", "mape"])
