@@ -19,7 +19,7 @@ from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.selection import basic_selection
+from pyfilter.selection import basic_selection, wrong_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -370,8 +370,7 @@ def _device_of(out: Any, device: str | None) -> int | None:
 
 def _check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if out.shape != shape or not out.flags.writeable or not np.can_cast(dtype, out.dtype, casting="same_kind"):
-        message = f"out must be writeable, of shape {shape} and a type that holds {dtype}; got {out.shape}, {out.dtype}"
-        raise InvalidArgument(message)
+        raise InvalidArgument(wrong_out(out, shape, dtype))
 
 
 def _expand(out: NDArray[Any], kept: tuple[bool, ...]) -> NDArray[Any]:

@@ -75,8 +75,8 @@ def box_of(selection: Any, shape: tuple[int, ...]) -> tuple[Box, tuple[Any, ...]
     box: list[tuple[int, int]] = []
     squeezed: list[slice | int] = []
     for item, extent in zip(full, shape, strict=True):
-        if isinstance(item, slice) and item.step in (None, 1):
-            start, stop, _ = item.indices(extent)
+        start, stop, step = _slice_indices(item, extent) if isinstance(item, slice) else (0, 0, 0)
+        if step == 1:
             box.append((start, max(start, stop)))
             squeezed.append(slice(None))
         elif isinstance(item, (int, np.integer)) and not isinstance(item, bool) and -extent <= item < extent:
@@ -106,6 +106,11 @@ def expanded(
         raise Unsupported(message)
     kept = tuple(extent for extent, item in zip(shape, squeezed, strict=True) if isinstance(item, slice))
     if out.shape != kept or not out.flags.writeable or not np.can_cast(dtype, out.dtype, casting="safe"):
-        message = f"out must be writeable, of shape {kept} and a type that holds {dtype}; got {out.shape}, {out.dtype}"
-        raise InvalidArgument(message)
+        raise InvalidArgument(wrong_out(out, kept, dtype))
     return out[tuple(slice(None) if isinstance(item, slice) else np.newaxis for item in squeezed)]
+
+
+def wrong_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
+    """Return what is wrong with ``out`` for values of a shape and type."""
+    found = f"{out.shape}, {out.dtype}{'' if out.flags.writeable else ', read-only'}"
+    return f"out must be writeable, of shape {shape} and a type that holds {dtype}; got {found}"

@@ -38,7 +38,7 @@ def numbers(devices: Devices) -> tuple[int, ...]:
         several = [devices] if isinstance(devices, (str, Integral)) else list(devices)  # type: ignore[arg-type]
     except TypeError:
         several = []
-    if not several or not all(_is_one(device) for device in several):
+    if not several or isinstance(devices, bytes) or not all(_is_one(device) for device in several):
         message = f"devices must be {ALLOWED}; got {devices!r}"
         raise InvalidArgument(message)
     arrays.require()

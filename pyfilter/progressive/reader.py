@@ -212,10 +212,7 @@ class Reader:
             raise InvalidArgument(message)
         number = None if device is None else arrays.device_number(device)
         chosen = () if devices is None else cuda.numbers(devices)
-        wanted = 0.0 if tolerance is None else float(tolerance)
-        if not wanted >= 0.0:
-            message = f"tolerance must be a number >= 0 in the unit of the data, got {tolerance!r}"
-            raise InvalidArgument(message)
+        wanted = _number_of(tolerance)
         box, squeezed = box_of(selection, self.shape)
         self._check_level(level, selection)
         shape = tuple(-(-(stop - start) // (1 << level)) for start, stop in box)
@@ -242,8 +239,9 @@ class Reader:
         """Return the bytes that `read` would fetch now, and the error that it would leave. Heads are fetched."""
         total = 0
         worst = 0.0
+        wanted = _number_of(tolerance)
         for chunk in self._opened(selection, level):
-            total += sum(stop - start for start, stop in chunk.ask(0.0 if tolerance is None else tolerance, level))
+            total += sum(stop - start for start, stop in chunk.ask(wanted, level))
             worst = max(worst, chunk.error)
         return total, worst
 
@@ -374,6 +372,17 @@ class Reader:
             source.append(slice((first - origin) // step, -(-(last - origin) // step)))
             target.append(slice((first - start) // step, -(-(last - start) // step)))
         return tuple(target), tuple(source)
+
+
+def _number_of(tolerance: float | None) -> float:
+    try:
+        wanted = 0.0 if tolerance is None else float(tolerance)
+    except (TypeError, ValueError):
+        wanted = math.nan
+    if not wanted >= 0.0:
+        message = f"tolerance must be a number >= 0 in the unit of the data, got {tolerance!r}"
+        raise InvalidArgument(message)
+    return wanted
 
 
 def _filters(dataset: h5py.Dataset) -> int:

@@ -206,7 +206,7 @@ def test_devices_that_are_none(cp: Any, file: h5py.File) -> None:
     dataset = pyfilter.create_dataset(file, "a", values, BOUND)
     count = _native_cuda.device_count()
     wrong: Any
-    for wrong in ("gpu", "cuda:", "cuda:x", "cpu", "", [], True, -1, 1.5, [0, "all"], [[0]], {}):
+    for wrong in ("gpu", "cuda:", "cuda:x", "cpu", "", [], True, -1, 1.5, [0, "all"], [[0]], {}, b"all"):
         with pytest.raises(ValueError, match="devices must be 'all', 'cuda'"):
             pyfilter.read(dataset, devices=wrong)
         with pytest.raises(ValueError, match="devices must be"):

@@ -203,7 +203,10 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
             for wrong, text in (
                 ({"tolerance": -1}, "tolerance must be a number >= 0"),
                 ({"tolerance": float("nan")}, "tolerance must be a number >= 0"),
+                ({"tolerance": "fine"}, "tolerance must be a number >= 0.* got 'fine'"),
                 ({"selection": np.s_[::2]}, "slices without steps"),
+                ({"selection": np.s_["a":"b"]}, "slices without steps; got slice\\('a', 'b'"),
+                ({"out": np.broadcast_to(np.float32(0), SHAPE)}, "float32, read-only"),
                 ({"selection": np.s_[99]}, "integers in range"),
                 ({"selection": np.s_[0, 0, 0, 0]}, "does not fit 3 dimensions"),
                 ({"level": -1}, "level must be an integer"),
@@ -212,6 +215,8 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
             ):
                 with pytest.raises(errors.InvalidArgument, match=text):
                     reader.read(**wrong)
+            with pytest.raises(errors.InvalidArgument, match="tolerance must be a number >= 0"):
+                reader.cost(-1)
             with pytest.raises(errors.InvalidArgument, match="device must be"):
                 reader.read(device="gpu")
     with pytest.raises(errors.InvalidArgument, match="which dataset"):
