@@ -100,8 +100,10 @@ def _alone() -> Iterator[None]:
             raise error.__cause__ from None
 
 
-def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[np.uint8]) -> bool:
-    """Write the filtered bytes of a chunk of a dataset that h5py has open; False where that failed, or cannot be done.
+def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[np.uint8], mask: int = 0) -> bool:
+    """Write the bytes of a chunk of a dataset that h5py has open; False where that failed, or cannot be done.
+
+    ``mask`` has a bit for each filter that they have not gone through.
 
     As `h5py.h5d.DatasetID.write_direct_chunk`, but other threads of Python go on meanwhile, which that call holds up
     while it copies or waits for a disk.
@@ -120,7 +122,7 @@ def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[n
     )
     address = frame if isinstance(frame, bytes) else frame.ctypes.data
     with _alone():
-        return bool(write(dataset_id, 0, 0, (ctypes.c_uint64 * len(origin))(*origin), len(frame), address) >= 0)
+        return bool(write(dataset_id, 0, mask, (ctypes.c_uint64 * len(origin))(*origin), len(frame), address) >= 0)
 
 
 def chunk_index(dataset_id: int) -> int | None:

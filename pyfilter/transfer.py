@@ -168,11 +168,12 @@ def store_chunk(
 ) -> None:
     """Write one frame to the file; ``values`` gives the values of its whole chunk, where they are needed."""
     data: Any = frame
+    mask = 0
     if len(frame) == how.chunk_bytes and stored.place_of(dataset, origin).filter_mask:
-        # HDF5 would keep the mask of the unfiltered chunk that is there, as the size is the same
-        data = values().astype(how.file_dtype).tobytes()
-    if not _foreign.write_chunk(dataset.id.id, origin, data):
-        dataset.id.write_direct_chunk(origin, data, 0)  # says why
+        # HDF5 keeps the mask of the unfiltered chunk that is there, as the size is the same; a release may not
+        data, mask = values().astype(how.file_dtype).tobytes(), 1
+    if not _foreign.write_chunk(dataset.id.id, origin, data, mask):
+        dataset.id.write_direct_chunk(origin, data, mask)  # says why
 
 
 def write_chunks(
