@@ -145,9 +145,15 @@ def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:
 
 def fill_of(plist: Any, dtype: np.dtype[Any]) -> Any:
     """Return the value that HDF5 puts where nothing was written, as an array without dimensions."""
+    if plist.get_fill_time() == h5d.FILL_TIME_NEVER:
+        return np.zeros((), dtype=dtype)
+    return declared_fill(plist, dtype)
+
+
+def declared_fill(plist: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a dataset's fill value, zero where it has none, as an array without dimensions."""
     value = np.zeros((), dtype=dtype)
-    defined = plist.fill_value_defined() != h5d.FILL_VALUE_UNDEFINED
-    if defined and plist.get_fill_time() != h5d.FILL_TIME_NEVER:
+    if plist.fill_value_defined() != h5d.FILL_VALUE_UNDEFINED:
         plist.get_fill_value(value)
     return value
 

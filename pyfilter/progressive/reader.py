@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-from h5py import h5d
 
 from pyfilter import pipeline, stored
 from pyfilter.codecs.progressive import Progressive
@@ -136,9 +135,7 @@ class Reader:
         self.dtype: np.dtype[Any] = dataset.dtype.newbyteorder("=")
         self.chunk_shape: tuple[int, ...] = dataset.chunks
         properties = dataset.id.get_create_plist()
-        self._fill = np.zeros((), self.dtype)
-        if properties.fill_value_defined() != h5d.FILL_VALUE_UNDEFINED:
-            properties.get_fill_value(self._fill)
+        self._fill = pipeline.declared_fill(properties, self.dtype)
         self._unwritten = pipeline.fill_of(properties, self.dtype)
         self.bytes_read = 0
         self._counting = threading.Lock()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import _cleanup, chunks, plugin, provenance, transfer
+from pyfilter import _cleanup, chunks, dtypes, pipeline, plugin, provenance, transfer
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import FileCopy, create_like
@@ -209,11 +209,15 @@ def _write(
             if history and compressions and provenance.is_netcdf(after):
                 codecs = {path.lstrip("/"): item.codec for path, item in compressions.items()}
                 provenance.add(after, provenance.entry("pyfilter compress", codecs))
-            fills = {path: after[path].fillvalue for path in compressions}
+            fills = {path: _fill(after[path]) for path in compressions}
         offset = before.userblock_size
     if offset:
         _copy_start(source, target, offset)
     return decisions, fills
+
+
+def _fill(dataset: h5py.Dataset) -> Any:
+    return pipeline.declared_fill(dataset.id.get_create_plist(), dtypes.native(dataset.dtype))[()]
 
 
 @contextlib.contextmanager

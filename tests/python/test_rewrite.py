@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5, h5p
+from h5py import h5, h5d, h5p, h5s, h5t, h5z
 
 import pyfilter
 from pyfilter import Cuszp2, Lossless
@@ -186,3 +187,18 @@ def test_chunks_of_which_hdf5_tells_wrong_places_are_copied(tmp_path: Path) -> N
     with h5py.File(path) as before, h5py.File(target) as after:
         np.testing.assert_array_equal(after["a"][...], before["a"][...])
         assert after["a"].id.get_num_chunks() == 4
+
+
+def test_a_dataset_without_a_fill_value(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    properties = h5p.create(h5p.DATASET_CREATE)
+    undefine = ctypes.CDLL(h5z.__file__).H5Pset_fill_value
+    undefine.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+    assert undefine(properties.id, h5t.IEEE_F32BE.id, None) == 0
+    with h5py.File(path, "w") as file:
+        h5d.create(file.id, b"a", h5t.IEEE_F32BE, h5s.create_simple((60, 50)), properties)
+        file["a"][...] = field((60, 50))
+    target, report = compress(path)
+    assert rows(report)["/a"].codec == repr(BOUND)
+    with h5py.File(target) as file:
+        assert abs(file["a"][...] - field((60, 50))).max() <= BOUND.bound[1]
