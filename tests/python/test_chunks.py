@@ -81,6 +81,7 @@ def test_slabs_cover_every_value_once(shape: list[int], data: st.DataObject) -> 
 
 
 @given(extents.filter(lambda shape: math.prod(shape) < 20_000), st.integers(1, 100_000))
+@settings(deadline=None)
 def test_slabs_of_single_values_are_runs_in_order(shape: list[int], limit: int) -> None:
     order = np.arange(math.prod(shape)).reshape(shape)
     runs = [order[slab].ravel() for slab in chunks.slabs(shape, [1] * len(shape), 4, limit)]
