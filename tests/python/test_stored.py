@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, chunks, errors, stored
+from pyfilter import Cuszp2, Lossless, chunks, errors, stored
 from pyfilter.chunks import Region
 from pyfilter.stored import StoredChunks
 
@@ -249,7 +249,44 @@ def test_a_file_of_two_parts_with_a_user_block(tmp_path: Path) -> None:
     """Its chunks lie behind byte 2**63, as HDF5 counts."""
     values = np.arange(600, dtype="f4").reshape(60, 10)
     with h5py.File(tmp_path / "a", "w", driver="split", userblock_size=512) as file:
-        dataset = file.create_dataset("a", data=values, chunks=(7, 10), **pyfilter.Lossless())
+        dataset = file.create_dataset("a", data=values, chunks=(7, 10), **Lossless())
         np.testing.assert_array_equal(pyfilter.read(dataset), values)
         places = StoredChunks(dataset, (7, 10), (slice(0, 60), slice(0, 10)))
         assert (places.of_box((slice(0, 60), slice(0, 10))).offsets >= 0).all()
+
+
+@pytest.mark.usefixtures("ask")
+@pytest.mark.parametrize("libver", ["earliest", "v108", "latest"])
+def test_random_datasets_are_read_as_by_hdf5(tmp_path: Path, libver: str) -> None:
+    """Every kind of index; chunks written by either, not at all and unfiltered; datasets that grow and shrink."""
+    random = np.random.default_rng(["earliest", "v108", "latest"].index(libver))
+    for number in range(12):
+        rank = int(random.integers(1, 5))
+        shape = tuple(random.integers(1, 9, rank).tolist())
+        chunk = tuple(int(random.integers(1, extent + 1)) for extent in shape)
+        limits = tuple((None, extent, 2 * extent)[random.integers(3)] for extent in shape)
+        path = tmp_path / f"{number}.h5"
+        with h5py.File(path, "w", libver=(libver, "latest")) as file:
+            dataset = file.create_dataset("a", shape, "i4", chunks=chunk, maxshape=limits, fillvalue=-9, **Lossless())
+            for _ in range(3):
+                values = random.integers(0, 1000, dataset.shape, "i4")
+                part = tuple(slice(*sorted(random.integers(0, extent + 1, 2).tolist())) for extent in dataset.shape)
+                step = random.integers(3)
+                if step == 0:
+                    pyfilter.write(dataset, values)
+                elif step == 1:
+                    dataset[part] = values[part]
+                else:
+                    dataset.resize([int(random.integers(1, (most or 16) + 1)) for most in limits])
+                np.testing.assert_array_equal(pyfilter.read(dataset), dataset[...])
+            expected = dataset[...]
+        with h5py.File(path, "r+") as file:
+            at = [int(random.integers(extent)) for extent in expected.shape]
+            origin = tuple(place // edge * edge for place, edge in zip(at, chunk, strict=True))
+            file["a"].id.write_direct_chunk(origin, np.full(chunk, 7, "i4").tobytes(), 1)
+            expected[chunks.box(origin, chunk, expected.shape)] = 7
+        for mode in ("r", "r+"):
+            with h5py.File(path, mode) as file:
+                np.testing.assert_array_equal(pyfilter.read(file["a"]), expected)
+                part = tuple(slice(*sorted(random.integers(0, extent + 1, 2).tolist())) for extent in expected.shape)
+                np.testing.assert_array_equal(pyfilter.read(file["a"], part), expected[part])
