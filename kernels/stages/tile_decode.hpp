@@ -173,6 +173,52 @@ template <class Map, int D>
   return kOk;
 }
 
+// Whether rows of a block are decoded right into the array: where a register of AVX2 has no more than one.
+template <int D, class Value>
+inline constexpr bool kDecodesRows = false;
+#if defined(PYF_LEVEL_AVX2)
+template <class Value>
+inline constexpr bool kDecodesRows<2, Value> = 8 * sizeof(Value) >= 32;
+template <class Value>
+inline constexpr bool kDecodesRows<3, Value> = 4 * sizeof(Value) >= 32;
+#endif
+
+// The values of a block that lies in the array whole, row by row.
+template <class Map, int D>
+KFN void decode_rows(const Map& map, const typename Map::Code (&q)[64], typename Map::Code carried,
+                     const BlockBox<D>& box, void* out) {
+  using Value = typename Map::Value;
+  constexpr std::uint64_t L = BlockBox<D>::L;
+  for (std::uint64_t row = 0; row < 64 / L; ++row) {
+    const auto& codes = *reinterpret_cast<const typename Map::Code(*)[L]>(q + row * L);
+    map.decode(codes, carried,
+               reinterpret_cast<Loose<Value>*>(static_cast<std::uint8_t*>(out) + box.row_at(row) * sizeof(Value)));
+  }
+}
+
+// A cursor that keeps the box of its block.
+template <int D>
+struct BoxCursor : BlockCursor {
+  BlockBox<D> box;
+
+  BoxCursor(const Grid& grid, std::uint64_t first_block)
+      : BlockCursor(block_at<D>(grid, first_block)), box(grid, *this) {}
+  KFN void next(const Grid& grid) {
+    advance<D>(grid, *this);
+    if (bx == 0) {
+      box = BlockBox<D>(grid, *this);
+    } else {
+      box.first += BlockBox<D>::L;
+      box.columns = std::min(BlockBox<D>::L, grid.nx - bx * BlockBox<D>::L);
+    }
+  }
+};
+template <>
+struct BoxCursor<1> : BlockCursor {
+  BoxCursor(const Grid& grid, std::uint64_t first) : BlockCursor(block_at<1>(grid, first)) {}
+  KFN void next(const Grid& grid) { advance<1>(grid, *this); }
+};
+
 template <class Map, int D>
 inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
                           std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out) {
@@ -184,8 +230,9 @@ inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size
   const int blocks = static_cast<int>(std::min<std::uint64_t>(kTileBlocks<D>, plan.grid.blocks - first_block));
   TileParts parts;
   PYF_TRY((find_parts<Map, D>(plan, bytes, size, uniform, blocks, &parts)));
-  BlockCursor cursor = block_at<D>(plan.grid, first_block);
-  for (int b = 0; b < blocks; ++b, advance<D>(plan.grid, cursor)) {
+  BoxCursor<D> cursor(plan.grid, first_block);
+  const bool all_wanted = start == 0 && stop == plan.grid.values;
+  for (int b = 0; b < blocks; ++b, cursor.next(plan.grid)) {
     alignas(64) Value x[B];
     const std::uint8_t code = parts.rate(b);
     if constexpr (Map::kHasSpecial) {
@@ -199,10 +246,16 @@ inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size
     const auto carried = decode_codes<Map, D>(sums, kRates[code], parts, q);
     if (Loose<Value>* whole = whole_place<D, Value>(cursor, start, stop, out); whole != nullptr) {
       map.decode(q, carried, whole);
-    } else {
-      map.decode(q, carried, x);
-      store_block<D>(plan.grid, x, cursor, start, stop, out);
+      continue;
     }
+    if constexpr (kDecodesRows<D, Value>) {
+      if (all_wanted && cursor.box.interior()) [[likely]] {
+        decode_rows<Map, D>(map, q, carried, cursor.box, out);
+        continue;
+      }
+    }
+    map.decode(q, carried, x);
+    store_block<D>(plan.grid, x, cursor, start, stop, out);
   }
   return kOk;
 }

@@ -166,7 +166,7 @@ inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t t
     p.codes[-1] = s.before;
     s.before = p.codes[4095];
   } else {
-    tile_differences<S>(plan.order, p.codes.data(), p.differences);
+    tile_differences<S>(plan.order, present_rows<S>(box), p.codes.data(), p.differences);
     p.differences[0] = static_cast<Code>(p.codes[0] - s.before);
     s.before = p.codes[0];
   }

@@ -28,17 +28,16 @@ inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, ty
   using Code = typename Map::Code;
   if (encode_block<Map, 32>(map, x, q) == 0) return;
   if constexpr (Map::kHasSpecial) {
-    std::uint32_t plain = 0;
-    for (int i = 0; i < 32; ++i)
-      plain |= static_cast<std::uint32_t>(sampled_code(map.quantizer, static_cast<T>(x[i]), q[i])) << i;
-    if (plain == ~0u) return;
-    Code last = plain != 0 ? q[__builtin_ctz(plain)] : Code{0};
+    alignas(64) Code flags[32];  // all ones or 0
     for (int i = 0; i < 32; ++i) {
-      if ((plain >> i & 1) != 0)
-        last = q[i];
-      else
-        q[i] = last;
+      Code same;
+      flags[i] = static_cast<Code>(0 - static_cast<Code>(sampled_code(map.quantizer, static_cast<T>(x[i]), same)));
     }
+    const auto plain = static_cast<std::uint32_t>(flag_bits<32>(flags));
+    if (plain != 0)
+      forward_fill<32>(q, plain);
+    else
+      std::memset(q, 0, 32 * sizeof(Code));
   }
 }
 
@@ -114,15 +113,17 @@ KFN void find_widest(const Map& map, const typename Map::Code* d, WidestTwo<type
   for (std::uint32_t group = 0; group < Lanes::kAll / 8; ++group) {
     const Code* const from = d + Lanes::first_of(group);
     alignas(64) Code first[8] = {}, second[8] = {};
+#pragma GCC unroll 16
     for (std::uint32_t i = 0; i < Lanes::kRows; ++i) {
+      const Code* const row = from + Lanes::row_of(i);  // an index that may wrap is no vector
       for (int k = 0; k < 8; ++k) {
-        const Code z = zigzag(map.wrap(from[Lanes::row_of(i) + static_cast<std::uint32_t>(k)]));
+        const Code z = zigzag(map.wrap(row[k]));
         second[k] = larger(second[k], smaller(first[k], z));
         first[k] = larger(first[k], z);
       }
     }
-    for (int k = 0; k < 8; ++k) start.first[8 * group + static_cast<std::uint32_t>(k)] = first[k];
-    for (int k = 0; k < 8; ++k) start.second[8 * group + static_cast<std::uint32_t>(k)] = second[k];
+    std::memcpy(start.first + 8 * group, first, sizeof first);
+    std::memcpy(start.second + 8 * group, second, sizeof second);
   }
   if constexpr (Lanes::kLanes == 8) {
     join_widest(other, 512, found);
@@ -164,7 +165,7 @@ inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBo
     else
       std::memcpy(s.differences, s.codes, sizeof s.differences);
   } else {
-    tile_differences<S>(order, s.codes.data(), s.differences);
+    tile_differences<S>(order, present_rows<S>(box), s.codes.data(), s.differences);
   }
   s.differences[0] = 0;
   const std::uint32_t inside = box.inz * box.iny * box.inx;

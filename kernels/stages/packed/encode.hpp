@@ -28,48 +28,104 @@ PYF_BEGIN_TARGET
 template <class Map, int S>
 KFN SpecialBlocks encode_tile_codes(const Map& map, const TileBox& box, const Loose<typename Map::Value>* x,
                                     PackedScratch<Map, S>& s) {
-  std::uint64_t misfits = 0;
-  for (int i = 0; i < kPackedBlocks; ++i) {
+  std::uint32_t misfits = 0;
+  for (std::uint32_t run = 0; run < kPackedBlocks; ++run) {
     if constexpr (S == kChain) {
       for (std::size_t line = 0; line < 32 * sizeof(*x); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x + 32 * i) + 4096 + line);
+        __builtin_prefetch(reinterpret_cast<const char*>(x + 32 * run) + 4096 + line);
     }
-    misfits |= encode_block<Map, 32>(map, x + 32 * i, s.codes + 32 * i);
+    misfits |= s.misfits[run] =
+        static_cast<std::uint32_t>(encode_block<Map, 32>(map, x + 32 * run, s.codes + 32 * run));
   }
   if constexpr (Map::kHasSpecial) {
-    if (misfits != 0) return note_special_blocks<Map, S>(map, box, x, s);
+    if (misfits != 0) {
+      s.kinds = 0;
+      for (std::uint32_t run = 0; run < kPackedBlocks; ++run) sort_run<Map, S>(map, x + 32 * run, run, s);
+      return describe_specials<Map, S>(box, s);
+    }
   }
   return {};
 }
 
-// Values of the array -> codes of a tile whose rows are whole, with no copy of them. False where some are special.
+// Rows and slabs outside the array, as far as present blocks have any, become the last one inside; kRow things a row.
+template <int S, std::uint32_t kRow, class T>
+KFN void repeat_rows(const TileBox& box, T* rows) {
+  constexpr std::uint32_t kSlab = TileShape<S>::kY * kRow;
+  const PresentRows present = present_rows<S>(box);
+  for (std::uint32_t z = 0; z < box.inz; ++z)
+    for (std::uint32_t y = box.iny; y < present.y; ++y)
+      std::memcpy(rows + z * kSlab + y * kRow, rows + z * kSlab + (box.iny - 1) * kRow, kRow * sizeof(T));
+  for (std::uint32_t z = box.inz; z < present.z; ++z)
+    std::memcpy(rows + z * kSlab, rows + (box.inz - 1) * kSlab, present.y * kRow * sizeof(T));
+}
+
+// A row of a tile: in the array, or where that ends inside of it a copy with the last value repeated.
+template <class T, std::size_t N>
+[[gnu::noinline]] inline void extend_row(const Loose<T>* row, std::uint32_t inside, T (&copy)[N]) {
+  std::memcpy(copy, row, inside * sizeof(T));
+  for (std::size_t x = inside; x < N; ++x) std::memcpy(copy + x, copy + inside - 1, sizeof(T));
+}
+template <int S, class T>
+KFN const Loose<T>* whole_row(const TileBox& box, const Loose<T>* row, T (&copy)[TileShape<S>::kX]) {
+  if (box.inx == TileShape<S>::kX) [[likely]]
+    return row;
+  extend_row(row, box.inx, copy);
+  return loose_values<T>(copy, 0);
+}
+
+// The special values of a plane or a volume.
 template <class Map, int S>
-KFN bool encode_tile_rows(const Map& map, const Grid& grid, const TileBox& box, const void* values,
-                          PackedScratch<Map, S>& s) {
+[[gnu::noinline]] inline void sort_rows(const Map& map, const Grid& grid, const TileBox& box, const void* values,
+                                        PackedScratch<Map, S>& s) {
   using Value = typename Map::Value;
-  using Code = typename Map::Code;
+  using Tile = TileShape<S>;
+  constexpr std::uint32_t kRuns = Tile::kX / 32;
+  alignas(64) Value copy[Tile::kX];
+  s.kinds = 0;
+  for (std::uint32_t z = 0; z < box.inz; ++z) {
+    for (std::uint32_t y = 0; y < box.iny; ++y) {
+      const Loose<Value>* const row = loose_values<Value>(values, row_index<S>(grid, box, y, z));
+      const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
+      for (std::uint32_t i = 0; i < kRuns; ++i) sort_run<Map, S>(map, x + 32 * i, (z * Tile::kY + y) * kRuns + i, s);
+    }
+  }
+  for (int kind = 0; kind < 5; ++kind)
+    if ((s.kinds >> kind & 1) != 0) repeat_rows<S, kRuns>(box, s.runs.of[kind]);
+}
+
+// Values of the array -> codes of a plane or a volume, of the rows that present blocks have. `next`: the tile after it.
+template <class Map, int S>
+KFN SpecialBlocks encode_tile_rows(const Map& map, const Grid& grid, const TileBox& box, const TileBox& next,
+                                   const void* values, PackedScratch<Map, S>& s) {
+  using Value = typename Map::Value;
   using Tile = TileShape<S>;
   constexpr std::size_t kRowBytes = Tile::kX * sizeof(Value);
-  constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
-  std::uint64_t misfits = 0;
+  const std::uint64_t ahead = (next.first - box.first) * sizeof(Value);
+  alignas(64) Value copy[Tile::kX];
+  std::uint32_t misfits = 0;
   for (std::uint32_t z = 0; z < box.inz; ++z) {
-    Code* const slab = s.codes + z * kSlab;
     for (std::uint32_t y = 0; y < box.iny; ++y) {
-      const Loose<Value>* const x = loose_values<Value>(values, row_index<S>(grid, box, y, z));
+      const Loose<Value>* const row = loose_values<Value>(values, row_index<S>(grid, box, y, z));
       // rows are too many streams for hardware prefetchers: those of the next tile
+      const std::uint64_t from = reinterpret_cast<std::uintptr_t>(row) + ahead;
       for (std::size_t line = 0; line < kRowBytes; line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x) + kRowBytes + line);
+        __builtin_prefetch(reinterpret_cast<const void*>(from + line));
+      const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
+      const std::uint32_t first = (z * Tile::kY + y) * Tile::kX;
       for (std::uint32_t i = 0; i < Tile::kX; i += 32)
-        misfits |= encode_block<Map, 32>(map, x + i, slab + y * Tile::kX + i);
-      if (misfits != 0) [[unlikely]]
-        return false;
+        misfits |= s.misfits[(first + i) / 32] =
+            static_cast<std::uint32_t>(encode_block<Map, 32>(map, x + i, s.codes + first + i));
     }
-    for (std::uint32_t y = box.iny; y < Tile::kY; ++y)
-      std::memcpy(slab + y * Tile::kX, slab + (box.iny - 1) * Tile::kX, Tile::kX * sizeof(Code));
   }
-  for (std::uint32_t z = box.inz; z < Tile::kZ; ++z)
-    std::memcpy(s.codes + z * kSlab, s.codes + (box.inz - 1) * kSlab, kSlab * sizeof(Code));
-  return true;
+  if constexpr (Map::kHasSpecial) {
+    if (misfits != 0) [[unlikely]] {
+      sort_rows<Map, S>(map, grid, box, values, s);
+      repeat_rows<S, Tile::kX>(box, s.codes.data());
+      return describe_specials<Map, S>(box, s);
+    }
+  }
+  repeat_rows<S, Tile::kX>(box, s.codes.data());
+  return {};
 }
 
 // The widest value of a block taken apart where the rest has fewer planes: what split_exception() finds in planes, from
@@ -126,14 +182,14 @@ KFN void note_width(bool exceptions, std::uint32_t b, const typename Map::Code* 
 
 // Codes -> planes and widths of the present blocks, by twos. Returns the tile's first value as a residual.
 template <class Map, int S>
-KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, const PresentBlocks& present,
-                                          PackedScratch<Map, S>& s) {
+KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, const TileBox& box,
+                                          const PresentBlocks& present, PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
   const Code first = zigzag(map.wrap(s.codes[0]));
   if constexpr (S == kChain) {
     s.codes[-1] = s.codes[0];
   } else {
-    tile_differences<S>(plan.order, s.codes.data(), s.differences);
+    tile_differences<S>(plan.order, present_rows<S>(box), s.codes.data(), s.differences);
     s.differences[0] = 0;
   }
   if (!present.all()) {
@@ -226,11 +282,10 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
   const PlaneCounts planes_of = count_planes(present, s.left);
   std::uint32_t verbatim = 0, mask_words = 0;
   if (special.any) {
-    for (int b = 0; b < kPackedBlocks; ++b) {
-      if (special.described.bit(b) == 0) continue;
-      verbatim += verbatim_bytes(s.special[b].verbatim_count(), sizeof(Value));
-      mask_words += static_cast<std::uint32_t>(__builtin_popcount(s.special[b].described()));
-    }
+    special.described.for_set([&](std::uint32_t b) {
+      verbatim += verbatim_bytes(special_of<Map, S>(s, b).verbatim_count(), sizeof(Value));
+      mask_words += static_cast<std::uint32_t>(__builtin_popcount(s.described[b]));
+    });
   }
   head.base = planes_of.narrowest;
   head.rate_planes = static_cast<std::uint32_t>(bit_width(planes_of.widest - planes_of.narrowest));
@@ -264,15 +319,14 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
 
   // descriptors, exceptions, masks of missing values, padding
   if (parts != 0) {
-    for (int b = 0; b < kPackedBlocks && special_count != 0; ++b) {
-      if (special.described.bit(b) == 0) continue;
-      *p++ = static_cast<std::uint8_t>(s.special[b].described());
-      *p++ = s.special[b].verbatim_count();
-    }
-    for (int w = 0; w < 4; ++w) {
-      for (std::uint32_t rest = exceptions.words[w]; rest != 0; rest &= rest - 1, p += 2)
-        store_le(p, s.exception[32 * w + __builtin_ctz(rest)]);
-    }
+    special.described.for_set([&](std::uint32_t b) {
+      *p++ = s.described[b];
+      *p++ = special_of<Map, S>(s, b).verbatim_count();
+    });
+    exceptions.for_set([&](std::uint32_t b) {
+      store_le(p, s.exception[b]);
+      p += 2;
+    });
     if ((head.flags & kPackedMissing) != 0) p = write_masks<Map, S>(special, s, p);
     for (std::uint32_t i = parts; i % 4 != 0; ++i) *p++ = 0;
   }
@@ -283,7 +337,7 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
       if (special.any && special.described.bit(static_cast<int>(b)) != 0) [[unlikely]] {
         alignas(64) Value here[32];
         take_values<S, Value>(values(), b, here);
-        p = write_packed_special(s.special[b], here, p);
+        p = write_packed_special(special_of<Map, S>(s, b), here, p);
       }
     }
     const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
@@ -319,19 +373,16 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
     return x;
   };
   const SpecialBlocks special = [&]() -> SpecialBlocks {
-    if constexpr (S == kPlane || S == kVolume) {
-      if (box.inx == TileShape<S>::kX) {
-        const bool plain = encode_tile_rows<Map, S>(map, plan.grid, box, values, s);
-        if constexpr (Map::kHasSpecial) {
-          if (!plain) [[unlikely]]
-            return note_special_blocks<Map, S>(map, box, tile_values(), s);
-        }
-        return {};
-      }
-    }
-    return encode_tile_codes<Map, S>(map, box, tile_values(), s);
+    if constexpr (S == kPlane || S == kVolume)
+      return encode_tile_rows<Map, S>(map, plan.grid, box, tile_box<S>(plan.grid, tile + 1), values, s);
+    else
+      return encode_tile_codes<Map, S>(map, box, tile_values(), s);
   }();
-  const Code first = encode_tile_planes<Map, S>(map, plan, present, s);
+  if ((special.flags & kPackedAllMissing) != 0) {  // all codes are 0
+    store_le(out, kPackedAllMissing << 16);
+    return {kPackedHeadBytes, false};
+  }
+  const Code first = encode_tile_planes<Map, S>(map, plan, box, present, s);
   const BlockBits exceptions = choose_exceptions<Map, S>(plan, s);
   return write_packed_tile<Map, S>(present, tile_values, special, first, exceptions, s, out);
 }

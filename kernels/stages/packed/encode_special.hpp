@@ -3,8 +3,9 @@
 // foretold and written. Most tiles have none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <type_traits>
+#include <cstring>
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
@@ -20,6 +21,13 @@
 
 PYF_BEGIN_TARGET
 
+// Masks of 32 values each, by the number of their bit (kMaskSentinel and so on): of a tile's blocks, or of its runs,
+// which are its values row by row.
+struct TileMasks {
+  alignas(64) std::uint32_t of[5][kPackedBlocks];
+};
+inline constexpr int kMissingMask = 0, kVerbatimMask = 2, kNegativeMask = 4;
+
 template <class Map, int S>
 struct PackedScratch {
   using Code = typename Map::Code;
@@ -28,13 +36,25 @@ struct PackedScratch {
   PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[S == kChain ? 1 : 4096];
   alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
-  alignas(64) BlockBytes width;            // planes before exceptions; absent blocks have none
-  alignas(64) BlockBytes kept;             // with an exception where there can be one
-  alignas(64) BlockBytes left;             // planes that are written
-  std::uint16_t exception[kPackedBlocks];  // entries, as in the tile
-  PackedSpecial special[kPackedBlocks];
-  std::uint32_t mask_residual[kPackedBlocks];
+  alignas(64) BlockBytes width;                      // planes before exceptions; absent blocks have none
+  alignas(64) BlockBytes kept;                       // with an exception where there can be one
+  alignas(64) BlockBytes left;                       // planes that are written
+  std::uint16_t exception[kPackedBlocks];            // entries, as in the tile
+  alignas(64) std::uint32_t misfits[kPackedBlocks];  // of runs: not 0 where a value must be looked at
+  // of a tile with misfits, masks, which kinds of them there are, and, by block, which its descriptor has
+  TileMasks runs, blocks;
+  unsigned kinds;
+  alignas(64) BlockBytes described;
+  alignas(64) std::uint32_t mask_residual[kPackedBlocks];
 };
+
+// Every fourth bit of 32, the lowest first.
+KFN std::uint32_t fourth_bits(std::uint32_t bits) {
+  std::uint32_t t = bits & 0x11111111u;
+  t = (t | t >> 3) & 0x03030303u;
+  t = (t | t >> 6) & 0x000F000Fu;
+  return (t | t >> 12) & 0xFF;
+}
 
 // What a tile has besides codes; nothing for most.
 struct SpecialBlocks {
@@ -44,46 +64,68 @@ struct SpecialBlocks {
   bool any = false;
 };
 
-// Blocks side by side along x, strip after strip: the block at a place in this order, and the bits of a line
-// (line_bits()) from masks in it, which compilers vectorise.
+// Masks of blocks from those of runs.
 template <int S>
-constexpr KFN std::uint32_t block_of_strip(std::uint32_t i) {
+KFN void masks_of_blocks(const std::uint32_t (&runs)[kPackedBlocks], std::uint32_t (&blocks)[kPackedBlocks]) {
   using Tile = TileShape<S>;
-  if (S == kChain || S == kColumns) return i;
-  const std::uint32_t strip = i / Tile::kBlocksX;
-  return strip / Tile::kBlocksY + Tile::kBlocksZ * (strip % Tile::kBlocksY + Tile::kBlocksY * (i % Tile::kBlocksX));
-}
-template <int S>
-KFN std::uint64_t strip_line(const std::uint32_t (&masks)[kPackedBlocks], int line) {
-  using Tile = TileShape<S>;
-  if constexpr (S == kChain || S == kColumns) {
-    return masks[line];
-  } else {
-    using Bits = std::conditional_t<Tile::kX == 64, std::uint64_t, std::uint32_t>;
-    const auto y = static_cast<std::uint32_t>(line) % Tile::kY, z = static_cast<std::uint32_t>(line) / Tile::kY;
-    const std::uint32_t at = Tile::position_of(z, y, 0);
-    const std::uint32_t* const strip =
-        masks + (z / Tile::kBlockZ * Tile::kBlocksY + y / Tile::kBlockY) * Tile::kBlocksX;
-    Bits bits = 0;
-    for (std::uint32_t i = 0; i < Tile::kBlocksX; ++i)
-      bits |= static_cast<Bits>(strip[i] >> at & ((1u << Tile::kBlockX) - 1)) << i * Tile::kBlockX;
-    return bits;
+  if constexpr (S == kChain) {
+    std::memcpy(blocks, runs, sizeof blocks);
+  } else if constexpr (S == kPlane) {  // rows of eight bytes
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(runs);
+    for (std::uint32_t y = 0; y < Tile::kBlocksY; ++y) {
+      for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) {
+        std::uint32_t mask = 0;
+        for (std::uint32_t k = 0; k < Tile::kBlockY; ++k)
+          mask |= static_cast<std::uint32_t>(bytes[8 * (Tile::kBlockY * y + k) + x]) << 8 * k;
+        blocks[Tile::block_of(0, Tile::kBlockY * y, Tile::kBlockX * x)] = mask;
+      }
+    }
+  } else if constexpr (S == kVolume) {  // runs of eight groups of four bits
+    for (std::uint32_t z = 0; z < Tile::kZ; z += Tile::kBlockZ) {
+      for (std::uint32_t y = 0; y < Tile::kY; y += Tile::kBlockY) {
+        std::uint32_t masks[Tile::kBlocksX] = {};
+        for (std::uint32_t k = 0; k < 8; ++k) {
+          const std::uint32_t run = runs[(z + k / Tile::kBlockY) * Tile::kY + y + k % Tile::kBlockY];
+          for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) masks[x] |= (run >> 4 * x & 15) << 4 * k;
+        }
+        for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) blocks[Tile::block_of(z, y, Tile::kBlockX * x)] = masks[x];
+      }
+    }
+  } else {  // eight rows of four columns a run
+    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+      std::uint32_t mask = 0;
+      for (std::uint32_t k = 0; k < 4; ++k)
+        mask |= fourth_bits(runs[4 * (b % Tile::kBlocksY) + k] >> b / Tile::kBlocksY) << 8 * k;
+      blocks[b] = mask;
+    }
   }
 }
 
 // Codes that stand in for those that are not seen: along each line the last one seen, at its start the first; for lines
-// without any, those of another line (line_source()).
+// without any, those of another line (line_source()). Rows that no present block has are left as they are: what they
+// repeat comes first wherever a line looks for another.
 template <class Map, int S>
-[[gnu::noinline]] inline void fill_lines(PackedScratch<Map, S>& s) {
+[[gnu::noinline]] inline void fill_lines(const TileBox& box, PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
   using Lines = TileLines<S>;
   constexpr std::uint64_t kWhole = ~std::uint64_t{0} >> (64 - Lines::kLength);
   std::uint32_t filled[4] = {};
   bool all_filled = true;
-  alignas(64) std::uint32_t unseen[kPackedBlocks];  // in the order of strips
-  for (std::uint32_t i = 0; i < kPackedBlocks; ++i) unseen[i] = s.special[block_of_strip<S>(i)].unseen();
+  alignas(64) std::uint32_t unseen[kPackedBlocks] = {}, columns[S == kColumns ? kPackedBlocks : 1];
+  for (int kind = 0; kind < kNegativeMask; ++kind)
+    if ((s.kinds >> kind & 1) != 0)
+      for (int r = 0; r < kPackedBlocks; ++r) unseen[r] |= s.runs.of[kind][r];
+  if constexpr (S == kColumns) masks_of_blocks<S>(unseen, columns);
+  const auto outside = [present = present_rows<S>(box)](int line) {
+    const auto row = static_cast<std::uint32_t>(line);
+    return (S == kPlane || S == kVolume) &&
+           (row % TileShape<S>::kY >= present.y || row / TileShape<S>::kY >= present.z);
+  };
   for (int line = 0; line < Lines::kCount; ++line) {
-    const std::uint64_t seen = ~strip_line<S>(unseen, line) & kWhole;
+    if (outside(line)) continue;
+    std::uint64_t seen = ~std::uint64_t{S == kColumns ? columns[line] : unseen[line * Lines::kLength / 32]};
+    if (S == kPlane) seen ^= std::uint64_t{unseen[2 * line + 1]} << 32;
+    seen &= kWhole;
     all_filled = all_filled && seen != 0;
     filled[line / 32] |= static_cast<std::uint32_t>(seen != 0) << line % 32;
     if (seen == 0 || seen == kWhole) continue;
@@ -99,7 +141,7 @@ template <class Map, int S>
   }
   if (all_filled) return;
   for (int line = 0; line < Lines::kCount; ++line) {
-    if ((filled[line / 32] >> line % 32 & 1) != 0) continue;
+    if ((filled[line / 32] >> line % 32 & 1) != 0 || outside(line)) continue;
     const int source = line_source<S>(filled, line);
     Code* const q = s.codes + Lines::first_of(line);
     const Code* const from = s.codes + (source < 0 ? 0 : Lines::first_of(source));
@@ -109,110 +151,177 @@ template <class Map, int S>
   }
 }
 
-// Masks of missing values against what they are foretold to be, or as they are where that takes less.
-template <class Map, int S>
-inline void foretell_masks(const TileBox& box, PackedScratch<Map, S>& s, SpecialBlocks& found) {
-  std::uint32_t foretold_cost = 0, plain_cost = 0;  // in groups of four bits
-  bool all = true;
-  const auto mask = [&s](int b) { return b < 0 ? 0 : s.special[b].missing(); };
-  for (int b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, static_cast<std::uint32_t>(b))) continue;
-    const int above = block_above<S>(b), before = block_before<S>(b);
-    const std::uint32_t here = mask(b),
-                        residual = mask_residual<S>(here, mask(above), mask(before),
-                                                    above < 0 || before < 0 ? 0 : mask(block_before<S>(above)));
-    s.mask_residual[b] = residual;
-    all = all && here == ~0u;
-    foretold_cost += residual != 0 ? 2 + static_cast<std::uint32_t>(__builtin_popcount(nibbles_of(residual))) : 0;
-    plain_cost += here != 0 ? 2 + static_cast<std::uint32_t>(__builtin_popcount(nibbles_of(here))) : 0;
+// All ones for each block that has one above it, or before it.
+template <int S>
+struct BlockNeighbours {
+  alignas(64) std::uint32_t above[kPackedBlocks], before[kPackedBlocks];
+  static constexpr int kStep = TileShape<S>::kBlocksZ;  // block_above() is so many before
+  constexpr BlockNeighbours() : above{}, before{} {
+    for (int b = 0; b < kPackedBlocks; ++b) {
+      above[b] = block_above<S>(b) < 0 ? 0 : ~0u;
+      before[b] = block_before<S>(b) < 0 ? 0 : ~0u;
+    }
   }
-  if (all) {
+};
+template <int S>
+inline constexpr BlockNeighbours<S> kBlockNeighbours{};
+
+// What a mask takes, in groups of four bits.
+KFN std::uint32_t mask_cost(std::uint32_t mask) {
+  std::uint32_t used = mask | mask >> 1;
+  used = (used | used >> 2) & 0x11111111u;
+  return mask != 0 ? 2 + (used * 0x11111111u >> 28) : 0;
+}
+
+// Bits of blocks whose numbers are not 0.
+template <class Number>
+KFN BlockBits nonzero_bits(const Number (&numbers)[kPackedBlocks]) {
+  alignas(64) BlockBytes set;
+  for (int b = 0; b < kPackedBlocks; ++b) set[b] = numbers[b] != 0 ? 1 : 0;
+  return plane_of(set, 0);
+}
+
+// Masks of missing values against what they are foretold to be, or as they are where that takes less. `present`: all
+// ones for each present block.
+template <class Map, int S>
+inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Map, S>& s,
+                           SpecialBlocks& found) {
+  constexpr const BlockNeighbours<S>& kNear = kBlockNeighbours<S>;
+  constexpr int kPad = 16;
+  static_assert(kNear.kStep + 1 <= kPad);
+  alignas(64) std::uint32_t room[kPad + kPackedBlocks] = {}, plain[kPackedBlocks];
+  std::uint32_t* const masks = room + kPad;
+  std::memcpy(masks, s.blocks.of[kMissingMask], sizeof s.blocks.of[kMissingMask]);
+  std::uint32_t foretold_cost = 0, plain_cost = 0, all = ~0u;
+  for (int b = 0; b < kPackedBlocks; ++b) {
+    const std::uint32_t here = masks[b], above = kNear.above[b], before = kNear.before[b];
+    const std::uint32_t residual = mask_residual<S>(here, masks[b - kNear.kStep] & above, masks[b - 1] & before,
+                                                    masks[b - kNear.kStep - 1] & above & before);
+    s.mask_residual[b] = residual & present[b];
+    plain[b] = here & present[b];
+    foretold_cost += mask_cost(residual & present[b]);
+    plain_cost += mask_cost(here & present[b]);
+    all &= here | ~present[b];
+  }
+  if (all == ~0u) {
     found.flags |= kPackedAllMissing;
     return;
   }
   if (plain_cost == 0) return;
-  const bool plain = plain_cost < foretold_cost;
-  found.flags |= kPackedMissing | (plain ? kPackedPlainMasks : 0);
-  for (int b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, static_cast<std::uint32_t>(b))) continue;
-    if (plain) s.mask_residual[b] = mask(b);
-    if (s.mask_residual[b] == 0) continue;
-    found.masked.set(b);
-    found.nibbles += static_cast<std::uint32_t>(__builtin_popcount(nibbles_of(s.mask_residual[b])));
-  }
+  const bool as_they_are = plain_cost < foretold_cost;
+  if (as_they_are) std::memcpy(s.mask_residual, plain, sizeof plain);
+  found.flags |= kPackedMissing | (as_they_are ? kPackedPlainMasks : 0);
+  found.masked = nonzero_bits(s.mask_residual);
+  found.nibbles = (as_they_are ? plain_cost : foretold_cost) - 2 * found.masked.count();
 }
 
 // Where more blocks have negative values than others, the others are noted.
 template <class Map, int S>
-inline void note_signs(const TileBox& box, PackedScratch<Map, S>& s, SpecialBlocks& found) {
+inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Map, S>& s, SpecialBlocks& found) {
   int negative = 0, other = 0;
-  const auto signs_of = [](const PackedSpecial& special) {
-    return ~static_cast<std::uint32_t>(special.sentinel | special.nan | special.verbatim);
-  };
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
-    negative += s.special[b].negative != 0 ? 1 : 0;
-    other += (~s.special[b].negative & signs_of(s.special[b])) != 0 ? 1 : 0;
+  const auto& masks = s.blocks.of;
+  const auto others_of = [&](int b) { return ~(masks[0][b] | masks[1][b] | masks[2][b] | masks[kNegativeMask][b]); };
+  for (int b = 0; b < kPackedBlocks; ++b) {
+    negative += (masks[kNegativeMask][b] & present[b]) != 0 ? 1 : 0;
+    other += (others_of(b) & present[b]) != 0 ? 1 : 0;
   }
   if (negative <= other) return;
   found.flags |= kPackedNegative;
-  for (PackedSpecial& special : s.special) {
-    special.negative = ~special.negative & signs_of(special);
-    special.masks = (special.masks & ~kMaskNegative) | (special.negative != 0 ? kMaskNegative : 0);
-  }
+  for (int b = 0; b < kPackedBlocks; ++b) s.blocks.of[kNegativeMask][b] = others_of(b);
 }
 
-// Sorts out the special values of a tile with misfits.
+// Sorts the values of a run with misfits into its masks; not to be called for runs without.
 template <class Map, int S>
-[[gnu::noinline]] inline SpecialBlocks note_special_blocks(const Map& map, const TileBox& box,
-                                                           const Loose<typename Map::Value>* x,
-                                                           PackedScratch<Map, S>& s) {
-  using Value = typename Map::Value;
+KFN void sort_run(const Map& map, const Loose<typename Map::Value>* x, std::uint32_t run, PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
+  PackedSpecial special{};
+  if (s.misfits[run] != 0) {
+    alignas(64) typename Map::Value values[32];
+    copy_bytes<sizeof values>(x, reinterpret_cast<std::uint8_t*>(values));
+    sort_packed(map.quantizer, values, *reinterpret_cast<Code(*)[32]>(s.codes + 32 * run), s.misfits[run], special);
+  }
+  s.kinds |= special.masks;
+  s.runs.of[0][run] = special.missing();
+  s.runs.of[1][run] = static_cast<std::uint32_t>(special.nan);
+  s.runs.of[2][run] = static_cast<std::uint32_t>(special.verbatim);
+  if constexpr ((Map::kMasks & kMaskZero) != 0) s.runs.of[3][run] = special.zero;
+  if constexpr ((Map::kMasks & kMaskNegative) != 0) s.runs.of[4][run] = special.negative;
+}
+
+// What a tile has besides codes, once its runs are sorted: codes stood in for, masks by block.
+template <class Map, int S>
+[[gnu::noinline]] inline SpecialBlocks describe_specials(const TileBox& box, PackedScratch<Map, S>& s) {
   SpecialBlocks found;
-  bool unseen = false, missing = false;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    alignas(64) Value values[32];
-    alignas(64) Code q[32];
-    take_values<S, Value>(x, b, values);
-    PackedSpecial& special = s.special[b];
-    special = {};
-    const std::uint64_t misfits = encode_block<Map, 32>(map, values, q);
-    if (misfits != 0) sort_packed(map.quantizer, values, q, misfits, special);
-    put_block<S>(q, b, s.codes.data());
-    unseen = unseen || special.unseen() != 0;
-    missing = missing || special.missing() != 0;
+  if (s.kinds == 0) return found;
+  if (s.kinds == kMaskSentinel && is_whole<S>(box)) {  // the inside of a land mask has no codes
+    std::uint32_t all = ~0u;
+    for (const std::uint32_t mask : s.runs.of[kMissingMask]) all &= mask;
+    if (all == ~0u) {
+      std::memset(s.codes.data(), 0, 4096 * sizeof(typename Map::Code));
+      found.flags = kPackedAllMissing;
+      found.any = true;
+      return found;
+    }
   }
-  if (unseen) fill_lines<Map, S>(s);
-  if (missing) foretell_masks<Map, S>(box, s, found);
+  if ((s.kinds & ~kMaskNegative) != 0) fill_lines<Map, S>(box, s);
+  for (int kind = 0; kind < 5; ++kind) {
+    if ((s.kinds >> kind & 1) != 0)
+      masks_of_blocks<S>(s.runs.of[kind], s.blocks.of[kind]);
+    else if ((Map::kMasks >> kind & 1) != 0)
+      std::memset(s.blocks.of[kind], 0, sizeof s.blocks.of[kind]);
+  }
+  alignas(64) std::uint32_t present[kPackedBlocks];
+  std::fill_n(present, kPackedBlocks, ~0u);
+  if (!is_whole<S>(box))
+    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) present[b] = is_present<S>(box, b) ? ~0u : 0;
+  if ((s.kinds & kMaskSentinel) != 0) foretell_masks<Map, S>(present, s, found);
   if constexpr ((Map::kMasks & kMaskNegative) != 0) {
-    if ((found.flags & kPackedAllMissing) == 0) note_signs<Map, S>(box, s, found);
+    if ((s.kinds & kMaskNegative) != 0 && (found.flags & kPackedAllMissing) == 0) note_signs<Map, S>(present, s, found);
   }
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b)
-    if (s.special[b].described() != 0 && is_present<S>(box, b)) found.described.set(static_cast<int>(b));
+  if ((s.kinds & ~unsigned{kMaskSentinel}) != 0) {
+    std::memset(s.described, 0, sizeof s.described);
+    for (int kind = 1; kind < 5; ++kind) {
+      if ((Map::kMasks >> kind & 1) == 0) continue;
+      for (int b = 0; b < kPackedBlocks; ++b)
+        s.described[b] |= static_cast<std::uint8_t>((s.blocks.of[kind][b] & present[b]) != 0 ? 1 << kind : 0);
+    }
+    found.described = nonzero_bits(s.described);
+  }
   found.any = found.flags != 0 || found.described.count() != 0;
   return found;
+}
+
+// The special values of a block, as write_packed_special() takes them.
+template <class Map, int S>
+KFN PackedSpecial special_of(const PackedScratch<Map, S>& s, std::uint32_t b) {
+  PackedSpecial special{};
+  special.masks = s.described[b];
+  if constexpr ((Map::kMasks & kMaskNan) != 0) special.nan = s.blocks.of[1][b];
+  special.verbatim = s.blocks.of[kVerbatimMask][b];
+  if constexpr ((Map::kMasks & kMaskZero) != 0) special.zero = s.blocks.of[3][b];
+  if constexpr ((Map::kMasks & kMaskNegative) != 0) special.negative = s.blocks.of[kNegativeMask][b];
+  return special;
 }
 
 // Which groups of four bits the masks of missing values have, and the groups.
 template <class Map, int S>
 [[gnu::noinline]] inline std::uint8_t* write_masks(const SpecialBlocks& special, const PackedScratch<Map, S>& s,
                                                    std::uint8_t* to) {
-  std::uint8_t* groups = to + special.masked.count();
+  std::uint8_t groups[8 * kPackedBlocks + 1];  // one a byte
   std::uint32_t count = 0;
-  for (int b = 0; b < kPackedBlocks; ++b) {
-    if (special.masked.bit(b) == 0) continue;
-    const std::uint32_t residual = s.mask_residual[b], used = nibbles_of(residual);
-    *to++ = static_cast<std::uint8_t>(used);
-    for (std::uint32_t rest = used; rest != 0; rest &= rest - 1, ++count) {
-      const std::uint32_t group = residual >> 4 * __builtin_ctz(rest) & 15;
-      if (count % 2 == 0)
-        *groups = static_cast<std::uint8_t>(group);
-      else
-        *groups++ |= static_cast<std::uint8_t>(group << 4);
+  special.masked.for_set([&](std::uint32_t b) {
+    const std::uint32_t residual = s.mask_residual[b];
+    *to++ = static_cast<std::uint8_t>(nibbles_of(residual));
+    for (int k = 0; k < 8; ++k) {  // no branch would foresee which are 0
+      const std::uint32_t group = residual >> 4 * k & 15;
+      groups[count] = static_cast<std::uint8_t>(group);
+      count += group != 0 ? 1 : 0;
     }
-  }
-  return groups + count % 2;
+  });
+  groups[count] = 0;
+  const std::uint32_t bytes = nibble_bytes(count);
+  for (std::uint32_t i = 0; i < bytes; ++i) to[i] = static_cast<std::uint8_t>(groups[2 * i] | groups[2 * i + 1] << 4);
+  return to + bytes;
 }
 
 PYF_END_TARGET

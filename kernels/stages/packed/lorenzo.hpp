@@ -10,6 +10,7 @@
 #include "core/target.hpp"
 #include "core/tile_shape.hpp"
 #include "stages/difference.hpp"
+#include "stages/packed/tile_bits.hpp"
 #include "stages/planes.hpp"
 
 PYF_BEGIN_TARGET
@@ -33,9 +34,10 @@ struct RowMask {
   }
 };
 
-// Codes q -> differences d, both whole tiles; not for chains. q[-1] is read, and does not count.
+// Codes q -> differences d of the rows that present blocks have; of columns, of the whole tile; not for chains. q[-1]
+// is read, and does not count.
 template <int S, class Code>
-inline void tile_differences(int order, const Code* q, Code* d) {
+inline void tile_differences(int order, const PresentRows& present, const Code* q, Code* d) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ;
   static_assert(S != kChain);
@@ -48,9 +50,9 @@ inline void tile_differences(int order, const Code* q, Code* d) {
   const RowMask<Code, kX> along_y(order >= 2 ? kX : 1), along_z(order >= 3 ? kX : 0), first_z(order >= 3 ? kX : 1);
   alignas(64) Code above[kX], before[kZ > 1 ? kY * kX : 1];
   if constexpr (kZ > 1) std::memset(before, 0, sizeof before);
-  for (std::uint32_t z = 0; z < kZ; ++z) {
+  for (std::uint32_t z = 0; z < present.z; ++z, q += (kY - present.y) * kX, d += (kY - present.y) * kX) {
     std::memset(above, 0, sizeof above);
-    for (std::uint32_t y = 0; y < kY; ++y, q += kX, d += kX) {
+    for (std::uint32_t y = 0; y < present.y; ++y, q += kX, d += kX) {
       [[maybe_unused]] Code* const slab = before + (kZ > 1 ? y * kX : 0);
       [[maybe_unused]] const Code* const mask_z = (y == 0 ? first_z : along_z).mask;
       for (std::uint32_t x = 0; x < kX; ++x) {

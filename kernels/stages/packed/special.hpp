@@ -29,10 +29,6 @@ struct PackedSpecial : SpecialBlock {
   std::uint32_t zero, negative;
 
   std::uint32_t missing() const { return static_cast<std::uint32_t>(sentinel); }
-  // Values whose code is not seen.
-  std::uint32_t unseen() const { return static_cast<std::uint32_t>(sentinel | nan | verbatim) | zero; }
-  // Masks of the block's descriptor; 0: it has none.
-  unsigned described() const { return masks & ~unsigned{kMaskSentinel}; }
 };
 
 // Sorts the values of a block with misfits into its masks.

@@ -23,6 +23,13 @@ struct BlockBits {
     for (const std::uint32_t w : words) n += static_cast<std::uint32_t>(__builtin_popcount(w));
     return n;
   }
+  // Calls work(block) for each whose bit is set.
+  template <class Work>
+  KFN void for_set(Work&& work) const {
+    for (std::uint32_t w = 0; w < 4; ++w)
+      for (std::uint32_t rest = words[w]; rest != 0; rest &= rest - 1)
+        work(32 * w + static_cast<std::uint32_t>(__builtin_ctz(rest)));
+  }
 };
 
 // A number below 256 of each block.
@@ -55,9 +62,36 @@ struct PresentBlocks {
   const std::uint8_t* end() const { return block + count; }
 };
 
+// Whether a tile has no block outside the array, nor values.
+template <int S>
+KFN bool is_whole(const TileBox& box) {
+  using Tile = TileShape<S>;
+  return box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
+}
+
+// Rows and slabs of the present blocks.
+struct PresentRows {
+  std::uint32_t y, z;
+};
+template <int S>
+KFN PresentRows present_rows(const TileBox& box) {
+  using Tile = TileShape<S>;
+  return {(box.iny + Tile::kBlockY - 1) / Tile::kBlockY * Tile::kBlockY,
+          (box.inz + Tile::kBlockZ - 1) / Tile::kBlockZ * Tile::kBlockZ};
+}
+
+// The numbers from 0 on.
+inline constexpr PresentBlocks kAllBlocks = [] {
+  PresentBlocks all{};
+  for (; all.count < kPackedBlocks; ++all.count) all.block[all.count] = static_cast<std::uint8_t>(all.count);
+  return all;
+}();
+
 template <int S>
 KFN PresentBlocks present_blocks(const TileBox& box) {
   using Tile = TileShape<S>;
+  if (is_whole<S>(box)) [[likely]]
+    return kAllBlocks;
   const auto along = [](std::uint32_t inside, std::uint32_t side) { return (inside + side - 1) / side; };
   const std::uint32_t nz = along(box.inz, Tile::kBlockZ), ny = along(box.iny, Tile::kBlockY),
                       nx = along(box.inx, Tile::kBlockX);
