@@ -230,7 +230,7 @@ inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], PackedScra
   for (int b = 0; b < kPackedBlocks; ++b) s.blocks.of[kNegativeMask][b] = others_of(b);
 }
 
-// Sorts the values of a run with misfits into its masks; not to be called for runs without.
+// Sorts the values of a run into its masks: none where it has no misfits.
 template <class Map, int S>
 KFN void sort_run(const Map& map, const Loose<typename Map::Value>* x, std::uint32_t run, PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
