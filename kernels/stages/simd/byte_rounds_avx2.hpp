@@ -11,6 +11,8 @@
 
 PYF_BEGIN_TARGET
 
+KFN __m256i every_byte(int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
+
 // Residuals below 256 of a round by position: lanes 0 to 7, 16 to 23, 8 to 15, 24 to 31, as indices are unpacked.
 struct ByteRows {
   alignas(64) std::uint8_t of[32][kLaneCount];
@@ -79,29 +81,29 @@ struct TableBytes {
   }
   // Each byte's is in one of three tables, and the others give 0.
   KFN __m256i of(__m256i a, __m256i b) const {
-    const auto every = [](int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); };
     const __m256i sum = _mm256_adds_epu8(a, b);
-    const __m256i odd = _mm256_and_si256(_mm256_xor_si256(a, b), every(1));
+    const __m256i odd = _mm256_and_si256(_mm256_xor_si256(a, b), every_byte(1));
     const __m256i half = _mm256_sub_epi8(_mm256_avg_epu8(a, b), odd);  // of the sum, rounded down
-    const __m256i eighth = _mm256_and_si256(_mm256_srli_epi16(half, 2), every(0x3F));
-    const __m256i part = _mm256_and_si256(_mm256_srli_epi16(half, 4), every(0x0F));
-    const __m256i low = _mm256_shuffle_epi8(small, _mm256_adds_epu8(sum, every(0x70)));
-    const __m256i middle = _mm256_shuffle_epi8(medium, _mm256_adds_epu8(eighth, every(0x78)));
+    const __m256i eighth = _mm256_and_si256(_mm256_srli_epi16(half, 2), every_byte(0x3F));
+    const __m256i part = _mm256_and_si256(_mm256_srli_epi16(half, 4), every_byte(0x0F));
+    const __m256i low = _mm256_shuffle_epi8(small, _mm256_adds_epu8(sum, every_byte(0x70)));
+    const __m256i middle = _mm256_shuffle_epi8(medium, _mm256_adds_epu8(eighth, every_byte(0x78)));
     return _mm256_or_si256(_mm256_or_si256(low, middle), _mm256_shuffle_epi8(large, part));
   }
 };
 
 // symbol_of() residuals below 256, likewise.
 KFN __m256i symbols_of_bytes(__m256i value) {
-  const auto every = [](int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); };
-  const auto both = [](__m128i bytes) { return _mm256_broadcastsi128_si256(bytes); };
-  const __m256i direct = both(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-  const __m256i fourths = both(_mm_setr_epi8(0, 0, 0, 0, 16, 17, 18, 19, 20, 20, 21, 21, 22, 22, 23, 23));
-  const __m256i parts = both(_mm_setr_epi8(0, 0, 0, 0, 24, 25, 26, 27, 28, 28, 29, 29, 30, 30, 31, 31));
-  const __m256i fourth = _mm256_and_si256(_mm256_srli_epi16(value, 2), every(0x3F));
-  const __m256i part = _mm256_and_si256(_mm256_srli_epi16(value, 4), every(0x0F));
-  const __m256i low = _mm256_shuffle_epi8(direct, _mm256_adds_epu8(value, every(0x70)));
-  const __m256i middle = _mm256_shuffle_epi8(fourths, _mm256_adds_epu8(fourth, every(0x70)));
+  const __m256i direct =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+  const __m256i fourths =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 16, 17, 18, 19, 20, 20, 21, 21, 22, 22, 23, 23));
+  const __m256i parts =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 24, 25, 26, 27, 28, 28, 29, 29, 30, 30, 31, 31));
+  const __m256i fourth = _mm256_and_si256(_mm256_srli_epi16(value, 2), every_byte(0x3F));
+  const __m256i part = _mm256_and_si256(_mm256_srli_epi16(value, 4), every_byte(0x0F));
+  const __m256i low = _mm256_shuffle_epi8(direct, _mm256_adds_epu8(value, every_byte(0x70)));
+  const __m256i middle = _mm256_shuffle_epi8(fourths, _mm256_adds_epu8(fourth, every_byte(0x70)));
   return _mm256_or_si256(_mm256_or_si256(low, middle), _mm256_shuffle_epi8(parts, part));
 }
 static_assert(symbol_of_small(16) == 16 && symbol_of_small(63) == 23 && symbol_of_small(64) == 24 &&
