@@ -11,7 +11,6 @@
 #include "stages/entropy/rounds.hpp"
 #if defined(PYF_LEVEL_AVX2)
 #include "stages/simd/count_avx2.hpp"
-#include "stages/simd/rans_encode_avx2.hpp"
 #endif
 
 PYF_BEGIN_TARGET
@@ -46,6 +45,19 @@ KFN void put_round(const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t 
   }
 }
 
+#if defined(PYF_LEVEL_AVX2)
+KFN void put_bytes(const std::uint32_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
+  put_byte_rows(blocks, lanes, rows);
+}
+// Those of codes of 64 bits, which few tiles have.
+inline void put_bytes(const std::uint64_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
+  std::uint32_t words[kLaneCount][32];
+  for (std::uint32_t l = 0; l < lanes; ++l)
+    for (int i = 0; i < 32; ++i) words[l][i] = static_cast<std::uint32_t>(blocks[l][i]);
+  put_byte_rows(words, lanes, rows);
+}
+#endif
+
 // Counts of a tile's rounds for the model.
 #if !defined(PYF_LEVEL_AVX2)
 struct TileCounts {
@@ -56,9 +68,15 @@ template <class Code>
 KFN void count_blocks(const Neighbours& near, const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
                       RoundRows& rows, TileCounts& tile, SymbolCounts& counts) {
 #if defined(PYF_LEVEL_AVX2)
-  if (bits < kMediumEnd) [[likely]] {
+  if (bits < kNarrowEnd) [[likely]] {
+    ByteRows bytes;
+    put_bytes(blocks, lanes, bytes);
+    tile.add(near, lanes, bytes);
+    return;
+  }
+  if (bits < kMediumEnd) {
     put_rows(blocks, lanes, rows.low);
-    tile.add(near, lanes, bits, rows.low, counts);
+    tile.add(near, lanes, rows.low, counts);
     return;
   }
 #else
@@ -88,9 +106,9 @@ KFN KeptRound keep_round(const Neighbours& near, const RoundTables& tables, cons
                          std::uint32_t lanes, std::uint64_t bits, std::uint8_t*& room) {
   const KeptRound kept{room, lanes, bits};
   if (bits < kNarrowEnd) {
-    alignas(64) std::uint32_t rows[32][kLaneCount];
-    put_rows(blocks, lanes, rows);
-    index_round<kNarrowSteps>(near, tables.symbols.contexts, lanes, rows, *reinterpret_cast<RoundIndices*>(room));
+    ByteRows rows;
+    put_bytes(blocks, lanes, rows);
+    index_bytes<kNarrowSteps>(near, tables.symbols.contexts, lanes, rows, *reinterpret_cast<RoundIndices*>(room));
     room += sizeof(RoundIndices);
   } else if (bits < kMediumEnd) {
     auto& round = *reinterpret_cast<MediumRound*>(room);
@@ -134,8 +152,7 @@ inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& 
   } else {
     const auto& indices = *reinterpret_cast<RoundIndices*>(kept.at);
     for (std::uint32_t i = 0; i < left; ++i)
-      for (std::uint32_t l = 0; l < kLaneCount; ++l)
-        rows.low[i][l] = indices.of[i][place_of_lane(l)] & (kNarrowEnd - 1);
+      for (std::uint32_t l = 0; l < kLaneCount; ++l) rows.low[i][l] = indices.of[i][l] & (kNarrowEnd - 1);
   }
   for (; left != 0; left = encode_indexed(tables, kept, left, states, words))
     encode_step(tables.symbols, near, kept.lanes, --left, rows, states, words);

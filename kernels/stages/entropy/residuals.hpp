@@ -47,41 +47,59 @@ struct GroupScratch {
 template <class Map, int S>
 inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Map, S>) + 63) / 64 * 64;
 
-// A strip of a plane, or a slab of a volume, to residuals; what difference each is of is in tile_differences().
-template <int S>
-[[gnu::noinline]] inline void strip_residuals(int order, std::uint32_t strip, NarrowSpace<S>& s,
-                                              std::uint32_t (*blocks)[32]) {
+// Rows of a strip of a plane, or of a slab of a volume, to residuals of blocks, eight columns at a time; what
+// difference each is of is in tile_differences(). Columns beyond the last block that is present are left out.
+template <int S, int kOrder>
+[[gnu::noinline]] inline void strip_residuals(std::uint32_t strip, std::uint32_t rows, std::uint32_t columns,
+                                              NarrowSpace<S>& s, std::uint32_t (*blocks)[32]) {
   using Tile = TileShape<S>;
-  constexpr std::uint32_t kX = Tile::kX;
-  constexpr const TakenMasks<kX>& kMasks = kTaken<kX>;
-  if (strip == 0) std::memset(s.behind, 0, sizeof s.behind);
-  if (strip == 0 || S == kVolume) std::memset(s.above, 0, sizeof s.above);
-  for (std::uint32_t row = 0; row < kStripRows; ++row) {
-    const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? row : strip * kStripRows + row;
-    const std::uint32_t* const q = s.row(row);
-    const std::uint32_t* const take_above = order >= 2 ? kMasks.all : kMasks.first;
-    const std::uint32_t* const take_behind = order >= 3 ? kMasks.all : row == 0 ? kMasks.first : kMasks.none;
-    std::uint32_t* const to = blocks[Tile::block_of(z, y, 0)] + Tile::position_of(z, y, 0);
-    for (std::uint32_t x = 0; x < kX; x += 8) {
-      const Eight along = eight_at(q + x) - eight_at(q + x - 1);
-      Eight d = along - (eight_at(s.above + x) & eight_at(take_above + x));
-      eight_at(s.above + x) = along;
-      if constexpr (S == kVolume) {
-        const Eight here = d;
-        d -= eight_at(s.behind[row] + x) & eight_at(take_behind + x);
-        eight_at(s.behind[row] + x) = here;
-      }
-      Eight z8;
-      zigzag_eight(d, z8);
-      std::uint32_t* const block = to + 32 * (Tile::block_of(0, 0, x));
-      if constexpr (Tile::kBlockX == 8) {
-        eight_at(block) = z8;
-      } else {
-        std::memcpy(block, &z8, 16);
-        std::memcpy(block + 32 * Tile::block_of(0, 0, 4), reinterpret_cast<const std::uint32_t*>(&z8) + 4, 16);
+  const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
+  for (std::uint32_t x = 0; x < columns; x += 8) {
+    // only the first column is differenced along y by order 1
+    const Eight first = x == 0 ? eight_at(kTaken<8>.first) : Eight{};
+    Eight above = S == kPlane && strip != 0 ? eight_at(s.above + x) : Eight{};
+    for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
+      std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);
+      for (std::uint32_t i = 0; i < Tile::kBlockY; ++i) {
+        const std::uint32_t* const q = s.row(from + i) + x;
+        const Eight along = eight_at(q) - eight_at(q - 1);
+        Eight d = along - (kOrder >= 2 ? above : above & first);
+        above = along;
+        if constexpr (S == kVolume && kOrder >= 3) {
+          Eight& behind = eight_at(s.behind[from + i] + x);
+          const Eight here = d;
+          if (strip != 0) d -= behind;
+          behind = here;
+        }
+        Eight residual;
+        zigzag_eight(d, residual);
+        std::uint32_t* const block = to + i * Tile::kBlockX;
+        if constexpr (Tile::kBlockX == 8) {
+          eight_at(block) = residual;
+        } else {
+          std::memcpy(block, &residual, 16);
+          std::memcpy(block + 32 * Tile::block_of(0, 0, 4), reinterpret_cast<const std::uint32_t*>(&residual) + 4, 16);
+        }
       }
     }
+    eight_at(s.above + x) = above;
   }
+  if (S == kVolume && kOrder < 3) {  // along z only the line through the tile's first position
+    std::uint32_t& residual = blocks[Tile::block_of(z, 0, 0)][Tile::position_of(z, 0, 0)];
+    const std::uint32_t d = unzigzag(residual);
+    if (strip != 0) residual = zigzag(d - s.behind[0][0]);
+    s.behind[0][0] = d;
+  }
+}
+template <int S>
+KFN void strip_residuals(int order, std::uint32_t strip, std::uint32_t rows, std::uint32_t columns, NarrowSpace<S>& s,
+                         std::uint32_t (*blocks)[32]) {
+  if (S == kVolume && order >= 3)
+    strip_residuals<S, 3>(strip, rows, columns, s, blocks);
+  else if (order >= 2)
+    strip_residuals<S, 2>(strip, rows, columns, s, blocks);
+  else
+    strip_residuals<S, 1>(strip, rows, columns, s, blocks);
 }
 
 // A run of codes to residuals; q[-1] is the code before them.
@@ -102,14 +120,14 @@ template <class Map, int S>
   const bool sums = S != kChain || plan.order != 0;
   const std::uint32_t* const q = s.strip.row(0);
   std::uint32_t first = 0;
-  const bool narrow =
-      narrow_strips<S>(Map(plan), plan.grid, values, box, s.tile.values, s.strip, [&](std::uint32_t strip) {
-        if (strip == 0) first = q[0];
-        if constexpr (S == kPlane || S == kVolume)
-          strip_residuals<S>(plan.order, strip, s.strip, s.narrow);
-        else
-          run_residuals(sums, q, s.narrow[32 * strip]);
-      });
+  const bool narrow = narrow_strips<S>(Map(plan), plan.grid, values, box, s.tile.values, s.strip,
+                                       [&](std::uint32_t strip, std::uint32_t rows) {
+                                         if (strip == 0) first = q[0];
+                                         if constexpr (S == kPlane || S == kVolume)
+                                           strip_residuals<S>(plan.order, strip, rows, box.inx, s.strip, s.narrow);
+                                         else
+                                           run_residuals(sums, q, s.narrow[32 * strip]);
+                                       });
   if (!narrow) return false;
   if (alone) before = first;
   if (sums) s.narrow[0][0] = zigzag(first - before);
@@ -121,19 +139,39 @@ template <class Map, int S>
 // Moves the coded ones of all blocks together.
 template <int S>
 [[gnu::noinline]] inline void note_blocks(const TileBox& box, std::uint32_t (*blocks)[32], GroupTile& t) {
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
-    if (!is_present<S>(box, b)) continue;
-    t.is_present[b / 32] |= 1u << b % 32;
-    ++t.present;
-    std::uint32_t any = 0;
-    for (int i = 0; i < 32; ++i) any |= blocks[b][i];
-    if (any == 0) continue;
-    if (t.coded != b) std::memcpy(blocks[t.coded], blocks[b], sizeof *blocks);
-    t.bits[t.coded / kLaneCount] |= any;
-    if (t.coded < kMostListed) t.listed[t.coded] = static_cast<std::uint8_t>(b);
-    t.is_coded[b / 32] |= 1u << b % 32;
-    ++t.coded;
+  using Tile = TileShape<S>;
+  const std::uint32_t nz = present_along(box.inz, Tile::kBlockZ), ny = present_along(box.iny, Tile::kBlockY),
+                      nx = present_along(box.inx, Tile::kBlockX);
+  Eight bits{};  // of a round
+  std::uint32_t coded = 0;
+  for (std::uint32_t x = 0; x < nx; ++x) {
+    for (std::uint32_t y = 0; y < ny; ++y) {
+      for (std::uint32_t z = 0; z < nz; ++z) {
+        const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
+        t.is_present[b / 32] |= 1u << b % 32;
+        const std::uint32_t* const block = blocks[b];
+        const Eight one = eight_at(block), two = eight_at(block + 8), three = eight_at(block + 16),
+                    four = eight_at(block + 24), any = (one | two) | (three | four);
+        if (is_zero(any)) continue;
+        if (coded != b) {
+          eight_at(blocks[coded]) = one;
+          eight_at(blocks[coded] + 8) = two;
+          eight_at(blocks[coded] + 16) = three;
+          eight_at(blocks[coded] + 24) = four;
+        }
+        if (coded < kMostListed) t.listed[coded] = static_cast<std::uint8_t>(b);
+        t.is_coded[b / 32] |= 1u << b % 32;
+        bits |= any;
+        if (++coded % kLaneCount == 0) {
+          t.bits[coded / kLaneCount - 1] = bits_of(bits);
+          bits = Eight{};
+        }
+      }
+    }
   }
+  if (coded % kLaneCount != 0) t.bits[coded / kLaneCount] = bits_of(bits);
+  t.present = nx * ny * nz;
+  t.coded = coded;
   t.coding = coding_of(t.coded, t.present);
 }
 

@@ -199,11 +199,12 @@ inline void sample_shape(const Request& request, const Plan& plan, const void* v
   if (!any) return;
   const Map map(plan);
   const Grid grid = make_packed_grid(request.shape, count, S);
+  bool small = true;
   for (std::uint64_t k = 0; k < sample_count(count, plan.entropy); ++k) {
     const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(count, k)));
     if constexpr (Map::kHasSpecial) {
       std::uint64_t costs[4];
-      if (plan.entropy && narrow_costs<S>(map, grid, values, box, s.values, costs)) {
+      if (plan.entropy && narrow_costs<S>(map, grid, values, box, s.values, small, costs)) {
         const std::uint32_t inside = box.inz * box.iny * box.inx;
         for (int c = 0; c < kCandidates; ++c)
           if (predictor_at(c).tile_shape == S) bits[c] += costs[predictor_at(c).order] * 4096 / inside;

@@ -3,6 +3,7 @@
 // tiles: for residuals that an entropy coder takes, and for the sample that their predictor is chosen by.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -62,11 +63,56 @@ KFN std::uint64_t narrow_codes(const Map& map, const Values* x, std::uint32_t* q
   }
 }
 
+// Codes of runs of 32 values, and whether all of them are ordinary and narrow.
+template <class Map>
+struct NarrowCodes {
+  const Map& map;
+  std::uint64_t beyond = 0;
+
+  explicit KFN NarrowCodes(const Map& all) : map(all) {}
+  template <class Values>
+  KFN void take(const Values* x, std::uint32_t* q) {
+    beyond |= narrow_codes(map, x, q);
+  }
+  [[nodiscard]] KFN bool fit() const { return beyond == 0; }
+};
+#if defined(PYF_LEVEL_AVX2)
+template <class Map>
+  requires kQuantizesLinearly<Map>
+struct NarrowCodes<Map> {
+  NarrowQuantizer<typename Map::Value> quantizer;
+
+  explicit KFN NarrowCodes(const Map& map) : quantizer(map.quantizer, kNarrowBits) {}
+  template <class Values>
+  KFN void take(const Values* x, std::uint32_t* q) {
+    if (quantizer.has_sentinel())
+      for (int i = 0; i < 32; i += 8) store(q + i, quantizer.template eight<true>(x + i));
+    else
+      for (int i = 0; i < 32; i += 8) store(q + i, quantizer.template eight<false>(x + i));
+  }
+  [[nodiscard]] KFN bool fit() const { return quantizer.fits(); }
+};
+#endif
+
 // Eight words, of whichever registers a level has: compilers take loops over a row apart where words are moved too.
 using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
 using SignedEight [[gnu::vector_size(32)]] = std::int32_t;
 KFN Eight& eight_at(std::uint32_t* at) { return *reinterpret_cast<Eight*>(at); }
 KFN const Eight& eight_at(const std::uint32_t* at) { return *reinterpret_cast<const Eight*>(at); }
+
+// The OR of all words, and whether that is 0.
+KFN std::uint32_t bits_of(const Eight& v) {
+  std::uint32_t any = 0;
+  for (int i = 0; i < 8; ++i) any |= v[i];
+  return any;
+}
+KFN bool is_zero(const Eight& v) {
+#if defined(PYF_LEVEL_AVX2)
+  return _mm256_testz_si256((__m256i)v, (__m256i)v) != 0;
+#else
+  return bits_of(v) == 0;
+#endif
+}
 
 // (By reference: levels without such registers have no way to return them that all compilers agree on.)
 KFN void zigzag_eight(const Eight& d, Eight& z) { z = (d << 1) ^ (Eight)((SignedEight)d >> 31); }
@@ -83,36 +129,60 @@ struct TakenMasks {
 template <std::uint32_t kX>
 inline constexpr TakenMasks<kX> kTaken{};
 
-// Codes of a tile: take(strip) is called for each strip of a plane or a volume, whose rows are then s.row(r), with a 0
-// before each, or for each run, with the code before it. A tile's first run has its own first code there, a column's
-// that of the column before. False, maybe after some, where a value is special or a code is wide.
+// Blocks of `side` values that a tile with `inside` values along an axis has.
+KFN std::uint32_t present_along(std::uint32_t inside, std::uint32_t side) { return (inside + side - 1) / side; }
+
+// Codes of rows of a strip that are inside; columns beyond the edge repeat the last one up to a multiple of 32.
+template <int S, class Map>
+KFN void strip_codes(NarrowCodes<Map>& codes, const std::uint8_t* from, const std::uint8_t* next, std::size_t row_bytes,
+                     std::uint32_t rows, std::uint32_t columns, typename Map::Value* copy, NarrowSpace<S>& s) {
+  using Value = typename Map::Value;
+  constexpr std::uint32_t kX = TileShape<S>::kX;
+  for (std::uint32_t row = 0; row < rows; ++row, from += row_bytes, next += row_bytes) {
+    for (std::size_t line = 0; line < kX * sizeof(Value); line += 64) __builtin_prefetch(next + line);
+    if (columns == kX) [[likely]] {
+      for (std::uint32_t i = 0; i < kX; i += 32) codes.take(loose_values<Value>(from, i), s.row(row) + i);
+      continue;
+    }
+    std::memcpy(copy, from, columns * sizeof(Value));
+    const std::uint32_t end = present_along(columns, 32) * 32;
+    for (std::uint32_t i = columns; i < end; ++i) copy[i] = copy[columns - 1];
+    for (std::uint32_t i = 0; i < end; i += 32) codes.take(loose_values<Value>(copy, i), s.row(row) + i);
+  }
+}
+
+// Codes of a tile: take(strip, rows) is called for each strip of a plane or a volume that has blocks which are present,
+// whose rows are then s.row(r), as many as those blocks have, with a 0 before each; or for each run, with the code
+// before it. A tile's first run has its own first code there, a column's that of the column before. False, maybe after
+// some, where a value is special or a code is wide.
 template <int S, class Map, class Take>
 KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, const TileBox& box,
                        typename Map::Value* copy, NarrowSpace<S>& s, const Take& take) {
   using Value = typename Map::Value;
   using Tile = TileShape<S>;
-  std::uint64_t beyond = 0;
+  NarrowCodes<Map> codes(map);
   if constexpr (S == kPlane || S == kVolume) {
-    constexpr std::uint32_t kStrips = 4096 / (kStripRows * Tile::kX);
+    // of rows and slabs beyond the edge those that blocks have which are present: they repeat the last one
+    const std::uint32_t rows = present_along(box.iny, Tile::kBlockY) * Tile::kBlockY;
+    const std::uint32_t slabs = present_along(box.inz, Tile::kBlockZ) * Tile::kBlockZ;
+    const std::size_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
+    const std::uint8_t* const first = value_at<Value>(values, box.first);
     for (std::uint32_t row = 0; row < kStripRows; ++row) *(s.row(row) - 1) = 0;
-    const bool inside = box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
-    const Loose<Value>* const x =
-        inside ? loose_values<Value>(values, box.first) : load_tile<S>(grid, values, box, copy);
-    const std::uint64_t row_step = inside ? grid.nx : Tile::kX,
-                        slab_step = inside ? grid.nx * grid.ny : Tile::kX * Tile::kY,
-                        strip_step = S == kVolume ? slab_step : kStripRows * row_step;
-    for (std::uint32_t strip = 0; strip < kStrips; ++strip) {
-      const Loose<Value>* const from = x + strip * strip_step;
-      // rows are too many streams for hardware prefetchers: those of the next strip, or tile
-      const Loose<Value>* const next = strip + 1 < kStrips ? from + strip_step : x + Tile::kX;
-      for (std::uint32_t row = 0; row < kStripRows; ++row) {
-        for (std::size_t line = 0; inside && line < Tile::kX * sizeof(Value); line += 64)
-          __builtin_prefetch(reinterpret_cast<const char*>(next + row * row_step) + line);
-        for (std::uint32_t i = 0; i < Tile::kX; i += 32)
-          beyond |= narrow_codes(map, from + row * row_step + i, s.row(row) + i);
+    for (std::uint32_t strip = 0; strip < (S == kVolume ? slabs : present_along(rows, kStripRows)); ++strip) {
+      const std::uint32_t y = S == kVolume ? 0 : strip * kStripRows, here = std::min(rows - y, kStripRows);
+      if (S == kPlane || strip < box.inz) {
+        const std::uint8_t* const from = first + (S == kVolume ? strip * slab_bytes : y * row_bytes);
+        // rows are too many streams for hardware prefetchers: those of the next strip, or tile
+        const std::uint8_t* const next = S == kVolume && strip + 1 < box.inz ? from + slab_bytes
+                                         : S == kPlane && y + here < rows    ? from + kStripRows * row_bytes
+                                                                             : first + Tile::kX * sizeof(Value);
+        const std::uint32_t inside = std::min(box.iny - y, here);
+        strip_codes<S>(codes, from, next, row_bytes, inside, box.inx, copy, s);
+        for (std::uint32_t row = inside; row < here; ++row)
+          std::memcpy(s.row(row), s.row(inside - 1), NarrowSpace<S>::kRow * sizeof(std::uint32_t));
       }
-      if (beyond != 0) return false;
-      take(strip);
+      if (!codes.fit()) return false;
+      take(strip, here);
     }
   } else {
     const Loose<Value>* x = nullptr;
@@ -131,12 +201,12 @@ KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, con
         const Loose<Value>* const here = x + (S == kChain ? kRunValues * run : 0) + i;
         for (std::size_t line = 0; S == kChain && line < 32 * sizeof(Value); line += 64)
           __builtin_prefetch(reinterpret_cast<const char*>(here) + 4096 + line);
-        beyond |= narrow_codes(map, here, q + i);
+        codes.take(here, q + i);
       }
-      if (beyond != 0) return false;
+      if (!codes.fit()) return false;
       *(q - 1) = run == 0 ? q[0] : before;
       before = S == kChain ? q[kRunValues - 1] : q[0];
-      take(run);
+      take(run, kStripRows);
     }
   }
   return true;

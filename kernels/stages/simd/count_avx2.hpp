@@ -6,50 +6,51 @@
 #include <cstdint>
 #include <cstring>
 
-#include "stages/simd/rans_encode_avx2.hpp"
+#include "stages/simd/byte_rounds_avx2.hpp"
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kNarrowSymbols = 32;
+inline constexpr std::uint32_t kNarrowSymbols = 32, kNarrowLevels = 20;
 static_assert(symbol_of_small(kNarrowEnd - 1) < kNarrowSymbols);
+static_assert(kNarrowLevels > 2 * 9);  // two residuals below 2^8
 inline constexpr IndexOf kNarrowCounted{true, 5, 0}, kMediumCounted{true, 8, 0};
 // Tables that are the levels themselves; that of first values is behind them.
-inline constexpr Contexts kEveryLevel{0, 0, kLevels};
+inline constexpr Contexts kEveryLevel{0, 0, kLevels}, kEveryNarrowLevel{0, 0, kNarrowLevels};
 
 // Counts of a tile's narrow rounds, and in `counts` those of others.
 class TileCounts {
  public:
-  KFN void add(const Neighbours& near, std::uint32_t lanes, std::uint64_t bits,
-               const std::uint32_t (&rows)[32][kLaneCount], SymbolCounts& counts) {
+  KFN void add(const Neighbours& near, std::uint32_t lanes, const ByteRows& rows) {
     RoundIndices indices;
-    const std::uint32_t whole = (lanes + 15) / 16 * 16, neutral = 32 * (whole - lanes);
-    if (bits < kNarrowEnd) {
-      if (!any_) std::memset(of_, 0, sizeof of_);
-      any_ = true;
-      index_round<kNarrowCounted>(near, kEveryLevel, lanes, rows, indices);
-      for (const auto& index : indices.of)
-        for (std::uint32_t l = 0; l < whole; l += 4)
-          for (std::uint32_t k = 0; k < 4; ++k) ++of_[k][index[l + k]];
-      of_[0][0] -= neutral;  // may wrap: the sum of all four does not
-    } else {
-      index_round<kMediumCounted>(near, kEveryLevel, lanes, rows, indices);
-      for (const auto& index : indices.of)
-        for (std::uint32_t l = 0; l < whole; ++l) ++counts.of[index[l]];
-      counts.of[0] -= neutral;
-    }
+    if (!any_) std::memset(of_, 0, sizeof of_);
+    any_ = true;
+    index_bytes<kNarrowCounted>(near, kEveryNarrowLevel, lanes, rows, indices);
+    const std::uint32_t whole = (lanes + 3) / 4 * 4;
+    for (const auto& index : indices.of)
+      for (std::uint32_t l = 0; l < whole; l += 4)
+        for (std::uint32_t k = 0; k < 4; ++k) ++of_[k][index[l + k]];
+    of_[0][0] -= 32 * (whole - lanes);  // may wrap: the sum of all four does not
+  }
+  static KFN void add(const Neighbours& near, std::uint32_t lanes, const std::uint32_t (&rows)[32][kLaneCount],
+                      SymbolCounts& counts) {
+    RoundIndices indices;
+    index_round<kMediumCounted>(near, kEveryLevel, lanes, rows, indices);
+    for (const auto& index : indices.of)
+      for (std::uint32_t l = 0; l < lanes; ++l) ++counts.of[index[l]];
   }
   void finish(SymbolCounts& counts) const {
     if (!any_) return;
-    for (std::uint32_t level = 0; level <= kLevels; ++level) {
+    for (std::uint32_t level = 0; level <= kNarrowLevels; ++level) {
       const std::uint32_t from = level * kNarrowSymbols;
+      std::uint32_t* const to = counts.of + (level == kNarrowLevels ? kLevels : level) * kSymbols;
       for (std::uint32_t s = 0; s < kNarrowSymbols; ++s)
-        counts.of[level * kSymbols + s] += of_[0][from + s] + of_[1][from + s] + of_[2][from + s] + of_[3][from + s];
+        to[s] += of_[0][from + s] + of_[1][from + s] + of_[2][from + s] + of_[3][from + s];
     }
   }
 
  private:
   bool any_ = false;
-  alignas(64) std::uint32_t of_[4][(kLevels + 1) * kNarrowSymbols];
+  alignas(64) std::uint32_t of_[4][(kNarrowLevels + 1) * kNarrowSymbols];
 };
 
 PYF_END_TARGET

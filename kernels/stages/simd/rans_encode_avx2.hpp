@@ -12,13 +12,10 @@
 
 PYF_BEGIN_TARGET
 
-// Indices of a round. Of each sixteen lanes 0 to 3 come first, then 8 to 11, 4 to 7, 12 to 15, as packing leaves them.
+// Indices of a round, by position and lane.
 struct RoundIndices {
   alignas(64) std::uint16_t of[32][kLaneCount];
 };
-constexpr KFN std::uint32_t place_of_lane(std::uint32_t lane) {
-  return lane / 16 * 16 + lane / 8 % 2 * 4 + lane / 4 % 2 * 8 + lane % 4;
-}
 
 // What indices are of: tables and residuals, or tables and symbols, which have the lowest bits. Lanes that take no part
 // have the index `neutral`.
@@ -59,7 +56,8 @@ template <const IndexOf& kOf>
         low = _mm256_blendv_epi8(neutral, low, lanes_below(lanes, from));
         high = _mm256_blendv_epi8(neutral, high, lanes_below(lanes, from + 8));
       }
-      _mm256_store_si256(reinterpret_cast<__m256i*>(indices.of[i] + from), _mm256_packus_epi32(low, high));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(indices.of[i] + from),
+                         _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8));
     }
   }
 }
@@ -74,8 +72,8 @@ struct StepEntries {
       return _mm_castpd_si128(
           _mm_loadh_pd(_mm_castsi128_pd(low), reinterpret_cast<const double*>(table + index[second])));
     };
-    even = _mm256_set_m128i(two(8, 10), two(0, 2));
-    odd = _mm256_set_m128i(two(9, 11), two(1, 3));
+    even = _mm256_set_m128i(two(4, 6), two(0, 2));
+    odd = _mm256_set_m128i(two(5, 7), two(1, 3));
   }
   // What follows the reciprocals.
   KFN __m256i rest() const { return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA); }
@@ -135,7 +133,7 @@ template <int kVectors, bool kInner>
   for (std::uint32_t i = end; i-- > 0;) {
     __m256i known = all_of(~0u);
     for (int v = kVectors; v-- > 0;) {
-      const StepEntries entries(table, indices.of[i] + place_of_lane(8 * static_cast<std::uint32_t>(v)));
+      const StepEntries entries(table, indices.of[i] + 8 * v);
       known = _mm256_and_si256(known, _mm256_and_si256(entries.even, entries.odd));
       x[v] = encode_eight<true, kInner>(x[v], entries, x[v], at);
     }
@@ -171,7 +169,7 @@ template <int kVectors>
       }
     }
     for (int v = kVectors; v-- > 0;) {
-      const StepEntries entries(table, indices.of[i] + place_of_lane(8 * static_cast<std::uint32_t>(v)));
+      const StepEntries entries(table, indices.of[i] + 8 * v);
       known = _mm256_and_si256(known, _mm256_and_si256(entries.even, entries.odd));
       x[v] = encode_eight<false, true>(x[v], entries, load(rows[i] + 8 * v), at);
     }
