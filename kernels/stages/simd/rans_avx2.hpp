@@ -6,27 +6,21 @@
 #include <immintrin.h>
 
 #include <array>
+#include <bit>
 
 #include "stages/entropy/lanes.hpp"
 #include "stages/simd/planes_avx2.hpp"
 
 PYF_BEGIN_TARGET
 
-// By a mask of eight lanes: which word of the next ones each lane takes, and the other way: bytes of the lanes' words
-// packed to the end of a register, in order.
+// By a mask of eight lanes: bytes of the lanes' words packed to the end of a register, in order.
 struct LaneOrders {
-  std::array<std::uint64_t, 256> spread{};
   alignas(16) std::array<std::array<std::uint8_t, 16>, 256> packed{};
 };
 constexpr LaneOrders make_lane_orders() {
   LaneOrders orders;
   for (unsigned mask = 0; mask < 256; ++mask) {
-    unsigned count = 0;
-    for (unsigned lane = 0; lane < 8; ++lane) {
-      orders.spread[mask] |= std::uint64_t{count} << 8 * lane;
-      count += mask >> lane & 1;
-    }
-    unsigned to = 16 - 2 * count;
+    unsigned to = 16 - 2 * static_cast<unsigned>(std::popcount(mask));
     for (unsigned i = 0; i < to; ++i) orders.packed[mask][i] = 0x80;
     for (unsigned lane = 0; lane < 8; ++lane) {
       if ((mask >> lane & 1) == 0) continue;
@@ -37,6 +31,27 @@ constexpr LaneOrders make_lane_orders() {
   return orders;
 }
 inline constexpr LaneOrders kLaneOrders = make_lane_orders();
+
+// By a mask of eight lanes: the bytes of the next eight words that each lane's low half takes; others become 0.
+struct WordOrders {
+  alignas(32) std::array<std::array<std::uint8_t, 32>, 256> bytes{};
+};
+constexpr WordOrders make_word_orders() {
+  WordOrders orders;
+  for (unsigned mask = 0; mask < 256; ++mask) {
+    unsigned taken = 0;
+    for (unsigned lane = 0; lane < 8; ++lane) {
+      auto* const to = orders.bytes[mask].data() + 4 * lane;
+      for (unsigned i = 0; i < 4; ++i) to[i] = 0x80;
+      if ((mask >> lane & 1) == 0) continue;
+      to[0] = static_cast<std::uint8_t>(2 * taken);
+      to[1] = static_cast<std::uint8_t>(2 * taken + 1);
+      ++taken;
+    }
+  }
+  return orders;
+}
+inline constexpr WordOrders kWordOrders = make_word_orders();
 
 // Words that a step may read: one a lane for a symbol, two for raw bits behind it; and a register too much.
 inline constexpr std::ptrdiff_t kStepBytes = 2 * 32 * 3 + 16;
@@ -50,15 +65,15 @@ KFN __m256i lanes_below(std::uint32_t lanes, std::uint32_t from) {
   return _mm256_cmpgt_epi32(_mm256_sub_epi32(all_of(lanes), all_of(from)), index);
 }
 
-// States below the lowest take a word each, in the order of the lanes.
-KFN __m256i refill(__m256i x, __m256i taking_part, const std::uint8_t*& at) {
-  const __m256i low = _mm256_and_si256(_mm256_cmpgt_epi32(all_of(kLowestState), x), taking_part);
+// States below the lowest take a word each, in the order of the lanes: those in `part`.
+KFN __m256i take_words(__m256i x, __m256i part, const std::uint8_t*& at) {
+  const __m256i low = _mm256_and_si256(_mm256_cmpgt_epi32(all_of(kLowestState), x), part);
   const unsigned mask = mask_of(low);
-  const __m256i next = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
-  const __m256i order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(kLaneOrders.spread[mask])));
-  const __m256i filled = _mm256_or_si256(_mm256_slli_epi32(x, 16), _mm256_permutevar8x32_epi32(next, order));
+  const __m256i next = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+  const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(kWordOrders.bytes[mask].data()));
   at += 2 * __builtin_popcount(mask);
-  return _mm256_blendv_epi8(x, filled, low);
+  const __m256i grown = _mm256_sllv_epi32(x, _mm256_and_si256(low, all_of(16)));
+  return _mm256_or_si256(grown, _mm256_shuffle_epi8(next, order));
 }
 
 // Index of the first entry of a lane's table, in tables.
@@ -90,7 +105,7 @@ KFN __m256i table_of(const Contexts& contexts, __m256i first, __m256i second) {
       const __m256i x = load(states.x + from);
       const __m256i value = _mm256_andnot_si256(_mm256_sllv_epi32(all_of(~0u), bits), x);
       store(row + from, _mm256_add_epi32(load(row + from), _mm256_slli_epi32(value, static_cast<int>(taken))));
-      store(states.x + from, refill(_mm256_srlv_epi32(x, bits), takes, words.at));
+      store(states.x + from, take_words(_mm256_srlv_epi32(x, bits), takes, words.at));
     }
     if (any == 0) return;
   }
@@ -120,7 +135,7 @@ KFN void decode_step(const DecodeTables& tables, const Neighbours& near, std::ui
         _mm256_add_epi32(_mm256_mullo_epi32(frequency, _mm256_srli_epi32(x, kProbabilityBits)), place);
     const __m256i raw = _mm256_andnot_si256(_mm256_sllv_epi32(all_of(~0u), inner), shrunk);
     x = _mm256_blendv_epi8(x, _mm256_srlv_epi32(shrunk, inner), taking_part);
-    store(states.x + from, refill(x, taking_part, words.at));
+    store(states.x + from, take_words(x, taking_part, words.at));
     // direct symbols are their values
     const __m256i scale = _mm256_sub_epi32(_mm256_srli_epi32(symbol, 2), all_of(2));
     const __m256i smallest = _mm256_sllv_epi32(_mm256_or_si256(_mm256_and_si256(symbol, all_of(3)), all_of(4)), scale);
@@ -140,14 +155,16 @@ KFN void decode_step(const DecodeTables& tables, const Neighbours& near, std::ui
 }
 
 // States that must give words to the stream.
-KFN __m256i spill(__m256i x, __m256i must, std::uint8_t*& at) {
+KFN __m256i spill_words(__m256i x, __m256i must, std::uint8_t*& at) {
+  const __m256i low_halves = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13,  //
+                                              0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13);
   const unsigned mask = mask_of(must);
-  const __m256i halves = _mm256_packus_epi32(_mm256_and_si256(x, all_of(0xFFFF)), _mm256_setzero_si256());
-  const __m128i words = _mm256_castsi256_si128(_mm256_permute4x64_epi64(halves, 0x08));
+  const __m256i halves = _mm256_shuffle_epi8(x, low_halves);
+  const __m128i words = _mm_unpacklo_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
   const __m128i order = _mm_load_si128(reinterpret_cast<const __m128i*>(kLaneOrders.packed[mask].data()));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(at - 16), _mm_shuffle_epi8(words, order));
   at -= 2 * __builtin_popcount(mask);
-  return _mm256_blendv_epi8(x, _mm256_srli_epi32(x, 16), must);
+  return _mm256_srlv_epi32(x, _mm256_and_si256(must, all_of(16)));
 }
 
 // The high halves of 32-bit products, shifted: x * reciprocal >> 31 + shift.
@@ -211,7 +228,7 @@ KFN void encode_step(const EncodeTables& tables, const Neighbours& near, std::ui
         __m256i x = load(states.x + 8 * v);
         const __m256i above = _mm256_srlv_epi32(x, _mm256_sub_epi32(all_of(kStateBits), bits));
         const __m256i must = _mm256_and_si256(_mm256_cmpgt_epi32(above, _mm256_setzero_si256()), gives);
-        x = spill(x, must, words.at);
+        x = spill_words(x, must, words.at);
         store(states.x + 8 * v, _mm256_or_si256(_mm256_sllv_epi32(x, bits), value));
       }
     }
@@ -227,7 +244,7 @@ KFN void encode_step(const EncodeTables& tables, const Neighbours& near, std::ui
     const __m256i inner = _mm256_andnot_si256(direct, _mm256_min_epi32(raw, all_of(kInnerBits)));
     const __m256i room = _mm256_srlv_epi32(old, _mm256_sub_epi32(all_of(kStateBits - kProbabilityBits), inner));
     const __m256i must = _mm256_andnot_si256(_mm256_cmpgt_epi32(frequency, room), taking_part);
-    __m256i x = spill(old, must, words.at);
+    __m256i x = spill_words(old, must, words.at);
     const __m256i bits = _mm256_andnot_si256(_mm256_sllv_epi32(all_of(~0u), inner), load(rows.low[i] + 8 * v));
     x = _mm256_or_si256(_mm256_sllv_epi32(x, inner), bits);
     const __m256i quotient = divided(x, low[v], _mm256_srli_epi32(high[v], 21));

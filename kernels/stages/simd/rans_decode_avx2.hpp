@@ -6,44 +6,11 @@
 
 #include <immintrin.h>
 
-#include <array>
 #include <cstdint>
 
 #include "stages/simd/rans_avx2.hpp"
 
 PYF_BEGIN_TARGET
-
-// By a mask of eight lanes: the bytes of the next eight words that each lane's low half takes; others become 0.
-struct WordOrders {
-  alignas(32) std::array<std::array<std::uint8_t, 32>, 256> bytes{};
-};
-constexpr WordOrders make_word_orders() {
-  WordOrders orders;
-  for (unsigned mask = 0; mask < 256; ++mask) {
-    unsigned taken = 0;
-    for (unsigned lane = 0; lane < 8; ++lane) {
-      auto* const to = orders.bytes[mask].data() + 4 * lane;
-      for (unsigned i = 0; i < 4; ++i) to[i] = 0x80;
-      if ((mask >> lane & 1) == 0) continue;
-      to[0] = static_cast<std::uint8_t>(2 * taken);
-      to[1] = static_cast<std::uint8_t>(2 * taken + 1);
-      ++taken;
-    }
-  }
-  return orders;
-}
-inline constexpr WordOrders kWordOrders = make_word_orders();
-
-// refill() of all lanes that are low and in `part`.
-KFN __m256i take_words(__m256i x, __m256i part, const std::uint8_t*& at) {
-  const __m256i low = _mm256_and_si256(_mm256_cmpgt_epi32(all_of(kLowestState), x), part);
-  const unsigned mask = mask_of(low);
-  const __m256i next = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
-  const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(kWordOrders.bytes[mask].data()));
-  at += 2 * __builtin_popcount(mask);
-  const __m256i grown = _mm256_sllv_epi32(x, _mm256_and_si256(low, all_of(16)));
-  return _mm256_or_si256(grown, _mm256_shuffle_epi8(next, order));
-}
 
 // Entries at eight indices.
 KFN __m256i entries_at(const std::uint32_t* table, __m256i index) {

@@ -79,19 +79,6 @@ struct StepEntries {
   KFN __m256i rest() const { return _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA); }
 };
 
-// States that must give words to the stream.
-KFN __m256i spill_words(__m256i x, __m256i must, std::uint8_t*& at) {
-  const __m256i low_halves = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13,  //
-                                              0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13);
-  const unsigned mask = mask_of(must);
-  const __m256i halves = _mm256_shuffle_epi8(x, low_halves);
-  const __m128i words = _mm_unpacklo_epi64(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
-  const __m128i order = _mm_load_si128(reinterpret_cast<const __m128i*>(kLaneOrders.packed[mask].data()));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(at - 16), _mm_shuffle_epi8(words, order));
-  at -= 2 * __builtin_popcount(mask);
-  return _mm256_srlv_epi32(x, _mm256_and_si256(must, all_of(16)));
-}
-
 // A symbol of eight lanes. `bits` are what the symbol's inner bits are taken from; in narrow rounds the entries have
 // them. kInner: there are any.
 template <bool kNarrow, bool kInner>
