@@ -188,13 +188,8 @@ def test_what_hdf5_tells_of_a_turned_index_is_not_believed(turned: Path, mode: s
     """For `H5Dchunk_iter`, `H5Dget_chunk_info` and `H5Dget_chunk_info_by_coord` chunks have other coordinates."""
     with h5py.File(turned, mode) as file:
         dataset = file["ours"]
-        told: list[tuple[int, ...]] = []
-        stored.visit(dataset, lambda info: told.append(info.chunk_offset))
-        written = [(2, 8), (2, 16), (4, 8), (4, 16)]
-        if sorted(told) == written:
-            pytest.skip("this HDF5 tells the right places")
         assert not stored.places_are_told(dataset)
-        assert list(stored.origins_of(dataset)) == written
+        assert list(stored.origins_of(dataset)) == [(2, 8), (2, 16), (4, 8), (4, 16)]
         np.testing.assert_array_equal(pyfilter.read(dataset), dataset[...])
         assert abs(pyfilter.read(dataset, np.s_[3, 10:20]) - field(TURNED[0])[3, 10:20]).max() <= 1e-3
         with pytest.raises(errors.Unsupported, match="does not tell where which chunk of /p is"):
