@@ -250,12 +250,15 @@ __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uin
 template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
-  // threads take the pieces of a row of a block, then those of the blocks after it, then those of the next row
-  constexpr unsigned kBlocks = kTileBlocks<D>, kStep = kThreads / kPieces;
-  constexpr unsigned kGroups = kStep < kBlocks ? kBlocks / kStep : 1, kRowStep = kStep < kBlocks ? 1 : kStep / kBlocks;
+  // Threads take the pieces of a row of a block, then those of the blocks after it, then those of the next row. Blocks
+  // lie an even number of 16-byte units apart in the arena; so where the threads of a quarter warp would take one piece
+  // or four of each, and meet in the banks, they take two rows of half as many blocks.
+  constexpr unsigned kBlocks = kTileBlocks<D>, kRowStep = kPieces == 2 ? 1 : 2, kStep = kThreads / kPieces / kRowStep;
+  constexpr unsigned kGroups = kBlocks / kStep, kQuarter = 8 / kPieces / kRowStep;  // blocks of a quarter warp
+  static_assert(kGroups * kStep == kBlocks && kQuarter * kPieces * kRowStep == 8);
   static_assert(L % kRowStep == 0 && kRows % kRowStep == 0);  // so that all but a row's first part is constant
-  const unsigned k = threadIdx.x % kPieces, b0 = threadIdx.x / kPieces % kBlocks,
-                 row0 = kRowStep == 1 ? 0 : threadIdx.x / (kPieces * kBlocks);
+  const unsigned k = threadIdx.x % kPieces, b0 = threadIdx.x / 8 * kQuarter + threadIdx.x / kPieces % kQuarter,
+                 row0 = threadIdx.x / (kPieces * kQuarter) % kRowStep;
   const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
 #pragma unroll
   for (unsigned group = 0; group < kGroups; ++group) {
