@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "stages/cuda/params.cuh"
+#include "stages/cuda/prefetch.cuh"
 #include "stages/difference.hpp"
 
 namespace pyfilter::cuda {
@@ -51,11 +52,42 @@ __device__ __forceinline__ unsigned first_piece() {
 template <class Value>
 inline constexpr int kPieceStep = kThreads / (32 * static_cast<int>(sizeof(Value)) / 16) * kRowBytes<Value>;
 
-// Behind load_rows() and load_blocks(), before a barrier.
-__device__ __forceinline__ void await_loads() {
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
+#ifndef PYF_CHAIN_THROUGH
+#define PYF_CHAIN_THROUGH 1
+#endif
+#ifndef PYF_THROUGH
+#define PYF_THROUGH (sizeof(Value) == 4)
+#endif
+// 16 bytes of values. They go to shared memory through registers: copies that bypass them (cp.async) ask the L2 cache
+// for a sector of 32 bytes once for each part of it that lies in another such sector of shared memory, where rows are
+// an odd number of 16-byte units apart; that was half as much traffic again for 1-D tiles and twice as much for 3-D.
+__device__ __forceinline__ uint4 load_piece(const void* at) {
+  uint4 piece;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(piece.x), "=r"(piece.y), "=r"(piece.z), "=r"(piece.w)
+      : "l"(at));
+  return piece;
 }
+
+// 16-byte pieces of a tile that a thread moves.
+template <class Value>
+inline constexpr int kThreadPieces = static_cast<int>(kTileValues * sizeof(Value)) / 16 / kThreads;
+
+// Copies the pieces that for_each(visit) names by visit(i, to, from), i counting them, from memory to shared memory.
+template <class Value, bool kThroughRegisters, class ForEach>
+__device__ __forceinline__ void copy_pieces(const ForEach& for_each) {
+  if constexpr (kThroughRegisters) {
+    uint4 pieces[kThreadPieces<Value>];
+    for_each([&](unsigned i, std::uint8_t*, const std::uint8_t* from) { pieces[i] = load_piece(from); });
+    for_each([&](unsigned i, std::uint8_t* to, const std::uint8_t*) { *reinterpret_cast<uint4*>(to) = pieces[i]; });
+  } else {
+    for_each([](unsigned, std::uint8_t* to, const std::uint8_t* from) { __pipeline_memcpy_async(to, from, 16); });
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+  }
+}
+template <class Value>
+inline constexpr bool kThroughRegisters = PYF_THROUGH;
 
 // 1-D: all values of a tile into rows; the last value is repeated as padding of the last block.
 template <class Value>
@@ -67,8 +99,11 @@ __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* 
   if (left >= kTileValues && aligned) {
     std::uint8_t* const to = arena + first_piece<Value>();
     from += 16 * threadIdx.x;
+    copy_pieces<Value, kThroughRegisters<Value>>(
+        [&](auto visit) {
 #pragma unroll
-    for (int i = 0; i < kPerRow; ++i) __pipeline_memcpy_async(to + i * kPieceStep<Value>, from + i * 16 * kThreads, 16);
+          for (int i = 0; i < kPerRow; ++i) visit(i, to + i * kPieceStep<Value>, from + i * 16 * kThreads);
+        });
     return;
   }
   const int here = left < kTileValues ? static_cast<int>(left) : kTileValues, padded = (here + 31) / 32 * 32;
@@ -212,41 +247,47 @@ __device__ __forceinline__ void find_places(const LaunchGrid& grid, std::uint32_
   if (threadIdx.x % 32 == 0) places.whole[threadIdx.x / 32] = whole;
 }
 
-__device__ __forceinline__ void prefetch(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
-
 // 1-D: asks for the values of a whole tile to come to the L2 cache.
 template <class Value>
 __device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile) {
-  constexpr int kLines = static_cast<int>(kTileValues * sizeof(Value) / 128);
+  constexpr int kPieces = static_cast<int>(kTileValues * sizeof(Value) / kPrefetchBytes);
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   if (first + kTileValues > grid.values) return;
 #pragma unroll
-  for (int line = static_cast<int>(threadIdx.x); line < kLines; line += kThreads)
-    prefetch(values + first * sizeof(Value) + 128 * line);
+  for (int piece = static_cast<int>(threadIdx.x); piece < kPieces; piece += kThreads)
+    prefetch(values + first * sizeof(Value) + kPrefetchBytes * piece, kPrefetchBytes);
 }
 
-// The same for blocks, by the warps of find_places() and right behind it: neighbouring blocks share lines of 128 bytes,
-// and their threads the rows.
+// The same for blocks, by the warps of find_places() and right behind it. Neighbouring blocks share lines of 128 bytes,
+// or all of a warp are in one row: their threads share out the rows.
 template <int D, class Value>
 __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uint8_t* values,
                                                 const BlockPlaces& places) {
-  constexpr unsigned L = kRowValues<D>, kSharing = 128 / (L * sizeof(Value));
+  constexpr unsigned L = kRowValues<D>, kBytes = kPrefetchBytes > 128 ? 32 * L * sizeof(Value) : 128,
+                     kSharing = kBytes / (L * sizeof(Value));
   if (threadIdx.x >= kTileBlocks<D>) return;
   const unsigned sharer = threadIdx.x % kSharing, leader = threadIdx.x - sharer;
   __syncwarp();
   const uchar4 inside = places.inside[leader];
   const std::uint8_t* const from = values + places.first[leader] * sizeof(Value);
   const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
+  unsigned bytes = kBytes;
+  if constexpr (kBytes > 128) {
+    const unsigned last = leader + kSharing - 1;
+    if (places.first[last] - places.first[leader] != (kSharing - 1) * L) return;
+    bytes = ((kSharing - 1) * L + places.inside[last].x) * static_cast<unsigned>(sizeof(Value)) & ~15u;
+  }
 #pragma unroll
-  for (unsigned i = 0; i < 64 / L / kSharing; ++i) {
+  for (unsigned i = 0; i < (64 / L + kSharing - 1) / kSharing; ++i) {
     const unsigned row = i * kSharing + sharer, y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
-    if (y < inside.y && z < inside.z) prefetch(from + z * slab_bytes + y * row_bytes);
+    if (row < 64 / L && y < inside.y && z < inside.z) prefetch(from + z * slab_bytes + y * row_bytes, bytes);
   }
 }
 
-// Calls visit(at, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves: where it
-// is in memory (bytes from the first value), where in the arena, how many of its row's columns from there on are inside
-// the array, and whether its row is (else it stands for the last row inside).
+// Calls visit(i, at, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves, i
+// counting: where it is in memory (bytes from the first
+// value), where in the arena, how many of its row's columns from there on are inside the array, and whether its row is
+// (else it stands for the last row inside).
 template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
@@ -273,7 +314,7 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
       const unsigned row = i * kRowStep;
       const unsigned y = (D == 2 ? row : row % L) + row0, z = D == 2 ? 0 : row / L;
       const unsigned y_in = min(y, inside.y - 1u), z_in = D == 2 ? 0 : min(z, inside.z - 1u);
-      visit(first + y_in * row_bytes + z_in * slab_bytes,
+      visit(group * (64 / L / kRowStep) + i, first + y_in * row_bytes + z_in * slab_bytes,
             static_cast<int>(place + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
             y == y_in && z == z_in);
     }
@@ -285,12 +326,15 @@ __device__ __forceinline__ void load_blocks(const Grid& grid, const std::uint8_t
                                             const BlockPlaces& places, std::uint8_t* arena) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
-    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t at, int place, int, bool) {
-      __pipeline_memcpy_async(arena + place, values + at, 16);
+    copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
+      // blocks behind the last have its place
+      for_pieces<D, Value, 8>(grid, kTileBlocks<D>, places, [&](unsigned i, std::uint64_t at, int place, int, bool) {
+        visit(i, arena + place, values + at);
+      });
     });
     return;
   }
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t at, int place, int columns, bool) {
+  for_pieces<D, Value, 1>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int columns, bool) {
     const auto* const from = reinterpret_cast<const Value*>(values + at);
 #pragma unroll 1
     for (int c = 0; c < kPer; ++c)  // columns may be 0 or less: the last value inside is then before this piece
@@ -304,13 +348,13 @@ __device__ __forceinline__ void store_blocks(const Grid& grid, const std::uint8_
                                              std::uint8_t* out) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
-    for_pieces<D, Value, 8>(grid, blocks, places, [&](std::uint64_t at, int place, int, bool inside) {
+    for_pieces<D, Value, 8>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int, bool inside) {
       if (inside) __stcs(reinterpret_cast<uint4*>(out + at), *reinterpret_cast<const uint4*>(arena + place));
     });
     return;
   }
   auto* const to = reinterpret_cast<Value*>(out);
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](std::uint64_t at, int place, int columns, bool inside) {
+  for_pieces<D, Value, 1>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int columns, bool inside) {
 #pragma unroll 1
     for (int c = 0; c < kPer && inside; ++c) {
       const std::uint64_t index = at / sizeof(Value) + static_cast<unsigned>(c);

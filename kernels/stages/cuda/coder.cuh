@@ -49,7 +49,10 @@ cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
 
 template <class Map, int D>
 cudaError_t launch_decode(const DecodeParams& params, std::uint32_t frames, cudaStream_t stream) {
-  decode_kernel<Map, D><<<params.tile_count * frames, kThreads, 0, stream>>>(params);
+  if (params.frames == nullptr)
+    decode_kernel<Map, D, true><<<params.tile_count, kThreads, 0, stream>>>(params);
+  else
+    decode_kernel<Map, D, false><<<params.tile_count * frames, kThreads, 0, stream>>>(params);
   return cudaGetLastError();
 }
 

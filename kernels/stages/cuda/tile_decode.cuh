@@ -20,7 +20,7 @@ namespace pyfilter::cuda {
 
 template <class Value, int D>
 struct DecodeSpace {
-  alignas(16) std::uint8_t arena[kArenaBytes<Value>];
+  alignas(128) std::uint8_t arena[kArenaBytes<Value>];
   std::conditional_t<D == 1, char, BlockPlaces> places;
   ScanSpace scan;
 };
@@ -47,7 +47,8 @@ __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const De
   if (place.fault != Fault::none) return;  // whoever decodes it will say so
   const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
   const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // a directory may say what it likes
-  for (std::uint32_t at = 128 * threadIdx.x; at < bytes; at += 128 * 32) prefetch(from + at);
+  for (std::uint32_t at = kPrefetchBytes * threadIdx.x; at < bytes; at += kPrefetchBytes * 32)
+    prefetch(from + at, min(bytes - at, kPrefetchBytes));
 }
 
 // Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike, and does
@@ -55,9 +56,9 @@ __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const De
 template <class Meanwhile>
 __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
                                                            std::uint8_t* arena, const Meanwhile& meanwhile) {
-  const auto misplaced = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % 16 / 4);
+  const auto misplaced = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from) % 32 / 4);
   std::uint8_t* const to = arena + 4 * misplaced;
-  const std::uint32_t head = min((4 - misplaced) % 4, count), pieces = (count - head) / 4;
+  const std::uint32_t head = min((4 - misplaced % 4) % 4, count), pieces = (count - head) / 4;
 #pragma unroll 1
   for (std::uint32_t i = threadIdx.x; i < pieces; i += kThreads)
     __pipeline_memcpy_async(to + 4 * head + 16 * i, from + 4 * head + 16 * i, 16);
@@ -307,15 +308,15 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
   return fault;
 }
 
-template <class Map, int D>
+template <class Map, int D, bool kOneFrame>
 __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::Code)>)
     decode_kernel(const __grid_constant__ DecodeParams job) {
   using Value = typename Map::Value;
   __shared__ DecodeSpace<Value, D> space;
   constexpr int kHalves = D == 1 ? 1 : 2;
-  const std::uint32_t index = job.frames != nullptr ? blockIdx.x / job.tile_count : 0;
+  const std::uint32_t index = kOneFrame ? 0 : blockIdx.x / job.tile_count;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
-  const DecodeFrame frame = job.frames != nullptr ? job.frames[index] : job.only_frame;
+  const DecodeFrame frame = kOneFrame ? job.only_frame : job.frames[index];
   const TilePlace place = find_tile(frame, job.tiles, tile);
   const int blocks = static_cast<int>(min(job.blocks - tile * kTileBlocks<D>, std::uint32_t{kTileBlocks<D>}));
   if constexpr (D > 1 && kStaged<D, Value>) find_places<D>(job.grid, tile, job.blocks, space.places);

@@ -126,7 +126,6 @@ __device__ __forceinline__ void load_values(const EncodeParams& job, const std::
     }
     return;
   }
-  await_loads();
   __syncthreads();
   read_row(space.arena, x);
 }

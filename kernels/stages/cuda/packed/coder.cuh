@@ -27,7 +27,10 @@ cudaError_t launch_packed_encode(const EncodeParams& params, cudaStream_t stream
 
 template <class Map, int S>
 cudaError_t launch_packed_decode(const DecodeParams& params, std::uint32_t frames, cudaStream_t stream) {
-  packed_decode_kernel<Map, S><<<params.tile_count * frames, kThreads, 0, stream>>>(params);
+  if (params.frames == nullptr)
+    packed_decode_kernel<Map, S, true><<<params.tile_count, kThreads, 0, stream>>>(params);
+  else
+    packed_decode_kernel<Map, S, false><<<params.tile_count * frames, kThreads, 0, stream>>>(params);
   return cudaGetLastError();
 }
 

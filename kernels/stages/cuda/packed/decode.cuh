@@ -21,7 +21,7 @@ namespace pyfilter::cuda {
 
 template <class Map, int S>
 struct PackedDecodeSpace {
-  alignas(16) std::uint8_t arena[kPackedArenaBytes<typename Map::Value>];
+  alignas(128) std::uint8_t arena[kPackedArenaBytes<typename Map::Value>];
   Faces<S, typename Map::Code> faces;
   std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps], masked[kWarps], groups[kWarps];
 };
@@ -149,8 +149,14 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
     all |= bits;
     return bits;
   };
-#pragma unroll 1
-  for (std::uint32_t r = 0; r < head.rate_planes; ++r) width += (take() >> lane & 1) << r;
+#pragma unroll
+  for (std::uint32_t r = 0; r < kMostRatePlanes; ++r) {
+    if (r == head.rate_planes) break;
+    const std::uint32_t bits = in_shared(plane)[4 * r];
+    all |= bits;
+    width += (bits >> lane & 1) << r;
+  }
+  plane += 4 * head.rate_planes;
   const std::uint32_t exceptions = (head.flags & kPackedExceptions) != 0 ? take() : 0;
   const std::uint32_t masked = (head.flags & kPackedMissing) != 0 ? take() : 0;
   const std::uint32_t special = (head.flags & kPackedSpecial) != 0 ? take() : 0;
@@ -310,15 +316,15 @@ __device__ __forceinline__ Fault read_verbatim_tile(const TilePlace& place, cons
   return fits ? Fault::none : Fault::size;
 }
 
-template <class Map, int S>
+template <class Map, int S, bool kOneFrame>
 __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename Map::Code), S>)
     packed_decode_kernel(const __grid_constant__ DecodeParams job) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   __shared__ PackedDecodeSpace<Map, S> space;
-  const std::uint32_t index = job.frames != nullptr ? blockIdx.x / job.tile_count : 0;
+  const std::uint32_t index = kOneFrame ? 0 : blockIdx.x / job.tile_count;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
-  const DecodeFrame frame = job.frames != nullptr ? job.frames[index] : job.only_frame;
+  const DecodeFrame frame = kOneFrame ? job.only_frame : job.frames[index];
   const TilePlace place = find_tile(frame, job.tiles, tile);
   const TileBox box = box_of<S>(job.grid, tile);
   const bool valid = is_present<S>(box, threadIdx.x);

@@ -74,8 +74,12 @@ __device__ __forceinline__ bool quantise_all(const Quantizer<T>& p, const T (&x)
 template <int S, class Code>
 __device__ __forceinline__ Code difference_block(Code (&c)[32], bool differences) {
   const Code last = c[31];
-  if constexpr (S == kChain || S == kColumns) {
-    if (S == kColumns || differences) {
+  if constexpr (S == kColumns || (S == kChain && sizeof(Code) == 4)) {
+    const Code taken = S == kColumns || differences ? 1 : 0;  // one multiplication and addition, no branch
+#pragma unroll
+    for (int i = 31; i > 0; --i) c[i] -= taken * c[i - 1];
+  } else if constexpr (S == kChain) {
+    if (differences) {
 #pragma unroll
       for (int i = 31; i > 0; --i) c[i] -= c[i - 1];
     }
@@ -105,7 +109,6 @@ __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const Chun
   const bool differences = S != kChain || plan.predictor >> 16 != 0;
   const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
   load_packed<S, Value>(job.grid, values, box, job.aligned, space.arena);
-  await_loads();
   __syncthreads();
   const auto sort_specials = [&] {
     bool any = false;

@@ -86,7 +86,7 @@ __device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const Tile
                           Tile::block_x(block) + i % Tile::kBlockX);
 }
 
-// Calls visit(place, index) for the 16-byte pieces of a whole tile that this thread moves.
+// Calls visit(i, place, index) for the 16-byte pieces of a whole tile that this thread moves, i counting them.
 template <int S, class Value, class Visit>
 __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& box, Visit visit) {
   using Tile = TileShape<S>;
@@ -101,11 +101,11 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
 #pragma unroll
   for (unsigned i = 0; i < kSteps; ++i) {
     if constexpr (S == kChain) {
-      visit(place + place_of<S, Value>(0, 0, i * kThreads * kPer), from + i * kThreads * kPer);
+      visit(i, place + place_of<S, Value>(0, 0, i * kThreads * kPer), from + i * kThreads * kPer);
     } else {
       constexpr unsigned kPerSlab = Tile::kY / kRowStep;  // steps
       const unsigned y = i % kPerSlab * kRowStep, z = i / kPerSlab;
-      visit(place + place_of<S, Value>(z, y, 0), from + i % kPerSlab * row_step + z * slab);
+      visit(i, place + place_of<S, Value>(z, y, 0), from + i % kPerSlab * row_step + z * slab);
     }
   }
 }
@@ -131,15 +131,17 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
   }
 }
 
-// All values of a tile into its rows, the edge repeated as padding. Behind it, await_loads() and a barrier.
+// All values of a tile into its rows, the edge repeated as padding. Behind it, a barrier.
 template <int S, class Value>
 __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* values, const TileBox& box, bool aligned,
                                             std::uint8_t* arena) {
   const auto* from = reinterpret_cast<const Value*>(values);
   if (S != kColumns && aligned && is_whole<S>(box)) {
     if constexpr (S != kColumns) {
-      for_tile_pieces<S, Value>(g, box, [&](unsigned place, std::uint64_t index) {
-        __pipeline_memcpy_async(arena + place, from + index, 16);
+      copy_pieces<Value, kThroughRegisters<Value> && (PYF_CHAIN_THROUGH || S != kChain)>([&](auto visit) {
+        for_tile_pieces<S, Value>(g, box, [&](unsigned i, unsigned place, std::uint64_t index) {
+          visit(i, arena + place, values + index * sizeof(Value));
+        });
       });
     }
     return;
@@ -147,6 +149,8 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
   for_tile_values<S, Value>(g, box, [&](unsigned place, std::uint64_t index, unsigned, unsigned, unsigned) {
     __pipeline_memcpy_async(arena + place, from + index, sizeof(Value));
   });
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
 }
 
 // Rows back to memory, those of the values [start, stop).
@@ -156,7 +160,7 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
   auto* to = reinterpret_cast<Value*>(out);
   if (S != kColumns && aligned && is_whole<S>(box)) {
     if constexpr (S != kColumns) {
-      for_tile_pieces<S, Value>(g, box, [&](unsigned place, std::uint64_t index) {
+      for_tile_pieces<S, Value>(g, box, [&](unsigned, unsigned place, std::uint64_t index) {
         __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(arena + place));
       });
     }
@@ -174,19 +178,21 @@ __device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_
   using Tile = TileShape<S>;
   if (S != kColumns && !is_whole<S>(box)) return;
   const std::uint8_t* const from = values + box.first * sizeof(Value);
+  const unsigned thread = threadIdx.x % kThreads;
   if constexpr (S == kColumns) {
     if (g.nx > Tile::kX || box.iny < Tile::kY) return;
-    for (unsigned at = 128 * threadIdx.x; at < Tile::kY * g.nx * sizeof(Value); at += 128 * kThreads)
-      prefetch(from + at);
+    const auto bytes = static_cast<unsigned>(Tile::kY * g.nx * sizeof(Value));
+    for (unsigned at = kPrefetchBytes * thread; at < bytes; at += kPrefetchBytes * kThreads)
+      prefetch(from + at, min(kPrefetchBytes, bytes - at));
   } else {
-    constexpr unsigned kLine = 128 / sizeof(Value), kPerRow = (Tile::kX + kLine - 1) / kLine,
-                       kLines = 4096 / Tile::kX * kPerRow;
+    constexpr unsigned kRowBytes = Tile::kX * sizeof(Value), kBytes = kRowBytes < kPrefetchBytes ? kRowBytes : kPrefetchBytes,
+                       kPerRow = kRowBytes / kBytes, kPieces = 4096 / Tile::kX * kPerRow;
 #pragma unroll
-    for (unsigned first = 0; first < kLines; first += kThreads) {
-      const unsigned line = first + threadIdx.x % kThreads;
-      if (kLines % kThreads != 0 && line >= kLines) break;
-      const unsigned row = line / kPerRow, y = row % Tile::kY, z = row / Tile::kY;
-      prefetch(from + ((S == kVolume ? z * g.ny : 0) + y) * g.nx * sizeof(Value) + line % kPerRow * 128);
+    for (unsigned first = 0; first < kPieces; first += kThreads) {
+      const unsigned piece = first + thread;
+      if (kPieces % kThreads != 0 && piece >= kPieces) break;
+      const unsigned row = piece / kPerRow, y = row % Tile::kY, z = row / Tile::kY;
+      prefetch(from + ((S == kVolume ? z * g.ny : 0) + y) * g.nx * sizeof(Value) + piece % kPerRow * kBytes, kBytes);
     }
   }
 }

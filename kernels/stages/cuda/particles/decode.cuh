@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kNumberLimit = 1u << kMostKeyBits;  // no gap and
 
 template <class T, int D>
 struct ParticleDecodeSpace {
-  alignas(16) std::uint8_t arena[kParticleArena + 16];
+  alignas(128) std::uint8_t arena[kParticleArena + 32];
   alignas(16) T values[kWarps][kGroup * D];
   std::uint32_t rows[kRowWords];  // where unary parts end, then keys
   Exchange low[2], ones[2], keys, starts, largest;

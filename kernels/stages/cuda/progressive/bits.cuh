@@ -316,13 +316,4 @@ class BitStream {
   std::uint32_t next_, at_, low_, high_, ahead_;
 };
 
-// Asks for a line of memory that will be needed.
-__device__ __forceinline__ void prefetch_line(const void* from) {
-#if defined(__CUDA_ARCH__)
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-#else
-  (void)from;
-#endif
-}
-
 }  // namespace pyfilter::cuda

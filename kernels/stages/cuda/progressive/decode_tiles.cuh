@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "stages/cuda/progressive/bits.cuh"
+#include "stages/cuda/prefetch.cuh"
 #include "stages/cuda/progressive/params.cuh"
 
 namespace pyfilter::cuda {
@@ -291,10 +292,11 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
 #pragma unroll 1
   for (int p = planes - 1; p >= last && planes != 0; --p) {
     const std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, p) + group.first;
-    if (p > last && threadIdx.x / 8 < tiles) {  // the pieces of the next plane, eight lines of each
+    if (p > last && threadIdx.x / 8 < tiles) {  // the pieces of the next plane, by eight threads each
       const std::uint64_t next = places[unit.tiles + threadIdx.x / 8];
-      if (128 * (threadIdx.x % 8) < piece_size(next))
-        prefetch_line(frame.payload + piece_offset(next) + 128 * (threadIdx.x % 8));
+      const std::uint32_t size = piece_size(next);
+      for (std::uint32_t at = kPrefetchBytes * (threadIdx.x % 8); at < size; at += kPrefetchBytes * 8)
+        prefetch(frame.payload + piece_offset(next) + at, min(size - at, kPrefetchBytes));
     }
     bool runs = false;
 #pragma unroll 1
