@@ -42,30 +42,35 @@ __device__ __forceinline__ void write_row(std::uint8_t* arena, const Value (&x)[
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
 
-// A tile's values are pieces of 16 bytes; a thread moves every 128th. Where its first one is in the arena, and how far
-// the next one.
+// A tile's values are pieces of 16 bytes, kRowPieces in a row. A thread moves every 128th, or a lane every 32nd of the
+// rows of its warp, for which no warp waits for another. That is better where values are stored (HierarchicalDelta's
+// chain decodes 3 % faster), and worse where they are loaded (1-D tiles encode 9 % slower: all warps' pieces of one
+// step are side by side in memory, and warps stay in step).
+enum class Mover { block, warp };
 template <class Value>
+inline constexpr unsigned kRowPieces = 32 * sizeof(Value) / 16;
+template <Mover kMover>
+inline constexpr unsigned kMovers = kMover == Mover::block ? kThreads : 32;
+// Number of a thread's first piece in the tile, where it is in the arena, and how far the next one.
+template <class Value, Mover kMover>
 __device__ __forceinline__ unsigned first_piece() {
-  constexpr unsigned kPerRow = 32 * sizeof(Value) / 16;
-  return threadIdx.x / kPerRow * kRowBytes<Value> + threadIdx.x % kPerRow * 16;
+  return kMover == Mover::block ? threadIdx.x : threadIdx.x / 32 * 32 * kRowPieces<Value> + threadIdx.x % 32;
 }
-template <class Value>
-inline constexpr int kPieceStep = kThreads / (32 * static_cast<int>(sizeof(Value)) / 16) * kRowBytes<Value>;
+template <class Value, Mover kMover>
+__device__ __forceinline__ unsigned first_place() {
+  return first_piece<Value, kMover>() / kRowPieces<Value> * kRowBytes<Value> + threadIdx.x % kRowPieces<Value> * 16;
+}
+template <class Value, Mover kMover>
+inline constexpr int kPieceStep = static_cast<int>(kMovers<kMover> / kRowPieces<Value>) * kRowBytes<Value>;
 
-#ifndef PYF_CHAIN_THROUGH
-#define PYF_CHAIN_THROUGH 1
-#endif
-#ifndef PYF_THROUGH
-#define PYF_THROUGH (sizeof(Value) == 4)
-#endif
 // 16 bytes of values. They go to shared memory through registers: copies that bypass them (cp.async) ask the L2 cache
 // for a sector of 32 bytes once for each part of it that lies in another such sector of shared memory, where rows are
 // an odd number of 16-byte units apart; that was half as much traffic again for 1-D tiles and twice as much for 3-D.
 __device__ __forceinline__ uint4 load_piece(const void* at) {
   uint4 piece;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(piece.x), "=r"(piece.y), "=r"(piece.z), "=r"(piece.w)
-      : "l"(at));
+               : "=r"(piece.x), "=r"(piece.y), "=r"(piece.z), "=r"(piece.w)
+               : "l"(at));
   return piece;
 }
 
@@ -86,24 +91,24 @@ __device__ __forceinline__ void copy_pieces(const ForEach& for_each) {
     __pipeline_wait_prior(0);
   }
 }
+// 64-bit values would take too many of them: 1-D tiles encode 2 % slower, 3-D ones 10 %.
 template <class Value>
-inline constexpr bool kThroughRegisters = PYF_THROUGH;
+inline constexpr bool kThroughRegisters = sizeof(Value) < 8;
 
 // 1-D: all values of a tile into rows; the last value is repeated as padding of the last block.
 template <class Value>
 __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile,
                                           bool aligned, std::uint8_t* arena) {
-  constexpr int kPieces = static_cast<int>(kTileValues * sizeof(Value) / 16), kPerRow = kPieces / kThreads;
   const std::uint64_t first = std::uint64_t{tile} * kTileValues, left = grid.values - first;
   const std::uint8_t* from = values + first * sizeof(Value);
   if (left >= kTileValues && aligned) {
-    std::uint8_t* const to = arena + first_piece<Value>();
+    std::uint8_t* const to = arena + first_place<Value, Mover::block>();
     from += 16 * threadIdx.x;
-    copy_pieces<Value, kThroughRegisters<Value>>(
-        [&](auto visit) {
+    copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
 #pragma unroll
-          for (int i = 0; i < kPerRow; ++i) visit(i, to + i * kPieceStep<Value>, from + i * 16 * kThreads);
-        });
+      for (int i = 0; i < kThreadPieces<Value>; ++i)
+        visit(i, to + i * kPieceStep<Value, Mover::block>, from + i * 16 * kThreads);
+    });
     return;
   }
   const int here = left < kTileValues ? static_cast<int>(left) : kTileValues, padded = (here + 31) / 32 * 32;
@@ -111,23 +116,23 @@ __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* 
     row_of<Value>(arena, i / 32)[i % 32] = reinterpret_cast<const Value*>(from)[i < here ? i : here - 1];
 }
 
-// 1-D: rows back to memory, those of the values [start, stop).
+// 1-D: rows back to memory, those of the values [start, stop), by the warps that own them.
 template <class Value>
 __device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint32_t tile, std::uint64_t start,
                                            std::uint64_t stop, std::uint8_t* out) {
-  constexpr int kPieces = static_cast<int>(kTileValues * sizeof(Value) / 16), kPerRow = kPieces / kThreads;
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   std::uint8_t* to = out + (first - start) * sizeof(Value);
   if (first >= start && first + kTileValues <= stop && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
-    arena += first_piece<Value>();
-    to += 16 * threadIdx.x;
+    arena += first_place<Value, Mover::warp>();
+    to += 16 * first_piece<Value, Mover::warp>();
 #pragma unroll
-    for (int i = 0; i < kPerRow; ++i)
-      __stcs(reinterpret_cast<uint4*>(to + i * 16 * kThreads),
-             *reinterpret_cast<const uint4*>(arena + i * kPieceStep<Value>));
+    for (int i = 0; i < kThreadPieces<Value>; ++i)
+      __stcs(reinterpret_cast<uint4*>(to + i * 16 * 32),
+             *reinterpret_cast<const uint4*>(arena + i * kPieceStep<Value, Mover::warp>));
     return;
   }
-  for (int i = static_cast<int>(threadIdx.x); i < kTileValues; i += kThreads) {
+  const int own = static_cast<int>(threadIdx.x / 32) * 1024;
+  for (int i = own + static_cast<int>(threadIdx.x % 32); i < own + 1024; i += 32) {
     const std::uint64_t index = first + static_cast<unsigned>(i);
     if (index >= start && index < stop)
       reinterpret_cast<Value*>(out)[index - start] =
@@ -250,44 +255,36 @@ __device__ __forceinline__ void find_places(const LaunchGrid& grid, std::uint32_
 // 1-D: asks for the values of a whole tile to come to the L2 cache.
 template <class Value>
 __device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile) {
-  constexpr int kPieces = static_cast<int>(kTileValues * sizeof(Value) / kPrefetchBytes);
+  constexpr int kLines = static_cast<int>(kTileValues * sizeof(Value) / 128);
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   if (first + kTileValues > grid.values) return;
 #pragma unroll
-  for (int piece = static_cast<int>(threadIdx.x); piece < kPieces; piece += kThreads)
-    prefetch(values + first * sizeof(Value) + kPrefetchBytes * piece, kPrefetchBytes);
+  for (int line = static_cast<int>(threadIdx.x); line < kLines; line += kThreads)
+    prefetch_line(values + first * sizeof(Value) + 128 * line);
 }
 
-// The same for blocks, by the warps of find_places() and right behind it. Neighbouring blocks share lines of 128 bytes,
-// or all of a warp are in one row: their threads share out the rows.
+// The same for blocks, by the warps of find_places() and right behind it: neighbouring blocks share lines of 128 bytes,
+// and their threads the rows.
 template <int D, class Value>
 __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uint8_t* values,
                                                 const BlockPlaces& places) {
-  constexpr unsigned L = kRowValues<D>, kBytes = kPrefetchBytes > 128 ? 32 * L * sizeof(Value) : 128,
-                     kSharing = kBytes / (L * sizeof(Value));
+  constexpr unsigned L = kRowValues<D>, kSharing = 128 / (L * sizeof(Value));
   if (threadIdx.x >= kTileBlocks<D>) return;
   const unsigned sharer = threadIdx.x % kSharing, leader = threadIdx.x - sharer;
   __syncwarp();
   const uchar4 inside = places.inside[leader];
   const std::uint8_t* const from = values + places.first[leader] * sizeof(Value);
   const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
-  unsigned bytes = kBytes;
-  if constexpr (kBytes > 128) {
-    const unsigned last = leader + kSharing - 1;
-    if (places.first[last] - places.first[leader] != (kSharing - 1) * L) return;
-    bytes = ((kSharing - 1) * L + places.inside[last].x) * static_cast<unsigned>(sizeof(Value)) & ~15u;
-  }
 #pragma unroll
-  for (unsigned i = 0; i < (64 / L + kSharing - 1) / kSharing; ++i) {
+  for (unsigned i = 0; i < 64 / L / kSharing; ++i) {
     const unsigned row = i * kSharing + sharer, y = D == 2 ? row : row % L, z = D == 2 ? 0 : row / L;
-    if (row < 64 / L && y < inside.y && z < inside.z) prefetch(from + z * slab_bytes + y * row_bytes, bytes);
+    if (y < inside.y && z < inside.z) prefetch_line(from + z * slab_bytes + y * row_bytes);
   }
 }
 
 // Calls visit(i, at, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves, i
-// counting: where it is in memory (bytes from the first
-// value), where in the arena, how many of its row's columns from there on are inside the array, and whether its row is
-// (else it stands for the last row inside).
+// counting: where it is in memory (bytes from the first value), where in the arena, how many of its row's columns from
+// there on are inside the array, and whether its row is (else it stands for the last row inside).
 template <int D, class Value, int kUnroll, class Visit>
 __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;

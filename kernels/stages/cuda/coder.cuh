@@ -40,9 +40,8 @@ cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
   std::size_t shared_bytes = 0;
   std::uint32_t resident = 0;
   using Space = EncodeSpace<typename Map::Value, D, Map::kHasSpecial>;
-  PYF_CUDA_TRY(plan_blocks(encode_kernel<Map, D>, static_cast<int>(offsetof(Space, waiting)),
-                           kEncodeBlocks<sizeof(typename Map::Code), D>, kMostWaiting<typename Map::Value>,
-                           &job.waiting_bytes, &shared_bytes, &resident));
+  PYF_CUDA_TRY(plan_blocks(encode_kernel<Map, D>, static_cast<int>(offsetof(Space, waiting)), kEncodeBlocks<Map, D>,
+                           kMostWaiting<typename Map::Value>, &job.waiting_bytes, &shared_bytes, &resident));
   const std::uint32_t tasks = params.tiles * params.chunks + 1;  // and the scanner
   return launch_behind(encode_kernel<Map, D>, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
 }

@@ -7,11 +7,10 @@
 #include <cstdint>
 
 #include "core/bits.hpp"
+#include "stages/cuda/warp_sum.cuh"
 #include "stages/difference.hpp"
 
 namespace pyfilter::cuda {
-
-inline constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
 
 __device__ __forceinline__ int warp_max(int x) {
 #if __CUDA_ARCH__ >= 800

@@ -18,9 +18,27 @@
 
 namespace pyfilter::cuda {
 
+// A tile's bytes lie where its values go, or apart from these where warps own what they store and the tile is small:
+// then none of them waits until all have read the bytes.
+template <class Value, bool kOwnRows>
+struct DecodeArena {
+  static constexpr std::uint32_t kApartBytes = kOwnRows ? 1024 * sizeof(Value) : 0;
+  alignas(128) std::uint8_t arena[kArenaBytes<Value> + 128];
+  alignas(128) std::uint8_t apart[kApartBytes + 32];
+
+  __device__ __forceinline__ bool is_apart(std::uint32_t bytes) const { return kOwnRows && bytes <= kApartBytes; }
+  __device__ __forceinline__ std::uint8_t* room_for(std::uint32_t bytes) { return is_apart(bytes) ? apart : arena; }
+
+  // Behind the reading of `bytes` bytes, before values are written to the arena. False if a thread that takes part in
+  // storing this one's values found a fault.
+  __device__ __forceinline__ bool end_reading(std::uint32_t bytes, Fault fault) const {
+    if (is_apart(bytes)) return __any_sync(kAllLanes, fault != Fault::none) == 0;
+    return __syncthreads_or(fault != Fault::none ? 1 : 0) == 0;
+  }
+};
+
 template <class Value, int D>
-struct DecodeSpace {
-  alignas(128) std::uint8_t arena[kArenaBytes<Value>];
+struct DecodeSpace : DecodeArena<Value, D == 1> {
   std::conditional_t<D == 1, char, BlockPlaces> places;
   ScanSpace scan;
 };
@@ -42,13 +60,14 @@ inline constexpr std::uint32_t kTilesAhead = 1024;
 // Asks for a tile that a thread block to come will decode to come to the L2 cache: that one then waits for less.
 __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile) {
   tile += kTilesAhead;
-  if (threadIdx.x >= 32 || tile - job.first_tile >= job.tile_count) return;
+  // the last warp has the least to do while a small tile comes
+  if (threadIdx.x < kThreads - 32 || tile - job.first_tile >= job.tile_count) return;
   const TilePlace place = find_tile(frame, job.tiles, tile);
   if (place.fault != Fault::none) return;  // whoever decodes it will say so
   const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
   const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // a directory may say what it likes
-  for (std::uint32_t at = kPrefetchBytes * threadIdx.x; at < bytes; at += kPrefetchBytes * 32)
-    prefetch(from + at, min(bytes - at, kPrefetchBytes));
+  for (std::uint32_t at = kPrefetchBytes * (threadIdx.x % 32); at < bytes; at += kPrefetchBytes * 32)
+    prefetch_range(from + at, min(bytes - at, kPrefetchBytes));
 }
 
 // Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike, and does
@@ -242,8 +261,8 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
   const std::uint32_t rate_bytes = place.uniform ? (size != 0 ? 1 : 0) : static_cast<std::uint32_t>(blocks);
   if (size > max_tile_bytes(sizeof(Value)) || rate_bytes > size) return Fault::size;
   const std::uint8_t* const bytes =
-      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count, space.arena,
-                            [&] { prefetch_ahead(job, frame, tile); }));
+      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count,
+                            space.room_for(size), [&] { prefetch_ahead(job, frame, tile); }));
   __syncthreads();
 
   // rates
@@ -326,12 +345,13 @@ __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::C
     fault = decode_values<Map, D>(job, frame, tile, place, blocks, decoding_map<Map>(frame), space, x);
   if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
   if constexpr (kStaged<D, Value>) {
-    if (__syncthreads_or(fault != Fault::none ? 1 : 0) != 0) return;  // the tile's bytes are read
+    if (!space.end_reading(4 * place.count, fault)) return;
     write_row(space.arena, x);
-    __syncthreads();
     if constexpr (D == 1) {
+      __syncwarp();
       store_rows<Value>(space.arena, tile, job.start, min(job.stop, job.grid.values), frame.out);
     } else {
+      __syncthreads();
       store_blocks<D, Value>(job.grid, space.arena, blocks, space.places.all_whole() && job.aligned, space.places,
                              job.start, job.stop, frame.out);
     }

@@ -40,12 +40,7 @@ struct Placed {
 __device__ __forceinline__ Taken scan_warp(Taken taken, bool valid, bool counts, std::uint32_t rate,
                                            std::uint32_t& specials_before, ScanSpace& space) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  std::uint32_t sum = taken.packed;
-#pragma unroll
-  for (int d = 1; d < 32; d *= 2) {
-    const std::uint32_t before = __shfl_up_sync(kAllLanes, sum, d);
-    if (lane >= d) sum += before;
-  }
+  const std::uint32_t sum = sum_upto(taken.packed);
   const std::uint32_t special = __ballot_sync(kAllLanes, counts && is_special_rate(static_cast<std::uint8_t>(rate)));
   specials_before = static_cast<std::uint32_t>(__popc(special & ((1u << lane) - 1)));
   const std::uint32_t first = __shfl_sync(kAllLanes, rate, 0);

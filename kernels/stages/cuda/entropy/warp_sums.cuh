@@ -24,7 +24,7 @@ __device__ __forceinline__ void run_sums(int order, int run, Code (&c)[32], RunF
   Code before[kFaceCodes<S>];
   if constexpr (S == kChain || S == kColumns) {
     const Code shown = __shfl_sync(kAllLanes, c[0], 0);  // columns: the row's first
-    axis_sums<1, 32, 32, 1, 1, true>(c, lane, true, [](int) { return 0; }, before);
+    axis_sums<1, 32, 32, 1, 1, true>(c, true, [](int) { return 0; }, before);
     before[0] += faces.sum[0];
     faces.sum[0] = S == kChain ? __shfl_sync(kAllLanes, c[31] + before[0], 31) : faces.sum[0] + shown;
   } else {

@@ -20,8 +20,7 @@
 namespace pyfilter::cuda {
 
 template <class Map, int S>
-struct PackedDecodeSpace {
-  alignas(128) std::uint8_t arena[kPackedArenaBytes<typename Map::Value>];
+struct PackedDecodeSpace : DecodeArena<typename Map::Value, S == kChain> {
   Faces<S, typename Map::Code> faces;
   std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps], masked[kWarps], groups[kWarps];
 };
@@ -250,8 +249,6 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
 #pragma unroll
     for (int i = 0; i < 32; ++i)
       if (i > 0 || thread > 0) z[i] += Map::kBias;
-    before[0] = 0;
-    if (lane == 31) space.faces.code[warp][0][0] = 0;
     return fault;
   }
   packed_sums<S>(static_cast<int>(frame.mode), z, before, space.faces);
@@ -334,8 +331,9 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
     if (threadIdx.x == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
     return;
   }
-  const std::uint8_t* const bytes = stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first),
-                                                place.count, space.arena, [&] { prefetch_ahead(job, frame, tile); });
+  const std::uint8_t* const bytes =
+      stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count,
+                  space.room_for(4 * place.count), [&] { prefetch_ahead(job, frame, tile); });
   __syncthreads();
   Value x[32];
   const bool verbatim = place.count != 0 && *reinterpret_cast<const std::uint32_t*>(bytes) == kPackedVerbatim << 16;
@@ -349,7 +347,7 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
     const Map map = decoding_map<Map>(frame);
     __syncthreads();  // faces are there
     if (fault == Fault::none) {
-      add_before<S>(z, before, space.faces);
+      if (S != kChain || frame.mode != 0) add_before<S>(z, before, space.faces);
 #pragma unroll
       for (int i = 0; i < 32; ++i) x[i] = map.decode_biased(z[i]);
       if constexpr (Map::kHasSpecial) {
@@ -359,9 +357,9 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
     }
   }
   if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
-  if (__syncthreads_or(fault != Fault::none ? 1 : 0) != 0) return;  // the tile's bytes are read
+  if (!space.end_reading(4 * place.count, fault)) return;
   write_packed_row<S>(space.arena, x);
-  __syncthreads();
+  await_values<S>();
   store_packed<S, Value>(job.grid, space.arena, box, job.aligned, job.start, min(job.stop, job.grid.values), frame.out);
 }
 

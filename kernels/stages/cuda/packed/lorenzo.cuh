@@ -10,6 +10,7 @@
 #include "core/tile_shape.hpp"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
+#include "stages/cuda/warp_sum.cuh"
 
 namespace pyfilter::cuda {
 
@@ -63,8 +64,7 @@ __device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, boo
 
 // What comes before a line in the lanes before this one is added to it or, with kApart, given back.
 template <int kLaneStep, int kLanes, int kRun, int kStep, int kLines, bool kApart = false, class Code, class Position>
-__device__ __forceinline__ void axis_sums(Code (&c)[32], int index, bool applies, Position position,
-                                          Code* line_before = nullptr) {
+__device__ __forceinline__ void axis_sums(Code (&c)[32], bool applies, Position position, Code* line_before = nullptr) {
 #pragma unroll
   for (int line = 0; line < kLines; ++line) {
     const int at = position(line);
@@ -72,13 +72,7 @@ __device__ __forceinline__ void axis_sums(Code (&c)[32], int index, bool applies
     sum[0] = c[at];
 #pragma unroll
     for (int i = 1; i < kRun; ++i) sum[i] = sum[i - 1] + c[at + i * kStep];
-    Code upto = sum[kRun - 1];
-#pragma unroll
-    for (int d = 1; d < kLanes; d *= 2) {
-      const Code before = __shfl_up_sync(kAllLanes, upto, d * kLaneStep);
-      if (index >= d) upto += before;
-    }
-    const Code before = upto - sum[kRun - 1];
+    const Code before = sum_upto<kLanes, kLaneStep>(sum[kRun - 1]) - sum[kRun - 1];
     if constexpr (kApart) line_before[line] = before;
     if (!applies) continue;
 #pragma unroll
@@ -135,21 +129,21 @@ __device__ __forceinline__ void lane_sums(int order, bool first, Code (&c)[32], 
   constexpr int kRow = S == kPlane ? 8 : 4;
   if constexpr (S == kPlane) {
     if (order >= 2)
-      axis_sums<1, 16, 4, 8, 8>(c, lane % 16, true, [](int line) { return line; });
+      axis_sums<1, 16, 4, 8, 8>(c, true, [](int line) { return line; });
     else
-      axis_sums<1, 16, 4, 8, 1>(c, lane % 16, first, [](int) { return 0; });
+      axis_sums<1, 16, 4, 8, 1>(c, first, [](int) { return 0; });
   } else {
-    const int bz = lane % 4, by = lane / 4 % 4;
+    const int by = lane / 4 % 4;
     if (order >= 3)
-      axis_sums<1, 4, 2, 16, 16>(c, bz, true, [](int line) { return line; });
+      axis_sums<1, 4, 2, 16, 16>(c, true, [](int line) { return line; });
     else
-      axis_sums<1, 4, 2, 16, 1>(c, bz, first && by == 0, [](int) { return 0; });
+      axis_sums<1, 4, 2, 16, 1>(c, first && by == 0, [](int) { return 0; });
     if (order >= 2)
-      axis_sums<4, 4, 4, 4, 8>(c, by, true, [](int line) { return line / 4 * 16 + line % 4; });
+      axis_sums<4, 4, 4, 4, 8>(c, true, [](int line) { return line / 4 * 16 + line % 4; });
     else
-      axis_sums<4, 4, 4, 4, 2>(c, by, first, [](int line) { return line * 16; });
+      axis_sums<4, 4, 4, 4, 2>(c, first, [](int line) { return line * 16; });
   }
-  axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, lane / 16, true, [](int line) { return line * kRow; }, before);
+  axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, true, [](int line) { return line * kRow; }, before);
 }
 
 // Differences -> sums, in place, but for what comes before each line along x (`before`, of the lanes of this warp; the
@@ -159,9 +153,15 @@ __device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Code (&bef
                                             Faces<S, Code>& faces) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   if constexpr (S == kColumns) show_face<S>(c, faces);
-  if constexpr (S == kChain || S == kColumns) {
-    axis_sums<1, 32, 32, 1, 1, true>(c, lane, true, [](int) { return 0; }, before);
-    if (S == kChain && lane == 31) faces.code[warp][0][0] = c[31] + before[0];
+  if constexpr (S == kColumns) {
+    axis_sums<1, 32, 32, 1, 1, true>(c, true, [](int) { return 0; }, before);
+  } else if constexpr (S == kChain) {  // add_before() sums
+    Code total = 0;
+#pragma unroll
+    for (int i = 0; i < 32; i += 2) total += c[i] + c[i + 1];  // three numbers an instruction
+    const Code upto = sum_upto(total);
+    before[0] = upto - total;
+    if (lane == 31) faces.code[warp][0][0] = upto;
   } else {
     lane_sums<S>(order, warp == 0 && lane < 16, c, before);
     if (lane >= 16) {
@@ -180,8 +180,14 @@ __device__ __forceinline__ void add_before(Code (&c)[32], Code (&before)[kFaceCo
 #pragma unroll
     for (int w = 0; w < kWarps - 1; ++w)
       if (w < warp) before[k] += faces.code[w][k][lane];
+    if constexpr (S == kChain) {
+      c[0] += before[k];
 #pragma unroll
-    for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before[k];
+      for (int x = 1; x < kRow; ++x) c[x] += c[x - 1];
+    } else {
+#pragma unroll
+      for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before[k];
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "stages/cuda/bit_transpose.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
+#include "stages/cuda/warp_sum.cuh"
 #include "stages/packed/layout.hpp"
 
 namespace pyfilter::cuda {
@@ -96,16 +97,4 @@ __device__ __forceinline__ std::uint32_t or_of_lanes(std::uint32_t x) {
   for (int d = 16; d > 0; d /= 2) x |= __shfl_xor_sync(kAllLanes, x, d);
   return x;
 }
-// Of all lanes up to this one.
-template <class Number>
-__device__ __forceinline__ Number sum_upto(Number x) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-#pragma unroll
-  for (int d = 1; d < 32; d *= 2) {
-    const Number before = __shfl_up_sync(kAllLanes, x, d);
-    if (lane >= d) x += before;
-  }
-  return x;
-}
-
 }  // namespace pyfilter::cuda

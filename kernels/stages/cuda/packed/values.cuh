@@ -87,13 +87,15 @@ __device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const Tile
 }
 
 // Calls visit(i, place, index) for the 16-byte pieces of a whole tile that this thread moves, i counting them.
+// Those of a chain are in the rows of its warp.
 template <int S, class Value, class Visit>
 __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& box, Visit visit) {
   using Tile = TileShape<S>;
-  constexpr unsigned kPer = 16 / sizeof(Value), kPieces = 4096 / kPer, kPerRow = Tile::kX / kPer;
+  constexpr unsigned kPer = 16 / sizeof(Value), kSteps = kThreadPieces<Value>, kPerRow = Tile::kX / kPer;
   // of this thread's first piece; the others are whole rows on, and where a slab is full, in the next ones
-  constexpr unsigned kRowStep = kThreads / kPerRow, kSteps = kPieces / kThreads;
-  const unsigned thread = threadIdx.x % kThreads, row0 = thread / kPerRow, x = thread % kPerRow * kPer;
+  constexpr unsigned kRowStep = kThreads / kPerRow;
+  const unsigned thread = threadIdx.x % kThreads, row0 = thread / kPerRow,
+                 x = S == kChain ? first_piece<Value, Mover::warp>() * kPer : thread % kPerRow * kPer;
   const std::uint64_t from = box.first + (S == kChain ? 0 : row0 * g.nx) + x;
   // pieces of a thread are whole blocks, rows of blocks or slabs apart, so that places add up
   const unsigned place = S == kChain ? place_of<S, Value>(0, 0, x) : place_of<S, Value>(0, row0, x);
@@ -101,7 +103,7 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
 #pragma unroll
   for (unsigned i = 0; i < kSteps; ++i) {
     if constexpr (S == kChain) {
-      visit(i, place + place_of<S, Value>(0, 0, i * kThreads * kPer), from + i * kThreads * kPer);
+      visit(i, place + place_of<S, Value>(0, 0, i * 32 * kPer), from + i * 32 * kPer);
     } else {
       constexpr unsigned kPerSlab = Tile::kY / kRowStep;  // steps
       const unsigned y = i % kPerSlab * kRowStep, z = i / kPerSlab;
@@ -116,8 +118,9 @@ template <int S, class Value, class Visit>
 __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit) {
   using Tile = TileShape<S>;
   if constexpr (S == kChain) {
+    const unsigned own = threadIdx.x / 32 * 1024;
 #pragma unroll 4
-    for (unsigned x = threadIdx.x % kThreads; x < 4096; x += kThreads)
+    for (unsigned x = own + threadIdx.x % 32; x < own + 1024; x += 32)
       visit(place_of<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), 0u, 0u, x);
   } else {
     constexpr unsigned kRowStep = kThreads / Tile::kX, kPerSlab = Tile::kY / kRowStep;
@@ -131,14 +134,23 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
   }
 }
 
-// All values of a tile into its rows, the edge repeated as padding. Behind it, a barrier.
+// A barrier between threads of the block that move each other's values: those of chains stay in their warp.
+template <int S>
+__device__ __forceinline__ void await_values() {
+  if constexpr (S == kChain)
+    __syncwarp();
+  else
+    __syncthreads();
+}
+
+// All values of a tile into its rows, the edge repeated as padding. Behind it, await_values().
 template <int S, class Value>
 __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* values, const TileBox& box, bool aligned,
                                             std::uint8_t* arena) {
   const auto* from = reinterpret_cast<const Value*>(values);
   if (S != kColumns && aligned && is_whole<S>(box)) {
     if constexpr (S != kColumns) {
-      copy_pieces<Value, kThroughRegisters<Value> && (PYF_CHAIN_THROUGH || S != kChain)>([&](auto visit) {
+      copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
         for_tile_pieces<S, Value>(g, box, [&](unsigned i, unsigned place, std::uint64_t index) {
           visit(i, arena + place, values + index * sizeof(Value));
         });
@@ -153,7 +165,7 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
   __pipeline_wait_prior(0);
 }
 
-// Rows back to memory, those of the values [start, stop).
+// Rows back to memory, those of the values [start, stop). Before it, await_values().
 template <int S, class Value>
 __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* arena, const TileBox& box, bool aligned,
                                              std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
@@ -178,21 +190,19 @@ __device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_
   using Tile = TileShape<S>;
   if (S != kColumns && !is_whole<S>(box)) return;
   const std::uint8_t* const from = values + box.first * sizeof(Value);
-  const unsigned thread = threadIdx.x % kThreads;
   if constexpr (S == kColumns) {
     if (g.nx > Tile::kX || box.iny < Tile::kY) return;
-    const auto bytes = static_cast<unsigned>(Tile::kY * g.nx * sizeof(Value));
-    for (unsigned at = kPrefetchBytes * thread; at < bytes; at += kPrefetchBytes * kThreads)
-      prefetch(from + at, min(kPrefetchBytes, bytes - at));
+    for (unsigned at = 128 * threadIdx.x; at < Tile::kY * g.nx * sizeof(Value); at += 128 * kThreads)
+      prefetch_line(from + at);
   } else {
-    constexpr unsigned kRowBytes = Tile::kX * sizeof(Value), kBytes = kRowBytes < kPrefetchBytes ? kRowBytes : kPrefetchBytes,
-                       kPerRow = kRowBytes / kBytes, kPieces = 4096 / Tile::kX * kPerRow;
+    constexpr unsigned kLine = 128 / sizeof(Value), kPerRow = (Tile::kX + kLine - 1) / kLine,
+                       kLines = 4096 / Tile::kX * kPerRow;
 #pragma unroll
-    for (unsigned first = 0; first < kPieces; first += kThreads) {
-      const unsigned piece = first + thread;
-      if (kPieces % kThreads != 0 && piece >= kPieces) break;
-      const unsigned row = piece / kPerRow, y = row % Tile::kY, z = row / Tile::kY;
-      prefetch(from + ((S == kVolume ? z * g.ny : 0) + y) * g.nx * sizeof(Value) + piece % kPerRow * kBytes, kBytes);
+    for (unsigned first = 0; first < kLines; first += kThreads) {
+      const unsigned line = first + threadIdx.x % kThreads;
+      if (kLines % kThreads != 0 && line >= kLines) break;
+      const unsigned row = line / kPerRow, y = row % Tile::kY, z = row / Tile::kY;
+      prefetch_line(from + ((S == kVolume ? z * g.ny : 0) + y) * g.nx * sizeof(Value) + line % kPerRow * 128);
     }
   }
 }

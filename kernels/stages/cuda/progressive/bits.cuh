@@ -89,13 +89,7 @@ __device__ __forceinline__ LaneWords scatter_words(const LaneWords& bits, const 
 // Sum over the lanes before this one, and over all.
 template <class Sum>
 __device__ __forceinline__ Sum warp_sum_before(Sum own, Sum& all) {
-  const unsigned lane = threadIdx.x % 32;
-  Sum sum = own;
-#pragma unroll
-  for (int d = 1; d < 32; d *= 2) {
-    const Sum other = __shfl_up_sync(kAllLanes, sum, d);
-    if (lane >= static_cast<unsigned>(d)) sum += other;
-  }
+  const Sum sum = sum_upto(own);
   all = __shfl_sync(kAllLanes, sum, 31);
   return sum - own;
 }
@@ -279,6 +273,18 @@ class BitStream {
   }
   // A run, or `most` + 1 where it is longer than `most`, as the CPU's.
   __device__ __forceinline__ std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
+    const std::uint32_t window = peek();
+    const auto zeros = static_cast<std::uint32_t>(__ffs(static_cast<int>(window)) - 1), taken = zeros + 1 + k;
+    if (window == 0 || taken > 32) return take_long_run(k, most);
+    drop(taken);
+    return zeros << k | (window >> zeros >> 1 & ((1u << k) - 1));
+  }
+  // The number of the next bit.
+  __device__ __forceinline__ std::uint32_t at() const { return 32 * (next_ - 3) + at_; }
+
+ private:
+  // A run that may go through several windows.
+  __device__ __forceinline__ std::uint32_t take_long_run(std::uint32_t k, std::uint32_t most) {
     std::uint32_t zeros = 0, window = peek();
     while (window == 0) {
       zeros += 32;
@@ -298,10 +304,6 @@ class BitStream {
     }
     return zeros << k | (rest & ((1u << k) - 1));
   }
-  // The number of the next bit.
-  __device__ __forceinline__ std::uint32_t at() const { return 32 * (next_ - 3) + at_; }
-
- private:
   __device__ __forceinline__ std::uint32_t peek() const { return __funnelshift_r(low_, high_, at_); }
   __device__ __forceinline__ void drop(std::uint32_t bits) {  // 32 at most
     at_ += bits;

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "stages/cuda/progressive/bits.cuh"
 #include "stages/cuda/prefetch.cuh"
+#include "stages/cuda/progressive/bits.cuh"
 #include "stages/cuda/progressive/params.cuh"
 
 namespace pyfilter::cuda {
@@ -33,7 +33,7 @@ struct PieceNote {
 };
 
 struct TileGroupRoom {
-  LaneWords known[kGroupTiles][32], before[kGroupTiles][32];
+  LaneWords known[kGroupTiles][32];
   std::uint32_t ranks[kGroupTiles][kRankWords], staged[kGroupTiles][kStagedWords];
   PieceNote note[kGroupTiles];
 };
@@ -110,6 +110,7 @@ __device__ __forceinline__ bool read_runs(PieceNote& note, const PayloadWords& p
   const PieceWordsIn words{staged, payload, 8 * piece_offset(note.piece)};
   const std::uint32_t bits = 8 * piece_size(note.piece);
   std::uint32_t at = 16, rank = 0;
+  std::uint32_t word = 0, ones = 0;  // the word of ranks that is being made: positions rise
   bool good = true;
 #pragma unroll 1
   for (int c = 0; c < kClasses; ++c) {
@@ -126,7 +127,12 @@ __device__ __forceinline__ bool read_runs(PieceNote& note, const PayloadWords& p
         left = good ? left - run : 0;
         if (left == 0) break;
         position += run;
-        ranks[position / 32] |= 1u << (position % 32);
+        if (position / 32 != word) {
+          ranks[word] = ones;
+          word = position / 32;
+          ones = 0;
+        }
+        ones |= 1u << (position % 32);
         ++position;
         --left;
       }
@@ -135,6 +141,7 @@ __device__ __forceinline__ bool read_runs(PieceNote& note, const PayloadWords& p
     rank += count;
     good = good && at <= bits;
   }
+  ranks[word] = ones;
   note.end = at;
   return good;
 }
@@ -192,17 +199,24 @@ __device__ __forceinline__ LaneWords read_masked(const PayloadWords& payload, st
 __device__ __forceinline__ void store_words(std::uint32_t* to, const LaneWords& words) {
   reinterpret_cast<uint4*>(to)[threadIdx.x % 32] = make_uint4(words.w[0], words.w[1], words.w[2], words.w[3]);
 }
+// What this lane stored; zeros unless `there`.
+__device__ __forceinline__ LaneWords load_words(const std::uint32_t* from, bool there) {
+  if (!there) return {};
+  const uint4 words = reinterpret_cast<const uint4*>(from)[threadIdx.x % 32];
+  return {{words.x, words.y, words.z, words.w}};
+}
 
-// Behind the runs of a plane; by a warp. Planes above `p` are complete then and go to the slot. False where the piece
-// is damaged.
+// Behind the runs of a plane; by a warp. Planes above `p` are complete then and go to the slot; in the place of plane
+// `p` waits what was known before it, for the next plane. False where the piece is damaged.
 __device__ __forceinline__ bool end_piece(PieceNote& note, TileForm form, int p, int planes,
                                           const PayloadWords& payload, const LaneWords& valid,
-                                          const std::uint32_t* ranks, LaneWords& known_room, LaneWords& before_room,
-                                          std::uint32_t* signs, std::uint32_t* slot) {
+                                          const std::uint32_t* ranks, LaneWords& known_room, std::uint32_t* signs,
+                                          std::uint32_t* slot) {
   const unsigned lane = threadIdx.x % 32;
   const std::uint32_t size = piece_size(note.piece), had = note.known, older_count = note.before;
   if (size == 0 && had == 0) return true;
-  const LaneWords known = known_room, before = before_room;
+  const LaneWords known = known_room,
+                  before = load_words(slot + static_cast<std::uint32_t>(p + 1) * kTileWords, older_count != 0);
   const std::uint64_t base = 8 * piece_offset(note.piece);
   LaneWords ones = {}, older = {};
   std::uint32_t found = 0;
@@ -235,7 +249,7 @@ __device__ __forceinline__ bool end_piece(PieceNote& note, TileForm form, int p,
     for (int j = 0; j < 4; ++j) out.w[j] = (known.w[j] & ~before.w[j]) | older.w[j];
     store_words(slot + static_cast<std::uint32_t>(p + 1) * kTileWords, out);
   }
-  before_room = known;
+  if (p >= 0) store_words(slot + static_cast<std::uint32_t>(p) * kTileWords, known);
 #pragma unroll
   for (int j = 0; j < 4; ++j) known_room.w[j] = known.w[j] | ones.w[j];
   __syncwarp();
@@ -251,8 +265,9 @@ __device__ __forceinline__ bool end_piece(PieceNote& note, TileForm form, int p,
 // What is left of a tile once the piece of plane `last` is there: bits that are not known are in the middle, as
 // put_middles() says, and then zeros.
 __device__ __forceinline__ void finish_tile(const PieceNote& note, int last, const LaneWords& known,
-                                            const LaneWords& before, std::uint32_t* slot) {
+                                            std::uint32_t* slot) {
   if (note.top == 0 || last < 0) return;
+  const LaneWords before = load_words(slot + static_cast<std::uint32_t>(last) * kTileWords, note.before != 0);
   store_words(slot + static_cast<std::uint32_t>(last) * kTileWords, known);
   LaneWords first, none = {};
 #pragma unroll
@@ -261,7 +276,7 @@ __device__ __forceinline__ void finish_tile(const PieceNote& note, int last, con
     store_words(slot + static_cast<std::uint32_t>(p) * kTileWords, p == last - 1 ? first : none);
 }
 
-static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
+static __global__ void __launch_bounds__(kDecodeTileThreads, 8)
     decode_tiles_kernel(const __grid_constant__ ProgressiveDecode job) {
   __shared__ TileGroupRoom room;
   FrameHead& head = job.heads[blockIdx.y];
@@ -281,7 +296,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
     return slot_of(i) + static_cast<std::uint32_t>(8 * job.width - 1) * kTileWords;
   };
   for (unsigned i = warp; i < kGroupTiles; i += kDecodeTileThreads / 32) {
-    room.known[i][lane] = room.before[i][lane] = {};
+    room.known[i][lane] = {};
     if (i < tiles && planes != 0) store_words(signs_of(i), {});
     if (lane == 0) {
       room.note[i] = {};
@@ -296,7 +311,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
       const std::uint64_t next = places[unit.tiles + threadIdx.x / 8];
       const std::uint32_t size = piece_size(next);
       for (std::uint32_t at = kPrefetchBytes * (threadIdx.x % 8); at < size; at += kPrefetchBytes * 8)
-        prefetch(frame.payload + piece_offset(next) + at, min(size - at, kPrefetchBytes));
+        prefetch_range(frame.payload + piece_offset(next) + at, min(size - at, kPrefetchBytes));
     }
     bool runs = false;
 #pragma unroll 1
@@ -325,8 +340,8 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
       PieceNote& note = room.note[i];
       if (note.dead) continue;
       const LaneWords valid = valid_words(form, note.bounds);
-      const bool good = end_piece(note, form, p, planes, payload, valid, room.ranks[i], room.known[i][lane],
-                                  room.before[i][lane], signs_of(i), slot_of(i));
+      const bool good =
+          end_piece(note, form, p, planes, payload, valid, room.ranks[i], room.known[i][lane], signs_of(i), slot_of(i));
       if (!good) {
         damage(frame, head);
         __syncwarp();
@@ -336,7 +351,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 6)
   }
   __syncthreads();
   for (unsigned i = warp; i < tiles; i += kDecodeTileThreads / 32) {
-    finish_tile(room.note[i], last, room.known[i][lane], room.before[i][lane], slot_of(i));
+    finish_tile(room.note[i], last, room.known[i][lane], slot_of(i));
     if (lane == 0) job.tops.of(blockIdx.y)[first_tile + i] = static_cast<std::uint8_t>(room.note[i].top);
   }
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Running sums over lanes. A shuffle says by itself whether its lane lies inside, which the compiler's __shfl_up_sync()
+// drops: asking for that saves a comparison and a selection a step.
+#pragma once
+
+#include <cstdint>
+
+namespace pyfilter::cuda {
+
+inline constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
+
+// Adds what is kStep lanes before, where that is in the same kWidth lanes.
+template <int kStep, int kWidth>
+__device__ __forceinline__ void add_lane_before(std::uint32_t& x) {
+  asm volatile(
+      "{\n\t.reg .u32 before;\n\t.reg .pred inside;\n\t"
+      "shfl.sync.up.b32 before|inside, %0, %1, %2, 0xffffffff;\n\t"
+      "@inside add.u32 %0, %0, before;\n\t}"
+      : "+r"(x)
+      : "n"(kStep), "n"((32 - kWidth) << 8));
+}
+template <int kStep, int kWidth>
+__device__ __forceinline__ void add_lane_before(std::uint64_t& x) {
+  asm volatile(
+      "{\n\t.reg .u32 low, high;\n\t.reg .u64 before;\n\t.reg .pred inside;\n\t"
+      "mov.b64 {low, high}, %0;\n\t"
+      "shfl.sync.up.b32 low|inside, low, %1, %2, 0xffffffff;\n\t"
+      "shfl.sync.up.b32 high, high, %1, %2, 0xffffffff;\n\t"
+      "mov.b64 before, {low, high};\n\t"
+      "@inside add.u64 %0, %0, before;\n\t}"
+      : "+l"(x)
+      : "n"(kStep), "n"((32 - kWidth) << 8));
+}
+
+// Sum of this lane and those before it that are a multiple of kLaneStep away, in groups of kLanes such lanes.
+template <int kLanes = 32, int kLaneStep = 1, class Number>
+__device__ __forceinline__ Number sum_upto(Number x) {
+  constexpr int kWidth = kLanes * kLaneStep;
+  static_assert(kWidth <= 32 && (kLanes & (kLanes - 1)) == 0);
+  if constexpr (kLanes > 1) add_lane_before<1 * kLaneStep, kWidth>(x);
+  if constexpr (kLanes > 2) add_lane_before<2 * kLaneStep, kWidth>(x);
+  if constexpr (kLanes > 4) add_lane_before<4 * kLaneStep, kWidth>(x);
+  if constexpr (kLanes > 8) add_lane_before<8 * kLaneStep, kWidth>(x);
+  if constexpr (kLanes > 16) add_lane_before<16 * kLaneStep, kWidth>(x);
+  return x;
+}
+
+}  // namespace pyfilter::cuda
