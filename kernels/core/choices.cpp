@@ -16,7 +16,7 @@ namespace pyfilter {
 namespace {
 
 constexpr std::uint64_t kRangeBytes = std::uint64_t{1} << 18;  // that a thread looks at together
-constexpr std::uint64_t kThreadSamples = 4;                    // less is done before another thread has woken
+constexpr std::uint64_t kThreadSamples = 2;  // of a thread at least: 40 us, as long as it takes to wake
 
 template <class Number>
 struct RangeJob {
