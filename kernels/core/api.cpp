@@ -8,6 +8,7 @@
 #include <new>
 
 #include "core/bound.hpp"
+#include "core/choices.hpp"
 #include "core/cpu_driver.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/entropy_driver.hpp"
@@ -64,7 +65,7 @@ Plan make_plan(const FrameInfo& info) {
 // Chooses the predictor of a frame.
 void choose_predictor(const Request& request, const void* values, std::uint64_t count, FrameInfo& info) {
   if (count == 0) return;
-  const Predictor predictor = level_table().choose_predictor(request, make_plan(info), values, count);
+  const Predictor predictor = choose_predictor(request, make_plan(info), values, count);
   info.parameters[0] = predictor.tile_shape;
   info.parameters[2] = predictor.order;
 }
@@ -74,12 +75,11 @@ double resolve_bound(const Request& request, const void* values, std::uint64_t c
   if (request.bound_mode == Bound::absolute || request.bound_mode == Bound::pointwise_relative) return request.bound;
   if (!is_float(request.dtype)) {
     std::uint64_t low = 0, high = 0;
-    return level_table().integer_range(request, values, count, &low, &high)
-               ? resolve_integer_relative(request.bound, high - low)
-               : 0;
+    return find_integer_range(request, values, count, &low, &high) ? resolve_integer_relative(request.bound, high - low)
+                                                                   : 0;
   }
   double low = 0, high = 0;
-  if (request.bound_mode == Bound::none || !level_table().value_range(request, values, count, &low, &high)) return 0;
+  if (request.bound_mode == Bound::none || !find_value_range(request, values, count, &low, &high)) return 0;
   return resolve_relative(request.bound, low, high);
 }
 
@@ -403,11 +403,11 @@ Status value_range(const Request& request, const void* values, std::size_t value
   const FpEnvironment environment;
   const std::uint64_t count = value_bytes / dtype_bytes(request.dtype);
   if (is_float(request.dtype)) {
-    *found = level_table().value_range(request, values, count, low, high);
+    *found = find_value_range(request, values, count, low, high);
     return kOk;
   }
   std::uint64_t above_low = 0, above_high = 0;
-  *found = level_table().integer_range(request, values, count, &above_low, &above_high);
+  *found = find_integer_range(request, values, count, &above_low, &above_high);
   if (*found) integer_limits(request.dtype, above_low, above_high, low, high);
   return kOk;
 }

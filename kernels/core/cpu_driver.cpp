@@ -50,12 +50,21 @@ std::size_t unit_scratch_bytes(const Plan& plan) {
 
 Status no_memory() { return fail(Code::no_memory, "no memory for the codec's scratch buffers"); }
 
+// How many of so many units a thread decodes together. Where tiles lie side by side in a row of values it is whole rows
+// of tiles, if there is enough for all: at a side two threads would write to the same cache lines.
+std::uint64_t decoded_together(const Plan& plan, std::uint64_t units, int threads) {
+  const std::uint64_t least = segment_units(plan), row = plan.grid.gx;
+  if (!plan.grid.packed || plan.grid.block_dims == kChain || plan.unit_tiles != 1 || row >= units) return least;
+  const std::uint64_t rows = (least + row - 1) / row * row;
+  return units / rows >= 4 * static_cast<std::uint64_t>(threads) ? rows : least;
+}
+
 struct DecodeJob {
   const Plan& plan;
   const TileCoder& coder;
   const std::uint8_t* directory;
   const std::uint8_t* tiles;
-  std::uint64_t first_unit, last_unit, start, stop;
+  std::uint64_t first_unit, last_unit, of_segment, start, stop;
   void* out;
 
   std::atomic<bool> failed{false};
@@ -69,8 +78,7 @@ struct DecodeJob {
   }
 
   void decode_segment(std::uint64_t segment) {
-    const std::uint64_t from = first_unit + segment * segment_units(plan),
-                        to = std::min(from + segment_units(plan), last_unit);
+    const std::uint64_t from = first_unit + segment * of_segment, to = std::min(from + of_segment, last_unit);
     for (std::uint64_t unit = from; unit < to && !failed; ++unit) {
       const auto entry = load_le<std::uint32_t>(directory + 4 * unit);
       const auto next = load_le<std::uint32_t>(directory + 4 * (unit + 1));
@@ -139,12 +147,15 @@ Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t
   if (directory_bytes + 4 * std::size_t{before} != payload_bytes)
     return fail(Code::corrupt, "corrupt frame: the tiles do not fill the frame");
   if (start >= stop) return kOk;
-  DecodeJob job{plan, coder, payload, payload + directory_bytes, 0, 0, start, stop, out, {}, {}, {}};
+  DecodeJob job{plan, coder, payload, payload + directory_bytes, 0, 0, 0, start, stop, out, {}, {}, {}};
   tiles_of_range(plan.grid, start, stop, &job.first_unit, &job.last_unit);
   job.first_unit /= plan.unit_tiles;
   job.last_unit = (job.last_unit - 1) / plan.unit_tiles + 1;
+  const std::uint64_t wanted = job.last_unit - job.first_unit;
+  const int threads = resolved_threads();
+  job.of_segment = decoded_together(plan, wanted, threads);
   parallel_for(
-      resolved_threads(), segments_of(plan, job.last_unit - job.first_unit),
+      threads, (wanted + job.of_segment - 1) / job.of_segment,
       [](void* context, std::uint64_t i) { static_cast<DecodeJob*>(context)->decode_segment(i); }, &job);
   if (!job.status.ok()) return fail(job.status.code, "%s", job.status.text);
   return kOk;

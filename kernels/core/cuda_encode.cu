@@ -97,7 +97,6 @@ struct TileGrids {
 
   TileGrids(const Request& request, std::uint64_t count, std::uint64_t value_bytes) {
     packed = request.codec == registry::kCodecHierarchicalDelta || request.codec == registry::kCodecLorenzo;
-    const int rank = request.shape.rank;
     const auto add = [&](int at, const Grid& grid) {
       grids[at] = all[at] = grid;
       slots = std::max(slots, grid.tiles);
@@ -110,9 +109,8 @@ struct TileGrids {
       add(1, make_grid(request.shape, count, dims));
       return;
     }
-    const std::uint64_t columns = rank == 0 ? 1 : request.shape.dims[static_cast<std::size_t>(rank - 1)];
+    find_candidates(request, open);
     for (int c = 0; c < kCandidates; ++c) {
-      open[c] = is_candidate(predictor_at(c), request.parameters[0], rank, columns);
       const int shape = predictor_at(c).tile_shape;
       if (open[c]) add(shape, make_packed_grid(request.shape, count, shape));
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encoding the units of a chunk with several threads, for cpu_driver.cpp. Work is handed out in segments of
-// neighbouring units. The first segment without a place in the frame is encoded right there; others are parked in
-// memory of their thread, which goes on with the next one, until the sizes of all before them are known. So the bytes
-// do not depend on the number of threads, and threads wait for each other at the end only.
+// neighbouring units. The first segment without a place in the frame is encoded right there, from the unit on at which
+// it comes to be the first; others are parked in memory of their thread, which goes on with the next one, until the
+// sizes of all before them are known. So the bytes do not depend on the number of threads, and threads wait for each
+// other at the end only.
 #pragma once
 
 #include <algorithm>
@@ -86,21 +87,19 @@ class EncodeJob {
       Parked& waiting = parked[oldest];
       if (held != 0 && waiting.from != kUnknown) {
         lock.unlock();
-        place(waiting);
+        place(waiting, waiting.from, last_unit(waiting.segment));
         oldest = (oldest + 1) % slots;
         --held;
-        lock.lock();
+        lock_soon(lock);
       } else if (taken_ < segments_ && held < slots) {
         const std::uint64_t segment = taken_++;
         Known& known = known_[segment % known_count_];
         known = {};
-        const bool in_place = segment == first_;
-        const std::size_t from = used_;
         lock.unlock();
         Parked& next = parked[(oldest + held) % slots];
-        const std::size_t bytes =
-            in_place ? encode_in_place(segment, from, scratch, next.bytes) : encode_parked(segment, next, scratch);
-        lock.lock();
+        bool in_place = false;
+        const std::size_t bytes = encode(segment, next, scratch, in_place);
+        lock_soon(lock);
         known.bytes = bytes;
         if (!in_place) {
           next.from = kUnknown;
@@ -146,11 +145,12 @@ class EncodeJob {
     store_le(directory_ + 4 * unit, static_cast<std::uint32_t>(offset / 4) | (uniform ? kUniformBit : 0));
   }
 
-  // The first segment without a place. Returns its bytes.
-  std::size_t encode_in_place(std::uint64_t segment, std::size_t from, std::uint8_t* scratch, std::uint8_t* room) {
+  // Units from `unit` on of the first segment without a place, to `from`. Returns their bytes.
+  std::size_t encode_in_place(std::uint64_t unit, std::uint64_t last, std::size_t from, std::uint8_t* scratch,
+                              std::uint8_t* room) {
     const std::size_t most = most_unit_bytes(plan_) + kTileSlackBytes;
     std::size_t at = from;
-    for (std::uint64_t unit = first_unit(segment); unit < last_unit(segment) && !stopped(); ++unit) {
+    for (; unit < last && !stopped(); ++unit) {
       const bool fits = limit_ - at >= most;
       const EncodedTile encoded = coder_.encode(plan_, values_, unit, scratch, fits ? tiles_ + at : room);
       if (encoded.bytes >= limit_ - at) {
@@ -164,22 +164,32 @@ class EncodeJob {
     return at - from;
   }
 
-  std::size_t encode_parked(std::uint64_t segment, Parked& parked, std::uint8_t* scratch) {
+  // Returns the bytes of a segment: in their place, or parked.
+  std::size_t encode(std::uint64_t segment, Parked& parked, std::uint8_t* scratch, bool& in_place) {
     parked.segment = segment;
     parked.size = 0;
     const std::uint64_t first = first_unit(segment), last = last_unit(segment);
-    for (std::uint64_t unit = first; unit < last && !stopped(); ++unit) {
+    std::uint64_t unit = first;
+    for (; unit < last && !stopped() && first_ != segment; ++unit) {
       const EncodedTile encoded = coder_.encode(plan_, values_, unit, scratch, parked.bytes + parked.size);
       parked.offsets[unit - first] = static_cast<std::uint32_t>(parked.size) | (encoded.uniform ? kUniformBit : 0);
       parked.size += encoded.bytes;
     }
-    return parked.size;
+    in_place = unit < last;
+    if (!in_place || stopped()) return parked.size;
+    const std::size_t from = used_;  // of the first segment: nobody changes it before this one is done
+    if (parked.size >= limit_ - from) {
+      full_ = true;
+      return parked.size;
+    }
+    place(parked, from, unit);
+    return parked.size + encode_in_place(unit, last, from + parked.size, scratch, parked.bytes);
   }
 
-  void place(const Parked& parked) {
-    const std::size_t from = parked.from;
+  // What is parked of a segment, which are the units before `last`.
+  void place(const Parked& parked, std::size_t from, std::uint64_t last) {
     std::memcpy(tiles_ + from, parked.bytes, parked.size);
-    const std::uint64_t first = first_unit(parked.segment), last = last_unit(parked.segment);
+    const std::uint64_t first = first_unit(parked.segment);
     for (std::uint64_t unit = first; unit < last; ++unit) {
       const std::uint32_t offset = parked.offsets[unit - first];
       store_entry(unit, from + (offset & ~kUniformBit), (offset & kUniformBit) != 0);
@@ -223,9 +233,9 @@ class EncodeJob {
 
   std::mutex mutex_;
   std::condition_variable placed_;
-  std::uint64_t taken_ = 0;  // segments before it are taken
-  std::uint64_t first_ = 0;  // and those before it have their place
-  std::size_t used_ = 0;     // bytes of these
+  std::uint64_t taken_ = 0;              // segments before it are taken
+  std::atomic<std::uint64_t> first_{0};  // and those before it have their place
+  std::size_t used_ = 0;                 // bytes of these, set before it
   std::size_t known_count_;
   std::unique_ptr<Known[]> known_;
   std::atomic<bool> full_{false}, out_of_memory_{false};

@@ -33,7 +33,8 @@ bool integer_range_of(const Request& request, const void* values, std::uint64_t 
                       std::uint64_t* high);
 const GroupCoder* lorenzo_coder(const Plan& plan);
 const ParticleCoder* particle_coder(const Plan& plan);
-Predictor choose_predictor_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+void sample_predictors_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                          std::uint64_t k, void* scratch, PredictorCosts* costs);
 extern const ProgressiveCoder kProgressiveCoder;
 StepChoice choose_log_step_of(const Request& request, const void* values, std::uint64_t count);
 

@@ -105,6 +105,15 @@ struct Predictor {
   std::uint8_t tile_shape = kChain, order = 1;
 };
 
+// What is known of the predictors that may be chosen (stages/packed/choose.hpp), from some of the sampled tiles.
+inline constexpr int kCandidates = 8;
+struct PredictorCosts {
+  std::uint64_t bits[kCandidates] = {};
+  // By tile shape: whether codes of tiles before were small, as those that follow will be, mostly. It saves time, and
+  // changes no bits.
+  bool small[5] = {true, true, true, true, true};
+};
+
 // Chunks of up to so many tiles are stored as hierarchical_delta stores them where lorenzo's frame is not shorter.
 inline constexpr std::uint64_t kCompareTiles = 16;
 
@@ -157,8 +166,10 @@ struct LevelTable {
   const TileCoder* (*hierarchical_delta)(const Plan& plan);
   const GroupCoder* (*lorenzo)(const Plan& plan);
   const ParticleCoder* (*particles)(const Plan& plan);
-  // Among those that the request leaves open; `plan` has bound, step (0: bit-exact) and sentinel.
-  Predictor (*choose_predictor)(const Request& request, const Plan& plan, const void* values, std::uint64_t count);
+  // Adds what the tiles of sample `k` cost by each predictor that the request leaves open. `plan` has bound, step (0:
+  // bit-exact) and sentinel; `scratch` is as large as for a tile.
+  void (*sample_predictors)(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                            std::uint64_t k, void* scratch, PredictorCosts* costs);
   // `bound` is the absolute one that the request means, or its own where that is relative to each value.
   StepChoice (*choose_step)(const Request& request, double bound, const void* values, std::uint64_t count);
   // Smallest and largest finite value but the fill's; false when there is none.

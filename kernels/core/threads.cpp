@@ -35,21 +35,22 @@ class Pool {
     std::unique_lock<std::mutex> owner(in_use_, std::try_to_lock);
     if (!owner.owns_lock()) return false;
     start_workers(helpers);
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      job_ = &job;
-      wanted_ = helpers < workers_ ? helpers : workers_;
-      ++generation_;
-    }
+    std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
+    lock_soon(lock);
+    job_ = &job;
+    wanted_ = helpers < workers_ ? helpers : workers_;
+    const std::uint64_t generation = ++generation_;
+    lock.unlock();
+    posted_ = generation;  // who looks for it finds the mutex free
     wake_.notify_all();
     job.run();
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      wanted_ = 0;  // who has not come by now is not needed
-      job_ = nullptr;
-    }
+    lock_soon(lock);
+    wanted_ = 0;  // who has not come by now is not needed
+    job_ = nullptr;
+    lock.unlock();
     spin_while([this] { return running_ != 0; });
-    std::unique_lock<std::mutex> lock(mutex_);
+    if (running_ == 0) return true;  // the last one may have the mutex still
+    lock.lock();
     idle_.wait(lock, [this] { return running_ == 0; });
     return true;
   }
@@ -69,8 +70,11 @@ class Pool {
   void serve() {
     const FpEnvironment environment;
     std::uint64_t seen = 0;
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
     for (;;) {
+      // a call has several jobs, and often the next call is near: then there is no need to sleep and be woken
+      spin_while([&] { return posted_ == seen; });
+      lock_soon(lock);
       wake_.wait(lock, [&] { return generation_ != seen && wanted_ > 0; });
       seen = generation_;
       --wanted_;
@@ -78,8 +82,9 @@ class Pool {
       ++running_;
       lock.unlock();
       job->run();
-      lock.lock();
+      lock_soon(lock);
       if (--running_ == 0) idle_.notify_all();
+      lock.unlock();
     }
   }
 
@@ -89,6 +94,7 @@ class Pool {
   Job* job_ = nullptr;
   std::uint64_t generation_ = 0;
   int wanted_ = 0, workers_ = 0;
+  std::atomic<std::uint64_t> posted_{0};  // the generation, for those who have no mutex
   std::atomic<int> running_{0};
 };
 

@@ -3,7 +3,9 @@
 // may be unloaded by HDF5 (it stays mapped: -z nodelete) and the process may fork (the child starts its own).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <mutex>
 
 namespace pyfilter {
 
@@ -15,16 +17,33 @@ void parallel_for(int threads, std::uint64_t count, void (*work)(void* context, 
 
 int available_cores() noexcept;
 
-// Looks again and again for some microseconds, while `waiting()` holds: less than it takes to sleep and be woken.
+inline void pause_shortly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Looks again and again, while `waiting()` holds: for as long as it takes to sleep and be woken.
 template <class Waiting>
 void spin_while(const Waiting& waiting) {
-  for (int i = 0; i < 500 && waiting(); ++i) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (!waiting()) return;
+      pause_shortly();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+}
+
+// Takes a mutex that others hold for some instructions at a time: who meets them there need not sleep.
+inline void lock_soon(std::unique_lock<std::mutex>& lock) {
+  for (int i = 0; i < 100; ++i) {
+    if (lock.try_lock()) return;
+    pause_shortly();
   }
+  lock.lock();
 }
 
 }  // namespace pyfilter

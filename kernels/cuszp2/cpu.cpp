@@ -25,8 +25,8 @@ bool value_range_of(const Request& request, const void* values, std::uint64_t co
 }
 
 extern const LevelTable kLevelTable;
-const LevelTable kLevelTable{&cuszp2_coder,     &lossless_coder,      &hierarchical_delta_coder, &lorenzo_coder,
-                             &particle_coder,   &choose_predictor_of, &choose_step_of,           &value_range_of,
+const LevelTable kLevelTable{&cuszp2_coder,     &lossless_coder,       &hierarchical_delta_coder, &lorenzo_coder,
+                             &particle_coder,   &sample_predictors_of, &choose_step_of,           &value_range_of,
                              &integer_range_of, &kProgressiveCoder};
 
 PYF_END_TARGET

@@ -13,14 +13,15 @@ const TileCoder* hierarchical_delta_coder(const Plan& plan) {
   return logarithms ? pointwise_coder_f64(plan) : packed_coder_f64(plan);
 }
 
-Predictor choose_predictor_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
-  if (!is_float(request.dtype)) return choose_integer_predictor(request, plan, values, count);
-  const bool logarithms = plan.step != 0 && plan.pointwise;
-  if (request.dtype == Dtype::f32)
-    return logarithms ? choose_pointwise_predictor_f32(request, plan, values, count)
-                      : choose_predictor_f32(request, plan, values, count);
-  return logarithms ? choose_pointwise_predictor_f64(request, plan, values, count)
-                    : choose_predictor_f64(request, plan, values, count);
+void sample_predictors_of(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                          std::uint64_t k, void* scratch, PredictorCosts* costs) {
+  const bool logarithms = plan.step != 0 && plan.pointwise, single = request.dtype == Dtype::f32;
+  SamplePredictors* const sample = !is_float(request.dtype) ? &sample_integer_predictors
+                                   : logarithms && single   ? &sample_pointwise_predictors_f32
+                                   : logarithms             ? &sample_pointwise_predictors_f64
+                                   : single                 ? &sample_predictors_f32
+                                                            : &sample_predictors_f64;
+  sample(request, plan, values, count, k, scratch, costs);
 }
 
 StepChoice choose_log_step_of(const Request& request, const void* values, std::uint64_t count) {

@@ -10,9 +10,12 @@ const TileCoder* packed_coder_f32(const Plan& plan) {
   return plan.step == 0 ? packed_coder<ExactMap<float>>(shape) : packed_coder<QuantizingMap<float>>(shape);
 }
 
-Predictor choose_predictor_f32(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
-  return plan.step == 0 ? choose_predictor<ExactMap<float>>(request, plan, values, count)
-                        : choose_predictor<QuantizingMap<float>>(request, plan, values, count);
+void sample_predictors_f32(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                           std::uint64_t k, void* scratch, PredictorCosts* costs) {
+  if (plan.step == 0)
+    sample_predictors<ExactMap<float>>(request, plan, values, count, k, scratch, *costs);
+  else
+    sample_predictors<QuantizingMap<float>>(request, plan, values, count, k, scratch, *costs);
 }
 
 PYF_END_TARGET

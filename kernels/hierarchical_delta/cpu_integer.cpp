@@ -28,9 +28,11 @@ const TileCoder* integer_coder(const Plan& plan) {
   return with_integer(plan.dtype, [&](auto u) { return packed_coder<IntegerMap<decltype(u)>>(plan.grid.block_dims); });
 }
 
-Predictor choose_integer_predictor(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
-  return with_integer(request.dtype,
-                      [&](auto u) { return choose_predictor<IntegerMap<decltype(u)>>(request, plan, values, count); });
+void sample_integer_predictors(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                               std::uint64_t k, void* scratch, PredictorCosts* costs) {
+  with_integer(request.dtype, [&](auto u) {
+    sample_predictors<IntegerMap<decltype(u)>>(request, plan, values, count, k, scratch, *costs);
+  });
 }
 
 bool integer_range_of(const Request& request, const void* values, std::uint64_t count, std::uint64_t* low,

@@ -9,9 +9,9 @@ PYF_BEGIN_TARGET
 
 const TileCoder* pointwise_coder_f32(const Plan& plan) { return packed_coder<LogMap<float>>(plan.grid.block_dims); }
 
-Predictor choose_pointwise_predictor_f32(const Request& request, const Plan& plan, const void* values,
-                                         std::uint64_t count) {
-  return choose_predictor<LogMap<float>>(request, plan, values, count);
+void sample_pointwise_predictors_f32(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                                     std::uint64_t k, void* scratch, PredictorCosts* costs) {
+  sample_predictors<LogMap<float>>(request, plan, values, count, k, scratch, *costs);
 }
 
 StepChoice choose_log_step_f32(const Request& request, const void* values, std::uint64_t count) {

@@ -9,9 +9,9 @@ PYF_BEGIN_TARGET
 
 const TileCoder* pointwise_coder_f64(const Plan& plan) { return packed_coder<LogMap<double>>(plan.grid.block_dims); }
 
-Predictor choose_pointwise_predictor_f64(const Request& request, const Plan& plan, const void* values,
-                                         std::uint64_t count) {
-  return choose_predictor<LogMap<double>>(request, plan, values, count);
+void sample_pointwise_predictors_f64(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                                     std::uint64_t k, void* scratch, PredictorCosts* costs) {
+  sample_predictors<LogMap<double>>(request, plan, values, count, k, scratch, *costs);
 }
 
 StepChoice choose_log_step_f64(const Request& request, const void* values, std::uint64_t count) {

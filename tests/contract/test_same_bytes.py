@@ -265,6 +265,40 @@ def test_ranges_with_threads(lossy: Lossy) -> None:
                 assert np.array_equal(bits(pyfilter.decode(frame, start, stop)), whole[start:stop])
 
 
+@pytest.mark.parametrize("predictor", ["lorenzo2d", "lorenzo3d"])
+def test_ranges_of_rows_of_tiles(predictor: str) -> None:
+    """Threads decode whole rows of tiles where there are enough of them."""
+    values = field((40, 130, 333), F32)
+    frame = pyfilter.encode(values, pyfilter.HierarchicalDelta(absolute=1e-3, predictor=predictor))
+    whole = bits(pyfilter.decode(frame)).reshape(-1)
+    for threads in THREADS:
+        with pyfilter.config(threads=threads):
+            for start, stop in ((0, values.size), (1, values.size - 1), (333 * 140, 333 * 2000 + 7), (700001, 700003)):
+                assert np.array_equal(bits(pyfilter.decode(frame, start, stop)).reshape(-1), whole[start:stop])
+
+
+@pytest.mark.parametrize(
+    ("lossy", "dtype"),
+    [*itertools.product(LOSSY, ("f4", "f8")), *((pyfilter.HierarchicalDelta, dtype) for dtype in ("i2", "u8"))],
+)
+def test_choices_by_threads(lossy: Lossy, dtype: str) -> None:
+    """What is found out of a whole array: its range, with both zeros as its lowest value, and the predictor, where
+    some places have small codes and others large ones, and each predictor is the best somewhere.
+    """
+    rng = np.random.default_rng(8)
+    z, y, x = np.meshgrid(*(np.arange(n) for n in (70, 90, 110)), indexing="ij")
+    values = np.abs(40 * np.sin(x / 9) * np.cos(y / 7) + z)
+    values[20:40] += 30 * rng.random((20, 90, 110))
+    values[40:50] *= 1000
+    values[50:] = np.cumsum(rng.normal(size=(20, 90, 110)), axis=2).clip(0)
+    values = values.astype(dtype)
+    if dtype[0] == "f":
+        values[3, ::7] = -0.0
+        values[60:, 5:9] = np.nan
+    for codec in (lossy(relative=1e-5), lossy(relative=1e-3), lossy(absolute=1)):
+        assert len(set(frame_digests(Case(values, codec, None)).values())) == 1
+
+
 @pytest.mark.parametrize("threads", THREADS)
 def test_calls_from_several_threads(threads: int) -> None:
     """Python threads share the worker threads of the library; ctypes lets them run at the same time."""

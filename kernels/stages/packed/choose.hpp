@@ -16,7 +16,6 @@
 
 namespace pyfilter {
 
-inline constexpr int kCandidates = 8;
 // Of equals the first is taken: where a sample of sparse data has seen nothing, the one that does best on such data.
 constexpr KFN Predictor predictor_at(int candidate) {
   switch (candidate) {
@@ -47,6 +46,12 @@ KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t col
   if (p.tile_shape == kChain) return true;
   if (p.tile_shape == kColumns) return rank >= 2 && columns <= kMostColumns;
   return rank >= p.tile_shape;
+}
+
+inline void find_candidates(const Request& request, bool (&open)[kCandidates]) {
+  const int rank = request.shape.rank;
+  const std::uint64_t columns = rank == 0 ? 1 : request.shape.dims[static_cast<std::size_t>(rank - 1)];
+  for (int c = 0; c < kCandidates; ++c) open[c] = is_candidate(predictor_at(c), request.parameters[0], rank, columns);
 }
 
 // Every candidate is tried on the tiles that hold the same values, spread over the chunk by the golden ratio. How many:

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The choice of a predictor (choose.hpp) on the CPU.
+// What the choice of a predictor (choose.hpp) sees of a sampled tile on the CPU.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <new>
 
 #include "core/plan.hpp"
@@ -190,50 +189,44 @@ inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBo
   return tile_cost(bits, narrowest, widest, inside);
 }
 
-// Adds to each open candidate of a tile shape the bits of the sample.
+// Adds to each open candidate of a tile shape the bits of its tile with the sampled value.
 template <int S, class Map>
 inline void sample_shape(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
-                         const bool (&open)[kCandidates], SampleScratch<Map>& s, std::uint64_t (&bits)[kCandidates]) {
+                         std::uint64_t sampled, const bool (&open)[kCandidates], SampleScratch<Map>& s,
+                         PredictorCosts& costs) {
   bool any = false;
   for (int c = 0; c < kCandidates; ++c) any = any || (open[c] && predictor_at(c).tile_shape == S);
   if (!any) return;
   const Map map(plan);
   const Grid grid = make_packed_grid(request.shape, count, S);
-  bool small = true;
-  for (std::uint64_t k = 0; k < sample_count(count, plan.entropy); ++k) {
-    const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(count, k)));
-    if constexpr (Map::kHasSpecial) {
-      std::uint64_t costs[4];
-      if (plan.entropy && narrow_costs<S>(map, grid, values, box, s.values, small, costs)) {
-        const std::uint32_t inside = box.inz * box.iny * box.inx;
-        for (int c = 0; c < kCandidates; ++c)
-          if (predictor_at(c).tile_shape == S) bits[c] += costs[predictor_at(c).order] * 4096 / inside;
-        continue;
-      }
+  const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled));
+  if constexpr (Map::kHasSpecial) {
+    std::uint64_t by_order[4];
+    if (plan.entropy && narrow_costs<S>(map, grid, values, box, s.values, costs.small[S], by_order)) {
+      const std::uint32_t inside = box.inz * box.iny * box.inx;
+      for (int c = 0; c < kCandidates; ++c)
+        if (predictor_at(c).tile_shape == S) costs.bits[c] += by_order[predictor_at(c).order] * 4096 / inside;
+      return;
     }
-    const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
-    for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
-    for (int c = 0; c < kCandidates; ++c)
-      if (predictor_at(c).tile_shape == S) bits[c] += sampled_bits<S>(map, plan, box, predictor_at(c).order, s);
   }
+  const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
+  for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
+  for (int c = 0; c < kCandidates; ++c)
+    if (predictor_at(c).tile_shape == S) costs.bits[c] += sampled_bits<S>(map, plan, box, predictor_at(c).order, s);
 }
 
 template <class Map>
-inline Predictor choose_predictor(const Request& request, const Plan& plan, const void* values, std::uint64_t count) {
-  const int asked = request.parameters[0], rank = request.shape.rank;
-  if (asked == kChain || asked == kColumns) return {static_cast<std::uint8_t>(asked), 1};
-  const std::uint64_t columns = rank == 0 ? 1 : request.shape.dims[static_cast<std::size_t>(rank - 1)];
+inline void sample_predictors(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+                              std::uint64_t k, void* scratch, PredictorCosts& costs) {
+  static_assert(sizeof(SampleScratch<Map>) <= kScratchBytes);
+  auto& own = *new (scratch) SampleScratch<Map>;
+  const std::uint64_t sampled = sampled_value(count, k);
   bool open[kCandidates];
-  for (int c = 0; c < kCandidates; ++c) open[c] = is_candidate(predictor_at(c), asked, rank, columns);
-  std::uint64_t bits[kCandidates] = {};
-  const std::unique_ptr<SampleScratch<Map>> scratch(new (std::nothrow) SampleScratch<Map>);
-  if (scratch != nullptr) {  // else the first: any predictor will do
-    sample_shape<kChain, Map>(request, plan, values, count, open, *scratch, bits);
-    sample_shape<kColumns, Map>(request, plan, values, count, open, *scratch, bits);
-    sample_shape<kPlane, Map>(request, plan, values, count, open, *scratch, bits);
-    sample_shape<kVolume, Map>(request, plan, values, count, open, *scratch, bits);
-  }
-  return predictor_at(best_candidate(open, bits, asked));
+  find_candidates(request, open);
+  sample_shape<kChain, Map>(request, plan, values, count, sampled, open, own, costs);
+  sample_shape<kColumns, Map>(request, plan, values, count, sampled, open, own, costs);
+  sample_shape<kPlane, Map>(request, plan, values, count, sampled, open, own, costs);
+  sample_shape<kVolume, Map>(request, plan, values, count, sampled, open, own, costs);
 }
 
 PYF_END_TARGET
