@@ -148,8 +148,8 @@ template <class Map, int S>
   return true;
 }
 
-// Moves the coded ones of all blocks together. Which are is hard to foretell, so that each is moved, to where the next
-// one goes that is coded.
+// Moves the coded ones of all blocks together. Which are is hard to foretell, so that from the first one that is not,
+// each is moved, to where the next one goes that is coded.
 template <int S>
 [[gnu::noinline]] inline void note_blocks(const TileBox& box, std::uint32_t (*blocks)[32], GroupTile& t) {
   using Tile = TileShape<S>;
@@ -165,7 +165,8 @@ template <int S>
         const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
         Words part[kParts], any{};
         for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
-        for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
+        if (coded != b)
+          for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
         std::uint32_t counts = is_zero(any) ? 0 : 1;
         asm("" : "+r"(counts));  // not to become a branch
         is_present[b] = 1;
