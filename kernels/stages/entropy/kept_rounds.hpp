@@ -9,8 +9,9 @@
 #include "core/target.hpp"
 #include "stages/entropy/round_tables.hpp"
 #include "stages/entropy/rounds.hpp"
-#if defined(PYF_LEVEL_AVX2)
-#include "stages/simd/count_avx2.hpp"
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+#define PYF_WHOLE_ROUNDS 1  // rounds are counted and encoded by their indices
+#include "stages/entropy/count_rounds.hpp"
 #endif
 
 PYF_BEGIN_TARGET
@@ -45,7 +46,7 @@ KFN void put_round(const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t 
   }
 }
 
-#if defined(PYF_LEVEL_AVX2)
+#if defined(PYF_WHOLE_ROUNDS)
 KFN void put_bytes(const std::uint32_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
   put_byte_rows(blocks, lanes, rows);
 }
@@ -59,7 +60,7 @@ inline void put_bytes(const std::uint64_t (*blocks)[32], std::uint32_t lanes, By
 #endif
 
 // Counts of a tile's rounds for the model.
-#if !defined(PYF_LEVEL_AVX2)
+#if !defined(PYF_WHOLE_ROUNDS)
 struct TileCounts {
   KFN void finish(SymbolCounts& /*counts*/) const {}
 };
@@ -67,7 +68,7 @@ struct TileCounts {
 template <class Code>
 KFN void count_blocks(const Neighbours& near, const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
                       RoundRows& rows, TileCounts& tile, SymbolCounts& counts) {
-#if defined(PYF_LEVEL_AVX2)
+#if defined(PYF_WHOLE_ROUNDS)
   if (bits < kNarrowEnd) [[likely]] {
     ByteRows bytes;
     put_bytes(blocks, lanes, bytes);
@@ -93,7 +94,7 @@ struct KeptRound {
   std::uint64_t bits;
 };
 
-#if defined(PYF_LEVEL_AVX2)
+#if defined(PYF_WHOLE_ROUNDS)
 struct MediumRound {
   RoundIndices indices;
   alignas(64) std::uint32_t rows[32][kLaneCount];
@@ -135,10 +136,13 @@ inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& 
 }
 inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& kept, std::uint32_t end,
                                     LaneStates& states, WordWriter& words) {
-  if (kept.lanes > 24) [[likely]]
-    return encode_indexed<4>(tables, kept, end, states, words);
-  if (kept.lanes > 16) return encode_indexed<3>(tables, kept, end, states, words);
-  if (kept.lanes > 8) return encode_indexed<2>(tables, kept, end, states, words);
+  constexpr std::uint32_t kHeld = kLaneCount / kMostVectors;  // by a register
+  if (kept.lanes > kHeld * (kMostVectors - 1)) [[likely]]
+    return encode_indexed<kMostVectors>(tables, kept, end, states, words);
+  if constexpr (kMostVectors == 4) {
+    if (kept.lanes > 2 * kHeld) return encode_indexed<3>(tables, kept, end, states, words);
+    if (kept.lanes > kHeld) return encode_indexed<2>(tables, kept, end, states, words);
+  }
   return encode_indexed<1>(tables, kept, end, states, words);
 }
 

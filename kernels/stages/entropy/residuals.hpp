@@ -47,42 +47,54 @@ struct GroupScratch {
 template <class Map, int S>
 inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Map, S>) + 63) / 64 * 64;
 
-// Rows of a strip of a plane, or of a slab of a volume, to residuals of blocks, eight columns at a time; what
-// difference each is of is in tile_differences(). Columns beyond the last block that is present are left out.
+// Residuals of neighbours along x, as far as blocks go, to the block of the first, `to`, and those beside it.
+template <int S>
+KFN void put_residuals(const Words& residual, std::uint32_t* to) {
+  using Tile = TileShape<S>;
+  constexpr std::uint32_t kWidth = Tile::kBlockX, kNext = 32 * Tile::block_of(0, 0, kWidth);
+  const auto* const from = reinterpret_cast<const std::uint32_t*>(&residual);
+#if defined(PYF_LEVEL_AVX512)
+  if constexpr (kWidth == 8) {  // which compilers would do through memory
+    const auto both = (__m512i)residual;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(both));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + kNext), _mm512_extracti64x4_epi64(both, 1));
+    return;
+  }
+#endif
+  for (std::uint32_t x = 0; x < kHeldWords; x += kWidth)
+    std::memcpy(to + x / kWidth * kNext, from + x, kWidth * sizeof(std::uint32_t));
+}
+
+// Rows of a strip of a plane, or of a slab of a volume, to residuals of blocks, a register of columns at a time; what
+// difference each is of is in tile_differences(). Columns beyond the last block that is present are left out, or not.
 template <int S, int kOrder>
 [[gnu::noinline]] inline void strip_residuals(std::uint32_t strip, std::uint32_t rows, std::uint32_t columns,
                                               NarrowSpace<S>& s, std::uint32_t (*blocks)[32]) {
   using Tile = TileShape<S>;
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
-  for (std::uint32_t x = 0; x < columns; x += 8) {
+  for (std::uint32_t x = 0; x < columns; x += kHeldWords) {
     // only the first column is differenced along y by order 1
-    const Eight first = x == 0 ? eight_at(kTaken<8>.first) : Eight{};
-    Eight above = S == kPlane && strip != 0 ? eight_at(s.above + x) : Eight{};
+    const Words first = x == 0 ? held_at(kTaken<16>.first) : Words{};
+    Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);
       for (std::uint32_t i = 0; i < Tile::kBlockY; ++i) {
         const std::uint32_t* const q = s.row(from + i) + x;
-        const Eight along = eight_at(q) - eight_at(q - 1);
-        Eight d = along - (kOrder >= 2 ? above : above & first);
+        const Words along = held_at(q) - held_at(q - 1);
+        Words d = along - (kOrder >= 2 ? above : above & first);
         above = along;
         if constexpr (S == kVolume && kOrder >= 3) {
-          Eight& behind = eight_at(s.behind[from + i] + x);
-          const Eight here = d;
+          Words& behind = held_at(s.behind[from + i] + x);
+          const Words here = d;
           if (strip != 0) d -= behind;
           behind = here;
         }
-        Eight residual;
-        zigzag_eight(d, residual);
-        std::uint32_t* const block = to + i * Tile::kBlockX;
-        if constexpr (Tile::kBlockX == 8) {
-          eight_at(block) = residual;
-        } else {
-          std::memcpy(block, &residual, 16);
-          std::memcpy(block + 32 * Tile::block_of(0, 0, 4), reinterpret_cast<const std::uint32_t*>(&residual) + 4, 16);
-        }
+        Words residual;
+        zigzag_words(d, residual);
+        put_residuals<S>(residual, to + i * Tile::kBlockX);
       }
     }
-    eight_at(s.above + x) = above;
+    held_at(s.above + x) = above;
   }
   if (S == kVolume && kOrder < 3) {  // along z only the line through the tile's first position
     std::uint32_t& residual = blocks[Tile::block_of(z, 0, 0)][Tile::position_of(z, 0, 0)];
@@ -136,40 +148,44 @@ template <class Map, int S>
   return true;
 }
 
-// Moves the coded ones of all blocks together.
+// Moves the coded ones of all blocks together. Which are is hard to foretell, so that from the first one that is not,
+// each is moved, to where the next one goes that is coded.
 template <int S>
 [[gnu::noinline]] inline void note_blocks(const TileBox& box, std::uint32_t (*blocks)[32], GroupTile& t) {
   using Tile = TileShape<S>;
+  constexpr std::uint32_t kParts = 32 / kHeldWords;
   const std::uint32_t nz = present_along(box.inz, Tile::kBlockZ), ny = present_along(box.iny, Tile::kBlockY),
                       nx = present_along(box.inx, Tile::kBlockX);
-  Eight bits{};  // of a round
+  alignas(64) BlockBytes is_present = {}, is_coded = {}, order;
+  Words bits{};  // of a round
   std::uint32_t coded = 0;
   for (std::uint32_t x = 0; x < nx; ++x) {
     for (std::uint32_t y = 0; y < ny; ++y) {
       for (std::uint32_t z = 0; z < nz; ++z) {
         const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
-        t.is_present[b / 32] |= 1u << b % 32;
-        const std::uint32_t* const block = blocks[b];
-        const Eight one = eight_at(block), two = eight_at(block + 8), three = eight_at(block + 16),
-                    four = eight_at(block + 24), any = (one | two) | (three | four);
-        if (is_zero(any)) continue;
-        if (coded != b) {
-          eight_at(blocks[coded]) = one;
-          eight_at(blocks[coded] + 8) = two;
-          eight_at(blocks[coded] + 16) = three;
-          eight_at(blocks[coded] + 24) = four;
-        }
-        if (coded < kMostListed) t.listed[coded] = static_cast<std::uint8_t>(b);
-        t.is_coded[b / 32] |= 1u << b % 32;
+        Words part[kParts], any{};
+        for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
+        if (coded != b)
+          for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
+        std::uint32_t counts = is_zero(any) ? 0 : 1;
+        asm("" : "+r"(counts));  // not to become a branch
+        is_present[b] = 1;
+        is_coded[b] = static_cast<std::uint8_t>(counts);
+        order[coded] = static_cast<std::uint8_t>(b);
         bits |= any;
-        if (++coded % kLaneCount == 0) {
-          t.bits[coded / kLaneCount - 1] = bits_of(bits);
-          bits = Eight{};
+        const std::uint32_t round = coded / kLaneCount;
+        coded += counts;
+        if (coded / kLaneCount != round) {
+          t.bits[round] = bits_of(bits);
+          bits = Words{};
         }
       }
     }
   }
   if (coded % kLaneCount != 0) t.bits[coded / kLaneCount] = bits_of(bits);
+  std::memcpy(t.is_present, plane_of(is_present, 0).words, sizeof t.is_present);
+  std::memcpy(t.is_coded, plane_of(is_coded, 0).words, sizeof t.is_coded);
+  std::memcpy(t.listed, order, std::min(coded, kMostListed));
   t.present = nx * ny * nz;
   t.coded = coded;
   t.coding = coding_of(t.coded, t.present);

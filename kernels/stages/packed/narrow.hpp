@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,7 +14,9 @@
 #include "core/tile_shape.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/tile_encode.hpp"
-#if defined(PYF_LEVEL_AVX2)
+#if defined(PYF_LEVEL_AVX512)
+#include "stages/simd/narrow_avx512.hpp"
+#elif defined(PYF_LEVEL_AVX2)
 #include "stages/simd/narrow_avx2.hpp"
 #endif
 
@@ -40,7 +43,7 @@ KFN bool may_shorten(Code code) {
   return sizeof(Code) == 4 || static_cast<Code>(code + (Code{1} << kNarrowBits)) >> (kNarrowBits + 1) == 0;
 }
 
-#if !defined(PYF_LEVEL_AVX2)
+#if !defined(PYF_LEVEL_AVX512) && !defined(PYF_LEVEL_AVX2)
 // The low halves of 32 codes. Returns the OR of all codes + `above`.
 KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above, std::uint32_t* to) {
   std::uint64_t any = 0;
@@ -76,19 +79,24 @@ struct NarrowCodes {
   }
   [[nodiscard]] KFN bool fit() const { return beyond == 0; }
 };
-#if defined(PYF_LEVEL_AVX2)
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+template <class Map>
+concept kQuantizesLinearly = requires(const Map& map) {
+  { map.quantizer } -> std::same_as<const Quantizer<typename Map::Value>&>;
+};
 template <class Map>
   requires kQuantizesLinearly<Map>
 struct NarrowCodes<Map> {
   NarrowQuantizer<typename Map::Value> quantizer;
+  static constexpr int kAtOnce = decltype(quantizer)::kAtOnce;
 
   explicit KFN NarrowCodes(const Map& map) : quantizer(map.quantizer, kNarrowBits) {}
   template <class Values>
   KFN void take(const Values* x, std::uint32_t* q) {
     if (quantizer.has_sentinel())
-      for (int i = 0; i < 32; i += 8) store(q + i, quantizer.template eight<true>(x + i));
+      for (int i = 0; i < 32; i += kAtOnce) quantizer.template take<true>(x + i, q + i);
     else
-      for (int i = 0; i < 32; i += 8) store(q + i, quantizer.template eight<false>(x + i));
+      for (int i = 0; i < 32; i += kAtOnce) quantizer.template take<false>(x + i, q + i);
   }
   [[nodiscard]] KFN bool fit() const { return quantizer.fits(); }
 };
@@ -100,14 +108,29 @@ using SignedEight [[gnu::vector_size(32)]] = std::int32_t;
 KFN Eight& eight_at(std::uint32_t* at) { return *reinterpret_cast<Eight*>(at); }
 KFN const Eight& eight_at(const std::uint32_t* at) { return *reinterpret_cast<const Eight*>(at); }
 
+// As many words as a register of the level has, eight at least.
+#if defined(PYF_LEVEL_AVX512)
+using Words [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
+KFN Words& held_at(std::uint32_t* at) { return *reinterpret_cast<Words*>(at); }
+KFN const Words& held_at(const std::uint32_t* at) { return *reinterpret_cast<const Words*>(at); }
+#else
+using Words = Eight;
+KFN Words& held_at(std::uint32_t* at) { return eight_at(at); }
+KFN const Words& held_at(const std::uint32_t* at) { return eight_at(at); }
+#endif
+inline constexpr std::uint32_t kHeldWords = sizeof(Words) / sizeof(std::uint32_t);
+
 // The OR of all words, and whether that is 0.
-KFN std::uint32_t bits_of(const Eight& v) {
+template <class Vector>
+KFN std::uint32_t bits_of(const Vector& v) {
   std::uint32_t any = 0;
-  for (int i = 0; i < 8; ++i) any |= v[i];
+  for (std::size_t i = 0; i < sizeof v / sizeof any; ++i) any |= v[i];
   return any;
 }
-KFN bool is_zero(const Eight& v) {
-#if defined(PYF_LEVEL_AVX2)
+KFN bool is_zero(const Words& v) {
+#if defined(PYF_LEVEL_AVX512)
+  return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) == 0;
+#elif defined(PYF_LEVEL_AVX2)
   return _mm256_testz_si256((__m256i)v, (__m256i)v) != 0;
 #else
   return bits_of(v) == 0;
@@ -115,7 +138,12 @@ KFN bool is_zero(const Eight& v) {
 }
 
 // (By reference: levels without such registers have no way to return them that all compilers agree on.)
-KFN void zigzag_eight(const Eight& d, Eight& z) { z = (d << 1) ^ (Eight)((SignedEight)d >> 31); }
+template <class Vector>
+KFN void zigzag_words(const Vector& d, Vector& z) {
+  using Signed = decltype(d < d);
+  z = (d << 1) ^ (Vector)((Signed)d >> 31);
+}
+KFN void zigzag_eight(const Eight& d, Eight& z) { zigzag_words(d, z); }
 
 // Which differences with the row above and the slab before an order takes: all, those of the first values, none.
 template <std::uint32_t kX>

@@ -13,11 +13,6 @@ PYF_BEGIN_TARGET
 
 KFN __m256i every_byte(int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
 
-// Residuals below 256 of a round by position: lanes 0 to 7, 16 to 23, 8 to 15, 24 to 31, as indices are unpacked.
-struct ByteRows {
-  alignas(64) std::uint8_t of[32][kLaneCount];
-};
-
 // Four positions of eight, then of each the other four, in halves.
 KFN __m256i bytes_of_block(const std::uint32_t* block) {
   const __m256i low = _mm256_packus_epi32(load(block), load(block + 8)),

@@ -6,7 +6,6 @@
 #include <immintrin.h>
 
 #include <bit>
-#include <concepts>
 #include <cstdint>
 
 #include "stages/quantize.hpp"
@@ -33,11 +32,6 @@ KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above,
 template <class T>
 class NarrowQuantizer;
 
-template <class Map>
-concept kQuantizesLinearly = requires(const Map& map) {
-  { map.quantizer } -> std::same_as<const Quantizer<typename Map::Value>&>;
-};
-
 template <>
 class NarrowQuantizer<float> {
  public:
@@ -49,9 +43,10 @@ class NarrowQuantizer<float> {
         reach_(std::bit_cast<std::int32_t>(p.reach)),
         has_sentinel_(p.has_sentinel) {}
 
+  static constexpr int kAtOnce = 8;
   [[nodiscard]] KFN bool has_sentinel() const { return has_sentinel_; }
   template <bool kSentinel>
-  KFN __m256i eight(const void* from) {
+  KFN void take(const void* from, std::uint32_t* to) {
     const __m256 magic = _mm256_set1_ps(FloatTraits<float>::kMagic);
     const __m256 bits = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
     const __m256 x = _mm256_loadu_ps(static_cast<const float*>(from)), t = _mm256_fmadd_ps(x, inverse_, magic);
@@ -62,7 +57,7 @@ class NarrowQuantizer<float> {
     if constexpr (kSentinel)
       same_ = _mm256_or_ps(
           same_, _mm256_or_ps(_mm256_cmp_ps(x, sentinel_, _CMP_EQ_OQ), _mm256_cmp_ps(decoded, sentinel_, _CMP_EQ_OQ)));
-    return _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_castps_si256(magic));
+    store(to, _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_castps_si256(magic)));
   }
   // Whether all values so far have codes.
   [[nodiscard]] KFN bool fits() const {
@@ -95,13 +90,14 @@ class NarrowQuantizer<double> {
         most_(static_cast<double>((std::uint64_t{1} << bits) - 1) * p.step),
         has_sentinel_(p.has_sentinel) {}
 
+  static constexpr int kAtOnce = 8;
   [[nodiscard]] KFN bool has_sentinel() const { return has_sentinel_; }
   template <bool kSentinel>
-  KFN __m256i eight(const void* from) {
+  KFN void take(const void* from, std::uint32_t* to) {
     const auto* const x = static_cast<const double*>(from);
     const __m256i low = four<kSentinel>(x), high = four<kSentinel>(x + 4);
     const __m256 halves = _mm256_shuffle_ps(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high), 0x88);
-    return _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xD8);
+    store(to, _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xD8));
   }
   [[nodiscard]] KFN bool fits() const {
     const __m256d far = _mm256_cmp_pd(far_, _mm256_set1_pd(most_), _CMP_NLT_UQ);

@@ -7,24 +7,10 @@
 
 #include <cstdint>
 
-#include "stages/entropy/round_tables.hpp"
+#include "stages/entropy/round_indices.hpp"
 #include "stages/simd/rans_avx2.hpp"
 
 PYF_BEGIN_TARGET
-
-// Indices of a round, by position and lane.
-struct RoundIndices {
-  alignas(64) std::uint16_t of[32][kLaneCount];
-};
-
-// What indices are of: tables and residuals, or tables and symbols, which have the lowest bits. Lanes that take no part
-// have the index `neutral`.
-struct IndexOf {
-  bool symbols;
-  int bits;
-  std::uint32_t neutral;
-};
-inline constexpr IndexOf kNarrowSteps{false, 8, kNeutralTable << 8}, kMediumSteps{true, 7, kNeutralTable << 7};
 
 // Indices of a round whose residuals are below kMediumEnd.
 template <const IndexOf& kOf>
@@ -61,6 +47,8 @@ template <const IndexOf& kOf>
     }
   }
 }
+
+inline constexpr int kMostVectors = 4;  // that the states of a stream are in
 
 // Entries of eight lanes: `even` has those of lanes 0, 2, 4, 6.
 struct StepEntries {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbols of rounds counted with AVX2: by the indices of rans_encode_avx2.hpp, in four counters each where few symbols
-// have most values, since an increment waits for the one before it to the same counter.
+// Symbols of rounds counted by their indices (round_indices.hpp), in four counters each where few symbols have most
+// values, since an increment waits for the one before it to the same counter.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "stages/entropy/model.hpp"
+#include "stages/entropy/round_indices.hpp"
+#if defined(PYF_LEVEL_AVX512)
+#include "stages/simd/byte_rounds_avx512.hpp"
+#else
 #include "stages/simd/byte_rounds_avx2.hpp"
+#endif
 
 PYF_BEGIN_TARGET
 
