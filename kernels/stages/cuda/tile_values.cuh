@@ -16,18 +16,22 @@
 namespace pyfilter::cuda {
 
 // Values -> biased codes; true where one must be looked at. What is out of reach is found later, by its width.
-template <bool kHasSentinel, class T>
+template <int D, bool kHasSentinel, class T>
 __device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32],
                                          typename FloatTraits<T>::Code (&c)[32]) {
-  bool misfit = false;
+  // 1-D: four answers side by side, for which not every value waits (2 % faster; with 2-D and 3-D blocks 1 % slower)
+  constexpr int kAnswers = D == 1 ? 4 : 1;
+  bool misfits[kAnswers] = {};
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
+    bool& misfit = misfits[i % kAnswers];
     const T t = magic_form(p, x[i]), decoded = decoded_value(p.step, t);
     misfit = misfit | !keeps_bound(p, x[i], decoded);  // no branches: nothing waits for the value before
     if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
     c[i] = std::bit_cast<typename FloatTraits<T>::Code>(t);
   }
-  return misfit;
+  for (int i = 1; i < kAnswers; ++i) misfits[0] = misfits[0] | misfits[i];
+  return misfits[0];
 }
 
 // Values whose codes were summed from residuals of at most this many bits, and a first one of at most five more, are
@@ -150,7 +154,7 @@ __device__ __forceinline__ Specials encode_values(const EncodeParams& job, const
   } else {
     const Quantizer<Value>& p = ready.quantizer;
     Value* const row = row_of<Value>(space.arena, static_cast<int>(threadIdx.x));
-    bool misfit = p.has_sentinel ? quantise<true>(p, x, r.d) : quantise<false>(p, x, r.d);
+    bool misfit = p.has_sentinel ? quantise<D, true>(p, x, r.d) : quantise<D, false>(p, x, r.d);
     if constexpr (kStaged<D, Value>)
       finish_residuals<Map, D>(job.mode, half, QuantisedAgain<D, Value>(space.arena, p, half), r);
     else
