@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whole rounds decoded with AVX2: states stay in registers from step to step, table entries are loaded one by one,
-// which is faster than a gather. Steps with escapes or residuals of 23 bits and more, and those behind them, are left to
-// rans_avx2.hpp.
+// which is faster than a gather. Steps with escapes or residuals of 23 bits and more, and those behind them, are left
+// to rans_avx2.hpp.
 #pragma once
 
 #include <immintrin.h>
