@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -54,6 +55,46 @@ struct WordReader {
   void refill(std::uint32_t& x) {
     if (x < kLowestState) x = x << 16 | take();
   }
+};
+
+// The words of a stream for steps that may read kStepBytes behind where they start: the last ones are copied to where
+// they may.
+template <std::ptrdiff_t kStepBytes>
+class SteppedWords {
+ public:
+  explicit SteppedWords(const WordReader& words) : end_(words.end) {}
+
+  // Whether a step may start. Not where steps before have run over the end.
+  bool may_step(const std::uint8_t*& at) {
+    if (end_ - at >= needed_) [[likely]]
+      return true;
+    if (needed_ == 0) return false;
+    at = copied(at);
+    return true;
+  }
+  // Where the stream goes on behind the steps.
+  void give_back(const std::uint8_t* at, WordReader& words) const {
+    if (needed_ != 0) {
+      words.at = at;
+      return;
+    }
+    words.failed = words.failed || at > end_;
+    words.at = words.end - std::max<std::ptrdiff_t>(end_ - at, 0);
+  }
+
+ private:
+  [[gnu::noinline]] const std::uint8_t* copied(const std::uint8_t* at) {
+    const auto left = static_cast<std::size_t>(end_ - at);
+    std::memcpy(copy_, at, left);
+    std::memset(copy_ + left, 0, sizeof copy_ - left);
+    end_ = copy_ + left;
+    needed_ = 0;
+    return copy_;
+  }
+
+  const std::uint8_t* end_;
+  std::ptrdiff_t needed_ = kStepBytes;
+  std::uint8_t copy_[2 * kStepBytes];
 };
 
 // The words of a stream, backwards, from the end of a buffer.

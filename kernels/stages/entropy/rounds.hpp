@@ -6,6 +6,7 @@
 #include "stages/entropy/lanes.hpp"
 #if defined(PYF_LEVEL_AVX512)
 #include "stages/simd/rans_avx512.hpp"
+#include "stages/simd/rans_decode_avx512.hpp"
 #elif defined(PYF_LEVEL_AVX2)
 #include "stages/simd/rans_avx2.hpp"
 #include "stages/simd/rans_decode_avx2.hpp"
@@ -19,7 +20,7 @@ inline void decode_round(const Neighbours& near, const DecodeTables& tables, std
                          std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
   rows.wide = false;
   std::uint32_t done = 0;
-#if defined(PYF_LEVEL_AVX2)
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
   done = decode_steps(tables, near, code_bits, lanes, rows, states, words);
 #endif
   for (std::uint32_t i = done; i < 32; ++i) decode_step(tables, near, code_bits, lanes, i, rows, states, words);

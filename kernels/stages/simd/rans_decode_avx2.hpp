@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whole rounds decoded with AVX2: states stay in registers from step to step, table entries are loaded one by one,
-// which is faster than a gather. Steps with escapes, residuals of 23 bits and more, or the end of the stream near are
-// left to rans_avx2.hpp.
+// which is faster than a gather. Steps with escapes or residuals of 23 bits and more, and those behind them, are left
+// to rans_avx2.hpp.
 #pragma once
 
 #include <immintrin.h>
@@ -45,6 +45,7 @@ template <int kVectors, bool kWhole>
   const TableOfSum table(tables.contexts);
   const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(table.shift));
   const __m256i offset = all_of(static_cast<std::uint32_t>(table.offset)), top = all_of(table.top);
+  SteppedWords<kStepBytes> stepped(words);
   const std::uint8_t* at = words.at;
   __m256i x[kVectors], part[kVectors];
   for (int v = 0; v < kVectors; ++v) {
@@ -53,7 +54,7 @@ template <int kVectors, bool kWhole>
   }
   std::uint32_t i = 0;
   bool ordinary = true;
-  for (; i < 32 && ordinary && words.end - at >= kStepBytes; ++i) {
+  for (; i < 32 && ordinary && stepped.may_step(at); ++i) {
     alignas(32) std::uint32_t symbols[kLaneCount];
     const std::uint32_t *const first = rows.low[near.first[i]], *const second = rows.low[near.second[i]];
     std::uint32_t* const row = rows.low[i];
@@ -84,7 +85,7 @@ template <int kVectors, bool kWhole>
     ordinary = mask_of(_mm256_cmpgt_epi32(highest, all_of(4 * 23 - 1))) == 0;  // below kLevelCap
     if (!ordinary) {
       for (int v = 0; v < kVectors; ++v) store(states.x + 8 * v, x[v]);
-      words.at = at;
+      stepped.give_back(at, words);
       decode_outer(code_bits, lanes, i, symbols, rows, states, words);
       return i + 1;
     }
@@ -104,7 +105,7 @@ template <int kVectors, bool kWhole>
     }
   }
   for (int v = 0; v < kVectors; ++v) store(states.x + 8 * v, x[v]);
-  words.at = at;
+  stepped.give_back(at, words);
   return i;
 }
 
