@@ -42,7 +42,8 @@ SPEED_FIELDS = ("turbulence_u", "turbulence_w", "rtm_late", "nbody_vx", "rayleig
 LEGEND = (
     "Ratios: bytes of the values by bytes of the frame, each field one chunk, the bound relative to its range without "
     "fill values, special values and their masks included; every value is checked. SZ3: hdf5plugin's, the same "
-    "absolute bound; '-' where it crashed or took longer than the limit. HierarchicalDelta with outliers='on'. "
+    "absolute bound; '-' where it crashed, took longer than the limit or lost the bound of finite values. "
+    "HierarchicalDelta with outliers='on'. "
     "'chose': the predictor that 'auto' took, with the axes that it differences. Speeds in GB/s of values and CPU "
     "second, one thread, the best of some runs; C compresses, D decompresses; SZ3 through h5py into memory."
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import multiprocessing
 import shlex
@@ -26,25 +27,34 @@ COLUMNS = ("field", "rel", "SZ3", *PREDICTORS, "chose", "Cuszp2, best mode", "au
 FLOORS = {"1e-2": 0.36, "1e-3": 0.70, "1e-4": 0.80}
 LEGEND = (
     "Ratios: bytes of the values by bytes of the frame, each field one chunk, the bound relative to its range without "
-    "fill values. SZ3: hdf5plugin's, the same absolute bound; '-' where it crashed or took longer than the "
-    "limit. 'chose': what predictor='auto' took, with the axes that it differences. Cuszp2: the best of its modes and "
-    "block dimensions."
+    "fill values. SZ3: hdf5plugin's, the same absolute bound; '-' where it crashed, took longer than the limit or lost "
+    "the bound of finite values. 'chose': what predictor='auto' took, with the axes that it differences. Cuszp2: the "
+    "best of its modes and block dimensions."
 )
 LIMIT_S = 25
 HOLES = ("foam_v_fill", "pop_t_fill", "pop_t_nan", "cesm_le_ts_nan")
 
 
 def sz3_bytes(values: NDArray[Any], bound: float, results: Any) -> None:
-    """Put the size of SZ3's chunk for ``values`` into the queue; in a process of its own, as it may crash."""
+    """Put the size of SZ3's chunk for ``values`` into the queue, 0 where it lost the bound.
+
+    In a process of its own, as it may crash.
+    """
     import hdf5plugin
 
     with h5py.File("sz3.h5", "w", driver="core", backing_store=False) as file:
-        data = file.create_dataset("x", data=values, chunks=values.shape, **hdf5plugin.SZ3(absolute=bound))
-        results.put(int(data.id.get_storage_size()))
+        file.create_dataset("x", data=values, chunks=values.shape, **hdf5plugin.SZ3(absolute=bound))
+        file.flush()
+        image = file.id.get_file_image()
+    with h5py.File(io.BytesIO(image)) as file:
+        size, decoded = int(file["x"].id.get_storage_size()), file["x"][...]
+    finite = np.isfinite(values)
+    errors = np.abs(decoded[finite].astype(np.float64) - values[finite])
+    results.put(size if bool((errors <= bound * (1 + 1e-6)).all()) else 0)
 
 
 def sz3_ratio(values: NDArray[Any], bound: float) -> float | None:
-    """Return SZ3's ratio, None where it fails or takes too long."""
+    """Return SZ3's ratio, None where it fails, takes too long or loses the bound of finite values."""
     results: Any = multiprocessing.Queue()
     process = multiprocessing.Process(target=sz3_bytes, args=(values, bound, results), daemon=True)
     process.start()
