@@ -92,9 +92,9 @@ int decode(const std::uint8_t* frame, std::size_t size, std::uint8_t* values, st
   const Meter meter;
   const int code = pyf_decode(frame, size, values, bytes);
   require(meter.peak() <= most, "a decoder took memory", static_cast<long long>(meter.peak()));
-  require(code == PYF_OK || pyf_last_error()[0] != '\0', "a failure without a text", code);
   require(code == PYF_OK || code == PYF_CORRUPT || code == PYF_TRUNCATED || code == PYF_TOO_NEW,
           "a damaged frame gives another code", code);
+  require(code == PYF_OK || pyf_last_error()[0] != '\0', "a failure without a text", code);
   return code;
 }
 
