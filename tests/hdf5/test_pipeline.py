@@ -75,6 +75,7 @@ except RuntimeError as error:
 library = ctypes.CDLL(loaded("libh5pyfilter"))
 library.pyf_last_error.restype = ctypes.c_char_p
 print(library.pyf_last_error().decode())
+sys.stdout.flush()
 os._exit(0)  # netCDF cannot close a file whose variable could not be made
 """,
         tmp_path / "a.nc",
