@@ -43,9 +43,9 @@ __device__ __forceinline__ void write_row(std::uint8_t* arena, const Value (&x)[
 }
 
 // A tile's values are pieces of 16 bytes, kRowPieces in a row. A thread moves every 128th, or a lane every 32nd of the
-// rows of its warp, for which no warp waits for another. That is better where values are stored (HierarchicalDelta's
-// chain decodes 3 % faster), and worse where they are loaded (1-D tiles encode 9 % slower: all warps' pieces of one
-// step are side by side in memory, and warps stay in step).
+// rows of its warp, for which no warp waits for another. HierarchicalDelta's chains are loaded and stored by warps (2
+// and 3 % faster), 1-D blocks only stored: loaded so they encode 9 % slower, for then not all warps' pieces of one step
+// are side by side in memory, and warps fall out of step.
 enum class Mover { block, warp };
 template <class Value>
 inline constexpr unsigned kRowPieces = 32 * sizeof(Value) / 16;

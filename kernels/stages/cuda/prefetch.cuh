@@ -11,14 +11,14 @@ namespace pyfilter::cuda {
 // a line, 2.95 by one), and so are ranges.
 __device__ __forceinline__ void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
-// For frames, of which few bytes make many values: all of a range, by one thread. kPrefetchBytes of it are a good share
-// where several divide it. From Hopper on, one instruction asks for all.
+// For frames, of which few bytes make many values: all of a range, divided among kSharers threads of which this is
+// number `sharer`. From Hopper on, one instruction asks for what a thread has of it.
 #if __CUDA_ARCH__ >= 900
 inline constexpr unsigned kPrefetchBytes = 2048;
 #else
 inline constexpr unsigned kPrefetchBytes = 128;
 #endif
-__device__ __forceinline__ void prefetch_range(const std::uint8_t* at, unsigned bytes) {
+__device__ __forceinline__ void prefetch_share(const std::uint8_t* at, unsigned bytes) {
 #if __CUDA_ARCH__ >= 900
   // multiples of 16 bytes, nothing behind the end
   const auto skipped = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(at) % 16);
@@ -27,6 +27,11 @@ __device__ __forceinline__ void prefetch_range(const std::uint8_t* at, unsigned 
 #else
   for (unsigned i = 0; i < bytes; i += 32) prefetch_line(at + i);
 #endif
+}
+template <unsigned kSharers>
+__device__ __forceinline__ void prefetch_range(const std::uint8_t* from, unsigned bytes, unsigned sharer) {
+  for (unsigned at = kPrefetchBytes * sharer; at < bytes; at += kPrefetchBytes * kSharers)
+    prefetch_share(from + at, min(bytes - at, kPrefetchBytes));
 }
 
 }  // namespace pyfilter::cuda

@@ -20,10 +20,10 @@ namespace pyfilter::cuda {
 
 // A tile's bytes lie where its values go, or apart from these where warps own what they store and the tile is small:
 // then none of them waits until all have read the bytes.
-template <class Value, bool kOwnRows>
+template <class Value, int kBytes, bool kOwnRows>
 struct DecodeArena {
   static constexpr std::uint32_t kApartBytes = kOwnRows ? 1024 * sizeof(Value) : 0;
-  alignas(128) std::uint8_t arena[kArenaBytes<Value> + 128];
+  alignas(128) std::uint8_t arena[kBytes];
   alignas(128) std::uint8_t apart[kApartBytes + 32];
 
   __device__ __forceinline__ bool is_apart(std::uint32_t bytes) const { return kOwnRows && bytes <= kApartBytes; }
@@ -38,7 +38,7 @@ struct DecodeArena {
 };
 
 template <class Value, int D>
-struct DecodeSpace : DecodeArena<Value, D == 1> {
+struct DecodeSpace : DecodeArena<Value, kArenaBytes<Value>, D == 1> {
   std::conditional_t<D == 1, char, BlockPlaces> places;
   ScanSpace scan;
 };
@@ -66,8 +66,7 @@ __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const De
   if (place.fault != Fault::none) return;  // whoever decodes it will say so
   const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
   const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // a directory may say what it likes
-  for (std::uint32_t at = kPrefetchBytes * (threadIdx.x % 32); at < bytes; at += kPrefetchBytes * 32)
-    prefetch_range(from + at, min(bytes - at, kPrefetchBytes));
+  prefetch_range<32>(from, bytes, threadIdx.x % 32);
 }
 
 // Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike, and does

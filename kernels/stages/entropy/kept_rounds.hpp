@@ -136,14 +136,8 @@ inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& 
 }
 inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& kept, std::uint32_t end,
                                     LaneStates& states, WordWriter& words) {
-  constexpr std::uint32_t kHeld = kLaneCount / kMostVectors;  // by a register
-  if (kept.lanes > kHeld * (kMostVectors - 1)) [[likely]]
-    return encode_indexed<kMostVectors>(tables, kept, end, states, words);
-  if constexpr (kMostVectors == 4) {
-    if (kept.lanes > 2 * kHeld) return encode_indexed<3>(tables, kept, end, states, words);
-    if (kept.lanes > kHeld) return encode_indexed<2>(tables, kept, end, states, words);
-  }
-  return encode_indexed<1>(tables, kept, end, states, words);
+  return with_vectors<kMostVectors>(
+      kept.lanes, [&]<int kVectors>() { return encode_indexed<kVectors>(tables, kept, end, states, words); });
 }
 
 // The steps that are left of a round with escapes.

@@ -37,6 +37,15 @@ struct alignas(64) LaneStates {
   std::uint32_t x[kLaneCount];
 };
 
+// Calls run.operator()<kVectors>() for as few registers, of kVectors at most that hold a stream, as hold `lanes`.
+template <int kVectors, std::uint32_t kHeld = kLaneCount / kVectors, class Run>
+KFN std::uint32_t with_vectors(std::uint32_t lanes, const Run& run) {
+  if constexpr (kVectors > 1)
+    if (lanes <= kHeld * (kVectors - 1)) [[unlikely]]
+      return with_vectors<kVectors - 1, kHeld>(lanes, run);
+  return run.template operator()<kVectors>();
+}
+
 // The words of a stream, forwards. What lies behind the end reads as 0 and is noted.
 struct WordReader {
   const std::uint8_t* at;

@@ -16,6 +16,17 @@
 
 PYF_BEGIN_TARGET
 
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& near, std::uint32_t code_bits,
+                                  std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
+  if (lanes == kLaneCount) [[likely]]
+    return decode_steps<kMostVectors, true>(tables, near, code_bits, lanes, rows, states, words);
+  return with_vectors<kMostVectors>(lanes, [&]<int kVectors>() {
+    return decode_steps<kVectors, false>(tables, near, code_bits, lanes, rows, states, words);
+  });
+}
+#endif
+
 inline void decode_round(const Neighbours& near, const DecodeTables& tables, std::uint32_t code_bits,
                          std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
   rows.wide = false;

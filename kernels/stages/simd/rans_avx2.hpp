@@ -53,6 +53,8 @@ constexpr WordOrders make_word_orders() {
 }
 inline constexpr WordOrders kWordOrders = make_word_orders();
 
+inline constexpr int kMostVectors = 4;  // that the states of a stream are in
+
 // Words that a step may read: one a lane for a symbol, two for raw bits behind it; and a register too much.
 inline constexpr std::ptrdiff_t kStepBytes = 2 * 32 * 3 + 16;
 

@@ -10,6 +10,8 @@
 
 PYF_BEGIN_TARGET
 
+inline constexpr int kMostVectors = 2;  // that the states of a stream are in
+
 // Words that a step may read: one a lane for a symbol, two for raw bits behind it; and a register too much.
 inline constexpr std::ptrdiff_t kStepBytes = 2 * 32 * 3 + 32;
 

@@ -92,12 +92,4 @@ template <int kVectors, bool kWhole>
   return i;
 }
 
-inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& near, std::uint32_t code_bits,
-                                  std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
-  if (lanes == 32) [[likely]]
-    return decode_steps<2, true>(tables, near, code_bits, lanes, rows, states, words);
-  if (lanes > 16) return decode_steps<2, false>(tables, near, code_bits, lanes, rows, states, words);
-  return decode_steps<1, false>(tables, near, code_bits, lanes, rows, states, words);
-}
-
 PYF_END_TARGET

@@ -48,8 +48,6 @@ template <const IndexOf& kOf>
   }
 }
 
-inline constexpr int kMostVectors = 4;  // that the states of a stream are in
-
 // Entries of eight lanes: `even` has those of lanes 0, 2, 4, 6.
 struct StepEntries {
   __m256i even, odd;

@@ -42,8 +42,6 @@ template <const IndexOf& kOf>
           _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(neutral, lanes_below(lanes, from), index(i, from))));
 }
 
-inline constexpr int kMostVectors = 2;  // that the states of a stream are in
-
 // The high halves of pairs of words, in turn.
 KFN __m512i high_halves_of(__m512i even, __m512i odd) {
   const __m512i order = _mm512_setr_epi32(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);

@@ -20,7 +20,7 @@
 namespace pyfilter::cuda {
 
 template <class Map, int S>
-struct PackedDecodeSpace : DecodeArena<typename Map::Value, S == kChain> {
+struct PackedDecodeSpace : DecodeArena<typename Map::Value, kPackedArenaBytes<typename Map::Value>, S == kChain> {
   Faces<S, typename Map::Code> faces;
   std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps], masked[kWarps], groups[kWarps];
 };

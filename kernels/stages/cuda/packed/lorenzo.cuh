@@ -152,8 +152,8 @@ template <int S, class Code>
 __device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Code (&before)[kFaceCodes<S>],
                                             Faces<S, Code>& faces) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  if constexpr (S == kColumns) show_face<S>(c, faces);
   if constexpr (S == kColumns) {
+    show_face<S>(c, faces);
     axis_sums<1, 32, 32, 1, 1, true>(c, true, [](int) { return 0; }, before);
   } else if constexpr (S == kChain) {  // add_before() sums
     Code total = 0;

@@ -309,9 +309,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 8)
     const std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, p) + group.first;
     if (p > last && threadIdx.x / 8 < tiles) {  // the pieces of the next plane, by eight threads each
       const std::uint64_t next = places[unit.tiles + threadIdx.x / 8];
-      const std::uint32_t size = piece_size(next);
-      for (std::uint32_t at = kPrefetchBytes * (threadIdx.x % 8); at < size; at += kPrefetchBytes * 8)
-        prefetch_range(frame.payload + piece_offset(next) + at, min(size - at, kPrefetchBytes));
+      prefetch_range<8>(frame.payload + piece_offset(next), piece_size(next), threadIdx.x % 8);
     }
     bool runs = false;
 #pragma unroll 1
