@@ -116,53 +116,87 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
   }
 }
 
-// A tile whose bytes are made and whose place is not known yet. The same in all threads.
+// A tile whose bytes are made and whose place is not known yet.
 struct Waiting {
   std::uint32_t chunk, tile, words;
   bool there, uniform;
 };
 
-// Copies a tile's bytes to the place that they have by now, `before` words into its chunk's tiles; the last tile of a
-// chunk finishes the frame.
-__device__ __forceinline__ void place_tile(const EncodeParams& job, const Waiting& tile, std::uint32_t before,
-                                           const std::uint8_t* bytes) {
-  std::uint8_t* const frame = job.frames + tile.chunk * job.frame_stride;
-  auto* const directory = reinterpret_cast<std::uint32_t*>(frame + 4 * job.header_words);
-  const std::uint64_t end = 4 * (std::uint64_t{job.tiles} + 1 + before + tile.words);
-  if (threadIdx.x == 0) directory[tile.tile] = before | (tile.uniform ? 0x80000000u : 0);
-  if (end < job.value_bytes) {  // else the frame becomes a raw one
-    std::uint32_t* to = directory + job.tiles + 1 + before + threadIdx.x;
-    const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
+// Where a waiting tile's bytes go, as one thread found out for all; in shared memory.
+struct alignas(16) Place {
+  std::uint64_t at;     // bytes from the first frame
+  std::uint32_t words;  // to copy: none where no tile waits, or its frame becomes a raw one
+  std::uint32_t ends;   // whether its chunk ends with the tile
+};
+struct PlaceSpace {
+  Place place;
+  Waiting tile;                 // that waits
+  std::uint64_t payload_bytes;  // of a chunk that ends
+};
+
+// Copies a tile's bytes to the place that was found for it; the last tile of a chunk finishes the frame. Several words
+// of a thread at a time where registers suffice: where not, that costs more than it saves.
+template <class Space>
+__device__ __forceinline__ void place_tile(const EncodeParams& job, const Space& space, const std::uint8_t* bytes) {
+  constexpr std::uint32_t kAtOnce = Space::kPlacedAtOnce;
+  const Place place = space.place.place;
+  auto* to = reinterpret_cast<std::uint32_t*>(job.frames + place.at) + threadIdx.x;
+  const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
 #pragma unroll 1
-    for (std::uint32_t i = threadIdx.x; i < tile.words; i += kThreads, to += kThreads, from += kThreads) *to = *from;
+  for (std::uint32_t i = threadIdx.x; i < place.words; i += kAtOnce * kThreads) {
+    std::uint32_t word[kAtOnce];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kAtOnce; ++k)
+      if (i + k * kThreads < place.words) word[k] = from[k * kThreads];
+#pragma unroll
+    for (std::uint32_t k = 0; k < kAtOnce; ++k)
+      if (i + k * kThreads < place.words) to[k * kThreads] = word[k];
+    to += kAtOnce * kThreads;
+    from += kAtOnce * kThreads;
   }
-  if (tile.tile == job.tiles - 1) {
-    const bool raw = end >= job.value_bytes;
-    if (threadIdx.x == 0) {
-      directory[job.tiles] = before + tile.words;
-      job.raw[tile.chunk] = raw ? 1 : 0;
-      if (raw) atomicAdd(&job.counters->raw_chunks, 1);
-    }
-    if (threadIdx.x < 32) write_header(job, tile.chunk, raw, raw ? job.value_bytes : end);
-  }
+  if (place.ends != 0 && threadIdx.x < 32)
+    write_header(job, space.place.tile.chunk, space.place.payload_bytes == job.value_bytes, space.place.payload_bytes);
 }
 
 // Part 1 of placing a waiting tile: one thread asks for its place. The answer is on its way while the thread does other
 // work.
-__device__ __forceinline__ uint2 ask_place(const EncodeParams& job, const Waiting& tile) {
-  if (threadIdx.x != 32 || !tile.there || tile.tile == 0) return {};
+__device__ __forceinline__ uint2 ask_place(const EncodeParams& job, const PlaceSpace& space) {
+  if (threadIdx.x != 32) return {};
+  const Waiting tile = space.tile;
+  if (!tile.there || tile.tile == 0) return {};
   return load_relaxed(job.sums.ends + (tile.chunk * job.tiles + tile.tile - 1));
 }
-// Part 2: it has the answer. Part 3, behind a barrier, is place_waiting().
-template <class Space>
-__device__ __forceinline__ void find_place(const EncodeParams& job, const Waiting& tile, uint2 asked, Space& space) {
-  if (tile.there && threadIdx.x == 32)
-    space.words_before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile, asked);
+// Part 2: it has the answer, and writes what the frame's directory says. Part 3, behind a barrier, is place_tile().
+__device__ __forceinline__ void find_place(const EncodeParams& job, uint2 asked, PlaceSpace& space) {
+  if (threadIdx.x != 32) return;
+  const Waiting tile = space.tile;
+  Place found = {0, 0, 0};
+  if (tile.there) {
+    const std::uint32_t before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile, asked);
+    const std::uint64_t directory = tile.chunk * job.frame_stride + 4 * job.header_words;
+    const std::uint64_t start = 4 * (std::uint64_t{job.tiles} + 1 + before), end = start + 4 * tile.words;
+    const bool raw = end >= job.value_bytes;
+    auto* const entries = reinterpret_cast<std::uint32_t*>(job.frames + directory);
+    entries[tile.tile] = before | (tile.uniform ? 0x80000000u : 0);
+    found = {directory + start, raw ? 0 : tile.words, 0};
+    if (tile.tile == job.tiles - 1) {
+      entries[job.tiles] = before + tile.words;
+      job.raw[tile.chunk] = raw ? 1 : 0;
+      if (raw) atomicAdd(&job.counters->raw_chunks, 1);
+      found.ends = 1;
+      space.payload_bytes = raw ? job.value_bytes : end;
+    }
+  }
+  space.place = found;
 }
-template <class Space>
-__device__ __forceinline__ void place_waiting(const EncodeParams& job, Waiting& tile, Space& space) {
-  if (tile.there) place_tile(job, tile, space.words_before, space.waiting);
-  tile.there = false;
+
+// The tile that a thread block's ticket is for; of no chunk if none is left.
+struct TileTask {
+  std::uint32_t chunk, tile;
+};
+__device__ __forceinline__ TileTask task_of(const EncodeParams& job, std::uint32_t ticket) {
+  const Quotient at = divide(ticket - 1, job.grid.by_tiles);
+  return {at.quotient, at.remainder};
 }
 
 }  // namespace pyfilter::cuda

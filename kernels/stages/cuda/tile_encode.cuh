@@ -23,12 +23,14 @@ namespace pyfilter::cuda {
 
 template <class Value, int D, bool kHasSpecial>
 struct EncodeSpace {
+  static constexpr std::uint32_t kPlacedAtOnce = sizeof(Value) == 8 ? 4 : 1;
   alignas(16) std::uint8_t arena[kArenaBytes<Value>];
   std::conditional_t<D == 1, char, BlockPlaces> places[2];  // of this tile and the next
   std::uint32_t masks[kHasSpecial ? 3 : 1][kHasSpecial ? kThreads : 1];
   ScanSpace scan;
   ScannerSpace scanner;
-  std::uint32_t ticket, words_before;
+  PlaceSpace place;
+  TileTask now, next;
   // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
   alignas(16) std::uint8_t waiting[16];
 };
@@ -45,12 +47,12 @@ inline constexpr int kEncodeBlocks = sizeof(typename Map::Code) == 8 ? 3
                                                                      : 6;
 
 // What a thread block can do for its next tile before it has one hand free: find out where its blocks lie (the places
-// of the other parity), and move their values towards the processor. Behind the barrier that made space.ticket known.
+// of the other parity), and move their values towards the processor. Behind the barrier that made space.next known.
 template <int D, class Value, class Space>
-__device__ __forceinline__ void look_ahead(const EncodeParams& job, std::uint32_t task, int parity, Space& space) {
-  const std::uint32_t number = task - 1;
-  if (number >= job.tiles * job.chunks) return;
-  const auto [chunk, tile] = divide(number, job.grid.by_tiles);
+__device__ __forceinline__ void look_ahead(const EncodeParams& job, int parity, Space& space) {
+  const auto [chunk, tile] = space.next;
+  if (chunk >= job.chunks) return;
+
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
   constexpr bool kAsks = sizeof(Value) < 8;  // 64-bit values come 2 % faster unasked
   if constexpr (D == 1) {
@@ -64,19 +66,21 @@ __device__ __forceinline__ void look_ahead(const EncodeParams& job, std::uint32_
 // Encodes a tile into shared memory and puts the one that waits there to its place.
 template <class Map, int D>
 __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32_t chunk, std::uint32_t tile,
-                                            std::uint32_t next_task, int parity, Waiting& waiting,
+                                            std::uint32_t next_task, int parity,
                                             EncodeSpace<typename Map::Value, D, Map::kHasSpecial>& space) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   constexpr int kHalves = D == 1 ? 1 : 2, kValueWords = (sizeof(Value) + 3) / 4;
-  const std::uint8_t* const values = job.values + chunk * job.value_stride;
+  const auto values_of = [&](std::uint32_t c) { return job.values + c * job.value_stride; };
   const int thread = static_cast<int>(threadIdx.x), half = thread % kHalves;
   const int blocks = static_cast<int>(min(job.blocks - tile * kTileBlocks<D>, std::uint32_t{kTileBlocks<D>}));
   const int threads = blocks * kHalves;
   const bool valid = thread < threads;
 
+  if (thread == 0) space.now = {chunk, tile};  // not kept in registers
   Residuals<Code> r;
-  const Specials special = encode_values<Map, D>(job, job.plans + chunk, values, tile, blocks, valid, parity, space, r);
+  const Specials special =
+      encode_values<Map, D>(job, job.plans + chunk, values_of(chunk), tile, blocks, valid, parity, space, r);
 
   // rates and sizes
   const bool outlier = Map::kHasSpecial ? job.mode == 0 : true;
@@ -110,7 +114,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   std::uint32_t specials_before = 0;
   const Taken before =
       scan_warp(Taken(words, outlier_bytes), valid, valid && half == 0, rate, specials_before, space.scan);
-  if (thread == 0) space.ticket = next_task;
+  if (thread == 0) space.next = task_of(job, next_task);
   __syncthreads();  // the rows are read, too: the arena is free for the tile's bytes
   const Placed at = scan_block(before, specials_before, threads, space.scan);
 
@@ -121,10 +125,10 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const std::uint32_t parts_end = outliers_at + at.total_outlier_bytes;
   const std::uint32_t words_at = (parts_end + 3) / 4;
   const std::uint32_t tile_words = uniform && at.common_rate == 0 ? 0 : words_at + at.total_words;
-  if (thread == 0) post_size(job.sums, chunk * job.tiles + tile, tile_words);
+  if (thread == 0) post_size(job.sums, space.now.chunk * job.tiles + space.now.tile, tile_words);
   // by now the sizes of all tiles before the waiting one are there, or soon will be
-  look_ahead<D, Value>(job, space.ticket, parity, space);
-  const uint2 asked = ask_place(job, waiting);
+  look_ahead<D, Value>(job, parity, space);
+  const uint2 asked = ask_place(job, space.place);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -146,8 +150,8 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
           bytes[rate_bytes + 2 * at.specials] = static_cast<std::uint8_t>(inner);
           bytes[rate_bytes + 2 * at.specials + 1] = static_cast<std::uint8_t>(special.verbatim_count);
         }
-        write_special<Map, D>(job, values, tile, rate, &space.masks[0][thread], half != 0 ? partner_verbatim : 0,
-                              partner_words, word_part + at.words);
+        write_special<Map, D>(job, values_of(space.now.chunk), space.now.tile, rate, &space.masks[0][thread],
+                              half != 0 ? partner_verbatim : 0, partner_words, word_part + at.words);
         if (half == 0) planes_at += words - planes;
       }
     }
@@ -156,11 +160,11 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
     if (half == 0) r.d[0] = unzigzag(static_cast<Code>(r.first & kept));
     write_planes(r.d, static_cast<int>(planes), word_part + planes_at);
   }
-  find_place(job, waiting, asked, space);
+  find_place(job, asked, space.place);
   __syncthreads();
 
   // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
-  constexpr std::uint32_t kPieces = 1;
+  constexpr std::uint32_t kPieces = sizeof(Value) == 8 ? 2 : 1;
   const auto* const from = reinterpret_cast<const uint4*>(bytes);
   auto* const to = reinterpret_cast<uint4*>(space.waiting);
   const bool small = tile_words <= 4 * kPieces * kThreads;
@@ -170,14 +174,15 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
     const std::uint32_t at = threadIdx.x + i * kThreads;
     if (4 * at < tile_words) piece[i] = from[at];
   }
-  place_waiting(job, waiting, space);
+  place_tile(job, space, space.waiting);
   __syncthreads();
-  waiting = {chunk, tile, tile_words, true, uniform};
+  if (thread == 0) space.place.tile = {space.now.chunk, space.now.tile, tile_words, true, uniform};
   if (4 * tile_words > job.waiting_bytes) {  // a device with little shared memory
-    find_place(job, waiting, {}, space);
     __syncthreads();
-    place_tile(job, waiting, space.words_before, bytes);
-    waiting.there = false;
+    find_place(job, {}, space.place);
+    __syncthreads();
+    place_tile(job, space, bytes);
+    if (thread == 32) space.place.tile.there = false;
     __syncthreads();
     return;
   }
@@ -204,37 +209,39 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<Map, D>)
   // being worked on or done.
   const std::uint32_t all = job.tiles * job.chunks;
   std::uint32_t* const tasks = &job.counters->task[kExact ? 1 : 0];
-  if (threadIdx.x == 0) space.ticket = atomicAdd(tasks, 1);
-  __syncthreads();
-  std::uint32_t task = space.ticket;
-  if (task == 0) {
+  std::uint32_t first = 0;
+  if (threadIdx.x == 0) {
+    first = atomicAdd(tasks, 1);
+    space.next = task_of(job, first);
+    space.place.tile.there = false;
+  }
+  if (__syncthreads_or(threadIdx.x == 0 && first == 0 ? 1 : 0) != 0) {
     scan_sizes(job.sums, all, space.scanner);
     return;
   }
-  Waiting waiting = {};
   int parity = 1;
-  look_ahead<D, typename Map::Value>(job, task, parity, space);
+  look_ahead<D, typename Map::Value>(job, parity, space);
   __syncthreads();
-  for (; task <= all; parity ^= 1) {
-    const std::uint32_t number = task - 1;
-    const auto [chunk, tile] = divide(number, job.grid.by_tiles);
+  for (; space.next.chunk < job.chunks; parity ^= 1) {
+    const auto [chunk, tile] = space.next;
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     if ((job.plans[chunk].quantise != 0) != kExact) {
-      encode_tile<Map, D>(job, chunk, tile, next, parity ^ 1, waiting, space);
+      encode_tile<Map, D>(job, chunk, tile, next, parity ^ 1, space);
     } else {  // of the other pass
       if (threadIdx.x == 0) {
-        space.ticket = next;
-        post_size(job.sums, number, 0);
+        post_size(job.sums, chunk * job.tiles + tile, 0);
       }
+      __syncthreads();  // all have read which tile this was
+      if (threadIdx.x == 0) space.next = task_of(job, next);
       __syncthreads();
-      look_ahead<D, typename Map::Value>(job, space.ticket, parity ^ 1, space);
+      look_ahead<D, typename Map::Value>(job, parity ^ 1, space);
       __syncthreads();
     }
-    task = space.ticket;
   }
-  find_place(job, waiting, {}, space);
+  __syncthreads();  // the last tile waits
+  find_place(job, {}, space.place);
   __syncthreads();
-  place_waiting(job, waiting, space);
+  place_tile(job, space, space.waiting);
 }
 
 }  // namespace pyfilter::cuda

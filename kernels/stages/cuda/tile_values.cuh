@@ -128,6 +128,7 @@ __device__ __forceinline__ void load_values(const EncodeParams& job, const std::
 #pragma unroll
       for (int i = 0; i < 32; ++i) x[i] = 0;
     }
+    __syncthreads();  // all know which tile this is
     return;
   }
   __syncthreads();

@@ -8,7 +8,8 @@
 
 #include "core/bits.hpp"
 #include "stages/cuda/entropy/params.cuh"
-#include "stages/cuda/packed/encode.cuh"
+#include "stages/cuda/packed/codes.cuh"
+#include "stages/cuda/packed/layout.cuh"
 
 namespace pyfilter::cuda {
 
@@ -98,14 +99,17 @@ __device__ __forceinline__ void residuals_of_tile(const StreamParams& job, std::
   const ChunkPlan& plan = job.base.plans[chunk];
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   const TileBox box = box_of<S>(job.base.grid, tile);
-  const bool valid = is_whole<S>(box) || is_present<S>(box, thread);
+  const bool whole = is_whole_tile<S>(job.base.grid, tile, box), valid = whole || is_present<S>(box, thread);
   const std::size_t slot = std::size_t{chunk} * job.slots + tile;
   TileNote& note = job.notes[slot];
 
   Code z[32], last;
   PackedNotes notes;
   Spread<Code> spread;
-  const bool special = packed_codes<Map, S>(job.base, plan, values, box, valid, space, z, last, spread, notes);
+  const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
+  load_packed<S, typename Map::Value>(job.base.grid, values, box, whole && job.base.aligned, space.arena);
+  await_values<S>();
+  const bool special = packed_codes<Map, S>(plan, ready, valid, space, z, last, spread, notes);
   std::uint32_t special_words = 0;
   bool verbatim = false;
   const int order = order_of(plan);

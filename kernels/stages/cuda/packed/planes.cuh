@@ -62,10 +62,13 @@ __device__ __forceinline__ void write_all(const std::uint32_t (&w)[kPlanes], int
 
 // What a warp's blocks take, for all to add up.
 struct WarpShare {
+  // where there may be exceptions:
   std::uint32_t words;       // with all planes in the low half, with those left by exceptions in the high half
   std::uint32_t widths;      // narrowest and widest, before and behind exceptions: a byte each
   std::uint32_t saved;       // bits, by exceptions
   std::uint32_t exceptions;  // which blocks, as the next
+  // else words, the narrowest and the widest
+
   std::uint32_t special, masked, present;
   std::uint32_t groups;  // of four bits, of the masks of missing values
 };

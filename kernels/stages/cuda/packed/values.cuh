@@ -71,6 +71,10 @@ __device__ __forceinline__ bool is_whole(const TileBox& box) {
   using Tile = TileShape<S>;
   return box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
 }
+template <int S>
+__device__ __forceinline__ bool is_whole_tile(const Grid& g, std::uint32_t tile, const TileBox& box) {
+  return S == kChain ? (std::uint64_t{tile} + 1) * 4096 <= g.values : is_whole<S>(box);
+}
 
 // Index in the array of a position, or of the nearest inside.
 template <int S>
@@ -143,12 +147,13 @@ __device__ __forceinline__ void await_values() {
     __syncthreads();
 }
 
-// All values of a tile into its rows, the edge repeated as padding. Behind it, await_values().
+// All values of a tile into its rows, the edge repeated as padding; by pieces if it is whole and its rows are aligned.
+// Behind it, await_values().
 template <int S, class Value>
-__device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* values, const TileBox& box, bool aligned,
-                                            std::uint8_t* arena) {
+__device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* values, const TileBox& box,
+                                            bool by_pieces, std::uint8_t* arena) {
   const auto* from = reinterpret_cast<const Value*>(values);
-  if (S != kColumns && aligned && is_whole<S>(box)) {
+  if (S != kColumns && by_pieces) {
     if constexpr (S != kColumns) {
       copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
         for_tile_pieces<S, Value>(g, box, [&](unsigned i, unsigned place, std::uint64_t index) {
@@ -166,6 +171,7 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
 }
 
 // Rows back to memory, those of the values [start, stop). Before it, await_values().
+
 template <int S, class Value>
 __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* arena, const TileBox& box, bool aligned,
                                              std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
@@ -186,9 +192,10 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
 
 // Asks for the values of a tile to come to the L2 cache.
 template <int S, class Value>
-__device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_t* values, const TileBox& box) {
+__device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_t* values, const TileBox& box,
+                                                bool whole) {
   using Tile = TileShape<S>;
-  if (S != kColumns && !is_whole<S>(box)) return;
+  if (S != kColumns && !whole) return;
   const std::uint8_t* const from = values + box.first * sizeof(Value);
   if constexpr (S == kColumns) {
     if (g.nx > Tile::kX || box.iny < Tile::kY) return;
