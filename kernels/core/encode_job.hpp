@@ -17,6 +17,7 @@
 #include <new>
 
 #include "core/plan.hpp"
+#include "core/prefetch.hpp"
 #include "core/threads.hpp"
 #include "core/wire.hpp"
 
@@ -53,6 +54,7 @@ inline std::size_t parked_bytes(const Plan& plan) {
 class EncodeJob {
  public:
   static constexpr std::size_t kUnknown = ~std::size_t{0};
+  static constexpr std::size_t kMostAsked = 8192;  // larger units push their values out of the cache
 
   // `limit`: bytes for tiles.
   EncodeJob(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* directory, std::uint8_t* tiles,
@@ -149,9 +151,10 @@ class EncodeJob {
   std::size_t encode_in_place(std::uint64_t unit, std::uint64_t last, std::size_t from, std::uint8_t* scratch,
                               std::uint8_t* room) {
     const std::size_t most = most_unit_bytes(plan_) + kTileSlackBytes;
-    std::size_t at = from;
+    std::size_t at = from, expected = 0;  // bytes of this unit: those of the one before
     for (; unit < last && !stopped(); ++unit) {
       const bool fits = limit_ - at >= most;
+      if (expected <= kMostAsked) ask_for_stores(tiles_ + at, 0, expected);
       const EncodedTile encoded = coder_.encode(plan_, values_, unit, scratch, fits ? tiles_ + at : room);
       if (encoded.bytes >= limit_ - at) {
         full_ = true;
@@ -160,6 +163,7 @@ class EncodeJob {
       if (!fits) std::memcpy(tiles_ + at, room, encoded.bytes);
       store_entry(unit, at, encoded.uniform);
       at += encoded.bytes;
+      expected = encoded.bytes;
     }
     return at - from;
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/plan.hpp"
+#include "core/prefetch.hpp"
 #include "core/target.hpp"
 #include "stages/difference.hpp"
 
@@ -176,8 +177,8 @@ KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int
 }
 
 // Prefetches up to `count` blocks from the cursor on, and moves it behind them: rows are too many streams for hardware
-// prefetchers, and short ones end soon.
-template <int D, class T>
+// prefetchers, and short ones end soon. kStored: they are stored to, not loaded.
+template <int D, class T, bool kStored = false>
 KFN void prefetch_blocks(const Grid& grid, const void* values, BlockCursor& c, int count) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   for (auto left = static_cast<std::uint64_t>(count); left != 0 && c.index < grid.blocks;) {
@@ -186,7 +187,7 @@ KFN void prefetch_blocks(const Grid& grid, const void* values, BlockCursor& c, i
     const std::uint64_t run = std::min(left, grid.gx - c.bx);
     const std::uint8_t* first = value_at<T>(values, box.first);
     for (std::uint64_t ahead = 0; ahead < run * L * sizeof(T); ahead += 64)
-      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + places.at(i) + ahead);
+      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + places.at(i) + ahead, kStored ? 1 : 0);
     advance<D>(grid, c, run);
     left -= run;
   }

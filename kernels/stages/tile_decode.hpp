@@ -232,7 +232,11 @@ inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size
   PYF_TRY((find_parts<Map, D>(plan, bytes, size, uniform, blocks, &parts)));
   BoxCursor<D> cursor(plan.grid, first_block);
   const bool all_wanted = start == 0 && stop == plan.grid.values;
+  constexpr int kAhead = 16;  // blocks
+  BlockCursor ahead = cursor;
+  if (D != 1 && all_wanted) prefetch_blocks<D, Value, true>(plan.grid, out, ahead, kAhead);
   for (int b = 0; b < blocks; ++b, cursor.next(plan.grid)) {
+    if (D != 1 && all_wanted && b % kAhead == 0) prefetch_blocks<D, Value, true>(plan.grid, out, ahead, kAhead);
     alignas(64) Value x[B];
     const std::uint8_t code = parts.rate(b);
     if constexpr (Map::kHasSpecial) {
@@ -245,6 +249,7 @@ inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size
     alignas(64) typename Map::Code q[B];
     const auto carried = decode_codes<Map, D>(sums, kRates[code], parts, q);
     if (Loose<Value>* whole = whole_place<D, Value>(cursor, start, stop, out); whole != nullptr) {
+      ask_for_stores(whole, kAskedAhead, 32 * sizeof(Value));
       map.decode(q, carried, whole);
       continue;
     }

@@ -272,6 +272,10 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   Code carry = unzigzag(parts.first);
   const bool sums = S != kChain || plan.order != 0;
   for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+    if (whole)
+      ask_for_stores(to + 32 * b, kAskedAhead, 32 * sizeof(Value));
+    else
+      ask_for_part<S, Value>(plan.grid, box, b, start, stop, out);
     const int width = parts.width[b];
     if (parts.is_special(b)) [[unlikely]] {
       const PackedMasks masks = read_packed_masks(descriptor[0], words);

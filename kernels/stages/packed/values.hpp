@@ -3,6 +3,7 @@
 // padding, stored with padding dropped and only the wanted range of indices written.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -65,6 +66,24 @@ template <std::uint32_t kInside, class T>
 KFN void store_short_rows(const Grid& g, const T* x, std::uint32_t rows, std::uint8_t* to) {
   for (std::uint32_t y = 0; y < rows; ++y)
     std::memcpy(to + y * g.nx * sizeof(T), x + y * TileShape<kColumns>::kX, kInside * sizeof(T));
+}
+
+// Asks for the memory that part `part` of kPackedBlocks of a tile will be stored in, as far as it lies in [start,
+// stop). To be called while the tile is decoded: it is stored later, row by row, and rows are too many streams for
+// hardware prefetchers; where they are a power of two apart they meet in the same sets of the caches, too.
+template <int S, class T>
+KFN void ask_for_part(const Grid& g, const TileBox& box, std::uint32_t part, std::uint64_t start, std::uint64_t stop,
+                      const void* out) {
+  using Tile = TileShape<S>;
+  constexpr std::uint32_t kRows = Tile::kY * Tile::kZ, kParts = kRows < kPackedBlocks ? kPackedBlocks / kRows : 1;
+  constexpr std::uint32_t kTogether = kRows > kPackedBlocks ? kRows / kPackedBlocks : 1;  // rows of a part
+  const std::uint32_t row = part / kParts * kTogether, y = row % Tile::kY, z = row / Tile::kY;
+  if (y >= box.iny || z >= box.inz || (S == kColumns && g.nx != box.inx)) return;
+  const std::uint32_t x = part % kParts * (Tile::kX / kParts);
+  const std::uint64_t index = row_index<S>(g, box, y, z) + x;
+  if (x >= box.inx || index < start || index >= stop) return;
+  const std::size_t bytes = std::min(box.inx - x, Tile::kX / kParts) * kTogether * sizeof(T);
+  ask_for_stores(out, (index - start) * sizeof(T), bytes);
 }
 
 // Stores the values of a tile whose indices are in [start, stop).
