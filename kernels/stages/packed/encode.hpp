@@ -59,18 +59,12 @@ KFN void repeat_rows(const TileBox& box, T* rows) {
     std::memcpy(rows + z * kSlab, rows + (box.inz - 1) * kSlab, present.y * kRow * sizeof(T));
 }
 
-// `inside` values of a row, and the last of them repeated.
-template <class T, std::size_t N>
-[[gnu::noinline]] inline void extend_row(const Loose<T>* row, std::uint32_t inside, T (&copy)[N]) {
-  std::memcpy(copy, row, inside * sizeof(T));
-  for (std::size_t x = inside; x < N; ++x) std::memcpy(copy + x, copy + inside - 1, sizeof(T));
-}
 // A row of a tile: in the array, or where that ends inside of it a copy.
 template <int S, class T>
 KFN const Loose<T>* whole_row(const TileBox& box, const Loose<T>* row, T (&copy)[TileShape<S>::kX]) {
   if (box.inx == TileShape<S>::kX) [[likely]]
     return row;
-  extend_row(row, box.inx, copy);
+  extend_row<TileShape<S>::kX>(row, box.inx, copy);
   return loose_values<T>(copy, 0);
 }
 

@@ -83,11 +83,11 @@ KFN void masks_of_blocks(const std::uint32_t (&runs)[kPackedBlocks], std::uint32
   } else if constexpr (S == kVolume) {  // runs of eight groups of four bits
     for (std::uint32_t z = 0; z < Tile::kZ; z += Tile::kBlockZ) {
       for (std::uint32_t y = 0; y < Tile::kY; y += Tile::kBlockY) {
-        std::uint32_t masks[Tile::kBlocksX] = {};
-        for (std::uint32_t k = 0; k < 8; ++k) {
-          const std::uint32_t run = runs[(z + k / Tile::kBlockY) * Tile::kY + y + k % Tile::kBlockY];
-          for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) masks[x] |= (run >> 4 * x & 15) << 4 * k;
-        }
+        std::uint32_t masks[Tile::kBlocksX] = {}, rows[8], any = 0;
+        for (std::uint32_t k = 0; k < 8; ++k)
+          any |= rows[k] = runs[(z + k / Tile::kBlockY) * Tile::kY + y + k % Tile::kBlockY];
+        for (std::uint32_t k = 0; any != 0 && k < 8; ++k)  // few have any, where values are verbatim here and there
+          for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) masks[x] |= (rows[k] >> 4 * x & 15) << 4 * k;
         for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) blocks[Tile::block_of(z, y, Tile::kBlockX * x)] = masks[x];
       }
     }

@@ -172,9 +172,8 @@ KFN void strip_codes(NarrowCodes<Map>& codes, const std::uint8_t* from, const st
       for (std::uint32_t i = 0; i < kX; i += 32) codes.take(loose_values<Value>(from, i), s.row(row) + i);
       continue;
     }
-    std::memcpy(copy, from, columns * sizeof(Value));
+    extend_row<kX>(loose_values<Value>(from, 0), columns, copy);
     const std::uint32_t end = present_along(columns, 32) * 32;
-    for (std::uint32_t i = columns; i < end; ++i) copy[i] = copy[columns - 1];
     for (std::uint32_t i = 0; i < end; i += 32) codes.take(loose_values<Value>(copy, i), s.row(row) + i);
   }
 }

@@ -20,6 +20,20 @@ KFN std::uint64_t row_index(const Grid& g, const TileBox& box, std::uint32_t y, 
   return S == kChain ? box.first : box.first + (z * g.ny + y) * g.nx;
 }
 
+// `inside` values of a row, and the last of them repeated up to kCount.
+template <std::uint32_t kCount, class T>
+KFN void extend_row(const Loose<T>* row, std::uint32_t inside, T* copy) {
+  const T last = row[inside - 1];
+  if constexpr (kCount <= 8) {
+    for (std::uint32_t x = 0; x < kCount; ++x) copy[x] = row[std::min(x, inside - 1)];
+  } else if constexpr (sizeof(T) >= 4) {  // masked loads where the level has them
+    for (std::uint32_t x = 0; x < kCount; ++x) copy[x] = x < inside ? static_cast<T>(row[x]) : last;
+  } else {
+    for (std::uint32_t x = 0; x < kCount; ++x) copy[x] = last;
+    std::memcpy(copy, row, inside * sizeof(T));
+  }
+}
+
 // All 4096 values of a tile, row by row: those in the array if they lie there one after the other, else a copy.
 template <int S, class T>
 inline const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& box, T* copy) {
@@ -34,12 +48,10 @@ inline const Loose<T>* load_tile(const Grid& g, const void* values, const TileBo
       if constexpr (S != kColumns) {  // rows are too many streams for hardware prefetchers: those of the next tile
         for (std::size_t line = 0; line < kRowBytes; line += 64) __builtin_prefetch(from + kRowBytes + line);
       }
-      if (box.inx == Tile::kX) {
+      if (box.inx == Tile::kX)
         std::memcpy(row, from, kRowBytes);
-      } else {
-        std::memcpy(row, from, box.inx * sizeof(T));
-        for (std::uint32_t x = box.inx; x < Tile::kX; ++x) std::memcpy(row + x, row + box.inx - 1, sizeof(T));
-      }
+      else
+        extend_row<Tile::kX>(loose_values<T>(from, 0), box.inx, row);
     }
     const T* const last = slab + (box.iny - 1) * Tile::kX;
     for (std::uint32_t y = box.iny; y < Tile::kY; ++y) std::memcpy(slab + y * Tile::kX, last, kRowBytes);
