@@ -30,7 +30,7 @@ struct EncodeSpace {
   ScanSpace scan;
   ScannerSpace scanner;
   PlaceSpace place;
-  TileTask now, next;
+  TileTask now, next;  // the tile that is encoded, and the one after it
   // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
   alignas(16) std::uint8_t waiting[16];
 };
@@ -228,9 +228,7 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<Map, D>)
     if ((job.plans[chunk].quantise != 0) != kExact) {
       encode_tile<Map, D>(job, chunk, tile, next, parity ^ 1, space);
     } else {  // of the other pass
-      if (threadIdx.x == 0) {
-        post_size(job.sums, chunk * job.tiles + tile, 0);
-      }
+      if (threadIdx.x == 0) post_size(job.sums, chunk * job.tiles + tile, 0);
       __syncthreads();  // all have read which tile this was
       if (threadIdx.x == 0) space.next = task_of(job, next);
       __syncthreads();

@@ -26,13 +26,10 @@ struct PackedEncodeSpace {
   PackedMaskSpace<Map> masks;
   alignas(16) WarpShare shares[kWarps];
   ScannerSpace scanner;
-
   TileBox boxes[2];  // of this tile and the next
-
   PlaceSpace place;
-  TileTask now, next;
+  TileTask now, next;  // the tile that is encoded, and the one after it
   Code first;
-
   // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
   alignas(16) std::uint8_t waiting[16];
 };
@@ -50,7 +47,6 @@ __device__ __forceinline__ void look_ahead_packed(const EncodeParams& job, TileT
   if (task.chunk >= job.chunks) return;
   const auto [chunk, tile] = task;
   const TileBox box = box_of<S>(job.grid, tile);
-
   if (S != kChain && threadIdx.x == 0) next = box;
   // 64-bit values of planes and volumes come 2 % faster unasked, of chains 4 % slower
   if constexpr (sizeof(Value) < 8 || S == kChain || S == kColumns)
@@ -258,7 +254,6 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     space.next = task_of(job, first);
     space.place.tile.there = false;
   }
-
   if (__syncthreads_or(threadIdx.x == 0 && first == 0 ? 1 : 0) != 0) {
     scan_sizes(job.sums, all, space.scanner);
     return;
@@ -274,9 +269,7 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     if ((pass.x != 0) != kExact && (pass.y & 0xFF) == S) {
       encode_packed<Map, S, kExceptions>(job, chunk, tile, next, parity, space);
     } else {  // of another pass
-      if (threadIdx.x == 0) {
-        post_size(job.sums, chunk * job.tiles + tile, 0);
-      }
+      if (threadIdx.x == 0) post_size(job.sums, chunk * job.tiles + tile, 0);
       __syncthreads();  // all have read which tile this was
       if (threadIdx.x == 0) space.next = task_of(job, next);
       __syncthreads();
