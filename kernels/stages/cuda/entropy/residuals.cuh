@@ -106,10 +106,7 @@ __device__ __forceinline__ void residuals_of_tile(const StreamParams& job, std::
   Code z[32], last;
   PackedNotes notes;
   Spread<Code> spread;
-  const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
-  load_packed<S, typename Map::Value>(job.base.grid, values, box, whole && job.base.aligned, space.arena);
-  await_values<S>();
-  const bool special = packed_codes<Map, S>(plan, ready, valid, space, z, last, spread, notes);
+  const bool special = packed_codes<Map, S>(job.base, plan, values, box, whole, valid, space, z, last, spread, notes);
   std::uint32_t special_words = 0;
   bool verbatim = false;
   const int order = order_of(plan);

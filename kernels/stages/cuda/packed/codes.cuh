@@ -57,15 +57,19 @@ __device__ __forceinline__ bool surely_in_reach(const Spread<typename Map::Code>
   return (rest.bits() >> (kFraction - 8) | zigzag(static_cast<Code>(first - Map::kBias)) >> (kFraction - 4)) == 0;
 }
 
-// A loaded tile: codes of this thread's block to c (of chains and columns differenced within it), the last of them to
+// Loads a tile; codes of this thread's block to c (of chains and columns differenced within it), the last of them to
 // `last`, the tile's faces to shared memory. All threads take part; behind it the arena is free. True in all of them if
 // one has special values.
 template <class Map, int S, class Space>
-__device__ __forceinline__ bool packed_codes(const ChunkPlan& plan, const ReadyQuantizer<Map>& ready, bool valid,
-                                             Space& space, typename Map::Code (&c)[32], typename Map::Code& last,
+__device__ __forceinline__ bool packed_codes(const EncodeParams& job, const ChunkPlan& plan, const std::uint8_t* values,
+                                             const TileBox& box, bool whole, bool valid, Space& space,
+                                             typename Map::Code (&c)[32], typename Map::Code& last,
                                              Spread<typename Map::Code>& rest, PackedNotes& notes) {
   using Value = typename Map::Value;
   constexpr bool kLogarithms = (Map::kMasks & kMaskNegative) != 0;
+  const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
+  load_packed<S, Value>(job.grid, values, box, whole && job.aligned, space.arena);
+  await_values<S>();
   const bool differences = S != kChain || plan.predictor >> 16 != 0;
   const auto finish = [&] {
     show_face<S>(c, space.faces);

@@ -68,13 +68,12 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const bool whole = is_whole_tile<S>(job.grid, tile, box), valid = whole || is_present<S>(box, thread);
 
   if (thread == 0) space.now = {chunk, tile};  // not kept in registers
-  const ReadyQuantizer<Map> ready(plan);       // before the values: it comes while they do
-  load_packed<S, Value>(job.grid, values_of(chunk), box, whole && job.aligned, space.arena);
-  await_values<S>();
+
   Code z[32], last;
   PackedNotes notes;
   Spread<Code> spread;
-  const bool with_more = packed_codes<Map, S>(plan, ready, valid, space, z, last, spread, notes) || !whole;
+  const bool with_more =
+      packed_codes<Map, S>(job, plan, values_of(chunk), box, whole, valid, space, z, last, spread, notes) || !whole;
   const auto order = static_cast<int>(plan.predictor >> 16);
   if (S == kChain && order == 0) {
 #pragma unroll
