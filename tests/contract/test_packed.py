@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import itertools
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from reference import decoder, packed
+from reference.library import GuardedMemory
 
 import pyfilter
 from pyfilter import HierarchicalDelta
@@ -204,6 +206,26 @@ def test_damaged_frames(dtype: str, predictor: str) -> None:
                 part = pyfilter.decode(bad, 1000, 1300)
                 assert np.array_equal(part, expected.reshape(-1)[1000:1300], equal_nan=True)
     assert min(outcomes.values()) > 10
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33])
+@DTYPES
+def test_short_rows(dtype: str, columns: int) -> None:
+    """Planes of few columns: one frame on every level, and nothing behind the array is read."""
+    codec = HierarchicalDelta(absolute=1e-3, predictor="lorenzo2d")
+    rng = np.random.default_rng(columns)
+    for rows, how in itertools.product((1, 2, 3, 4, 5, 63, 64, 66, 130), ("none", "few", "runs")):
+        count, size = rows * columns, rows * columns * np.dtype(dtype).itemsize
+        memory = GuardedMemory(size)
+        place = (ctypes.c_ubyte * size).from_address(memory.last(size))
+        values: Array = np.frombuffer(memoryview(place).cast("B"), dtype)
+        values[:] = sprinkle(family("smooth", count, np.dtype(dtype), rng, 1.0, 1e-3), None, how, rng)
+        frames = set()
+        for level in levels_here():
+            with pyfilter.config(cpu_level=level):
+                check_case(Case(values.reshape(rows, columns), codec))
+                frames.add(pyfilter.encode(values.reshape(rows, columns), codec))
+        assert len(frames) == 1
 
 
 @DTYPES

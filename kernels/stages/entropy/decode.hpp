@@ -167,10 +167,10 @@ struct GroupSpace {
 
 // Residuals of the coded blocks of a tile -> values; `before` is the code that the first is a difference to.
 template <class Map, int S>
-inline void tile_values(const Plan& plan, const Map& map, const CodedBlocks& t, typename Map::Code& before,
-                        GroupSpace<Map, S>& space, bool wanted, Loose<typename Map::Value>* to) {
+inline void tile_values(const Plan& plan, const Map& map, const TileBox& box, const CodedBlocks& t,
+                        typename Map::Code& before, GroupSpace<Map, S>& space, bool wanted,
+                        Loose<typename Map::Value>* to) {
   using Code = typename Map::Code;
-  using Tile = TileShape<S>;
   const bool sums = S != kChain || plan.order != 0;
   const Code first = t.count != 0 && (t.coded[0] & 1) != 0 ? unzigzag(space.blocks[0][0]) : Code{0};
   if (!wanted) {  // only what the tiles behind it need
@@ -202,15 +202,7 @@ inline void tile_values(const Plan& plan, const Map& map, const CodedBlocks& t, 
   if constexpr (S != kChain) {
     before = static_cast<Code>(before + first);
     space.tile.codes[0] = before;
-    tile_sums<S>(plan.order, space.tile.codes);
-    Code carry = 0;
-    for (std::uint32_t i = 0; i < 4096; i += 32) {
-      if (S == kColumns || i % Tile::kX == 0) carry = 0;
-      Code(&row)[32] = *reinterpret_cast<Code(*)[32]>(space.tile.codes + i);
-      if constexpr (S != kColumns) accumulate_1d(row);
-      map.decode(row, carry, to + i);
-      if (S != kColumns) carry = static_cast<Code>(carry + row[31]);
-    }
+    values_of_differences<S>(map, plan.order, present_rows<S>(box), space.tile.codes, to);
   }
 }
 
@@ -220,7 +212,7 @@ inline Status find_special_part(const Plan& plan, const TileBox& box, const std:
                                 PackedParts<typename Map::Code>& parts, PackedDecodeSpace<Map, S>& space, int* masked,
                                 bool* verbatim) {
   if (size > max_packed_bytes(sizeof(typename Map::Value))) return kBadSize;
-  PYF_TRY((find_packed_parts<Map, S>(plan, box, bytes, size, parts)));
+  PYF_TRY((find_packed_parts<Map, S>(plan, present_blocks<S>(box), bytes, size, parts)));
   const PackedHead& head = parts.head;
   if (head.base != 0 || head.rate_planes != 0 || head.first_bytes != 0 || (head.flags & kPackedExceptions) != 0)
     return kBadSpecialPart;
@@ -366,7 +358,7 @@ inline Status decode_group(const Plan& plan, const std::uint8_t* bytes, std::siz
     auto* const to =
         whole ? reinterpret_cast<Loose<Value>*>(static_cast<std::uint8_t*>(out) + (box.first - start) * sizeof(Value))
               : reinterpret_cast<Loose<Value>*>(space.tile.values);
-    tile_values<Map, S>(plan, map, t, before, space, wanted, to);
+    tile_values<Map, S>(plan, map, box, t, before, space, wanted, to);
     if (!wanted) continue;
     if constexpr (Map::kHasSpecial) {
       if (g.special[i] != nullptr) place_specials<Map, S>(map, parts, masked, space.tile);

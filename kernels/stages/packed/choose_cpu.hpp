@@ -33,6 +33,7 @@ inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, ty
       flags[i] = static_cast<Code>(0 - static_cast<Code>(sampled_code(map.quantizer, static_cast<T>(x[i]), same)));
     }
     const auto plain = static_cast<std::uint32_t>(flag_bits<32>(flags));
+    if (plain == ~0u) return;  // codes are there, but not all of them keep the bound
     if (plain != 0)
       forward_fill<32>(q, plain);
     else

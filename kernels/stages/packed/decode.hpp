@@ -86,14 +86,13 @@ template <int S>
 }
 
 template <class Map, int S>
-inline Status find_packed_parts(const Plan& plan, const TileBox& box, const std::uint8_t* bytes, std::size_t size,
-                                PackedParts<typename Map::Code>& parts) {
+inline Status find_packed_parts(const Plan& plan, const PresentBlocks& present, const std::uint8_t* bytes,
+                                std::size_t size, PackedParts<typename Map::Code>& parts) {
   using Code = typename Map::Code;
   const std::uint32_t word = load_le<std::uint32_t>(bytes);
   constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
   if (!head_allowed(word, packed_rules(sizeof(Code), plan.has_sentinel, plan.step == 0, kSigns))) return kBadHead;
   const PackedHead head = parts.head = read_head(word);
-  const PresentBlocks present = present_blocks<S>(box);
   if ((head.flags & kPackedVerbatim) != 0) {
     parts.words = bytes + kPackedHeadBytes;
     return size == kPackedHeadBytes + static_cast<std::size_t>(present.count) * 32 * sizeof(typename Map::Value)
@@ -189,14 +188,6 @@ struct PackedDecodeSpace {
   MaskedBlock masked[kPackedBlocks];
 };
 
-template <int S, class T>
-KFN void put_values(const T* from, std::uint32_t block, T* tile) {
-  using Tile = TileShape<S>;
-  auto* const to = reinterpret_cast<std::uint8_t*>(tile) + Tile::first_of(block) * sizeof(T);
-  for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX)
-    std::memcpy(to + Tile::within(i) * sizeof(T), from + i, Tile::kBlockX * sizeof(T));
-}
-
 // Values of a tile that are not made from codes, into their places; `masked` of the blocks have masks of their own.
 template <class Map, int S>
 [[gnu::noinline]] inline void place_specials(const Map& map, const PackedParts<typename Map::Code>& parts, int masked,
@@ -248,10 +239,11 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   if (size > max_packed_bytes(sizeof(Value))) return kBadSize;
   const Map map(plan);
   const TileBox box = tile_box<S>(plan.grid, tile);
+  const PresentBlocks present = present_blocks<S>(box);
   PackedDecodeSpace<Map, S> space;
   PackedParts<Code> parts;
   if (size != 0) {
-    PYF_TRY((find_packed_parts<Map, S>(plan, box, bytes, size, parts)));
+    PYF_TRY((find_packed_parts<Map, S>(plan, present, bytes, size, parts)));
     if ((parts.head.flags & kPackedVerbatim) != 0) {
       store_verbatim<Map, S>(plan, box, parts.words, space, start, stop, out);
       return kOk;
@@ -271,11 +263,16 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
   Code carry = unzigzag(parts.first);
   const bool sums = S != kChain || plan.order != 0;
-  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+  const bool ask_by_parts = S == kColumns || present.all();
+  const std::uint32_t part_step = S == kColumns ? Tile::kBlocksY * box.inx : kPackedBlocks;
+  if (!ask_by_parts) ask_for_rows<S, Value>(plan.grid, box, start, stop, out);
+  for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(present.count); ++k) {
+    const std::uint32_t b = present.all() ? k : present.block[k];
     if (whole)
       ask_for_stores(to + 32 * b, kAskedAhead, 32 * sizeof(Value));
-    else
-      ask_for_part<S, Value>(plan.grid, box, b, start, stop, out);
+    else if (ask_by_parts)
+      for (std::uint32_t part = b; part < kPackedBlocks; part += part_step)
+        ask_for_part<S, Value>(plan.grid, box, part, start, stop, out);
     const int width = parts.width[b];
     if (parts.is_special(b)) [[unlikely]] {
       const PackedMasks masks = read_packed_masks(descriptor[0], words);
@@ -310,8 +307,10 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
     if (exception) {
       const auto e = load_le<std::uint16_t>(entry);
       entry += 2;
-      if (width < static_cast<int>(8 * sizeof(Code)))
-        z[e % 32] = static_cast<Code>(z[e % 32] + (static_cast<Code>(e >> 5) << width));
+      if (width < static_cast<int>(8 * sizeof(Code))) {  // to one of them, but loads of all would wait for its store
+        const auto above = static_cast<Code>(static_cast<Code>(e >> 5) << width);
+        for (int i = 0; i < 32; ++i) z[i] = static_cast<Code>(z[i] + (i == e % 32 ? above : Code{0}));
+      }
     }
     for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
     if constexpr (S == kChain) {
@@ -332,14 +331,7 @@ inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, st
   // sums, and values row by row
   if constexpr (S != kChain) {
     space.codes[0] = unzigzag(parts.first);
-    tile_sums<S>(plan.order, space.codes);
-    for (std::uint32_t i = 0; i < 4096; i += 32) {
-      if (S == kColumns || i % Tile::kX == 0) carry = 0;
-      Code(&row)[32] = *reinterpret_cast<Code(*)[32]>(space.codes + i);
-      if constexpr (S != kColumns) accumulate_1d(row);
-      map.decode(row, carry, space.values + i);
-      if (S != kColumns) carry = static_cast<Code>(carry + row[31]);
-    }
+    values_of_differences<S>(map, plan.order, present_rows<S>(box), space.codes, space.values);
   }
   if constexpr (Map::kHasSpecial) {
     if (special) [[unlikely]]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding a packed tile (docs/format.md, section 7); decode.hpp is the way back. Steps: values -> codes, special
-// values sorted out (encode_special.hpp); differences through the tile; planes of each block, and its exception; sizes;
-// the tile's bytes.
+// Encoding a packed tile (docs/format.md, section 7); decode.hpp is the way back. Steps: values -> codes
+// (encode_codes.hpp), special values sorted out (encode_special.hpp); differences through the tile; planes of each
+// block, and its exception; sizes; the tile's bytes.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/difference.hpp"
+#include "stages/packed/encode_codes.hpp"
 #include "stages/packed/encode_special.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/lorenzo.hpp"
@@ -24,123 +25,25 @@
 
 PYF_BEGIN_TARGET
 
-// Values -> codes of the whole tile.
-template <class Map, int S>
-KFN SpecialBlocks encode_tile_codes(const Map& map, const TileBox& box, const Loose<typename Map::Value>* x,
-                                    PackedScratch<Map, S>& s) {
-  std::uint32_t misfits = 0;
-  for (std::uint32_t run = 0; run < kPackedBlocks; ++run) {
-    if constexpr (S == kChain) {
-      for (std::size_t line = 0; line < 32 * sizeof(*x); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x + 32 * run) + 4096 + line);
-    }
-    misfits |= s.misfits[run] =
-        static_cast<std::uint32_t>(encode_block<Map, 32>(map, x + 32 * run, s.codes + 32 * run));
-  }
-  if constexpr (Map::kHasSpecial) {
-    if (misfits != 0) {
-      s.kinds = 0;
-      for (std::uint32_t run = 0; run < kPackedBlocks; ++run) sort_run<Map, S>(map, x + 32 * run, run, s);
-      return describe_specials<Map, S>(box, s);
-    }
-  }
-  return {};
-}
-
-// Rows and slabs outside the array, as far as present blocks have any, become the last one inside; kRow things a row.
-template <int S, std::uint32_t kRow, class T>
-KFN void repeat_rows(const TileBox& box, T* rows) {
-  constexpr std::uint32_t kSlab = TileShape<S>::kY * kRow;
-  const PresentRows present = present_rows<S>(box);
-  for (std::uint32_t z = 0; z < box.inz; ++z)
-    for (std::uint32_t y = box.iny; y < present.y; ++y)
-      std::memcpy(rows + z * kSlab + y * kRow, rows + z * kSlab + (box.iny - 1) * kRow, kRow * sizeof(T));
-  for (std::uint32_t z = box.inz; z < present.z; ++z)
-    std::memcpy(rows + z * kSlab, rows + (box.inz - 1) * kSlab, present.y * kRow * sizeof(T));
-}
-
-// A row of a tile: in the array, or where that ends inside of it a copy.
-template <int S, class T>
-KFN const Loose<T>* whole_row(const TileBox& box, const Loose<T>* row, T (&copy)[TileShape<S>::kX]) {
-  if (box.inx == TileShape<S>::kX) [[likely]]
-    return row;
-  extend_row<TileShape<S>::kX>(row, box.inx, copy);
-  return loose_values<T>(copy, 0);
-}
-
-// The special values of a plane or a volume.
-template <class Map, int S>
-[[gnu::noinline]] inline void sort_rows(const Map& map, const Grid& grid, const TileBox& box, const void* values,
-                                        PackedScratch<Map, S>& s) {
-  using Value = typename Map::Value;
-  using Tile = TileShape<S>;
-  constexpr std::uint32_t kRuns = Tile::kX / 32;
-  alignas(64) Value copy[Tile::kX];
-  s.kinds = 0;
-  for (std::uint32_t z = 0; z < box.inz; ++z) {
-    for (std::uint32_t y = 0; y < box.iny; ++y) {
-      const Loose<Value>* const row = loose_values<Value>(values, row_index<S>(grid, box, y, z));
-      const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
-      for (std::uint32_t i = 0; i < kRuns; ++i) sort_run<Map, S>(map, x + 32 * i, (z * Tile::kY + y) * kRuns + i, s);
-    }
-  }
-  for (int kind = 0; kind < 5; ++kind)
-    if ((s.kinds >> kind & 1) != 0) repeat_rows<S, kRuns>(box, s.runs.of[kind]);
-}
-
-// Values of the array -> codes of a plane or a volume, of the rows that present blocks have. `next`: the tile after it.
-template <class Map, int S>
-KFN SpecialBlocks encode_tile_rows(const Map& map, const Grid& grid, const TileBox& box, const TileBox& next,
-                                   const void* values, PackedScratch<Map, S>& s) {
-  using Value = typename Map::Value;
-  using Tile = TileShape<S>;
-  constexpr std::size_t kRowBytes = Tile::kX * sizeof(Value);
-  const std::uint64_t ahead = (next.first - box.first) * sizeof(Value);
-  alignas(64) Value copy[Tile::kX];
-  std::uint32_t misfits = 0;
-  for (std::uint32_t z = 0; z < box.inz; ++z) {
-    for (std::uint32_t y = 0; y < box.iny; ++y) {
-      const Loose<Value>* const row = loose_values<Value>(values, row_index<S>(grid, box, y, z));
-      // rows are too many streams for hardware prefetchers: those of the next tile
-      const std::uint64_t from = reinterpret_cast<std::uintptr_t>(row) + ahead;
-      for (std::size_t line = 0; line < kRowBytes; line += 64)
-        __builtin_prefetch(reinterpret_cast<const void*>(from + line));
-      const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
-      const std::uint32_t first = (z * Tile::kY + y) * Tile::kX;
-      for (std::uint32_t i = 0; i < Tile::kX; i += 32)
-        misfits |= s.misfits[(first + i) / 32] =
-            static_cast<std::uint32_t>(encode_block<Map, 32>(map, x + i, s.codes + first + i));
-    }
-  }
-  if constexpr (Map::kHasSpecial) {
-    if (misfits != 0) [[unlikely]] {
-      sort_rows<Map, S>(map, grid, box, values, s);
-      repeat_rows<S, Tile::kX>(box, s.codes.data());
-      return describe_specials<Map, S>(box, s);
-    }
-  }
-  repeat_rows<S, Tile::kX>(box, s.codes.data());
-  return {};
-}
-
 // The widest value of a block taken apart where the rest has fewer planes: what split_exception() finds in planes, from
-// the residuals. `top` is the highest plane of `width`. Returns the planes that are left.
+// the residuals. `top` is the highest plane of `width`. Returns the planes that are left. `unforeseen`: whether there
+// is one changes from block to block, so that a branch costs more than the work.
 template <class Code>
-KFN int split_widest(const Code* z, int width, std::uint32_t top, std::uint16_t* entry) {
+KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unforeseen, std::uint16_t* entry) {
   // all ones but for one
   alignas(64) static constexpr auto kHole = [] {
     std::array<Code, 63> mask{};
     for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i == 31 ? Code{0} : static_cast<Code>(~Code{0});
     return mask;
   }();
-  if ((top & (top - 1)) != 0) return width;
+  if (!unforeseen && (top & (top - 1)) != 0) return width;
   const int widest = __builtin_ctz(top);
   const Code* const others = kHole.data() + 31 - widest;
   Code any = 0;
   for (int i = 0; i < 32; ++i) any |= z[i] & others[i];
   const int planes = std::max(bit_width(any), width - kExceptionBits);
   *entry = static_cast<std::uint16_t>(static_cast<std::uint32_t>(widest) |
-                                      static_cast<std::uint32_t>(z[widest] >> planes) << 5);
+                                      static_cast<std::uint32_t>(z[widest] >> std::min(planes, width - 1)) << 5);
   return planes;
 }
 
@@ -165,12 +68,13 @@ KFN void block_residuals(const Map& map, const Plan& plan, std::uint32_t b, Pack
 
 // Notes the planes of a block whose residuals have the bits `any`, with and without an exception.
 template <class Map, int S>
-KFN void note_width(bool exceptions, std::uint32_t b, const typename Map::Code* z, typename Map::Code any,
-                    PackedScratch<Map, S>& s) {
+KFN void note_width(bool exceptions, bool unforeseen, std::uint32_t b, const typename Map::Code* z,
+                    typename Map::Code any, PackedScratch<Map, S>& s) {
   const int width = bit_width(any);
   int kept = width;
   if (exceptions && width != 0)
-    kept = split_widest(z, width, s.planes[b * s.kPlaneRoom + static_cast<std::uint32_t>(width - 1)], &s.exception[b]);
+    kept = split_widest(z, width, s.planes[b * s.kPlaneRoom + static_cast<std::uint32_t>(width - 1)], unforeseen,
+                        &s.exception[b]);
   s.width[b] = static_cast<std::uint8_t>(width);
   s.kept[b] = static_cast<std::uint8_t>(kept);
 }
@@ -191,21 +95,23 @@ KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, cons
     std::memset(s.width, 0, sizeof s.width);
     std::memset(s.kept, 0, sizeof s.kept);
   }
+  const bool unforeseen = S == kPlane && box.inx <= kNarrowest<S>;  // columns of different things
   for (int i = 0; i < present.count; i += 2) {
     alignas(64) Code z[64];
     const std::uint32_t a = present.block[i];
     std::uint32_t* const planes = s.planes + a * s.kPlaneRoom;
     block_residuals<Map, S>(map, plan, a, s, z);
     if (i + 1 == present.count) [[unlikely]] {
-      note_width<Map, S>(plan.exceptions, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneRoom), s);
+      note_width<Map, S>(plan.exceptions, unforeseen, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneRoom),
+                         s);
       break;
     }
     const std::uint32_t b = present.block[i + 1];
     block_residuals<Map, S>(map, plan, b, s, z + 32);
     Code any[2];
     transpose_blocks(z, ~0u, planes, static_cast<int>(b - a) * s.kPlaneRoom, any);
-    note_width<Map, S>(plan.exceptions, a, z, any[0], s);
-    note_width<Map, S>(plan.exceptions, b, z + 32, any[1], s);
+    note_width<Map, S>(plan.exceptions, unforeseen, a, z, any[0], s);
+    note_width<Map, S>(plan.exceptions, unforeseen, b, z + 32, any[1], s);
   }
   return first;
 }
@@ -234,15 +140,15 @@ inline std::uint8_t* put_bits(const BlockBits& bits, std::uint8_t* to) {
 }
 
 // The values of the present blocks as they are.
-template <int S, class T>
-inline EncodedTile write_verbatim_tile(const PresentBlocks& present, const Loose<T>* x, std::uint8_t* out) {
+template <class T, class Values>
+inline EncodedTile write_verbatim_tile(const PresentBlocks& present, const Values& values, std::uint8_t* out) {
   store_le(out, kPackedVerbatim << 16);
   std::uint8_t* to = out + kPackedHeadBytes;
   for (const std::uint32_t b : present) {
-    T values[32];
-    take_values<S, T>(x, b, values);
-    std::memcpy(to, values, sizeof values);
-    to += sizeof values;
+    T x[32];
+    values(b, x);
+    std::memcpy(to, x, sizeof x);
+    to += sizeof x;
   }
   return {static_cast<std::uint32_t>(to - out), false};
 }
@@ -265,8 +171,8 @@ KFN PlaneCounts count_planes(const PresentBlocks& present, const BlockBytes& lef
   return counts;
 }
 
-// Head, masks and planes of a tile: `left` says how many of each present block. `values` gives those of the tile, which
-// verbatim and special ones need.
+// Head, masks and planes of a tile: `left` says how many of each present block. `values(block, to)` gives those of a
+// block, which verbatim tiles and special blocks need.
 template <class Map, int S, class Values>
 KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& values, const SpecialBlocks& special,
                                   typename Map::Code first, const BlockBits& exceptions, PackedScratch<Map, S>& s,
@@ -294,7 +200,7 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
   const std::uint32_t size = head.bytes() + head.tile_planes() * kPackedPlaneBytes + (parts + 3) / 4 * 4 +
                              4 * (planes_of.words + mask_words) + verbatim;
   if (size > kPackedHeadBytes + static_cast<std::uint32_t>(present.count) * 32 * sizeof(Value))
-    return write_verbatim_tile<S, Value>(present, values(), out);
+    return write_verbatim_tile<Value>(present, values, out);
 
   // head, first value, planes of the tile
   store_le(out, head.word());
@@ -331,7 +237,7 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
     if constexpr (Map::kHasSpecial) {
       if (special.any && special.described.bit(static_cast<int>(b)) != 0) [[unlikely]] {
         alignas(64) Value here[32];
-        take_values<S, Value>(values(), b, here);
+        values(b, here);
         p = write_packed_special(special_of<Map, S>(s, b), here, p);
       }
     }
@@ -349,7 +255,8 @@ template <class Map, int S>
 KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::Value>* x, const SpecialBlocks& special,
                                   typename Map::Code first, const BlockBits& exceptions, PackedScratch<Map, S>& s,
                                   std::uint8_t* out) {
-  return write_packed_tile<Map, S>(present_blocks<S>(box), [x] { return x; }, special, first, exceptions, s, out);
+  const auto values = [x](std::uint32_t b, auto* to) { take_values<S>(x, b, to); };
+  return write_packed_tile<Map, S>(present_blocks<S>(box), values, special, first, exceptions, s, out);
 }
 
 template <class Map, int S>
@@ -362,16 +269,14 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
   const Map map(plan);
   const TileBox box = tile_box<S>(plan.grid, tile);
   const PresentBlocks present = present_blocks<S>(box);
-  const Loose<Value>* x = nullptr;  // the tile's values, row by row, once they are needed so
-  const auto tile_values = [&] {
-    if (x == nullptr) x = load_tile<S>(plan.grid, values, box, s.values);
-    return x;
-  };
+  const Loose<Value>* x = nullptr;  // the tile's values, row by row, where they are needed so
   const SpecialBlocks special = [&]() -> SpecialBlocks {
-    if constexpr (S == kPlane || S == kVolume)
+    if constexpr (S == kPlane || S == kVolume) {
       return encode_tile_rows<Map, S>(map, plan.grid, box, tile_box<S>(plan.grid, tile + 1), values, s);
-    else
-      return encode_tile_codes<Map, S>(map, box, tile_values(), s);
+    } else {
+      x = load_tile<S>(plan.grid, values, box, s.values);
+      return encode_tile_codes<Map, S>(map, box, x, s);
+    }
   }();
   if ((special.flags & kPackedAllMissing) != 0) {  // all codes are 0
     store_le(out, kPackedAllMissing << 16);
@@ -379,7 +284,13 @@ inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std:
   }
   const Code first = encode_tile_planes<Map, S>(map, plan, box, present, s);
   const BlockBits exceptions = choose_exceptions<Map, S>(plan, s);
-  return write_packed_tile<Map, S>(present, tile_values, special, first, exceptions, s, out);
+  const auto block_values = [&](std::uint32_t b, Value* to) {
+    if constexpr (S == kPlane || S == kVolume)
+      gather_values<S>(plan.grid, box, values, b, to);
+    else
+      take_values<S>(x, b, to);
+  };
+  return write_packed_tile<Map, S>(present, block_values, special, first, exceptions, s, out);
 }
 
 PYF_END_TARGET

@@ -271,20 +271,20 @@ template <class Map, int S>
       std::memset(s.blocks.of[kind], 0, sizeof s.blocks.of[kind]);
   }
   alignas(64) std::uint32_t present[kPackedBlocks];
-  std::fill_n(present, kPackedBlocks, ~0u);
+  std::fill_n(present, kPackedBlocks, is_whole<S>(box) ? ~0u : 0);
   if (!is_whole<S>(box))
-    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) present[b] = is_present<S>(box, b) ? ~0u : 0;
+    for (const std::uint32_t b : present_blocks<S>(box)) present[b] = ~0u;
   if ((s.kinds & kMaskSentinel) != 0) foretell_masks<Map, S>(present, s, found);
   if constexpr ((Map::kMasks & kMaskNegative) != 0) {
     if ((s.kinds & kMaskNegative) != 0 && (found.flags & kPackedAllMissing) == 0) note_signs<Map, S>(present, s, found);
   }
   if ((s.kinds & ~unsigned{kMaskSentinel}) != 0) {
-    std::memset(s.described, 0, sizeof s.described);
+    alignas(64) std::uint32_t described[kPackedBlocks] = {};  // words, since bytes might be anything else's
     for (int kind = 1; kind < 5; ++kind) {
-      if ((Map::kMasks >> kind & 1) == 0) continue;
-      for (int b = 0; b < kPackedBlocks; ++b)
-        s.described[b] |= static_cast<std::uint8_t>((s.blocks.of[kind][b] & present[b]) != 0 ? 1 << kind : 0);
+      if (((Map::kMasks & s.kinds) >> kind & 1) == 0) continue;
+      for (int b = 0; b < kPackedBlocks; ++b) described[b] |= (s.blocks.of[kind][b] & present[b]) != 0 ? 1u << kind : 0;
     }
+    for (int b = 0; b < kPackedBlocks; ++b) s.described[b] = static_cast<std::uint8_t>(described[b]);
     found.described = nonzero_bits(s.described);
   }
   found.any = found.flags != 0 || found.described.count() != 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Differences and sums of the codes of a packed tile, row by row (docs/format.md, section 7.3): first along x, then y,
-// then z. Along an axis beyond the order only the line through the tile's first position is differenced, so that one
-// value of the tile is left whole. Columns are differenced along y first.
+// then z. Of a tile that the array's edge ends, only what present blocks have is worked on. Along an axis beyond the
+// order only the line through the tile's first position is differenced, so that one value of the tile is left whole.
+// Columns are differenced along y first.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "core/tile_shape.hpp"
 #include "stages/difference.hpp"
 #include "stages/packed/tile_bits.hpp"
+#include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
 
 PYF_BEGIN_TARGET
@@ -34,30 +36,24 @@ struct RowMask {
   }
 };
 
-// Codes q -> differences d of the rows that present blocks have; of columns, of the whole tile; not for chains. q[-1]
-// is read, and does not count.
-template <int S, class Code>
-inline void tile_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+// Codes q -> differences d of the first kWidth columns of the rows that present blocks have, of planes and volumes.
+template <int S, std::uint32_t kWidth, class Code>
+inline void row_differences(int order, const PresentRows& present, const Code* q, Code* d) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ;
-  static_assert(S != kChain);
-  if constexpr (S == kColumns) {
-    for (std::uint32_t i = 0; i < kX; ++i) d[i] = static_cast<Code>(q[i] - (i != 0 ? q[i - 1] : 0));
-    for (std::uint32_t i = kX; i < 4096; ++i) d[i] = static_cast<Code>(q[i] - q[i - kX]);
-    return;
-  }
   // all axes in one pass, with what the last row, and the rows of the last slab, were differenced to so far
-  const RowMask<Code, kX> along_y(order >= 2 ? kX : 1), along_z(order >= 3 ? kX : 0), first_z(order >= 3 ? kX : 1);
-  alignas(64) Code above[kX], before[kZ > 1 ? kY * kX : 1];
+  const RowMask<Code, kWidth> along_y(order >= 2 ? kWidth : 1), along_z(order >= 3 ? kWidth : 0),
+      first_z(order >= 3 ? kWidth : 1);
+  alignas(64) Code above[kWidth], before[kZ > 1 ? kY * kX : 1];
   if constexpr (kZ > 1) std::memset(before, 0, sizeof before);
   for (std::uint32_t z = 0; z < present.z; ++z, q += (kY - present.y) * kX, d += (kY - present.y) * kX) {
     std::memset(above, 0, sizeof above);
     for (std::uint32_t y = 0; y < present.y; ++y, q += kX, d += kX) {
       [[maybe_unused]] Code* const slab = before + (kZ > 1 ? y * kX : 0);
       [[maybe_unused]] const Code* const mask_z = (y == 0 ? first_z : along_z).mask;
-      for (std::uint32_t x = 0; x < kX; ++x) {
-        const auto here =
-            static_cast<Code>(q[x] - (q[static_cast<std::int64_t>(x) - 1] & kNeighbour<Code, 1, kX, kX>.mask[x]));
+      for (std::uint32_t x = 0; x < kWidth; ++x) {
+        const auto here = static_cast<Code>(
+            q[x] - (q[static_cast<std::int64_t>(x) - 1] & kNeighbour<Code, 1, kWidth, kWidth>.mask[x]));
         auto row = static_cast<Code>(here - (above[x] & along_y.mask[x]));
         above[x] = here;
         if constexpr (kZ > 1) {
@@ -71,28 +67,58 @@ inline void tile_differences(int order, const PresentRows& present, const Code* 
   }
 }
 
-// The sums along z and y, in place; those along x are left to whoever turns rows into values. Columns: all sums.
+// The same of a plane with one block in a row.
 template <int S, class Code>
-inline void tile_sums(int order, Code* d) {
-  using Tile = TileShape<S>;
-  constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ, kSlab = kX * kY;
+inline void narrow_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+  using Row = ShortRow<Code>;
+  constexpr Row kNone{};
+  const RowMask<Code, 8> along_y(order >= 2 ? 8 : 1);
+  const Row& mask = *reinterpret_cast<const Row*>(along_y.mask);
+  Row above{};
+  for (std::uint32_t y = 0; y < present.y; ++y, q += TileShape<S>::kX, d += TileShape<S>::kX) {
+    const Row& row = *reinterpret_cast<const Row*>(q);
+    const Row here = row - __builtin_shufflevector(kNone, row, 0, 8, 9, 10, 11, 12, 13, 14);
+    *reinterpret_cast<Row*>(d) = here - (above & mask);
+    above = here;
+  }
+}
+
+// Codes q -> differences d of the rows that present blocks have; of columns, of the whole tile; not for chains. q[-1]
+// is read, and does not count.
+template <int S, class Code>
+inline void tile_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+  constexpr std::uint32_t kX = TileShape<S>::kX;
   static_assert(S != kChain);
   if constexpr (S == kColumns) {
-    for (std::uint32_t i = 1; i < kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - 1]);
-    for (std::uint32_t i = kX; i < 4096; ++i) d[i] = static_cast<Code>(d[i] + d[i - kX]);
-    return;
+    for (std::uint32_t i = 0; i < kX; ++i) d[i] = static_cast<Code>(q[i] - (i != 0 ? q[i - 1] : 0));
+    for (std::uint32_t i = kX; i < 4096; ++i) d[i] = static_cast<Code>(q[i] - q[i - kX]);
+  } else if constexpr (S == kPlane) {
+    const std::uint32_t columns = worked_columns<S>(present.x);
+    if (columns == kX) [[likely]]
+      return row_differences<S, kX>(order, present, q, d);
+    if (columns == 32) return row_differences<S, 32>(order, present, q, d);
+    narrow_differences<S>(order, present, q, d);
+  } else {
+    row_differences<S, kX>(order, present, q, d);
   }
-  if constexpr (kZ > 1) {
+}
+
+// The sums along z and y of the first kWidth columns of the rows that present blocks have, in place.
+template <int S, std::uint32_t kWidth, class Code>
+KFN void row_sums(int order, const PresentRows& present, Code* d) {
+  using Tile = TileShape<S>;
+  constexpr std::uint32_t kX = Tile::kX, kSlab = kX * Tile::kY;
+  if constexpr (Tile::kZ > 1) {
     if (order >= 3)
-      sum_forward(d, kSlab, 4096, kSlab, kSlab);
+      sum_forward(d, kSlab, present.z * kSlab, kSlab, present.y * kX);
     else
-      sum_forward(d, kSlab, 4096, kSlab, 1);
+      sum_forward(d, kSlab, present.z * kSlab, kSlab, 1);
   }
-  for (std::uint32_t z = 0; z < kZ; ++z) {
+  for (std::uint32_t z = 0; z < present.z; ++z) {
     if (order >= 2)
-      sum_forward(d + z * kSlab, kX, kSlab, kX, kX);
+      sum_forward(d + z * kSlab, kX, present.y * kX, kX, kWidth);
     else
-      sum_forward(d + z * kSlab, kX, kSlab, kX, 1);
+      sum_forward(d + z * kSlab, kX, present.y * kX, kX, 1);
   }
 }
 
@@ -117,6 +143,77 @@ KFN void put_block(const Code* from, std::uint32_t block, Code* tile) {
       std::memcpy(to + Tile::within(i), from + i, 16);
     else  // which memcpy would do in halves
       for (std::uint32_t x = 0; x < Tile::kBlockX; ++x) to[Tile::within(i) + x] = from[i + x];
+  }
+}
+
+// values_of_differences() of a plane with one block in a row.
+template <int S, class Map, class Values>
+inline void narrow_values(const Map& map, int order, const PresentRows& present, const typename Map::Code* d,
+                          Values* to) {
+  using Code = typename Map::Code;
+  using Row = ShortRow<Code>;
+  constexpr Row kNone{};
+  const RowMask<Code, 8> along_y(order >= 2 ? 8 : 1);
+  const Row& mask = *reinterpret_cast<const Row*>(along_y.mask);
+  Row above{};
+  for (std::uint32_t y = 0; y < present.y; ++y, d += TileShape<S>::kX, to += TileShape<S>::kX) {
+    above = *reinterpret_cast<const Row*>(d) + (above & mask);
+    alignas(64) Code q[8];
+    Row& sums = *reinterpret_cast<Row*>(q);
+    sums = above + __builtin_shufflevector(kNone, above, 0, 8, 9, 10, 11, 12, 13, 14);
+    sums += __builtin_shufflevector(kNone, sums, 0, 1, 8, 9, 10, 11, 12, 13);
+    sums += __builtin_shufflevector(kNone, sums, 0, 1, 2, 3, 8, 9, 10, 11);
+    map.decode(q, Code{0}, to);
+  }
+}
+
+// values_of_differences() of kWidth columns of planes and volumes.
+template <int S, std::uint32_t kWidth, class Map, class Values>
+KFN void row_values(const Map& map, int order, const PresentRows& present, typename Map::Code* d, Values* to) {
+  using Code = typename Map::Code;
+  constexpr std::uint32_t kX = TileShape<S>::kX, kSlab = kX * TileShape<S>::kY;
+  row_sums<S, kWidth>(order, present, d);
+  for (std::uint32_t z = 0; z < present.z; ++z) {
+    for (std::uint32_t row = z * kSlab; row < z * kSlab + present.y * kX; row += kX) {
+      Code carry = 0;
+      for (std::uint32_t i = row; i < row + kWidth; i += 32) {
+        Code(&run)[32] = *reinterpret_cast<Code(*)[32]>(d + i);
+        accumulate_1d(run);
+        map.decode(run, carry, to + i);
+        carry = static_cast<Code>(carry + run[31]);
+      }
+    }
+  }
+}
+template <int S, class Map, class Values>
+[[gnu::noinline]] inline void edge_values(const Map& map, int order, const PresentRows& present, typename Map::Code* d,
+                                          Values* to) {
+  if constexpr (S == kPlane) {
+    const std::uint32_t columns = worked_columns<S>(present.x);
+    if (columns == kNarrowest<S>) return narrow_values<S>(map, order, present, d, to);
+    if (columns == 32) return row_values<S, 32>(map, order, present, d, to);
+  }
+  row_values<S, TileShape<S>::kX>(map, order, present, d, to);
+}
+
+// Differences -> codes, in place -> values, of the rows that present blocks have; not for chains.
+template <int S, class Map, class Values>
+KFN void values_of_differences(const Map& map, int order, const PresentRows& present, typename Map::Code* d,
+                               Values* to) {
+  using Code = typename Map::Code;
+  constexpr std::uint32_t kX = TileShape<S>::kX;
+  static_assert(S != kChain);
+  if constexpr (S == kColumns) {
+    for (std::uint32_t i = 1; i < kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - 1]);
+    for (std::uint32_t i = kX; i < present.y * kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - kX]);
+    for (std::uint32_t i = 0; i < present.y * kX; i += 32)
+      map.decode(*reinterpret_cast<Code(*)[32]>(d + i), Code{0}, to + i);
+  } else {
+    constexpr PresentRows kWhole{TileShape<S>::kX, TileShape<S>::kY, TileShape<S>::kZ};
+    if (present.x == kWhole.x && present.y == kWhole.y && present.z == kWhole.z) [[likely]]
+      row_values<S, kX>(map, order, kWhole, d, to);
+    else
+      edge_values<S>(map, order, present, d, to);
   }
 }
 

@@ -81,14 +81,14 @@ inline std::uint8_t* write_packed_special(const PackedSpecial& block, const T (&
 }
 
 struct PackedMasks {
-  std::uint32_t words[5] = {};  // by bit
-  std::uint32_t bytes = 0;      // that they take
+  std::uint32_t words[5];  // by bit; not set by itself, since a tile has room for many
+  std::uint32_t bytes;     // that they take
 
   std::uint32_t verbatim_count() const { return static_cast<std::uint32_t>(__builtin_popcount(words[2])); }
 };
 
 inline PackedMasks read_packed_masks(unsigned present, const std::uint8_t* from) {
-  PackedMasks masks;
+  PackedMasks masks{};
   for (unsigned bit = 0; bit < 5; ++bit) {
     if ((present >> bit & 1) == 0) continue;
     masks.words[bit] = load_le<std::uint32_t>(from + masks.bytes);

@@ -69,15 +69,25 @@ KFN bool is_whole(const TileBox& box) {
   return box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
 }
 
-// Rows and slabs of the present blocks.
+// Columns, rows and slabs of the present blocks.
 struct PresentRows {
-  std::uint32_t y, z;
+  std::uint32_t x, y, z;
 };
 template <int S>
 KFN PresentRows present_rows(const TileBox& box) {
   using Tile = TileShape<S>;
-  return {(box.iny + Tile::kBlockY - 1) / Tile::kBlockY * Tile::kBlockY,
+  return {(box.inx + Tile::kBlockX - 1) / Tile::kBlockX * Tile::kBlockX,
+          (box.iny + Tile::kBlockY - 1) / Tile::kBlockY * Tile::kBlockY,
           (box.inz + Tile::kBlockZ - 1) / Tile::kBlockZ * Tile::kBlockZ};
+}
+
+// Columns that are worked on where blocks have `present` of them: of a plane that the array's edge ends, fewer.
+template <int S>
+inline constexpr std::uint32_t kNarrowest = S == kPlane ? TileShape<S>::kBlockX : TileShape<S>::kX;
+template <int S>
+KFN std::uint32_t worked_columns(std::uint32_t present) {
+  if (S == kPlane && present <= kNarrowest<S>) return kNarrowest<S>;
+  return S == kPlane && present <= 32 ? 32 : TileShape<S>::kX;
 }
 
 // The numbers from 0 on.

@@ -73,11 +73,71 @@ KFN void take_values(const Loose<T>* tile, std::uint32_t block, T* to) {
     std::memcpy(to + i, from + Tile::within(i) * sizeof(T), Tile::kBlockX * sizeof(T));
 }
 
-// The columns of a tile, all wanted: kInside of the four that each row has.
-template <std::uint32_t kInside, class T>
+// And back, into a tile.
+template <int S, class T, class Values>
+KFN void put_values(const T* from, std::uint32_t block, Values* tile) {
+  using Tile = TileShape<S>;
+  static_assert(sizeof(T) == sizeof(Values));
+  auto* const to = reinterpret_cast<std::uint8_t*>(tile) + Tile::first_of(block) * sizeof(T);
+  for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX)
+    std::memcpy(to + Tile::within(i) * sizeof(T), from + i, Tile::kBlockX * sizeof(T));
+}
+
+// The 32 values of a present block of a plane or a volume, from the array, the edge repeated.
+template <int S, class T>
+KFN void gather_values(const Grid& g, const TileBox& box, const void* values, std::uint32_t block, T* to) {
+  using Tile = TileShape<S>;
+  const std::uint32_t x = Tile::block_x(block), inside = std::min(box.inx - x, Tile::kBlockX);
+  for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX) {
+    const std::uint32_t row = i / Tile::kBlockX;
+    const std::uint32_t y = std::min(Tile::block_y(block) + row % Tile::kBlockY, box.iny - 1);
+    const std::uint32_t z = std::min(Tile::block_z(block) + row / Tile::kBlockY, box.inz - 1);
+    const Loose<T>* const from = loose_values<T>(values, row_index<S>(g, box, y, z) + x);
+    if (inside == Tile::kBlockX)
+      std::memcpy(to + i, from, Tile::kBlockX * sizeof(T));
+    else
+      extend_row<Tile::kBlockX>(from, inside, to + i);
+  }
+}
+
+// Eight values, or codes, of a row, in whichever registers a level has.
+template <class Code>
+struct ShortRows {
+  using Row [[gnu::vector_size(8 * sizeof(Code)), gnu::aligned(sizeof(Code)), gnu::may_alias]] = Code;
+};
+template <class Code>
+using ShortRow = typename ShortRows<Code>::Row;
+
+// All present blocks of a plane that has one in a row, one after another, as gather_values() gives them.
+template <int S, class Code, class T>
+KFN void gather_short_rows(const Grid& g, const TileBox& box, const void* values, T* to) {
+  using Row = ShortRow<Code>;
+  static_assert(TileShape<S>::kBlockX == 8 && sizeof(Code) == sizeof(T));
+  alignas(64) Code inside[8];
+  for (std::uint32_t x = 0; x < 8; ++x) inside[x] = x < box.inx ? static_cast<Code>(~Code{0}) : Code{0};
+  const Row& mask = *reinterpret_cast<const Row*>(inside);
+  const std::uint8_t* from = value_at<T>(values, box.first);
+  // eight values are loaded, the next rows' masked out; the array's last rows have no such next ones
+  std::uint32_t y = 0;
+  for (std::uint64_t index = box.first; y < box.iny && index + 8 <= g.values; ++y, index += g.nx) {
+    Row row;
+    Code end;
+    std::memcpy(&row, from, sizeof row);
+    std::memcpy(&end, from + (box.inx - 1) * sizeof(T), sizeof end);
+    row = (row & mask) | ((end - Row{}) & ~mask);
+    std::memcpy(to, &row, sizeof row);
+    from += g.nx * sizeof(T);
+    to += 8;
+  }
+  for (; y < box.iny; ++y, from += g.nx * sizeof(T), to += 8) extend_row<8>(loose_values<T>(from, 0), box.inx, to);
+  for (; y % TileShape<S>::kBlockY != 0; ++y, to += 8) std::memcpy(to, to - 8, 8 * sizeof(T));
+}
+
+// Rows of a tile, all wanted, of kInside values each.
+template <int S, std::uint32_t kInside, class T>
 KFN void store_short_rows(const Grid& g, const T* x, std::uint32_t rows, std::uint8_t* to) {
   for (std::uint32_t y = 0; y < rows; ++y)
-    std::memcpy(to + y * g.nx * sizeof(T), x + y * TileShape<kColumns>::kX, kInside * sizeof(T));
+    std::memcpy(to + y * g.nx * sizeof(T), x + y * TileShape<S>::kX, kInside * sizeof(T));
 }
 
 // Asks for the memory that part `part` of kPackedBlocks of a tile will be stored in, as far as it lies in [start,
@@ -98,17 +158,30 @@ KFN void ask_for_part(const Grid& g, const TileBox& box, std::uint32_t part, std
   ask_for_stores(out, (index - start) * sizeof(T), bytes);
 }
 
+// Asks for the memory of the rows of a tile that the array's edge ends, as far as they lie in [start, stop).
+template <int S, class T>
+KFN void ask_for_rows(const Grid& g, const TileBox& box, std::uint64_t start, std::uint64_t stop, const void* out) {
+  const bool joined = g.nx == box.inx;  // the rows of a slab lie together
+  for (std::uint32_t z = 0; z < box.inz; ++z) {
+    for (std::uint32_t y = 0; y < (joined ? 1 : box.iny); ++y) {
+      const std::uint64_t index = row_index<S>(g, box, y, z);
+      if (index < start || index >= stop) continue;
+      ask_for_stores(out, (index - start) * sizeof(T), box.inx * (joined ? box.iny : 1) * sizeof(T));
+    }
+  }
+}
+
 // Stores the values of a tile whose indices are in [start, stop).
 template <int S, class T>
 inline void store_tile(const Grid& g, const T* x, const TileBox& box, std::uint64_t start, std::uint64_t stop,
                        void* out) {
   using Tile = TileShape<S>;
-  if constexpr (S == kColumns) {  // short rows
-    if (box.first >= start && row_index<S>(g, box, box.iny - 1, 0) + box.inx <= stop) {
+  if constexpr (S == kColumns || S == kPlane) {  // short rows
+    if (box.inx <= 4 && box.first >= start && row_index<S>(g, box, box.iny - 1, 0) + box.inx <= stop) {
       std::uint8_t* const to = static_cast<std::uint8_t*>(out) + (box.first - start) * sizeof(T);
-      if (box.inx == 4) return store_short_rows<4>(g, x, box.iny, to);
-      if (box.inx == 3) return store_short_rows<3>(g, x, box.iny, to);
-      if (box.inx == 2) return store_short_rows<2>(g, x, box.iny, to);
+      if (box.inx == 4) return store_short_rows<S, 4>(g, x, box.iny, to);
+      if (box.inx == 3) return store_short_rows<S, 3>(g, x, box.iny, to);
+      if (box.inx == 2) return store_short_rows<S, 2>(g, x, box.iny, to);
     }
   }
   for (std::uint32_t z = 0; z < box.inz; ++z)
