@@ -29,7 +29,8 @@ cudaError_t find_pieces(const ProgressiveDecode& job, std::uint32_t units, cudaS
 }
 
 cudaError_t decode_tiles(const ProgressiveDecode& job, cudaStream_t stream) {
-  return launch(decode_tiles_kernel, dim3(job.group_count, job.frame_count), kDecodeTileThreads, stream, job);
+  return launch(decode_tiles_kernel, dim3(job.group_count * kBlocksOfGroup, job.frame_count), kDecodeTileThreads,
+                stream, job);
 }
 
 cudaError_t make_mask(const SpecialDecode& job, bool masked, cudaStream_t stream) {
