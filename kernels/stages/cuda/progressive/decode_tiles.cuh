@@ -14,7 +14,7 @@
 namespace pyfilter::cuda {
 
 inline constexpr int kDecodeTileThreads = 64, kDecodeTileWarps = kDecodeTileThreads / 32,
-                     kBlocksOfGroup = kGroupTiles / kDecodeTileWarps;
+                     kBlocksOfGroup = kGroupTiles / kDecodeTileWarps, kPiecesAhead = 2;
 
 // How many positions of a set are in the lanes before this one, and in all.
 struct LaneCount {
@@ -29,6 +29,7 @@ __device__ __forceinline__ LaneCount count_lanes(const LaneWords& words) {
 // What a warp keeps of a tile: of a lane its own words only. `older` had a one before the last plane.
 struct TileRoom {
   LaneWords valid[32], older[32], signs[32];
+  std::uint64_t places[kMostPlanes];  // of its pieces, from the highest plane on
   std::uint32_t ranks[kRankWords];
 };
 
@@ -101,10 +102,19 @@ __device__ __forceinline__ LaneWords read_masked(const PieceBits& piece, std::ui
     return bits;
   }
   at += count.before;
+  if (!__any_sync(kAllLanes, count_words(set) > 32)) {
+    std::uint32_t word = piece.bits(at);
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    bits.w[j] = piece.bits(at);
-    at += static_cast<std::uint32_t>(__popc(static_cast<int>(set.w[j])));
+    for (int j = 0; j < 4; ++j) {
+      bits.w[j] = word;
+      word = __funnelshift_rc(word, 0, static_cast<std::uint32_t>(__popc(static_cast<int>(set.w[j]))));
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      bits.w[j] = piece.bits(at);
+      at += static_cast<std::uint32_t>(__popc(static_cast<int>(set.w[j])));
+    }
   }
   return scatter_words(bits, set);
 }
@@ -202,7 +212,6 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 16)
   const ProgressiveFrame& frame = job.frames[blockIdx.y];
   const int planes = head.head.planes[u], last = planes != 0 ? head.last[u] : 0;
   const TileForm form = form_of(unit);
-  const std::uint32_t tiles = unit.tiles;
   const std::size_t slot_number = job.shared->first_tile[u] + number;
   std::uint32_t* const slot = job.slots.of(blockIdx.y) + slot_number * job.slot_words();
   TileRoom& room = rooms[warp];
@@ -211,16 +220,23 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 16)
   tile.open = count_lanes(valid);
   room.valid[lane] = valid;
   room.older[lane] = room.signs[lane] = {};
-  const std::uint64_t* place = job.places.of(blockIdx.y) + job.place_of(u, planes, planes - 1) + number;
-  std::uint64_t next = planes > last ? *place : 0, after = planes > last + 1 ? place[tiles] : 0;
-  place += 2 * std::size_t{tiles};
+  // Where the pieces are, and the first that is not empty.
+  const std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, planes - 1) + number;
+  const int pieces = planes - last;
+  int first = pieces;
+  for (int i = static_cast<int>(lane); i < (pieces + 31) / 32 * 32; i += 32) {
+    const std::uint64_t piece = i < pieces ? places[static_cast<std::size_t>(i) * unit.tiles] : 0;
+    room.places[i] = piece;
+    const unsigned filled = __ballot_sync(kAllLanes, piece_size(piece) != 0);
+    if (first == pieces && filled != 0) first = i - static_cast<int>(lane) + __ffs(static_cast<int>(filled)) - 1;
+  }
+  __syncwarp();
 #pragma unroll 1
-  for (int p = planes - 1; p >= last; --p, place += tiles) {
-    const std::uint64_t piece = next;
-    next = after;
-    if (p > last) prefetch_range<32>(frame.payload + piece_offset(next), piece_size(next), lane);
-    if (p > last + 1) after = *place;
-    if (!decode_piece(tile, PieceBits(frame, piece), piece_size(piece), form, p, planes, room, slot))
+  for (int i = first; i < pieces; ++i) {
+    if (const int ahead = i + kPiecesAhead; ahead < pieces)
+      prefetch_range<32>(frame.payload + piece_offset(room.places[ahead]), piece_size(room.places[ahead]), lane);
+    const std::uint64_t piece = room.places[i];
+    if (!decode_piece(tile, PieceBits(frame, piece), piece_size(piece), form, planes - 1 - i, planes, room, slot))
       return damage(frame, head);
   }
   if (tile.count.all == 0) tile.top = 0;

@@ -19,6 +19,7 @@ struct PieceBits {
   std::uint32_t skipped;       // bits of this word before the piece
   std::uint32_t used;          // words that have bits of the piece
   std::uint32_t bytes;         // of the payload from the first word on; or very many
+  int last;                    // word behind which there is a whole one
 
   __device__ __forceinline__ PieceBits(const ProgressiveFrame& frame, std::uint64_t piece) {
     const std::uint64_t offset = piece_offset(piece);
@@ -26,11 +27,12 @@ struct PieceBits {
     skipped = 8 * static_cast<std::uint32_t>(offset % 4);
     used = (skipped + 8 * piece_size(piece) + 31) / 32;
     bytes = static_cast<std::uint32_t>(min(frame.payload_bytes - 4 * (offset / 4), std::uint64_t{1} << 24));
+    last = static_cast<int>(bytes / 4) - 2;
   }
   // 32 bits from bit `at` on.
   __device__ __forceinline__ std::uint32_t bits(std::uint32_t at) const {
     const std::uint32_t bit = skipped + at, i = bit / 32;
-    if (4 * i + 8 > bytes) return last_bits(words, bytes, bit);
+    if (static_cast<int>(i) > last) return last_bits(words, bytes, bit);
     return __funnelshift_r(words[i], words[i + 1], bit % 32);
   }
   // A word; zeros behind the last.
