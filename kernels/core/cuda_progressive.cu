@@ -102,7 +102,10 @@ Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const Pro
   job.slots = parts.slots.in<std::uint32_t>(memory);
   job.roots = parts.roots.in<std::uint8_t>(memory);
   PYF_TRY(check(open_frames(job, stream), "launch of the kernel for heads"));
-  PYF_TRY(check(find_pieces(job, static_cast<std::uint32_t>(layout.units), stream), "launch of the kernel for pieces"));
+  std::uint32_t most_tiles = 0;
+  for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
+  PYF_TRY(check(find_pieces(job, static_cast<std::uint32_t>(layout.units), most_tiles, stream),
+                "launch of the kernel for pieces"));
   PYF_TRY(check(decode_tiles(job, stream), "launch of the decoder of tiles"));
   std::uint32_t first_tile = host.tiles;
   for (const TileGroup& group : host.groups)

@@ -23,13 +23,20 @@ cudaError_t open_frames(const ProgressiveDecode& job, cudaStream_t stream) {
   return launch(open_frames_kernel, dim3(1, job.frame_count), kOpenThreads, stream, job);
 }
 
-cudaError_t find_pieces(const ProgressiveDecode& job, std::uint32_t units, cudaStream_t stream) {
-  return launch(find_pieces_kernel, dim3(units * static_cast<std::uint32_t>(job.pieces), job.frame_count),
-                kPlaceThreads, stream, job);
+cudaError_t find_pieces(const ProgressiveDecode& job, std::uint32_t units, std::uint32_t most_tiles,
+                        cudaStream_t stream) {
+  const dim3 segments(units * static_cast<std::uint32_t>(job.pieces), job.frame_count);
+  const auto with = [&](void (*kernel)(const ProgressiveDecode), int threads) {
+    return launch(kernel, segments, threads, stream, job);
+  };
+  // a thread has tiles one after the other
+  if (most_tiles > 8192) return with(find_pieces_kernel<1024>, 1024);
+  return most_tiles > 512 ? with(find_pieces_kernel<256>, 256) : with(find_pieces_kernel<64>, 64);
 }
 
 cudaError_t decode_tiles(const ProgressiveDecode& job, cudaStream_t stream) {
-  return launch(decode_tiles_kernel, dim3(job.group_count, job.frame_count), kDecodeTileThreads, stream, job);
+  return launch(decode_tiles_kernel, dim3(job.group_count * kBlocksOfGroup, job.frame_count), kDecodeTileThreads,
+                stream, job);
 }
 
 cudaError_t make_mask(const SpecialDecode& job, bool masked, cudaStream_t stream) {

@@ -38,6 +38,8 @@ struct ProgressiveHead {
     specials_at = table_at + table_bytes;
     segments_at = specials_at + special_bytes;
   }
+  // The plane of a unit's first segment; -2: it has none.
+  KFN int highest_plane(int u) const { return planes[u] != 0 ? planes[u] - 1 : -2; }
 };
 
 struct ProgressiveSegment {
@@ -151,6 +153,21 @@ inline Status read_head(const std::uint8_t* payload, std::size_t available, cons
   return kOk;
 }
 
+// An entry of a table: its unit, size and error; where the next one starts, nullptr where it makes no sense.
+KFN const std::uint8_t* take_entry(const std::uint8_t* at, const std::uint8_t* end, int units,
+                                   ProgressiveSegment* segment) {
+  if (at >= end) return nullptr;
+  const bool has_error = *at >= 128;
+  segment->unit = *at++ & 127;
+  at = take_varint(at, end, &segment->size);
+  if (at == nullptr || segment->unit >= units || segment->size >> 40 != 0) return nullptr;
+  segment->error = 0;
+  if (!has_error) return at;
+  if (end - at < 2) return nullptr;
+  segment->error = load_le<std::uint16_t>(at);
+  return segment->error == 0 || segment->error >= 0x7F80 ? nullptr : at + 2;
+}
+
 // The table, once head->specials_at bytes are at hand: put(i, segment) for each of them, as far as it makes sense;
 // false where it does not.
 template <class Put>
@@ -158,30 +175,18 @@ KFN bool parse_table(const std::uint8_t* payload, const ProgressiveLayout& layou
                      Put&& put) {
   const std::uint8_t *at = payload + head.table_at, *const end = at + head.table_bytes;
   int next[kMostUnits];
-  for (int u = 0; u < layout.units; ++u) next[u] = head.planes[u] != 0 ? head.planes[u] - 1 : -2;
+  for (int u = 0; u < layout.units; ++u) next[u] = head.highest_plane(u);
   std::uint64_t offset = head.segments_at;
-  std::uint16_t error = 0;  // of the segment before
+  ProgressiveSegment segment;
   for (int i = 0; i < head.segments; ++i) {
-    if (at >= end) return false;
-    ProgressiveSegment segment;
-    const bool has_error = *at >= 128;
-    segment.unit = *at++ & 127;
-    if (segment.unit >= layout.units || next[segment.unit] < -1) return false;
+    at = take_entry(at, end, layout.units, &segment);
+    if (at == nullptr || next[segment.unit] < -1) return false;
     segment.plane = static_cast<std::int8_t>(next[segment.unit]--);
-    at = take_varint(at, end, &segment.size);
-    if (at == nullptr || segment.size >> 40 != 0) return false;
     segment.offset = offset;
     offset += segment.size;
-    if (has_error) {
-      if (end - at < 2) return false;
-      segment.error = load_le<std::uint16_t>(at);
-      at += 2;
-      if (segment.error == 0 || segment.error >= 0x7F80) return false;
-    }
     put(i, segment);
-    error = segment.error;
   }
-  return at == end && (head.segments == 0 || error != 0);
+  return at == end && (head.segments == 0 || segment.error != 0);
 }
 
 inline Status read_table(const std::uint8_t* payload, const ProgressiveLayout& layout, const ProgressiveHead& head,

@@ -10,7 +10,7 @@
 namespace pyfilter::cuda {
 
 // Words 4 * lane to 4 * lane + 3 of a tile.
-struct LaneWords {
+struct alignas(16) LaneWords {
   std::uint32_t w[4];
 };
 
@@ -49,40 +49,85 @@ __device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const 
   }
   return out;
 }
+// Bits of a word, side by side, to the places of a mask: to each byte those of its ones, then the four bytes at once,
+// by one place, two and four (Warren, Hacker's Delight, 7-5: what must move is the parity of the zeros below).
+__device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t bits, std::uint32_t mask) {
+  std::uint32_t n = mask - (mask >> 1 & 0x55555555u);
+  n = (n & 0x33333333u) + (n >> 2 & 0x33333333u);
+  n = (n + (n >> 4)) & 0x0F0F0F0Fu;
+  const std::uint32_t below = n * 0x01010100u;  // ones of the bytes below; shifts take the low five bits
+  std::uint32_t x = __byte_perm(
+      __byte_perm(bits, __funnelshift_r(bits, 0, n), 0x40),
+      __byte_perm(__funnelshift_r(bits, 0, below >> 16), __funnelshift_r(bits, 0, below >> 24), 0x40), 0x5410);
+  std::uint32_t move[3], left = mask, zeros = ~mask << 1 & 0xFEFEFEFEu;
+#pragma unroll
+  for (int i = 0; i < 3; ++i) {
+    std::uint32_t odd = zeros;
+    odd ^= odd << 1 & 0xFEFEFEFEu;
+    odd ^= odd << 2 & 0xFCFCFCFCu;
+    odd ^= odd << 4 & 0xF0F0F0F0u;
+    move[i] = odd & left;
+    left = (left ^ move[i]) | move[i] >> (1 << i);
+    zeros &= ~odd;
+  }
+#pragma unroll
+  for (int i = 2; i >= 0; --i) x = (x & ~move[i]) | (x << (1 << i) & move[i]);
+  return x & mask;
+}
+
+// The same of a lane's words, of which `n` are the ones of the masks. Where all masks of the warp have few ones, or few
+// zeros, one of these after the other, the four words side by side.
+inline constexpr int kFewOnes = 5, kFewZeros = 8;
 __device__ __forceinline__ LaneWords scatter_words(const LaneWords& bits, const LaneWords& mask) {
-  LaneWords out, rest, picked, holes;
-  std::uint32_t any_picked = 0, any_holes = 0;
+  int most = 0, least = 32;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
-    const bool few = __popc(static_cast<int>(mask.w[j])) <= 16;
-    picked.w[j] = few && bits.w[j] != 0 ? mask.w[j] : 0;
-    holes.w[j] = few || bits.w[j] == 0 ? 0 : ~mask.w[j];
-    rest.w[j] = bits.w[j];
-    out.w[j] = few ? 0 : bits.w[j];
-    any_picked |= picked.w[j];
-    any_holes |= holes.w[j];
+    const int n = __popc(static_cast<int>(mask.w[j]));
+    most = max(most, n);
+    least = min(least, n == 0 ? 32 : n);
   }
-  while (any_picked != 0) {
-    any_picked = 0;
+  LaneWords out;
+  if (!__any_sync(kAllLanes, 32 - least > kFewZeros)) {
+    LaneWords holes;
+    std::uint32_t any = 0;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const std::uint32_t low = picked.w[j] & (0u - picked.w[j]);
-      out.w[j] |= (rest.w[j] & 1) != 0 ? low : 0;
-      rest.w[j] >>= 1;
-      any_picked |= picked.w[j] ^= low;
+      out.w[j] = bits.w[j];
+      holes.w[j] = mask.w[j] == 0 ? 0 : ~mask.w[j];
+      any |= holes.w[j];
     }
-  }
-  while (any_holes != 0) {
-    any_holes = 0;
+    while (any != 0) {
+      any = 0;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {  // bits from the lowest hole on move by one
+        out.w[j] += out.w[j] & (holes.w[j] | ~(holes.w[j] - 1));
+        any |= holes.w[j] &= holes.w[j] - 1;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) out.w[j] &= mask.w[j];
+  } else if (!__any_sync(kAllLanes, most > kFewOnes)) {
+    LaneWords rest = bits, picked = mask;
+    std::uint32_t any = 0;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const std::uint32_t below = (holes.w[j] & (0u - holes.w[j])) - 1;  // all ones where there is none
-      out.w[j] = (out.w[j] & below) | (out.w[j] & ~below) << 1;
-      any_holes |= holes.w[j] &= holes.w[j] - 1;
+      out.w[j] = 0;
+      any |= mask.w[j];
     }
-  }
+    while (any != 0) {
+      any = 0;
 #pragma unroll
-  for (int j = 0; j < 4; ++j) out.w[j] &= mask.w[j];
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t others = picked.w[j] & (picked.w[j] - 1);
+        out.w[j] |= (rest.w[j] & 1) != 0 ? picked.w[j] ^ others : 0;
+        rest.w[j] >>= 1;
+        any |= picked.w[j] = others;
+      }
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) out.w[j] = spread_bits(bits.w[j], mask.w[j]);
+  }
   return out;
 }
 

@@ -25,7 +25,7 @@ cudaError_t launch_inverse(const InversePass& pass, int axis, bool last, cudaStr
   const auto kernel = axis == 0   ? (last ? inverse_kernel<T, 0, true> : inverse_kernel<T, 0, false>)
                       : axis == 1 ? (last ? inverse_kernel<T, 1, true> : inverse_kernel<T, 1, false>)
                                   : (last ? inverse_kernel<T, 2, true> : inverse_kernel<T, 2, false>);
-  const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x);
+  const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x, kPassEach<typename ProgressiveTraits<T>::Int>);
   InversePass job = pass;
   job.across = rows.across;
   return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
@@ -102,7 +102,7 @@ cudaError_t launch_measure(const MeasurePass& pass, int axis, bool last, cudaStr
   const auto kernel = axis == 0   ? (last ? measure_kernel<T, 0, true> : measure_kernel<T, 0, false>)
                       : axis == 1 ? (last ? measure_kernel<T, 1, true> : measure_kernel<T, 1, false>)
                                   : (last ? measure_kernel<T, 2, true> : measure_kernel<T, 2, false>);
-  const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x);
+  const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x, kPassEach<typename ProgressiveTraits<T>::Int>);
   MeasurePass job = pass;
   job.across = rows.across;
   return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);

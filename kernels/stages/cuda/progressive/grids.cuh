@@ -14,13 +14,13 @@ namespace pyfilter::cuda {
 
 inline constexpr int kGridThreads = 256;
 
-// What a block does of rows of so many values. A thread has four of a row, far apart: what it finds out about the row
-// takes longer than one of them.
+// What a block does of rows of so many values. A thread has `each` / 2 of a row at least, where rows are so long: what
+// it finds out about the row takes longer than one of them.
 struct RowBlocks {
   std::uint32_t across = 8, blocks = 0;  // threads along a row; blocks for all rows
 
-  RowBlocks(std::uint64_t rows, std::uint64_t row) {
-    while (across < kGridThreads && 8 * across <= row) across *= 2;
+  RowBlocks(std::uint64_t rows, std::uint64_t row, std::uint32_t each = 8) {
+    while (across < kGridThreads && each * across <= row) across *= 2;
     const std::uint64_t at_once = kGridThreads / across;
     blocks = static_cast<std::uint32_t>((rows + at_once - 1) / at_once);
   }

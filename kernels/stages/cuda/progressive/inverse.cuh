@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "progressive/choices.hpp"
 #include "progressive/values.hpp"
@@ -12,6 +13,25 @@
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
+
+// Values side by side that are read and written at once, at a multiple of so many.
+template <class Int>
+inline constexpr std::uint32_t kWide = 16 / sizeof(Int);
+// What a thread has of a row, for RowBlocks.
+template <class Int>
+inline constexpr std::uint32_t kPassEach = 8 * kWide<Int>;
+template <class Value>
+struct alignas(16) Wide {
+  Value v[16 / sizeof(Value)];
+};
+template <class Value>
+__device__ __forceinline__ bool is_wide(const Value* at) {
+  return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
+}
+template <class Value>
+__device__ __forceinline__ Wide<Value> load_wide(const Value* at) {
+  return *reinterpret_cast<const Wide<Value>*>(at);
+}
 
 // From integers to the values that are wanted, [start, stop).
 template <class T, class Int>
@@ -47,14 +67,75 @@ struct ValueSink {
     put(i, q);
     put(i + 1, r);
   }
+  __device__ __forceinline__ bool wide() const { return whole && is_wide(out); }
+  __device__ __forceinline__ void put_wide(std::uint64_t i, const Wide<Int>& q) const {
+    Wide<T> values;
+#pragma unroll
+    for (unsigned k = 0; k < kWide<Int>; ++k) values.v[k] = value_of(q.v[k]);
+    *reinterpret_cast<Wide<T>*>(out + i) = values;
+  }
   __device__ __forceinline__ T value_of(Int q) const {
     const T value = to_value<T>(q, step);
     return has_sentinel ? beside_sentinel(value, sentinel) : value;
   }
 };
 
+// Predictions by neighbours side by side.
+template <class Int>
+__device__ __forceinline__ Wide<Int> predict_wide(const Neighbours<Int>& from, std::uint64_t x) {
+  Wide<Int> a = load_wide(from.a + x), b = {}, c = {}, d = {};
+  if (from.b != nullptr) b = load_wide(from.b + x);
+  if (from.c != nullptr) c = load_wide(from.c + x);
+  if (from.d != nullptr) d = load_wide(from.d + x);
+  const auto by = [&](auto stencil) {
+#pragma unroll
+    for (unsigned k = 0; k < kWide<Int>; ++k) a.v[k] = predict<stencil(), Int>(a.v[k], b.v[k], c.v[k], d.v[k]);
+  };
+  switch (from.stencil) {
+    case Stencil::copy:
+      break;
+    case Stencil::linear:
+      by(std::integral_constant<Stencil, Stencil::linear>());
+      break;
+    case Stencil::quadratic:
+      by(std::integral_constant<Stencil, Stencil::quadratic>());
+      break;
+    case Stencil::cubic:
+      by(std::integral_constant<Stencil, Stencil::cubic>());
+      break;
+  }
+  return a;
+}
+// Those of targets x, x + 1 and so on of a line along x.
+template <class Int>
+__device__ __forceinline__ Wide<Int> predict_wide_along(const Int* line, std::uint32_t x, std::uint32_t evens,
+                                                        bool cubic, const Wide<Int>& at) {
+  constexpr std::uint32_t kN = kWide<Int>;
+  const Int before = line[x - (x != 0 ? 1 : 0)], behind = line[min(x + kN, evens - 1)],
+            further = line[min(x + kN + 1, evens - 1)];
+  Wide<Int> out;
+#pragma unroll
+  for (unsigned k = 0; k < kN; ++k) {
+    const auto known = [&](unsigned i) {
+      return i == 0 ? before : i <= kN ? at.v[(i - 1) % kN] : i == kN + 1 ? behind : further;
+    };
+    out.v[k] = cubic ? predict<Stencil::cubic>(known(k + 1), known(k + 2), known(k), known(k + 3))
+                     : predict<Stencil::linear>(known(k + 1), known(k + 2), Int{0}, Int{0});
+  }
+  // the ends, which have other stencils
+  const auto again = [&](std::uint32_t j) {
+    return predict_target<Int>(j, evens, cubic, [&](std::uint64_t i) { return line + i; });
+  };
+  if (x == 0) out.v[0] = again(0);
+  if (x + kN == evens) {
+    out.v[kN - 2] = again(evens - 2);
+    out.v[kN - 1] = again(evens - 1);
+  }
+  return out;
+}
+
 // Known values and coefficients of a pass to the grid that they make. `put(i, q)` takes integer number i, put_pair(i,
-// q, r) that and the next.
+// q, r) that and the next, put_wide(i, q) as many as are read at once.
 template <class Int, int kAxis, class Coefficient, class Sink>
 __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from, const Extents& to, bool cubic,
                                              const Limits<Int>& limits, std::uint32_t across, const UnitPlaces& places,
@@ -66,9 +147,31 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
   if (row >= fz * fy) return;
   const std::uint32_t y = row % fy, z = row / fy;
   const CoefficientRow places_of_row(places, z, y);
+  constexpr std::uint32_t kN = kWide<Int>;
+  const bool wide = !places.merged && fx % kN == 0 && is_wide(in) && sink.wide();
+  const auto add = [&](const Wide<Int>& predicted, std::uint32_t x) {
+    Wide<Int> out = coefficient.wide(places_of_row.place(x));
+#pragma unroll
+    for (unsigned k = 0; k < kN; ++k) out.v[k] = inverse_value(limits, predicted.v[k], out.v[k]);
+    return out;
+  };
   if constexpr (kAxis == 2) {
     const Int* const line = in + std::uint64_t{row} * fx;
     const std::uint64_t at = std::uint64_t{row} * tx;
+    if (wide && tx == 2 * fx) {
+      for (std::uint32_t x = kN * (threadIdx.x % across); x < fx; x += kN * across) {
+        const Wide<Int> even = load_wide(line + x), odd = add(predict_wide_along(line, x, fx, cubic, even), x);
+        Wide<Int> low, high;
+#pragma unroll
+        for (unsigned k = 0; k < kN; ++k) {
+          low.v[k] = k % 2 == 0 ? even.v[k / 2] : odd.v[k / 2];
+          high.v[k] = k % 2 == 0 ? even.v[(kN + k) / 2] : odd.v[(kN + k) / 2];
+        }
+        sink.put_wide(at + 2 * x, low);
+        sink.put_wide(at + 2 * x + kN, high);
+      }
+      return;
+    }
     for (std::uint32_t x = threadIdx.x % across; x < fx; x += across) {
       const Int even = line[x];
       if (2 * x + 1 >= tx) {
@@ -88,6 +191,13 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
     const std::uint64_t further = kAxis == 0 ? std::uint64_t{ty} * tx : tx;
     const Int* const evens_of_row = line + j * stride;
     const bool odd = 2 * j + 1 < all;
+    if (wide) {
+      for (std::uint32_t x = kN * (threadIdx.x % across); x < fx; x += kN * across) {
+        sink.put_wide(at + x, load_wide(evens_of_row + x));
+        if (odd) sink.put_wide(at + further + x, add(predict_wide(neighbours, x), x));
+      }
+      return;
+    }
     for (std::uint32_t x = threadIdx.x % across; x < fx; x += across) {
       sink.put(at + x, evens_of_row[x]);
       if (odd)
@@ -114,6 +224,10 @@ struct GridSink {
     out[i] = q;
     out[i + 1] = r;
   }
+  __device__ __forceinline__ bool wide() const { return is_wide(out); }
+  __device__ __forceinline__ void put_wide(std::uint64_t i, const Wide<Int>& q) const {
+    *reinterpret_cast<Wide<Int>*>(out + i) = q;
+  }
 };
 
 // The largest error of integers.
@@ -129,6 +243,36 @@ struct ErrorSink {
   __device__ __forceinline__ void put_pair(std::uint64_t i, Int q, Int r) {
     put(i, q);
     put(i + 1, r);
+  }
+  __device__ __forceinline__ bool wide() const { return true; }
+  __device__ __forceinline__ void put_wide(std::uint64_t i, const Wide<Int>& q) {
+#pragma unroll
+    for (unsigned k = 0; k < kWide<Int>; ++k) put(i + k, q.v[k]);
+  }
+};
+
+// Coefficients at their places in the slots of a unit, what is known of them; `none`: nothing of any.
+template <class Int>
+struct SlotCoefficients {
+  const Int* slots;
+  bool none;
+
+  __device__ __forceinline__ Int operator()(std::uint64_t place) const { return none ? Int{0} : slots[place]; }
+  __device__ __forceinline__ Wide<Int> wide(std::uint64_t place) const {
+    return none ? Wide<Int>{} : load_wide(slots + place);
+  }
+};
+template <class Int>
+struct KnownCoefficients {
+  SlotCoefficients<Int> all;
+  int planes, plane;
+
+  __device__ __forceinline__ Int operator()(std::uint64_t place) const { return known_part(all(place), planes, plane); }
+  __device__ __forceinline__ Wide<Int> wide(std::uint64_t place) const {
+    Wide<Int> c = all.wide(place);
+#pragma unroll
+    for (unsigned k = 0; k < kWide<Int>; ++k) c.v[k] = known_part(c.v[k], planes, plane);
+    return c;
   }
 };
 
@@ -149,8 +293,7 @@ __global__ void __launch_bounds__(kGridThreads) inverse_kernel(const __grid_cons
   const FrameHead& head = pass.job.heads[blockIdx.y];
   if (head.dead != 0) return;
   const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, pass.unit));
-  const bool none = head.last[pass.unit] == head.head.planes[pass.unit];
-  const auto coefficient = [&](std::uint64_t place) { return none ? Int{0} : slots[place]; };
+  const SlotCoefficients<Int> coefficient{slots, head.last[pass.unit] == head.head.planes[pass.unit]};
   if constexpr (kLast) {
     const ValueSink<T, Int> sink(pass.job.frames[blockIdx.y], pass.start, pass.stop, pass.to.count());
     inverse_pass<Int, kAxis>(pass, head, coefficient, sink);
@@ -170,9 +313,7 @@ __global__ void __launch_bounds__(kGridThreads) measure_kernel(const __grid_cons
   const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, pass.unit));
   const int planes = head.head.planes[pass.unit],
             p = pass.job.states.of(blockIdx.y)[index * kMostUnits + static_cast<std::uint32_t>(pass.unit)];
-  const auto coefficient = [&](std::uint64_t place) {
-    return p >= planes ? Int{0} : known_part(slots[place], planes, p);
-  };
+  const KnownCoefficients<Int> coefficient{{slots, p >= planes}, planes, p};
   if constexpr (kLast) {
     ErrorSink<Int> sink{reinterpret_cast<const Int*>(pass.job.grids.of(blockIdx.y)) + pass.job.grid_at[0]};
     inverse_pass<Int, kAxis>(pass, head, coefficient, sink);

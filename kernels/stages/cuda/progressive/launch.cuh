@@ -28,9 +28,11 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 blocks, int threads, cuda
   return cudaGetLastError();
 }
 
-// Heads, the places of pieces, and the planes of the tiles of all units that are wanted.
+// Heads, the places of pieces (`most_tiles` is what no unit has more of), and the planes of the tiles of all units that
+// are wanted.
 cudaError_t open_frames(const ProgressiveDecode& job, cudaStream_t stream);
-cudaError_t find_pieces(const ProgressiveDecode& job, std::uint32_t units, cudaStream_t stream);
+cudaError_t find_pieces(const ProgressiveDecode& job, std::uint32_t units, std::uint32_t most_tiles,
+                        cudaStream_t stream);
 cudaError_t decode_tiles(const ProgressiveDecode& job, cudaStream_t stream);
 // What there is of special values; and, where frames may have missing ones, their mask.
 cudaError_t make_mask(const SpecialDecode& job, bool masked, cudaStream_t stream);

@@ -10,53 +10,140 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kOpenThreads = 128, kPlaceThreads = 256;
+inline constexpr int kOpenThreads = 128;
 inline constexpr std::uint32_t kStagedHead = 16384;  // bytes of a head that are read from shared memory
+inline constexpr std::uint32_t kStagedTable = 8192;  // of a table that is read by all threads
+
+struct OpenRoom {
+  std::uint32_t head[kStagedHead / 4];
+  std::uint64_t sums[kOpenThreads / 32];
+  std::uint8_t steps[kStagedTable];        // from each byte to the next entry if one starts there; 0: none does
+  std::uint16_t starts[kStagedTable / 2];  // of entries
+  std::uint8_t unit[kStagedTable / 2];
+  std::int8_t plane[kStagedTable / 2];
+  int last[kMostUnits], level[kMostUnits];
+  alignas(FrameHead) std::uint8_t found[sizeof(FrameHead)];  // the head, which one thread reads
+  std::uint64_t end;                                         // of the segments
+  std::uint32_t chained, good, fault;
+};
+
+// parse_table() by a block: put(i, segment) by many threads, once all of the table makes sense. `table` is in shared
+// memory. Where entries start a thread finds out, the only step that waits for the one before.
+template <class Put>
+__device__ __forceinline__ bool parse_table_together(const std::uint8_t* table, int units, const ProgressiveHead& head,
+                                                     OpenRoom& room, Put&& put) {
+  const auto bytes = static_cast<std::uint32_t>(head.table_bytes), count = static_cast<std::uint32_t>(head.segments),
+             thread = threadIdx.x;
+  const std::uint8_t* const end = table + bytes;
+  ProgressiveSegment segment;
+  for (std::uint32_t i = thread; i < bytes; i += kOpenThreads) {
+    const std::uint8_t* const next = take_entry(table + i, end, units, &segment);
+    room.steps[i] = static_cast<std::uint8_t>(next == nullptr ? 0 : next - (table + i));
+  }
+  __syncthreads();
+  if (thread == 0) {
+    std::uint32_t at = 0, found = 0;
+    for (std::uint32_t step; found < count && at < bytes && (step = room.steps[at]) != 0; at += step)
+      room.starts[found++] = static_cast<std::uint16_t>(at);
+    room.chained = found == count && at == bytes ? 1 : 0;
+    room.good = 1;
+  }
+  __syncthreads();
+  if (room.chained == 0) return false;
+  const std::uint32_t each = (count + kOpenThreads - 1) / kOpenThreads, first = min(thread * each, count),
+                      last = min(first + each, count);
+  std::uint64_t own = 0, all;
+  for (std::uint32_t i = first; i < last; ++i) {
+    take_entry(table + room.starts[i], end, units, &segment);
+    own += segment.size;
+    room.unit[i] = segment.unit;
+  }
+  if (first < last && last == count && segment.error == 0) room.good = 0;  // the last one must have an error
+  std::uint64_t offset = head.segments_at + sum_before<kOpenThreads>(own, room.sums, all);
+  for (int u = static_cast<int>(thread); u < units; u += kOpenThreads) {
+    int next = head.highest_plane(u);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (room.unit[i] != u) continue;
+      if (next < -1) room.good = 0;
+      room.plane[i] = static_cast<std::int8_t>(next--);
+    }
+  }
+  __syncthreads();
+  if (room.good == 0) return false;
+  for (std::uint32_t i = first; i < last; ++i) {
+    take_entry(table + room.starts[i], end, units, &segment);
+    segment.plane = room.plane[i];
+    segment.offset = offset;
+    offset += segment.size;
+    put(static_cast<int>(i), segment);
+  }
+  return true;
+}
 
 // A block a frame.
 static __global__ void __launch_bounds__(kOpenThreads)
     open_frames_kernel(const __grid_constant__ ProgressiveDecode job) {
-  __shared__ std::uint8_t staged[kStagedHead];
-  __shared__ std::uint64_t end;
-  __shared__ std::uint32_t good;
+  __shared__ OpenRoom room;
   const ProgressiveFrame frame = job.frames[blockIdx.y];
   const ProgressiveLayout& layout = job.shared->layout;
-  FrameHead& head = job.heads[blockIdx.y];
+  FrameHead &head = job.heads[blockIdx.y], &found = *reinterpret_cast<FrameHead*>(room.found);
   SegmentPlace* const places = job.segments.of(blockIdx.y);
+  const bool whole = frame.segments == kAllSegments;
   const auto staged_bytes = static_cast<std::uint32_t>(min(frame.payload_bytes, std::uint64_t{kStagedHead}));
-  for (std::uint32_t i = threadIdx.x; i < staged_bytes; i += kOpenThreads) staged[i] = frame.payload[i];
+  const PayloadWords payload(frame.payload, frame.payload_bytes);
+#pragma unroll 8
+  for (std::uint32_t i = threadIdx.x; i < (staged_bytes + 3) / 4; i += kOpenThreads)
+    room.head[i] = payload.bits(32 * std::uint64_t{i});
+  const auto* const staged = reinterpret_cast<const std::uint8_t*>(room.head);
+  const int units = layout.units;
   __syncthreads();
   if (threadIdx.x == 0) {
-    head.dead = 0;
-    good = 0;
-    end = 0;
-    const bool whole = frame.segments == kAllSegments;
-    if (frame.payload_bytes >= kProgressiveFixedBytes + static_cast<std::uint64_t>(layout.units) &&
-        parse_head(staged, layout, static_cast<std::size_t>(job.width), &head.head) == HeadFault::none &&
-        head.head.segments_at <= frame.payload_bytes) {
-      for (int u = 0; u < layout.units; ++u) head.last[u] = static_cast<std::int8_t>(head.head.planes[u]);
-      const bool fits = head.head.specials_at <= staged_bytes;
-      end = head.head.segments_at;
-      bool inside = true;
-      const bool parsed =
-          parse_table(fits ? staged : frame.payload, layout, head.head, [&](int i, const ProgressiveSegment& s) {
-            if (whole) end = s.offset + s.size;
-            if (static_cast<std::uint32_t>(i) >= frame.segments) return;
-            head.last[s.unit] = s.plane;
-            places[segment_index(s.unit, s.plane)] = {s.offset, s.size};
-            if (layout.unit[s.unit].level >= job.level) inside = inside && s.offset + s.size <= frame.payload_bytes;
-          });
-      const std::uint64_t least = least_payload_bytes(layout.grids[0].count());
-      good = parsed && inside && (!whole || (end < least ? least : end) == frame.payload_bytes) ? 1 : 0;
-    }
-    if (good == 0) damage(frame, head);
+    found.dead = 0;
+    room.fault = 1;
+    if (frame.payload_bytes >= kProgressiveFixedBytes + static_cast<std::uint64_t>(units) &&
+        parse_head(staged, layout, static_cast<std::size_t>(job.width), &found.head) == HeadFault::none &&
+        found.head.segments_at <= frame.payload_bytes)
+      room.fault = 0;
+    room.end = found.head.segments_at;
   }
   __syncthreads();
-  if (good == 0) return;
-  if (frame.segments == kAllSegments)
-    for (std::uint64_t i = end + threadIdx.x; i < frame.payload_bytes; i += kOpenThreads)
+  if (room.fault == 0) {
+    for (int u = static_cast<int>(threadIdx.x); u < units; u += kOpenThreads) {
+      room.last[u] = found.head.planes[u];
+      room.level[u] = layout.unit[u].level;
+    }
+    __syncthreads();
+    const auto put = [&](int i, const ProgressiveSegment& s) {
+      if (whole && i + 1 == found.head.segments) room.end = s.offset + s.size;
+      if (static_cast<std::uint32_t>(i) >= frame.segments) return;
+      atomicMin(&room.last[s.unit], static_cast<int>(s.plane));
+      places[segment_index(s.unit, s.plane)] = {s.offset, s.size};
+      if (room.level[s.unit] >= job.level && s.offset + s.size > frame.payload_bytes) room.fault = 1;
+    };
+    bool parsed = true;
+    if (found.head.specials_at <= staged_bytes && found.head.table_bytes <= kStagedTable)
+      parsed = parse_table_together(staged + found.head.table_at, units, found.head, room, put);
+    else if (threadIdx.x == 0)
+      parsed = parse_table(frame.payload, layout, found.head, put);
+    if (!parsed) room.fault = 1;
+    __syncthreads();
+    const std::uint64_t least = least_payload_bytes(layout.grids[0].count());
+    if (whole && max(room.end, least) != frame.payload_bytes) room.fault = 1;
+    for (int u = static_cast<int>(threadIdx.x); u < units; u += kOpenThreads)
+      found.last[u] = static_cast<std::int8_t>(room.last[u]);
+    __syncthreads();
+  }
+  for (std::uint32_t i = threadIdx.x; i < sizeof(FrameHead) / 4; i += kOpenThreads)
+    reinterpret_cast<std::uint32_t*>(&head)[i] = reinterpret_cast<const std::uint32_t*>(room.found)[i];
+  __syncthreads();
+  if (room.fault != 0) {
+    if (threadIdx.x == 0) damage(frame, head);
+    return;
+  }
+  if (whole)
+    for (std::uint64_t i = room.end + threadIdx.x; i < frame.payload_bytes; i += kOpenThreads)
       if (frame.payload[i] != 0) damage(frame, head);
-  const std::uint8_t* const from = frame.payload + head.head.roots_at;
+  const std::uint8_t* const from = frame.payload + found.head.roots_at;
   std::uint8_t* const roots = job.roots.of(blockIdx.y);
   for (std::uint32_t i = threadIdx.x; i < layout.roots; i += kOpenThreads) {
     std::int64_t q;
@@ -68,11 +155,12 @@ static __global__ void __launch_bounds__(kOpenThreads)
       q = load_le<std::int64_t>(from + 8 * i);
       store_le(roots + 8 * i, q);
     }
-    if (q < head.head.low || q > head.head.high) damage(frame, head);
+    if (q < found.head.low || q > found.head.high) damage(frame, head);
   }
 }
 
 // Places of the pieces of a segment: blockIdx.x is its unit and, from the highest on, its plane.
+template <int kPlaceThreads>
 static __global__ void __launch_bounds__(kPlaceThreads)
     find_pieces_kernel(const __grid_constant__ ProgressiveDecode job) {
   __shared__ std::uint64_t room[kPlaceThreads / 32];

@@ -19,7 +19,7 @@
 namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kSlotValues = 4096;
-inline constexpr int kGroupTiles = 16;  // of a unit, that a block of threads decodes
+inline constexpr int kGroupTiles = 16;  // of a unit, that blocks side by side decode
 
 // Tiles of a unit: as many as a block takes, or what is left.
 struct TileGroup {
