@@ -437,21 +437,23 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
     parser.add_argument("--sanitize", action="store_true", help="a few small cases of every kind")
     parser.add_argument("--codec", help="only this one where a group tries several, as Lorenzo")
+    parser.add_argument("--damaged", choices=("with", "without", "only"), default="with", help="damaged frames")
     options = parser.parse_args()
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
     gridded = ONLY not in ("Particles", "Progressive")
-    groups: list[Iterator[Group]] = [damaged(quick)]
-    if gridded:
-        groups.insert(0, random_cases(15 if options.sanitize else 150 if quick else 1000))
-    if not options.sanitize and ONLY in (None, "Particles"):
-        groups.append(particles(quick))
-    if not options.sanitize and ONLY in (None, "Progressive"):
-        groups.append(progressive(quick))
-    if not options.sanitize and gridded:
-        groups += [missing(quick), sizes(quick), batches(quick), large(quick)]
-    if not options.sanitize and options.data.is_dir():
-        groups.append(real_fields(options.data))
+    groups: list[Iterator[Group]] = [] if options.damaged == "without" else [damaged(quick)]
+    if options.damaged != "only":
+        if gridded:
+            groups.insert(0, random_cases(15 if options.sanitize else 150 if quick else 1000))
+        if ONLY in (None, "Particles"):
+            groups.append(particles(quick))
+        if ONLY in (None, "Progressive"):
+            groups.append(progressive(quick))
+        if not options.sanitize and gridded:
+            groups += [missing(quick), sizes(quick), batches(quick), large(quick)]
+        if not options.sanitize and options.data.is_dir():
+            groups.append(real_fields(options.data))
     good = [group.report() for group in itertools.chain.from_iterable(groups)]
     print(f"{sum(good)} of {len(good)} groups identical on CPU and GPU")
     return 0 if all(good) else 1
