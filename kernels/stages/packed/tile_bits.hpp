@@ -10,6 +10,9 @@
 #include "core/wire.hpp"
 #include "stages/bit_matrix.hpp"
 #include "stages/packed/layout.hpp"
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+#include <immintrin.h>
+#endif
 
 PYF_BEGIN_TARGET
 
@@ -38,18 +41,43 @@ using BlockBytes = std::uint8_t[kPackedBlocks];
 // Bit `bit` of each.
 KFN BlockBits plane_of(const BlockBytes& bytes, std::uint32_t bit) {
   BlockBits plane;
+#if defined(PYF_LEVEL_AVX512)
+  const __m512i wanted = _mm512_set1_epi8(static_cast<char>(1u << bit));
+  for (int i = 0; i < kPackedBlocks; i += 64) {
+    const std::uint64_t mask = _mm512_test_epi8_mask(_mm512_loadu_si512(bytes + i), wanted);
+    std::memcpy(plane.words + i / 32, &mask, sizeof mask);
+  }
+#elif defined(PYF_LEVEL_AVX2)
+  const __m128i up = _mm_cvtsi32_si128(7 - static_cast<int>(bit));  // the bit becomes a byte's highest
+  for (int i = 0; i < kPackedBlocks; i += 32) {
+    const __m256i numbers = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes + i));
+    plane.words[i / 32] = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(numbers, up)));
+  }
+#else
   for (int i = 0; i < kPackedBlocks; i += 8)
     plane.words[i / 32] |= lowest_bits(load_le<std::uint64_t>(bytes + i) >> bit) << i % 32;
+#endif
   return plane;
 }
 
 // The numbers whose bits are in `count` planes of 16 bytes, up to 7, plus `base`: below 256 all.
 KFN void numbers_of(const std::uint8_t* planes, std::uint32_t count, std::uint32_t base, BlockBytes& bytes) {
+#if defined(PYF_LEVEL_AVX512)
+  for (int i = 0; i < kPackedBlocks; i += 64) {
+    __m512i numbers = _mm512_set1_epi8(static_cast<char>(base));
+    for (std::uint32_t r = 0; r < count; ++r) {
+      const auto mask = load_le<std::uint64_t>(planes + kPackedPlaneBytes * r + i / 8);
+      numbers = _mm512_mask_add_epi8(numbers, mask, numbers, _mm512_set1_epi8(static_cast<char>(1u << r)));
+    }
+    _mm512_storeu_si512(bytes + i, numbers);
+  }
+#else
   for (int i = 0; i < kPackedBlocks / 8; ++i) {
     std::uint64_t rows = 0;
     for (std::uint32_t r = 0; r < count; ++r) rows |= std::uint64_t{planes[kPackedPlaneBytes * r + i]} << 8 * r;
     store_le(bytes + 8 * i, transpose_8x8(rows) + base * 0x0101010101010101ull);
   }
+#endif
 }
 
 // The present blocks, one after another.

@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr);
   auto* const slot = reinterpret_cast<std::uint32_t*>(job.slots + number * job.slot_bytes);
   const std::uint32_t verbatim_words = writer.verbatim_words(), back_words = writer.back_words();
+  bool verbatim = false;
   if (threadIdx.x < kThreads) {
     KeyWriter keys({space.rows, space.run_starts, space.keys}, tile.ordinary);
     std::uint32_t numbers[32], key_words = 0, words = verbatim_words;
@@ -149,9 +150,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
       if (keyed) key_words = keys.plan(numbers);
       words = tile_words<Code, D>(tile.ordinary, writer.stored, tile.tail, key_words, writer.planes());
     }
-    const bool verbatim = words >= verbatim_words;
+    verbatim = words >= verbatim_words;
     if (threadIdx.x == 0) {
-      space.verbatim = verbatim;
       job.notes[number] = {verbatim ? verbatim_words : words, verbatim ? 0 : back_words};
       if (!verbatim) writer.write_head(keys.by_runs, slot);
     }
@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
       writer.write_offsets(p, to, warp);
     writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words(), thread, kThreads);
   }
-  __syncthreads();
-  if (!space.verbatim) return;  // as any tile that was sorted whole, for keys take less than what they are made from
+  // not verbatim is any tile that was sorted whole, for keys take less than what they are made from
+  if (__syncthreads_or(verbatim ? 1 : 0) == 0) return;
   if (threadIdx.x == 0) slot[0] = kVerbatimTile;
   writer.write_values(0, source.count, slot + 1, threadIdx.x, kTileThreads);
 }

@@ -37,7 +37,6 @@ struct BlockSpace {
   SortExchange sort;
   KeyExchanges keys;
   std::uint16_t last[kGroup];  // particles at the last positions
-  bool verbatim;
 };
 
 // What all threads know of a tile.
