@@ -45,7 +45,7 @@ struct DecodeSpace : DecodeArena<Value, kArenaBytes<Value>, D == 1> {
 
 // Thread blocks of a multiprocessor that registers must suffice for.
 template <int kCodeBytes>
-inline constexpr int kDecodeBlocks = kCodeBytes == 4 ? 8 : 4;
+inline constexpr int kDecodeBlocks = kCodeBytes == 4 ? 8 : 5;
 
 // What the compiler cannot see of a pointer that went through memory or a choice: it is one to shared memory.
 template <class T>

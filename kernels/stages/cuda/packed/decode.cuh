@@ -25,10 +25,10 @@ struct PackedDecodeSpace : DecodeArena<typename Map::Value, kPackedArenaBytes<ty
   std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps], masked[kWarps], groups[kWarps];
 };
 
+// Thread blocks a multiprocessor: as many as their registers hold without spilling.
 template <int kCodeBytes, int S>
-inline constexpr int kPackedDecodeBlocks = kCodeBytes == 8                ? 4
-                                           : S == kChain || S == kColumns ? 8
-                                                                          : 6;
+inline constexpr int kPackedDecodeBlocks =
+    kCodeBytes == 8 ? (S == kChain ? 5 : 4) : (S == kChain || S == kColumns ? 8 : 6);
 
 // Differences from the `planes` planes of their residuals at `from`, and an exception's bits above them. A whole warp
 // must come here together.
