@@ -26,6 +26,8 @@ __device__ __forceinline__ LaneCount count_lanes(const LaneWords& words) {
   return count;
 }
 
+static_assert(kMostPlanes % 32 == 0);  // places come 32 at a time
+
 // What a warp keeps of a tile: of a lane its own words only. `older` had a one before the last plane.
 struct TileRoom {
   LaneWords valid[32], older[32], signs[32];
