@@ -67,17 +67,31 @@ inline void row_differences(int order, const PresentRows& present, const Code* q
   }
 }
 
+// Eight values moved up by kBy, zeros before them.
+template <int kBy, class Code>
+KFN void move_up(const ShortRow<Code>& row, ShortRow<Code>& moved) {
+  constexpr auto from = [](int i) { return i < kBy ? 0 : 8 + i - kBy; };
+  constexpr ShortRow<Code> kNone{};
+#if defined(__clang__)
+  moved = __builtin_shufflevector(kNone, row, from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7));
+#else  // GCC 11 has no __builtin_shufflevector()
+  constexpr ShortRow<Code> kFrom{from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7)};
+  moved = __builtin_shuffle(kNone, row, kFrom);
+#endif
+}
+
 // The same of a plane with one block in a row.
 template <int S, class Code>
 inline void narrow_differences(int order, const PresentRows& present, const Code* q, Code* d) {
   using Row = ShortRow<Code>;
-  constexpr Row kNone{};
   const RowMask<Code, 8> along_y(order >= 2 ? 8 : 1);
   const Row& mask = *reinterpret_cast<const Row*>(along_y.mask);
   Row above{};
   for (std::uint32_t y = 0; y < present.y; ++y, q += TileShape<S>::kX, d += TileShape<S>::kX) {
     const Row& row = *reinterpret_cast<const Row*>(q);
-    const Row here = row - __builtin_shufflevector(kNone, row, 0, 8, 9, 10, 11, 12, 13, 14);
+    Row before;
+    move_up<1, Code>(row, before);
+    const Row here = row - before;
     *reinterpret_cast<Row*>(d) = here - (above & mask);
     above = here;
   }
@@ -152,17 +166,19 @@ inline void narrow_values(const Map& map, int order, const PresentRows& present,
                           Values* to) {
   using Code = typename Map::Code;
   using Row = ShortRow<Code>;
-  constexpr Row kNone{};
   const RowMask<Code, 8> along_y(order >= 2 ? 8 : 1);
   const Row& mask = *reinterpret_cast<const Row*>(along_y.mask);
-  Row above{};
+  Row above{}, before;
   for (std::uint32_t y = 0; y < present.y; ++y, d += TileShape<S>::kX, to += TileShape<S>::kX) {
     above = *reinterpret_cast<const Row*>(d) + (above & mask);
     alignas(64) Code q[8];
     Row& sums = *reinterpret_cast<Row*>(q);
-    sums = above + __builtin_shufflevector(kNone, above, 0, 8, 9, 10, 11, 12, 13, 14);
-    sums += __builtin_shufflevector(kNone, sums, 0, 1, 8, 9, 10, 11, 12, 13);
-    sums += __builtin_shufflevector(kNone, sums, 0, 1, 2, 3, 8, 9, 10, 11);
+    move_up<1, Code>(above, before);
+    sums = above + before;
+    move_up<2, Code>(sums, before);
+    sums += before;
+    move_up<4, Code>(sums, before);
+    sums += before;
     map.decode(q, Code{0}, to);
   }
 }
