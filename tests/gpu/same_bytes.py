@@ -13,7 +13,6 @@ import itertools
 import lzma
 import random
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from reference import hostile, particles_writer
 
 import pyfilter
 from gpu import device, particle_cases, progressive_cases
+from gpu.group import Group, check_batch, compare_parts
 from pyfilter import _native, frames
 from pyfilter.registry import registry
 
@@ -38,68 +38,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BOUNDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
 ONLY: str | None = None  # a codec's name
 SANITIZED_EVERY = 29  # of particles, progressive and damaged frames; prime, so that of every choice some are taken
-
-
-class Group:
-    """Counts the cases of a group and what differed."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.cases, self.bytes = name, 0, 0
-        self.bad: list[str] = []
-        self.since = time.monotonic()
-
-    def check(self, values: Array, codec: pyfilter.Codec, fill: Any = None, copies: int = 1, ranges: int = 2) -> None:
-        """Encode on both sides, decode what came out on the device, whole and in parts."""
-        self.cases += 1
-        self.bytes += values.nbytes * copies
-        what = f"{values.dtype} {values.shape} {codec!r} fill={fill!r}"
-        try:
-            expected = pyfilter.encode(values, codec, fill_value=fill)
-            request = frames.make_request(codec, values.dtype, values.shape, fill)
-            got = device.encode(request, [values] * copies)
-            for frame in set(got):
-                if frame != expected:
-                    self.bad.append(f"{what}: {first_difference(frame, expected)}")
-                    return
-            decoded = pyfilter.decode(expected)
-            flat = decoded.reshape(-1)
-            for back in device.decode(got, values.dtype, values.size)[:: max(1, copies - 1)]:
-                if back.tobytes() != flat.tobytes():
-                    self.bad.append(f"{what}: decoded values differ")
-                    return
-            rng = np.random.default_rng(values.size)
-            for _ in range(ranges if values.size else 0):
-                start, stop = sorted(rng.integers(0, values.size + 1, 2).tolist())
-                part = device.decode(got[:1], values.dtype, values.size, start, stop)[0]
-                if part.tobytes() != flat[start:stop].tobytes():
-                    self.bad.append(f"{what}: values {start} to {stop} differ")
-                    return
-        except pyfilter.PyfilterError as error:
-            self.bad.append(f"{what}: {error}")
-
-    def report(self) -> bool:
-        seconds = time.monotonic() - self.since
-        state = "identical" if not self.bad else f"{len(self.bad)} DIFFER"
-        print(f"{self.name:44} {self.cases:7} cases {self.bytes / 1e6:10.1f} MB  {state}  {seconds:.1f} s", flush=True)
-        for text in self.bad[:6]:
-            print("   ", text[:400])
-        return not self.bad
-
-
-def first_difference(a: bytes, b: bytes) -> str:
-    if len(a) != len(b):
-        return f"{len(a)} bytes, the CPU's frame has {len(b)}; stored as {describe(a)} and {describe(b)}"
-    at = int(np.flatnonzero(np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8))[0])
-    header = 8 * b[7]
-    return f"byte {at} of {len(b)} (header {header}): {a[at]:#x}, the CPU has {b[at]:#x}"
-
-
-def describe(frame: bytes) -> str:
-    try:
-        info = pyfilter.frame_info(frame)
-    except pyfilter.PyfilterError as error:
-        return str(error)
-    return f"{info.codec} raw={info.stored_raw} bound={info.bound} sentinel={info.sentinel}"
 
 
 def float_codecs(rank: int, **bound: Any) -> Iterator[pyfilter.Codec]:
@@ -281,24 +219,6 @@ def progressive(quick: bool, every: int) -> Iterator[Group]:
     yield group
 
 
-def compare_parts(group: Group, frame: bytes) -> None:
-    """The first segments of a frame, on several levels."""
-    info = pyfilter.frame_info(frame)
-    if info.codec != "progressive" or info.stored_raw:
-        return
-    data = np.frombuffer(frame, np.uint8)
-    summary = _native.progressive_summary(data)
-    for level, part in itertools.product({0, min(1, summary.levels)}, (0, 1, 2, 3)):
-        if level and len(info.shape) > 3:
-            continue
-        group.cases += 1
-        count = summary.segments * part // 3
-        expected = np.empty(tuple(-(-extent >> level) for extent in info.shape), info.dtype)
-        _native.progressive_decode(data, count, level, expected)
-        if device.decode_part(data, count, level, expected).tobytes() != expected.tobytes():
-            group.bad.append(f"{info.dtype} {info.shape}: {count} segments, level {level}: decoded values differ")
-
-
 def large(quick: bool) -> Iterator[Group]:
     rng = np.random.default_rng(6)
     group = Group("large, no multiple of anything")
@@ -339,21 +259,6 @@ def batches(quick: bool) -> Iterator[Group]:
         for codec in (*(codec for bound in bounds for codec in float_codecs(1, **bound)), pyfilter.Lossless()):
             check_batch(group, chunks, codec)
     yield group
-
-
-def check_batch(group: Group, chunks: list[Array], codec: pyfilter.Codec) -> None:
-    """Different chunks in one call."""
-    dtype = chunks[0].dtype
-    got = device.encode(frames.make_request(codec, dtype, chunks[0].shape), chunks)
-    back = device.decode(got, dtype, chunks[0].size)
-    group.cases += 1
-    group.bytes += sum(chunk.nbytes for chunk in chunks)
-    for chunk, frame, values in zip(chunks, got, back, strict=True):
-        expected = pyfilter.encode(chunk, codec)
-        if frame != expected:
-            group.bad.append(f"{codec!r}: {first_difference(frame, expected)}")
-        elif values.tobytes() != pyfilter.decode(expected).tobytes():
-            group.bad.append(f"{codec!r}: decoded values differ")
 
 
 def outcome(decode: Callable[[], bytes]) -> bytes | None:
