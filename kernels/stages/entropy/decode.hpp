@@ -344,8 +344,7 @@ inline Status decode_group(const Plan& plan, const std::uint8_t* bytes, std::siz
     present_blocks<S>(box, t.present);
     PYF_TRY(find_coded<S>(g, i, tables, t, states, words));
     if (!rans && !reader.read(*huffman, 8 * sizeof(Code), t.count, space.blocks[0])) return kBadStream;
-    for (std::uint32_t part = 0; wanted && part < kPackedBlocks; ++part)
-      ask_for_part<S, Value>(plan.grid, box, part, start, stop, out);
+    if (wanted) ask_for_rows<S, Value>(plan.grid, box, start, stop, out);
     for (std::uint32_t from = 0; rans && from < t.count; from += kLaneCount) {
       const std::uint32_t here = std::min(t.count - from, kLaneCount);
       decode_round(kNeighbours<S>, *tables, 8 * sizeof(Code), here, space.rows, states, words);

@@ -65,7 +65,7 @@ template <class Map, int S>
 KFN bool encode_narrow_rows(const Map& map, const Grid& grid, const TileBox& box, const void* values,
                             PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
-  const std::uint32_t blocks = (box.iny + TileShape<S>::kBlockY - 1) / TileShape<S>::kBlockY;
+  const std::uint32_t blocks = present_along(box.iny, TileShape<S>::kBlockY);
   // all of them first: rows that were just stored can't be loaded by twos
   if constexpr (sizeof *s.values == sizeof(Code))
     gather_short_rows<S, Code>(grid, box, values, s.values);
@@ -93,7 +93,7 @@ template <class Map, int S>
     for (std::uint32_t y = 0; y < box.iny; ++y) {
       const Loose<Value>* const row = loose_values<Value>(values, row_index<S>(grid, box, y, z));
       const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
-      const std::uint32_t first = (z * Tile::kY + y) * kRuns, runs = worked_columns<S>(box.inx) == Tile::kX ? kRuns : 1;
+      const std::uint32_t first = (z * Tile::kY + y) * kRuns, runs = present_along(worked_columns<S>(box.inx), 32);
       for (std::uint32_t i = 0; i < runs; ++i) sort_run<Map, S>(map, x + 32 * i, first + i, s);
       for (std::uint32_t i = runs; i < kRuns; ++i)  // nothing is seen there
         for (auto& masks : s.runs.of) masks[first + i] = ~0u;
@@ -114,7 +114,7 @@ KFN SpecialBlocks encode_tile_rows(const Map& map, const Grid& grid, const TileB
   if constexpr (S == kPlane) {
     if (box.inx <= kNarrowest<S> && encode_narrow_rows<Map, S>(map, grid, box, values, s)) return {};
   }
-  const bool half = S == kPlane && box.inx <= 32;  // of each row
+  const std::uint32_t columns = worked_columns<S>(box.inx);
   alignas(64) Value copy[Tile::kX];
   std::uint32_t misfits = 0;
   for (std::uint32_t z = 0; z < box.inz; ++z) {
@@ -126,7 +126,7 @@ KFN SpecialBlocks encode_tile_rows(const Map& map, const Grid& grid, const TileB
         __builtin_prefetch(reinterpret_cast<const void*>(from + line));
       const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
       const std::uint32_t first = (z * Tile::kY + y) * Tile::kX;
-      for (std::uint32_t i = 0; i < Tile::kX && !(half && i != 0); i += 32)
+      for (std::uint32_t i = 0; i < columns; i += 32)
         misfits |= s.misfits[(first + i) / 32] =
             static_cast<std::uint32_t>(encode_block<Map, 32>(map, x + i, s.codes + first + i));
     }

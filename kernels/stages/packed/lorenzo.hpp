@@ -27,15 +27,6 @@ KFN void sum_forward(Code* a, std::uint32_t stride, std::uint32_t end, std::uint
   }
 }
 
-// All ones for the first `count` values of a row, else 0.
-template <class Code, std::uint32_t kX>
-struct RowMask {
-  alignas(64) Code mask[kX];
-  KFN explicit RowMask(std::uint32_t count) {
-    for (std::uint32_t x = 0; x < kX; ++x) mask[x] = x < count ? static_cast<Code>(~Code{0}) : Code{0};
-  }
-};
-
 // Codes q -> differences d of the first kWidth columns of the rows that present blocks have, of planes and volumes.
 template <int S, std::uint32_t kWidth, class Code>
 inline void row_differences(int order, const PresentRows& present, const Code* q, Code* d) {
@@ -226,7 +217,7 @@ KFN void values_of_differences(const Map& map, int order, const PresentRows& pre
       map.decode(*reinterpret_cast<Code(*)[32]>(d + i), Code{0}, to + i);
   } else {
     constexpr PresentRows kWhole{TileShape<S>::kX, TileShape<S>::kY, TileShape<S>::kZ};
-    if (present.x == kWhole.x && present.y == kWhole.y && present.z == kWhole.z) [[likely]]
+    if (present == kWhole) [[likely]]
       row_values<S, kX>(map, order, kWhole, d, to);
     else
       edge_values<S>(map, order, present, d, to);

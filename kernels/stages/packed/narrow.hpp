@@ -12,6 +12,7 @@
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/tile_shape.hpp"
+#include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/tile_encode.hpp"
 #if defined(PYF_LEVEL_AVX512)
@@ -157,9 +158,6 @@ struct TakenMasks {
 template <std::uint32_t kX>
 inline constexpr TakenMasks<kX> kTaken{};
 
-// Blocks of `side` values that a tile with `inside` values along an axis has.
-KFN std::uint32_t present_along(std::uint32_t inside, std::uint32_t side) { return (inside + side - 1) / side; }
-
 // Codes of rows of a strip that are inside; columns beyond the edge repeat the last one up to a multiple of 32.
 template <int S, class Map>
 KFN void strip_codes(NarrowCodes<Map>& codes, const std::uint8_t* from, const std::uint8_t* next, std::size_t row_bytes,
@@ -190,8 +188,7 @@ KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, con
   NarrowCodes<Map> codes(map);
   if constexpr (S == kPlane || S == kVolume) {
     // of rows and slabs beyond the edge those that blocks have which are present: they repeat the last one
-    const std::uint32_t rows = present_along(box.iny, Tile::kBlockY) * Tile::kBlockY;
-    const std::uint32_t slabs = present_along(box.inz, Tile::kBlockZ) * Tile::kBlockZ;
+    const std::uint32_t rows = present_rows<S>(box).y, slabs = present_rows<S>(box).z;
     const std::size_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
     const std::uint8_t* const first = value_at<Value>(values, box.first);
     for (std::uint32_t row = 0; row < kStripRows; ++row) *(s.row(row) - 1) = 0;

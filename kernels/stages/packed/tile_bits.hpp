@@ -97,16 +97,19 @@ KFN bool is_whole(const TileBox& box) {
   return box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
 }
 
+// Blocks of `side` values that a tile with `inside` values along an axis has.
+KFN std::uint32_t present_along(std::uint32_t inside, std::uint32_t side) { return (inside + side - 1) / side; }
+
 // Columns, rows and slabs of the present blocks.
 struct PresentRows {
   std::uint32_t x, y, z;
+  bool operator==(const PresentRows&) const = default;
 };
 template <int S>
 KFN PresentRows present_rows(const TileBox& box) {
   using Tile = TileShape<S>;
-  return {(box.inx + Tile::kBlockX - 1) / Tile::kBlockX * Tile::kBlockX,
-          (box.iny + Tile::kBlockY - 1) / Tile::kBlockY * Tile::kBlockY,
-          (box.inz + Tile::kBlockZ - 1) / Tile::kBlockZ * Tile::kBlockZ};
+  return {present_along(box.inx, Tile::kBlockX) * Tile::kBlockX, present_along(box.iny, Tile::kBlockY) * Tile::kBlockY,
+          present_along(box.inz, Tile::kBlockZ) * Tile::kBlockZ};
 }
 
 // Columns that are worked on where blocks have `present` of them: of a plane that the array's edge ends, fewer.
@@ -130,9 +133,8 @@ KFN PresentBlocks present_blocks(const TileBox& box) {
   using Tile = TileShape<S>;
   if (is_whole<S>(box)) [[likely]]
     return kAllBlocks;
-  const auto along = [](std::uint32_t inside, std::uint32_t side) { return (inside + side - 1) / side; };
-  const std::uint32_t nz = along(box.inz, Tile::kBlockZ), ny = along(box.iny, Tile::kBlockY),
-                      nx = along(box.inx, Tile::kBlockX);
+  const std::uint32_t nz = present_along(box.inz, Tile::kBlockZ), ny = present_along(box.iny, Tile::kBlockY),
+                      nx = present_along(box.inx, Tile::kBlockX);
   PresentBlocks present;
   for (std::uint32_t x = 0; x < nx; ++x)
     for (std::uint32_t y = 0; y < ny; ++y)

@@ -100,6 +100,15 @@ KFN void gather_values(const Grid& g, const TileBox& box, const void* values, st
   }
 }
 
+// All ones for the first `count` values of a row, else 0.
+template <class Code, std::uint32_t kX>
+struct RowMask {
+  alignas(64) Code mask[kX];
+  KFN explicit RowMask(std::uint32_t count) {
+    for (std::uint32_t x = 0; x < kX; ++x) mask[x] = x < count ? static_cast<Code>(~Code{0}) : Code{0};
+  }
+};
+
 // Eight values, or codes, of a row, in whichever registers a level has.
 template <class Code>
 struct ShortRows {
@@ -113,9 +122,8 @@ template <int S, class Code, class T>
 KFN void gather_short_rows(const Grid& g, const TileBox& box, const void* values, T* to) {
   using Row = ShortRow<Code>;
   static_assert(TileShape<S>::kBlockX == 8 && sizeof(Code) == sizeof(T));
-  alignas(64) Code inside[8];
-  for (std::uint32_t x = 0; x < 8; ++x) inside[x] = x < box.inx ? static_cast<Code>(~Code{0}) : Code{0};
-  const Row& mask = *reinterpret_cast<const Row*>(inside);
+  const RowMask<Code, 8> inside(box.inx);
+  const Row& mask = *reinterpret_cast<const Row*>(inside.mask);
   const std::uint8_t* from = value_at<T>(values, box.first);
   // eight values are loaded, the next rows' masked out; the array's last rows have no such next ones
   std::uint32_t y = 0;
@@ -161,7 +169,8 @@ KFN void ask_for_part(const Grid& g, const TileBox& box, std::uint32_t part, std
 // Asks for the memory of the rows of a tile that the array's edge ends, as far as they lie in [start, stop).
 template <int S, class T>
 KFN void ask_for_rows(const Grid& g, const TileBox& box, std::uint64_t start, std::uint64_t stop, const void* out) {
-  const bool joined = g.nx == box.inx;  // the rows of a slab lie together
+  const bool joined = g.nx == box.inx;   // the rows of a slab lie together
+  if (S == kColumns && !joined) return;  // very many, of few bytes each
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     for (std::uint32_t y = 0; y < (joined ? 1 : box.iny); ++y) {
       const std::uint64_t index = row_index<S>(g, box, y, z);
