@@ -83,6 +83,28 @@ PYF_API int pyf_value_range(const pyf_request* request, const void* values, size
 /* For codec particles: the indices of the particles (uint32_t, one for each) in the order that the request asks for. */
 PYF_API int pyf_particle_order(const pyf_request* request, const void* values, size_t value_bytes,
                                uint32_t* particles);
+/* Chunks as a file has them. pyf_list_chunk is for HDF5's H5Dchunk_iter, with a pyf_chunk_list as its op_data; it returns
+ * 1, which ends the walk, where the list is full. */
+typedef struct pyf_chunk_list {
+  uint64_t room;     /* of the arrays, in chunks */
+  uint64_t count;
+  uint64_t rank;
+  uint64_t* origins; /* rank numbers each: a chunk's first coordinates */
+  uint64_t* offsets; /* in the file */
+  uint64_t* sizes;   /* bytes */
+  uint32_t* masks;   /* of filters that it has not gone through */
+} pyf_chunk_list;
+PYF_API int pyf_list_chunk(const uint64_t* origin, unsigned mask, uint64_t offset, uint64_t size, void* list);
+
+typedef struct pyf_range { /* bytes of a file, and where they go */
+  uint64_t offset;
+  uint64_t bytes;
+  void* to;
+  uint64_t done; /* set by the call; fewer than bytes where the file ends or the system refuses to read on */
+} pyf_range;
+/* Reads ranges of an open file (a descriptor) by up to `threads` threads. */
+PYF_API int pyf_read_ranges(int file, pyf_range* ranges, size_t count, int threads);
+
 /* Progressive frames in part (docs/format.md, section 13). `available` bytes of the frame are at hand. */
 typedef struct pyf_progressive {
   uint64_t prefix_bytes; /* of the frame, before its first segment: the least that the other two functions need */

@@ -13,14 +13,15 @@ import re
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyfilter import errors
+import numpy as np
+
+from pyfilter import _native, errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
 _MAPS = Path("/proc/self/maps")
@@ -100,6 +101,16 @@ def _alone() -> Iterator[None]:
             raise error.__cause__ from None
 
 
+@cache
+def _chunk_writer() -> Any:
+    """Return H5Dwrite_chunk of h5py's HDF5, None where it has none (before 1.10.3). All pointers are addresses."""
+    write = getattr(_h5py_hdf5(), "H5Dwrite_chunk", None)
+    if write is not None:
+        pointer = ctypes.c_void_p
+        write.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, pointer, ctypes.c_size_t, pointer)
+    return write
+
+
 def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[np.uint8], mask: int = 0) -> bool:
     """Write the bytes of a chunk of a dataset that h5py has open; False where that failed, or cannot be done.
 
@@ -108,21 +119,92 @@ def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[n
     As `h5py.h5d.DatasetID.write_direct_chunk`, but other threads of Python go on meanwhile, which that call holds up
     while it copies or waits for a disk.
     """
-    try:
-        write = _h5py_hdf5().H5Dwrite_chunk
-    except AttributeError:  # HDF5 before 1.10.3
+    write = _chunk_writer()
+    if write is None:
         return False
-    write.argtypes = (
-        ctypes.c_int64,
-        ctypes.c_int64,
-        ctypes.c_uint32,
-        ctypes.POINTER(ctypes.c_uint64),
-        ctypes.c_size_t,
-        ctypes.c_void_p,
-    )
+    place = (ctypes.c_uint64 * len(origin))(*origin)
     address = frame if isinstance(frame, bytes) else frame.ctypes.data
     with _alone():
-        return bool(write(dataset_id, 0, mask, (ctypes.c_uint64 * len(origin))(*origin), len(frame), address) >= 0)
+        return bool(write(dataset_id, 0, mask, ctypes.addressof(place), len(frame), address) >= 0)
+
+
+def write_chunks(
+    dataset_id: int, origins: NDArray[np.uint64], sizes: NDArray[np.int64], addresses: NDArray[np.int64]
+) -> int:
+    """As `write_chunk`, of many chunks: return how many were written before one failed.
+
+    Parameters
+    ----------
+    dataset_id
+        A dataset that h5py has open.
+    origins
+        First coordinates of each chunk, of shape (chunks, rank) and C-contiguous.
+    sizes, addresses
+        How many bytes each has, and where they are.
+    """
+    write = _chunk_writer()
+    if write is None:
+        return 0
+    first, step = origins.ctypes.data, origins.strides[0]
+    done = 0
+    with _alone():
+        for size, address in zip(sizes.tolist(), addresses.tolist(), strict=True):
+            if write(dataset_id, 0, 0, first + done * step, size, address) < 0:
+                break
+            done += 1
+    return done
+
+
+class ChunkPlaces(NamedTuple):
+    """The chunks that a file has of a dataset, in the order of its index, each array of their number.
+
+    Attributes
+    ----------
+    origins : uint64
+        First coordinates, of shape (chunks, rank).
+    offsets, sizes : uint64
+        First byte in the file, and bytes.
+    masks : uint32
+        Filter masks.
+    """
+
+    origins: NDArray[np.uint64]
+    offsets: NDArray[np.uint64]
+    sizes: NDArray[np.uint64]
+    masks: NDArray[np.uint32]
+
+
+def chunk_places(dataset_id: int, rank: int) -> ChunkPlaces | None:
+    """Return the chunks of a dataset that h5py has open in one walk over them, None where that cannot be done.
+
+    As `h5py.h5d.DatasetID.chunk_iter`, but without a call of Python for each chunk.
+    """
+    library = _h5py_hdf5()
+    count_of, walk = (getattr(library, name, None) for name in ("H5Dget_num_chunks", "H5Dchunk_iter"))
+    if count_of is None or walk is None:
+        return None
+    try:
+        note = ctypes.cast(_native.library().pyf_list_chunk, ctypes.c_void_p)
+    except errors.LibraryMissing:
+        return None
+    count_of.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64))
+    walk.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+    count = ctypes.c_uint64()
+    with _alone():
+        if count_of(dataset_id, 0, ctypes.byref(count)) < 0:
+            return None
+        room = count.value
+        found = ChunkPlaces(
+            np.empty((room, rank), np.uint64),
+            np.empty(room, np.uint64),
+            np.empty(room, np.uint64),
+            np.empty(room, "u4"),
+        )
+        heard = _native.ChunkList(room, 0, rank, *(array.ctypes.data for array in found))
+        if walk(dataset_id, 0, note, ctypes.addressof(heard)) != 0:
+            return None
+    told = slice(0, int(heard.count))
+    return ChunkPlaces(found.origins[told], found.offsets[told], found.sizes[told], found.masks[told])
 
 
 def chunk_index(dataset_id: int) -> int | None:

@@ -98,6 +98,24 @@ class ProgressiveSummary(ctypes.Structure):
 #: ``pyf_progressive_part``: a segment
 PROGRESSIVE_PART = np.dtype([("offset", "u8"), ("size", "u8"), ("error", "f8"), ("level", "u4"), ("unit", "u4")])
 
+#: ``pyf_range``: bytes of a file, the address where they go, and how many came
+RANGE = np.dtype([("offset", "u8"), ("bytes", "u8"), ("to", "u8"), ("done", "u8")])
+
+
+class ChunkList(ctypes.Structure):
+    """``pyf_chunk_list``: what ``pyf_list_chunk`` fills, addresses of arrays."""
+
+    _fields_ = (
+        ("room", ctypes.c_uint64),
+        ("count", ctypes.c_uint64),
+        ("rank", ctypes.c_uint64),
+        ("origins", ctypes.c_void_p),
+        ("offsets", ctypes.c_void_p),
+        ("sizes", ctypes.c_void_p),
+        ("masks", ctypes.c_void_p),
+    )
+
+
 _SIZE = ctypes.c_size_t
 _POINTER = ctypes.c_void_p
 _REQUEST = ctypes.POINTER(Request)
@@ -129,6 +147,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ctypes.c_int,
         (_POINTER, _SIZE, ctypes.c_uint32, ctypes.c_uint32, _POINTER, _SIZE),
     ),
+    "pyf_list_chunk": (ctypes.c_int, (_POINTER, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint64, _POINTER)),
+    "pyf_read_ranges": (ctypes.c_int, (ctypes.c_int, _POINTER, _SIZE, ctypes.c_int)),
     "pyf_configure": (ctypes.c_int, (ctypes.c_char_p, ctypes.c_char_p)),
     "pyf_config": (ctypes.c_char_p, (ctypes.c_char_p,)),
     "pyf_register": (ctypes.c_int, (ctypes.c_char_p,)),
@@ -294,6 +314,11 @@ def progressive_decode(frame: NDArray[np.uint8], segments: int, level: int, out:
     check(
         library().pyf_progressive_decode(frame.ctypes.data, frame.nbytes, segments, level, out.ctypes.data, out.nbytes)
     )
+
+
+def read_ranges(descriptor: int, ranges: NDArray[Any], threads: int) -> None:
+    """Read ranges of an open file, an array of `RANGE`, as far as that goes: ``done`` says how far."""
+    check(library().pyf_read_ranges(descriptor, ranges.ctypes.data, len(ranges), threads))
 
 
 def configure(key: str, value: str) -> None:

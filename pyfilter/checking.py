@@ -203,15 +203,8 @@ def address(identity: Any) -> tuple[int, int]:
 
 def raw_chunks(dataset: h5py.Dataset, position: int) -> tuple[int, int]:
     """Return how many chunks are stored without the filter at ``position`` in the pipeline, and how many in all."""
-    raw = total = 0
-
-    def count(info: Any) -> None:
-        nonlocal raw, total
-        total += 1
-        raw += bool(info.filter_mask >> position & 1)
-
-    stored.visit(dataset, count)
-    return raw, total
+    masks = stored.listed(dataset).masks
+    return int(np.count_nonzero(masks >> np.uint32(position) & np.uint32(1))), len(masks)
 
 
 def _findings(dataset: h5py.Dataset) -> list[Finding]:

@@ -8,19 +8,18 @@ one thread's alone; where the file is a plain one that nobody here writes to, an
 from __future__ import annotations
 
 import os
-import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
 
-from pyfilter import _foreign, chunks, settings
+from pyfilter import _foreign, _native, chunks, settings
+from pyfilter._foreign import ChunkPlaces
 from pyfilter.errors import TruncatedFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -28,14 +27,12 @@ if TYPE_CHECKING:
 
     from pyfilter.chunks import Region
 
-# One pass over all chunks, with a call of Python for each, takes as long as asking for about this many one by one.
-_WORTH_A_PASS = 128
+# HDF5 walks over its index for each chunk that it is asked for, and a pass over all of it tells all places.
+_WORTH_A_PASS = 8
 _READS_INTO_BUFFERS = h5py.version.version_tuple[:2] >= (3, 9)
-# of one system call
-_MOST_BUFFERS, _MOST_BYTES = 512, 8 << 20
 _READERS = 8
-# chunks whose places are put into the index at a time
-_NOTED_TOGETHER = 8192
+# what a thread reads before it looks for more
+_PIECE_BYTES = 512 << 10
 _EXTENSIBLE_ARRAY = 4  # H5D_CHUNK_IDX_EARRAY
 # places in files of several parts (driver "split") are from 2**63 on: for HDF5, not for us
 _FARTHEST = (1 << 63) - 1
@@ -47,6 +44,28 @@ class Stored(NamedTuple):
     offset: int | None
     size: int
     filter_mask: int
+
+
+class Frames:
+    """Frames in one buffer.
+
+    Attributes
+    ----------
+    buffer : uint8
+        All of them.
+    starts, sizes : int64
+        Where each begins, and its bytes.
+    addresses : int64
+        Where each begins in memory.
+    """
+
+    def __init__(self, buffer: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+        self.buffer, self.starts, self.sizes = buffer, starts, sizes
+        self.addresses = starts + buffer.ctypes.data
+
+    def __getitem__(self, number: int) -> NDArray[np.uint8]:
+        start = int(self.starts[number])
+        return self.buffer[start : start + int(self.sizes[number])]
 
 
 class StoredBox(NamedTuple):
@@ -87,21 +106,28 @@ def origins_of(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
     if not places_are_told(dataset):
         grid = chunks.origins(dataset.shape, dataset.chunks)
         return (origin for origin in grid if _foreign.chunk_size(dataset.id.id, origin) > 0)
-    found: list[tuple[int, ...]] = []
-    visit(dataset, lambda info: found.append(info.chunk_offset))
-    return iter(found)
+    return map(tuple, listed(dataset).origins.tolist())
 
 
-def visit(dataset: h5py.Dataset, callback: Callable[[Any], None]) -> None:
-    """Call ``callback`` with the h5py StoreInfo of every chunk that was written, in the order of the file's index.
+def listed(dataset: h5py.Dataset) -> ChunkPlaces:
+    """Return the chunks that were written, in the order of the file's index.
 
-    The chunks' coordinates are right where `places_are_told`.
+    Their coordinates are right where `places_are_told`.
     """
-    if hasattr(dataset.id, "chunk_iter"):
-        dataset.id.chunk_iter(callback)
-        return
-    for number in range(dataset.id.get_num_chunks()):  # an h5py built with HDF5 before 1.12.3
-        callback(dataset.id.get_chunk_info(number))
+    found = _foreign.chunk_places(dataset.id.id, len(dataset.chunks))
+    if found is None:  # no such call, no library of ours, or the walk failed, and h5py says why
+        infos: list[Any] = []
+        if hasattr(dataset.id, "chunk_iter"):
+            dataset.id.chunk_iter(infos.append)
+        else:  # an h5py built with HDF5 before 1.12.3
+            infos += [dataset.id.get_chunk_info(number) for number in range(dataset.id.get_num_chunks())]
+        found = ChunkPlaces(
+            np.array([info.chunk_offset for info in infos], np.uint64).reshape(len(infos), len(dataset.chunks)),
+            np.array([info.byte_offset for info in infos], np.uint64),
+            np.array([info.size for info in infos], np.uint64),
+            np.array([info.filter_mask for info in infos], np.uint32),
+        )
+    return found
 
 
 def place_of(dataset: h5py.Dataset, origin: tuple[int, ...]) -> Stored:
@@ -127,7 +153,7 @@ class StoredChunks:
     region
         The part of the dataset that will be asked for; of many chunks, 20 bytes are kept for each.
 
-    A context manager, as it holds a descriptor of the file and threads.
+    A context manager, as it holds a descriptor of the file.
     """
 
     def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region) -> None:
@@ -148,34 +174,19 @@ class StoredChunks:
         self.descriptor = None if moving else _descriptor(file)
         if self.descriptor is not None:
             self._let_go = weakref.finalize(self, os.close, self.descriptor)
-        self._lock = threading.Lock()  # several threads may read
-        self._pool: ThreadPoolExecutor | None = None
 
     def _place(self, origin: Sequence[int]) -> tuple[int, ...]:
         return tuple(at // edge - first for at, edge, first in zip(origin, self._chunk, self._first, strict=True))
 
     def _ask(self) -> None:
         """Make the index."""
-        heard: list[Any] = []
-
-        def note(info: Any) -> None:
-            heard.append(info)
-            if len(heard) == _NOTED_TOGETHER:
-                keep()
-
-        def keep() -> None:
-            if heard:
-                places = np.array([info.chunk_offset for info in heard], dtype=np.int64) // self._chunk - self._first
-                inside = ((places >= 0) & (places < self._grid)).all(axis=1)
-                at = tuple(places[inside].T)
-                offsets = np.array([min(info.byte_offset, _FARTHEST) for info in heard], dtype=np.int64)
-                self._offsets[at] = offsets[inside]
-                self._sizes[at] = np.array([info.size for info in heard], dtype=np.int64)[inside]
-                self._masks[at] = np.array([info.filter_mask for info in heard], dtype=np.uint32)[inside]
-            heard.clear()
-
-        visit(self._dataset, note)
-        keep()
+        heard = listed(self._dataset)
+        places = heard.origins.astype(np.int64) // self._chunk - self._first
+        inside = ((places >= 0) & (places < self._grid)).all(axis=1)
+        at = tuple(places[inside].T)
+        self._offsets[at] = np.minimum(heard.offsets, np.uint64(_FARTHEST)).astype(np.int64)[inside]
+        self._sizes[at] = heard.sizes[inside]
+        self._masks[at] = heard.masks[inside]
 
     def find(self, origin: tuple[int, ...]) -> Stored:
         """Return what is stored of the chunk at ``origin``, which meets the region."""
@@ -203,8 +214,8 @@ class StoredChunks:
             np.array([one.filter_mask for one in found], dtype=np.uint32),
         )
 
-    def read(self, box: Region, stored: StoredBox, into: Sequence[NDArray[np.uint8]]) -> None:
-        """Read the bytes of the chunks of a box, each into its array; those never written are left out.
+    def read(self, box: Region, stored: StoredBox, into: Frames) -> None:
+        """Read the bytes of the chunks of a box, each to its place; those never written are left out.
 
         Raises
         ------
@@ -219,23 +230,14 @@ class StoredChunks:
             for number in numbers.tolist():
                 _read_chunk(self._dataset, origins[number], into[number])
             return
-        jobs = _joined(numbers, stored, into)
-        readers = min(settings.config().threads, _READERS)
-        if readers == 1 or len(jobs) == 1:
-            for job in jobs:
-                _read_range(self.descriptor, *job)
-            return
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(readers, thread_name_prefix="pyfilter-read")
-        for done in [self._pool.submit(_read_range, self.descriptor, *job) for job in jobs]:
-            done.result()
+        ranges = _pieces(stored.offsets[numbers], stored.sizes[numbers], into.addresses[numbers])
+        _native.read_ranges(self.descriptor, ranges, min(settings.config().threads, _READERS))
+        if (ranges["done"] < ranges["bytes"]).any():
+            for number in numbers.tolist():  # one of them says why
+                _read_range(self.descriptor, int(stored.offsets[number]), into[number].data)
 
     def close(self) -> None:
-        """End the threads that `read` started, and let go of the file."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        """Let go of the file."""
         if self.descriptor is not None:
             self.descriptor = None
             self._let_go()
@@ -304,36 +306,26 @@ def _read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...], into: NDArray[np
     into[:] = np.frombuffer(dataset.id.read_direct_chunk(origin)[1], dtype=np.uint8)
 
 
-def _joined(
-    numbers: NDArray[Any], stored: StoredBox, into: Sequence[NDArray[np.uint8]]
-) -> list[tuple[int, list[memoryview]]]:
-    """Return first bytes and arrays that follow each other in the file, as many as one call should read."""
-    jobs: list[tuple[int, list[memoryview]]] = []
-    behind, room = -1, 0
-    for number, offset, size in zip(
-        numbers.tolist(), stored.offsets[numbers].tolist(), stored.sizes[numbers].tolist(), strict=True
-    ):
-        if offset != behind or size > room or len(jobs[-1][1]) == _MOST_BUFFERS:
-            jobs.append((offset, []))
-            room = _MOST_BYTES
-        jobs[-1][1].append(into[number].data)
-        behind = offset + size
-        room -= size
-    return jobs
+def _pieces(offsets: NDArray[np.int64], sizes: NDArray[np.int64], addresses: NDArray[np.int64]) -> NDArray[Any]:
+    """Return what to read as `_native.RANGE`, large chunks in pieces."""
+    counts = np.maximum(-(-sizes // _PIECE_BYTES), 1)
+    chunk = np.repeat(np.arange(len(sizes)), counts)
+    begin = (np.arange(len(chunk)) - np.repeat(np.cumsum(counts) - counts, counts)) * _PIECE_BYTES
+    ranges = np.zeros(len(chunk), _native.RANGE)
+    ranges["offset"] = offsets[chunk] + begin
+    ranges["bytes"] = np.minimum(sizes[chunk] - begin, _PIECE_BYTES)
+    ranges["to"] = addresses[chunk] + begin
+    return ranges
 
 
-def _read_range(descriptor: int, offset: int, into: list[memoryview]) -> None:
-    wanted = sum(part.nbytes for part in into)
-    done = os.preadv(descriptor, into, offset)
-    while done < wanted:  # rarely: more than a call gives, or the end of the file
-        rest, skip = [], done
-        for part in into:
-            if skip < part.nbytes:
-                rest.append(part[skip:])
-            skip = max(skip - part.nbytes, 0)
-        more = os.preadv(descriptor, rest, offset + done)
+def _read_range(descriptor: int, offset: int, into: memoryview) -> None:
+    done = 0
+    while done < into.nbytes:
+        more = os.preadv(descriptor, [into[done:]], offset + done)
         if more == 0:
-            message = f"the file ends at byte {offset + done}, within a chunk that should reach to {offset + wanted}"
+            message = (
+                f"the file ends at byte {offset + done}, within a chunk that should reach to {offset + into.nbytes}"
+            )
             raise TruncatedFrame(message)
         done += more
 
@@ -352,6 +344,6 @@ def read_bytes(descriptor: int, stored: Stored) -> bytes:
     data = os.pread(descriptor, stored.size, stored.offset)
     if len(data) < stored.size:
         buffer = np.empty(stored.size, dtype=np.uint8)
-        _read_range(descriptor, stored.offset, [buffer.data])
+        _read_range(descriptor, stored.offset, buffer.data)
         return buffer.tobytes()
     return data

@@ -20,14 +20,14 @@ from pyfilter import _foreign, _native, chunks, dtypes, settings, stored
 from pyfilter.errors import CorruptFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import h5py
     from numpy.typing import NDArray
 
     from pyfilter.chunks import Region
     from pyfilter.pipeline import ChunkCodec
-    from pyfilter.stored import Stored
+    from pyfilter.stored import Frames, Stored
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -174,6 +174,29 @@ def store_chunk(
         data, mask = values().astype(how.file_dtype).tobytes(), 1
     if not _foreign.write_chunk(dataset.id.id, origin, data, mask):
         dataset.id.write_direct_chunk(origin, data, mask)  # says why
+
+
+def store_chunks(
+    dataset: h5py.Dataset,
+    how: ChunkCodec,
+    origins: Sequence[tuple[int, ...]],
+    frames: Frames,
+    values: Callable[[int], NDArray[Any]],
+) -> None:
+    """Write frames to the file in their order; ``values`` is asked for a chunk's by its number, where needed."""
+    places = np.array(origins, dtype=np.uint64).reshape(len(origins), -1)
+    alone = np.flatnonzero(frames.sizes == how.chunk_bytes).tolist()  # these need a look at what is there
+    done = 0
+    for number in (*alone, len(origins)):
+        while done < number:
+            part = slice(done, number)
+            done += _foreign.write_chunks(dataset.id.id, places[part], frames.sizes[part], frames.addresses[part])
+            if done < number:
+                dataset.id.write_direct_chunk(origins[done], frames[done], 0)  # says why
+                done += 1
+        if number < len(origins):
+            store_chunk(dataset, how, origins[number], frames[number], partial(values, number))
+            done += 1
 
 
 def write_chunks(

@@ -106,7 +106,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     pinned = out.dtype == how.dtype and host_memory.is_pinned(out)
     first = [part.start for part in region]
 
-    def decoded(lane: Lane, stored: reading.Frames) -> reading.Frames:
+    def decoded(lane: Lane, stored: reading.StoredFrames) -> reading.StoredFrames:
         target = out[chunks.shifted(stored.box, first)]
         if places.descriptor is not None:
             stored.read(partial(_room, lane))
@@ -121,7 +121,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
                 copier.copy(target, values)
         return stored
 
-    def on_device(lane: Lane, stored: reading.Frames, target: NDArray[Any]) -> NDArray[Any]:
+    def on_device(lane: Lane, stored: reading.StoredFrames, target: NDArray[Any]) -> NDArray[Any]:
         size = target.size * how.dtype.itemsize
         there = lane.device_bytes("box", size)
         batch = reading.Batch(lane, how, stored)
@@ -133,16 +133,16 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
         batch.check()
         return values
 
-    def by_cpu(stored: reading.Frames) -> None:
+    def by_cpu(stored: reading.StoredFrames) -> None:
         origins = chunks.origins(shape, how.chunk, stored.box)
-        for number, (origin, part) in enumerate(zip(origins, stored.parts, strict=True)):
-            data = None if number in stored.missing else part
+        for number, origin in enumerate(origins):
+            data = None if number in stored.missing else stored.frames[number]
             transfer.place_chunk(how, (origin, data, int(number in stored.unfiltered)), shape, region, out)
 
-    def jobs(threads: int) -> Iterator[reading.Frames]:
+    def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
         for box in tiling.batches(region, how.chunk, how.dtype.itemsize, limit):
-            stored = reading.Frames(places, box)
+            stored = reading.StoredFrames(places, box)
             if places.descriptor is None:
                 stored.read(rooms.take)
             yield stored
@@ -157,6 +157,6 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     ):
         for stored in crew.run(jobs(crew.most)):
             if places.descriptor is None:
-                rooms.give(stored.bytes)
+                rooms.give(stored.frames.buffer)
             count += 1
     fallbacks.tell(count)

@@ -19,7 +19,7 @@ from pyfilter import _native, _native_cuda, chunks, dtypes, pipeline
 from pyfilter.errors import CorruptFrame, InvalidArgument, Unsupported
 from pyfilter.gpu import arrays, staging, tiling
 from pyfilter.selection import basic_selection
-from pyfilter.stored import StoredChunks
+from pyfilter.stored import Frames, StoredChunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from pyfilter.gpu.staging import Lane
     from pyfilter.pipeline import ChunkCodec
 
-# of a frame's header: its size, the element type and rank, and the shape (docs/format.md, section 2)
-_UNITS_AT, _TYPE_AT, _DIMS_AT = 7, (9, 11), 56
+# of a frame's header (docs/format.md, section 2): its size in words of 8 bytes, then element type and rank, which are
+# some bytes of the first two words, and the shape, words from the eighth on
+_UNITS_AT, _TYPE_AND_RANK_AT, _DIMS_AT = 7, (9, 10), 7
+_ALIKE = np.isin(np.arange(16), (_UNITS_AT, *_TYPE_AND_RANK_AT)).astype(np.uint8) * np.uint8(255)
 
 
 @arrays.device_errors()
@@ -108,16 +110,16 @@ def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values:
             if len(under_way) == len(lanes):
                 under_way.popleft().finish()
             place = chunks.shifted(box, [asked.start for asked in region])
-            frames = Frames(places, box)
-            frames.read(partial(lane.pinned_bytes, "stored"))
-            batch = Batch(lane, how, frames)
+            found = StoredFrames(places, box)
+            found.read(partial(lane.pinned_bytes, "stored"))
+            batch = Batch(lane, how, found)
             batch.decode(values[place])
             under_way.append(batch)
         for batch in under_way:
             batch.finish()
 
 
-class Frames:
+class StoredFrames:
     """The chunks of a box as they are stored: looked up at first, their bytes read by `read`.
 
     Attributes
@@ -126,10 +128,8 @@ class Frames:
         How many there are.
     missing, unfiltered
         Numbers of those that were never written, and of those that HDF5 stored as they were.
-    starts
-        Where each begins in ``bytes``, and where the last ends.
-    bytes, parts
-        All of them, one behind the other in host memory, and each by itself; of size 0 where it was never written.
+    frames
+        Their bytes in host memory, of size 0 where a chunk was never written.
     """
 
     def __init__(self, places: StoredChunks, box: Region) -> None:
@@ -143,23 +143,18 @@ class Frames:
         self.count = len(self._sizes)
         self.missing = np.flatnonzero(~there).tolist()
         self.unfiltered = np.flatnonzero(there & (self._found.masks & 1 != 0)).tolist()
-        self.starts = np.zeros(self.count + 1, dtype=np.int64)
-        np.cumsum(-(-self._sizes // staging.ALIGNMENT) * staging.ALIGNMENT, out=self.starts[1:])
 
     def read(self, room: Callable[[int], NDArray[np.uint8]]) -> None:
         """Read the bytes to memory, of which ``room`` gives so many; by any thread where there is a descriptor."""
-        self.bytes = room(int(self.starts[-1]))
-        self.parts = [
-            self.bytes[first : first + size]
-            for first, size in zip(self.starts.tolist(), self._sizes.tolist(), strict=False)
-        ]
-        self._places.read(self.box, self._found, self.parts)
+        starts = staging.starts(self._sizes)
+        self.frames = Frames(room(int(starts[-1])), starts[:-1], self._sizes)
+        self._places.read(self.box, self._found, self.frames)
 
 
 class Batch:
     """A box of chunks on its way to a device: `decode`, then `finish`, other batches' in between."""
 
-    def __init__(self, lane: Lane, how: ChunkCodec, stored: Frames) -> None:
+    def __init__(self, lane: Lane, how: ChunkCodec, stored: StoredFrames) -> None:
         self.lane = lane
         self.how = how
         self.stored = stored
@@ -168,17 +163,16 @@ class Batch:
     def decode(self, values: Any) -> None:
         """Put the copy to the device and the decoding on the stream; ``values`` is where the box goes."""
         lane, how, stored = self.lane, self.how, self.stored
-        others = set(stored.missing) | set(stored.unfiltered)
-        groups = self._groups([number for number in range(stored.count) if number not in others])
+        groups = self._groups(np.delete(np.arange(stored.count), stored.missing + stored.unfiltered))
         with lane.stream:
             found = tiling.same_memory(values, stored.box, how.chunk) if values.dtype == how.dtype else None
             stack = found
             if stack is None:
                 buffer = lane.device_bytes("values", stored.count * how.chunk_bytes)
                 stack = buffer.view(how.dtype).reshape((stored.count, *how.chunk))
-            on_device = lane.device_bytes("stored", stored.bytes.nbytes)
-            if stored.bytes.nbytes:
-                lane.to_device(on_device, stored.bytes)
+            on_device = lane.device_bytes("stored", stored.frames.buffer.nbytes)
+            if stored.frames.buffer.nbytes:
+                lane.to_device(on_device, stored.frames.buffer)
             for first, last in _runs(stored.missing):
                 arrays.fill_bits(stack[first:last], how.padding)
             for number in stored.unfiltered:
@@ -188,34 +182,38 @@ class Batch:
                 tiling.scatter(stack, stored.box, how.chunk, values)
             self.done = lane.stream.record()
 
-    def _groups(self, numbers: list[int]) -> list[list[int]]:
+    def _groups(self, numbers: NDArray[np.intp]) -> list[NDArray[np.intp]]:
         """Return the numbers of frames by their shape, after a look at the headers: a call takes frames of one."""
         how = self.how
         groups: dict[tuple[int, ...], list[int]] = {}
         code = dtypes.code_of(how.dtype)
         alike = self._alike(numbers)  # the first then speaks for all
-        for number in numbers[:1] if alike else numbers:
-            info = _native.frame_info(self.stored.parts[number])
+        for number in (numbers[:1] if alike else numbers).tolist():
+            info = _native.frame_info(self.stored.frames[number])
             if info.value_bytes != how.chunk_bytes or info.dtype != code:
                 found = f"a frame of shape {info.shape}, {dtypes.from_code(info.dtype)}"
                 message = f"a chunk of shape {how.chunk}, {how.dtype} holds {found}"
                 raise CorruptFrame(message)
             groups.setdefault(info.shape, []).append(number)
-        return [numbers] if alike else list(groups.values())
+        return [numbers] if alike else [np.array(group) for group in groups.values()]
 
-    def _alike(self, numbers: list[int]) -> bool:
+    def _alike(self, numbers: NDArray[np.intp]) -> bool:
         """Whether all these frames say the same type and shape, as those of a dataset do; the rest is not looked at."""
-        stored = self.stored
-        shortest = min((stored.parts[number].nbytes for number in numbers), default=0)
-        units = int(stored.parts[numbers[0]][_UNITS_AT]) if shortest > _DIMS_AT else 0
-        if shortest < max(8 * units, _DIMS_AT + 1):
+        frames = self.stored.frames
+        if numbers.size == 0:
             return False
-        places = np.array([_UNITS_AT, *_TYPE_AT, *range(_DIMS_AT, 8 * units)])
-        fields = stored.bytes[stored.starts[numbers][:, np.newaxis] + places]
-        return bool((fields == fields[0]).all())
+        shortest = int(frames.sizes[numbers].min())
+        units = int(frames[int(numbers[0])][_UNITS_AT]) if shortest > 8 * _DIMS_AT else 0
+        if shortest < 8 * max(units, _DIMS_AT + 1):
+            return False
+        words = frames.buffer.view(np.uint64)[
+            frames.starts[numbers][:, np.newaxis] // 8 + [0, 1, *range(_DIMS_AT, units)]
+        ]
+        words[:, :2] &= _ALIKE.view(np.uint64)
+        return bool((words == words[0]).all())
 
-    def _decode_frames(self, groups: list[list[int]], on_device: Any, stack: Any) -> None:
-        lane, stored, chunk_bytes = self.lane, self.stored, self.how.chunk_bytes
+    def _decode_frames(self, groups: list[NDArray[np.intp]], on_device: Any, stack: Any) -> None:
+        lane, frames, chunk_bytes = self.lane, self.stored.frames, self.how.chunk_bytes
         total = sum(map(len, groups))
         if total == 0:
             return
@@ -223,10 +221,10 @@ class Batch:
         done = 0
         for numbers in groups:
             entries = np.zeros(len(numbers), dtype=_native_cuda.FRAME)
-            entries["header"] = stored.bytes.ctypes.data + stored.starts[numbers]
-            entries["header_bytes"] = entries["frame_bytes"] = [stored.parts[number].nbytes for number in numbers]
-            entries["frame"] = on_device.data.ptr + stored.starts[numbers]
-            entries["values"] = stack.data.ptr + np.asarray(numbers, dtype=np.int64) * chunk_bytes
+            entries["header"] = frames.addresses[numbers]
+            entries["header_bytes"] = entries["frame_bytes"] = frames.sizes[numbers]
+            entries["frame"] = on_device.data.ptr + frames.starts[numbers]
+            entries["values"] = stack.data.ptr + numbers * chunk_bytes
             count = chunk_bytes // self.how.dtype.itemsize
             _native_cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, lane.stream.ptr)
             done += len(numbers)
@@ -235,12 +233,12 @@ class Batch:
 
     def _copy_unfiltered(self, number: int, on_device: Any, stack: Any) -> None:
         """Copy a chunk that HDF5 stored as it was."""
-        how, part = self.how, self.stored.parts[number]
-        if part.nbytes != how.chunk_bytes:
-            message = f"an unfiltered chunk has {part.nbytes} bytes, it should have {how.chunk_bytes}"
+        how, size = self.how, int(self.stored.frames.sizes[number])
+        if size != how.chunk_bytes:
+            message = f"an unfiltered chunk has {size} bytes, it should have {how.chunk_bytes}"
             raise CorruptFrame(message)
-        first, itemsize = int(self.stored.starts[number]), how.dtype.itemsize
-        stored = on_device[first : first + part.nbytes].reshape(-1, itemsize)
+        first, itemsize = int(self.stored.frames.starts[number]), how.dtype.itemsize
+        stored = on_device[first : first + size].reshape(-1, itemsize)
         if dtypes.is_big_endian(how.file_dtype) != dtypes.is_big_endian(how.dtype):
             stored = stored[:, ::-1]
         target = stack[number].reshape(-1).view(np.uint8).reshape(-1, itemsize)

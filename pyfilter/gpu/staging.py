@@ -118,9 +118,11 @@ def _rounded(size: int) -> int:
     return max(-(-size // step), 1) * step
 
 
-def aligned(size: int) -> int:
-    """Return the size rounded up to where another frame may begin."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each of some frames begins in a buffer of all, and where the last ends."""
+    found = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(-(-sizes // ALIGNMENT) * ALIGNMENT, out=found[1:])
+    return found
 
 
 def batch_bytes(chunk_bytes: int) -> int:

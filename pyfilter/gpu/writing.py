@@ -8,7 +8,7 @@ the file by HDF5's direct chunk calls. While one batch is written, the next is c
 from __future__ import annotations
 
 from collections import deque
-from functools import cache, partial
+from functools import cache
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from pyfilter import _native, _native_cuda, chunks, dtypes, transfer
 from pyfilter.errors import InternalError
 from pyfilter.gpu import arrays, staging, tiling
+from pyfilter.stored import Frames
 
 if TYPE_CHECKING:
     import h5py
@@ -108,30 +109,24 @@ class Batch:
         """Wait for the sizes and put the copy of the frames on the stream."""
         self.encoded.synchronize()
         lane = self.lane
-        lengths = [int(size) for size in self.sizes]
-        if max(lengths) > self.slot_bytes:
-            message = f"the device reports a frame of {max(lengths)} bytes in a slot of {self.slot_bytes}"
+        sizes = self.sizes.astype(np.int64)
+        if int(sizes.max()) > self.slot_bytes:
+            message = f"the device reports a frame of {sizes.max()} bytes in a slot of {self.slot_bytes}"
             raise InternalError(message)
-        self.frames: list[NDArray[np.uint8]] = []
-        total = sum(map(staging.aligned, lengths))
-        pinned = lane.pinned_bytes("frames", total)
-        first = 0
-        for length in lengths:
-            self.frames.append(pinned[first : first + length])
-            first += staging.aligned(length)
+        starts = staging.starts(sizes)
+        self.frames = Frames(lane.pinned_bytes("frames", int(starts[-1])), starts[:-1], sizes)
         with lane.stream:
             if self.packed is not None:
-                lane.to_host(pinned, self.packed)
+                lane.to_host(self.frames.buffer, self.packed)
             else:
-                for number, frame in enumerate(self.frames):
-                    lane.to_host(frame, self.slots[number * self.slot_bytes :])
+                for number in range(self.count):
+                    lane.to_host(self.frames[number], self.slots[number * self.slot_bytes :])
             self.fetched = lane.stream.record()
 
     def store(self, dataset: h5py.Dataset) -> None:
         """Wait for the frames and write them."""
         self.fetched.synchronize()
-        for number, (origin, frame) in enumerate(zip(self.origins, self.frames, strict=True)):
-            transfer.store_chunk(dataset, self.how, origin, frame, partial(self._chunk, number))
+        transfer.store_chunks(dataset, self.how, self.origins, self.frames, self._chunk)
 
     def _chunk(self, number: int) -> NDArray[Any]:
         """Return the values of a chunk."""

@@ -141,15 +141,13 @@ class Reader:
         self._counting = threading.Lock()
         self.max_error = math.inf
         self._chunks: dict[tuple[int, ...], Chunk] = {}
-
-        def note(info: Any) -> None:
-            if info.filter_mask:
-                message = f"chunk {info.chunk_offset} of {dataset.name} is stored without its filter"
+        found = stored.listed(dataset)
+        for origin, offset, size, mask in zip(*(array.tolist() for array in found), strict=True):
+            place = tuple(origin)
+            if mask:
+                message = f"chunk {place} of {dataset.name} is stored without its filter"
                 raise Unsupported(message)
-            place = tuple(int(n) for n in info.chunk_offset)
-            self._chunks[place] = Chunk(int(info.byte_offset), int(info.size), place, self.chunk_shape, self.dtype)
-
-        stored.visit(dataset, note)
+            self._chunks[place] = Chunk(offset, size, place, self.chunk_shape, self.dtype)
 
     # -- reading
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
+from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def c(library: Library) -> Iterator[Any]:
     request, number = ctypes.POINTER(Request), ctypes.POINTER(c_double)
     library.c.pyf_value_range.argtypes = [request, c_void_p, c_size_t, number, number, ctypes.POINTER(c_int)]
     library.c.pyf_parse_cd_values.argtypes = [ctypes.POINTER(c_uint), c_size_t, request]
+    library.c.pyf_list_chunk.argtypes = [c_void_p, c_uint, c_uint64, c_uint64, c_void_p]
+    library.c.pyf_read_ranges.argtypes = [c_int, c_void_p, c_size_t, c_int]
     yield library.c
     library.c.pyf_configure(b"threads", b"0")
     library.c.pyf_configure(b"local_threads", b"0")
@@ -315,3 +318,35 @@ def test_errors_are_of_the_thread_that_made_them(c: Any) -> None:
     assert said[0] == ""
     assert "threads" in said[1]
     assert text(c) == before
+
+
+def test_ranges_are_read_as_far_as_the_file_goes(c: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(bytes(range(200)))
+    into = np.zeros(300, "u1")
+    ranges = np.zeros(4, np.dtype([("offset", "u8"), ("bytes", "u8"), ("to", "u8"), ("done", "u8")]))
+    ranges["offset"], ranges["bytes"] = [10, 150, 200, 1 << 63], [20, 100, 5, 5]
+    ranges["to"] = into.ctypes.data + np.array([0, 20, 120, 125])
+    with path.open("rb") as file:
+        assert c.pyf_read_ranges(file.fileno(), ranges.ctypes.data, 4, 2) == OK
+    assert ranges["done"].tolist() == [20, 50, 0, 0]
+    assert into.tolist() == [*range(10, 30), *range(150, 200), *[0] * 230]
+    assert c.pyf_read_ranges(-1, ranges.ctypes.data, 4, 1) == OK
+    assert not ranges["done"].any()
+    assert c.pyf_read_ranges(0, None, 0, 1) == OK
+    assert c.pyf_read_ranges(0, None, 1, 1) == INVALID_ARGUMENT
+    assert text(c) == "ranges is NULL"
+
+
+def test_a_list_of_chunks_ends_the_walk_when_it_is_full(c: Any) -> None:
+    origins, sizes, masks = np.zeros((2, 3), "u8"), np.zeros((2, 2), "u8"), np.zeros(2, "u4")
+    heard = np.array([2, 0, 3, *(array.ctypes.data for array in (origins, *sizes, masks))], "u8")
+    for number, ended in enumerate((0, 0, 1)):
+        place = (ctypes.c_uint64 * 3)(number, number + 1, number + 2)
+        assert c.pyf_list_chunk(place, number + 5, 100 + number, 1000 + number, heard.ctypes.data) == ended
+    assert heard[1] == 2
+    assert (origins.tolist(), sizes.tolist(), masks.tolist()) == (
+        [[0, 1, 2], [1, 2, 3]],
+        [[100, 101], [1000, 1001]],
+        [5, 6],
+    )

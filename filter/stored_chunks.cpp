@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Chunks as a file has them (c_api.h): where they are, as HDF5's walk over them tells, and their bytes, read by several
+// threads. Python needs some microseconds a chunk for either.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/error_text.hpp"
+#include "core/threads.hpp"
+#include "filter/c_api.h"
+#include "filter/guard.hpp"
+
+namespace pyfilter::filter {
+namespace {
+
+struct Ranges {
+  int file;
+  pyf_range* first;
+  std::size_t count;
+};
+
+void read_one(void* context, std::uint64_t index) noexcept {
+  const Ranges& all = *static_cast<Ranges*>(context);
+  pyf_range& range = all.first[index];
+  range.done = 0;
+  while (range.done < range.bytes) {
+    const ssize_t got = pread(all.file, static_cast<char*>(range.to) + range.done, range.bytes - range.done,
+                              static_cast<off_t>(range.offset + range.done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    range.done += static_cast<std::uint64_t>(got);
+  }
+}
+
+Status read_all(Ranges ranges, int threads) {
+  if (ranges.first == nullptr && ranges.count > 0) return fail(Code::invalid_argument, "ranges is NULL");
+  parallel_for(threads, ranges.count, read_one, &ranges);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace pyfilter::filter
+
+int pyf_list_chunk(const uint64_t* origin, unsigned mask, uint64_t offset, uint64_t size, void* list) {
+  auto& chunks = *static_cast<pyf_chunk_list*>(list);
+  if (chunks.count == chunks.room) return 1;
+  const std::uint64_t at = chunks.count++;
+  std::copy_n(origin, chunks.rank, chunks.origins + at * chunks.rank);
+  chunks.offsets[at] = offset;
+  chunks.sizes[at] = size;
+  chunks.masks[at] = mask;
+  return 0;
+}
+
+int pyf_read_ranges(int file, pyf_range* ranges, size_t count, int threads) {
+  using namespace pyfilter::filter;
+  return static_cast<int>(guarded([&] { return read_all({file, ranges, count}, threads); }).code);
+}
