@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding batches of frames on a stream (cuda_driver.hpp): frames are sorted by codec and block dimensions, one launch
-// each; raw ones are copied.
+// Decoding batches of frames on a stream (cuda_driver.hpp): one launch for frames that are alike; raw ones are copied.
 #include <algorithm>
-#include <array>
 #include <new>
-#include <vector>
 
-#include "core/api.hpp"
 #include "core/cuda_driver.hpp"
+#include "core/cuda_frames.cuh"
 #include "core/cuda_memory.cuh"
 #include "core/cuda_progressive.cuh"
 #include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/plan.hpp"
-#include "core/request.hpp"
 #include "stages/cuda/directory.cuh"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/raw_chunks.cuh"
@@ -43,117 +39,12 @@ __global__ void __launch_bounds__(kDirectoryThreads) check_directory_kernel(cons
   }
 }
 
-struct RawCopy {
-  const std::uint8_t* from;
-  std::uint8_t* to;
-  std::uint64_t bytes;
-};
 __global__ void __launch_bounds__(kCopyThreads) load_raw_kernel(const RawCopy* copies) {
   const RawCopy copy = copies[blockIdx.y];
   copy_bytes(copy.to, copy.from, copy.bytes);
 }
 
-// Frames of one codec and block dimensions, or tile shape; of lorenzo, of one coder too.
-struct Group {
-  const Coder* coder = nullptr;
-  const StreamCoder* streams = nullptr;
-  std::uint8_t stream_coder = 0;
-  std::uint64_t most_units = 0;
-  Grid grid;
-  std::vector<DecodeFrame> frames;
-};
-
-struct Sorted {
-  FrameInfo first;  // of the batch: all others have its shape and dtype
-  std::array<Group, 36> groups;
-  std::vector<RawCopy> copies;
-  std::vector<ProgressiveFrame> progressive;
-};
-
-bool same_array(const FrameInfo& a, const FrameInfo& b) {
-  return a.dtype == b.dtype && a.shape.rank == b.shape.rank &&
-         std::equal(a.shape.dims.begin(), a.shape.dims.begin() + a.shape.rank, b.shape.dims.begin());
-}
-
-// Which frames go together.
-std::size_t group_of(const FrameInfo& info, const Grid& grid) {
-  const auto dims = static_cast<std::size_t>(grid.block_dims);
-  if (info.codec == registry::kCodecLorenzo)
-    return 17 + dims + (info.pointwise ? 4 : 0) + (info.parameters[1] == kRans ? 0 : 8);
-  if (info.codec == registry::kCodecParticles) return 32 + dims;
-  if (grid.packed) return 5 + dims + (info.step == 0 ? 4 : info.pointwise ? 8 : 0);
-  return dims - 1 + (info.codec == registry::kCodecCuszp2 ? 3 : 0);
-}
-
-// The kernels of a group; `info` is one of its frames.
-Status find_coders(const FrameInfo& info, const Grid& grid, Group& group) {
-  const int dims = grid.block_dims;
-  group.grid = grid;
-  if (info.codec == registry::kCodecLorenzo) {
-    group.streams = cuda::lorenzo_coder(info.dtype, dims, info.pointwise);
-    group.stream_coder = info.parameters[1];
-    const std::uint64_t unit = std::uint64_t{1} << info.parameters[3];
-    group.most_units = std::max(group.most_units, grid.tiles / unit + 1);
-  } else {
-    group.coder = grid.packed ? cuda::hierarchical_delta_coder(info.dtype, dims, info.step == 0, info.pointwise)
-                  : info.codec == registry::kCodecParticles ? cuda::particles_coder(info.dtype, dims)
-                  : info.codec == registry::kCodecCuszp2    ? cuda::cuszp2_coder(info.dtype, dims)
-                                                            : cuda::lossless_coder(info.dtype, dims);
-  }
-  if (group.coder == nullptr && group.streams == nullptr)
-    return fail(Code::internal, "codec %d has no CUDA kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
-  return kOk;
-}
-
-Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
-                   std::size_t value_bytes, std::uint32_t* faults, Sorted& sorted) {
-  for (std::size_t i = 0; i < count; ++i) {
-    FrameInfo info;
-    PYF_TRY(frame_info(frames[i].header, frames[i].header_bytes, &info));
-    if (i == 0) sorted.first = info;
-    if (!same_array(info, sorted.first))
-      return fail(Code::invalid_argument, "frame %zu of a batch has another shape or dtype than frame 0", i);
-    PYF_TRY(check_decode(info, frames[i].frame_bytes, start, stop, value_bytes));
-    const std::size_t width = dtype_bytes(info.dtype);
-    if (reinterpret_cast<std::uintptr_t>(frames[i].values) % width != 0)
-      return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
-    if (reinterpret_cast<std::uintptr_t>(frames[i].frame) % 4 != 0)
-      return fail(Code::invalid_argument, "device frames must be at a multiple of 4 bytes");
-    const auto* payload = static_cast<const std::uint8_t*>(frames[i].frame) + info.header_bytes;
-    auto* const out = static_cast<std::uint8_t*>(frames[i].values);
-    if (!on_devices(info.codec, info.dtype) && !info.stored_raw)
-      return fail(Code::unsupported, "%s of %s has no CUDA kernels: decode to host memory",
-                  find_codec(info.codec)->name, dtype_name(info.dtype));
-    if (info.stored_raw) {
-      sorted.copies.push_back({payload + start * width, out, value_bytes});
-      continue;
-    }
-    if (info.codec == registry::kCodecProgressive) {
-      sorted.progressive.push_back({payload, info.frame_bytes - info.header_bytes, out, faults + i, info.step,
-                                    info.sentinel, info.has_sentinel ? 1u : 0u, kAllSegments});
-      continue;
-    }
-    const Grid grid = grid_of(info);
-    Group& group = sorted.groups[group_of(info, grid)];
-    PYF_TRY(find_coders(info, grid, group));
-    DecodeFrame frame = {};
-    frame.payload = payload;
-    frame.payload_bytes = info.frame_bytes - info.header_bytes;
-    frame.out = out;
-    frame.fault = faults + i;
-    frame.bound = info.bound;
-    frame.step = info.step;
-    frame.sentinel = info.sentinel;
-    frame.has_sentinel = info.has_sentinel ? 1 : 0;
-    frame.mode = info.parameters[grid.packed ? 2 : 0];
-    if (group.streams != nullptr)
-      frame.mode = DecodeFrame::stream_mode(info.parameters[2], info.parameters[1], info.parameters[3]);
-    group.frames.push_back(frame);
-  }
-  return kOk;
-}
-
-Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t start, std::uint64_t stop,
+Status launch_group(const FrameGroup& group, const FrameInfo& info, std::uint64_t start, std::uint64_t stop,
                     const DecodeFrame* on_device, cudaStream_t stream) {
   DecodeParams job = {};
   job.grid = group.grid;
@@ -173,16 +64,16 @@ Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t sta
   const std::uint64_t unit = job.grid.packed ? 16 : std::min<std::uint64_t>(row, 16);
   const bool flat = job.grid.packed && job.grid.block_dims == kChain;
   job.aligned = start == 0 && stop == info.value_count && (flat || job.grid.nx * width % unit == 0);
-  for (const DecodeFrame& frame : group.frames)
-    job.aligned = job.aligned && reinterpret_cast<std::uintptr_t>(frame.out) % 16 == 0;
+  for (std::size_t i = 0; i < group.count; ++i)
+    job.aligned = job.aligned && reinterpret_cast<std::uintptr_t>(group.frames[i].out) % 16 == 0;
   std::size_t done = 0;
   const std::size_t most = job.tile_count == 0 ? kMaxCopies
                            : group.streams != nullptr
                                ? std::min<std::size_t>(kMostStreamChunks, (std::size_t{1} << 26) / job.tile_count + 1)
                                : (std::size_t{1} << 30) / job.tile_count + 1;
-  while (done < group.frames.size()) {
-    const std::size_t here = std::min({group.frames.size() - done, most, kMaxCopies});
-    job.frames = group.frames.size() == 1 ? nullptr : on_device + done;
+  while (done < group.count) {
+    const std::size_t here = std::min({group.count - done, most, kMaxCopies});
+    job.frames = group.count == 1 ? nullptr : on_device + done;
     job.only_frame = group.frames[0];
     if (group.streams != nullptr) {
       if (job.tile_count != 0)
@@ -204,23 +95,24 @@ Status launch_group(const Group& group, const FrameInfo& info, std::uint64_t sta
   return kOk;
 }
 
-Status launch_all(const Sorted& sorted, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
-  std::size_t frames = 0;
-  for (const Group& group : sorted.groups)
-    if (group.frames.size() > 1) frames += group.frames.size();
-  const std::size_t frame_bytes = frames * sizeof(DecodeFrame), copy_bytes = sorted.copies.size() * sizeof(RawCopy);
+Status launch_all(const SortedFrames& sorted, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
+  std::size_t frames = 0;  // of the groups; alone, a frame goes with its launch
+  bool several = false;
+  for (const FrameGroup& group : sorted.groups) {
+    frames += group.count;
+    several = several || group.count > 1;
+  }
+  const std::size_t frame_bytes = several ? frames * sizeof(DecodeFrame) : 0,
+                    copy_bytes = sorted.copies.size() * sizeof(RawCopy);
   Workspace workspace(stream);
   if (frame_bytes + copy_bytes != 0) PYF_TRY(workspace.allocate(frame_bytes + copy_bytes));
-  auto* on_device = reinterpret_cast<DecodeFrame*>(workspace.data());
-  for (const Group& group : sorted.groups) {
-    if (group.frames.empty()) continue;
-    if (group.frames.size() > 1)
-      PYF_TRY(check(cudaMemcpyAsync(on_device, group.frames.data(), group.frames.size() * sizeof(DecodeFrame),
-                                    cudaMemcpyHostToDevice, stream),
-                    "cudaMemcpyAsync"));
-    PYF_TRY(launch_group(group, sorted.first, start, stop, on_device, stream));
-    if (group.frames.size() > 1) on_device += group.frames.size();
-  }
+  const auto* const on_device = reinterpret_cast<const DecodeFrame*>(workspace.data());
+  if (several)
+    PYF_TRY(check(cudaMemcpyAsync(workspace.data(), sorted.all.get(), frame_bytes, cudaMemcpyHostToDevice, stream),
+                  "cudaMemcpyAsync"));
+  for (const FrameGroup& group : sorted.groups)
+    if (group.count != 0)
+      PYF_TRY(launch_group(group, sorted.first, start, stop, on_device + (group.frames - sorted.all.get()), stream));
   if (!sorted.progressive.empty())
     PYF_TRY(decode_progressive_frames(sorted.first, sorted.progressive, 0, start, stop, stream));
   if (copy_bytes == 0 || start == stop) return kOk;
@@ -244,7 +136,7 @@ Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t sta
   PYF_TRY(cuda::usable());
   if (count == 0) return kOk;
   try {
-    Sorted sorted;
+    SortedFrames sorted;
     PYF_TRY(sort_frames(frames, count, start, stop, value_bytes, faults, sorted));
     const auto on = static_cast<cudaStream_t>(stream);
     PYF_TRY(check(cudaMemsetAsync(faults, 0, count * sizeof(std::uint32_t), on), "cudaMemsetAsync"));

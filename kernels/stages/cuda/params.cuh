@@ -152,7 +152,7 @@ struct DecodeFrame {
   }
   __device__ __forceinline__ std::uint32_t order() const { return mode & 0xFF; }
   __device__ __forceinline__ std::uint32_t coder() const { return mode >> 8 & 0xFF; }
-  __device__ __forceinline__ std::uint32_t group_log2() const { return mode >> 16; }
+  __host__ __device__ std::uint32_t group_log2() const { return mode >> 16; }
 };
 
 struct DecodeParams {
