@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,7 @@ import h5py
 import pytest
 
 from pyfilter import _native_cuda, errors
+from pyfilter.gpu import host_memory, staging, writing
 
 from . import model
 
@@ -59,3 +61,18 @@ def cp() -> Any:
 def file(tmp_path: Path) -> Iterator[h5py.File]:
     with h5py.File(tmp_path / "a.h5", "w") as opened:
         yield opened
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a few chunks, some packed and some not, and copies by several threads."""
+    monkeypatch.setattr(staging, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(writing, "FEW", 2)
+    monkeypatch.setattr(host_memory, "PART_BYTES", 1000)
+
+
+@pytest.fixture
+def threads_end() -> Iterator[None]:
+    """No thread is left behind."""
+    yield
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("pyfilter-")] == []
