@@ -11,6 +11,7 @@
 #include "core/error_text.hpp"
 #include "core/progressive_driver.hpp"
 #include "core/request.hpp"
+#include "filter/c_request.hpp"
 #include "filter/cd_values.hpp"
 #include "filter/guard.hpp"
 #include "filter/plugin.hpp"
@@ -60,30 +61,6 @@ Status check_fill(const pyf_request& from) {
               static_cast<unsigned long long>(from.fill), bits);
 }
 
-Status to_request(const pyf_request* from, Request* to) {
-  PYF_TRY(need(from, "request"));
-  PYF_TRY(check_size(from->struct_bytes, sizeof *from, "request"));
-  PYF_TRY(check_flag(from->has_fill, "has_fill"));
-  PYF_TRY(check_flag(from->source_big_endian, "source_big_endian"));
-  PYF_TRY(check_fill(*from));
-  if (from->reserved[0] != 0 || from->reserved[1] != 0 || from->reserved[2] != 0)
-    return fail(Code::invalid_argument, "request.reserved must be zero");
-  if (from->rank < 0 || from->rank > kMaxRank)
-    return fail(Code::invalid_argument, "request.rank is %d, allowed: 0 to %d", from->rank, kMaxRank);
-  *to = {};
-  to->codec = from->codec;
-  to->dtype = static_cast<Dtype>(from->dtype);
-  to->bound_mode = static_cast<Bound>(from->bound_mode);
-  to->bound = from->bound;
-  std::copy(std::begin(from->parameters), std::end(from->parameters), to->parameters.begin());
-  to->has_fill = from->has_fill != 0;
-  to->fill = from->fill;
-  to->source_big_endian = from->source_big_endian != 0;
-  to->shape.rank = from->rank;
-  std::copy_n(from->dims, from->rank, to->shape.dims.begin());
-  return kOk;
-}
-
 void to_c(const Request& from, pyf_request* to) {
   *to = {};
   to->struct_bytes = sizeof *to;
@@ -122,6 +99,31 @@ void to_c(const FrameInfo& from, pyf_info* to) {
 }
 
 }  // namespace
+
+Status to_request(const pyf_request* from, Request* to) {
+  PYF_TRY(need(from, "request"));
+  PYF_TRY(check_size(from->struct_bytes, sizeof *from, "request"));
+  PYF_TRY(check_flag(from->has_fill, "has_fill"));
+  PYF_TRY(check_flag(from->source_big_endian, "source_big_endian"));
+  PYF_TRY(check_fill(*from));
+  if (from->reserved[0] != 0 || from->reserved[1] != 0 || from->reserved[2] != 0)
+    return fail(Code::invalid_argument, "request.reserved must be zero");
+  if (from->rank < 0 || from->rank > kMaxRank)
+    return fail(Code::invalid_argument, "request.rank is %d, allowed: 0 to %d", from->rank, kMaxRank);
+  *to = {};
+  to->codec = from->codec;
+  to->dtype = static_cast<Dtype>(from->dtype);
+  to->bound_mode = static_cast<Bound>(from->bound_mode);
+  to->bound = from->bound;
+  std::copy(std::begin(from->parameters), std::end(from->parameters), to->parameters.begin());
+  to->has_fill = from->has_fill != 0;
+  to->fill = from->fill;
+  to->source_big_endian = from->source_big_endian != 0;
+  to->shape.rank = from->rank;
+  std::copy_n(from->dims, from->rank, to->shape.dims.begin());
+  return kOk;
+}
+
 }  // namespace pyfilter::filter
 
 using namespace pyfilter;

@@ -105,6 +105,26 @@ typedef struct pyf_range { /* bytes of a file, and where they go */
 /* Reads ranges of an open file (a descriptor) by up to `threads` threads. */
 PYF_API int pyf_read_ranges(int file, pyf_range* ranges, size_t count, int threads);
 
+/* Chunks of an array in memory, in C order of their grid. The first one begins `begin` values before the array does, and
+ * the last ones may reach beyond it. Lists have `rank` entries. */
+typedef struct pyf_grid {
+  void* values;
+  const int64_t* strides;  /* bytes */
+  const uint64_t* extents; /* of the array */
+  const uint64_t* begin;
+  const uint64_t* chunk;
+  uint32_t rank;           /* 1..32 */
+  uint32_t item_bytes;
+} pyf_grid;
+/* Reads the frames of all chunks of a grid, ranges of an open file (`to` is not used), and decodes what the array has of
+ * them to it. `done` becomes `bytes` of each chunk that was; it stays 0 where nothing was stored (`bytes` is 0), and where
+ * reading or decoding failed, which pyf_decode of the same bytes explains. */
+PYF_API int pyf_read_grid(const pyf_grid* grid, uint8_t dtype, int file, pyf_range* ranges, size_t count, int threads);
+/* Encodes all chunks of a grid, values outside of the array being *padding, to frames every frame_stride bytes. A chunk
+ * that cannot be encoded, which pyf_encode explains, has frame_bytes 0. */
+PYF_API int pyf_encode_grid(const pyf_request* request, const pyf_grid* grid, const void* padding, void* frames,
+                            size_t frame_stride, uint64_t* frame_bytes, size_t count, int threads);
+
 /* Progressive frames in part (docs/format.md, section 13). `available` bytes of the frame are at hand. */
 typedef struct pyf_progressive {
   uint64_t prefix_bytes; /* of the frame, before its first segment: the least that the other two functions need */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Chunks as a file has them (c_api.h): where they are, as HDF5's walk over them tells, and their bytes, read by several
 // threads. Python needs some microseconds a chunk for either.
+#include "filter/stored_chunks.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 
 #include "core/error_text.hpp"
 #include "core/threads.hpp"
-#include "filter/c_api.h"
 #include "filter/guard.hpp"
 
 namespace pyfilter::filter {
@@ -22,15 +23,7 @@ struct Ranges {
 
 void read_one(void* context, std::uint64_t index) noexcept {
   const Ranges& all = *static_cast<Ranges*>(context);
-  pyf_range& range = all.first[index];
-  range.done = 0;
-  while (range.done < range.bytes) {
-    const ssize_t got = pread(all.file, static_cast<char*>(range.to) + range.done, range.bytes - range.done,
-                              static_cast<off_t>(range.offset + range.done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;
-    range.done += static_cast<std::uint64_t>(got);
-  }
+  read_range(all.file, all.first[index]);
 }
 
 Status read_all(Ranges ranges, int threads) {
@@ -40,6 +33,18 @@ Status read_all(Ranges ranges, int threads) {
 }
 
 }  // namespace
+
+void read_range(int file, pyf_range& range) noexcept {
+  range.done = 0;
+  while (range.done < range.bytes) {
+    const ssize_t got = pread(file, static_cast<char*>(range.to) + range.done, range.bytes - range.done,
+                              static_cast<off_t>(range.offset + range.done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    range.done += static_cast<std::uint64_t>(got);
+  }
+}
+
 }  // namespace pyfilter::filter
 
 int pyf_list_chunk(const uint64_t* origin, unsigned mask, uint64_t offset, uint64_t size, void* list) {

@@ -116,6 +116,25 @@ class ChunkList(ctypes.Structure):
     )
 
 
+class Grid(ctypes.Structure):
+    """``pyf_grid``: chunks of an array; addresses of lists."""
+
+    _fields_ = (
+        ("values", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("extents", ctypes.c_void_p),
+        ("begin", ctypes.c_void_p),
+        ("chunk", ctypes.c_void_p),
+        ("rank", ctypes.c_uint32),
+        ("item_bytes", ctypes.c_uint32),
+    )
+
+    def __init__(self, values: NDArray[Any], begin: Sequence[int], chunk: Sequence[int]) -> None:
+        self._lists = np.array([values.strides, values.shape, begin, chunk], dtype=np.int64)
+        rows = [self._lists.ctypes.data + number * self._lists.strides[0] for number in range(4)]
+        super().__init__(values.ctypes.data, *rows, values.ndim, values.itemsize)
+
+
 _SIZE = ctypes.c_size_t
 _POINTER = ctypes.c_void_p
 _REQUEST = ctypes.POINTER(Request)
@@ -149,6 +168,14 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "pyf_list_chunk": (ctypes.c_int, (_POINTER, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint64, _POINTER)),
     "pyf_read_ranges": (ctypes.c_int, (ctypes.c_int, _POINTER, _SIZE, ctypes.c_int)),
+    "pyf_read_grid": (
+        ctypes.c_int,
+        (ctypes.POINTER(Grid), ctypes.c_uint8, ctypes.c_int, _POINTER, _SIZE, ctypes.c_int),
+    ),
+    "pyf_encode_grid": (
+        ctypes.c_int,
+        (_REQUEST, ctypes.POINTER(Grid), _POINTER, _POINTER, _SIZE, _POINTER, _SIZE, ctypes.c_int),
+    ),
     "pyf_configure": (ctypes.c_int, (ctypes.c_char_p, ctypes.c_char_p)),
     "pyf_config": (ctypes.c_char_p, (ctypes.c_char_p,)),
     "pyf_register": (ctypes.c_int, (ctypes.c_char_p,)),
@@ -319,6 +346,31 @@ def progressive_decode(frame: NDArray[np.uint8], segments: int, level: int, out:
 def read_ranges(descriptor: int, ranges: NDArray[Any], threads: int) -> None:
     """Read ranges of an open file, an array of `RANGE`, as far as that goes: ``done`` says how far."""
     check(library().pyf_read_ranges(descriptor, ranges.ctypes.data, len(ranges), threads))
+
+
+def read_grid(grid: Grid, dtype: int, descriptor: int, ranges: NDArray[Any], threads: int) -> None:
+    """Read and decode the chunks of a grid, `RANGE` each: ``done`` is 0 of those that could not be."""
+    check(library().pyf_read_grid(ctypes.byref(grid), dtype, descriptor, ranges.ctypes.data, len(ranges), threads))
+
+
+def encode_grid(
+    request: Request, grid: Grid, padding: NDArray[Any], frames: NDArray[np.uint8], stride: int, threads: int
+) -> NDArray[np.int64]:
+    """Encode the chunks of a grid to frames every ``stride`` bytes; return their sizes, 0 where one could not be."""
+    sizes = np.zeros(len(frames) // stride, dtype=np.int64)
+    check(
+        library().pyf_encode_grid(
+            ctypes.byref(request),
+            ctypes.byref(grid),
+            padding.ctypes.data,
+            frames.ctypes.data,
+            stride,
+            sizes.ctypes.data,
+            len(sizes),
+            threads,
+        )
+    )
+    return sizes
 
 
 def configure(key: str, value: str) -> None:

@@ -127,6 +127,11 @@ def origins(shape: Sequence[int], chunk: Sequence[int], region: Region | None = 
     return itertools.product(*axes)
 
 
+def count(shape: Iterable[int], chunk: Iterable[int]) -> int:
+    """Return the number of chunks of an array."""
+    return math.prod(-(-extent // edge) for extent, edge in zip(shape, chunk, strict=True))
+
+
 def box(origin: Sequence[int], chunk: Sequence[int], shape: Sequence[int]) -> Region:
     """Return the part of a dataset that the chunk at ``origin`` covers."""
     return tuple(
@@ -149,6 +154,23 @@ def slabs(shape: Sequence[int], chunk: Sequence[int], itemsize: int, limit_bytes
         extents[axis] = max(fitting // chunk[axis] * chunk[axis], chunk[axis])
         break
     return (box(origin, extents, shape) for origin in origins(shape, extents))
+
+
+def batches(region: Region, chunk: Sequence[int], itemsize: int, limit_bytes: int) -> Iterator[Region]:
+    """Yield parts of ``region``, each all that it has of a box of chunks of up to ``limit_bytes``, in C order.
+
+    A box is never smaller than a chunk; chunks count as whole, also those that reach beyond the region.
+    """
+    first = [part.start // edge * edge for part, edge in zip(region, chunk, strict=True)]
+    whole = [
+        -(-part.stop // edge) * edge - low if part.stop > part.start else 0
+        for part, edge, low in zip(region, chunk, first, strict=True)
+    ]
+    for slab in slabs(whole, chunk, itemsize, limit_bytes):
+        yield tuple(
+            slice(max(part.start, low + piece.start), min(part.stop, low + piece.stop))
+            for part, piece, low in zip(region, slab, first, strict=True)
+        )
 
 
 def shifted(region: Region, origin: Iterable[int]) -> Region:

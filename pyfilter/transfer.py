@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from pyfilter import _foreign, _native, chunks, dtypes, settings, stored
+from pyfilter import _foreign, _native, chunks, dtypes, settings, small_chunks, stored
 from pyfilter.errors import CorruptFrame
 
 if TYPE_CHECKING:
@@ -216,31 +216,61 @@ def write_chunks(
         Called with the number of values of each chunk written.
     """
     shape = dataset.shape
+    if small_chunks.to_write(how, source.dtype, chunks.count(shape, how.chunk)):
+        for slab, values in _slabs(source, how):
+            _write_small(dataset, how, slab, values, progress)
+        return
 
     def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
-        if isinstance(source, np.ndarray):
-            slabs: Iterable[Region] = [tuple(slice(0, extent) for extent in shape)]
-        else:
-            slabs = chunks.slabs(shape, how.chunk, how.dtype.itemsize, SLAB_BYTES)
-        for slab in slabs:
-            values = source if isinstance(source, np.ndarray) else source[slab]
+        for slab, values in _slabs(source, how):
             for origin in chunks.origins(shape, how.chunk, slab):
                 part = chunks.box(origin, how.chunk, shape)
-                local = tuple(
-                    slice(inner.start - outer.start, inner.stop - outer.start)
-                    for inner, outer in zip(part, slab, strict=True)
-                )
-                yield origin, values[local]
+                yield origin, values[chunks.shifted(part, [whole.start for whole in slab])]
 
     def encode(job: tuple[tuple[int, ...], NDArray[Any]]) -> tuple[tuple[int, ...], bytes, NDArray[Any]]:
         origin, block = job
         return origin, encode_chunk(how, block), block
 
-    with _pool(_workers(_chunk_count(shape, how.chunk), how.chunk_bytes)) as ordered:
+    with _pool(_workers(chunks.count(shape, how.chunk), how.chunk_bytes)) as ordered:
         for origin, frame, block in ordered(encode, regions()):
             store_chunk(dataset, how, origin, frame, partial(padded, how, block))
             if progress is not None:
                 progress(block.size)
+
+
+def _slabs(source: Source, how: ChunkCodec) -> Iterator[tuple[Region, NDArray[Any]]]:
+    """Yield all of a source, slab by slab where it is not in memory."""
+    if isinstance(source, np.ndarray):
+        yield tuple(slice(0, extent) for extent in source.shape), source
+        return
+    for slab in chunks.slabs(source.shape, how.chunk, how.dtype.itemsize, SLAB_BYTES):
+        yield slab, source[slab]
+
+
+def _write_small(
+    dataset: h5py.Dataset,
+    how: ChunkCodec,
+    slab: Region,
+    values: NDArray[Any],
+    progress: Callable[[int], None] | None,
+) -> None:
+    """Write a slab of a dataset of small chunks."""
+    corner = [part.start for part in slab]
+    for made in small_chunks.encoded(how, values):
+        frames = made.frames
+        origins = list(chunks.origins(values.shape, how.chunk, made.box))
+
+        def block(number: int, origins: list[tuple[int, ...]] = origins) -> NDArray[Any]:
+            return padded(how, values[chunks.box(origins[number], how.chunk, values.shape)])
+
+        places = [tuple(map(sum, zip(origin, corner, strict=True))) for origin in origins] if any(corner) else origins
+        if frames.sizes.all():
+            store_chunks(dataset, how, places, frames, block)
+        else:  # one of them says why
+            for number, place in enumerate(places):
+                store_chunk(dataset, how, place, encode_chunk(how, block(number)), partial(block, number))
+        if progress is not None:
+            progress(made.size)
 
 
 def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
@@ -254,6 +284,7 @@ def _read_chunks(
 ) -> None:
     shape = dataset.shape
     descriptor = places.descriptor
+    count = chunks.count([part.stop - part.start for part in region], how.chunk)
 
     def jobs() -> Iterator[tuple[tuple[int, ...], Stored, bytes | None]]:
         for origin in chunks.origins(shape, how.chunk, region):
@@ -269,9 +300,15 @@ def _read_chunks(
             data = stored.read_bytes(descriptor, place)
         place_chunk(how, (origin, data, place.filter_mask), shape, region, out)
 
-    with _pool(
-        _workers(_chunk_count([part.stop - part.start for part in region], how.chunk), how.chunk_bytes)
-    ) as ordered:
+    def others(numbers: list[int], box: Region) -> None:
+        origins = list(chunks.origins(shape, how.chunk, box))
+        for number in numbers:
+            decode((origins[number], places.find(origins[number]), None))
+
+    if descriptor is not None and small_chunks.to_read(how, out.dtype, count):
+        small_chunks.read(how, region, out, places, others)
+        return
+    with _pool(_workers(count, how.chunk_bytes)) as ordered:
         for _ in ordered(decode, jobs()):
             pass
 
@@ -327,10 +364,3 @@ def value_range(source: Source, request: _native.Request, chunk: tuple[int, ...]
         if found is not None:
             low, high = min(low, found[0]), max(high, found[1])
     return (low, high) if low <= high else None
-
-
-def _chunk_count(shape: Iterable[int], chunk: tuple[int, ...]) -> int:
-    count = 1
-    for extent, edge in zip(shape, chunk, strict=True):
-        count *= -(-extent // edge)
-    return count

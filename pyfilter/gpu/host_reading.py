@@ -15,7 +15,7 @@ import numpy as np
 
 from pyfilter import chunks, transfer
 from pyfilter.errors import NoMemory, Unsupported
-from pyfilter.gpu import arrays, host_memory, reading, staging, tiling
+from pyfilter.gpu import arrays, host_memory, reading, staging
 from pyfilter.gpu.crew import Crew
 from pyfilter.gpu.fallback import Fallbacks
 from pyfilter.stored import StoredChunks
@@ -141,7 +141,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
 
     def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
-        for box in tiling.batches(region, how.chunk, how.dtype.itemsize, limit):
+        for box in chunks.batches(region, how.chunk, how.dtype.itemsize, limit):
             stored = reading.StoredFrames(places, box)
             if places.descriptor is None:
                 stored.read(rooms.take)

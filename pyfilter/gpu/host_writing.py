@@ -14,7 +14,7 @@ import numpy as np
 
 from pyfilter import _native_cuda, chunks, transfer
 from pyfilter.errors import NoMemory
-from pyfilter.gpu import arrays, host_memory, staging, tiling, writing
+from pyfilter.gpu import arrays, host_memory, staging, writing
 from pyfilter.gpu.crew import Crew
 from pyfilter.gpu.fallback import Fallbacks
 
@@ -114,7 +114,7 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
     def jobs(threads: int) -> Iterator[_Job]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, dataset.size * how.dtype.itemsize, threads)
         whole = tuple(slice(0, extent) for extent in shape)
-        for box in tiling.batches(whole, how.chunk, how.dtype.itemsize, limit):
+        for box in chunks.batches(whole, how.chunk, how.dtype.itemsize, limit):
             yield _Job(box, np.asarray(source[box]))
 
     count = 0

@@ -105,7 +105,7 @@ def _by_chunks(
 def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values: Any) -> None:
     with StoredChunks(dataset, how.chunk, region) as places, staging.open_lanes() as lanes:
         under_way: deque[Batch] = deque()
-        boxes = tiling.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
+        boxes = chunks.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
         for lane, box in zip(cycle(lanes), boxes):
             if len(under_way) == len(lanes):
                 under_way.popleft().finish()

@@ -10,7 +10,6 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from pyfilter import chunks
 from pyfilter.gpu import arrays
 
 if TYPE_CHECKING:
@@ -22,23 +21,6 @@ if TYPE_CHECKING:
 _MAX_VIEW_RANK = 12
 
 Segment = tuple[slice, slice, slice]
-
-
-def batches(region: Region, chunk: tuple[int, ...], itemsize: int, limit_bytes: int) -> Iterator[Region]:
-    """Yield parts of ``region``, each all that it has of a box of chunks of up to ``limit_bytes``, in C order.
-
-    A box is never smaller than a chunk; chunks count as whole, also those that reach beyond the region.
-    """
-    first = [part.start // edge * edge for part, edge in zip(region, chunk, strict=True)]
-    whole = [
-        -(-part.stop // edge) * edge - low if part.stop > part.start else 0
-        for part, edge, low in zip(region, chunk, first, strict=True)
-    ]
-    for slab in chunks.slabs(whole, chunk, itemsize, limit_bytes):
-        yield tuple(
-            slice(max(part.start, low + piece.start), min(part.stop, low + piece.stop))
-            for part, piece, low in zip(region, slab, first, strict=True)
-        )
 
 
 def segments(start: int, stop: int, edge: int) -> list[Segment]:

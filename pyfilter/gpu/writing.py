@@ -166,7 +166,7 @@ def _through_hdf5(dataset: h5py.Dataset, source: Any) -> None:
 def _write_chunks(dataset: h5py.Dataset, how: ChunkCodec, source: Any) -> None:
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
-    boxes = tiling.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
+    boxes = chunks.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
     with staging.open_lanes() as lanes:
         under_way: deque[Batch] = deque()  # encoded, fetched or being either
         for lane, box in zip(cycle(lanes), boxes):
