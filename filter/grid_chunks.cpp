@@ -18,7 +18,8 @@
 namespace pyfilter::filter {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1 << 20;  // of values, that a thread takes at a time
+constexpr std::uint64_t kPieceBytes = 1 << 20;   // of values, that a thread takes at a time
+constexpr std::uint64_t kRowsAskedAhead = 2048;  // bytes
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
@@ -117,8 +118,23 @@ class Chunks {
         copy_items(block, inner, array, stride, part.extent[axis], grid_.item_bytes);
       return;
     }
-    for (std::uint64_t i = 0; i < part.extent[axis]; ++i, array += stride, block += inner)
+    const std::uint64_t row = part.extent[rank() - 1] * grid_.item_bytes,
+                        ahead = std::clamp<std::uint64_t>(kRowsAskedAhead / std::max<std::uint64_t>(row, 1), 1, 32);
+    for (std::uint64_t i = 0; i < part.extent[axis]; ++i, array += stride, block += inner) {
+      // rows lie in pages of their own, so that the processor does not find the next by itself
+      if (axis == rank() - 2) {
+        if (i + ahead < part.extent[axis]) ask<kToArray>(array + static_cast<std::int64_t>(ahead) * stride, row);
+      } else if (axis == rank() - 3 && i + 1 < part.extent[axis]) {
+        for (std::uint64_t k = 0; k < std::min(ahead, part.extent[axis + 1]); ++k)
+          ask<kToArray>(array + stride + static_cast<std::int64_t>(k) * grid_.strides[axis + 1], row);
+      }
       copy<kToArray>(part, axis + 1, array, block);
+    }
+  }
+  template <bool kToArray>
+  static void ask(const std::uint8_t* at, std::uint64_t bytes) {
+    for (std::uint64_t line = 0; line < std::min<std::uint64_t>(bytes, kRowsAskedAhead); line += 64)
+      __builtin_prefetch(at + line, kToArray ? 1 : 0);
   }
 
   const pyf_grid& grid_;
