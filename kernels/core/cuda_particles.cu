@@ -204,9 +204,9 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   taken.run_bytes = kComparedRun * particle_bytes;
   taken.particle_bytes = particle_bytes;
   taken.runs = static_cast<std::uint32_t>(kComparedRuns);
-  PYF_TRY(check(take_compared(taken, chunks, stream), "launch of the copy of particles"));
   SideStream side;
   PYF_TRY(side.fork(stream));
+  PYF_TRY(check(take_compared(taken, chunks, side.get()), "launch of the copy of particles"));
 
   {
     Workspace slots(stream);  // lorenzo may have its memory next

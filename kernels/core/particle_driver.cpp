@@ -216,6 +216,7 @@ Request compared_request(const Request& request, double bound, std::uint64_t par
   part.shape.rank = 2;
   *compared = std::min(particles, kComparedRuns * kComparedRun);
   part.shape.dims[0] = *compared;
+  if (*compared < particles) part.parameters[0] = kColumns;  // what it chooses for positions: no need to try others
   part.shape.dims[1] = static_cast<std::uint64_t>(coordinates);
   return part;
 }

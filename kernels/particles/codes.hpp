@@ -34,6 +34,14 @@ KFN bool first_code(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q
   return fits;
 }
 
+// The same of a value that is in reach or NaN.
+template <class T>
+KFN bool code_in_reach(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
+  const T t = magic_form(p, x);
+  q = code_of(t);
+  return keeps_bound(p, x, decoded_value(p.step, t));
+}
+
 // The code of a value; false where there is none.
 template <bool kHasSentinel, class T>
 KFN bool code_value(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
@@ -179,10 +187,10 @@ inline void make_keys(const KeyLayout& given, Code* const (&q)[3], const Code (&
   const auto number = [shift](Code code, Code low) { return segment_of(code, low, shift); };
   if (D == 3 && layout.three != 0) {
     for (std::uint32_t i = 0; i < count; ++i)
-      keys[i] = key_of<true>(layout, {}, number(a[i], low_a), number(b[i], low_b), number(c[i], low_c));
+      keys[i] = key_by_width<true>(layout, number(a[i], low_a), number(b[i], low_b), number(c[i], low_c));
   } else {
     for (std::uint32_t i = 0; i < count; ++i)
-      keys[i] = key_of<false>(layout, {}, number(a[i], low_a), number(b[i], low_b), 0);
+      keys[i] = key_by_width<false>(layout, number(a[i], low_a), number(b[i], low_b), 0);
   }
 }
 

@@ -145,6 +145,18 @@ KFN std::uint32_t key_of(const KeyLayout& layout, const KeyPlaces& places, std::
   return key;
 }
 
+// The same of the numbers along axes by falling width.
+template <bool kThree, unsigned most_two = 16>
+KFN std::uint32_t key_by_width(const KeyLayout& layout, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  const std::uint32_t low = (1u << layout.three) - 1, middle = (1u << layout.two) - 1;
+  std::uint32_t key = a >> (layout.three + layout.two) << (3 * layout.three + 2 * layout.two);
+  if constexpr (kThree) key |= spread_three(a & low) << 2 | spread_three(b & low) << 1 | spread_three(c);
+  if constexpr (most_two != 0)
+    key |= (spread_two<most_two>(a >> layout.three & middle) << 1 | spread_two<most_two>(b >> layout.three))
+           << 3 * layout.three;
+  return key;
+}
+
 KFN void numbers_of(const KeyLayout& layout, std::uint32_t key, std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
   const std::uint32_t twos = (key >> 3 * layout.three) & ((1u << 2 * layout.two) - 1);
   const std::uint32_t threes = key & ((1u << 3 * layout.three) - 1);

@@ -17,28 +17,35 @@ PYF_BEGIN_TARGET
 
 inline constexpr std::uint32_t kMostGroups = kTileParticles / kGroup;
 
-// Bits that a group needs: its planes, and its unary parts but for their ones.
-KFN std::uint32_t group_bits(const std::uint32_t* numbers, unsigned low) {
-  std::uint32_t quotients = 0;
-  for (std::uint32_t i = 0; i < kGroup; ++i) quotients += numbers[i] >> low;
-  return quotients + kGroup * low;
-}
+// The two numbers of low bits that a group is tried with: the bits of its mean, and one less. From the sum of its
+// numbers.
+struct LowChoice {
+  unsigned wide, narrow;
 
-// The better of the two numbers of low bits around the mean's width, the lower of equals. Numbers behind the sequence's
-// end are 0.
-KFN unsigned choose_low(const std::uint32_t* numbers, std::uint32_t& quotients) {
-  std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < kGroup; ++i) sum += numbers[i];
-  const unsigned width = static_cast<unsigned>(bit_width(static_cast<std::uint32_t>(sum / kGroup)));
-  const std::uint32_t wide = group_bits(numbers, width);
-  if (width == 0) {
-    quotients = wide;
-    return 0;
+  KFN explicit LowChoice(std::uint32_t sum) {
+    wide = static_cast<unsigned>(bit_width(sum / kGroup));
+    narrow = wide != 0 ? wide - 1 : 0;
   }
-  const std::uint32_t narrow = group_bits(numbers, width - 1);
-  const unsigned low = narrow <= wide ? width - 1 : width;
-  quotients = (narrow <= wide ? narrow : wide) - kGroup * low;
-  return low;
+  // From the sums of the quotients: the one that takes fewer bits, the lower of equals.
+  KFN bool takes_narrow(std::uint32_t wide_quotients, std::uint32_t narrow_quotients) const {
+    return narrow_quotients + kGroup * narrow <= wide_quotients + kGroup * wide;
+  }
+};
+
+// Low bits of a group, and the sum of its quotients. Numbers behind the sequence's end are 0.
+KFN unsigned choose_low(const std::uint32_t* numbers, std::uint32_t& quotients) {
+  std::uint32_t sum = 0;  // below 2^29
+  for (std::uint32_t i = 0; i < kGroup; ++i) sum += numbers[i];
+  const LowChoice choice(sum);
+  const auto sum_with = [&](unsigned low) {
+    std::uint32_t all = 0;
+    for (std::uint32_t i = 0; i < kGroup; ++i) all += numbers[i] >> low;
+    return all;
+  };
+  const std::uint32_t wide = sum_with(choice.wide), narrow = sum_with(choice.narrow);
+  const bool takes_narrow = choice.takes_narrow(wide, narrow);
+  quotients = takes_narrow ? narrow : wide;
+  return takes_narrow ? choice.narrow : choice.wide;
 }
 
 // Made once to know the size of a sequence, then written.

@@ -11,16 +11,20 @@
 
 namespace pyfilter::cuda {
 
+template <class T, int D, std::uint8_t kOrder>
+cudaError_t launch_encode_in(const ParticleParams& job, cudaStream_t stream) {
+  constexpr std::size_t kSpace = sizeof(SortingSpace<typename FloatTraits<T>::Code, D>);
+  const auto kernel = encode_particles_kernel<T, D, kOrder>;
+  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSpace)));
+  kernel<<<static_cast<unsigned>(job.all_tiles()), kTileThreads, kSpace, stream>>>(job);
+  return cudaGetLastError();
+}
+
 template <class T, int D>
 cudaError_t launch_particle_encode(const ParticleParams& job, cudaStream_t stream) {
-  const auto tiles = static_cast<unsigned>(job.all_tiles());
-  if (job.order == kOrderKept)
-    encode_particles_kernel<T, D, kOrderKept><<<tiles, kTileThreads, 0, stream>>>(job);
-  else if (job.order == kOrderTile)
-    encode_particles_kernel<T, D, kOrderTile><<<tiles, kTileThreads, 0, stream>>>(job);
-  else
-    encode_particles_kernel<T, D, kOrderChunk><<<tiles, kTileThreads, 0, stream>>>(job);
-  return cudaGetLastError();
+  if (job.order == kOrderKept) return launch_encode_in<T, D, kOrderKept>(job, stream);
+  if (job.order == kOrderTile) return launch_encode_in<T, D, kOrderTile>(job, stream);
+  return launch_encode_in<T, D, kOrderChunk>(job, stream);
 }
 
 template <class T, int D>

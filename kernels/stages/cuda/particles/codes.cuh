@@ -40,6 +40,22 @@ __device__ __forceinline__ X warp_least(X x) {
   }
 }
 
+template <class X>
+__device__ __forceinline__ X warp_most(X x) {
+  return static_cast<X>(~warp_least(static_cast<X>(~x)));
+}
+
+// Sum of what the warps before this one left, by all lanes.
+__device__ __forceinline__ std::uint32_t warps_before(const std::uint32_t (&of_warps)[kTileWarps]) {
+  const unsigned lane = threadIdx.x % 32;
+  return warp_sum(lane < threadIdx.x / 32 ? of_warps[lane] : 0);
+}
+// Of all warps.
+__device__ __forceinline__ std::uint32_t all_warps(const std::uint32_t (&of_warps)[kTileWarps]) {
+  const unsigned lane = threadIdx.x % 32;
+  return warp_sum(lane < kTileWarps ? of_warps[lane] : 0);
+}
+
 // Codes of the particles of a thread.
 template <class T, int D>
 struct ThreadCodes {
@@ -112,6 +128,29 @@ struct SummarySpace {
   std::uint32_t counts[kTileWarps], firsts[kTileWarps];
 };
 
+// What a warp found becomes what all did. A barrier, which says whether `flag` is set anywhere.
+template <class Code, int D>
+__device__ __forceinline__ bool join_extents(const Extent<Code> (&own)[D], bool flag, SummarySpace<Code, D>& space,
+                                             Extent<Code> (&all)[D]) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int d = 0; d < D; ++d) {
+    const auto low = warp_least(own[d].low), high = warp_most(own[d].high);
+    if (lane == 0) {
+      space.low[warp][d] = low;
+      space.high[warp][d] = high;
+    }
+  }
+  const bool any = __syncthreads_or(flag ? 1 : 0) != 0;
+#pragma unroll
+  for (int d = 0; d < D; ++d) {
+    all[d].low = warp_least(space.low[lane % kTileWarps][d]);  // a lane looks at what a warp left
+    all[d].high = warp_most(space.high[lane % kTileWarps][d]);
+  }
+  return any;
+}
+
+// Two barriers where there are special ones, else one; nothing of the space may be needed before.
 template <class T, int D>
 __device__ __forceinline__ void summarise(const ThreadCodes<T, D>& codes, std::uint32_t count,
                                           SummarySpace<typename FloatTraits<T>::Code, D>& space,
@@ -137,39 +176,20 @@ __device__ __forceinline__ void summarise(const ThreadCodes<T, D>& codes, std::u
       }
     }
   }
-#pragma unroll
-  for (int d = 0; d < D; ++d) {
-    own[d].low = warp_least(own[d].low);
-    own[d].high = static_cast<decltype(own[d].high)>(~warp_least(static_cast<decltype(own[d].high)>(~own[d].high)));
-  }
+  const bool any = join_extents(own, codes.special != 0, space, all.extents);
+  all.specials = 0;
+  all.first_special = ~0u;
+  if (!any) return;
   const std::uint32_t first = codes.special != 0 ? position_of(__ffs(static_cast<int>(codes.special)) - 1) : ~0u;
   const std::uint32_t specials = warp_sum(static_cast<std::uint32_t>(__popc(static_cast<int>(codes.special))));
   const std::uint32_t first_of_warp = warp_least(first);
-  __syncthreads();  // the space may have been read before
   if (lane == 0) {
-#pragma unroll
-    for (int d = 0; d < D; ++d) {
-      space.low[warp][d] = own[d].low;
-      space.high[warp][d] = own[d].high;
-    }
     space.counts[warp] = specials;
     space.firsts[warp] = first_of_warp;
   }
   __syncthreads();
-  all.specials = 0;
-  all.first_special = ~0u;
-#pragma unroll
-  for (int d = 0; d < D; ++d) all.extents[d] = {};
-#pragma unroll
-  for (int w = 0; w < kTileWarps; ++w) {
-#pragma unroll
-    for (int d = 0; d < D; ++d) {
-      all.extents[d].low = min(all.extents[d].low, space.low[w][d]);
-      all.extents[d].high = max(all.extents[d].high, space.high[w][d]);
-    }
-    all.specials += space.counts[w];
-    all.first_special = min(all.first_special, space.firsts[w]);
-  }
+  all.specials = warp_sum(lane < kTileWarps ? space.counts[lane] : 0);
+  all.first_special = warp_least(space.firsts[lane % kTileWarps]);
 }
 
 // Whether two particles are the same bit for bit; whether one is zero.
@@ -212,6 +232,7 @@ __device__ __forceinline__ std::uint32_t find_tail(const Source& source, const P
     __syncthreads();
 #pragma unroll
     for (int w = 0; w < kTileWarps; ++w) upto = max(upto, space.counts[w]);
+    __syncthreads();
     tail = source.count - upto;
   }
   return is_zero<T, D>(end) || tail >= kGroup ? tail : 0;

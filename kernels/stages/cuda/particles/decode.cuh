@@ -159,12 +159,6 @@ __device__ __forceinline__ Code read_offset(const std::uint32_t* planes, unsigne
   return offset;
 }
 
-// One of three that lie in registers.
-template <class X>
-__device__ __forceinline__ X pick(const X (&of)[3], unsigned i) {
-  return i == 0 ? of[0] : i == 1 ? of[1] : of[2];
-}
-
 // Values of a tile that are wanted, and where they go: value v of the tile to to[v], for low <= v < high.
 template <class T>
 struct WantedValues {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tiles of particles to their bytes (docs/format.md, section 12.2); particles/encode.hpp is the same for the CPU. A
-// thread block takes a tile, prepares it (prepare.cuh), then some of its threads make the keys' sequences, a thread for
-// each group of 32, as many others the planes of offsets. The bytes go to the tile's slot: those of head and
-// keys to its start, the others to its end.
+// thread block takes a tile, prepares it (prepare.cuh), then makes the keys' sequences and the planes of offsets, four
+// threads for each group of 32. The bytes go to the tile's slot: those of head and keys to its start, the others to its
+// end.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,6 @@
 #include "stages/cuda/particles/source.cuh"
 
 namespace pyfilter::cuda {
-
-static_assert(kTileThreads >= 2 * kThreads);
 
 // A tile that is being written.
 template <class T, int D, class Source>
@@ -44,18 +42,17 @@ struct TileWriter {
   __device__ __forceinline__ std::uint32_t back_words() const { return offset_words() + stored * D * kValueWords; }
   __device__ __forceinline__ std::uint32_t verbatim_words() const { return 1 + source.count * D * kValueWords; }
 
-  // `count` particles from a position on, as they are, by so many threads of which this is number `thread`.
-  __device__ __forceinline__ void write_values(std::uint32_t position, std::uint32_t count, std::uint32_t* to,
-                                               std::uint32_t thread, std::uint32_t threads) const {
-    for (std::uint32_t i = thread; i < count * D; i += threads) {
+  // `count` particles from a position on, as they are.
+  __device__ __forceinline__ void write_values(std::uint32_t position, std::uint32_t count, std::uint32_t* to) const {
+    for (std::uint32_t i = threadIdx.x; i < count * D; i += kTileThreads) {
       const auto bits = std::bit_cast<Code>(particle(position + i / D)[i % D]);
       to[i * kValueWords] = static_cast<std::uint32_t>(bits);
       if constexpr (kValueWords == 2) to[2 * i + 1] = static_cast<std::uint32_t>(bits >> 32);
     }
   }
-  __device__ __forceinline__ void write_head(bool runs, std::uint32_t* out) const {
-    std::uint32_t at = 0;
-    out[at++] = head_word(ordinary, stored, tail, runs, shift);
+  // The head but for its first word.
+  __device__ __forceinline__ void write_head(std::uint32_t* out) const {
+    std::uint32_t at = 1;
     if (tail != 0) out[at++] = tail - 1;
     if (ordinary == 0) return;
     out[at++] = frame.width[0] | frame.width[1] << 8 | frame.width[2] << 16;
@@ -65,12 +62,12 @@ struct TileWriter {
       if constexpr (kValueWords == 2) out[at++] = static_cast<std::uint32_t>(frame.origin[d] >> 32);
     }
   }
-  // Planes of offsets from codes, group by group, by kWarps warps of which this is number `warp`.
-  __device__ __forceinline__ void write_offsets(const Quantizer<T>& p, std::uint32_t* out, unsigned warp) const {
+  // Planes of offsets from codes, group by group, a warp each.
+  __device__ __forceinline__ void write_offsets(const Quantizer<T>& p, std::uint32_t* out) const {
     const unsigned lane = threadIdx.x % 32, all = planes();
     const std::uint32_t groups = (ordinary + kGroup - 1) / kGroup;
 #pragma unroll 1
-    for (std::uint32_t g = warp; g < groups; g += kWarps) {
+    for (std::uint32_t g = threadIdx.x / 32; g < groups; g += kTileWarps) {
       const std::uint32_t i = g * kGroup + lane;
       const bool mine = i < ordinary;
       std::uint32_t* to = out + g * all;
@@ -94,42 +91,23 @@ struct TileWriter {
   }
 };
 
-// Planes of offsets from rows of them: a thread of a warp makes those of its group in the group's place, then lanes
-// copy them. There are `groups`, the first of this thread's warp is `first`.
-__device__ __forceinline__ void pack_offsets(std::uint32_t* rows, std::uint32_t first, std::uint32_t groups,
-                                             unsigned all, std::uint32_t* out) {
-  const unsigned lane = threadIdx.x % 32;
-  std::uint32_t* const row = rows + (first + lane) * kRow;
-  std::uint32_t words[32];
+// Planes of offsets from rows of them, as many of each group as there are in all.
+__device__ __forceinline__ void pack_offsets(const std::uint32_t* rows, std::uint32_t groups, unsigned all,
+                                             std::uint32_t* out) {
+  const std::uint32_t* const row = rows + row_index(first_number());
+  const std::uint32_t group = threadIdx.x / kParts;
+  std::uint32_t numbers[kItems];
 #pragma unroll
-  for (int i = 0; i < 32; ++i) words[i] = row[i];
-  const auto word = [&](int i) { return words[i]; };
-  const auto pack = [&]<int g>() {
-    if (8 * g >= static_cast<int>(all)) return;
-    std::uint32_t w[8];
-    pack_group<g>(word, w);
-#pragma unroll
-    for (int k = 0; k < 8; ++k) row[8 * g + k] = w[k];
-  };
-  pack.template operator()<0>();
-  pack.template operator()<1>();
-  pack.template operator()<2>();
-  pack.template operator()<3>();
-  __syncwarp();
-  const std::uint32_t last = min(first + 32, groups);
-  const std::uint32_t* from = rows + first * kRow + lane;
-  std::uint32_t* to = out + first * all + lane;
-  if (lane < all) {
-#pragma unroll 8
-    for (std::uint32_t g = first; g < last; ++g, from += kRow, to += all) *to = *from;
-  }
+  for (int i = 0; i < kItems; ++i) numbers[i] = row[i];
+  write_parts(numbers, group < groups ? all : 0, out + group * all);
 }
 
 template <class T, int D, std::uint8_t kOrder>
 __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const __grid_constant__ ParticleParams job) {
   using Code = typename FloatTraits<T>::Code;
   constexpr bool kSorts = kOrder != kOrderKept;
-  __shared__ BlockSpace<Code, D> space;
+  extern __shared__ uint4 shared_memory[];
+  auto& space = *reinterpret_cast<SortingSpace<Code, D>*>(shared_memory);
   const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles;
   const ChunkPlan& plan = job.base.plans[chunk];
   if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return;
@@ -137,43 +115,41 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   using Source = TileSource<T, D, kOrder == kOrderChunk>;
   const Source source(job, chunk, number - chunk * job.base.tiles);
   PreparedTile<Code, D> tile;
-  prepare_tile<kSorts, D>(p, source, space, tile);
+  prepare_tile<kSorts, kOrder == kOrderTile, D>(p, source, space, tile);
   const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr);
   auto* const slot = reinterpret_cast<std::uint32_t*>(job.slots + number * job.slot_bytes);
   const std::uint32_t verbatim_words = writer.verbatim_words(), back_words = writer.back_words();
-  bool verbatim = false;
-  if (threadIdx.x < kThreads) {
-    KeyWriter keys({space.rows, space.run_starts, space.keys}, tile.ordinary);
-    std::uint32_t numbers[32], key_words = 0, words = verbatim_words;
-    const bool keyed = tile.ordered && tile.frame.layout.bits() != 0 && tile.ordinary != 0;
-    if (tile.ordered || writer.shift != 0) {
-      if (keyed) key_words = keys.plan(numbers);
-      words = tile_words<Code, D>(tile.ordinary, writer.stored, tile.tail, key_words, writer.planes());
-    }
-    verbatim = words >= verbatim_words;
-    if (threadIdx.x == 0) {
-      job.notes[number] = {verbatim ? verbatim_words : words, verbatim ? 0 : back_words};
-      if (!verbatim) writer.write_head(keys.by_runs, slot);
-    }
-    if (keyed && !verbatim) {
-      keys.write(numbers);
-      std::uint32_t* const to = slot + head_words<Code, D>(tile.ordinary, tile.tail);
-      for (std::uint32_t i = threadIdx.x; i < key_words; i += kThreads) to[i] = space.rows[i];
-    }
-  } else if (threadIdx.x < 2 * kThreads && back_words < verbatim_words) {
-    const std::uint32_t thread = threadIdx.x - kThreads, warp = thread / 32;
-    std::uint32_t* const to = slot + job.slot_bytes / 4 - back_words;
-    const unsigned planes = writer.planes();
-    if (planes != 0 && tile.offsets)
-      pack_offsets(space.offsets, warp * 32, (tile.ordinary + kGroup - 1) / kGroup, planes, to);
-    else if (planes != 0)
-      writer.write_offsets(p, to, warp);
-    writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words(), thread, kThreads);
+  if (threadIdx.x == 0) writer.write_head(slot);  // first, since nothing else needs the frame any more
+  KeyWriter keys({space.rows, space.run_starts, space.keys}, tile.ordinary);
+  std::uint32_t numbers[kItems], key_words = 0, words = verbatim_words;
+  const bool keyed = tile.ordered && tile.frame.layout.bits() != 0 && tile.ordinary != 0;
+  if (tile.ordered || writer.shift != 0) {
+    if (keyed) key_words = keys.plan(numbers);
+    words = tile_words<Code, D>(tile.ordinary, writer.stored, tile.tail, key_words, writer.planes());
   }
-  // not verbatim is any tile that was sorted whole, for keys take less than what they are made from
-  if (__syncthreads_or(verbatim ? 1 : 0) == 0) return;
-  if (threadIdx.x == 0) slot[0] = kVerbatimTile;
-  writer.write_values(0, source.count, slot + 1, threadIdx.x, kTileThreads);
+  const bool verbatim = words >= verbatim_words;
+  if (threadIdx.x == 0) {
+    job.notes[number] = {verbatim ? verbatim_words : words, verbatim ? 0 : back_words};
+    slot[0] = verbatim ? kVerbatimTile : head_word(tile.ordinary, writer.stored, tile.tail, keys.by_runs, writer.shift);
+  }
+  if (verbatim) {
+    __syncthreads();  // the head is there
+    writer.write_values(0, source.count, slot + 1);
+    return;
+  }
+  std::uint32_t* const back = slot + job.slot_bytes / 4 - back_words;
+  if (writer.planes() != 0) {
+    if (tile.offsets)
+      pack_offsets(space.offsets, (tile.ordinary + kGroup - 1) / kGroup, writer.planes(), back);
+    else
+      writer.write_offsets(p, back);
+  }
+  writer.write_values(tile.ordinary, writer.stored, back + writer.offset_words());
+  if (keyed) {
+    keys.write(numbers);
+    std::uint32_t* const to = slot + head_words<Code, D>(tile.ordinary, tile.tail);
+    for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) to[i] = space.rows[i];
+  }
 }
 
 // Order kept: whether sampled tiles are in order. A thread block each, a grid row for each chunk.
@@ -186,7 +162,8 @@ __global__ void __launch_bounds__(kTileThreads) check_order_kernel(const __grid_
   if (plan.quantise == 0) return;
   const auto tile_number = static_cast<std::uint32_t>(std::uint64_t{blockIdx.x} * job.base.tiles / gridDim.x);
   PreparedTile<Code, D> tile;
-  prepare_tile<false, D>(plan.template quantizer<T>(), TileSource<T, D, false>(job, chunk, tile_number), space, tile);
+  prepare_tile<false, false, D>(plan.template quantizer<T>(), TileSource<T, D, false>(job, chunk, tile_number), space,
+                                tile);
   if (threadIdx.x == 0 && tile.ordered) atomicAdd(job.ordered + chunk, 1u);
 }
 

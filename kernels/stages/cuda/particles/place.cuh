@@ -47,15 +47,16 @@ static __global__ void __launch_bounds__(kPlaceThreads)
 // A thread block a tile.
 static __global__ void __launch_bounds__(kSlotThreads) copy_slots_kernel(const __grid_constant__ ParticleParams job) {
   const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles, tile = number - chunk * job.base.tiles;
-  if (job.choices[chunk] != 0) return;
   const ParticleNote note = job.notes[number];
   auto* const directory =
       reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);
-  std::uint32_t* const to = directory + job.base.tiles + 1 + directory[tile];
+  const std::uint32_t place = directory[tile];  // asked for along with the others
+  if (job.choices[chunk] != 0) return;
+  std::uint32_t* const to = directory + job.base.tiles + 1 + place;
   const auto* const from = reinterpret_cast<const std::uint32_t*>(job.slots + number * job.slot_bytes);
   const std::uint32_t front = note.words - note.back,
                       gap = static_cast<std::uint32_t>(job.slot_bytes / 4) - note.words;  // between the two parts
-#pragma unroll 4
+#pragma unroll 8
   for (std::uint32_t i = threadIdx.x; i < note.words; i += kSlotThreads) to[i] = from[i < front ? i : i + gap];
 }
 

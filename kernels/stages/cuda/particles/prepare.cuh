@@ -19,24 +19,30 @@ inline constexpr std::uint32_t kStayingKey = 2 * static_cast<std::uint32_t>(kLas
 template <class Code, int D>
 struct BlockSpace {
   union {
-    alignas(16) std::uint32_t rows[kRowWords];  // keys, as rows; before, entries of the sort; then what they become
-    typename TileSort::TempStorage radix;
-    std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a word between those of threads
-  };
-  union {
     struct {
+      union {
+        alignas(16) std::uint32_t rows[kRowWords];  // keys, as rows; then what they become
+        std::uint32_t carried[kTileParticles];      // before: what goes with an entry of the sort
+        typename TileSort::TempStorage radix;
+        std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a word between those of threads
+      };
       union {
         alignas(16) std::uint32_t offsets[kRowWords];  // of all axes together, as rows
         std::uint16_t places[kTileParticles];          // or where the particle at a position is in the tile
       };
       std::uint16_t run_starts[kMostRuns + kMostRuns / kGroup];
     };
-    alignas(16) std::uint32_t cells[kCellTableWords];
+    alignas(16) std::uint32_t cells[kCellTableWords];  // before all these
   };
   SummarySpace<Code, D> summary;
   SortExchange sort;
   KeyExchanges keys;
   std::uint16_t last[kGroup];  // particles at the last positions
+};
+
+template <class Code, int D>
+struct SortingSpace : BlockSpace<Code, D> {
+  alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
 };
 
 // What all threads know of a tile.
@@ -86,7 +92,7 @@ __device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, c
     if (static_cast<S>(frame.origin[d]) > 0 ||
         (frame.width[d] < 8 * sizeof(Code) && (0 - frame.origin[d]) >> frame.width[d] != 0))
       return false;
-  const KeyMaker<Code, D, 16> maker(frame);
+  const KeyMaker<Code, D, 16, false> maker(frame);
   return space.rows[last] == maker.key(zero) && (!offsets || space.offsets[last] == maker.offsets(zero));
 }
 
@@ -102,6 +108,135 @@ __device__ __forceinline__ void note_last(std::uint32_t position, std::uint32_t 
                                           std::uint16_t (&last)[kGroup]) {
   if (position >= kTileParticles - kGroup)
     last[position - (kTileParticles - kGroup)] = static_cast<std::uint16_t>(particle);
+}
+
+// Keys and offsets of a whole tile, offsets of so many planes, to their places in space.rows and space.offsets, and
+// space.last; false where a radix sort is better. Needs a barrier before, ends with one.
+template <class Space>
+__device__ __forceinline__ bool sort_by_cells(const std::uint32_t (&keys)[kItems],
+                                              const std::uint32_t (&offsets)[kItems], unsigned bits, unsigned planes,
+                                              Space& space) {
+  if (bits == 0) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      space.rows[row_index(position_of(k))] = 0;
+      space.offsets[row_index(position_of(k))] = offsets[k];
+      note_last(position_of(k), position_of(k), space.last);
+    }
+    __syncthreads();
+    return true;
+  }
+  const unsigned left = bits - min(bits, kFirstDigit);
+  Celled celled[kItems];
+  if (!find_cells(keys, left, space.cells, space.sort, celled)) return false;
+  __syncthreads();
+  const Entries as(left);
+  const bool carried = planes <= 32 - kFirstDigit;  // offsets go with the key's first bits
+  if (threadIdx.x < 4) space.entries[kTileParticles + threadIdx.x] = as.end();
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) {
+    const std::uint32_t start = celled[k].at(), at = start + celled[k].rank();
+    space.entries[at] = as.make(start, keys[k], position_of(k));
+    space.carried[at] = keys[k] >> left | (carried ? offsets[k] << kFirstDigit : 0);
+  }
+  __syncthreads();
+  std::uint32_t with[kItems];
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) with[k] = space.carried[position_of(k)];
+  __syncthreads();
+  place_entries(space.entries, as, [&](int k, std::uint32_t entry, std::uint32_t place) {
+    const std::uint32_t at = row_index(place);
+    space.rows[at] = (with[k] & ((1u << kFirstDigit) - 1)) << left | as.open(entry);
+    if (carried)
+      space.offsets[at] = with[k] >> kFirstDigit;
+    else
+      space.places[Entries::position(entry)] = static_cast<std::uint16_t>(place);
+    // no particle is moved further than within its cell
+    if (k == kItems - 1) note_last(place, Entries::position(entry), space.last);
+  });
+  __syncthreads();
+  if (!carried) {
+    std::uint32_t places[kItems];
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) places[k] = space.places[position_of(k)];
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) space.offsets[row_index(places[k])] = offsets[k];
+    __syncthreads();
+  }
+  return true;
+}
+static_assert(kMostSharing + kGroup < kTileThreads);
+
+// A whole tile that has been sorted by cells: false where it may have a tail, with places in space.places.
+template <class Code, int D, class Source, class Space>
+__device__ __forceinline__ bool end_sorted(const TileFrame<Code, D>& frame, const Source& source, Space& space) {
+  if (!may_have_tail(frame, space) || !has_tail<D>(source, space)) return true;
+  __syncthreads();
+  const unsigned bits = frame.layout.bits();
+  if (bits == 0) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) space.places[position_of(k)] = static_cast<std::uint16_t>(position_of(k));
+  } else {
+    place_entries(space.entries, Entries(bits - min(bits, kFirstDigit)),
+                  [&](int, std::uint32_t entry, std::uint32_t place) {
+                    space.places[place] = static_cast<std::uint16_t>(Entries::position(entry));
+                  });
+  }
+  __syncthreads();
+  return false;
+}
+
+enum class Sorted { yes, with_tail, no };
+
+// Sorts a tile of which nothing has to be known but that all its values have the code that is tried first: their
+// extent is that of the codes, and so nothing of a particle has to be kept until it is known. Values are read twice.
+template <int D, class T, class Source, class Space>
+__device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const Source& source, Space& space,
+                                                  PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
+  using Code = typename FloatTraits<T>::Code;
+  if (p.has_sentinel || source.sorted != kTileParticles) return Sorted::no;
+  CellTable<0>{space.cells}.clear();
+  bool fits = true;
+  {
+    T least[D], most[D];
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      const T* const at = source.at(position_of(k));
+#pragma unroll
+      for (int d = 0; d < D; ++d) {
+        least[d] = k == 0 ? at[d] : fmin(least[d], at[d]);  // the other one where one is NaN
+        most[d] = k == 0 ? at[d] : fmax(most[d], at[d]);
+      }
+    }
+    Extent<Code> own[D], extents[D];
+#pragma unroll
+    for (int d = 0; d < D; ++d) {
+      Code low, high;
+      fits = first_code<false>(p, least[d], low) & first_code<false>(p, most[d], high) & fits;
+      own[d].low = static_cast<decltype(own[d].low)>(low);
+      own[d].high = static_cast<decltype(own[d].high)>(high);
+    }
+    if (join_extents(own, !fits, space.summary, extents)) return Sorted::no;
+    tile.frame.take(extents);
+  }
+  if (!have_words(tile.frame)) return Sorted::no;
+  std::uint32_t keys[kItems], offsets[kItems];
+  with_keys<true>(tile.frame, [&](const auto& maker) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      const T* const at = source.at(position_of(k));
+      Code q[D];
+#pragma unroll
+      for (int d = 0; d < D; ++d) fits = code_in_reach(p, at[maker.layout.axis[d]], q[d]) & fits;
+      keys[k] = maker.key(q);
+      offsets[k] = maker.offsets(q);
+    }
+  });
+  if (__syncthreads_or(fits ? 0 : 1) != 0) return Sorted::no;
+  const unsigned bits = tile.frame.layout.bits(), planes = tile.frame.planes(tile.frame.layout.shift);
+  if (!sort_by_cells(keys, offsets, bits, planes, space)) return Sorted::no;
+  return end_sorted(tile.frame, source, space) ? Sorted::yes : Sorted::with_tail;
 }
 
 // Sorts a tile. Returns false where its codes have to be taken again, with places then in space.places.
@@ -134,35 +269,10 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
       }
     }
   }
-  const bool has_offsets = tile.frame.planes(tile.frame.layout.shift) != 0;
-  if (simple) {
-    Celled places[kItems];
-    const unsigned bits = tile.frame.layout.bits();
-    if (bits == 0) {
-#pragma unroll
-      for (int k = 0; k < kItems; ++k) places[k].word = position_of(k);
-    }
-    if (bits == 0 || find_places(keys, bits, space.cells, space.rows, space.sort, places)) {
-      __syncthreads();
-#pragma unroll
-      for (int k = 0; k < kItems; ++k) {
-        const std::uint32_t at = row_index(places[k].word);
-        space.rows[at] = keys[k];
-        if (has_offsets) space.offsets[at] = offsets[k];
-      }
-      __syncthreads();
-      if (!may_have_tail(tile.frame, space)) return true;
-#pragma unroll
-      for (int k = 0; k < kItems; ++k) note_last(places[k].word, position_of(k), space.last);
-      __syncthreads();
-      if (!has_tail<D>(source, space)) return true;
-      __syncthreads();
-#pragma unroll
-      for (int k = 0; k < kItems; ++k) space.places[places[k].word] = static_cast<std::uint16_t>(position_of(k));
-      __syncthreads();
-      return false;
-    }
-  }
+  const unsigned planes = tile.frame.planes(tile.frame.layout.shift);
+  const bool has_offsets = planes != 0;
+  if (simple && sort_by_cells(keys, offsets, tile.frame.layout.bits(), planes, space))
+    return end_sorted(tile.frame, source, space);
   // offsets wait in shared memory, which sorting leaves alone
   if (simple && has_offsets) {
 #pragma unroll
@@ -241,17 +351,44 @@ __device__ __forceinline__ void code_tile(const Quantizer<T>& p, const Source& s
   }
 }
 
-template <bool kSorts, int D, class T, class Source, class Space>
+// Sorts and codes a tile of any kind.
+template <int D, class T, class Source, class Space>
+__device__ __forceinline__ void prepare_any(const Quantizer<T>& p, const Source& source, bool sorts, Space& space,
+                                            PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
+  if (sorts && sort_tile<D>(p, source, space, tile)) {
+    tile.ordinary = kTileParticles;
+    tile.offsets = true;
+    return;
+  }
+  code_tile<true, D>(p, source, space, tile);
+}
+// The same apart, so that its registers and its code are not those of all tiles.
+template <int D, class T, class Source, class Space>
+__device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& source, bool sorts, Space& space,
+                                           PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
+  prepare_any<D>(p, source, sorts, space, tile);
+}
+
+// kTwice: values may be read twice.
+template <bool kSorts, bool kTwice, int D, class T, class Source, class Space>
 __device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source, Space& space,
                                              PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  if constexpr (kSorts) {
-    if (sort_tile<D>(p, source, space, tile)) {
+  if constexpr (!kSorts) {
+    code_tile<false, D>(p, source, space, tile);
+  } else if constexpr (!kTwice) {
+    prepare_any<D>(p, source, true, space, tile);
+  } else {
+    const Sorted sorted = sort_plain_tile<D>(p, source, space, tile);
+    if (sorted == Sorted::yes) {
       tile.ordinary = kTileParticles;
       tile.offsets = true;
       return;
     }
+    PreparedTile<typename FloatTraits<T>::Code, D> any;
+    __syncthreads();
+    prepare_apart<D>(Quantizer<T>(p), Source(source), sorted == Sorted::no, space, any);
+    tile = any;
   }
-  code_tile<kSorts, D>(p, source, space, tile);
 }
 
 }  // namespace pyfilter::cuda

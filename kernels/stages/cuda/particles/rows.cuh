@@ -21,6 +21,12 @@ inline constexpr std::uint32_t kRowWords = kThreads * kRow;
 
 __device__ __forceinline__ std::uint32_t row_index(std::uint32_t particle) { return particle + particle / kGroup; }
 
+// One of three that lie in registers.
+template <class X>
+__device__ __forceinline__ X pick(const X (&of)[3], unsigned i) {
+  return i == 0 ? of[0] : i == 1 ? of[1] : of[2];
+}
+
 // Where the warps of a block leave what the others need of them. Every exchange of a tile has its own place, so that
 // one barrier each is enough.
 using Exchange = std::uint32_t[kWarps];

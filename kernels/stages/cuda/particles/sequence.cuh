@@ -1,116 +1,171 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sequences of numbers as the encoder makes them (particles/sequence.hpp): planned for their size, then written to
-// shared memory. A thread has the numbers of a group; the first kThreads threads of a block take part, the others do
-// something else meanwhile.
+// shared memory. All threads of a block take part: four have a group's numbers, eight each.
 #pragma once
 
 #include <cstdint>
 
 #include "particles/head.hpp"
 #include "particles/sequence.hpp"
+#include "stages/cuda/particles/codes.cuh"
 #include "stages/cuda/particles/rows.cuh"
 
 namespace pyfilter::cuda {
+
+inline constexpr unsigned kParts = kGroup / kItems;  // threads of a group
+static_assert(kParts == 4 && kItems == 8);
 
 // Words of a unary stream at most: a number takes a bit, and a group's quotients, whose low bits are no fewer than the
 // bits of their mean less one, are less than 2 * 32 together.
 inline constexpr std::uint32_t kUnaryWords = (kTileParticles + kThreads * 2 * kGroup) / 32;
 
-// A barrier of the threads that have groups. Lanes of a warp may come to it apart: those without a group are done
-// sooner.
-__device__ __forceinline__ void group_barrier() {
-  __syncwarp();
-  asm volatile("barrier.sync 1, %0;" ::"n"(kThreads) : "memory");
-}
-
-// A planned sequence, as a thread sees it: its own group's low bits and what comes before them.
+// A planned sequence, as a thread sees it: its group's low bits, the planes before the group's and the bits before the
+// thread's own in the unary stream. In a word, since several plans wait at a time.
 struct ThreadSequence {
-  SequenceSize size;
-  unsigned low;
-  std::uint32_t planes_before, bits_before;
+  std::uint32_t word;
+
+  __device__ __forceinline__ static ThreadSequence make(unsigned low, std::uint32_t planes, std::uint32_t bits) {
+    return {low | planes << 5 | bits << 17};
+  }
+  __device__ __forceinline__ unsigned low() const { return word & 31; }
+  __device__ __forceinline__ std::uint32_t planes_before() const { return word >> 5 & 0xFFF; }
+  __device__ __forceinline__ std::uint32_t bits_before() const { return word >> 17; }
 };
+static_assert(kMostKeyBits * kThreads < 1u << 12 && kUnaryWords * 32 < 1u << 15);
 
 struct SequenceExchange {
-  Exchange sums, lows;
+  std::uint32_t sums[kTileWarps], lows[kTileWarps];
+  std::uint8_t low[kThreads];  // of each group
+
+  // What all threads know of the sequence of so many numbers.
+  __device__ __forceinline__ SequenceSize size(std::uint32_t count) const {
+    const std::uint32_t all = all_warps(sums), any = or_of_lanes(lows[threadIdx.x % kTileWarps]);
+    SequenceSize size;
+    size.set_count(count);
+    size.plane_words = all >> 16;
+    size.unary_bits = all & 0xFFFF;
+    size.set_rates(static_cast<unsigned>(__ffs(static_cast<int>(any)) - 1), static_cast<unsigned>(bit_width(any) - 1));
+    return size;
+  }
 };
 
-// Numbers behind the last of the `count` are 0. One barrier.
-__device__ __forceinline__ ThreadSequence plan_numbers(const std::uint32_t (&numbers)[32], std::uint32_t count,
-                                                       SequenceExchange& exchange) {
-  const std::uint32_t thread = threadIdx.x, warp = thread / 32;
-  ThreadSequence own;
-  own.size.set_count(count);
-  const bool mine = thread < own.size.groups;
-  std::uint32_t quotients = 0;
-  own.low = mine ? choose_low(numbers, quotients) : 0;
-  if (!mine) quotients = 0;
-  const std::uint32_t here = min(count - min(count, thread * kGroup), kGroup);
-  // planes in the high half: at most 24 of each of 128 groups
-  const std::uint32_t sum = own.low << 16 | (quotients + here), upto = sum_upto(sum);
-  std::uint32_t lows = or_of_lanes(mine ? 1u << own.low : 0);
-  if (thread % 32 == 31) {
-    exchange.sums[warp] = upto;
-    exchange.lows[warp] = lows;
-  }
-  group_barrier();
-  std::uint32_t before = upto - sum, all = 0;
-  lows = 0;
-#pragma unroll
-  for (unsigned w = 0; w < kWarps; ++w) {
-    before += w < warp ? exchange.sums[w] : 0;
-    all += exchange.sums[w];
-    lows |= exchange.lows[w];
-  }
-  own.planes_before = before >> 16;
-  own.bits_before = before & 0xFFFF;
-  own.size.plane_words = all >> 16;
-  own.size.unary_bits = all & 0xFFFF;
-  own.size.set_rates(static_cast<unsigned>(__ffs(static_cast<int>(lows)) - 1),
-                     static_cast<unsigned>(bit_width(lows) - 1));
-  return own;
+// The thread's first number, and how many of so many numbers it has.
+__device__ __forceinline__ std::uint32_t first_number() { return threadIdx.x * kItems; }
+__device__ __forceinline__ int numbers_here(std::uint32_t count) {
+  return static_cast<int>(min(count - min(count, first_number()), static_cast<std::uint32_t>(kItems)));
+}
+// Sum over the threads of a group.
+__device__ __forceinline__ std::uint32_t group_sum(std::uint32_t x) {
+  x += __shfl_xor_sync(kAllLanes, x, 1);
+  return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
-// Writes a planned sequence to shared memory that nothing is read from any more. Two barriers.
-__device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[32], const ThreadSequence& own,
+// Numbers behind the last of the `count` are 0. One barrier.
+__device__ __forceinline__ ThreadSequence plan_numbers(const std::uint32_t (&numbers)[kItems], std::uint32_t count,
+                                                       SequenceExchange& exchange) {
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / kParts;
+  const bool leads = threadIdx.x % kParts == 0, mine = group < (count + kGroup - 1) / kGroup;
+  std::uint32_t sum = 0;
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) sum += numbers[i];
+  const LowChoice choice(group_sum(sum));
+  std::uint32_t both = 0;  // quotients of the two that are tried, those of the narrow one in the high half
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) both += (numbers[i] >> choice.narrow) << 16 | numbers[i] >> choice.wide;
+  const std::uint32_t of_group = group_sum(both);
+  const bool narrow = choice.takes_narrow(of_group & 0xFFFF, of_group >> 16);
+  const unsigned low = mine ? (narrow ? choice.narrow : choice.wide) : 0;
+  const std::uint32_t bits = (narrow ? both >> 16 : both & 0xFFFF) + static_cast<std::uint32_t>(numbers_here(count));
+  // planes in the high half: at most 24 of each of 128 groups
+  const std::uint32_t packed = (leads ? low << 16 : 0) + bits, upto = sum_upto(packed),
+                      lows_of_warp = or_of_lanes(mine ? 1u << low : 0);
+  if (leads) exchange.low[group] = static_cast<std::uint8_t>(low);
+  if (lane == 31) {
+    exchange.sums[warp] = upto;
+    exchange.lows[warp] = lows_of_warp;
+  }
+  __syncthreads();
+  const std::uint32_t before = upto - packed + warps_before(exchange.sums);
+  return ThreadSequence::make(low, (before >> 16) - (leads ? 0 : low), before & 0xFFFF);
+}
+
+// Planes 8g to 8g + 7 of a group's numbers, of which a thread has eight: `low` becomes plane 8g + part, `high` plane
+// 8g + 4 + part, where part is the thread's number in its group. By all lanes.
+template <int g>
+__device__ __forceinline__ void pack_part(const std::uint32_t (&numbers)[kItems], std::uint32_t& low,
+                                          std::uint32_t& high) {
+  constexpr unsigned kPick = g | (g + 4) << 4;
+  const auto four = [&](int i) {
+    return __byte_perm(__byte_perm(numbers[i], numbers[i + 1], kPick),
+                       __byte_perm(numbers[i + 2], numbers[i + 3], kPick), 0x5410);
+  };
+  low = four(0);
+  high = four(4);
+  // an 8x8 matrix of bits changes rows and columns (Hacker's Delight, 7-3)
+  const auto swap = [](std::uint32_t x, int shift, std::uint32_t mask) {
+    const std::uint32_t t = (x ^ x >> shift) & mask;
+    return x ^ t ^ t << shift;
+  };
+  low = swap(swap(low, 7, 0x00AA00AAu), 14, 0x0000CCCCu);
+  high = swap(swap(high, 7, 0x00AA00AAu), 14, 0x0000CCCCu);
+  swap_bits<4, 0x0F0F0F0Fu>(low, high);
+  // bytes of four planes by four threads, then a plane of four bytes in each
+  const bool odd = threadIdx.x % 2 != 0, upper = threadIdx.x % 4 >= 2;
+  const auto exchange = [&](std::uint32_t x) {
+    const std::uint32_t next = __shfl_xor_sync(kAllLanes, x, 1);
+    x = __byte_perm(x, next, odd ? 0x3715 : 0x6240);
+    const std::uint32_t far = __shfl_xor_sync(kAllLanes, x, 2);
+    return __byte_perm(x, far, upper ? 0x3276 : 0x5410);
+  };
+  low = exchange(low);
+  high = exchange(high);
+}
+
+// The `count` lowest planes of a group's numbers to its words. By all lanes.
+__device__ __forceinline__ void write_parts(const std::uint32_t (&numbers)[kItems], unsigned count,
+                                            std::uint32_t* planes) {
+  const int most = warp_max(static_cast<int>(count));
+  const unsigned part = threadIdx.x % kParts;
+  const auto pack = [&]<int g>() {
+    if (8 * g >= most) return;
+    std::uint32_t low, high;
+    pack_part<g>(numbers, low, high);
+    if (8 * g + part < count) planes[8 * g + part] = low;
+    if (8 * g + 4 + part < count) planes[8 * g + 4 + part] = high;
+  };
+  pack.template operator()<0>();
+  pack.template operator()<1>();
+  pack.template operator()<2>();
+  pack.template operator()<3>();
+}
+
+// Writes a planned sequence of `count` numbers to shared memory that nothing is read from any more. Two barriers.
+__device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
+                                              std::uint32_t count, const SequenceExchange& exchange,
                                               std::uint32_t* out) {
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-  const SequenceSize& size = own.size;
+  const SequenceSize size = exchange.size(count);
   if (thread == 0) out[0] = size.head();
   if (warp < size.mask_words()) {
+    const unsigned more = thread < size.groups ? exchange.low[thread] - size.base : 0;
     for (unsigned p = 0; p < size.rate_planes; ++p) {
-      const std::uint32_t mask = __ballot_sync(kAllLanes, thread < size.groups && (own.low - size.base) >> p & 1);
+      const std::uint32_t mask = __ballot_sync(kAllLanes, more >> p & 1);
       if (lane == 0) out[1 + p * size.mask_words() + warp] = mask;
     }
   }
   std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
-  for (std::uint32_t i = thread; i < size.unary_words(); i += kThreads) unary[i] = 0;
-  group_barrier();
-  // planes
-  std::uint32_t* const planes = out + size.planes_at() + own.planes_before;
-  const int most = warp_max(static_cast<int>(own.low));
-  const auto word = [&](int i) { return numbers[i]; };
-  const auto group = [&]<int g>() {
-    if (8 * g >= most) return;
-    std::uint32_t w[8];
-    pack_group<g>(word, w);
+  for (std::uint32_t i = thread; i < size.unary_words(); i += kTileThreads) unary[i] = 0;
+  __syncthreads();
+  write_parts(numbers, own.low(), out + size.planes_at() + own.planes_before());
+  const int here = numbers_here(count);
+  std::uint32_t at = own.bits_before();
 #pragma unroll
-    for (int k = 0; k < 8; ++k)
-      if (8 * g + k < static_cast<int>(own.low)) planes[8 * g + k] = w[k];
-  };
-  group.template operator()<0>();
-  group.template operator()<1>();
-  group.template operator()<2>();
-  group.template operator()<3>();
-  // ones
-  const int here = static_cast<int>(min(size.count - min(size.count, thread * kGroup), kGroup));
-  std::uint32_t at = own.bits_before;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    at += numbers[i] >> own.low;
+  for (int i = 0; i < kItems; ++i) {
+    at += numbers[i] >> own.low();
     if (i < here) atomicOr(unary + at / 32, 1u << at % 32);
     ++at;
   }
-  group_barrier();
+  __syncthreads();
 }
 
 }  // namespace pyfilter::cuda

@@ -6,6 +6,7 @@
 
 #include "particles/codes.hpp"
 #include "stages/cuda/particles/params.cuh"
+#include "stages/cuda/particles/rows.cuh"
 #include "stages/quantize.hpp"
 
 namespace pyfilter::cuda {
@@ -79,8 +80,8 @@ struct TileFrame {
 };
 
 // Keys of particles in a frame, and their offsets, those of all axes side by side, where they have no more than 32
-// bits. kMostTwo: layout.two is at most that.
-template <class Code, int D, unsigned kMostTwo>
+// bits. kMostTwo: layout.two is at most that. kByWidth: axes come by falling width, as in layout.axis.
+template <class Code, int D, unsigned kMostTwo, bool kByWidth>
 struct KeyMaker {
   Code origin[D];
   KeyLayout layout;
@@ -89,25 +90,34 @@ struct KeyMaker {
 
   __device__ __forceinline__ explicit KeyMaker(const TileFrame<Code, D>& frame)
       : layout(frame.layout), places(places_of(frame.layout)) {
-    unsigned before = 0;
+    unsigned before[3] = {}, bits[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) {
-      const unsigned bits = frame.planes(d, layout.shift);
-      origin[d] = frame.origin[d];
-      mask[d] = bits < 32 ? (1u << bits) - 1 : ~0u;
-      at[d] = before % 32;  // 32 where no bits are left
-      before += bits;
+      bits[d] = frame.planes(d, layout.shift);
+      if (d + 1 < D) before[d + 1] = before[d] + bits[d];
+    }
+#pragma unroll
+    for (int d = 0; d < D; ++d) {
+      const unsigned axis = kByWidth ? layout.axis[d] : static_cast<unsigned>(d), count = pick(bits, axis);
+      origin[d] = pick(frame.origin, axis);
+      mask[d] = count < 32 ? (1u << count) - 1 : ~0u;
+      at[d] = pick(before, axis) % 32;  // 32 where no bits are left
       keep(mask[d]);
       keep(at[d]);
-      keep(places.three[d]);
-      keep(places.two[d]);
+      if constexpr (!kByWidth) {
+        keep(places.three[d]);
+        keep(places.two[d]);
+      }
     }
   }
   __device__ __forceinline__ std::uint32_t key(const Code (&q)[D]) const {
     std::uint32_t segment[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) segment[d] = segment_of(q[d], origin[d], layout.shift);
-    return key_of < D == 3, kMostTwo > (layout, places, segment[0], segment[1], segment[2]);
+    if constexpr (kByWidth)
+      return key_by_width < D == 3, kMostTwo > (layout, segment[0], segment[1], segment[2]);
+    else
+      return key_of < D == 3, kMostTwo > (layout, places, segment[0], segment[1], segment[2]);
   }
   __device__ __forceinline__ std::uint32_t offsets(const Code (&q)[D]) const {
     std::uint32_t together = 0;
@@ -118,14 +128,14 @@ struct KeyMaker {
 };
 
 // Calls make(maker) with the maker of a frame's keys: axes differ by few bits mostly.
-template <class Code, int D, class Make>
+template <bool kByWidth = false, class Code, int D, class Make>
 __device__ __forceinline__ void with_keys(const TileFrame<Code, D>& frame, const Make& make) {
   if (frame.layout.two == 0)
-    make(KeyMaker<Code, D, 0>(frame));
+    make(KeyMaker<Code, D, 0, kByWidth>(frame));
   else if (frame.layout.two <= 2)
-    make(KeyMaker<Code, D, 2>(frame));
+    make(KeyMaker<Code, D, 2, kByWidth>(frame));
   else
-    make(KeyMaker<Code, D, 16>(frame));
+    make(KeyMaker<Code, D, 16, kByWidth>(frame));
 }
 
 }  // namespace pyfilter::cuda
