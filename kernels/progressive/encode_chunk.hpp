@@ -62,7 +62,7 @@ inline bool fill_errors(const Points<Int>& q, const ProgressiveHead& head, const
     }
   }
   if (count == 0) return true;
-  if (!measure_errors<T>(q, head, kind, values, cuts.get(), count)) return false;
+  if (!measure_errors<T>(q, head, kind, values, conversion, cuts.get(), count)) return false;
   for (int i = 0; i < count; ++i) {
     const Cut& cut = cuts[static_cast<std::size_t>(i)];
     const std::uint64_t found = cut.error;

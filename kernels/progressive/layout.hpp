@@ -135,4 +135,14 @@ KFN std::uint32_t error_code(std::uint64_t steps) {
   return static_cast<std::uint32_t>((exponent + 7 + 127) << 7 | static_cast<int>(twice - 128));
 }
 
+// The largest of the errors that have the same code as this one, with `conversion` added to all that are not 0.
+KFN std::uint64_t as_in_table(std::uint64_t steps, std::uint64_t conversion) {
+  if (steps == 0) return 0;
+  const std::uint64_t twice = 2 * (steps + conversion) + 1;
+  int shift = 0;  // the code is twice / 2^shift, rounded up, of eight bits
+  while (twice >> shift > 255) ++shift;
+  const std::uint64_t most = ((twice >> shift) + ((twice >> shift << shift) != twice ? 1 : 0)) << shift;
+  return (most - 1) / 2 - conversion;
+}
+
 }  // namespace pyfilter

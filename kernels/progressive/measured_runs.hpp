@@ -26,11 +26,11 @@ KFN void coarser_range(std::uint64_t lo, std::uint64_t hi, std::uint64_t evens, 
   *to = hi / 2 + 2 < evens ? hi / 2 + 2 : evens;
 }
 
-// Blocks of so many points at most, longest along x; of narrow arrays fewer, since rows cost something, too.
+// Blocks of points of so many bytes at most, longest along x; of narrow arrays fewer, since rows cost something, too.
 template <class Int>
-KFN Extents block_extents(Extents whole) {
-  constexpr std::uint64_t kBytes = std::uint64_t{1} << 18, kRows = 4096, kLonger = 8;
-  const std::uint64_t most = kBytes / sizeof(Int) < kRows * whole.x ? kBytes / sizeof(Int) : kRows * whole.x;
+KFN Extents block_extents(Extents whole, std::uint64_t bytes) {
+  constexpr std::uint64_t kRows = 4096, kLonger = 8;
+  const std::uint64_t most = bytes / sizeof(Int) < kRows * whole.x ? bytes / sizeof(Int) : kRows * whole.x;
   Extents b = whole;
   const auto halve = [](std::uint64_t& side) { side = (side / 2 + 1) / 2 * 2; };
   while (b.count() > most) {

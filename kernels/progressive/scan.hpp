@@ -50,11 +50,13 @@ inline ValueScan scan_values(const Request& request, const void* values, std::ui
   const Code fill = static_cast<Code>(request.fill);
   // the two largest magnitudes among finite values other than the fill value
   Code largest = 0, special = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
+  const Code any_fill = has_fill ? 1 : 0;
+  for (std::uint64_t i = 0; i < count; ++i) {  // without branches, for vectors
     const Code bits = value_at<Code>(values, i), magnitude = bits & kMagnitude;
-    const bool odd = magnitude >= kInfinity || (has_fill && bits == fill);
-    largest = odd || magnitude <= largest ? largest : magnitude;
-    special += odd ? 1 : 0;
+    const Code odd = static_cast<Code>(magnitude >= kInfinity) | (static_cast<Code>(bits == fill) & any_fill);
+    const Code ordinary = magnitude & (odd - 1);
+    largest = ordinary > largest ? ordinary : largest;
+    special += odd;
   }
   Code undeclared = 0;
   const auto value_of = [](Code magnitude) { return static_cast<double>(std::bit_cast<T>(magnitude)); };

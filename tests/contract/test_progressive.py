@@ -91,6 +91,41 @@ def test_every_part_keeps_its_error(dtype: np.dtype[Any], codec: Progressive) ->
     assert looked_at > 50
 
 
+def as_in_table(steps: int) -> float:
+    """An error of so many steps and a half, rounded up to eight significant bits."""
+    mantissa, exponent = np.frexp(steps + 0.5)
+    return float(np.ldexp(np.ceil(mantissa * 256), exponent - 8))
+
+
+@DTYPES
+@pytest.mark.parametrize(
+    "shape", [(70, 66, 71), (3, 290, 330), (40, 33, 32), (17, 18, 100), (2, 2, 5000), (300, 290), (90_001,)], ids=str
+)
+@pytest.mark.parametrize("kind", ["walk", "spikes", "zeros", "holes"])
+def test_measured_errors_are_those_of_what_is_decoded(dtype: np.dtype[Any], shape: tuple[int, ...], kind: str) -> None:
+    """No less and no more: the largest error of all ordinary values, unless what is proven is as good."""
+    rng = np.random.default_rng(7)
+    x = np.asarray(np.cumsum(rng.normal(size=shape), axis=-1), dtype)
+    if kind == "spikes":
+        x[rng.random(shape) < 1e-4] *= 30
+    if kind == "zeros":
+        x = np.maximum(x, 0)
+    if kind == "holes":
+        x[rng.random(shape) < 0.3] = np.nan
+    bound = 2.0**-12  # integers of fewer bits than values have
+    frame = pyfilter.encode(x, Progressive(absolute=bound))
+    parts, proven = parts_of(frame)[1], parts_of(pyfilter.encode(x, Progressive(absolute=bound, errors="bounds")))[1]
+    exact, step, measured = pyfilter.decode(frame).astype("f8"), pyfilter.frame_info(frame).step, 0
+    for i in np.flatnonzero(np.isfinite(parts["error"])):
+        told, most = parts["error"][i], proven["error"][i]
+        steps = np.nanmax(np.abs(part(frame, int(i) + 1, 0, x.shape, dtype).astype("f8") - exact)) / step
+        assert steps == int(steps)
+        found = as_in_table(int(steps)) * step
+        assert told in (min(found, most), most)
+        measured += int(told < most)
+    assert measured > 0
+
+
 @DTYPES
 @pytest.mark.parametrize("kind", ["none", "few", "most", "runs"])
 def test_special_values_at_every_precision(dtype: np.dtype[Any], kind: str) -> None:
