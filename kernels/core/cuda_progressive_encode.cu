@@ -27,8 +27,8 @@ struct EncodeLayout {
   std::uint64_t integers = 0, grid_at[kMostLevels + 1] = {};
   FramePart notes, grids, slots, planes, largest, pieces, sizes, places, segment_bytes, segments, segment_places,
       states;
-  // where planes are: grids of readers, two of each by turns, and bricks of errors; how many there is room for
-  std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, readers = kMostMeasures;
+  // where planes are: grids of a reader, two by turns, and bricks of errors
+  std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, planes_bytes = 0;
 
   EncodeLayout(const ProgressivePlan& plan, std::size_t count, std::size_t width, bool measured) {
     MemoryParts parts;
@@ -59,12 +59,10 @@ struct EncodeLayout {
       brick_bytes = MemoryParts::padded(tiles_along(g.z, kBrickZ) * tiles_along(g.y, kBrickY) *
                                         tiles_along(g.x, kBrickX) * sizeof(std::uint64_t));
     }
-    std::size_t planes_bytes = slot_bytes;
+    planes_bytes = slot_bytes;
     if (measured) {
       const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
       planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
-      if (reader_bytes != 0)
-        readers = std::min<std::size_t>(planes_bytes / (reader_bytes + brick_bytes), kMostMeasures);
     }
     planes = each(planes_bytes);
     pieces = each(slot_bytes);
@@ -122,32 +120,56 @@ Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePla
   return kOk;
 }
 
-// Of all others: the passes of a level in one launch, for as many of them at once as there is room for.
+// Of all others: the passes of a level in one launch. Small grids are made for all readers at once, the others for as
+// many as there is room for.
 Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
                          const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
                          cudaStream_t stream) {
-  const auto room = static_cast<std::uint32_t>(parts.readers), groups = (most + room - 1) / room;
-  std::uint8_t* const grids = job.planes.data;
-  const std::size_t stride = job.planes.stride;
+  const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
+  const auto grid_bytes = [&](int level) {
+    return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
+  };
+  const std::size_t own_bytes = parts.reader_bytes + parts.brick_bytes;
+  int split = std::min(3, layout.levels);  // grids from this one on are small
+  while (split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8) ++split;
+  const std::size_t small_bytes = grid_bytes(split) + grid_bytes(split + 1), all_small = most * small_bytes;
+  const std::size_t room =
+      own_bytes == 0 ? most : std::max<std::size_t>(1, (parts.planes_bytes - all_small) / own_bytes);
+  const auto groups = static_cast<std::uint32_t>((most + room - 1) / room), readers = (most + groups - 1) / groups;
+  std::uint8_t *const small = job.planes.data, *const grids = small + all_small;
+
   MeasureLevel pass = {};
   pass.job = job;
-  for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
-    pass.readers = std::min((most + groups - 1) / groups, most - pass.first);
-    const ReaderGrids bricks{grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
-    for (std::uint32_t i = 0; parts.brick_bytes != 0 && i < job.frame_count; ++i)
-      PYF_TRY(check(cudaMemsetAsync(bricks.data + i * stride, 0, pass.readers * parts.brick_bytes, stream),
-                    "cudaMemsetAsync"));
-    pass.in = {job.grids.data + job.grid_at[layout.levels] * static_cast<std::size_t>(job.width), job.grids.stride, 0};
-    for (int level = layout.levels - 1; level >= 0; --level) {
+  const auto levels = [&](int from, int to, auto&& out) {
+    for (int level = from; level >= to; --level) {
       pass.level = level;
       pass.from = layout.grids[level + 1];
       pass.to = layout.grids[level];
       units_of_level(layout, level, pass.unit);
-      pass.out = {grids + parts.reader_at[(level + 1) % 2], stride, parts.reader_bytes};
-      pass.bricks = level < 2 && parts.brick_bytes != 0 ? bricks : ReaderGrids{};
+      pass.out = out(level);
       PYF_TRY(check(kernels.measure(pass, layout, stream), "launch of the kernel for errors"));
       pass.in = pass.out;
     }
+    return kOk;
+  };
+  pass.readers = most;
+  pass.in = {job.grids.data + job.grid_at[layout.levels] * width, job.grids.stride, 0};
+  PYF_TRY(levels(layout.levels - 1, split, [&](int level) {
+    return ReaderGrids{small + ((level - split) % 2 == 0 ? 0 : grid_bytes(split)), stride, small_bytes};
+  }));
+  const ReaderGrids coarse = pass.in;
+  for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
+    pass.readers = std::min(readers, most - pass.first);
+    pass.bricks = {};
+    if (parts.brick_bytes != 0) pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
+    for (std::uint32_t i = 0; parts.brick_bytes != 0 && i < job.frame_count; ++i)
+      PYF_TRY(check(cudaMemsetAsync(pass.bricks.data + i * stride, 0, pass.readers * parts.brick_bytes, stream),
+                    "cudaMemsetAsync"));
+    pass.in = coarse;
+    pass.in.data += pass.first * coarse.reader_stride;
+    PYF_TRY(levels(split - 1, 0, [&](int level) {
+      return ReaderGrids{grids + parts.reader_at[(level + 1) % 2], stride, parts.reader_bytes};
+    }));
   }
   return kOk;
 }

@@ -14,162 +14,10 @@
 #include "stages/cuda/progressive/forward.cuh"
 #include "stages/cuda/progressive/grids.cuh"
 #include "stages/cuda/progressive/inverse.cuh"
+#include "stages/cuda/progressive/measured_part.cuh"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
-
-// Which neighbours a target is predicted from: neighbours_of(), of values that have no address.
-struct Around {
-  Stencil stencil;
-  bool backwards;  // of a quadratic one: towards smaller numbers
-};
-template <class Int>
-__device__ __forceinline__ Around around(std::uint32_t j, std::uint32_t evens, bool cubic, const Int* any) {
-  const Neighbours<Int> from = neighbours_of<Int>(j, evens, cubic, [any](std::uint64_t i) { return any + i; });
-  return {from.stencil, from.c < from.a};
-}
-// Predictions from known numbers j - 1, j, j + 1 and j + 2 of as many targets j.
-template <class Int>
-__device__ __forceinline__ Int predict_around(const Around& how, Int before, Int at, Int behind, Int further) {
-  switch (how.stencil) {
-    case Stencil::copy:
-      return at;
-    case Stencil::linear:
-      return predict<Stencil::linear>(at, behind, Int{0}, Int{0});
-    case Stencil::quadratic:
-      return how.backwards ? predict<Stencil::quadratic>(behind, at, before, Int{0})
-                           : predict<Stencil::quadratic>(at, behind, further, Int{0});
-    case Stencil::cubic:
-      break;
-  }
-  return predict<Stencil::cubic>(at, behind, before, further);
-}
-template <class Int>
-__device__ __forceinline__ Wide<Int> predict_around(const Around& how, const Wide<Int>& before, const Wide<Int>& at,
-                                                    const Wide<Int>& behind, const Wide<Int>& further) {
-  Wide<Int> out;
-  if (how.stencil == Stencil::cubic) {
-#pragma unroll
-    for (unsigned k = 0; k < kWide<Int>; ++k)
-      out.v[k] = predict<Stencil::cubic>(at.v[k], behind.v[k], before.v[k], further.v[k]);
-  } else {
-#pragma unroll
-    for (unsigned k = 0; k < kWide<Int>; ++k)
-      out.v[k] = predict_around(how, before.v[k], at.v[k], behind.v[k], further.v[k]);
-  }
-  return out;
-}
-
-// Where a lane's part of a level is: task `number` of the level, which takes rows of a plane of known points and the
-// one behind it, first to first + steps - 1, and of them points x to x + kN - 1.
-template <class Int>
-struct MeasuredPart {
-  static constexpr std::uint32_t kN = kWide<Int>;
-  std::uint32_t z, first, x, last_x;  // last_x: behind the points of all lanes of the task
-  std::uint32_t evens, odds;          // how many are there; at the ends of a piece odd points are its neighbour's
-  bool end_of_piece;
-
-  // The ends of rows, whose predictions are bad, come first.
-  __device__ __forceinline__ MeasuredPart(const MeasureLevel& pass, std::uint32_t number, std::uint32_t lane) {
-    const auto fx = static_cast<std::uint32_t>(pass.from.x), fz = static_cast<std::uint32_t>(pass.from.z),
-               tx = static_cast<std::uint32_t>(pass.to.x);
-    const std::uint32_t march = number % pass.marches, plane = number / pass.marches % fz,
-                        piece = number / pass.marches / fz, step = (pass.pieces > 1 ? pass.lanes - 2 : 0) * kN;
-    const bool there = piece < pass.pieces;
-    const std::uint32_t p = there ? pass.pieces - 1 - piece : 0;
-    z = fz - 1 - plane;
-    first = (pass.marches - 1 - march) * pass.steps;
-    x = p * step + lane * kN;
-    last_x = min(p * step + pass.lanes * kN, fx);
-    end_of_piece = (p != 0 && lane == 0) || (p + 1 != pass.pieces && lane + 1 == pass.lanes);
-    evens = there && x < fx ? min(kN, fx - x) : 0;
-    odds = evens == 0 || end_of_piece ? 0 : min(kN, tx / 2 - x);
-    if (evens == 0) x = 0;
-  }
-};
-
-// The largest coefficient of rows z0 to z1 and y0 to y1, points x0 to x1 - 1 of a unit whose rows are as tiles see
-// them, from that of quarters of tiles; each of `lanes` lanes takes some of them.
-__device__ __forceinline__ std::uint64_t largest_coefficient(const ProgressiveEncode& job, int u, std::uint32_t z0,
-                                                             std::uint32_t z1, std::uint32_t y0, std::uint32_t y1,
-                                                             std::uint32_t x0, std::uint32_t x1, std::uint32_t lane,
-                                                             std::uint32_t lanes) {
-  const ProgressiveUnit& unit = job.shared->layout.unit[u];
-  const auto sz = static_cast<std::uint32_t>(unit.shape.z), sy = static_cast<std::uint32_t>(unit.shape.y),
-             sx = static_cast<std::uint32_t>(unit.shape.x);
-  if (z0 >= sz || y0 >= sy || x0 >= sx) return 0;
-  z1 = min(z1, sz - 1);
-  y1 = min(y1, sy - 1);
-  x1 = min(x1, sx) - 1;
-  // quarters: of volumes two planes, of planes 32 rows, of lines 1024 values
-  const TileForm form = form_of(unit);
-  const std::uint32_t qz = form == TileForm::volume ? 2 : 1, qy = form == TileForm::plane ? 32 : 16,
-                      qx = form == TileForm::line ? 1024 : 32;
-  z0 /= qz, z1 /= qz, y0 /= qy, y1 /= qy, x0 /= qx, x1 /= qx;
-  const std::uint32_t nz = z1 - z0 + 1, ny = y1 - y0 + 1, nx = x1 - x0 + 1;
-  const std::uint64_t* const largest = job.largest.of(blockIdx.y) + 4 * std::size_t{job.shared->first_tile[u]};
-  std::uint64_t most = 0;
-  for (std::uint32_t i = lane; i < nz * ny * nx; i += lanes) {
-    const std::uint32_t x = x0 + i % nx, y = y0 + i / nx % ny, z = z0 + i / nx / ny;
-    std::size_t quarter = x;  // of a line
-    if (form == TileForm::plane)
-      quarter = 4 * (std::size_t{y / 4} * unit.grid.x + x) + y % 4;
-    else if (form == TileForm::volume)
-      quarter = 4 * ((std::size_t{z / 4} * unit.grid.y + y) * unit.grid.x + x) + z % 4;
-    const std::uint64_t here = largest[quarter];
-    most = here > most ? here : most;
-  }
-  return most;
-}
-
-// A bound of the errors that a reader can find in a part of the finest grid; the same in all lanes of a task.
-template <class Int>
-__device__ __forceinline__ std::uint64_t bound_of_part(const MeasureLevel& pass, const ProgressiveHead& head,
-                                                       const std::int8_t* state, const MeasuredPart<Int>& part,
-                                                       std::uint32_t reader, std::uint32_t lane) {
-  const auto fy = static_cast<std::uint32_t>(pass.from.y), fz = static_cast<std::uint32_t>(pass.from.z);
-  const std::uint32_t x0 = __shfl_sync(kAllLanes, part.x, 0, static_cast<int>(pass.lanes)),
-                      z0 = part.z != 0 ? part.z - 1 : 0, z1 = min(part.z + 2, fz - 1),
-                      y0 = part.first != 0 ? part.first - 1 : 0, y1 = min(part.first + pass.steps + 1, fy - 1);
-  const auto combined = [&](std::uint64_t most) {
-    for (int d = static_cast<int>(pass.lanes) / 2; d > 0; d /= 2) {
-      const std::uint64_t other = __shfl_xor_sync(kAllLanes, most, d);
-      most = other > most ? other : most;
-    }
-    return most;
-  };
-  const auto bricks_x = static_cast<std::uint32_t>(tiles_along(pass.from.x, kBrickX)),
-             bricks_y = static_cast<std::uint32_t>(tiles_along(pass.from.y, kBrickY));
-  const auto* const bricks = reinterpret_cast<const unsigned long long*>(pass.bricks.of(blockIdx.y, reader));
-  std::uint64_t bound = 0;
-  const std::uint32_t bz = z0 / kBrickZ, by = y0 / kBrickY, bx = x0 / kBrickX, nz = z1 / kBrickZ - bz + 1,
-                      ny = y1 / kBrickY - by + 1, nx = (max(part.last_x, 1u) - 1) / kBrickX - bx + 1;
-  for (std::uint32_t i = lane; i < nz * ny * nx; i += pass.lanes) {
-    const std::uint32_t x = bx + i % nx, y = by + i / nx % ny, z = bz + i / nx / ny;
-    const std::uint64_t here = bricks[(std::size_t{z} * bricks_y + y) * bricks_x + x];
-    bound = here > bound ? here : bound;
-  }
-  bound = combined(bound);
-  const std::uint32_t rows = pass.to.z > 1 ? 2 : 1, last = part.first + pass.steps - 1;
-#pragma unroll
-  for (int axis = 0; axis < 3; ++axis) {
-    const int u = pass.unit[axis];
-    if (u < 0) continue;
-    const int planes = head.planes[u], plane = state[u];
-    std::uint64_t error = 0;
-    if (planes != 0 && plane >= 0) {
-      const std::uint64_t most = combined(
-          axis == 0   ? largest_coefficient(pass.job, u, part.z, part.z, y0, y1, x0, part.last_x, lane, pass.lanes)
-          : axis == 1 ? largest_coefficient(pass.job, u, rows * part.z, rows * part.z + 1, part.first, last, x0,
-                                            part.last_x, lane, pass.lanes)
-                      : largest_coefficient(pass.job, u, rows * part.z, rows * part.z + 1, 2 * part.first, 2 * last + 1,
-                                            x0, part.last_x, lane, pass.lanes));
-      error = plane < planes && most >> plane != 0 ? coefficient_error(planes, plane) : most;
-    }
-    bound = error_after_pass(bound, head.cubic[u], error);
-  }
-  return bound;
-}
 
 // What all readers share of a step, and what is one's own: vectors of a lane each.
 template <bool kHasZ>
@@ -178,7 +26,10 @@ struct MeasuredItems {
                                  kOriginals = kAlongX + 2 * kRows, kShared = kOriginals + 4 * kRows,
                                  kOwn = kHasZ ? 4 : 1;
   // bytes, of `readers` warps
-  static constexpr std::size_t room(std::uint32_t readers) { return 2 * 512 * (kShared + readers * kOwn); }
+  static constexpr std::size_t vectors(std::uint32_t readers) { return 2 * 512 * (kShared + readers * kOwn); }
+  static constexpr std::size_t room(std::uint32_t readers) {
+    return vectors(readers) + 32 * sizeof(std::int64_t) * (kShared + kOwn) + kShared * sizeof(std::uint64_t);
+  }
 };
 
 // 16 bytes to shared memory; they are there after wait_for_copies().
@@ -300,20 +151,83 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const 
     const std::uint32_t count = there && pass.unit[axis] >= 0 ? (axis == 2 ? odds : evens) : 0;
     const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, u));
     const UnitPlaces places(layout.unit[u]);
-    if constexpr (kWideRows) {
-      put(to, slots + (count != 0 ? places.tiled_place(row_z, row_y, x) : 0), count, 1);
-    } else {
-      Values all = {};
-      if (count != 0) {
-        const CoefficientRow row(places, row_z, row_y);
+    Values all = {};
+    if (count != 0) {
+      const CoefficientRow row(places, row_z, row_y);
 #pragma unroll
-        for (unsigned k = 0; k < kN; ++k)
-          if (k < count) all.v[k] = slots[row.place(x + k)];
+      for (unsigned k = 0; k < kN; ++k)
+        if (k < count) all.v[k] = slots[row.place(x + k)];
+    }
+    *to = all;
+  };
+  // kWideRows: where items have row 0 and how far apart rows are: in tiles, whose rows are 32 values apart, or in the
+  // grid; own rows from the reader's grid on
+  const Int** const places = reinterpret_cast<const Int**>(room + Items::vectors(warps)) + threadIdx.x % 32;
+  std::uint64_t* const own_places = reinterpret_cast<std::uint64_t*>(places + 32 * Items::kShared);
+  std::uint64_t* const apart = own_places - threadIdx.x % 32 + 32 * Items::kOwn;
+  if constexpr (kWideRows) {
+    for (std::uint32_t item = warp; item < Items::kShared; item += warps) {
+      const Int* at = nullptr;
+      std::uint64_t rows_apart = tx, tile_rows = 0;  // 2^tile_rows
+      if (item < Items::kOriginals) {
+        const std::uint32_t axis = kHasZ && item == Items::kAlongZ ? 0
+                                   : item < Items::kAlongX         ? 1
+                                                                   : 2,
+                            i = axis == 1   ? item - Items::kAlongY
+                                : axis == 2 ? (item - Items::kAlongX) / 2
+                                            : 0;
+        const int u = pass.unit[axis];
+        if (u >= 0) {
+          const UnitPlaces of(layout.unit[u]);
+          rows_apart = of.unit.grid.x * kSlotValues;
+          tile_rows = of.form == TileForm::plane ? 7 : 4;
+          if ((axis == 2 ? odds : evens) != 0 && (odd_z || (axis != 0 && i == 0)))
+            at = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, u)) +
+                 of.tiled_place(axis == 0 ? z : kRows * z + i, 0, x);
+        }
+      } else {
+        const std::uint32_t i = (item - Items::kOriginals) / 4, half = item % 2 ^ Items::kOriginals % 2;
+        if (evens != 0 && (i == 0 || odd_z))
+          at = originals + std::uint64_t{kRows * z + i} * ty * tx + 2 * x + half * kN;
       }
-      *to = all;
+      places[32 * item] = at;
+      if (threadIdx.x % 32 == 0) apart[item] = rows_apart << 3 | tile_rows;
+    }
+    for (std::uint32_t i = warp; i < Items::kOwn; i += warps) {
+      const std::uint32_t at = kHasZ ? min(z + i == 0 ? 0 : z + i - 1, fz - 1) : z;
+      own_places[32 * i] = std::uint64_t{at} * fy * fx + x;
+    }
+    __syncthreads();
+  }
+  const auto begin_wide_step = [&](std::uint32_t s) {
+    const std::uint32_t next = part.first + s - 1, j = part.first + s - 3;
+    Values* const to = shared + s % 2 * 32 * Items::kShared;
+    for (std::uint32_t item = warp; item < Items::kShared; item += warps) {
+      const bool along_z = kHasZ && item == Items::kAlongZ;
+      if (s < 3 && !along_z) continue;
+      const bool original = item >= Items::kOriginals, along_x = item >= Items::kAlongX;
+      const std::uint32_t second = original ? (item - Items::kOriginals) / 2 % 2 : (item - Items::kAlongX) % 2,
+                          y = along_z   ? next
+                              : along_x ? 2 * j + second
+                                        : j,
+                          rows_there = along_z   ? fy
+                                       : along_x ? ty
+                                                 : ty / 2;
+      const Int* const at = places[32 * item];
+      const std::uint64_t how = apart[item];
+      const auto bits = static_cast<std::uint32_t>(how % 8);
+      const std::uint64_t far = (y >> bits) * (how >> 3) + (y & ((1u << bits) - 1)) * 32;
+      put(to + 32 * item, at + far, at != nullptr && y < rows_there ? kN : 0, 1);
+    }
+    if (works) {
+      Values* const mine = own + s % 2 * 32 * Items::kOwn;
+      const Int* const row = in + std::uint64_t{next} * fx;
+#pragma unroll
+      for (std::uint32_t i = 0; i < Items::kOwn; ++i)
+        put(mine + 32 * i, row + own_places[32 * i], next < fy ? evens : 0, 1);
     }
   };
-  const auto begin_step = [&](std::uint32_t s) {
+  const auto begin_other_step = [&](std::uint32_t s) {
     const std::uint32_t next = part.first + s, j = part.first + s - 3;
     const bool row_there = next >= 1 && next <= fy && evens != 0, there = s >= 3 && j < fy && evens != 0;
     Values* const to = shared + s % 2 * 32 * Items::kShared;
@@ -347,17 +261,26 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const 
     }
   };
 
-  const auto count_errors = [&](const Values& made, const Values& original, std::uint32_t count) {
+  const auto begin_step = [&](std::uint32_t s) {
+    if constexpr (kWideRows)
+      begin_wide_step(s);
+    else
+      begin_other_step(s);
+  };
+
+  const auto largest_error = [&](const Values& made, const Values& original, std::uint32_t count) {
+    Int largest = 0;
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) {
       const Int d = made.v[k] - original.v[k], error = d < 0 ? -d : d;
-      if ((kWideRows ? count != 0 : k < count) && error > most) most = error;
+      largest = max(largest, kWideRows || k < count ? error : Int{0});
     }
+    return count != 0 ? largest : Int{0};
   };
   const Around around_z = around(z, fz, cubic[0], in);
   const bool first_of_row = x == 0 && evens != 0, last_of_row = evens != 0 && x + kN == fx;
   const bool any_first = __any_sync(kAllLanes, first_of_row), any_last = __any_sync(kAllLanes, last_of_row);
-  const Around at_first = around(0, fx, cubic[2], in), before_last = around(fx - min(fx, 2u), fx, cubic[2], in);
+  const bool quadratic_ends = around(0, fx, cubic[2], in).stencil == Stencil::quadratic;
   // row y of plane i, from its even points
   const auto finish_row = [&](std::uint32_t i, std::uint32_t y, const Values& even, bool there, bool made_before,
                               const Values* items) {
@@ -371,7 +294,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const 
     Values original;
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) original.v[k] = (k < kN / 2 ? low_original : high_original).v[2 * k % kN];
-    if (!kLast || !made_before) count_errors(even, original, evens);
+    if (!kLast || !made_before) most = max(most, largest_error(even, original, evens));
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) original.v[k] = (k < kN / 2 ? low_original : high_original).v[(2 * k + 1) % kN];
     const auto number_of = [&](unsigned k) {  // known number x - 1 + k
@@ -388,16 +311,18 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const 
         made.v[k] = predict<Stencil::linear>(number_of(k + 1), number_of(k + 2), Int{0}, Int{0});
     }
     if constexpr (kWideRows) {
-      if (any_first) {
-        const Int other = predict_around(at_first, Int{0}, number_of(1), number_of(2), number_of(3));
-        if (first_of_row) made.v[0] = other;
+      // a row has at least four known points: its ends are quadratic or as all others, the last one is a copy
+      if (any_first && quadratic_ends) {
+        const Int other = predict_around({Stencil::quadratic, false}, Int{0}, number_of(1), number_of(2), number_of(3));
+        made.v[0] = first_of_row ? other : made.v[0];
       }
       if (any_last) {
-        const Int other = predict_around(before_last, number_of(kN - 2), number_of(kN - 1), number_of(kN), Int{0});
-        if (last_of_row) {
-          made.v[kN - 2] = other;
-          made.v[kN - 1] = number_of(kN);
+        if (quadratic_ends) {
+          const Int other =
+              predict_around({Stencil::quadratic, true}, number_of(kN - 2), number_of(kN - 1), number_of(kN), Int{0});
+          made.v[kN - 2] = last_of_row ? other : made.v[kN - 2];
         }
+        made.v[kN - 1] = last_of_row ? number_of(kN) : made.v[kN - 1];
       }
     } else {
 #pragma unroll
@@ -419,7 +344,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const 
       }
     }
     known[2].add(limits, made, d);
-    count_errors(made, original, odds);
+    most = max(most, largest_error(made, original, odds));
     if constexpr (!kLast) {
       Int* const to = reinterpret_cast<Int*>(pass.out.of(blockIdx.y, number)) +
                       (std::uint64_t{kRows * z + i} * ty + y) * tx + 2 * x;
@@ -487,7 +412,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const 
         if (threadIdx.x % 32 == 0) atomicMax(&note.measured[index], static_cast<unsigned long long>(most));
       }
     } else if (s >= 3 && (s + 1 == pass.steps + 3 || (2 * j + 2) % kBrickY == 0)) {
-      if (pass.bricks.data != nullptr && evens != 0) {
+      if (pass.level == 1 && pass.bricks.data != nullptr && evens != 0) {
         const std::uint32_t y = 2 * min(j, fy - 1);
         const auto bricks_x = static_cast<std::uint32_t>(tiles_along(tx, kBrickX)),
                    bricks_y = static_cast<std::uint32_t>(tiles_along(ty, kBrickY));

@@ -226,7 +226,7 @@ struct ReaderGrids {
   }
 };
 
-inline constexpr int kReadersOfBlock = 12;  // at most
+inline constexpr int kReadersOfBlock = 11;  // at most: 64 KiB of shared memory
 // The largest errors that a reader has at a level, of bricks of its points.
 inline constexpr std::uint32_t kBrickZ = 2, kBrickY = 16, kBrickX = 64;
 
@@ -248,11 +248,11 @@ inline void units_of_level(const ProgressiveLayout& layout, int level, int (&uni
   for (int u = 0; u < layout.units; ++u)
     if (layout.unit[u].level == level) unit[layout.unit[u].axis] = u;
 }
-// Whether rows of a level and of the one above are at multiples of 16 bytes and tiles have rows as the units do, of
-// integers of `width` bytes.
+// Whether rows of a level and of the one above, which has four points or more along x, are at multiples of 16 bytes and
+// tiles have rows as the units do, of integers of `width` bytes.
 inline bool has_wide_rows(const ProgressiveLayout& layout, int level, std::size_t width) {
   const std::uint64_t row = layout.grids[level + 1].x;
-  bool wide = row % (16 / width) == 0 && layout.grids[level].x == 2 * row;
+  bool wide = row >= 4 && row % (16 / width) == 0 && layout.grids[level].x == 2 * row;
   for (int u = 0; u < layout.units; ++u) {
     const ProgressiveUnit& unit = layout.unit[u];
     const bool alike = unit.tiled.z == unit.shape.z && unit.tiled.y == unit.shape.y && unit.tiled.x == unit.shape.x;
