@@ -98,10 +98,17 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const 
   const std::int8_t* const state = pass.job.states.of(blockIdx.y) + (works ? index : 0) * kMostUnits;
   Int most = 0, found = 0;
   if constexpr (kLast) {
+    const bool bounds = kWideRows && pass.bricks.data != nullptr;
+    auto* const largest = reinterpret_cast<std::uint64_t*>(room) + threadIdx.x % 32;
+    if (bounds) {
+      for (std::uint32_t axis = warp; axis < 3; axis += warps)
+        largest[32 * axis] = largest_of_part<Int>(pass, head, part, axis, lane);
+      __syncthreads();
+    }
     if (works) {
       found = static_cast<Int>(*static_cast<volatile unsigned long long*>(&note.measured[index]));
-      if (kWideRows && pass.bricks.data != nullptr) {
-        const std::uint64_t bound = bound_of_part<Int>(pass, head, state, part, number, lane);
+      if (bounds) {
+        const std::uint64_t bound = bound_of_part<Int>(pass, head, state, part, largest, number, lane);
         works = __any_sync(kAllLanes, evens != 0 && bound > static_cast<std::uint64_t>(found));
       }
     }

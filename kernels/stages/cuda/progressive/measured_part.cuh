@@ -118,50 +118,77 @@ __device__ __forceinline__ std::uint64_t largest_coefficient(const ProgressiveEn
   return most;
 }
 
-// A bound of the errors that a reader can find in a part of the finest grid; the same in all lanes of a task.
+// The same number in all lanes of a task: the largest.
+__device__ __forceinline__ std::uint64_t largest_of_task(std::uint64_t most, std::uint32_t lanes) {
+  for (int d = static_cast<int>(lanes) / 2; d > 0; d /= 2) {
+    const std::uint64_t other = __shfl_xor_sync(kAllLanes, most, d);
+    most = other > most ? other : most;
+  }
+  return most;
+}
+
+// Of a part of the finest grid, the rows and planes of the level above that it comes from, and its first point there.
+template <class Int>
+struct PartAbove {
+  std::uint32_t z0, z1, y0, y1, x0;
+
+  __device__ __forceinline__ PartAbove(const MeasureLevel& pass, const MeasuredPart<Int>& part)
+      : z0(part.z != 0 ? part.z - 1 : 0),
+        z1(min(part.z + 2, static_cast<std::uint32_t>(pass.from.z) - 1)),
+        y0(part.first != 0 ? part.first - 1 : 0),
+        y1(min(part.first + pass.steps + 1, static_cast<std::uint32_t>(pass.from.y) - 1)),
+        x0(__shfl_sync(kAllLanes, part.x, 0, static_cast<int>(pass.lanes))) {}
+};
+
+// The largest coefficient of a part that the pass along an axis adds.
+template <class Int>
+__device__ __forceinline__ std::uint64_t largest_of_part(const MeasureLevel& pass, const ProgressiveHead& head,
+                                                         const MeasuredPart<Int>& part, std::uint32_t axis,
+                                                         std::uint32_t lane) {
+  const PartAbove<Int> above(pass, part);
+  const int u = pass.unit[axis];
+  if (u < 0 || head.planes[u] == 0) return 0;
+  const std::uint32_t rows = pass.to.z > 1 ? 2 : 1, last = part.first + pass.steps - 1,
+                      z0 = axis == 0 ? part.z : rows * part.z, z1 = axis == 0 ? part.z : rows * part.z + 1,
+                      y0 = axis == 0   ? above.y0
+                           : axis == 1 ? part.first
+                                       : 2 * part.first,
+                      y1 = axis == 0   ? above.y1
+                           : axis == 1 ? last
+                                       : 2 * last + 1;
+  return largest_of_task(largest_coefficient(pass.job, u, z0, z1, y0, y1, above.x0, part.last_x, lane, pass.lanes),
+                         pass.lanes);
+}
+
+// A bound of the errors that a reader can find in a part of the finest grid, whose largest coefficients are 32 numbers
+// apart, by axis; the same in all lanes of a task.
 template <class Int>
 __device__ __forceinline__ std::uint64_t bound_of_part(const MeasureLevel& pass, const ProgressiveHead& head,
                                                        const std::int8_t* state, const MeasuredPart<Int>& part,
-                                                       std::uint32_t reader, std::uint32_t lane) {
-  const auto fy = static_cast<std::uint32_t>(pass.from.y), fz = static_cast<std::uint32_t>(pass.from.z);
-  const std::uint32_t x0 = __shfl_sync(kAllLanes, part.x, 0, static_cast<int>(pass.lanes)),
-                      z0 = part.z != 0 ? part.z - 1 : 0, z1 = min(part.z + 2, fz - 1),
-                      y0 = part.first != 0 ? part.first - 1 : 0, y1 = min(part.first + pass.steps + 1, fy - 1);
-  const auto combined = [&](std::uint64_t most) {
-    for (int d = static_cast<int>(pass.lanes) / 2; d > 0; d /= 2) {
-      const std::uint64_t other = __shfl_xor_sync(kAllLanes, most, d);
-      most = other > most ? other : most;
-    }
-    return most;
-  };
+                                                       const std::uint64_t* largest, std::uint32_t reader,
+                                                       std::uint32_t lane) {
+  const PartAbove<Int> above(pass, part);
   const auto bricks_x = static_cast<std::uint32_t>(tiles_along(pass.from.x, kBrickX)),
              bricks_y = static_cast<std::uint32_t>(tiles_along(pass.from.y, kBrickY));
   const auto* const bricks = reinterpret_cast<const unsigned long long*>(pass.bricks.of(blockIdx.y, reader));
   std::uint64_t bound = 0;
-  const std::uint32_t bz = z0 / kBrickZ, by = y0 / kBrickY, bx = x0 / kBrickX, nz = z1 / kBrickZ - bz + 1,
-                      ny = y1 / kBrickY - by + 1, nx = (max(part.last_x, 1u) - 1) / kBrickX - bx + 1;
+  const std::uint32_t bz = above.z0 / kBrickZ, by = above.y0 / kBrickY, bx = above.x0 / kBrickX,
+                      nz = above.z1 / kBrickZ - bz + 1, ny = above.y1 / kBrickY - by + 1,
+                      nx = (max(part.last_x, 1u) - 1) / kBrickX - bx + 1;
   for (std::uint32_t i = lane; i < nz * ny * nx; i += pass.lanes) {
     const std::uint32_t x = bx + i % nx, y = by + i / nx % ny, z = bz + i / nx / ny;
     const std::uint64_t here = bricks[(std::size_t{z} * bricks_y + y) * bricks_x + x];
     bound = here > bound ? here : bound;
   }
-  bound = combined(bound);
-  const std::uint32_t rows = pass.to.z > 1 ? 2 : 1, last = part.first + pass.steps - 1;
+  bound = largest_of_task(bound, pass.lanes);
 #pragma unroll
   for (int axis = 0; axis < 3; ++axis) {
     const int u = pass.unit[axis];
     if (u < 0) continue;
     const int planes = head.planes[u], plane = state[u];
+    const std::uint64_t most = largest[32 * axis];
     std::uint64_t error = 0;
-    if (planes != 0 && plane >= 0) {
-      const std::uint64_t most = combined(
-          axis == 0   ? largest_coefficient(pass.job, u, part.z, part.z, y0, y1, x0, part.last_x, lane, pass.lanes)
-          : axis == 1 ? largest_coefficient(pass.job, u, rows * part.z, rows * part.z + 1, part.first, last, x0,
-                                            part.last_x, lane, pass.lanes)
-                      : largest_coefficient(pass.job, u, rows * part.z, rows * part.z + 1, 2 * part.first, 2 * last + 1,
-                                            x0, part.last_x, lane, pass.lanes));
-      error = plane < planes && most >> plane != 0 ? coefficient_error(planes, plane) : most;
-    }
+    if (plane >= 0) error = plane < planes && most >> plane != 0 ? coefficient_error(planes, plane) : most;
     bound = error_after_pass(bound, head.cubic[u], error);
   }
   return bound;
