@@ -25,8 +25,10 @@ struct EncodeLayout {
   std::size_t bytes = 0;
   std::size_t shared, heads, ranges, plans;
   std::uint64_t integers = 0, grid_at[kMostLevels + 1] = {};
-  FramePart notes, grids, slots, planes, pieces, sizes, places, segment_bytes, segments, segment_places, states,
-      room[2];
+  FramePart notes, grids, slots, planes, largest, pieces, sizes, places, segment_bytes, segments, segment_places,
+      states;
+  // where planes are: grids of a reader, two by turns, and bricks of errors
+  std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, planes_bytes = 0;
 
   EncodeLayout(const ProgressivePlan& plan, std::size_t count, std::size_t width, bool measured) {
     MemoryParts parts;
@@ -46,7 +48,23 @@ struct EncodeLayout {
     notes = each(sizeof(EncodeNote));
     grids = each(integers * width);
     slots = each(slot_bytes);
-    planes = each(slot_bytes);
+    largest = each(4 * std::size_t{plan.tiles} * sizeof(std::uint64_t));
+    // planes are done with when errors are measured
+    for (int i = 0; i < 2; ++i) {
+      reader_at[i] = reader_bytes;
+      if (layout.levels > i + 1) reader_bytes += MemoryParts::padded(layout.grids[i + 1].count() * width);
+    }
+    if (layout.levels > 1 && has_wide_rows(layout, 0, width)) {
+      const Extents g = layout.grids[1];
+      brick_bytes = MemoryParts::padded(tiles_along(g.z, kBrickZ) * tiles_along(g.y, kBrickY) *
+                                        tiles_along(g.x, kBrickX) * sizeof(std::uint64_t));
+    }
+    planes_bytes = slot_bytes;
+    if (measured) {
+      const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
+      planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
+    }
+    planes = each(planes_bytes);
     pieces = each(slot_bytes);
     sizes = each(all_pieces * sizeof(std::uint32_t));
     places = each(all_pieces * sizeof(std::uint64_t));
@@ -54,7 +72,6 @@ struct EncodeLayout {
     segments = each((units * static_cast<std::size_t>(most_pieces(width)) + 1) * sizeof(ProgressiveSegment));
     segment_places = each(units * 64 * sizeof(SegmentPlace));
     states = each(std::size_t{kMostMeasures} * kMostUnits);
-    for (int i = 0; i < 2; ++i) room[i] = each(measured ? plan.room[i] * width : 0);
     bytes = parts.bytes();
   }
 };
@@ -84,17 +101,74 @@ Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, st
   return check(cudaStreamSynchronize(stream), "copy of the frame");
 }
 
-// Errors that are measured: all passes for each of them.
-Status measure_errors(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const ProgressiveEncode& job,
-                      const EncodeLayout& parts, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
+// Errors that are measured, of arrays with short rows: all passes for each of them.
+Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const ProgressiveEncode& job,
+                         const EncodeLayout& parts, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
   const int levels = plan.shared.layout.levels;
+  const std::size_t width = static_cast<std::size_t>(job.width);
+  const FramePart room[2] = {parts.planes,
+                             {parts.planes.at + MemoryParts::padded(plan.room[0] * width), parts.planes.stride}};
   for (std::uint32_t m = 0; m < most; ++m) {
     MeasurePass pass = {};
     pass.job = job;
     pass.index = static_cast<int>(m);
-    pass.in = {job.grids.data + job.grid_at[levels] * static_cast<std::size_t>(job.width), job.grids.stride};
-    PYF_TRY(run_passes(plan, parts.room, memory, pass, [&](const MeasurePass& one, int axis, bool last) {
-      return kernels.measure(one, axis, last, stream);
+    pass.in = {job.grids.data + job.grid_at[levels] * width, job.grids.stride};
+    PYF_TRY(run_passes(plan, room, memory, pass, [&](const MeasurePass& one, int axis, bool last) {
+      return kernels.measure_pass(one, axis, last, stream);
+    }));
+  }
+  return kOk;
+}
+
+// Of all others: the passes of a level in one launch. Small grids are made for all readers at once, the others for as
+// many as there is room for.
+Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
+                         const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
+                         cudaStream_t stream) {
+  const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
+  const auto grid_bytes = [&](int level) {
+    return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
+  };
+  const std::size_t own_bytes = parts.reader_bytes + parts.brick_bytes;
+  int split = std::min(3, layout.levels);  // grids from this one on are small
+  while (split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8) ++split;
+  const std::size_t small_bytes = grid_bytes(split) + grid_bytes(split + 1), all_small = most * small_bytes;
+  const std::size_t room =
+      own_bytes == 0 ? most : std::max<std::size_t>(1, (parts.planes_bytes - all_small) / own_bytes);
+  const auto groups = static_cast<std::uint32_t>((most + room - 1) / room), readers = (most + groups - 1) / groups;
+  std::uint8_t *const small = job.planes.data, *const grids = small + all_small;
+
+  MeasureLevel pass = {};
+  pass.job = job;
+  const auto levels = [&](int from, int to, auto&& out) {
+    for (int level = from; level >= to; --level) {
+      pass.level = level;
+      pass.from = layout.grids[level + 1];
+      pass.to = layout.grids[level];
+      units_of_level(layout, level, pass.unit);
+      pass.out = out(level);
+      PYF_TRY(check(kernels.measure(pass, layout, stream), "launch of the kernel for errors"));
+      pass.in = pass.out;
+    }
+    return kOk;
+  };
+  pass.readers = most;
+  pass.in = {job.grids.data + job.grid_at[layout.levels] * width, job.grids.stride, 0};
+  PYF_TRY(levels(layout.levels - 1, split, [&](int level) {
+    return ReaderGrids{small + ((level - split) % 2 == 0 ? 0 : grid_bytes(split)), stride, small_bytes};
+  }));
+  const ReaderGrids coarse = pass.in;
+  for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
+    pass.readers = std::min(readers, most - pass.first);
+    pass.bricks = {};
+    if (parts.brick_bytes != 0) pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
+    for (std::uint32_t i = 0; parts.brick_bytes != 0 && i < job.frame_count; ++i)
+      PYF_TRY(check(cudaMemsetAsync(pass.bricks.data + i * stride, 0, pass.readers * parts.brick_bytes, stream),
+                    "cudaMemsetAsync"));
+    pass.in = coarse;
+    pass.in.data += pass.first * coarse.reader_stride;
+    PYF_TRY(levels(split - 1, 0, [&](int level) {
+      return ReaderGrids{grids + parts.reader_at[(level + 1) % 2], stride, parts.reader_bytes};
     }));
   }
   return kOk;
@@ -141,6 +215,7 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   job.grids = parts.grids.in<std::uint8_t>(memory);
   job.slots = parts.slots.in<std::uint32_t>(memory);
   job.planes = parts.planes.in<std::uint32_t>(memory);
+  job.largest = parts.largest.in<std::uint64_t>(memory);
   job.bytes = parts.pieces.in<std::uint32_t>(memory);
   job.sizes = parts.sizes.in<std::uint32_t>(memory);
   job.places = parts.places.in<std::uint64_t>(memory);
@@ -171,7 +246,8 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   PYF_TRY(check(cudaStreamSynchronize(stream), "encoding on the device"));
   std::uint32_t most = 0;
   for (const Begin& begin : begins) most = std::max(most, begin.outcome == Outcome::progressive ? begin.measures : 0);
-  PYF_TRY(measure_errors(*kernels, plan, job, parts, memory, most, stream));
+  PYF_TRY(measured_by_levels(layout, width) ? measure_by_levels(*kernels, layout, job, parts, most, stream)
+                                            : measure_by_passes(*kernels, plan, job, parts, memory, most, stream));
 
   EncodeParams frame = {};
   frame.chunks = static_cast<std::uint32_t>(batch.count);

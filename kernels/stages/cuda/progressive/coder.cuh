@@ -3,11 +3,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/progressive/forward.cuh"
 #include "stages/cuda/progressive/inverse.cuh"
 #include "stages/cuda/progressive/launch.cuh"
+#include "stages/cuda/progressive/measure.cuh"
+#include "stages/cuda/progressive/measure_passes.cuh"
 #include "stages/cuda/progressive/planes.cuh"
 #include "stages/cuda/progressive/scan.cuh"
 #include "stages/cuda/progressive/specials.cuh"
@@ -98,19 +102,74 @@ cudaError_t launch_encode_planes(const ProgressiveEncode& job, cudaStream_t stre
 }
 
 template <class T>
-cudaError_t launch_measure(const MeasurePass& pass, int axis, bool last, cudaStream_t stream) {
-  const auto kernel = axis == 0   ? (last ? measure_kernel<T, 0, true> : measure_kernel<T, 0, false>)
-                      : axis == 1 ? (last ? measure_kernel<T, 1, true> : measure_kernel<T, 1, false>)
-                                  : (last ? measure_kernel<T, 2, true> : measure_kernel<T, 2, false>);
+cudaError_t launch_measure_pass(const MeasurePass& pass, int axis, bool last, cudaStream_t stream) {
+  const auto kernel = axis == 0   ? (last ? measure_pass_kernel<T, 0, true> : measure_pass_kernel<T, 0, false>)
+                      : axis == 1 ? (last ? measure_pass_kernel<T, 1, true> : measure_pass_kernel<T, 1, false>)
+                                  : (last ? measure_pass_kernel<T, 2, true> : measure_pass_kernel<T, 2, false>);
   const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x, kPassEach<typename ProgressiveTraits<T>::Int>);
   MeasurePass job = pass;
   job.across = rows.across;
   return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
 }
 
+// How rows and planes of a level are shared out: pieces of a row overlap by a thread's values at each end.
+template <class Int>
+void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
+  constexpr std::uint64_t kN = kWide<Int>, kBusy = 132 * 24;
+  const std::uint64_t threads = (level.from.x + kN - 1) / kN;
+  std::uint64_t best = ~std::uint64_t{0};
+  for (std::uint32_t lanes = 32; lanes != 0; lanes /= 2) {
+    if (lanes < 8 && lanes < threads) break;
+    const std::uint64_t pieces = threads <= lanes ? 1 : (threads - 2 + lanes - 3) / (lanes - 2);
+    if (lanes * pieces >= best + best / 8) continue;  // short pieces are passed over more often
+    best = lanes * pieces;
+    level.lanes = lanes;
+    level.pieces = static_cast<std::uint32_t>(pieces);
+  }
+  // without a pass along z rows before a march need not be made
+  const std::uint64_t rows = level.from.y, per_march = level.from.z * level.pieces * level.lanes * warps_of_task / 32;
+  std::uint64_t steps = level.to.z > 1 || best >= 32 ? 16 : 1;
+  while (steps > 1 && (steps / 2 >= rows || per_march * tiles_along(rows, steps) < kBusy)) steps /= 2;
+  level.steps = static_cast<std::uint32_t>(steps);
+  level.marches = static_cast<std::uint32_t>(tiles_along(rows, steps));
+}
+
+template <class T, bool kHasZ, bool kLast, bool kWideRows>
+cudaError_t launch_level(const MeasureLevel& level, dim3 blocks, std::uint32_t warps, cudaStream_t stream) {
+  const auto kernel = &measure_kernel<T, kHasZ, kLast, kWideRows>;
+  constexpr std::size_t kMost = MeasuredItems<kHasZ>::room(kReadersOfBlock);
+  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMost)));
+  kernel<<<blocks, 32 * warps, MeasuredItems<kHasZ>::room(warps), stream>>>(level);
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t launch_measure(const MeasureLevel& given, const ProgressiveLayout& layout, cudaStream_t stream) {
+  using Int = typename ProgressiveTraits<T>::Int;
+  MeasureLevel level = given;
+  level.reader_blocks = (level.readers + kReadersOfBlock - 1) / kReadersOfBlock;
+  const std::uint32_t warps = (level.readers + level.reader_blocks - 1) / level.reader_blocks;
+  share_out<Int>(level, warps * level.reader_blocks * level.job.frame_count);
+  const std::uint64_t tasks = level.from.z * level.pieces * level.marches, of_warp = 32 / level.lanes;
+  const dim3 blocks(static_cast<unsigned>((tasks + of_warp - 1) / of_warp * level.reader_blocks),
+                    level.job.frame_count);
+  const auto by = [&](auto has_z, auto last, auto wide) {
+    return launch_level<T, decltype(has_z)::value, decltype(last)::value, decltype(wide)::value>(level, blocks, warps,
+                                                                                                 stream);
+  };
+  using Yes = std::true_type;
+  using No = std::false_type;
+  const auto by_rows = [&](auto has_z, auto last) {
+    return has_wide_rows(layout, level.level, sizeof(Int)) ? by(has_z, last, Yes()) : by(has_z, last, No());
+  };
+  const auto by_level = [&](auto has_z) { return level.level == 0 ? by_rows(has_z, Yes()) : by_rows(has_z, No()); };
+  return level.to.z > 1 ? by_level(Yes()) : by_level(No());
+}
+
 template <class T>
 inline constexpr ProgressiveKernels kProgressiveKernels{
-    &launch_decode_planes<T>, &launch_inverse<T>, &launch_roots<T>,         &launch_put_specials<T>,
-    &launch_quantise<T>,      &launch_forward<T>, &launch_encode_planes<T>, &launch_measure<T>};
+    &launch_decode_planes<T>, &launch_inverse<T>,      &launch_roots<T>,
+    &launch_put_specials<T>,  &launch_quantise<T>,     &launch_forward<T>,
+    &launch_encode_planes<T>, &launch_measure_pass<T>, &launch_measure<T>};
 
 }  // namespace pyfilter::cuda

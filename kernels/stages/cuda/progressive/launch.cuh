@@ -16,6 +16,7 @@ struct InversePass;
 struct SpecialDecode;
 struct ProgressiveEncode;
 struct MeasurePass;
+struct MeasureLevel;
 struct EncodeParams;
 struct ChunkPlan;
 struct RangeKeys;
@@ -59,8 +60,10 @@ struct ProgressiveKernels {
   // Integers to coefficients; `layout` is the host's copy.
   cudaError_t (*forward)(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream);
   cudaError_t (*encode_planes)(const ProgressiveEncode& job, cudaStream_t stream);
-  // A pass along an axis; `last`: against what was encoded.
-  cudaError_t (*measure)(const MeasurePass& pass, int axis, bool last, cudaStream_t stream);
+  // A pass along an axis for a reader; `last`: against what was encoded.
+  cudaError_t (*measure_pass)(const MeasurePass& pass, int axis, bool last, cudaStream_t stream);
+  // The passes of a level for some readers, and their errors.
+  cudaError_t (*measure)(const MeasureLevel& level, const ProgressiveLayout& layout, cudaStream_t stream);
 };
 
 // nullptr where there are none.

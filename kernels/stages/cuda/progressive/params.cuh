@@ -196,6 +196,7 @@ struct ProgressiveEncode : ProgressiveBatch {
   PerFrame<EncodeNote> notes;
   PerFrame<std::uint8_t> grids;           // integers
   PerFrame<std::uint32_t> planes;         // of tiles
+  PerFrame<std::uint64_t> largest;        // coefficient of each quarter of a tile
   PerFrame<std::uint32_t> bytes;          // of tiles: pieces, each at a multiple of four bytes of the slot
   PerFrame<std::uint32_t> sizes;          // of pieces: where in the slot (high half), and how long; by place_of()
   PerFrame<std::uint64_t> places;         // and where in the payload
@@ -214,6 +215,56 @@ struct MeasurePass : GridPass {
   ProgressiveEncode job;
   int index;  // of the measured error
 };
+
+// Grids of readers, some of each frame.
+struct ReaderGrids {
+  std::uint8_t* data;
+  std::size_t frame_stride, reader_stride;
+
+  __device__ __forceinline__ std::uint8_t* of(std::uint32_t frame, std::uint32_t reader) const {
+    return data + frame * frame_stride + reader * reader_stride;
+  }
+};
+
+inline constexpr int kReadersOfBlock = 11;  // at most: 64 KiB of shared memory
+// The largest errors that a reader has at a level, of bricks of its points.
+inline constexpr std::uint32_t kBrickZ = 2, kBrickY = 16, kBrickX = 64;
+
+// The passes of a level, for readers from `first` on. A row is taken in pieces of `lanes` lanes, rows in marches of so
+// many steps along y.
+struct MeasureLevel {
+  ProgressiveEncode job;
+  int level, unit[3];  // by axis; -1: there is none
+  Extents from, to;    // of the grids
+  ReaderGrids in, out;
+  ReaderGrids bricks;  // of the grid above the finest, of 64 bits; nullptr: nobody looks at them
+  std::uint32_t first, readers, reader_blocks;
+  std::uint32_t lanes, pieces, marches, steps;
+};
+
+// Units of a level by axis, -1 where there is none.
+inline void units_of_level(const ProgressiveLayout& layout, int level, int (&unit)[3]) {
+  for (int& u : unit) u = -1;
+  for (int u = 0; u < layout.units; ++u)
+    if (layout.unit[u].level == level) unit[layout.unit[u].axis] = u;
+}
+// Whether rows of a level and of the one above, which has four points or more along x, are at multiples of 16 bytes and
+// tiles have rows as the units do, of integers of `width` bytes.
+inline bool has_wide_rows(const ProgressiveLayout& layout, int level, std::size_t width) {
+  const std::uint64_t row = layout.grids[level + 1].x;
+  bool wide = row >= 4 && row % (16 / width) == 0 && layout.grids[level].x == 2 * row;
+  for (int u = 0; u < layout.units; ++u) {
+    const ProgressiveUnit& unit = layout.unit[u];
+    const bool alike = unit.tiled.z == unit.shape.z && unit.tiled.y == unit.shape.y && unit.tiled.x == unit.shape.x;
+    if (unit.level == level) wide = wide && alike;
+  }
+  return wide;
+}
+
+// Whether errors are measured level by level: not of arrays with short rows.
+inline bool measured_by_levels(const ProgressiveLayout& layout, std::size_t width) {
+  return layout.grids[0].x >= 64 || has_wide_rows(layout, 0, width);
+}
 
 // Notes that a frame is damaged.
 __device__ __forceinline__ void damage(const ProgressiveFrame& frame, FrameHead& head) {

@@ -47,14 +47,16 @@ __device__ __forceinline__ void planes_to_slot(std::uint32_t* slot, int top, Pla
 
 // The other way, from one slot to another, or the same; nothing is written of planes from `top` on. Signs of zeros are
 // positive.
+// Returns the largest magnitude of the warp's quarter.
 template <class Int>
-__device__ __forceinline__ void slot_to_planes(const std::uint32_t* from, std::uint32_t* to, int top,
-                                               PlaneRoom<Int>& room) {
+__device__ __forceinline__ std::uint64_t slot_to_planes(const std::uint32_t* from, std::uint32_t* to, int top,
+                                                        PlaneRoom<Int>& room) {
   using U = std::make_unsigned_t<Int>;
   constexpr int kHalves = PlaneRoom<Int>::kHalves, kBits = 8 * sizeof(Int);
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp * kQuarter;
   const Int* const values = reinterpret_cast<const Int*>(from) + 32 * first;
   std::uint32_t signs = 0;
+  U most = 0;
 #pragma unroll 4
   for (unsigned j = 0; j < kQuarter; ++j) {
     const Int d = values[32 * j + lane];
@@ -64,11 +66,15 @@ __device__ __forceinline__ void slot_to_planes(const std::uint32_t* from, std::u
       room.word[warp][kHalves - 1][lane][j] = transpose_warp(static_cast<std::uint32_t>(magnitude >> 32));
     const std::uint32_t sign = __ballot_sync(kAllLanes, negative != 0);
     if (lane == j) signs = sign;
+    most = magnitude > most ? magnitude : most;
   }
   __syncthreads();
   for (int p = 0; p < top; ++p)
     to[static_cast<std::uint32_t>(p) * kTileWords + first + lane] = room.word[warp][p / 32][p % 32][lane];
   to[(kBits - 1) * kTileWords + first + lane] = signs;
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) most = max(most, __shfl_xor_sync(kAllLanes, most, d));
+  return most;
 }
 
 template <class Int>
@@ -80,7 +86,10 @@ __global__ void __launch_bounds__(kPlaneThreads) encode_planes_kernel(const __gr
   while (job.shared->first_tile[u] > blockIdx.x) --u;
   const int planes = head.head.planes[u];
   const std::size_t at = blockIdx.x * job.slot_words();
-  if (planes != 0) slot_to_planes<Int>(job.slots.of(blockIdx.y) + at, job.planes.of(blockIdx.y) + at, planes, room);
+  if (planes == 0) return;
+  const std::uint64_t most =
+      slot_to_planes<Int>(job.slots.of(blockIdx.y) + at, job.planes.of(blockIdx.y) + at, planes, room);
+  if (threadIdx.x % 32 == 0) job.largest.of(blockIdx.y)[4 * blockIdx.x + threadIdx.x / 32] = most;
 }
 
 // The tiles of the units that are wanted, from `first_tile` on.
