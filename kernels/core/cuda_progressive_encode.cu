@@ -3,6 +3,7 @@
 // where they do not do.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <vector>
@@ -120,11 +121,21 @@ Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePla
   return kOk;
 }
 
+// Sets the first bytes of each frame's grids to 0; a call has pitches up to 2 GiB.
+Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cudaStream_t stream) {
+  if (frames > 1 && grids.frame_stride <= std::size_t{INT32_MAX})
+    return check(cudaMemset2DAsync(grids.data, grids.frame_stride, 0, bytes, frames, stream), "cudaMemset2DAsync");
+  for (std::size_t i = 0; i < frames; ++i)
+    PYF_TRY(check(cudaMemsetAsync(grids.data + i * grids.frame_stride, 0, bytes, stream), "cudaMemsetAsync"));
+  return kOk;
+}
+
 // Of all others: the passes of a level in one launch. Small grids are made for all readers at once, the others for as
 // many as there is room for.
 Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
                          const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
                          cudaStream_t stream) {
+  if (most == 0) return kOk;  // errors are bounds
   const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
   const auto grid_bytes = [&](int level) {
     return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
@@ -160,11 +171,10 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   const ReaderGrids coarse = pass.in;
   for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
     pass.readers = std::min(readers, most - pass.first);
-    pass.bricks = {};
-    if (parts.brick_bytes != 0) pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
-    for (std::uint32_t i = 0; parts.brick_bytes != 0 && i < job.frame_count; ++i)
-      PYF_TRY(check(cudaMemsetAsync(pass.bricks.data + i * stride, 0, pass.readers * parts.brick_bytes, stream),
-                    "cudaMemsetAsync"));
+    if (parts.brick_bytes != 0) {
+      pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
+      PYF_TRY(clear(pass.bricks, pass.readers * parts.brick_bytes, job.frame_count, stream));
+    }
     pass.in = coarse;
     pass.in.data += pass.first * coarse.reader_stride;
     PYF_TRY(levels(split - 1, 0, [&](int level) {
