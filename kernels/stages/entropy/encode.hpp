@@ -11,6 +11,7 @@
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/entropy/counted_tiles.hpp"
 #include "stages/entropy/group.hpp"
 #include "stages/entropy/huffman_stream.hpp"
 #include "stages/entropy/kept_rounds.hpp"
@@ -59,12 +60,17 @@ inline void count_tile(const Plan& plan, const void* values, std::uint64_t tile,
     if (bit_of(t.is_present, b)) ++counts->flags[context_of_flag(t, t.is_coded, b)][bit_of(t.is_coded, b) ? 1 : 0];
   static_assert(sizeof(RoundRows) + sizeof(TileCounts) <= kTileStreamBytes);
   auto* const tile_counts = new (rows + 1) TileCounts;
+  CountedTile* const kept = counted_tile(plan, tile);
+  if (kept != nullptr) kept->start(t, s.first, static_cast<std::uint32_t>(s.before));
   for (std::uint32_t round = 0; round < t.rounds(); ++round) {
     const std::uint32_t first = round * kLaneCount, lanes = t.lanes(round);
+    const auto keep = [&](const auto& residuals) {
+      if (kept != nullptr) kept->put(round, residuals);
+    };
     if (t.narrow)
-      count_blocks(kNeighbours<S>, s.narrow + first, lanes, t.bits[round], *rows, *tile_counts, *counts);
+      count_blocks(kNeighbours<S>, s.narrow + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
     else
-      count_blocks(kNeighbours<S>, s.blocks + first, lanes, t.bits[round], *rows, *tile_counts, *counts);
+      count_blocks(kNeighbours<S>, s.blocks + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
   }
   tile_counts->finish(*counts);
 }
@@ -140,7 +146,11 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
   bool any = false;
   for (std::uint32_t i = 0; i < span.count; ++i) {
     GroupTile& t = s.tiles[i];
-    tile_residuals<Map, S>(plan, values, span.first + i, false, s, t, special + special_bytes);
+    const CountedTile* const kept = take_counted<Map, S>(plan, span.first + i, s.before);
+    if (kept != nullptr)
+      t = kept->tile;
+    else
+      tile_residuals<Map, S>(plan, values, span.first + i, false, s, t, special + special_bytes);
     special_bytes += t.special_bytes;
     any = any || t.coding != kTileEmpty || t.special_bytes != 0;
     if (plan.coder != kRans) {
@@ -153,7 +163,8 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
     lanes = t.coding == kTileFlags ? kLaneCount : std::max(lanes, std::min(t.coded, kLaneCount));
     for (std::uint32_t round = 0; round < t.rounds(); ++round)
       rounds[used++] =
-          t.narrow
+          kept != nullptr ? kept->keep(kNeighbours<S>, tables->symbols.contexts, round, room)
+          : t.narrow
               ? keep_round(kNeighbours<S>, *tables, s.narrow + round * kLaneCount, t.lanes(round), t.bits[round], room)
               : keep_round(kNeighbours<S>, *tables, s.blocks + round * kLaneCount, t.lanes(round), t.bits[round], room);
   }

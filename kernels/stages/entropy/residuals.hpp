@@ -35,6 +35,7 @@ template <class Map, int S>
 struct GroupScratch {
   PackedScratch<Map, S> tile;
   typename Map::Code before = 0;  // the code that the next tile's first is a difference to
+  std::uint32_t first = 0;        // a narrow tile's own first code
   union {                         // residuals of the coded blocks
     alignas(64) typename Map::Code blocks[kPackedBlocks][32];
     alignas(64) std::uint32_t narrow[kPackedBlocks][32];
@@ -141,6 +142,7 @@ template <class Map, int S>
                                            run_residuals(sums, q, s.narrow[32 * strip]);
                                        });
   if (!narrow) return false;
+  s.first = first;
   if (alone) before = first;
   if (sums) s.narrow[0][0] = zigzag(first - before);
   const std::uint32_t last = S == kChain ? q[kRunValues - 1] : first;
