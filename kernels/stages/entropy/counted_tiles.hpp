@@ -17,6 +17,12 @@
 
 PYF_BEGIN_TARGET
 
+// The tile that is counted after one, mostly.
+inline std::uint64_t next_counted(const Plan& plan, std::uint64_t tile) {
+  const TileSample sample(plan.grid.tiles);
+  return sample.tile(tile / sample.every + 1);
+}
+
 #if defined(PYF_WHOLE_ROUNDS)
 // Residuals of a counted tile by round, in as few bytes as the largest of the tile needs.
 struct CountedTile {
@@ -145,6 +151,11 @@ inline CountedTile* counted_tile(const Plan& plan, std::uint64_t tile) {
                           : nullptr;
 }
 
+// The tile that is read after one that is not kept, mostly.
+inline std::uint64_t next_read(const Plan& plan, std::uint64_t tile) {
+  return tile + (counted_tile(plan, tile + 1) != nullptr ? 2 : 1);
+}
+
 // A tile that is kept and can be encoded behind the code `before`, which becomes its last; else nullptr.
 template <class Map, int S>
 inline const CountedTile* take_counted(const Plan& plan, std::uint64_t tile, typename Map::Code& before) {
@@ -169,6 +180,7 @@ struct CountedTile {
   }
 };
 inline CountedTile* counted_tile(const Plan& /*plan*/, std::uint64_t /*tile*/) { return nullptr; }
+inline std::uint64_t next_read(const Plan& /*plan*/, std::uint64_t tile) { return tile + 1; }
 template <class Map, int S>
 inline const CountedTile* take_counted(const Plan& /*plan*/, std::uint64_t /*tile*/, typename Map::Code& /*before*/) {
   return nullptr;

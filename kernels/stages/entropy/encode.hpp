@@ -47,7 +47,7 @@ inline void count_tile(const Plan& plan, const void* values, std::uint64_t tile,
   auto* const rows = reinterpret_cast<RoundRows*>(static_cast<std::uint8_t*>(scratch) + kGroupScratch<Map, S>);
   auto* const special = reinterpret_cast<std::uint8_t*>(rows) + kTileStreamBytes;
   GroupTile t;
-  tile_residuals<Map, S>(plan, values, tile, true, s, t, special);
+  tile_residuals<Map, S>(plan, values, tile, next_counted(plan, tile), true, s, t, special);
   ++counts->tiles;
   if (plan.coder != kRans) {
     if (t.narrow)
@@ -146,11 +146,12 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
   bool any = false;
   for (std::uint32_t i = 0; i < span.count; ++i) {
     GroupTile& t = s.tiles[i];
-    const CountedTile* const kept = take_counted<Map, S>(plan, span.first + i, s.before);
+    const std::uint64_t tile = span.first + i;
+    const CountedTile* const kept = take_counted<Map, S>(plan, tile, s.before);
     if (kept != nullptr)
       t = kept->tile;
     else
-      tile_residuals<Map, S>(plan, values, span.first + i, false, s, t, special + special_bytes);
+      tile_residuals<Map, S>(plan, values, tile, next_read(plan, tile), false, s, t, special + special_bytes);
     special_bytes += t.special_bytes;
     any = any || t.coding != kTileEmpty || t.special_bytes != 0;
     if (plan.coder != kRans) {

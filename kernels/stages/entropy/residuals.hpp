@@ -125,15 +125,15 @@ KFN void run_residuals(bool sums, const std::uint32_t* q, std::uint32_t* z) {
 
 // Residuals of all blocks of a tile without special values, to s.narrow. False where it has some, or wide codes.
 template <class Map, int S>
-[[gnu::noinline]] inline bool narrow_residuals(const Plan& plan, const void* values, const TileBox& box, bool alone,
-                                               GroupScratch<Map, S>& s) {
+[[gnu::noinline]] inline bool narrow_residuals(const Plan& plan, const void* values, const TileBox& box,
+                                               const std::uint8_t* next_tile, bool alone, GroupScratch<Map, S>& s) {
   using Code = typename Map::Code;
   if (!alone && !may_shorten(s.before)) return false;
   auto before = static_cast<std::uint32_t>(s.before);
   const bool sums = S != kChain || plan.order != 0;
   const std::uint32_t* const q = s.strip.row(0);
   std::uint32_t first = 0;
-  const bool narrow = narrow_strips<S>(Map(plan), plan.grid, values, box, s.tile.values, s.strip,
+  const bool narrow = narrow_strips<S>(Map(plan), plan.grid, values, box, next_tile, s.tile.values, s.strip,
                                        [&](std::uint32_t strip, std::uint32_t rows) {
                                          if (strip == 0) first = q[0];
                                          if constexpr (S == kPlane || S == kVolume)
@@ -194,9 +194,9 @@ template <int S>
 }
 
 // Residuals of a tile's present blocks that are not all zero, in block order, to s.blocks or s.narrow; special values
-// to `special`. `alone`: the tile's first residual is 0, whatever came before.
+// to `special`. `alone`: the tile's first residual is 0, whatever came before. `next`: the tile that follows.
 template <class Map, int S>
-inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t tile, bool alone,
+inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t tile, std::uint64_t next, bool alone,
                            GroupScratch<Map, S>& s, GroupTile& t, std::uint8_t* special) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
@@ -204,7 +204,8 @@ inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t t
   PackedScratch<Map, S>& p = s.tile;
   const TileBox box = tile_box<S>(plan.grid, tile);
   t = {};
-  if (narrow_residuals<Map, S>(plan, values, box, alone, s)) [[likely]] {
+  const std::uint64_t first_of_next = next < plan.grid.tiles ? tile_box<S>(plan.grid, next).first : box.first;
+  if (narrow_residuals<Map, S>(plan, values, box, value_at<Value>(values, first_of_next), alone, s)) [[likely]] {
     t.narrow = true;
     note_blocks<S>(box, s.narrow, t);
     return;

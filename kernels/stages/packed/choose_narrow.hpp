@@ -135,11 +135,12 @@ template <int S, bool kSmall>
 // they are small, without which the bits are not those.
 template <int S, bool kSmall, class Map>
 inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                         typename Map::Value* copy, bool& small, std::uint64_t (&bits)[4]) {
+                         const std::uint8_t* next_tile, typename Map::Value* copy, bool& small,
+                         std::uint64_t (&bits)[4]) {
   NarrowSpace<S> space;
   NarrowCosts<S> costs;
   const bool narrow =
-      narrow_strips<S>(map, grid, values, box, copy, space, [&](std::uint32_t strip, std::uint32_t rows) {
+      narrow_strips<S>(map, grid, values, box, next_tile, copy, space, [&](std::uint32_t strip, std::uint32_t rows) {
         if constexpr (S == kPlane || S == kVolume)
           add_strip<S, kSmall>(box, strip, rows, space, costs);
         else
@@ -153,12 +154,13 @@ inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, c
 // `small`: whether codes of tiles before were small, as those that follow will be, mostly.
 template <int S, class Map>
 inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                         typename Map::Value* copy, bool& small, std::uint64_t (&bits)[4]) {
+                         const std::uint8_t* next_tile, typename Map::Value* copy, bool& small,
+                         std::uint64_t (&bits)[4]) {
   if (small) {
-    const bool narrow = narrow_costs<S, true>(map, grid, values, box, copy, small, bits);
+    const bool narrow = narrow_costs<S, true>(map, grid, values, box, next_tile, copy, small, bits);
     if (small) return narrow;
   }
-  return narrow_costs<S, false>(map, grid, values, box, copy, small, bits);
+  return narrow_costs<S, false>(map, grid, values, box, next_tile, copy, small, bits);
 }
 
 PYF_END_TARGET
