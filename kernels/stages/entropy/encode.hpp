@@ -176,11 +176,11 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
                                space + kGapRoom, words, space, out);
   }
 
-  // backwards, from the end of the room for the group
+  // backwards, behind the head and the states
   LaneStates states;
   for (std::uint32_t& x : states.x) x = kLowestState;
-  std::uint8_t* const end = out + max_group_bytes(span.count, sizeof(typename Map::Value));
-  WordWriter words{end};
+  std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
+  WordWriter words{p + 4 * lanes, out + max_group_bytes(span.count, sizeof(typename Map::Value))};
   for (std::uint32_t i = span.count; i-- > 0;) {
     const GroupTile& t = s.tiles[i];
     for (std::uint32_t round = t.rounds(); round-- > 0;)
@@ -188,12 +188,9 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
     if (t.coding == kTileFlags) encode_flags(tables->symbols, t, states, words);
   }
 
-  std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
   std::memcpy(p, states.x, 4 * lanes);
-  p += 4 * lanes;
-  const auto stream_bytes = static_cast<std::size_t>(end - words.at);
-  std::memmove(p, words.at, stream_bytes);
-  p += stream_bytes;
+  const std::size_t stream_bytes = finish_words(words);
+  p += 4 * lanes + stream_bytes;
   if (stream_bytes % 4 != 0) {
     store_le(p, std::uint16_t{0});
     p += 2;
