@@ -12,33 +12,13 @@
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/entropy/counted_tiles.hpp"
+#include "stages/entropy/flags.hpp"
 #include "stages/entropy/group.hpp"
 #include "stages/entropy/huffman_stream.hpp"
 #include "stages/entropy/kept_rounds.hpp"
 #include "stages/entropy/residuals.hpp"
 
 PYF_BEGIN_TARGET
-
-// Flags of a tile's blocks: lane l has blocks 4l to 4l + 3. What comes before a flag chooses its frequency.
-template <class Flags>
-KFN std::uint32_t context_of_flag(const GroupTile& t, const Flags& coded, std::uint32_t b) {
-  const bool has_before = b % 4 != 0 && bit_of(t.is_present, b - 1);
-  return flag_context(has_before, has_before && bit_of(coded, b - 1));
-}
-
-inline void encode_flags(const EncodeTables& tables, const GroupTile& t, LaneStates& states, WordWriter& words) {
-  for (std::uint32_t step = 4; step-- > 0;) {
-    for (std::uint32_t l = kLaneCount; l-- > 0;) {
-      const std::uint32_t b = 4 * l + step;
-      if (!bit_of(t.is_present, b)) continue;
-      const std::uint32_t frequency = tables.flag_frequency[context_of_flag(t, t.is_coded, b)];
-      const bool coded = bit_of(t.is_coded, b);
-      std::uint32_t& x = states.x[l];
-      words.spill(x, must_spill(x, coded ? frequency : kFrequencySum - frequency, 0));
-      x = encode_flag(x, frequency, coded);
-    }
-  }
-}
 
 // Counts of a tile for the model (stages/entropy/model.hpp).
 template <class Map, int S>
@@ -56,8 +36,7 @@ inline void count_tile(const Plan& plan, const void* values, std::uint64_t tile,
       count_codewords(s.blocks[0], t.coded, counts->codewords);
     return;
   }
-  for (std::uint32_t b = 0; t.coding == kTileFlags && b < kPackedBlocks; ++b)
-    if (bit_of(t.is_present, b)) ++counts->flags[context_of_flag(t, t.is_coded, b)][bit_of(t.is_coded, b) ? 1 : 0];
+  if (t.coding == kTileFlags) count_flags(t, counts->flags);
   static_assert(sizeof(RoundRows) + sizeof(TileCounts) <= kTileStreamBytes);
   auto* const tile_counts = new (rows + 1) TileCounts;
   CountedTile* const kept = counted_tile(plan, tile);
@@ -185,7 +164,7 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
     const GroupTile& t = s.tiles[i];
     for (std::uint32_t round = t.rounds(); round-- > 0;)
       encode_kept(kNeighbours<S>, *tables, rounds[--used], states, words);
-    if (t.coding == kTileFlags) encode_flags(tables->symbols, t, states, words);
+    if (t.coding == kTileFlags) encode_flags(*tables, t, states, words);
   }
 
   std::memcpy(p, states.x, 4 * lanes);
