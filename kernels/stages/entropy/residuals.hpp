@@ -161,25 +161,32 @@ template <int S>
   alignas(64) BlockBytes is_present = {}, is_coded = {}, order;
   Words bits{};  // of a round
   std::uint32_t coded = 0;
-  for (std::uint32_t x = 0; x < nx; ++x) {
-    for (std::uint32_t y = 0; y < ny; ++y) {
-      for (std::uint32_t z = 0; z < nz; ++z) {
-        const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
-        Words part[kParts], any{};
-        for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
-        if (coded != b)
-          for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
-        std::uint32_t counts = is_zero(any) ? 0 : 1;
-        asm("" : "+r"(counts));  // not to become a branch
-        is_present[b] = 1;
-        is_coded[b] = static_cast<std::uint8_t>(counts);
-        order[coded] = static_cast<std::uint8_t>(b);
-        bits |= any;
-        const std::uint32_t round = coded / kLaneCount;
-        coded += counts;
-        if (coded / kLaneCount != round) {
-          t.bits[round] = bits_of(bits);
-          bits = Words{};
+  const auto add = [&](std::uint32_t b) {
+    Words part[kParts], any{};
+    for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
+    for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
+    std::uint32_t counts = is_zero(any) ? 0 : 1;
+    asm("" : "+r"(counts));  // not to become a branch
+    is_coded[b] = static_cast<std::uint8_t>(counts);
+    order[coded] = static_cast<std::uint8_t>(b);
+    bits |= any;
+    const std::uint32_t round = coded / kLaneCount;
+    coded += counts;
+    if (coded / kLaneCount != round) {
+      t.bits[round] = bits_of(bits);
+      bits = Words{};
+    }
+  };
+  if (nx * ny * nz == kPackedBlocks) [[likely]] {
+    std::memset(is_present, 1, sizeof is_present);
+    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) add(b);
+  } else {
+    for (std::uint32_t x = 0; x < nx; ++x) {
+      for (std::uint32_t y = 0; y < ny; ++y) {
+        for (std::uint32_t z = 0; z < nz; ++z) {
+          const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
+          is_present[b] = 1;
+          add(b);
         }
       }
     }
