@@ -48,22 +48,34 @@ struct GroupScratch {
 template <class Map, int S>
 inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Map, S>) + 63) / 64 * 64;
 
-// Residuals of neighbours along x, as far as blocks go, to the block of the first, `to`, and those beside it.
+// Residuals of rows of blocks, neighbours along x, to the block of the first, `to`, and those beside it.
 template <int S>
-KFN void put_residuals(const Words& residual, std::uint32_t* to) {
+KFN void put_residuals(const Words (&rows)[TileShape<S>::kBlockY], std::uint32_t* to) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kWidth = Tile::kBlockX, kNext = 32 * Tile::block_of(0, 0, kWidth);
-  const auto* const from = reinterpret_cast<const std::uint32_t*>(&residual);
 #if defined(PYF_LEVEL_AVX512)
-  if constexpr (kWidth == 8) {  // which compilers would do through memory
-    const auto both = (__m512i)residual;
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(both));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + kNext), _mm512_extracti64x4_epi64(both, 1));
-    return;
+  // which compilers would do through memory
+  static_assert(Tile::kBlockY == 4 && (kWidth == 8 || kWidth == 4));
+  const auto a = (__m512i)rows[0], b = (__m512i)rows[1], c = (__m512i)rows[2], d = (__m512i)rows[3];
+  const __m512i low_ab = _mm512_shuffle_i32x4(a, b, 0x44), high_ab = _mm512_shuffle_i32x4(a, b, 0xEE),
+                low_cd = _mm512_shuffle_i32x4(c, d, 0x44), high_cd = _mm512_shuffle_i32x4(c, d, 0xEE);
+  if constexpr (kWidth == 8) {
+    _mm512_storeu_si512(to, low_ab);
+    _mm512_storeu_si512(to + 16, low_cd);
+    _mm512_storeu_si512(to + kNext, high_ab);
+    _mm512_storeu_si512(to + kNext + 16, high_cd);
+  } else {
+    _mm512_storeu_si512(to, _mm512_shuffle_i32x4(low_ab, low_cd, 0x88));
+    _mm512_storeu_si512(to + kNext, _mm512_shuffle_i32x4(low_ab, low_cd, 0xDD));
+    _mm512_storeu_si512(to + 2 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0x88));
+    _mm512_storeu_si512(to + 3 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0xDD));
   }
+#else
+  for (std::uint32_t i = 0; i < Tile::kBlockY; ++i)
+    for (std::uint32_t x = 0; x < kHeldWords; x += kWidth)
+      std::memcpy(to + x / kWidth * kNext + i * kWidth, reinterpret_cast<const std::uint32_t*>(&rows[i]) + x,
+                  kWidth * sizeof(std::uint32_t));
 #endif
-  for (std::uint32_t x = 0; x < kHeldWords; x += kWidth)
-    std::memcpy(to + x / kWidth * kNext, from + x, kWidth * sizeof(std::uint32_t));
 }
 
 // Rows of a strip of a plane, or of a slab of a volume, to residuals of blocks, a register of columns at a time; what
@@ -79,6 +91,8 @@ template <int S, int kOrder>
     Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);
+      Words residuals[Tile::kBlockY];
+#pragma GCC unroll 4
       for (std::uint32_t i = 0; i < Tile::kBlockY; ++i) {
         const std::uint32_t* const q = s.row(from + i) + x;
         const Words along = held_at(q) - held_at(q - 1);
@@ -90,10 +104,9 @@ template <int S, int kOrder>
           if (strip != 0) d -= behind;
           behind = here;
         }
-        Words residual;
-        zigzag_words(d, residual);
-        put_residuals<S>(residual, to + i * Tile::kBlockX);
+        zigzag_words(d, residuals[i]);
       }
+      put_residuals<S>(residuals, to);
     }
     held_at(s.above + x) = above;
   }
