@@ -147,8 +147,10 @@ static_assert(sizeof(CountedTile) <= kCountedTileBytes && kCountedTileBytes % al
 inline CountedTile* counted_tile(const Plan& plan, std::uint64_t tile) {
   if (plan.counted == nullptr) return nullptr;
   const TileSample sample(plan.grid.tiles);
-  return sample.has(tile) ? reinterpret_cast<CountedTile*>(plan.counted + tile / sample.every * kCountedTileBytes)
-                          : nullptr;
+  const std::uint64_t i = tile / sample.every;
+  return i < plan.counted_tiles && sample.has(tile)
+             ? reinterpret_cast<CountedTile*>(plan.counted + i * kCountedTileBytes)
+             : nullptr;
 }
 
 // The tile that is read after one that is not kept, mostly.

@@ -91,7 +91,7 @@ template <int S, int kOrder>
     Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);
-      Words residuals[Tile::kBlockY];
+      alignas(64) Words residuals[Tile::kBlockY];
 #pragma GCC unroll 4
       for (std::uint32_t i = 0; i < Tile::kBlockY; ++i) {
         const std::uint32_t* const q = s.row(from + i) + x;
@@ -172,10 +172,10 @@ template <int S>
   const std::uint32_t nz = present_along(box.inz, Tile::kBlockZ), ny = present_along(box.iny, Tile::kBlockY),
                       nx = present_along(box.inx, Tile::kBlockX);
   alignas(64) BlockBytes is_present = {}, is_coded = {}, order;
-  Words bits{};  // of a round
+  alignas(64) Words bits{};  // of a round
   std::uint32_t coded = 0;
   const auto add = [&](std::uint32_t b) {
-    Words part[kParts], any{};
+    alignas(64) Words part[kParts], any{};
     for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
     for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
     std::uint32_t counts = is_zero(any) ? 0 : 1;
