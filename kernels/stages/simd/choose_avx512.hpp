@@ -47,13 +47,14 @@ class SmallCosts {
             add_widths(_mm512_mask_mov_ps(d[order], none, _mm512_setzero_ps()), widths[order]);
         }
         for (int order = 0; order < kOrders; ++order) {
-          __m512& open = open_[order][from / Tile::kBlockY][x / 16];
           if constexpr (S == kPlane) {
             add_blocks(bytes_of(widths[order], 4), box.inx - x, order);
-          } else if (strip % 2 == 0) {
-            open = widths[order];
           } else {
-            add_blocks(bytes_of(_mm512_add_ps(open, widths[order]), 8), box.inx - x, order);
+            __m512& open = open_[order][from / Tile::kBlockY][x / 16];
+            if (strip % 2 == 0)
+              open = widths[order];
+            else
+              add_blocks(bytes_of(_mm512_add_ps(open, widths[order]), 8), box.inx - x, order);
           }
         }
       }
@@ -134,7 +135,7 @@ class SmallCosts {
   }
 
   // widths of blocks that are not complete, by order, row of blocks and place along x
-  __m512 open_[kOrders][S == kVolume ? 4 : 1][S == kVolume ? 2 : 4];
+  __m512 open_[kOrders][S == kVolume ? 4 : 1][S == kVolume ? 2 : 1];
   __m128i sums_[kOrders];  // of bits: 64 each, of volumes 32
   __m512 largest_;
 };
