@@ -50,9 +50,10 @@ struct CountedTile {
   }
   void put(std::uint32_t round, const ByteRows& rows) {
     if (form == Form::bytes) std::memcpy(&bytes[round], &rows, sizeof rows);
-    if (form == Form::words) each_eight([&](std::uint32_t i, std::uint32_t l, std::uint32_t of_bytes) {
-      for (std::uint32_t k = 0; k < 8; ++k) words[round][i][l + k] = rows.of[i][of_bytes + k];
-    });
+    if (form == Form::words)
+      each_eight([&](std::uint32_t i, std::uint32_t l, std::uint32_t of_bytes) {
+        for (std::uint32_t k = 0; k < 8; ++k) words[round][i][l + k] = rows.of[i][of_bytes + k];
+      });
   }
   void put(std::uint32_t round, const std::uint32_t (&rows)[32][kLaneCount]) {
     if (form != Form::words) return;
@@ -78,9 +79,11 @@ struct CountedTile {
     const KeptRound kept{room, tile.lanes(round), tile.bits[round]};
     if (kept.bits < kNarrowEnd) {
       ByteRows own;
-      if (form == Form::words) each_eight([&](std::uint32_t i, std::uint32_t l, std::uint32_t of_bytes) {
-        for (std::uint32_t k = 0; k < 8; ++k) own.of[i][of_bytes + k] = static_cast<std::uint8_t>(words[round][i][l + k]);
-      });
+      if (form == Form::words)
+        each_eight([&](std::uint32_t i, std::uint32_t l, std::uint32_t of_bytes) {
+          for (std::uint32_t k = 0; k < 8; ++k)
+            own.of[i][of_bytes + k] = static_cast<std::uint8_t>(words[round][i][l + k]);
+        });
       index_bytes<kNarrowSteps>(near, contexts, kept.lanes, form == Form::bytes ? bytes[round] : own,
                                 *reinterpret_cast<RoundIndices*>(room));
       room += sizeof(RoundIndices);

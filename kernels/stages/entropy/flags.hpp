@@ -13,7 +13,8 @@
 
 PYF_BEGIN_TARGET
 
-// What comes before the flags of eight lanes, a bit for each block: another of the lane's blocks, and one that is coded.
+// What comes before the flags of eight lanes, a bit for each block: another of the lane's blocks, and one that is
+// coded.
 struct FlagsBefore {
   std::uint32_t any, coded;
 
@@ -59,7 +60,8 @@ inline void encode_flags(const RoundTables& tables, const GroupTile& t, LaneStat
       const FlagsBefore before(t, static_cast<int>(b / 32));
       const bool coded = bit_of(t.is_coded, b);
       const std::uint32_t frequency =
-          tables.symbols.flag_frequency[flag_context((before.any >> b % 32 & 1) != 0, (before.coded >> b % 32 & 1) != 0)];
+          tables.symbols
+              .flag_frequency[flag_context((before.any >> b % 32 & 1) != 0, (before.coded >> b % 32 & 1) != 0)];
       std::uint32_t& x = states.x[l];
       words.spill(x, must_spill(x, coded ? frequency : kFrequencySum - frequency, 0));
       x = encode_flag(x, frequency, coded);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a sampled tile of small codes costs (stages/packed/choose_narrow.hpp) with AVX-512: differences in binary32, which
-// has room for them, and the width of each is an exponent that one instruction gives.
+// What a sampled tile of small codes costs (stages/packed/choose_narrow.hpp) with AVX-512: differences in binary32,
+// which has room for them, and the width of each is an exponent that one instruction gives.
 #pragma once
 
 #include <immintrin.h>
@@ -42,7 +42,8 @@ class SmallCosts {
             if (row == 0)
               for (int order = 0; order < 2; ++order) d[order] = _mm512_mask_sub_ps(d[order], first, d[order], behind);
           }
-          const auto none = static_cast<__mmask16>(strip == 0 && row == 0 ? first : 0);  // the tile's first is no difference
+          const auto none =
+              static_cast<__mmask16>(strip == 0 && row == 0 ? first : 0);  // the tile's first is no difference
           for (int order = 0; order < kOrders; ++order)
             add_widths(_mm512_mask_mov_ps(d[order], none, _mm512_setzero_ps()), widths[order]);
         }
@@ -93,8 +94,8 @@ class SmallCosts {
       alignas(16) std::uint64_t of[2];
       _mm_store_si128(reinterpret_cast<__m128i*>(of), sums_[order]);
       if constexpr (S == kPlane || S == kVolume) {
-        bits[order + 1] = S == kPlane ? of[0] + of[1]
-                                      : (of[0] & 0xFFFFFFFF) + (of[0] >> 32) + (of[1] & 0xFFFFFFFF) + (of[1] >> 32);
+        bits[order + 1] =
+            S == kPlane ? of[0] + of[1] : (of[0] & 0xFFFFFFFF) + (of[0] >> 32) + (of[1] & 0xFFFFFFFF) + (of[1] >> 32);
       } else {
         bits[0] = of[0];
         bits[1] = of[1];

@@ -124,14 +124,14 @@ KFN __m512i spill_descending(__m512i x, __mmask16 must, std::uint8_t*& at) {
   return _mm512_mask_srli_epi32(x, must, x, 16);
 }
 KFN __m512i spill(__m512i x, __mmask16 must, std::uint8_t*& at) {
-  return reversed(
-      spill_descending(reversed(x), _mm512_movepi32_mask(reversed(_mm512_movm_epi32(must))), at));
+  return reversed(spill_descending(reversed(x), _mm512_movepi32_mask(reversed(_mm512_movm_epi32(must))), at));
 }
 
 // turn_round(), a register from each end at a time.
 inline void turn_many_round(std::uint8_t* first, std::uint8_t* last) {
-  const __m512i low_words = _mm512_setr_epi32(0x1E001F, 0x1C001D, 0x1A001B, 0x180019, 0x160017, 0x140015, 0x120013,
-                                              0x100011, 0xE000F, 0xC000D, 0xA000B, 0x80009, 0x60007, 0x40005, 0x20003, 1);
+  const __m512i low_words =
+      _mm512_setr_epi32(0x1E001F, 0x1C001D, 0x1A001B, 0x180019, 0x160017, 0x140015, 0x120013, 0x100011, 0xE000F,
+                        0xC000D, 0xA000B, 0x80009, 0x60007, 0x40005, 0x20003, 1);
   for (; last - first >= 128; first += 64) {
     last -= 64;
     const __m512i early = _mm512_permutexvar_epi16(low_words, _mm512_loadu_si512(first));

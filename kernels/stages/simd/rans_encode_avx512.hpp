@@ -141,8 +141,8 @@ KFN void encode_symbols(HeldStates<kVectors>& states, const StepEntries* entries
 // Whether all entries are those of symbols with a frequency.
 KFN bool all_known(__m512i both) { return _mm512_test_epi64_mask(both, _mm512_set1_epi64(1ll << 31)) == 0xFF; }
 
-// Steps of kVectors times sixteen lanes, the ones before `end` backwards, by step(i, entries, states, at). The number of
-// steps that are left: of the last kAhead ones some have symbols without a frequency.
+// Steps of kVectors times sixteen lanes, the ones before `end` backwards, by step(i, entries, states, at). The number
+// of steps that are left: of the last kAhead ones some have symbols without a frequency.
 inline constexpr std::uint32_t kAhead = 4;
 template <int kVectors, class Step>
 KFN std::uint32_t encode_steps(const std::uint64_t* table, const RoundIndices& indices, std::uint32_t end,
