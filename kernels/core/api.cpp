@@ -130,8 +130,14 @@ Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, st
   Plan plan = make_plan(info);
   const GroupCoder* coder = level_table().lorenzo(plan);
   if (coder == nullptr) return fail(Code::internal, "lorenzo has no kernel for dtype %d", static_cast<int>(info.dtype));
-  PYF_TRY(make_entropy_model(plan, *coder, values, model.get()));
   const bool rans = plan.coder == kRans;
+  const std::uint64_t kept_tiles =
+      rans ? std::min({TileSample(plan.grid.tiles).count, kMostCountedTiles, info.value_bytes / 8 / kCountedTileBytes})
+           : 0;
+  std::uint8_t* const kept = kept_tiles != 0 ? thread_keeping(kept_tiles * kCountedTileBytes) : nullptr;
+  plan.counted = kept;
+  plan.counted_tiles = kept_tiles;
+  PYF_TRY(make_entropy_model(plan, *coder, values, model.get()));
   if (rans)
     make_round_tables(*model, *tables);
   else
@@ -141,6 +147,8 @@ Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, st
   std::memcpy(out, written.get(), table_bytes);
   info.parameters[3] = static_cast<std::uint8_t>(model->group_log2);
   plan = make_plan(info);
+  plan.counted = kept;
+  plan.counted_tiles = kept_tiles;
   plan.tables = rans ? static_cast<const void*>(tables.get()) : &codes;
   PYF_TRY(encode_with(plan, info.codec, values, out + table_bytes, limit - table_bytes, bytes));
   if (*bytes != 0) *bytes += table_bytes;

@@ -41,7 +41,7 @@ struct Room {
     return buffer.get();
   }
 };
-thread_local Room scratch_room, segment_room;
+thread_local Room scratch_room, segment_room, keeping_room;
 
 std::size_t unit_scratch_bytes(const Plan& plan) {
   if (plan.grid.tile_values != 0) return kParticleScratchBytes;
@@ -94,6 +94,7 @@ struct DecodeJob {
 }  // namespace
 
 std::uint8_t* thread_scratch(std::size_t bytes) noexcept { return scratch_room.get(bytes); }
+std::uint8_t* thread_keeping(std::size_t bytes) noexcept { return keeping_room.get(bytes); }
 
 Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* out, std::size_t limit,
                     std::size_t* bytes) noexcept {

@@ -24,5 +24,7 @@ Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t
 
 // Scratch memory of the calling thread, kept between calls; nullptr if there is none.
 std::uint8_t* thread_scratch(std::size_t bytes) noexcept;
+// And memory for what a call keeps from one pass over a chunk to the next.
+std::uint8_t* thread_keeping(std::size_t bytes) noexcept;
 
 }  // namespace pyfilter

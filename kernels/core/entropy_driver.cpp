@@ -16,7 +16,7 @@
 namespace pyfilter {
 namespace {
 
-constexpr std::uint64_t kSegmentTiles = 16;
+constexpr std::uint64_t kSegmentTiles = 16;  // that a thread counts at least
 
 struct CountJob {
   const Plan& plan;
@@ -24,20 +24,32 @@ struct CountJob {
   const void* values;
   TileSample sample;
   SymbolCounts* total;
+  int threads;
   std::mutex mutex;
+  std::atomic<std::uint64_t> next{0};
   std::atomic<bool> out_of_memory{false};
 
-  void count_segment(std::uint64_t segment) {
+  void count_segments(SymbolCounts* counts, std::uint8_t* scratch) {
+    for (std::uint64_t from = kSegmentTiles * next++; from < sample.count; from = kSegmentTiles * next++) {
+      const std::uint64_t to = std::min(from + kSegmentTiles, sample.count);
+      for (std::uint64_t i = from; i < to; ++i) coder.count(plan, values, sample.tile(i), scratch, counts);
+    }
+  }
+  // What one thread does: segments, until there are none.
+  void run() {
     thread_local std::unique_ptr<SymbolCounts> counts;
-    if (!counts) counts.reset(new (std::nothrow) SymbolCounts);
     std::uint8_t* const scratch = thread_scratch(group_scratch_bytes(1));
-    if (!counts || scratch == nullptr) {
+    if (!counts && threads != 1) counts.reset(new (std::nothrow) SymbolCounts);
+    if ((!counts && threads != 1) || scratch == nullptr) {
       out_of_memory = true;
       return;
     }
+    if (threads == 1) {
+      count_segments(total, scratch);
+      return;
+    }
     *counts = {};
-    const std::uint64_t from = segment * kSegmentTiles, to = std::min(from + kSegmentTiles, sample.count);
-    for (std::uint64_t i = from; i < to; ++i) coder.count(plan, values, sample.tile(i), scratch, counts.get());
+    count_segments(counts.get(), scratch);
     const std::lock_guard<std::mutex> lock(mutex);
     total->add(*counts);
   }
@@ -49,10 +61,13 @@ Status make_entropy_model(const Plan& plan, const GroupCoder& coder, const void*
   const std::unique_ptr<SymbolCounts> total(new (std::nothrow) SymbolCounts);
   const std::unique_ptr<ModelScratch> scratch(new (std::nothrow) ModelScratch);
   if (!total || !scratch) return fail(Code::no_memory, "no memory for the counts of symbols");
-  CountJob job{plan, coder, values, TileSample(plan.grid.tiles), total.get(), {}, {}};
+  const TileSample sample(plan.grid.tiles);
+  const std::uint64_t segments = std::max<std::uint64_t>(1, (sample.count + kSegmentTiles - 1) / kSegmentTiles);
+  const auto threads = static_cast<int>(std::min<std::uint64_t>(segments, static_cast<unsigned>(resolved_threads())));
+  CountJob job{plan, coder, values, sample, total.get(), threads, {}, {}, {}};
   parallel_for(
-      resolved_threads(), (job.sample.count + kSegmentTiles - 1) / kSegmentTiles,
-      [](void* context, std::uint64_t i) { static_cast<CountJob*>(context)->count_segment(i); }, &job);
+      threads, static_cast<std::uint64_t>(threads),
+      [](void* context, std::uint64_t) { static_cast<CountJob*>(context)->run(); }, &job);
   if (job.out_of_memory) return fail(Code::no_memory, "no memory for the counts of symbols");
   if (plan.coder == kRans)
     make_model(*total, *scratch, *model);

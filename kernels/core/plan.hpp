@@ -57,6 +57,9 @@ struct Plan {
   // its order, nullptr where tiles have those that they have
   std::uint64_t sorted_particles = 0;
   const std::uint64_t* entries = nullptr;
+  // lorenzo, to encode: the first of the counted tiles are kept here, kCountedTileBytes each
+  std::uint8_t* counted = nullptr;
+  std::uint64_t counted_tiles = 0;
   const void* tables = nullptr;  // lorenzo: of its coder (stages/entropy/rans.hpp, huffman.hpp), to encode or decode
 
   std::uint64_t units() const { return grid.tiles / unit_tiles + (grid.tiles % unit_tiles != 0 ? 1 : 0); }
@@ -87,6 +90,11 @@ inline constexpr std::size_t kRoundBytes = 8256, kTileStreamBytes = 8 * kRoundBy
 constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
   return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;
 }
+
+// Tiles that were counted for a model and are kept until they are encoded: so many at most, and no more memory than an
+// eighth of the chunk.
+inline constexpr std::uint64_t kMostCountedTiles = 256;
+inline constexpr std::size_t kCountedTileBytes = 8384;
 
 // What particles need: values, codes, keys, sequences of a tile, and entries to sort (kernels/particles).
 inline constexpr std::size_t kParticleScratchBytes = std::size_t{416} << 10;

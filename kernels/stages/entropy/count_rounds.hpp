@@ -33,8 +33,8 @@ class TileCounts {
     index_bytes<kNarrowCounted>(near, kEveryNarrowLevel, lanes, rows, indices);
     const std::uint32_t whole = (lanes + 3) / 4 * 4;
     for (const auto& index : indices.of)
-      for (std::uint32_t l = 0; l < whole; l += 4)
-        for (std::uint32_t k = 0; k < 4; ++k) ++of_[k][index[l + k]];
+      for (const std::uint16_t* at = index; at != index + whole; at += 4)
+        for (std::uint32_t k = 0; k < 4; ++k) ++of_[k][at[k]];
     of_[0][0] -= 32 * (whole - lanes);  // may wrap: the sum of all four does not
   }
   static KFN void add(const Neighbours& near, std::uint32_t lanes, const std::uint32_t (&rows)[32][kLaneCount],

@@ -11,33 +11,14 @@
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/entropy/counted_tiles.hpp"
+#include "stages/entropy/flags.hpp"
 #include "stages/entropy/group.hpp"
 #include "stages/entropy/huffman_stream.hpp"
 #include "stages/entropy/kept_rounds.hpp"
 #include "stages/entropy/residuals.hpp"
 
 PYF_BEGIN_TARGET
-
-// Flags of a tile's blocks: lane l has blocks 4l to 4l + 3. What comes before a flag chooses its frequency.
-template <class Flags>
-KFN std::uint32_t context_of_flag(const GroupTile& t, const Flags& coded, std::uint32_t b) {
-  const bool has_before = b % 4 != 0 && bit_of(t.is_present, b - 1);
-  return flag_context(has_before, has_before && bit_of(coded, b - 1));
-}
-
-inline void encode_flags(const EncodeTables& tables, const GroupTile& t, LaneStates& states, WordWriter& words) {
-  for (std::uint32_t step = 4; step-- > 0;) {
-    for (std::uint32_t l = kLaneCount; l-- > 0;) {
-      const std::uint32_t b = 4 * l + step;
-      if (!bit_of(t.is_present, b)) continue;
-      const std::uint32_t frequency = tables.flag_frequency[context_of_flag(t, t.is_coded, b)];
-      const bool coded = bit_of(t.is_coded, b);
-      std::uint32_t& x = states.x[l];
-      words.spill(x, must_spill(x, coded ? frequency : kFrequencySum - frequency, 0));
-      x = encode_flag(x, frequency, coded);
-    }
-  }
-}
 
 // Counts of a tile for the model (stages/entropy/model.hpp).
 template <class Map, int S>
@@ -46,7 +27,7 @@ inline void count_tile(const Plan& plan, const void* values, std::uint64_t tile,
   auto* const rows = reinterpret_cast<RoundRows*>(static_cast<std::uint8_t*>(scratch) + kGroupScratch<Map, S>);
   auto* const special = reinterpret_cast<std::uint8_t*>(rows) + kTileStreamBytes;
   GroupTile t;
-  tile_residuals<Map, S>(plan, values, tile, true, s, t, special);
+  tile_residuals<Map, S>(plan, values, tile, next_counted(plan, tile), true, s, t, special);
   ++counts->tiles;
   if (plan.coder != kRans) {
     if (t.narrow)
@@ -55,16 +36,20 @@ inline void count_tile(const Plan& plan, const void* values, std::uint64_t tile,
       count_codewords(s.blocks[0], t.coded, counts->codewords);
     return;
   }
-  for (std::uint32_t b = 0; t.coding == kTileFlags && b < kPackedBlocks; ++b)
-    if (bit_of(t.is_present, b)) ++counts->flags[context_of_flag(t, t.is_coded, b)][bit_of(t.is_coded, b) ? 1 : 0];
+  if (t.coding == kTileFlags) count_flags(t, counts->flags);
   static_assert(sizeof(RoundRows) + sizeof(TileCounts) <= kTileStreamBytes);
   auto* const tile_counts = new (rows + 1) TileCounts;
+  CountedTile* const kept = counted_tile(plan, tile);
+  if (kept != nullptr) kept->start(t, s.first, static_cast<std::uint32_t>(s.before));
   for (std::uint32_t round = 0; round < t.rounds(); ++round) {
     const std::uint32_t first = round * kLaneCount, lanes = t.lanes(round);
+    const auto keep = [&](const auto& residuals) {
+      if (kept != nullptr) kept->put(round, residuals);
+    };
     if (t.narrow)
-      count_blocks(kNeighbours<S>, s.narrow + first, lanes, t.bits[round], *rows, *tile_counts, *counts);
+      count_blocks(kNeighbours<S>, s.narrow + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
     else
-      count_blocks(kNeighbours<S>, s.blocks + first, lanes, t.bits[round], *rows, *tile_counts, *counts);
+      count_blocks(kNeighbours<S>, s.blocks + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
   }
   tile_counts->finish(*counts);
 }
@@ -140,7 +125,12 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
   bool any = false;
   for (std::uint32_t i = 0; i < span.count; ++i) {
     GroupTile& t = s.tiles[i];
-    tile_residuals<Map, S>(plan, values, span.first + i, false, s, t, special + special_bytes);
+    const std::uint64_t tile = span.first + i;
+    const CountedTile* const kept = take_counted<Map, S>(plan, tile, s.before);
+    if (kept != nullptr)
+      t = kept->tile;
+    else
+      tile_residuals<Map, S>(plan, values, tile, next_read(plan, tile), false, s, t, special + special_bytes);
     special_bytes += t.special_bytes;
     any = any || t.coding != kTileEmpty || t.special_bytes != 0;
     if (plan.coder != kRans) {
@@ -153,7 +143,8 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
     lanes = t.coding == kTileFlags ? kLaneCount : std::max(lanes, std::min(t.coded, kLaneCount));
     for (std::uint32_t round = 0; round < t.rounds(); ++round)
       rounds[used++] =
-          t.narrow
+          kept != nullptr ? kept->keep(kNeighbours<S>, tables->symbols.contexts, round, room)
+          : t.narrow
               ? keep_round(kNeighbours<S>, *tables, s.narrow + round * kLaneCount, t.lanes(round), t.bits[round], room)
               : keep_round(kNeighbours<S>, *tables, s.blocks + round * kLaneCount, t.lanes(round), t.bits[round], room);
   }
@@ -164,24 +155,21 @@ inline EncodedTile encode_group(const Plan& plan, const void* values, std::uint6
                                space + kGapRoom, words, space, out);
   }
 
-  // backwards, from the end of the room for the group
+  // backwards, behind the head and the states
   LaneStates states;
   for (std::uint32_t& x : states.x) x = kLowestState;
-  std::uint8_t* const end = out + max_group_bytes(span.count, sizeof(typename Map::Value));
-  WordWriter words{end};
+  std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
+  WordWriter words{p + 4 * lanes, out + max_group_bytes(span.count, sizeof(typename Map::Value))};
   for (std::uint32_t i = span.count; i-- > 0;) {
     const GroupTile& t = s.tiles[i];
     for (std::uint32_t round = t.rounds(); round-- > 0;)
       encode_kept(kNeighbours<S>, *tables, rounds[--used], states, words);
-    if (t.coding == kTileFlags) encode_flags(tables->symbols, t, states, words);
+    if (t.coding == kTileFlags) encode_flags(*tables, t, states, words);
   }
 
-  std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
   std::memcpy(p, states.x, 4 * lanes);
-  p += 4 * lanes;
-  const auto stream_bytes = static_cast<std::size_t>(end - words.at);
-  std::memmove(p, words.at, stream_bytes);
-  p += stream_bytes;
+  const std::size_t stream_bytes = finish_words(words);
+  p += 4 * lanes + stream_bytes;
   if (stream_bytes % 4 != 0) {
     store_le(p, std::uint16_t{0});
     p += 2;

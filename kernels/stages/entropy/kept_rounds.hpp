@@ -65,23 +65,26 @@ struct TileCounts {
   KFN void finish(SymbolCounts& /*counts*/) const {}
 };
 #endif
-template <class Code>
+// Those of a round, whose rows are given to keep() where they are narrow or medium.
+template <class Code, class Keep>
 KFN void count_blocks(const Neighbours& near, const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
-                      RoundRows& rows, TileCounts& tile, SymbolCounts& counts) {
+                      RoundRows& rows, TileCounts& tile, SymbolCounts& counts, const Keep& keep) {
 #if defined(PYF_WHOLE_ROUNDS)
   if (bits < kNarrowEnd) [[likely]] {
     ByteRows bytes;
     put_bytes(blocks, lanes, bytes);
     tile.add(near, lanes, bytes);
+    keep(bytes);
     return;
   }
   if (bits < kMediumEnd) {
     put_rows(blocks, lanes, rows.low);
     tile.add(near, lanes, rows.low, counts);
+    keep(rows.low);
     return;
   }
 #else
-  (void)tile;
+  (void)tile, (void)keep;
 #endif
   put_round(blocks, lanes, bits, rows);
   count_round(near, lanes, rows, counts);

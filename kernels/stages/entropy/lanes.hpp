@@ -106,13 +106,22 @@ class SteppedWords {
   std::uint8_t copy_[2 * kStepBytes];
 };
 
-// The words of a stream, backwards, from the end of a buffer.
+// The words of a stream, which is written from its end: backwards from the end of a buffer, or, where a level stores
+// words of many lanes at once and nothing may lie behind them, forwards from its start and turned round at last.
 struct WordWriter {
-  std::uint8_t* at;
+#if defined(PYF_LEVEL_AVX512)
+  static constexpr bool kForwards = true;
+#else
+  static constexpr bool kForwards = false;
+#endif
+  std::uint8_t* const start;
+  std::uint8_t* const end;
+  std::uint8_t* at = kForwards ? start : end;
 
   void put(std::uint32_t word) {
-    at -= 2;
+    at -= kForwards ? 0 : 2;
     store_le(at, static_cast<std::uint16_t>(word));
+    at += kForwards ? 2 : 0;
   }
   void spill(std::uint32_t& x, bool must) {
     if (!must) return;
@@ -120,6 +129,16 @@ struct WordWriter {
     x >>= 16;
   }
 };
+
+// Words from `first` to `last` in the opposite order.
+inline void turn_round(std::uint8_t* first, std::uint8_t* last) {
+  for (; last - first > 2; first += 2) {
+    last -= 2;
+    const auto word = load_le<std::uint16_t>(first);
+    std::memcpy(first, last, sizeof word);
+    store_le(last, word);
+  }
+}
 
 inline std::uint32_t table_of(const Contexts& contexts, const RoundRows& rows, const Neighbours& near, std::uint32_t i,
                               std::uint32_t lane) {

@@ -35,6 +35,7 @@ template <class Map, int S>
 struct GroupScratch {
   PackedScratch<Map, S> tile;
   typename Map::Code before = 0;  // the code that the next tile's first is a difference to
+  std::uint32_t first = 0;        // a narrow tile's own first code
   union {                         // residuals of the coded blocks
     alignas(64) typename Map::Code blocks[kPackedBlocks][32];
     alignas(64) std::uint32_t narrow[kPackedBlocks][32];
@@ -47,22 +48,34 @@ struct GroupScratch {
 template <class Map, int S>
 inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Map, S>) + 63) / 64 * 64;
 
-// Residuals of neighbours along x, as far as blocks go, to the block of the first, `to`, and those beside it.
+// Residuals of rows of blocks, neighbours along x, to the block of the first, `to`, and those beside it.
 template <int S>
-KFN void put_residuals(const Words& residual, std::uint32_t* to) {
+KFN void put_residuals(const Words (&rows)[TileShape<S>::kBlockY], std::uint32_t* to) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kWidth = Tile::kBlockX, kNext = 32 * Tile::block_of(0, 0, kWidth);
-  const auto* const from = reinterpret_cast<const std::uint32_t*>(&residual);
 #if defined(PYF_LEVEL_AVX512)
-  if constexpr (kWidth == 8) {  // which compilers would do through memory
-    const auto both = (__m512i)residual;
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(both));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + kNext), _mm512_extracti64x4_epi64(both, 1));
-    return;
+  // which compilers would do through memory
+  static_assert(Tile::kBlockY == 4 && (kWidth == 8 || kWidth == 4));
+  const auto a = (__m512i)rows[0], b = (__m512i)rows[1], c = (__m512i)rows[2], d = (__m512i)rows[3];
+  const __m512i low_ab = _mm512_shuffle_i32x4(a, b, 0x44), high_ab = _mm512_shuffle_i32x4(a, b, 0xEE),
+                low_cd = _mm512_shuffle_i32x4(c, d, 0x44), high_cd = _mm512_shuffle_i32x4(c, d, 0xEE);
+  if constexpr (kWidth == 8) {
+    _mm512_storeu_si512(to, low_ab);
+    _mm512_storeu_si512(to + 16, low_cd);
+    _mm512_storeu_si512(to + kNext, high_ab);
+    _mm512_storeu_si512(to + kNext + 16, high_cd);
+  } else {
+    _mm512_storeu_si512(to, _mm512_shuffle_i32x4(low_ab, low_cd, 0x88));
+    _mm512_storeu_si512(to + kNext, _mm512_shuffle_i32x4(low_ab, low_cd, 0xDD));
+    _mm512_storeu_si512(to + 2 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0x88));
+    _mm512_storeu_si512(to + 3 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0xDD));
   }
+#else
+  for (std::uint32_t i = 0; i < Tile::kBlockY; ++i)
+    for (std::uint32_t x = 0; x < kHeldWords; x += kWidth)
+      std::memcpy(to + x / kWidth * kNext + i * kWidth, reinterpret_cast<const std::uint32_t*>(&rows[i]) + x,
+                  kWidth * sizeof(std::uint32_t));
 #endif
-  for (std::uint32_t x = 0; x < kHeldWords; x += kWidth)
-    std::memcpy(to + x / kWidth * kNext, from + x, kWidth * sizeof(std::uint32_t));
 }
 
 // Rows of a strip of a plane, or of a slab of a volume, to residuals of blocks, a register of columns at a time; what
@@ -78,6 +91,8 @@ template <int S, int kOrder>
     Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);
+      alignas(64) Words residuals[Tile::kBlockY];
+#pragma GCC unroll 4
       for (std::uint32_t i = 0; i < Tile::kBlockY; ++i) {
         const std::uint32_t* const q = s.row(from + i) + x;
         const Words along = held_at(q) - held_at(q - 1);
@@ -89,10 +104,9 @@ template <int S, int kOrder>
           if (strip != 0) d -= behind;
           behind = here;
         }
-        Words residual;
-        zigzag_words(d, residual);
-        put_residuals<S>(residual, to + i * Tile::kBlockX);
+        zigzag_words(d, residuals[i]);
       }
+      put_residuals<S>(residuals, to);
     }
     held_at(s.above + x) = above;
   }
@@ -124,15 +138,15 @@ KFN void run_residuals(bool sums, const std::uint32_t* q, std::uint32_t* z) {
 
 // Residuals of all blocks of a tile without special values, to s.narrow. False where it has some, or wide codes.
 template <class Map, int S>
-[[gnu::noinline]] inline bool narrow_residuals(const Plan& plan, const void* values, const TileBox& box, bool alone,
-                                               GroupScratch<Map, S>& s) {
+[[gnu::noinline]] inline bool narrow_residuals(const Plan& plan, const void* values, const TileBox& box,
+                                               const std::uint8_t* next_tile, bool alone, GroupScratch<Map, S>& s) {
   using Code = typename Map::Code;
   if (!alone && !may_shorten(s.before)) return false;
   auto before = static_cast<std::uint32_t>(s.before);
   const bool sums = S != kChain || plan.order != 0;
   const std::uint32_t* const q = s.strip.row(0);
   std::uint32_t first = 0;
-  const bool narrow = narrow_strips<S>(Map(plan), plan.grid, values, box, s.tile.values, s.strip,
+  const bool narrow = narrow_strips<S>(Map(plan), plan.grid, values, box, next_tile, s.tile.values, s.strip,
                                        [&](std::uint32_t strip, std::uint32_t rows) {
                                          if (strip == 0) first = q[0];
                                          if constexpr (S == kPlane || S == kVolume)
@@ -141,6 +155,7 @@ template <class Map, int S>
                                            run_residuals(sums, q, s.narrow[32 * strip]);
                                        });
   if (!narrow) return false;
+  s.first = first;
   if (alone) before = first;
   if (sums) s.narrow[0][0] = zigzag(first - before);
   const std::uint32_t last = S == kChain ? q[kRunValues - 1] : first;
@@ -157,27 +172,34 @@ template <int S>
   const std::uint32_t nz = present_along(box.inz, Tile::kBlockZ), ny = present_along(box.iny, Tile::kBlockY),
                       nx = present_along(box.inx, Tile::kBlockX);
   alignas(64) BlockBytes is_present = {}, is_coded = {}, order;
-  Words bits{};  // of a round
+  alignas(64) Words bits{};  // of a round
   std::uint32_t coded = 0;
-  for (std::uint32_t x = 0; x < nx; ++x) {
-    for (std::uint32_t y = 0; y < ny; ++y) {
-      for (std::uint32_t z = 0; z < nz; ++z) {
-        const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
-        Words part[kParts], any{};
-        for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
-        if (coded != b)
-          for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
-        std::uint32_t counts = is_zero(any) ? 0 : 1;
-        asm("" : "+r"(counts));  // not to become a branch
-        is_present[b] = 1;
-        is_coded[b] = static_cast<std::uint8_t>(counts);
-        order[coded] = static_cast<std::uint8_t>(b);
-        bits |= any;
-        const std::uint32_t round = coded / kLaneCount;
-        coded += counts;
-        if (coded / kLaneCount != round) {
-          t.bits[round] = bits_of(bits);
-          bits = Words{};
+  const auto add = [&](std::uint32_t b) {
+    alignas(64) Words part[kParts], any{};
+    for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
+    for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
+    std::uint32_t counts = is_zero(any) ? 0 : 1;
+    asm("" : "+r"(counts));  // not to become a branch
+    is_coded[b] = static_cast<std::uint8_t>(counts);
+    order[coded] = static_cast<std::uint8_t>(b);
+    bits |= any;
+    const std::uint32_t round = coded / kLaneCount;
+    coded += counts;
+    if (coded / kLaneCount != round) {
+      t.bits[round] = bits_of(bits);
+      bits = Words{};
+    }
+  };
+  if (nx * ny * nz == kPackedBlocks) [[likely]] {
+    std::memset(is_present, 1, sizeof is_present);
+    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) add(b);
+  } else {
+    for (std::uint32_t x = 0; x < nx; ++x) {
+      for (std::uint32_t y = 0; y < ny; ++y) {
+        for (std::uint32_t z = 0; z < nz; ++z) {
+          const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
+          is_present[b] = 1;
+          add(b);
         }
       }
     }
@@ -192,9 +214,9 @@ template <int S>
 }
 
 // Residuals of a tile's present blocks that are not all zero, in block order, to s.blocks or s.narrow; special values
-// to `special`. `alone`: the tile's first residual is 0, whatever came before.
+// to `special`. `alone`: the tile's first residual is 0, whatever came before. `next`: the tile that follows.
 template <class Map, int S>
-inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t tile, bool alone,
+inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t tile, std::uint64_t next, bool alone,
                            GroupScratch<Map, S>& s, GroupTile& t, std::uint8_t* special) {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
@@ -202,7 +224,8 @@ inline void tile_residuals(const Plan& plan, const void* values, std::uint64_t t
   PackedScratch<Map, S>& p = s.tile;
   const TileBox box = tile_box<S>(plan.grid, tile);
   t = {};
-  if (narrow_residuals<Map, S>(plan, values, box, alone, s)) [[likely]] {
+  const std::uint64_t first_of_next = next < plan.grid.tiles ? tile_box<S>(plan.grid, next).first : box.first;
+  if (narrow_residuals<Map, S>(plan, values, box, value_at<Value>(values, first_of_next), alone, s)) [[likely]] {
     t.narrow = true;
     note_blocks<S>(box, s.narrow, t);
     return;

@@ -31,10 +31,15 @@ inline constexpr std::uint64_t kNeutralStep = step_entry(encode_entry(kFrequency
 inline constexpr std::uint32_t kNeutralTable = 15;
 static_assert(kMostTables <= kNeutralTable);
 
+// Steps of flags: by context and flag, and that of a block that has none.
+inline constexpr std::uint32_t kNoFlag = 2 * kFlagContexts;
+constexpr KFN std::uint32_t flag_step(std::uint32_t context, std::uint32_t coded) { return 2 * context + coded; }
+
 struct RoundTables {
   EncodeTables symbols;
   alignas(64) std::uint64_t narrow[16 * kNarrowEnd] = {};      // by table and residual
   alignas(64) std::uint64_t medium[16 * kMediumSymbols] = {};  // by table and symbol
+  std::uint64_t flags[kNoFlag + 1] = {};
 };
 
 inline void make_round_tables(const EntropyModel& model, RoundTables& t) {
@@ -52,7 +57,12 @@ inline void make_round_tables(const EntropyModel& model, RoundTables& t) {
         t.narrow[i * kNarrowEnd + smallest + bits] = step_entry(entry, inner, bits);
     }
   }
-  t.narrow[kNeutralTable * kNarrowEnd] = t.medium[kNeutralTable * kMediumSymbols] = kNeutralStep;
+  for (std::uint32_t c = 0; c < kFlagContexts; ++c) {
+    const std::uint32_t coded = model.flag_frequency[c];
+    t.flags[flag_step(c, 0)] = step_entry(encode_entry(kFrequencySum - coded, coded), 0, 0);
+    t.flags[flag_step(c, 1)] = step_entry(encode_entry(coded, 0), 0, 0);
+  }
+  t.flags[kNoFlag] = t.narrow[kNeutralTable * kNarrowEnd] = t.medium[kNeutralTable * kMediumSymbols] = kNeutralStep;
 }
 
 }  // namespace pyfilter

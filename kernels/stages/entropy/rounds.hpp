@@ -42,6 +42,18 @@ inline void encode_round(const Neighbours& near, const EncodeTables& tables, std
   for (std::uint32_t i = 32; i-- > 0;) encode_step(tables, near, lanes, i, rows, states, words);
 }
 
+// Puts a stream where its buffer starts. Returns its bytes.
+inline std::size_t finish_words(const WordWriter& words) {
+#if defined(PYF_LEVEL_AVX512)
+  turn_many_round(words.start, words.at);
+  return static_cast<std::size_t>(words.at - words.start);
+#else
+  const auto bytes = static_cast<std::size_t>(words.end - words.at);
+  std::memmove(words.start, words.at, bytes);
+  return bytes;
+#endif
+}
+
 // Adds a round to the counts of a model.
 inline void count_round(const Neighbours& near, std::uint32_t lanes, const RoundRows& rows, SymbolCounts& counts) {
   if (rows.wide) [[unlikely]] {

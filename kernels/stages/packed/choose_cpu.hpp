@@ -193,17 +193,14 @@ inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBo
 // Adds to each open candidate of a tile shape the bits of its tile with the sampled value.
 template <int S, class Map>
 inline void sample_shape(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
-                         std::uint64_t sampled, const bool (&open)[kCandidates], SampleScratch<Map>& s,
+                         std::uint64_t sampled, const std::uint8_t* next_tile, SampleScratch<Map>& s,
                          PredictorCosts& costs) {
-  bool any = false;
-  for (int c = 0; c < kCandidates; ++c) any = any || (open[c] && predictor_at(c).tile_shape == S);
-  if (!any) return;
   const Map map(plan);
   const Grid grid = make_packed_grid(request.shape, count, S);
   const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled));
   if constexpr (Map::kHasSpecial) {
     std::uint64_t by_order[4];
-    if (plan.entropy && narrow_costs<S>(map, grid, values, box, s.values, costs.small[S], by_order)) {
+    if (plan.entropy && narrow_costs<S>(map, grid, values, box, next_tile, s.values, costs.small[S], by_order)) {
       const std::uint32_t inside = box.inz * box.iny * box.inx;
       for (int c = 0; c < kCandidates; ++c)
         if (predictor_at(c).tile_shape == S) costs.bits[c] += by_order[predictor_at(c).order] * 4096 / inside;
@@ -216,18 +213,38 @@ inline void sample_shape(const Request& request, const Plan& plan, const void* v
     if (predictor_at(c).tile_shape == S) costs.bits[c] += sampled_bits<S>(map, plan, box, predictor_at(c).order, s);
 }
 
+// Calls run.operator()<S>() for a tile shape.
+template <class Run>
+KFN void with_shape(int shape, const Run& run) {
+  if (shape == kChain) return run.template operator()<kChain>();
+  if (shape == kColumns) return run.template operator()<kColumns>();
+  if (shape == kPlane) return run.template operator()<kPlane>();
+  return run.template operator()<kVolume>();
+}
+
 template <class Map>
 inline void sample_predictors(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
                               std::uint64_t k, void* scratch, PredictorCosts& costs) {
   static_assert(sizeof(SampleScratch<Map>) <= kScratchBytes);
   auto& own = *new (scratch) SampleScratch<Map>;
-  const std::uint64_t sampled = sampled_value(count, k);
-  bool open[kCandidates];
+  bool open[kCandidates], tried[5] = {};
   find_candidates(request, open);
-  sample_shape<kChain, Map>(request, plan, values, count, sampled, open, own, costs);
-  sample_shape<kColumns, Map>(request, plan, values, count, sampled, open, own, costs);
-  sample_shape<kPlane, Map>(request, plan, values, count, sampled, open, own, costs);
-  sample_shape<kVolume, Map>(request, plan, values, count, sampled, open, own, costs);
+  for (int c = 0; c < kCandidates; ++c) tried[predictor_at(c).tile_shape] |= open[c];
+  int shapes[4], used = 0;
+  for (const int shape : {kChain, kColumns, kPlane, kVolume})
+    if (tried[shape]) shapes[used++] = shape;
+  for (int i = 0; i < used; ++i) {
+    const bool last = i + 1 == used;
+    const std::uint8_t* next_tile = nullptr;
+    with_shape(shapes[last ? 0 : i + 1], [&]<int S>() {
+      const Grid grid = make_packed_grid(request.shape, count, S);
+      const std::uint64_t tile = tile_of_value<S>(grid, sampled_value(count, last ? k + 1 : k));
+      next_tile = value_at<typename Map::Value>(values, tile_box<S>(grid, tile).first);
+    });
+    with_shape(shapes[i], [&]<int S>() {
+      sample_shape<S, Map>(request, plan, values, count, sampled_value(count, k), next_tile, own, costs);
+    });
+  }
 }
 
 PYF_END_TARGET

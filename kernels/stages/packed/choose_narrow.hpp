@@ -11,6 +11,15 @@
 #include "stages/packed/narrow.hpp"
 
 PYF_BEGIN_TARGET
+// Codes of this many bits and a sign have small differences along three axes.
+inline constexpr int kSmallBits = 17;
+PYF_END_TARGET
+
+#if defined(PYF_LEVEL_AVX512)
+#include "stages/simd/choose_avx512.hpp"
+#endif
+
+PYF_BEGIN_TARGET
 
 // Adds coded_width() of the zigzag numbers of eight differences, and kWidthBias. kSmall: differences are below 2^21,
 // and the width is the exponent of |d + 1/4|, which is exact then, plus 2.
@@ -31,8 +40,6 @@ KFN void add_widths(const Eight& difference, Eight& widths) {
     widths += (exponent - 126) & (Eight)(capped != 0);
   }
 }
-// Codes of this many bits and a sign have small differences along three axes.
-inline constexpr int kSmallBits = 17;
 KFN bool are_small(const Eight& seen) { return bits_of(seen) >> (kSmallBits + 1) == 0; }
 KFN void note_code(const Eight& code, Eight& seen) { seen |= code + (1u << kSmallBits); }
 
@@ -135,11 +142,27 @@ template <int S, bool kSmall>
 // they are small, without which the bits are not those.
 template <int S, bool kSmall, class Map>
 inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                         typename Map::Value* copy, bool& small, std::uint64_t (&bits)[4]) {
+                         const std::uint8_t* next_tile, typename Map::Value* copy, bool& small,
+                         std::uint64_t (&bits)[4]) {
   NarrowSpace<S> space;
+#if defined(PYF_LEVEL_AVX512)
+  if constexpr (kSmall) {
+    SmallCosts<S> costs;
+    const bool narrow =
+        narrow_strips<S>(map, grid, values, box, next_tile, copy, space, [&](std::uint32_t strip, std::uint32_t rows) {
+          if constexpr (S == kPlane || S == kVolume)
+            costs.add_strip(box, strip, rows, space);
+          else
+            costs.add_run(box, strip, space);
+        });
+    if (narrow) costs.get(bits);
+    if (narrow) small = costs.small();
+    return narrow;
+  }
+#endif
   NarrowCosts<S> costs;
   const bool narrow =
-      narrow_strips<S>(map, grid, values, box, copy, space, [&](std::uint32_t strip, std::uint32_t rows) {
+      narrow_strips<S>(map, grid, values, box, next_tile, copy, space, [&](std::uint32_t strip, std::uint32_t rows) {
         if constexpr (S == kPlane || S == kVolume)
           add_strip<S, kSmall>(box, strip, rows, space, costs);
         else
@@ -153,12 +176,13 @@ inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, c
 // `small`: whether codes of tiles before were small, as those that follow will be, mostly.
 template <int S, class Map>
 inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                         typename Map::Value* copy, bool& small, std::uint64_t (&bits)[4]) {
+                         const std::uint8_t* next_tile, typename Map::Value* copy, bool& small,
+                         std::uint64_t (&bits)[4]) {
   if (small) {
-    const bool narrow = narrow_costs<S, true>(map, grid, values, box, copy, small, bits);
+    const bool narrow = narrow_costs<S, true>(map, grid, values, box, next_tile, copy, small, bits);
     if (small) return narrow;
   }
-  return narrow_costs<S, false>(map, grid, values, box, copy, small, bits);
+  return narrow_costs<S, false>(map, grid, values, box, next_tile, copy, small, bits);
 }
 
 PYF_END_TARGET

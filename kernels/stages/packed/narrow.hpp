@@ -179,12 +179,11 @@ KFN void strip_codes(NarrowCodes<Map>& codes, const std::uint8_t* from, const st
 // Codes of a tile: take(strip, rows) is called for each strip of a plane or a volume that has blocks which are present,
 // whose rows are then s.row(r), as many as those blocks have, with a 0 before each; or for each run, with the code
 // before it. A tile's first run has its own first code there, a column's that of the column before. False, maybe after
-// some, where a value is special or a code is wide.
+// some, where a value is special or a code is wide. `next_tile`: where the tile starts that is read after it.
 template <int S, class Map, class Take>
 KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                       typename Map::Value* copy, NarrowSpace<S>& s, const Take& take) {
+                       const std::uint8_t* next_tile, typename Map::Value* copy, NarrowSpace<S>& s, const Take& take) {
   using Value = typename Map::Value;
-  using Tile = TileShape<S>;
   NarrowCodes<Map> codes(map);
   if constexpr (S == kPlane || S == kVolume) {
     // of rows and slabs beyond the edge those that blocks have which are present: they repeat the last one
@@ -199,7 +198,7 @@ KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, con
         // rows are too many streams for hardware prefetchers: those of the next strip, or tile
         const std::uint8_t* const next = S == kVolume && strip + 1 < box.inz ? from + slab_bytes
                                          : S == kPlane && y + here < rows    ? from + kStripRows * row_bytes
-                                                                             : first + Tile::kX * sizeof(Value);
+                                                                             : next_tile;
         const std::uint32_t inside = std::min(box.iny - y, here);
         strip_codes<S>(codes, from, next, row_bytes, inside, box.inx, copy, s);
         for (std::uint32_t row = inside; row < here; ++row)

@@ -14,17 +14,19 @@ PYF_BEGIN_TARGET
 
 KFN __m512i every_byte(int byte) { return _mm512_set1_epi8(static_cast<char>(byte)); }
 
-// Blocks to rows; lanes without a block become 0.
-inline void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
+// Blocks to rows; lanes without a block become 0. kAll: there are none.
+template <bool kAll>
+KFN void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
   alignas(64) static constexpr std::uint32_t kNone[32] = {};
   const __m512i low_pair = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
                 high_pair = _mm512_add_epi64(low_pair, _mm512_set1_epi64(4));
   for (std::uint32_t half = 0; half < 2; ++half) {
     __m512i v[8], w[8];
+#pragma GCC unroll 8
     for (std::uint32_t k = 0; k < 8; ++k) {  // sixteen positions of four lanes
       const std::uint32_t first = k / 2 % 2 * 16 + k / 4 * 8 + k % 2 * 4;
       const auto values = [&](std::uint32_t i) {
-        return words_at((first + i < lanes ? blocks[first + i] : kNone) + 16 * half);
+        return words_at((kAll || first + i < lanes ? blocks[first + i] : kNone) + 16 * half);
       };
       const __m512i low = _mm512_or_si512(values(0), _mm512_slli_epi32(values(1), 8));
       const __m512i high = _mm512_or_si512(_mm512_slli_epi32(values(2), 16), _mm512_slli_epi32(values(3), 24));
@@ -50,6 +52,13 @@ inline void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes
       _mm256_store_si256(reinterpret_cast<__m256i*>(to[12]), _mm512_extracti64x4_epi64(high, 1));
     }
   }
+}
+
+inline void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
+  if (lanes == kLaneCount)
+    put_byte_rows<true>(blocks, lanes, rows);
+  else
+    put_byte_rows<false>(blocks, lanes, rows);
 }
 
 // Tables by the sum of two residuals below 256: of sums below 64, and of others by their eighths, whose numbers have

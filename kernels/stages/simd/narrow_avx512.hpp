@@ -76,7 +76,8 @@ class NarrowQuantizer<float> {
   bool has_sentinel_;
 };
 
-// Values are in reach where their codes are narrow. The low half of a magic form is that of its code.
+// Codes are narrow where those of magic forms, of a magic number so much larger that no narrow code is below 0, have no
+// other bits; NaNs and infinities have.
 template <>
 class NarrowQuantizer<double> {
  public:
@@ -87,8 +88,10 @@ class NarrowQuantizer<double> {
       : inverse_(_mm512_set1_pd(p.inverse_step)),
         step_(_mm512_set1_pd(p.step)),
         sentinel_(_mm512_set1_pd(p.sentinel)),
-        bound_(_mm512_set1_pd(p.bound)),
-        most_(static_cast<double>((std::uint64_t{1} << bits) - 1) * p.step),
+        magic_(_mm512_set1_pd(FloatTraits<double>::kMagic + static_cast<double>(std::uint64_t{1} << bits))),
+        above_(_mm512_set1_epi32(1 << bits)),
+        bits_(bits),
+        bound_(p.bound),
         has_sentinel_(p.has_sentinel) {}
 
   static constexpr int kAtOnce = 16;
@@ -97,33 +100,36 @@ class NarrowQuantizer<double> {
   KFN void take(const void* from, std::uint32_t* to) {
     const auto* const x = static_cast<const double*>(from);
     const __m512i low = eight<kSentinel>(x), high = eight<kSentinel>(x + 8);
-    _mm512_storeu_si512(to, low_words(low, high));
+    _mm512_storeu_si512(to, _mm512_sub_epi32(low_words(low, high), above_));
   }
   [[nodiscard]] KFN bool fits() const {
-    const __mmask8 far = _mm512_cmp_pd_mask(far_, _mm512_set1_pd(most_), _CMP_NLT_UQ);
-    return (misfits_ | far) == 0;
+    const __m512i beyond = _mm512_set1_epi64(~((std::int64_t{2} << bits_) - 1));
+    const __mmask8 wide = _mm512_test_epi64_mask(seen_, beyond);
+    return (_mm512_cmp_pd_mask(error_, _mm512_set1_pd(bound_), _CMP_NLE_UQ) | wide | same_) == 0;
   }
 
  private:
   template <bool kSentinel>
   KFN __m512i eight(const double* from) {
-    const __m512d magic = _mm512_set1_pd(FloatTraits<double>::kMagic);
-    const __m512d x = _mm512_loadu_pd(from), t = _mm512_fmadd_pd(x, inverse_, magic);
-    const __m512d decoded = _mm512_mul_pd(_mm512_sub_pd(t, magic), step_);
-    // unordered where x is NaN or infinite; of a NaN the maximum is the other one
-    const __m512d error = _mm512_abs_pd(_mm512_sub_pd(x, decoded));
-    misfits_ = static_cast<__mmask8>(misfits_ | _mm512_cmp_pd_mask(error, bound_, _CMP_NLE_UQ));
-    far_ = _mm512_max_pd(_mm512_abs_pd(x), far_);
+    const __m512i no_code = _mm512_set1_epi64(static_cast<long long>(FloatTraits<double>::kMagicBits));
+    const __m512d x = _mm512_loadu_pd(from), t = _mm512_fmadd_pd(x, inverse_, magic_);
+    const __m512d decoded = _mm512_mul_pd(_mm512_sub_pd(t, magic_), step_);
+    // the larger magnitude; of a NaN it is the other one
+    error_ = _mm512_range_pd(_mm512_sub_pd(x, decoded), error_, 0b1011);
+    seen_ = _mm512_ternarylogic_epi64(seen_, _mm512_castpd_si512(t), no_code, 0xF6);  // seen | (t ^ no_code)
     if constexpr (kSentinel)
-      misfits_ = static_cast<__mmask8>(misfits_ | _mm512_cmp_pd_mask(x, sentinel_, _CMP_EQ_OQ) |
-                                       _mm512_cmp_pd_mask(decoded, sentinel_, _CMP_EQ_OQ));
+      same_ = static_cast<__mmask8>(same_ | _mm512_cmp_pd_mask(x, sentinel_, _CMP_EQ_OQ) |
+                                    _mm512_cmp_pd_mask(decoded, sentinel_, _CMP_EQ_OQ));
     return _mm512_castpd_si512(t);
   }
 
-  __m512d inverse_, step_, sentinel_, bound_;
-  __m512d far_ = _mm512_setzero_pd();
-  __mmask8 misfits_ = 0;
-  double most_;
+  __m512d inverse_, step_, sentinel_, magic_;
+  __m512i above_;
+  __m512d error_ = _mm512_setzero_pd();
+  __m512i seen_ = _mm512_setzero_si512();  // bits of codes
+  __mmask8 same_ = 0;
+  int bits_;
+  double bound_;
   bool has_sentinel_;
 };
 

@@ -111,13 +111,34 @@ KFN void decode_step(const DecodeTables& tables, const Neighbours& near, std::ui
   decode_outer(code_bits, lanes, i, symbols, rows, states, words);
 }
 
-// States that must give words to the stream.
-KFN __m512i spill(__m512i x, __mmask16 must, std::uint8_t*& at) {
-  const int count = __builtin_popcount(must);
-  at -= 2 * count;
-  const __m256i words = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(must, x));
-  _mm256_mask_storeu_epi16(at, static_cast<__mmask16>((1u << count) - 1), words);
+// Sixteen lanes the other way round.
+KFN __m512i reversed(__m512i x) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), x);
+}
+
+// States that must give words to the stream; those of descending lanes, whose words come in this order.
+KFN __m512i spill_descending(__m512i x, __mmask16 must, std::uint8_t*& at) {
+  const __m256i words = _mm256_maskz_compress_epi16(must, _mm512_cvtepi32_epi16(x));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), words);
+  at += 2 * __builtin_popcount(must);
   return _mm512_mask_srli_epi32(x, must, x, 16);
+}
+KFN __m512i spill(__m512i x, __mmask16 must, std::uint8_t*& at) {
+  return reversed(spill_descending(reversed(x), _mm512_movepi32_mask(reversed(_mm512_movm_epi32(must))), at));
+}
+
+// turn_round(), a register from each end at a time.
+inline void turn_many_round(std::uint8_t* first, std::uint8_t* last) {
+  const __m512i low_words =
+      _mm512_setr_epi32(0x1E001F, 0x1C001D, 0x1A001B, 0x180019, 0x160017, 0x140015, 0x120013, 0x100011, 0xE000F,
+                        0xC000D, 0xA000B, 0x80009, 0x60007, 0x40005, 0x20003, 1);
+  for (; last - first >= 128; first += 64) {
+    last -= 64;
+    const __m512i early = _mm512_permutexvar_epi16(low_words, _mm512_loadu_si512(first));
+    _mm512_storeu_si512(first, _mm512_permutexvar_epi16(low_words, _mm512_loadu_si512(last)));
+    _mm512_storeu_si512(last, early);
+  }
+  turn_round(first, last);
 }
 
 // The high halves of 32-bit products, shifted: x * reciprocal >> 31 + shift.
