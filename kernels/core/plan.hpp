@@ -93,7 +93,7 @@ constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
 
 // Tiles that were counted for a model and are kept until they are encoded: so many at most, and no more memory than an
 // eighth of the chunk.
-inline constexpr std::uint64_t kMostCountedTiles = 256;
+inline constexpr std::uint64_t kMostCountedTiles = 128;
 inline constexpr std::size_t kCountedTileBytes = 8384;
 
 // What particles need: values, codes, keys, sequences of a tile, and entries to sort (kernels/particles).
