@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # of a frame's header (docs/format.md, section 2): its size in words of 8 bytes, then element type and rank, which are
 # some bytes of the first two words, and the shape, words from the eighth on
-_UNITS_AT, _TYPE_AND_RANK_AT, _DIMS_AT = 7, (9, 10), 7
+_UNITS_AT, _TYPE_AND_RANK_AT, _DIMS_AT = 7, (9, 11), 7
 _ALIKE = np.isin(np.arange(16), (_UNITS_AT, *_TYPE_AND_RANK_AT)).astype(np.uint8) * np.uint8(255)
 
 

@@ -13,7 +13,7 @@ from python.test_h5_read import SELECTIONS
 
 import pyfilter
 from pyfilter import Cuszp2, Lossless
-from pyfilter.gpu import staging
+from pyfilter.gpu import reading, staging
 
 BOUND = Cuszp2(absolute=1e-3)
 
@@ -54,6 +54,28 @@ def test_views(cp: Any, file: h5py.File) -> None:
     pyfilter.read(dataset, np.s_[:, 7], out=row[:, 1])
     np.testing.assert_array_equal(row.get()[:, 1], dataset[:, 7])
     assert not row.get()[:, ::2].any()
+
+
+def test_one_header_speaks_for_all_chunks_of_a_dataset(
+    cp: Any, file: h5py.File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Raw frames and such with missing values among them: their flags are not what is compared."""
+    values = field((60, 50))
+    values[:20] = np.random.default_rng(0).integers(0, 2**32, (20, 50), "u4").view("f4")
+    values[20:30] = -9
+    dataset = pyfilter.create_dataset(file, "a", values, Lossless(), chunks=(10, 50), fillvalue=-9)
+    flags = {dataset.id.read_direct_chunk((row, 0))[1][10] for row in range(0, 60, 10)}
+    assert len(flags) > 1
+    told: list[bool] = []
+    plain = reading.Batch._alike
+
+    def note(batch: reading.Batch, numbers: Any) -> bool:
+        told.append(plain(batch, numbers))
+        return told[-1]
+
+    monkeypatch.setattr(reading.Batch, "_alike", note)
+    np.testing.assert_array_equal(pyfilter.read(dataset, device="cuda").get().view("u4"), values.view("u4"))
+    assert told == [True]
 
 
 def test_an_out_that_does_not_fit_is_refused(cp: Any, file: h5py.File) -> None:
