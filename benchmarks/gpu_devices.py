@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 import sys
 import tempfile
 import time
@@ -24,10 +23,11 @@ from rich.console import Console
 import pyfilter
 from benchmarks.gpu_fields import FIELDS
 from benchmarks.report import Floor, Rows, origin, report
+from benchmarks.timing import in_turns
 from pyfilter.gpu import crew, staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -42,26 +42,6 @@ LEGEND = (
     "range."
 )
 PLANES = 256  # that are made at a time
-
-
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
-
-
-def in_turns(works: Iterable[Callable[[], object]], rounds: int) -> list[float]:
-    """Return the median seconds of each, after a round that does not count; of the first one round only."""
-    several = list(works)
-    taken: list[list[float]] = [[] for _ in several]
-    for i in range(rounds + 1):
-        for times, work in zip(taken, several, strict=True):
-            if times is taken[0] and i > 1:
-                continue
-            here = seconds(work)
-            if i:
-                times.append(here)
-    return [statistics.median(times) for times in taken]
 
 
 def make(planes: int) -> NDArray[np.float32]:
@@ -139,7 +119,7 @@ class Run:
                 lambda: pyfilter.write(sets[1], self.values, devices=0),
                 lambda: pyfilter.write(sets[2], self.values, devices="all"),
             ]
-            times = in_turns(works, self.rounds)
+            times = in_turns(works, self.rounds, first_once=True)
             sums = [checksums(dataset) for dataset in sets]
             stored = stored_bytes(sets[0])
         self.row(label, what, self.values.nbytes / stored, times, stored, sums[0] == sums[1] == sums[2])
@@ -154,7 +134,7 @@ class Run:
                 lambda: pyfilter.read(dataset, out=self.out, devices="all"),
             ]
             self.out[...] = 0
-            times = in_turns(works, self.rounds)
+            times = in_turns(works, self.rounds, first_once=True)
             stored = stored_bytes(dataset)
         self.row(label, what, self.values.nbytes / stored, times, stored, same(self.out, self.expected))
 
@@ -174,7 +154,7 @@ class Run:
             lambda: retrieve(self.out, devices=0),
             lambda: retrieve(self.out, devices="all"),
         ]
-        times = in_turns(works, self.rounds)
+        times = in_turns(works, self.rounds, first_once=True)
         found = same(self.out, self.expected)
         self.row(label, f"to {fraction:g}", self.values.nbytes / fetched, times, fetched, found)
 
@@ -184,7 +164,9 @@ class Run:
         with h5py.File(self.path, "w") as file:
             dataset = file.create_dataset("plain", part.shape, "f4")
             written, read_back = in_turns(
-                [lambda: dataset.write_direct(part), lambda: dataset.read_direct(self.out[: len(part)])], self.rounds
+                [lambda: dataset.write_direct(part), lambda: dataset.read_direct(self.out[: len(part)])],
+                self.rounds,
+                first_once=True,
             )
         return f"plain: {part.nbytes / written / 1e9:.1f} GB/s written, {part.nbytes / read_back / 1e9:.1f} GB/s read"
 

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +16,7 @@ from rich.console import Console
 
 import pyfilter
 from benchmarks.report import Rows, origin, report
+from benchmarks.timing import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,18 +33,6 @@ LEGEND = (
     "on a tmpfs and back to an array whose pages are there. 'HDF5': write_direct and read_direct, the filter called by "
     "HDF5; the others with one thread and with all. 'same': whether the chunks and the values are."
 )
-
-
-def in_turns(works: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Return the median seconds of each, after a round that does not count."""
-    taken: list[list[float]] = [[] for _ in works]
-    for i in range(rounds + 1):
-        for times, work in zip(taken, works, strict=True):
-            begin = time.perf_counter()
-            work()
-            if i:
-                times.append(time.perf_counter() - begin)
-    return [statistics.median(times) for times in taken]
 
 
 def chunks_of(dataset: h5py.Dataset) -> list[bytes]:

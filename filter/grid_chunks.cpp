@@ -8,6 +8,7 @@
 
 #include "core/api.hpp"
 #include "core/error_text.hpp"
+#include "core/prefetch.hpp"
 #include "core/request.hpp"
 #include "core/threads.hpp"
 #include "filter/c_api.h"
@@ -133,8 +134,12 @@ class Chunks {
   }
   template <bool kToArray>
   static void ask(const std::uint8_t* at, std::uint64_t bytes) {
-    for (std::uint64_t line = 0; line < std::min<std::uint64_t>(bytes, kRowsAskedAhead); line += 64)
-      __builtin_prefetch(at + line, kToArray ? 1 : 0);
+    bytes = std::min(bytes, kRowsAskedAhead);
+    if constexpr (kToArray) {
+      ask_for_stores(at, 0, bytes);
+    } else {
+      for (std::uint64_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
+    }
   }
 
   const pyf_grid& grid_;
@@ -232,10 +237,9 @@ Status check(const pyf_grid* grid, std::size_t count) {
   return kOk;
 }
 
-Status share(Work& work, int threads, void (*piece)(void*, std::uint64_t) noexcept) {
+void share(Work& work, int threads, void (*piece)(void*, std::uint64_t) noexcept) {
   work.a_piece = std::max<std::uint64_t>(kPieceBytes / std::max<std::uint64_t>(work.chunks.bytes(), 1), 1);
   parallel_for(threads, (work.count + work.a_piece - 1) / work.a_piece, piece, &work);
-  return kOk;
 }
 
 }  // namespace
@@ -252,7 +256,8 @@ int pyf_read_grid(const pyf_grid* grid, uint8_t dtype, int file, pyf_range* rang
                             work.file = file;
                             work.ranges = ranges;
                             work.dtype = static_cast<Dtype>(dtype);
-                            return share(work, threads, read_piece);
+                            share(work, threads, read_piece);
+                            return kOk;
                           }).code);
 }
 
@@ -270,6 +275,7 @@ int pyf_encode_grid(const pyf_request* request, const pyf_grid* grid, const void
                             work.frame_stride = frame_stride;
                             work.frames = static_cast<std::uint8_t*>(frames);
                             work.frame_bytes = frame_bytes;
-                            return share(work, threads, encode_piece);
+                            share(work, threads, encode_piece);
+                            return kOk;
                           }).code);
 }
