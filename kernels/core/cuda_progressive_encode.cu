@@ -241,7 +241,7 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
   PYF_TRY(check(kernels->encode_planes(job, stream), "launch of the kernel for planes"));
   PYF_TRY(check(encode_tiles(job, units, stream), "launch of the encoder of tiles"));
-  PYF_TRY(check(order_segments(job, stream), "launch of the order of segments"));
+  PYF_TRY(check(order_segments(job, units, stream), "launch of the order of segments"));
 
   // what became of the chunks, and how many errors are to be measured: the first words of their notes
   struct Begin {

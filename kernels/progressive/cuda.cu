@@ -67,15 +67,23 @@ cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, cuda
                 kSizeThreads, stream, job);
 }
 
-cudaError_t order_segments(const ProgressiveEncode& job, cudaStream_t stream) {
-  return launch(order_segments_kernel, dim3(1, job.frame_count), 32, stream, job);
+cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream) {
+  constexpr std::size_t kMostRoom = 96 << 10;
+  std::size_t segments = units * static_cast<std::size_t>(job.pieces),
+              room = segments * (sizeof(ProgressiveSegment) + sizeof(std::uint64_t));
+  if (room > kMostRoom) segments = room = 0;
+  if (job.frame_count == 0) return cudaSuccess;
+  PYF_CUDA_TRY(cudaFuncSetAttribute(order_segments_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(kMostRoom)));
+  order_segments_kernel<<<dim3(1, job.frame_count), kOrderThreads, room, stream>>>(job, static_cast<int>(segments));
+  return cudaGetLastError();
 }
 
 cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, const EncodeParams& frame, ChunkPlan* plans,
                          cudaStream_t stream) {
   constexpr std::uint32_t kTilesOfBlock = kWriteThreads / 32;
   constexpr std::uint64_t kMostBlocks = 2112;
-  PYF_CUDA_TRY(launch(write_head_kernel, dim3(1, job.frame_count), 128, stream, job));
+  PYF_CUDA_TRY(launch(write_head_kernel, dim3(1, job.frame_count), kOrderThreads, stream, job));
   PYF_CUDA_TRY(launch(place_pieces_kernel, dim3(units * static_cast<std::uint32_t>(job.pieces), job.frame_count),
                       kWriteThreads, stream, job));
   PYF_CUDA_TRY(launch(write_pieces_kernel, dim3((job.tiles + kTilesOfBlock - 1) / kTilesOfBlock, job.frame_count),

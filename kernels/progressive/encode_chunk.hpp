@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 
 #include "core/error_text.hpp"
 #include "core/status.hpp"
@@ -31,44 +29,39 @@ inline bool fill_errors(const Points<Int>& q, const ProgressiveHead& head, const
                         bool measured, std::uint64_t conversion, ProgressiveSegment* segments) {
   const ProgressiveLayout& layout = q.layout;
   const auto range = static_cast<std::uint64_t>(head.high - head.low);
-  std::unique_ptr<Cut[]> cuts;
-  int count = 0;
-  // twice: to count the readers for whom errors are measured, and to make them
-  for (int round = measured ? 0 : 1; round < 2; ++round) {
-    int state[kMostUnits];
+  Cut cuts[kMostMeasures];
+  int count = 0, state[kMostUnits];
+  const auto begin = [&] {
     for (int u = 0; u < layout.units; ++u) state[u] = head.planes[u] != 0 ? head.planes[u] : -1;
-    std::uint64_t read = head.segments_at, last = read;
-    if (round == 1 && count != 0) {
-      cuts.reset(new (std::nothrow) Cut[static_cast<std::size_t>(count)]);
-      if (!cuts) return false;
+  };
+  begin();
+  std::uint64_t read = head.segments_at;
+  LastMeasured last{.read = read};
+  for (int i = 0; i < head.segments; ++i) {
+    ProgressiveSegment& segment = segments[i];
+    state[segment.unit] = segment.plane;
+    read += segment.size;
+    if (segment.error == 0) continue;
+    const std::uint64_t bound = bound_of_state(layout, head, state);
+    if (measured && is_measured(bound, range, read, last)) {
+      last = {bound, read};
+      Cut& cut = cuts[count++];
+      cut.segment = i;
+      for (int u = 0; u < layout.units; ++u) cut.state[u] = static_cast<std::int8_t>(state[u]);
     }
-    count = 0;
-    for (int i = 0; i < head.segments; ++i) {
-      ProgressiveSegment& segment = segments[i];
-      state[segment.unit] = segment.plane;
-      read += segment.size;
-      if (segment.error == 0) continue;
-      const std::uint64_t bound = bound_of_state(layout, head, state);
-      if (measured && is_measured(bound, range, read, last)) {
-        last = read;
-        if (round == 1) {
-          Cut& cut = cuts[static_cast<std::size_t>(count)];
-          cut.segment = i;
-          for (int u = 0; u < layout.units; ++u) cut.state[u] = static_cast<std::int8_t>(state[u]);
-        }
-        ++count;
-      }
-      if (round == 1) segment.error = static_cast<std::uint16_t>(error_code(bound == 0 ? 0 : bound + conversion));
-    }
+    segment.error = static_cast<std::uint16_t>(error_code(bound == 0 ? 0 : bound + conversion));
   }
   if (count == 0) return true;
-  if (!measure_errors<T>(q, head, kind, values, conversion, cuts.get(), count)) return false;
-  for (int i = 0; i < count; ++i) {
-    const Cut& cut = cuts[static_cast<std::size_t>(i)];
-    const std::uint64_t found = cut.error;
-    std::uint16_t& error = segments[cut.segment].error;
-    const auto code = static_cast<std::uint16_t>(error_code(found == 0 ? 0 : found + conversion));
-    if (code < error) error = code;
+  if (!measure_errors<T>(q, head, kind, values, conversion, cuts, count)) return false;
+  begin();
+  for (int i = 0, next = 0; next < count; ++i) {
+    ProgressiveSegment& segment = segments[i];
+    state[segment.unit] = segment.plane;
+    const Cut& cut = cuts[next];
+    if (i == cut.segment) ++next;
+    if (segment.error == 0) continue;
+    const std::uint32_t code = error_code_by(layout, head, state, cut.state, cut.error, conversion);
+    if (code < segment.error) segment.error = static_cast<std::uint16_t>(code);
   }
   return true;
 }
@@ -147,7 +140,9 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   pieces.bytes = reinterpret_cast<std::uint8_t*>(integers.get());
   std::memcpy(pieces.bytes, out, pieces.used);
   std::memset(out + end, 0, static_cast<std::size_t>(total - end));
-  write_head(head, layout, segments.get(), out);
+  write_head(head, layout, out);
+  std::uint8_t* entry = out + head.table_at;
+  for (int i = 0; i < head.segments; ++i) entry = write_table_entry(segments[static_cast<std::size_t>(i)], entry);
   for (std::uint64_t i = 0; i < layout.roots; ++i) store_le(out + head.roots_at + sizeof(Int) * i, roots[i]);
   write_specials<T>(values, kinds, count, layout.grids[0].x, missing, verbatim, out + head.specials_at);
   in_parallel(static_cast<std::uint64_t>(head.segments), 1, [&](std::uint64_t i) {

@@ -78,8 +78,16 @@ KFN std::size_t table_entry_bytes(const ProgressiveSegment& segment) {
   return 1 + varint_bytes(segment.size) + (segment.error != 0 ? 2 : 0);
 }
 
-KFN void write_head(const ProgressiveHead& head, const ProgressiveLayout& layout, const ProgressiveSegment* segments,
-                    std::uint8_t* out) {
+KFN std::uint8_t* write_table_entry(const ProgressiveSegment& segment, std::uint8_t* to) {
+  *to++ = static_cast<std::uint8_t>(segment.unit | (segment.error != 0 ? 128 : 0));
+  to = put_varint(to, segment.size);
+  if (segment.error == 0) return to;
+  store_le(to, segment.error);
+  return to + 2;
+}
+
+// What is before the coarsest grid and the table.
+KFN void write_head(const ProgressiveHead& head, const ProgressiveLayout& layout, std::uint8_t* out) {
   store_le(out, head.special_bytes);
   store_le(out + 8, head.low);
   store_le(out + 16, head.high);
@@ -90,14 +98,6 @@ KFN void write_head(const ProgressiveHead& head, const ProgressiveLayout& layout
   for (int u = 0; u < layout.units; ++u)
     out[kProgressiveFixedBytes + static_cast<std::size_t>(u)] =
         static_cast<std::uint8_t>(head.planes[u] | (head.cubic[u] ? 128 : 0));
-  std::uint8_t* at = out + head.table_at;
-  for (int i = 0; i < head.segments; ++i) {
-    *at++ = static_cast<std::uint8_t>(segments[i].unit | (segments[i].error != 0 ? 128 : 0));
-    at = put_varint(at, segments[i].size);
-    if (segments[i].error == 0) continue;
-    store_le(at, segments[i].error);
-    at += 2;
-  }
 }
 
 // What is wrong with a head.

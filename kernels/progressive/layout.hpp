@@ -102,6 +102,15 @@ KFN std::uint64_t coefficient_error(int planes, int plane) {
   return plane < 0 ? 0 : std::uint64_t{1} << plane;
 }
 
+// How far what is known of a coefficient is at most from what is known once more segments are there, down to that of
+// plane `then`. Both are middles of intervals, one in the other, of half widths 2^plane and 2^then; but a first one in
+// plane `then` leaves half of that.
+KFN std::uint64_t coefficient_distance(int planes, int plane, int then) {
+  if (then < 0 || then >= plane) return then < plane ? coefficient_error(planes, plane) : 0;
+  const std::uint64_t half_width = std::uint64_t{1} << then;
+  return then + 1 == plane ? half_width + half_width / 2 : (std::uint64_t{1} << plane) - half_width;
+}
+
 // What a pass makes of the error of the values before it and that of its coefficients: cubic predictions weigh their
 // neighbours by numbers whose magnitudes add up to 5/4.
 KFN std::uint64_t error_after_pass(std::uint64_t before, bool cubic, std::uint64_t coefficient) {

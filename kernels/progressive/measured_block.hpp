@@ -57,7 +57,7 @@ class MeasuredBlock {
       const bool finest = k == 0 && Finest::serves(layout);
       if (finest) total.numbers += Finest::room({side[0], side[1], side[2]}, {next[0], next[1], next[2]});
       for (int a = 0; a < 3 && !finest; ++a) {
-        total.numbers += 3 * rows[a] * (next[2] + (a == 2 ? kMostEnds : 0));  // coefficients, the known part, integers
+        total.numbers += 2 * rows[a] * (next[2] + (a == 2 ? kMostEnds : 0));  // coefficients, integers
         if (a != 2 || k != 0) made[a] = std::max(made[a], rows[a] * next[2]);
       }
       total.numbers += 2 * kPadding + next[0] * next[1] * row_places(layout, k + 1, next[2]);  // grid k + 1
@@ -103,9 +103,7 @@ class MeasuredBlock {
       if (unit.axis != 2 || unit.level != 0)
         made[unit.axis] = std::max(made[unit.axis], part_[u].extent(0) * part_[u].extent(1) * pitch(unit.level));
       coefficients_[u] = take(count);
-      known_[u] = take(count);
       originals_[u] = take(count);
-      known_plane_[u] = kMostPlanes;
       load_unit(u, kind, values);
     }
     for (int a = 0; a < 3; ++a) made_[a] = take_padded(made[a], made[a]);
@@ -243,12 +241,22 @@ class MeasuredBlock {
       with_step(step, [&](auto every) {
         for (std::uint64_t i = 0; i < some; ++i) t[i] = target[i * every];
       });
-      for (std::uint64_t i = 0; kind != nullptr && i < some; ++i) {
-        const auto at = static_cast<std::uint64_t>(target - q_.at) + i * step;
-        if ((*kind)(value_at<T>(values, at)) == kPlain) continue;
-        t[i] = kMissing<Int>;
-        marked = true;
-      }
+      if (kind == nullptr) return;
+      const auto at = static_cast<std::uint64_t>(target - q_.at);
+      const auto mark = [&](auto every, auto special) {
+        Int any = 0;
+        for (std::uint64_t i = 0; i < some; ++i) {
+          const bool is = special(value_at<T>(values, at + i * every));
+          t[i] = is ? kMissing<Int> : t[i];
+          any |= is ? Int{1} : Int{0};
+        }
+        marked = marked || any != 0;
+      };
+      const KindOf<T> kinds = *kind;
+      if (kinds.in_reach)
+        mark(step, [&](T value) { return kinds(value) != kPlain; });
+      else
+        with_step(step, [&](auto every) { mark(every, [&](T value) { return kinds.is_missing_or_verbatim(value); }); });
     };
     for (std::uint64_t z = part.lo[0]; z < part.hi[0]; ++z) {
       for (std::uint64_t y = part.lo[1]; y < part.hi[1]; ++y) {
@@ -346,15 +354,7 @@ class MeasuredBlock {
   // What a reader makes of a unit; the largest error of its ordinary values.
   Int make_unit(int u, bool some, int plane) {
     const ProgressiveUnit& unit = layout_.unit[u];
-    const Int* const known = plane < 0 ? coefficients_[u] : known_[u];
-    if (some && plane >= 0 && plane != known_plane_[u]) {
-      const KnownPart<Int> part(plane);
-      const std::uint64_t count = points_[u];
-      const Int* const from = coefficients_[u];
-      Int* __restrict const to = known_[u];
-      for (std::uint64_t i = 0; i < count; ++i) to[i] = part(from[i]);
-      known_plane_[u] = plane;
-    }
+    const KnownPart<Int> known(some ? plane : -1);
     const Run* const runs = runs_[u];
     const std::size_t count = run_count_[u];
     unit_of_[unit.axis] = u;
@@ -364,8 +364,8 @@ class MeasuredBlock {
         return run.from.stencil == runs[i].from.stencil && (run.step == 1) == (runs[i].step == 1);
       };
       for (next = i + 1; next < count && alike(runs[next]);) ++next;
-      const Int here =
-          measure_runs(some, marked_[u] || unit.axis == 2, runs + i, next - i, limits_, known, originals_[u]);
+      const Int here = measure_runs(some, marked_[u] || unit.axis == 2, runs + i, next - i, limits_, known,
+                                    coefficients_[u], originals_[u]);
       most = here > most ? here : most;
     }
     const Extents g = layout_.grids[unit.level];
@@ -401,12 +401,11 @@ class MeasuredBlock {
   const ProgressiveHead& head_;
   const Limits<Int> limits_;
   Region region_[kMostLevels + 1], part_[kMostUnits];
-  Int *memory_, *grid_[kMostLevels + 1], *coefficients_[kMostUnits], *known_[kMostUnits], *originals_[kMostUnits];
+  Int *memory_, *grid_[kMostLevels + 1], *coefficients_[kMostUnits], *originals_[kMostUnits];
   Int* made_[3];
   Run* runs_[kMostUnits];
   std::size_t run_count_[kMostUnits];
   std::uint64_t points_[kMostUnits];
-  int known_plane_[kMostUnits];
   std::uint64_t largest_[kMostUnits];
   bool marked_[kMostUnits];
   int unit_of_[3] = {0, 0, 0};  // that rows are in made_ of

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/target.hpp"
+#include "progressive/choices.hpp"
 #include "progressive/layout.hpp"
 #include "progressive/transform.hpp"
 
@@ -79,22 +80,23 @@ KFN MeasuredRun<Int>* add_run(MeasuredRun<Int>* runs, MeasuredRun<Int>* end, con
 
 PYF_BEGIN_TARGET
 
-// What a reader makes of runs that have the same stencil, with the coefficients that it knows of (kSome: any at all);
-// the largest error. `original` is kMissing where it does not count (kMarked). Steps are 1, or any (kSteps); then and
-// where kStored is true the points are stored.
+// What a reader makes of runs that have the same stencil, with what it knows of coefficients (kSome: any at all); the
+// largest error. `original` is kMissing where it does not count (kMarked). Steps are 1, or any (kSteps); then and where
+// kStored is true the points are stored.
 template <Stencil S, bool kSome, bool kMarked, bool kStored, bool kSteps, class Int>
 inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const Limits<Int>& all_limits,
-                        const Int* known, const Int* original) {
+                        const KnownPart<Int>& all_known, const Int* coefficients, const Int* original) {
   const Limits<Int> limits = all_limits;
+  const KnownPart<Int> known = all_known;
   Int highest = 0, lowest = 0;  // of errors with their signs: 64-bit magnitudes are slow before AVX-512
   for (std::size_t r = 0; r < count; ++r) {
     const MeasuredRun<Int> run = runs[r];  // a copy: what is written might be its count otherwise
-    const Int *const c = known + run.first, *const o = original + run.first;
+    const Int *const c = coefficients + run.first, *const o = original + run.first;
     Int* __restrict const to = run.to;
     const std::size_t step = kSteps ? run.step : 1;
     for (std::size_t i = 0; i < run.count; ++i) {
       Int v = clamp_to(limits, predict_at<S>(run.from, i * step));
-      if constexpr (kSome) v = clamp_to(limits, static_cast<Int>(v + c[i]));
+      if constexpr (kSome) v = clamp_to(limits, static_cast<Int>(v + known(c[i])));
       if constexpr (kStored) {
         if (!kSteps || to != nullptr) to[i * step] = v;
       }
@@ -109,13 +111,15 @@ inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const L
 
 template <class Int>
 inline Int measure_runs(bool some, bool marked, const MeasuredRun<Int>* runs, std::size_t count,
-                        const Limits<Int>& limits, const Int* known, const Int* original) {
+                        const Limits<Int>& limits, const KnownPart<Int>& known, const Int* coefficients,
+                        const Int* original) {
   using Yes = std::true_type;
   using No = std::false_type;
   const bool steps = runs->step != 1, stored = runs->to != nullptr;
   const auto with = [&](auto stencil, auto is_some, auto is_marked, auto is_stored, auto has_steps) {
     return measure_runs<decltype(stencil)::value, decltype(is_some)::value, decltype(is_marked)::value,
-                        decltype(is_stored)::value, decltype(has_steps)::value>(runs, count, limits, known, original);
+                        decltype(is_stored)::value, decltype(has_steps)::value>(runs, count, limits, known,
+                                                                                coefficients, original);
   };
   const auto by_coefficients = [&](auto stencil, auto is_some) {
     if (steps) return with(stencil, is_some, Yes{}, Yes{}, Yes{});

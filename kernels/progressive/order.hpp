@@ -12,7 +12,8 @@ namespace pyfilter {
 
 // Bound of the error of all values when of unit u the segments down to that of plane state[u] are there (planes[u]:
 // none), in steps.
-KFN std::uint64_t bound_of_state(const ProgressiveLayout& layout, const ProgressiveHead& head, const int* state,
+template <class State>
+KFN std::uint64_t bound_of_state(const ProgressiveLayout& layout, const ProgressiveHead& head, const State* state,
                                  int finest_level = 0) {
   std::uint64_t bound = 0;
   for (int u = 0; u < layout.units; ++u) {
@@ -20,6 +21,24 @@ KFN std::uint64_t bound_of_state(const ProgressiveLayout& layout, const Progress
     bound = error_after_pass(bound, head.cubic[u], coefficient_error(head.planes[u], state[u]));
   }
   return bound;
+}
+
+// Bound of how far the values of a reader are from those of another who has as many segments of each unit or more.
+template <class State, class Then>
+KFN std::uint64_t distance_of_states(const ProgressiveLayout& layout, const ProgressiveHead& head, const State* state,
+                                     const Then* then) {
+  std::uint64_t distance = 0;
+  for (int u = 0; u < layout.units; ++u)
+    distance = error_after_pass(distance, head.cubic[u], coefficient_distance(head.planes[u], state[u], then[u]));
+  return distance;
+}
+// The code of a reader's error by that which has been measured of another one, who has as many segments or more.
+template <class State, class Then>
+KFN std::uint32_t error_code_by(const ProgressiveLayout& layout, const ProgressiveHead& head, const State* state,
+                                const Then* then, std::uint64_t measured, std::uint64_t conversion) {
+  // what is measured is known by its code only
+  const std::uint64_t error = as_in_table(measured, conversion) + distance_of_states(layout, head, state, then);
+  return error_code(error == 0 ? 0 : error + conversion);
 }
 
 inline constexpr int kLookAhead = 3;

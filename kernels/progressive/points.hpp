@@ -152,8 +152,10 @@ inline void fill_missing(const Points<Int>& q, const ProgressiveUnit& unit, bool
       for (std::uint64_t i = 0; i < count; ++i) found += target[i * every] == kMissing<Int> ? 1 : 0;
       if (found == 0) return;
       predict_points(from, limits, count, every, made);
-      for (std::uint64_t i = 0; i < count; ++i)
-        if (target[i * every] == kMissing<Int>) target[i * every] = made[i];
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const Int value = target[i * every];
+        target[i * every] = value == kMissing<Int> ? made[i] : value;
+      }
     });
   };
   in_parallel(unit.shape.z * unit.shape.y, rows_at_once(unit.shape.x), [&](std::uint64_t row) {

@@ -103,7 +103,7 @@ def as_in_table(steps: int) -> float:
 )
 @pytest.mark.parametrize("kind", ["walk", "spikes", "zeros", "holes"])
 def test_measured_errors_are_those_of_what_is_decoded(dtype: np.dtype[Any], shape: tuple[int, ...], kind: str) -> None:
-    """No less and no more: the largest error of all ordinary values, unless what is proven is as good."""
+    """Some are the largest error of all ordinary values, no less and no more; those before follow from the next one."""
     rng = np.random.default_rng(7)
     x = np.asarray(np.cumsum(rng.normal(size=shape), axis=-1), dtype)
     if kind == "spikes":
@@ -115,15 +115,20 @@ def test_measured_errors_are_those_of_what_is_decoded(dtype: np.dtype[Any], shap
     bound = 2.0**-12  # integers of fewer bits than values have
     frame = pyfilter.encode(x, Progressive(absolute=bound))
     parts, proven = parts_of(frame)[1], parts_of(pyfilter.encode(x, Progressive(absolute=bound, errors="bounds")))[1]
-    exact, step, measured = pyfilter.decode(frame).astype("f8"), pyfilter.frame_info(frame).step, 0
+    exact, step = pyfilter.decode(frame).astype("f8"), pyfilter.frame_info(frame).step
+    better, measured = [], 0
     for i in np.flatnonzero(np.isfinite(parts["error"])):
         told, most = parts["error"][i], proven["error"][i]
         steps = np.nanmax(np.abs(part(frame, int(i) + 1, 0, x.shape, dtype).astype("f8") - exact)) / step
         assert steps == int(steps)
         found = as_in_table(int(steps)) * step
-        assert told in (min(found, most), most)
-        measured += int(told < most)
-    assert measured > 0
+        assert min(found, most) <= told <= most
+        if told < most:
+            better.append(told == found)
+            measured += int(told == found)
+    assert better[-1]
+    as_good = (kind, len(shape)) in {("walk", 2), ("zeros", 1)}  # what is proven, nearly everywhere
+    assert measured >= (1 if as_good else 5)
 
 
 @DTYPES

@@ -31,7 +31,7 @@ cudaError_t launch_inverse(const InversePass& pass, int axis, bool last, cudaStr
                                   : (last ? inverse_kernel<T, 2, true> : inverse_kernel<T, 2, false>);
   const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x, kPassEach<typename ProgressiveTraits<T>::Int>);
   InversePass job = pass;
-  job.across = rows.across;
+  job.share = rows;
   return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
 }
 
@@ -75,22 +75,48 @@ cudaError_t launch_quantise(const ProgressiveEncode& job, RangeKeys* ranges, cud
   return launch(check_range_kernel<T>, each, 32, stream, job);
 }
 
+template <class Int>
+cudaError_t launch_forward_level(const ProgressiveEncode& job, const ProgressiveLayout& layout, int level,
+                                 cudaStream_t stream) {
+  const Extents g = layout.grids[level];
+  ForwardLevel pass = {job, level, {-1, -1, -1}, 1, 1, 1, 1};
+  units_of_level(layout, level, pass.unit);
+  const std::uint64_t threads = g.x / 2 / kWide<Int>;
+  while (pass.across < 32 && pass.across < threads) pass.across *= 2;
+  pass.pieces = static_cast<std::uint32_t>(tiles_along(threads, pass.across));
+  constexpr std::uint64_t kBusy = 132 * 8;
+  const auto blocks = [&] {
+    pass.groups = static_cast<std::uint32_t>(tiles_along(g.y, pass.rows));
+    return tiles_along(g.z * pass.groups * pass.pieces, kGridThreads / pass.across);
+  };
+  while (pass.rows < 8 && pass.rows < g.y && blocks() * job.frame_count > 2 * kBusy) pass.rows *= 2;
+  return launch(forward_level_kernel<Int>, dim3(static_cast<unsigned>(blocks()), job.frame_count), kGridThreads, stream,
+                pass);
+}
+
 template <class T>
 cudaError_t launch_forward(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream) {
   using Int = typename ProgressiveTraits<T>::Int;
   for (int level = 1; level <= layout.levels; ++level) {
     const Extents g = layout.grids[level];
     const RowBlocks rows(g.z * g.y, g.x);
+    const RowShare& share = rows;
     PYF_CUDA_TRY(
-        launch(coarsen_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, level, rows.across));
+        launch(coarsen_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, level, share));
   }
   PYF_CUDA_TRY(launch(choose_basis_kernel<Int>, dim3(static_cast<unsigned>(layout.units), job.frame_count),
                       kBasisThreads, stream, job));
   for (int u = layout.units - 1; u >= 0; --u) {
+    const int level = layout.unit[u].level;
+    if (has_wide_rows(layout, level, sizeof(Int))) {
+      if (u + 1 == layout.units || layout.unit[u + 1].level != level)
+        PYF_CUDA_TRY(launch_forward_level<Int>(job, layout, level, stream));
+      continue;
+    }
     const Extents shape = layout.unit[u].shape;
     const RowBlocks rows(shape.z * shape.y, shape.x);
-    PYF_CUDA_TRY(
-        launch(forward_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, u, rows.across));
+    const RowShare& share = rows;
+    PYF_CUDA_TRY(launch(forward_kernel<Int>, dim3(rows.blocks, job.frame_count), kGridThreads, stream, job, u, share));
   }
   return cudaSuccess;
 }
@@ -108,7 +134,7 @@ cudaError_t launch_measure_pass(const MeasurePass& pass, int axis, bool last, cu
                                   : (last ? measure_pass_kernel<T, 2, true> : measure_pass_kernel<T, 2, false>);
   const RowBlocks rows(pass.from.z * pass.from.y, pass.from.x, kPassEach<typename ProgressiveTraits<T>::Int>);
   MeasurePass job = pass;
-  job.across = rows.across;
+  job.share = rows;
   return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
 }
 

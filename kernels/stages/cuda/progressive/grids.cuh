@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Grids of a level, and where coefficients are in the slots of tiles (docs/format.md, section 13.1). Threads of a block
-// are `across` along rows and the rest over rows, which are numbered through all of a grid.
+// are `across` along rows or pieces of them and the rest over rows, which are numbered through all of a grid.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,32 @@ inline constexpr int kGridThreads = 256;
 
 // What a block does of rows of so many values. A thread has `each` / 2 of a row at least, where rows are so long: what
 // it finds out about the row takes longer than one of them.
-struct RowBlocks {
-  std::uint32_t across = 8, blocks = 0;  // threads along a row; blocks for all rows
+struct RowBlocks : RowShare {
+  static constexpr std::uint32_t kMost = 32 * kGridThreads;
+  std::uint32_t blocks = 0;  // for all rows
 
   RowBlocks(std::uint64_t rows, std::uint64_t row, std::uint32_t each = 8) {
     while (across < kGridThreads && each * across <= row) across *= 2;
     const std::uint64_t at_once = kGridThreads / across;
-    blocks = static_cast<std::uint32_t>((rows + at_once - 1) / at_once);
+    if (row > 2 * kMost) {
+      piece = kMost;
+      pieces = static_cast<std::uint32_t>((row + kMost - 1) / kMost);
+    }
+    blocks = static_cast<std::uint32_t>((rows + at_once - 1) / at_once * pieces);
+  }
+};
+
+// What a thread has of the rows of such a launch: values from `x` on to `end`, every `step`.
+struct RowPart {
+  std::uint32_t row, x, end, step;
+
+  // `each` values at a time.
+  __device__ __forceinline__ RowPart(const RowShare& share, std::uint32_t length, std::uint32_t each = 1) {
+    const std::uint32_t piece = blockIdx.x % share.pieces, first = piece == 0 ? 0 : piece * share.piece;
+    row = blockIdx.x / share.pieces * (kGridThreads / share.across) + threadIdx.x / share.across;
+    x = first + each * (threadIdx.x % share.across);
+    end = length - first > share.piece ? first + share.piece : length;
+    step = each * share.across;
   }
 };
 

@@ -81,16 +81,13 @@ struct ValueSink {
 
 // Predictions by neighbours side by side.
 template <class Int>
-__device__ __forceinline__ Wide<Int> predict_wide(const Neighbours<Int>& from, std::uint64_t x) {
-  Wide<Int> a = load_wide(from.a + x), b = {}, c = {}, d = {};
-  if (from.b != nullptr) b = load_wide(from.b + x);
-  if (from.c != nullptr) c = load_wide(from.c + x);
-  if (from.d != nullptr) d = load_wide(from.d + x);
-  const auto by = [&](auto stencil) {
+__device__ __forceinline__ Wide<Int> predict_wide(Stencil stencil, Wide<Int> a, const Wide<Int>& b, const Wide<Int>& c,
+                                                  const Wide<Int>& d) {
+  const auto by = [&](auto one) {
 #pragma unroll
-    for (unsigned k = 0; k < kWide<Int>; ++k) a.v[k] = predict<stencil(), Int>(a.v[k], b.v[k], c.v[k], d.v[k]);
+    for (unsigned k = 0; k < kWide<Int>; ++k) a.v[k] = predict<one(), Int>(a.v[k], b.v[k], c.v[k], d.v[k]);
   };
-  switch (from.stencil) {
+  switch (stencil) {
     case Stencil::copy:
       break;
     case Stencil::linear:
@@ -105,26 +102,32 @@ __device__ __forceinline__ Wide<Int> predict_wide(const Neighbours<Int>& from, s
   }
   return a;
 }
-// Those of targets x, x + 1 and so on of a line along x.
-template <class Int>
-__device__ __forceinline__ Wide<Int> predict_wide_along(const Int* line, std::uint32_t x, std::uint32_t evens,
-                                                        bool cubic, const Wide<Int>& at) {
+// load(neighbour) is what is at one.
+template <class Int, class Load>
+__device__ __forceinline__ Wide<Int> predict_wide(const Neighbours<Int>& from, Load&& load) {
+  const Wide<Int> a = load(from.a);
+  Wide<Int> b = {}, c = {}, d = {};
+  if (from.b != nullptr) b = load(from.b);
+  if (from.c != nullptr) c = load(from.c);
+  if (from.d != nullptr) d = load(from.d);
+  return predict_wide(from.stencil, a, b, c, d);
+}
+// Those of targets x, x + 1 and so on of a line along x, from known numbers x - 1 to x + kN + 1; known(i) is number i.
+template <class Int, class Known>
+__device__ __forceinline__ Wide<Int> predict_wide_along(std::uint32_t x, std::uint32_t evens, bool cubic, Int before,
+                                                        const Wide<Int>& at, Int behind, Int further, Known&& known) {
   constexpr std::uint32_t kN = kWide<Int>;
-  const Int before = line[x - (x != 0 ? 1 : 0)], behind = line[min(x + kN, evens - 1)],
-            further = line[min(x + kN + 1, evens - 1)];
   Wide<Int> out;
 #pragma unroll
   for (unsigned k = 0; k < kN; ++k) {
-    const auto known = [&](unsigned i) {
+    const auto number = [&](unsigned i) {
       return i == 0 ? before : i <= kN ? at.v[(i - 1) % kN] : i == kN + 1 ? behind : further;
     };
-    out.v[k] = cubic ? predict<Stencil::cubic>(known(k + 1), known(k + 2), known(k), known(k + 3))
-                     : predict<Stencil::linear>(known(k + 1), known(k + 2), Int{0}, Int{0});
+    out.v[k] = cubic ? predict<Stencil::cubic>(number(k + 1), number(k + 2), number(k), number(k + 3))
+                     : predict<Stencil::linear>(number(k + 1), number(k + 2), Int{0}, Int{0});
   }
   // the ends, which have other stencils
-  const auto again = [&](std::uint32_t j) {
-    return predict_target<Int>(j, evens, cubic, [&](std::uint64_t i) { return line + i; });
-  };
+  const auto again = [&](std::uint32_t j) { return predict_target<Int>(j, evens, cubic, known); };
   if (x == 0) out.v[0] = again(0);
   if (x + kN == evens) {
     out.v[kN - 2] = again(evens - 2);
@@ -137,16 +140,17 @@ __device__ __forceinline__ Wide<Int> predict_wide_along(const Int* line, std::ui
 // q, r) that and the next, put_wide(i, q) as many as are read at once.
 template <class Int, int kAxis, class Coefficient, class Sink>
 __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from, const Extents& to, bool cubic,
-                                             const Limits<Int>& limits, std::uint32_t across, const UnitPlaces& places,
+                                             const Limits<Int>& limits, const RowShare& share, const UnitPlaces& places,
                                              const Coefficient& coefficient, Sink&& sink) {
   const auto fx = static_cast<std::uint32_t>(from.x), fy = static_cast<std::uint32_t>(from.y),
              fz = static_cast<std::uint32_t>(from.z), tx = static_cast<std::uint32_t>(to.x),
              ty = static_cast<std::uint32_t>(to.y), tz = static_cast<std::uint32_t>(to.z);
-  const std::uint32_t row = blockIdx.x * (kGridThreads / across) + threadIdx.x / across;
+  constexpr std::uint32_t kN = kWide<Int>;
+  const RowPart part(share, fx), wide_part(share, fx, kN);
+  const std::uint32_t row = part.row;
   if (row >= fz * fy) return;
   const std::uint32_t y = row % fy, z = row / fy;
   const CoefficientRow places_of_row(places, z, y);
-  constexpr std::uint32_t kN = kWide<Int>;
   const bool wide = !places.merged && fx % kN == 0 && is_wide(in) && sink.wide();
   const auto add = [&](const Wide<Int>& predicted, std::uint32_t x) {
     Wide<Int> out = coefficient.wide(places_of_row.place(x));
@@ -157,9 +161,14 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
   if constexpr (kAxis == 2) {
     const Int* const line = in + std::uint64_t{row} * fx;
     const std::uint64_t at = std::uint64_t{row} * tx;
+    const auto known = [&](std::uint64_t i) { return line + i; };
     if (wide && tx == 2 * fx) {
-      for (std::uint32_t x = kN * (threadIdx.x % across); x < fx; x += kN * across) {
-        const Wide<Int> even = load_wide(line + x), odd = add(predict_wide_along(line, x, fx, cubic, even), x);
+      for (std::uint32_t x = wide_part.x; x < wide_part.end; x += wide_part.step) {
+        const Wide<Int> even = load_wide(line + x),
+                        odd = add(
+                            predict_wide_along<Int>(x, fx, cubic, line[x - (x != 0 ? 1 : 0)], even,
+                                                    line[min(x + kN, fx - 1)], line[min(x + kN + 1, fx - 1)], known),
+                            x);
         Wide<Int> low, high;
 #pragma unroll
         for (unsigned k = 0; k < kN; ++k) {
@@ -171,13 +180,13 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
       }
       return;
     }
-    for (std::uint32_t x = threadIdx.x % across; x < fx; x += across) {
+    for (std::uint32_t x = part.x; x < part.end; x += part.step) {
       const Int even = line[x];
       if (2 * x + 1 >= tx) {
         sink.put(at + 2 * x, even);
         continue;
       }
-      const Int predicted = predict_target<Int>(x, fx, cubic, [&](std::uint64_t i) { return line + i; });
+      const Int predicted = predict_target<Int>(x, fx, cubic, known);
       sink.put_pair(at + 2 * x, even, inverse_value(limits, predicted, coefficient(places_of_row.place(x))));
     }
   } else {  // the same stencil all along the row
@@ -191,13 +200,15 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
     const Int* const evens_of_row = line + j * stride;
     const bool odd = 2 * j + 1 < all;
     if (wide) {
-      for (std::uint32_t x = kN * (threadIdx.x % across); x < fx; x += kN * across) {
+      for (std::uint32_t x = wide_part.x; x < wide_part.end; x += wide_part.step) {
         sink.put_wide(at + x, load_wide(evens_of_row + x));
-        if (odd) sink.put_wide(at + further + x, add(predict_wide(neighbours, x), x));
+        if (odd)
+          sink.put_wide(at + further + x,
+                        add(predict_wide(neighbours, [x](const Int* from) { return load_wide(from + x); }), x));
       }
       return;
     }
-    for (std::uint32_t x = threadIdx.x % across; x < fx; x += across) {
+    for (std::uint32_t x = part.x; x < part.end; x += part.step) {
       sink.put(at + x, evens_of_row[x]);
       if (odd)
         sink.put(at + further + x,
@@ -248,7 +259,7 @@ __device__ __forceinline__ void inverse_pass(const Pass& pass, const FrameHead& 
   const UnitPlaces places(pass.job.shared->layout.unit[pass.unit]);
   const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
   inverse_rows<Int, kAxis>(reinterpret_cast<const Int*>(pass.in.of(blockIdx.y)), pass.from, pass.to,
-                           head.head.cubic[pass.unit], limits, pass.across, places, coefficient, sink);
+                           head.head.cubic[pass.unit], limits, pass.share, places, coefficient, sink);
 }
 
 // kLast: to values.

@@ -76,7 +76,7 @@ struct KnownOfUnit {
 // kLast: the finest grid, which nobody reads. kWideRows: rows of both grids are at multiples of 16 bytes, and rows of
 // units are as tiles see them.
 template <class T, bool kHasZ, bool kLast, bool kWideRows>
-__global__ void __launch_bounds__(32 * kReadersOfBlock, 2) measure_kernel(const __grid_constant__ MeasureLevel pass) {
+__global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const __grid_constant__ MeasureLevel pass) {
   using Int = typename ProgressiveTraits<T>::Int;
   using Values = Wide<Int>;
   using Items = MeasuredItems<kHasZ>;

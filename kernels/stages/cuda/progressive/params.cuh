@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "core/types.hpp"
+#include "progressive/choices.hpp"
 #include "progressive/head.hpp"
 #include "progressive/layout.hpp"
 #include "stages/cuda/params.cuh"
@@ -119,10 +120,15 @@ struct ProgressiveDecode : ProgressiveBatch {
   PerFrame<std::uint8_t> roots;     // the coarsest grid
 };
 
+// How blocks share rows: `across` threads take a row, or one of the pieces of a long one.
+struct RowShare {
+  std::uint32_t across = 8, pieces = 1, piece = ~0u;  // values of a piece
+};
+
 // A pass from one grid to the next.
 struct GridPass {
   int unit;
-  std::uint32_t across;
+  RowShare share;
   Extents from, to;                // of the grids
   PerFrame<std::uint8_t> in, out;  // integers; `out` is not used by the last pass
 };
@@ -155,8 +161,6 @@ struct SpecialDecode {
 
 // -- encoding
 
-inline constexpr int kMostMeasures = 96;  // of a frame: its bytes grow by a quarter from each to the next
-
 // What becomes of a chunk.
 enum class Outcome : std::uint32_t {
   progressive,
@@ -178,8 +182,7 @@ struct EncodeNote {
   std::uint64_t sentinel, conversion, payload_bytes;
   unsigned long long any[kMostUnits];             // all magnitudes of a unit's coefficients
   std::uint32_t measured_segment[kMostMeasures];  // behind which errors are measured
-  std::uint64_t measured_bound[kMostMeasures];
-  unsigned long long measured[kMostMeasures];  // and what they are
+  unsigned long long measured[kMostMeasures];     // and what they are
 };
 
 // Slots have coefficients first, then pieces.
@@ -210,6 +213,13 @@ struct ProgressiveEncode : ProgressiveBatch {
   }
 };
 
+// All units of a level at once.
+struct ForwardLevel {
+  ProgressiveEncode job;
+  int level, unit[3];                          // by axis; -1: there is none
+  std::uint32_t across, pieces, groups, rows;  // lanes of a piece; pieces of a row; groups of a plane; rows of a group
+};
+
 // A pass that measures errors.
 struct MeasurePass : GridPass {
   ProgressiveEncode job;
@@ -226,7 +236,7 @@ struct ReaderGrids {
   }
 };
 
-inline constexpr int kReadersOfBlock = 11;  // at most: 64 KiB of shared memory
+inline constexpr int kReadersOfBlock = kMostMeasures;
 // The largest errors that a reader has at a level, of bricks of its points.
 inline constexpr std::uint32_t kBrickZ = 2, kBrickY = 16, kBrickX = 64;
 
