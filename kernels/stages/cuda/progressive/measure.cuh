@@ -14,64 +14,11 @@
 #include "stages/cuda/progressive/forward.cuh"
 #include "stages/cuda/progressive/grids.cuh"
 #include "stages/cuda/progressive/inverse.cuh"
+#include "stages/cuda/progressive/measured_items.cuh"
 #include "stages/cuda/progressive/measured_part.cuh"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
-
-// What all readers share of a step, and what is one's own: vectors of a lane each.
-template <bool kHasZ>
-struct MeasuredItems {
-  static constexpr std::uint32_t kRows = kHasZ ? 2 : 1, kAlongZ = 0, kAlongY = kHasZ ? 1 : 0, kAlongX = kAlongY + kRows,
-                                 kOriginals = kAlongX + 2 * kRows, kShared = kOriginals + 4 * kRows,
-                                 kOwn = kHasZ ? 4 : 1;
-  // bytes, of `readers` warps
-  static constexpr std::size_t vectors(std::uint32_t readers) { return 2 * 512 * (kShared + readers * kOwn); }
-  static constexpr std::size_t room(std::uint32_t readers) {
-    return vectors(readers) + 32 * sizeof(std::int64_t) * (kShared + kOwn) + kShared * sizeof(std::uint64_t);
-  }
-};
-
-// 16 bytes to shared memory; they are there after wait_for_copies().
-template <class Value>
-__device__ __forceinline__ void copy_later(Wide<Value>* to, const Value* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-      "l"(from)
-      : "memory");
-#else
-  *to = load_wide(from);
-#endif
-}
-__device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
-// What a reader makes of a coefficient of a unit.
-template <class Int>
-struct KnownOfUnit {
-  int planes, plane;
-
-  __device__ __forceinline__ bool none() const { return plane >= planes; }
-  __device__ __forceinline__ void add(const Limits<Int>& limits, Wide<Int>& predicted, const Wide<Int>& d) const {
-    if (none()) {
-#pragma unroll
-      for (unsigned k = 0; k < kWide<Int>; ++k) predicted.v[k] = clamp_to(limits, predicted.v[k]);
-      return;
-    }
-    Wide<Int> part = d;
-    if (plane >= 0) {
-      const KnownPart<Int> known(plane);
-#pragma unroll
-      for (unsigned k = 0; k < kWide<Int>; ++k) part.v[k] = known(d.v[k]);
-    }
-#pragma unroll
-    for (unsigned k = 0; k < kWide<Int>; ++k) predicted.v[k] = inverse_value(limits, predicted.v[k], part.v[k]);
-  }
-};
 
 // kLast: the finest grid, which nobody reads. kWideRows: rows of both grids are at multiples of 16 bytes, and rows of
 // units are as tiles see them.
@@ -137,6 +84,9 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   Values* const shared = reinterpret_cast<Values*>(room) + threadIdx.x % 32;
   Values* const own = shared + 2 * 32 * (Items::kShared + warp * Items::kOwn);
 
+  // of one row only, steps 0 and 2 do nothing
+  const bool one_row = !kHasZ && fy == 1;
+  const auto half_of = [one_row](std::uint32_t s) { return (one_row ? s / 2 : s) % 2; };
   // -- step s: row first - 1 + s of the known points, and rows from 2 j on of the grid, j = first + s - 3
 
   const auto put = [&](Values* to, const Int* from, std::uint32_t count, std::uint32_t apart) {
@@ -208,7 +158,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   }
   const auto begin_wide_step = [&](std::uint32_t s) {
     const std::uint32_t next = part.first + s - 1, j = part.first + s - 3;
-    Values* const to = shared + s % 2 * 32 * Items::kShared;
+    Values* const to = shared + half_of(s) * 32 * Items::kShared;
     for (std::uint32_t item = warp; item < Items::kShared; item += warps) {
       const bool along_z = kHasZ && item == Items::kAlongZ;
       if (s < 3 && !along_z) continue;
@@ -227,7 +177,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
       put(to + 32 * item, at + far, at != nullptr && y < rows_there ? kN : 0, 1);
     }
     if (works) {
-      Values* const mine = own + s % 2 * 32 * Items::kOwn;
+      Values* const mine = own + half_of(s) * 32 * Items::kOwn;
       const Int* const row = in + std::uint64_t{next} * fx;
 #pragma unroll
       for (std::uint32_t i = 0; i < Items::kOwn; ++i)
@@ -237,7 +187,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   const auto begin_other_step = [&](std::uint32_t s) {
     const std::uint32_t next = part.first + s, j = part.first + s - 3;
     const bool row_there = next >= 1 && next <= fy && evens != 0, there = s >= 3 && j < fy && evens != 0;
-    Values* const to = shared + s % 2 * 32 * Items::kShared;
+    Values* const to = shared + half_of(s) * 32 * Items::kShared;
     for (std::uint32_t item = warp; item < Items::kShared; item += warps) {
       Values* const here = to + 32 * item;
       if (kHasZ && item == Items::kAlongZ) {
@@ -259,7 +209,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
       }
     }
     if (works) {
-      Values* const mine = own + s % 2 * 32 * Items::kOwn;
+      Values* const mine = own + half_of(s) * 32 * Items::kOwn;
 #pragma unroll
       for (std::uint32_t i = 0; i < Items::kOwn; ++i) {
         const std::uint32_t at = kHasZ ? min(z + i == 0 ? 0 : z + i - 1, fz - 1) : z;
@@ -377,17 +327,18 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   };
 
   Values rows[4][kRows] = {};
-  begin_step(0);
+  const std::uint32_t each = one_row ? 2 : 1;
+  begin_step(each - 1);
 #pragma unroll 1
-  for (std::uint32_t s = 0; s < pass.steps + 3; ++s) {
+  for (std::uint32_t s = each - 1; s < pass.steps + 3; s += each) {
     wait_for_copies();
     __syncthreads();
-    if (s + 1 < pass.steps + 3) begin_step(s + 1);
+    if (s + each < pass.steps + 3) begin_step(s + each);
     if (!works) continue;
     if constexpr (kLast)
       if (s % 4 == 0) found = static_cast<Int>(*static_cast<volatile unsigned long long*>(&note.measured[index]));
-    const Values* const items = shared + s % 2 * 32 * Items::kShared;
-    const Values* const mine = own + s % 2 * 32 * Items::kOwn;
+    const Values* const items = shared + half_of(s) * 32 * Items::kShared;
+    const Values* const mine = own + half_of(s) * 32 * Items::kOwn;
     rows[3][0] = mine[kHasZ ? 32 : 0];
     if constexpr (kHasZ) {
       rows[3][1] = predict_around(around_z, mine[0], rows[3][0], mine[64], mine[96]);
@@ -408,7 +359,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
 #pragma unroll
     for (std::uint32_t i = 0; i < kRows; ++i) {
       rows[0][i] = rows[1][i];
-      rows[1][i] = rows[2][i];
+      rows[1][i] = one_row ? rows[3][i] : rows[2][i];
       rows[2][i] = rows[3][i];
     }
     if constexpr (kLast) {
