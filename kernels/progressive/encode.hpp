@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/target.hpp"
 #include "progressive/head.hpp"
@@ -43,14 +44,21 @@ inline bool fill_integers(const void* values, std::uint64_t count, const KindOf<
     }
     if (kind == nullptr) {
       for (std::uint64_t i = 0; i < n; ++i) {
-        lowest = std::min(lowest, out[i]);
-        highest = std::max(highest, out[i]);
+        const Int q = out[i];
+        lowest = q < lowest ? q : lowest;
+        highest = q > highest ? q : highest;
       }
     } else {
+      // kMissing is below all others, so one less than it is above them, without a sign
+      using Unsigned = std::make_unsigned_t<Int>;
+      constexpr auto kLeast = static_cast<Unsigned>(kMissing<Int>);
+      Unsigned least = ~Unsigned{0};
       for (std::uint64_t i = 0; i < n; ++i) {
-        lowest = std::min(lowest, out[i] == kMissing<Int> ? lowest : out[i]);
-        highest = std::max(highest, out[i]);  // which kMissing is not above
+        const auto above = static_cast<Unsigned>(static_cast<Unsigned>(out[i]) - kLeast - 1);
+        least = above < least ? above : least;
+        highest = out[i] > highest ? out[i] : highest;
       }
+      if (least != ~Unsigned{0}) lowest = static_cast<Int>(static_cast<Unsigned>(least + 1 + kLeast));
     }
     if (lowest > highest) return;
     for (std::int64_t seen = low; lowest < seen && !low.compare_exchange_weak(seen, lowest);) continue;

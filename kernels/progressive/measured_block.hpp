@@ -242,21 +242,32 @@ class MeasuredBlock {
         for (std::uint64_t i = 0; i < some; ++i) t[i] = target[i * every];
       });
       if (kind == nullptr) return;
-      const auto at = static_cast<std::uint64_t>(target - q_.at);
-      const auto mark = [&](auto every, auto special) {
-        Int any = 0;
-        for (std::uint64_t i = 0; i < some; ++i) {
-          const bool is = special(value_at<T>(values, at + i * every));
-          t[i] = is ? kMissing<Int> : t[i];
-          any |= is ? Int{1} : Int{0};
-        }
-        marked = marked || any != 0;
-      };
+      constexpr std::uint64_t kPart = 256;
       const KindOf<T> kinds = *kind;
-      if (kinds.in_reach)
-        mark(step, [&](T value) { return kinds(value) != kPlain; });
-      else
-        with_step(step, [&](auto every) { mark(every, [&](T value) { return kinds.is_missing_or_verbatim(value); }); });
+      for (std::uint64_t first = 0; first < some; first += kPart) {
+        const std::uint64_t count = std::min(kPart, some - first);
+        const auto at = static_cast<std::uint64_t>(target - q_.at) + first * step;
+        T here[kPart];
+        with_step(step, [&](auto every) {
+          for (std::uint64_t i = 0; i < count; ++i) here[i] = value_at<T>(values, at + i * every);
+        });
+        Int* const to = t + first;
+        std::uint32_t special = 0;
+        if (kinds.in_reach) {
+          for (std::uint64_t i = 0; i < count; ++i) {
+            if (kinds(here[i]) == kPlain) continue;
+            to[i] = kMissing<Int>;
+            ++special;
+          }
+        } else {
+          for (std::uint64_t i = 0; i < count; ++i) {
+            const bool is = kinds.is_missing_or_verbatim(here[i]);
+            to[i] = is ? kMissing<Int> : to[i];
+            special += is ? 1 : 0;
+          }
+        }
+        marked = marked || special != 0;
+      }
     };
     for (std::uint64_t z = part.lo[0]; z < part.hi[0]; ++z) {
       for (std::uint64_t y = part.lo[1]; y < part.hi[1]; ++y) {

@@ -123,8 +123,9 @@ struct KindOf {
     constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
     constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
     const Code bits = std::bit_cast<Code>(value);
-    return (static_cast<int>(has_sentinel) & static_cast<int>(bits == sentinel)) != 0 ||
-           (bits & kMagnitude) >= kInfinity;
+    const int same = static_cast<int>(has_sentinel) & static_cast<int>(bits == sentinel),
+              odd = static_cast<int>((bits & kMagnitude) >= kInfinity);
+    return (same | odd) != 0;
   }
   KFN std::uint8_t operator()(T value) const {
     constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
