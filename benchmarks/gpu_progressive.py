@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Speed of Progressive on a GPU, with errors that are bounds and measured. python -m benchmarks.gpu_progressive."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import cupy
+import numpy as np
+import typer
+from rich.console import Console
+
+import pyfilter
+from benchmarks.gpu_codec import Batch, event_seconds
+from benchmarks.gpu_fields import turbulence
+from benchmarks.report import Rows, keep, origin
+from pyfilter import frames
+
+MARKER = "gpu_progressive"
+COLUMNS = ("values", "dtype", "rel", "ratio", "compress, bounds", "measured", "decompress")
+COMPRESS_FLOOR, DECOMPRESS_FLOOR = 100, 150
+GIB = 1 << 30
+LEGEND = (
+    "GB/s (1e9 bytes) of values on the device: medians of CUDA events around the call, two inputs in rotation. "
+    "'turbulence' is that of benchmarks.gpu_codec, 'spectrum' random fields whose amplitudes fall with the wavenumber "
+    "as those of turbulence do, each chunk scaled and turned otherwise, 'walk' sums of normal numbers. Near-lossless "
+    "where no bound is named, else the fraction of the range. 'bounds' and 'measured' are the errors of the table; "
+    "decompression is the same for both. Every value is checked."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunks:
+    """Inputs, each as many chunks one behind the other."""
+
+    name: str
+    inputs: list[Any]
+    chunk: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Return how many chunks an input has."""
+        return int(self.inputs[0].size) // int(np.prod(self.chunk))
+
+
+def spectrum(sides: tuple[int, ...], dtype: str, seed: int) -> Any:
+    """Return a periodic random field, the same density of energy as turbulence has at each wavenumber."""
+    generator = cupy.random.default_rng(seed)
+    squares = cupy.zeros((), dtype=dtype)
+    for axis, n in enumerate(sides):
+        numbers = (cupy.fft.rfftfreq if axis + 1 == len(sides) else cupy.fft.fftfreq)(n) * n
+        squares = squares + (numbers**2).astype(dtype).reshape([-1 if i == axis else 1 for i in range(len(sides))])
+    squares[(0,) * len(sides)] = cupy.inf
+    squares **= -((5 / 3 + len(sides) - 1) / 4)  # a shell has k^(d - 1) of them
+    noise = cupy.fft.rfftn(generator.standard_normal(sides, dtype=dtype))
+    noise *= squares
+    return cupy.fft.irfftn(noise, s=sides).astype(dtype)
+
+
+def spectra(side: int, count: int, dtype: str) -> Chunks:
+    """Return chunks with three axes of the same length."""
+    made = [spectrum((side,) * 3, dtype, seed) for seed in range(4)]
+    inputs = [cupy.stack([made[(i + first) % 4] * (1 + i / 50) for i in range(count)]) for first in range(2)]
+    inputs = [values.astype(dtype, copy=False) for values in inputs]
+    return Chunks(f"spectrum, {count} of {side} x {side} x {side}", inputs, (side,) * 3)
+
+
+def one(name: str, inputs: list[Any]) -> Chunks:
+    """Return one chunk an input."""
+    return Chunks(f"{name}, one chunk of {inputs[0].nbytes >> 20} MiB", inputs, inputs[0].shape)
+
+
+def sets(dtype: str, parts: list[str]) -> list[Any]:
+    """Return functions that make what is measured, of the sets that are named."""
+    planes = GIB >> (20 if dtype == "f4" else 21)
+    walk, rows = GIB // int(dtype[1]), GIB // int(dtype[1]) // 16384
+    made = {
+        "turbulence": lambda: one("turbulence", [turbulence(planes, dtype, seed) for seed in range(2)]),
+        "spectrum 128": lambda: spectra(128, GIB // (128**3 * int(dtype[1])), dtype),
+        "spectrum 8": lambda: spectra(128, 8, dtype),
+        "spectrum 64": lambda: spectra(64, GIB // (64**3 * int(dtype[1])), dtype),
+        "plane": lambda: one("spectrum", [spectrum((rows, 16384), dtype, seed) for seed in range(2)]),
+        "line": lambda: one(
+            "walk", [cupy.cumsum(cupy.random.default_rng(s).standard_normal(walk)).astype(dtype) for s in range(2)]
+        ),
+    }
+    return [make for name, make in made.items() if not parts or any(part in name for part in parts)]
+
+
+def measure(table: Rows, given: Chunks, relative: str) -> tuple[bool, float, float]:
+    """Add a row. Whether every bound is kept; GB/s with measured errors, and of decompression."""
+    first = given.inputs[0]
+    bound = float(relative) * float(first.max() - first.min()) if relative else None
+    speeds = []
+    for errors in ("bounds", "measured"):
+        request = frames.make_request(pyfilter.Progressive(absolute=bound, errors=errors), first.dtype, given.chunk)
+        batch = Batch(given.inputs, request, given.count)
+        speeds.append(first.nbytes / 1e9 / event_seconds(batch.encode))
+    batch.encode(0)
+    ratio = first.nbytes / batch.prepare_decode()
+    speeds.append(first.nbytes / 1e9 / event_seconds(batch.decode))
+    good = not bool(batch.faults.any())
+    values, decoded = first.reshape(given.count, -1), batch.out.reshape(given.count, -1)
+    for i in range(given.count):
+        limit = pyfilter.frame_info(batch.heads[i]).bound
+        worst = cupy.abs(values[i].astype("f8") - decoded[i].astype("f8")).max()
+        good = good and float(worst) <= (limit if bound is None else min(limit, bound))
+    cells = (f"{speed:.0f}" for speed in speeds)
+    table.add(given.name, first.dtype.name, relative, f"{ratio:.2f}", *cells)
+    return good, speeds[1], speeds[2]
+
+
+def main(
+    parts: Annotated[str, typer.Option("--sets", help="Parts of turbulence, spectrum 128, 8, 64, plane, line.")] = "",
+    dtypes: Annotated[str, typer.Option(help="Element types.")] = "f4,f8",
+    bounds: Annotated[str, typer.Option(help="Fractions of the range, with 0 for near-lossless.")] = "0,1e-3",
+    markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
+    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+) -> None:
+    """Measure all sets, element types and bounds."""
+    console = Console(width=200, highlight=False)
+    device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    head = [
+        *origin(shlex.join(["python", "-m", "benchmarks.gpu_progressive", *sys.argv[1:]])),
+        f"GPU: {device['name'].decode()}",
+    ]
+    console.print("\n".join(head), LEGEND, sep="\n")
+    table, good, of_a_gib = Rows("", COLUMNS), True, []
+    for dtype in dtypes.split(","):
+        for make in sets(dtype, [part.strip() for part in parts.split(",") if part]):
+            given = make()
+            for relative in bounds.split(","):
+                kept, compress, decompress = measure(table, given, "" if relative == "0" else relative)
+                good = good and kept
+                if given.inputs[0].nbytes == GIB and len(given.chunk) > 1:
+                    of_a_gib.append((compress, decompress))
+            del given
+            cupy.get_default_memory_pool().free_all_blocks()
+    table.show(console)
+    summary = []
+    for name, floor, column in (
+        ("compress, measured errors", COMPRESS_FLOOR, 0),
+        ("decompress", DECOMPRESS_FLOOR, 1),
+    ):
+        least = min((row[column] for row in of_a_gib), default=float("inf"))
+        verdict = "pass" if least >= floor else "FAIL"
+        summary.append(f"- {name}, inputs of 1 GiB with more than one axis >= {floor} GB/s: {verdict}; {least:.0f}")
+    console.print("\n".join(summary))
+    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, "\n".join(summary), table.markdown()])
+    for path in keep(text, MARKER, markdown, update_docs):
+        console.print(f"wrote {path}")
+    if not good:
+        console.print("a bound was not kept")
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
