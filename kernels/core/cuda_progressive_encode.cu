@@ -235,12 +235,14 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   job.states = parts.states.in<std::int8_t>(memory);
 
   const auto units = static_cast<std::uint32_t>(layout.units);
+  std::uint32_t most_tiles = 0;
+  for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
   auto* const ranges = reinterpret_cast<RangeKeys*>(memory + parts.ranges);
   PYF_TRY(check(kernels->quantise(job, ranges, stream), "launch of the quantiser"));
   PYF_TRY(check(kernels->forward(job, layout, stream), "launch of the transform"));
   PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
   PYF_TRY(check(kernels->encode_planes(job, stream), "launch of the kernel for planes"));
-  PYF_TRY(check(encode_tiles(job, units, stream), "launch of the encoder of tiles"));
+  PYF_TRY(check(encode_tiles(job, units, most_tiles, stream), "launch of the encoder of tiles"));
   PYF_TRY(check(order_segments(job, units, stream), "launch of the order of segments"));
 
   // what became of the chunks, and how many errors are to be measured: the first words of their notes
@@ -269,7 +271,7 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   frame.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
   frame.headers[0] = frame.headers[1] = header_template(info);
   fill_crc_powers(frame.crc_powers);
-  PYF_TRY(check(write_frames(job, units, frame, plans, stream), "launch of the kernels for segments"));
+  PYF_TRY(check(write_frames(job, units, most_tiles, frame, plans, stream), "launch of the kernels for segments"));
   for (std::size_t i = 0; i < batch.count; ++i)
     if (begins[i].outcome == Outcome::elsewhere) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
   return kOk;

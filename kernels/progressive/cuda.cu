@@ -23,15 +23,23 @@ cudaError_t open_frames(const ProgressiveDecode& job, cudaStream_t stream) {
   return launch(open_frames_kernel, dim3(1, job.frame_count), kOpenThreads, stream, job);
 }
 
+namespace {
+
+// A block for each segment. A thread has tiles of a unit, the most of which is `tiles`, one after the other.
+template <class Job>
+cudaError_t launch_segments(void (*few)(Job), void (*some)(Job), void (*many)(Job), const Job& job, std::uint32_t units,
+                            std::uint32_t tiles, cudaStream_t stream) {
+  const dim3 segments(units * static_cast<std::uint32_t>(job.pieces), job.frame_count);
+  if (tiles > 8192) return launch(many, segments, 1024, stream, job);
+  return tiles > 512 ? launch(some, segments, 256, stream, job) : launch(few, segments, 64, stream, job);
+}
+
+}  // namespace
+
 cudaError_t find_pieces(const ProgressiveDecode& job, std::uint32_t units, std::uint32_t most_tiles,
                         cudaStream_t stream) {
-  const dim3 segments(units * static_cast<std::uint32_t>(job.pieces), job.frame_count);
-  const auto with = [&](void (*kernel)(const ProgressiveDecode), int threads) {
-    return launch(kernel, segments, threads, stream, job);
-  };
-  // a thread has tiles one after the other
-  if (most_tiles > 8192) return with(find_pieces_kernel<1024>, 1024);
-  return most_tiles > 512 ? with(find_pieces_kernel<256>, 256) : with(find_pieces_kernel<64>, 64);
+  return launch_segments<const ProgressiveDecode>(find_pieces_kernel<64>, find_pieces_kernel<256>,
+                                                  find_pieces_kernel<1024>, job, units, most_tiles, stream);
 }
 
 cudaError_t decode_tiles(const ProgressiveDecode& job, cudaStream_t stream) {
@@ -59,12 +67,13 @@ cudaError_t count_planes(const ProgressiveEncode& job, cudaStream_t stream) {
   return launch(count_planes_kernel, dim3(1, job.frame_count), 32, stream, job);
 }
 
-cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream) {
+cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, std::uint32_t most_tiles,
+                         cudaStream_t stream) {
   constexpr std::uint32_t kTilesOfBlock = kEncodeTileThreads / 32;
   PYF_CUDA_TRY(launch(encode_tiles_kernel, dim3((job.tiles + kTilesOfBlock - 1) / kTilesOfBlock, job.frame_count),
                       kEncodeTileThreads, stream, job));
-  return launch(segment_sizes_kernel, dim3(units * static_cast<std::uint32_t>(job.pieces), job.frame_count),
-                kSizeThreads, stream, job);
+  return launch_segments<const ProgressiveEncode>(segment_sizes_kernel<64>, segment_sizes_kernel<256>,
+                                                  segment_sizes_kernel<1024>, job, units, most_tiles, stream);
 }
 
 cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream) {
@@ -79,13 +88,13 @@ cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cu
   return cudaGetLastError();
 }
 
-cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, const EncodeParams& frame, ChunkPlan* plans,
-                         cudaStream_t stream) {
+cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, std::uint32_t most_tiles,
+                         const EncodeParams& frame, ChunkPlan* plans, cudaStream_t stream) {
   constexpr std::uint32_t kTilesOfBlock = kWriteThreads / 32;
   constexpr std::uint64_t kMostBlocks = 2112;
   PYF_CUDA_TRY(launch(write_head_kernel, dim3(1, job.frame_count), kOrderThreads, stream, job));
-  PYF_CUDA_TRY(launch(place_pieces_kernel, dim3(units * static_cast<std::uint32_t>(job.pieces), job.frame_count),
-                      kWriteThreads, stream, job));
+  PYF_CUDA_TRY(launch_segments<const ProgressiveEncode>(place_pieces_kernel<64>, place_pieces_kernel<256>,
+                                                        place_pieces_kernel<1024>, job, units, most_tiles, stream));
   PYF_CUDA_TRY(launch(write_pieces_kernel, dim3((job.tiles + kTilesOfBlock - 1) / kTilesOfBlock, job.frame_count),
                       kWriteThreads, stream, job));
   PYF_CUDA_TRY(launch(write_headers_kernel, dim3(1, job.frame_count), 32, stream, job, frame, plans));

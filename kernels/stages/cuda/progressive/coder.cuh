@@ -154,7 +154,7 @@ void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
   }
   // without a pass along z rows before a march need not be made
   const std::uint64_t rows = level.from.y, per_march = level.from.z * level.pieces * level.lanes * warps_of_task / 32;
-  std::uint64_t steps = level.to.z > 1 || best >= 32 ? 16 : 1;
+  std::uint64_t steps = level.to.z > 1 ? 16 : best >= 32 ? 32 : 1;
   while (steps > 1 && (steps / 2 >= rows || per_march * tiles_along(rows, steps) < kBusy)) steps /= 2;
   level.steps = static_cast<std::uint32_t>(steps);
   level.marches = static_cast<std::uint32_t>(tiles_along(rows, steps));

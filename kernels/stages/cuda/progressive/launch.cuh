@@ -40,12 +40,13 @@ cudaError_t make_mask(const SpecialDecode& job, bool masked, cudaStream_t stream
 
 // How many planes units have; the pieces of their tiles.
 cudaError_t count_planes(const ProgressiveEncode& job, cudaStream_t stream);
-cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream);
+cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, std::uint32_t most_tiles,
+                         cudaStream_t stream);
 // The order of segments, errors that are bounds, and which ones are to be measured.
 cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream);
 // Frames.
-cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, const EncodeParams& frame, ChunkPlan* plans,
-                         cudaStream_t stream);
+cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, std::uint32_t most_tiles,
+                         const EncodeParams& frame, ChunkPlan* plans, cudaStream_t stream);
 
 // Launchers for a dtype.
 struct ProgressiveKernels {

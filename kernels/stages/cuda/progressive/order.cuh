@@ -13,8 +13,6 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kSizeThreads = 256;
-
 // A thread a chunk: how many planes and segments there are.
 static __global__ void __launch_bounds__(32) count_planes_kernel(const __grid_constant__ ProgressiveEncode job) {
   FrameHead& head = job.heads[blockIdx.y];
@@ -30,20 +28,20 @@ static __global__ void __launch_bounds__(32) count_planes_kernel(const __grid_co
 }
 
 // A block a segment: blockIdx.x is its unit and, from the highest on, its plane.
-static __global__ void __launch_bounds__(kSizeThreads)
-    segment_sizes_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint64_t room[kSizeThreads / 32];
+template <int kThreads>
+static __global__ void __launch_bounds__(kThreads) segment_sizes_kernel(const __grid_constant__ ProgressiveEncode job) {
+  __shared__ std::uint64_t room[kThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
   const auto [u, planes, p, there] = job.block_segment(head);
   if (!there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles;
   const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, p);
   std::uint64_t own = 0, all = 0;  // bytes, and above them pieces that are not empty
-  for (std::uint32_t t = threadIdx.x; t < tiles; t += kSizeThreads) {
+  for (std::uint32_t t = threadIdx.x; t < tiles; t += kThreads) {
     const std::uint32_t size = sizes[t] & 0xFFFF;
     own += size | std::uint64_t{size != 0} << 40;
   }
-  sum_before<kSizeThreads>(own, room, all);
+  sum_before<kThreads>(own, room, all);
   if (threadIdx.x != 0) return;
   const std::uint64_t bytes = all & ((std::uint64_t{1} << 40) - 1), filled = all >> 40;
   job.segment_bytes.of(blockIdx.y)[segment_index(u, p)] =

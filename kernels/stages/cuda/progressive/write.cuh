@@ -16,9 +16,9 @@ namespace pyfilter::cuda {
 inline constexpr int kWriteThreads = 256;
 
 // A block a segment: which pieces are not empty, their sizes, and where they go.
-static __global__ void __launch_bounds__(kWriteThreads)
-    place_pieces_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint64_t room[kWriteThreads / 32];
+template <int kThreads>
+static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __grid_constant__ ProgressiveEncode job) {
+  __shared__ std::uint64_t room[kThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
   const auto [u, planes, p, there] = job.block_segment(head);
   if (!there) return;
@@ -31,14 +31,14 @@ static __global__ void __launch_bounds__(kWriteThreads)
     if (thread == 0) places[0] = segment.offset;
     return;
   }
-  const std::uint32_t mask_bytes = (tiles + 7) / 8, each = (mask_bytes + kWriteThreads - 1) / kWriteThreads,
+  const std::uint32_t mask_bytes = (tiles + 7) / 8, each = (mask_bytes + kThreads - 1) / kThreads,
                       first = min(thread * each, mask_bytes), last = min(first + each, mask_bytes);
   std::uint64_t own = 0, all = 0;
   for (std::uint32_t t = 8 * first; t < min(8 * last, tiles); ++t) {
     const std::uint32_t size = sizes[t] & 0xFFFF;
     own += size | std::uint64_t{size != 0} << 40;
   }
-  const std::uint64_t before = sum_before<kWriteThreads>(own, room, all), filled = all >> 40;
+  const std::uint64_t before = sum_before<kThreads>(own, room, all), filled = all >> 40;
   std::uint8_t* const mask = job.payload(blockIdx.y) + segment.offset;
   std::uint8_t* entry = mask + mask_bytes + 2 * (before >> 40);
   std::uint64_t offset = segment.offset + mask_bytes + 2 * filled + (before & ((std::uint64_t{1} << 40) - 1));
