@@ -149,9 +149,8 @@ def main(
     ):
         least = min((row[column] for row in of_a_gib), default=float("inf"))
         verdict = "pass" if least >= floor else "FAIL"
-        summary.append(
-            f"- {name}, inputs of 1 GiB in chunks of 8 MiB or more with more than one axis >= {floor} GB/s: {verdict}; {least:.0f}"
-        )
+        what = "1 GiB in chunks of 8 MiB or more, more than one axis"
+        summary.append(f"- {name}, {what} >= {floor} GB/s: {verdict}; {least:.0f}")
     console.print("\n".join(summary))
     text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, "\n".join(summary), table.markdown()])
     for path in keep(text, MARKER, markdown, update_docs):
