@@ -16,8 +16,10 @@ import numpy as np
 from pyfilter import pipeline, stored
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.frames import make_request
 from pyfilter.gpu import arrays
 from pyfilter.gpu import devices as cuda
+from pyfilter.progressive import through_devices
 from pyfilter.progressive.chunk import Chunk
 from pyfilter.progressive.source import LocalSource, RemoteSource, source_of
 from pyfilter.progressive.through_devices import Wanted, decode
@@ -310,13 +312,17 @@ class Reader:
         return chunks
 
     def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
-        with self._counting:
-            self.bytes_read += sum(stop - start for start, stop in ranges)
+        self._count(sum(stop - start for start, stop in ranges))
         return self._source.fetch(ranges)
 
-    def _ask(self, tolerance: float, box: Box, level: int) -> tuple[list[Chunk], list[list[Range]], bool]:
-        """Return the chunks of a box, what each lacks for a tolerance, and whether all of the box's were written."""
-        touched = self._touched(box)
+    def _count(self, fetched: int) -> None:
+        with self._counting:
+            self.bytes_read += fetched
+
+    def _ask(
+        self, tolerance: float, touched: Sequence[Chunk | tuple[int, ...]], level: int
+    ) -> tuple[list[Chunk], list[list[Range]], bool]:
+        """Return the chunks that were written, what each lacks for a tolerance, and whether all were written."""
         chunks = self._heads(touched, level)
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
         return chunks, asked, len(chunks) == len(touched)
@@ -328,7 +334,7 @@ class Reader:
             chunk.put(ranges, [next(data) for _ in ranges])
 
     def _read_to_device(self, tolerance: float, box: Box, level: int, device: int, shape: tuple[int, ...]) -> Any:
-        chunks, asked, whole = self._ask(tolerance, box, level)
+        chunks, asked, whole = self._ask(tolerance, self._touched(box), level)
         self._bring(chunks, asked)
         with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
             result = arrays.import_cupy().empty(shape, self.dtype)
@@ -341,7 +347,14 @@ class Reader:
         return result
 
     def _read(self, tolerance: float, box: Box, level: int, devices: tuple[int, ...], values: NDArray[Any]) -> None:
-        chunks, asked, whole = self._ask(tolerance, box, level)
+        touched = self._touched(box)
+        done: list[Chunk] = []
+        if devices and level == 0 and isinstance(self._source, LocalSource):
+            done, touched = self._read_by_lanes(self._source, tolerance, box, touched, devices, values)
+            self.max_error = max((chunk.error for chunk in done), default=0.0)
+            if not touched:
+                return
+        chunks, asked, whole = self._ask(tolerance, touched, level)
         if not whole:
             values[...] = self._unwritten  # chunks that were never written
         wanted = [
@@ -357,7 +370,31 @@ class Reader:
                 values[one.target] = one.chunk.values()[one.source]
 
             _for_each(place, wanted)
-        self.max_error = max((chunk.error for chunk in chunks), default=0.0)
+        self.max_error = max((chunk.error for chunk in (*done, *chunks)), default=0.0)
+
+    def _read_by_lanes(
+        self,
+        source: LocalSource,
+        tolerance: float,
+        box: Box,
+        touched: list[Chunk | tuple[int, ...]],
+        devices: tuple[int, ...],
+        values: NDArray[Any],
+    ) -> tuple[list[Chunk], list[Chunk | tuple[int, ...]]]:
+        """Read what can be read in one call of the library; return the chunks that were, and the others."""
+        found = [chunk for chunk in touched if isinstance(chunk, Chunk) and chunk.untouched]
+        if not found or len(found) < len(touched):
+            return [], touched
+        place = through_devices.Place(self.shape, tuple(slice(start, stop) for start, stop in box), values)
+        request = make_request(self.codec, self.dtype, self.chunk_shape)
+        read = through_devices.read(source, found, request, tolerance, place, devices, self._count)
+        if read.all() and len(read) == len(found):
+            return found, []
+        done = read.tolist() + [False] * (len(found) - len(read))
+        return (
+            [chunk for chunk, here in zip(found, done, strict=True) if here],
+            [chunk for chunk, here in zip(found, done, strict=True) if not here],
+        )
 
     def _places(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """Return where a chunk's values go, and which of them."""

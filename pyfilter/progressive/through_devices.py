@@ -1,27 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks of a progressive read, fetched and decoded by several devices, the values to be in host memory.
 
-Each thread of a device (gpu/crew.py) takes a chunk from its bytes in the file to its place in the result, so that
-fetching, copies and kernels overlap, and no more is on a device than the chunks that its threads are at.
+Threads of the library (gpu/lanes.py) do it where they can. Of the rest each thread of a device (gpu/crew.py) takes a
+chunk from its bytes in the file to its place in the result, so that fetching, copies and kernels overlap, and no more
+is on a device than the chunks that its threads are at.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from pyfilter import _native, _native_lanes, settings
 from pyfilter.errors import NoMemory, Unsupported
-from pyfilter.gpu import arrays, host_memory
+from pyfilter.gpu import arrays, host_memory, lanes, staging
 from pyfilter.gpu.crew import Crew
 from pyfilter.gpu.fallback import Fallbacks
+from pyfilter.progressive.chunk import HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from pyfilter.chunks import Region
     from pyfilter.gpu.staging import Lane
     from pyfilter.progressive.chunk import Chunk
-    from pyfilter.progressive.source import Range
+    from pyfilter.progressive.source import LocalSource, Range
 
 
 class Wanted(NamedTuple):
@@ -31,6 +38,14 @@ class Wanted(NamedTuple):
     ranges: list[Range]
     target: tuple[slice, ...]
     source: tuple[slice, ...]
+
+
+class Place(NamedTuple):
+    """Where the values of a region of a dataset of some shape go."""
+
+    shape: tuple[int, ...]
+    region: Region
+    out: NDArray[Any]
 
 
 def decode(
@@ -72,3 +87,66 @@ def decode(
         for _ in crew.run(wanted):
             pass
     fallbacks.tell(len(wanted))
+
+
+@arrays.device_errors()
+def read(
+    source: LocalSource,
+    wanted: Sequence[Chunk],
+    request: _native.Request,
+    tolerance: float,
+    place: Place,
+    devices: Sequence[int],
+    counted: Callable[[int], None],
+) -> NDArray[np.bool_]:
+    """Read a region of a dataset to a tolerance, as far as its chunks are as usual.
+
+    Parameters
+    ----------
+    source
+        The file.
+    wanted
+        The region's chunks in C order of the grid; nothing of them is here yet. They keep what is fetched.
+    request
+        Their type and shape.
+    tolerance
+        The largest error that will do.
+    place
+        Where their values go.
+    devices
+        Numbers of devices.
+    counted
+        Called with the number of bytes that were fetched, whether all goes well or not.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+        Which of the first chunks are read.
+    """
+    dtype = wanted[0].dtype
+    run = lanes.run_of(place.out, dtype, place.shape, place.region, wanted[0].shape, len(devices))
+    if run is None:
+        return np.zeros(0, np.bool_)
+    first = wanted[: run.chunks]
+    ranges = np.zeros(run.chunks, _native.RANGE)
+    ranges["offset"] = [chunk.start for chunk in first]
+    ranges["bytes"] = sizes = np.array([chunk.size for chunk in first])
+    heads = np.empty((run.chunks, HEAD_BYTES), np.uint8)
+    ranges["to"] = heads.ctypes.data + HEAD_BYTES * np.arange(run.chunks)
+    choices = _native_lanes.choose(source.descriptor, ranges, HEAD_BYTES, request, tolerance, settings.config().threads)
+    known = choices["known"] != 0
+    begins = np.maximum(choices["end"].astype(np.int64), np.minimum(sizes, HEAD_BYTES))
+    starts = staging.starts(np.where(known, begins, 0))
+    kept = np.empty(int(starts[-1]), np.uint8)
+    ranges["bytes"], ranges["to"], ranges["done"] = np.where(known, begins, 0), kept.ctypes.data + starts[:-1], 0
+    chosen = np.ascontiguousarray(choices["chosen"])
+    chunk_bytes = math.prod(wanted[0].shape) * dtype.itemsize
+    try:
+        return lanes.decode(source.descriptor, ranges, chosen, dtype, chunk_bytes, place.out, run, devices)
+    finally:
+        here = known & (ranges["done"] == ranges["bytes"])
+        counted(int(begins[here].sum()))
+        spans = zip(first, here.tolist(), starts.tolist(), begins.tolist(), choices.tolist(), strict=False)
+        for chunk, good, start, size, choice in spans:
+            if good:
+                chunk.adopt(kept[start : start + size], choice)

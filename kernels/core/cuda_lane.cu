@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Batches of chunks between host memory and a device (cuda_lane.hpp).
+#include "core/cuda_lane.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "core/api.hpp"
+#include "core/cuda_driver.hpp"
+#include "core/cuda_memory.cuh"
+#include "core/cuda_progressive.cuh"
+#include "core/error_text.hpp"
+
+namespace pyfilter {
+namespace {
+
+using cuda::check;
+
+bool same_shape(const Shape& a, const Shape& b) {
+  return a.rank == b.rank && std::equal(a.dims.begin(), a.dims.begin() + a.rank, b.dims.begin());
+}
+
+cudaStream_t stream_of(const CudaLane& lane) { return static_cast<cudaStream_t>(lane.stream); }
+
+Status copy(const CudaLane& lane, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return check(cudaMemcpyAsync(to, from, bytes, kind, stream_of(lane)), "cudaMemcpyAsync");
+}
+
+Status decode_whole(const CudaLane& lane, const CudaLaneFrames& frames) {
+  std::vector<CudaFrame> batch(frames.count);
+  for (std::size_t i = 0; i < frames.count; ++i) {
+    const std::uint8_t* const header = lane.host_frames + frames.places[i];
+    FrameInfo info;
+    PYF_TRY(frame_info(header, frames.sizes[i], &info));
+    if (info.value_bytes != frames.chunk_bytes || info.dtype != frames.dtype)
+      return fail(Code::corrupt, "a frame of another array than the chunk");
+    batch[i] = {header, frames.sizes[i], lane.frames + frames.places[i], frames.sizes[i],
+                lane.values + i * frames.chunk_bytes};
+  }
+  return cuda_decode(batch.data(), frames.count, 0, frames.chunk_bytes / dtype_bytes(frames.dtype), frames.chunk_bytes,
+                     reinterpret_cast<std::uint32_t*>(lane.notes), lane.stream);
+}
+
+Status decode_parts(const CudaLane& lane, const CudaLaneFrames& frames) {
+  std::vector<cuda::ProgressiveFrame> batch;
+  batch.reserve(frames.count);
+  FrameInfo first;
+  auto* const faults = reinterpret_cast<std::uint32_t*>(lane.notes);
+  for (std::size_t i = 0; i < frames.count; ++i) {
+    FrameInfo info;
+    std::uint64_t end = 0;
+    PYF_TRY(cuda::check_progressive_part(lane.host_frames + frames.places[i], frames.sizes[i], frames.segments[i],
+                                         frames.level, frames.chunk_bytes, &info, &end));
+    if (i == 0) first = info;
+    if (info.dtype != frames.dtype || !same_shape(info.shape, first.shape))
+      return fail(Code::corrupt, "a frame of another array than the chunk");
+    batch.push_back(cuda::progressive_part(info, lane.frames + frames.places[i], end,
+                                           lane.values + i * frames.chunk_bytes, faults + i, frames.segments[i]));
+  }
+  PYF_TRY(check(cudaMemsetAsync(faults, 0, frames.count * sizeof *faults, stream_of(lane)), "cudaMemsetAsync"));
+  return cuda::decode_progressive_frames(first, batch, static_cast<int>(frames.level), 0,
+                                         frames.chunk_bytes / dtype_bytes(frames.dtype), stream_of(lane));
+}
+
+}  // namespace
+
+CudaWaiter::~CudaWaiter() {
+  if (event_ != nullptr) (void)cudaEventDestroy(static_cast<cudaEvent_t>(event_));
+}
+
+Status CudaWaiter::open(const CudaLane& lane) noexcept {
+  PYF_TRY(cuda::usable());
+  PYF_TRY(check(cudaSetDevice(lane.device), "cudaSetDevice"));
+  cudaEvent_t event = nullptr;
+  PYF_TRY(check(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | cudaEventDisableTiming), "cudaEventCreate"));
+  event_ = event;
+  return kOk;
+}
+
+Status CudaWaiter::wait(const CudaLane& lane, const char* what) const noexcept {
+  const auto event = static_cast<cudaEvent_t>(event_);
+  PYF_TRY(check(cudaEventRecord(event, stream_of(lane)), "cudaEventRecord"));
+  return check(cudaEventSynchronize(event), what);
+}
+
+Status cuda_lane_encode(const CudaLane& lane, const CudaWaiter& waiter, const Request& request,
+                        const std::uint8_t* values, std::size_t count, std::size_t chunk_bytes,
+                        std::size_t stride) noexcept {
+  const std::uint8_t* from = values;
+  if (lane.host_values != nullptr) {
+    std::memcpy(lane.host_values, values, count * chunk_bytes);
+    from = lane.host_values;
+  }
+  PYF_TRY(copy(lane, lane.values, from, count * chunk_bytes, cudaMemcpyHostToDevice));
+  PYF_TRY(cuda_encode(request, {lane.values, chunk_bytes, lane.frames, stride,
+                                reinterpret_cast<std::uint64_t*>(lane.notes), count, lane.stream}));
+  PYF_TRY(copy(lane, lane.host_notes, lane.notes, count * sizeof(std::uint64_t), cudaMemcpyDeviceToHost));
+  return waiter.wait(lane, "encoding on the device");
+}
+
+Status cuda_lane_fetch(const CudaLane& lane, const CudaWaiter& waiter, std::size_t first, std::size_t count,
+                       std::size_t stride, const std::uint64_t* places) noexcept {
+  std::uint64_t size = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(&size, lane.host_notes + (first + i) * sizeof size, sizeof size);
+    PYF_TRY(copy(lane, lane.host_frames + places[i], lane.frames + (first + i) * stride, size, cudaMemcpyDeviceToHost));
+  }
+  return waiter.wait(lane, "copies of frames");
+}
+
+Status cuda_lane_decode(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneFrames& frames,
+                        std::uint8_t* values) noexcept {
+  const std::size_t value_bytes = frames.count * frames.chunk_bytes, note_bytes = frames.count * sizeof(std::uint32_t);
+  try {
+    PYF_TRY(copy(lane, lane.frames, lane.host_frames, frames.bytes, cudaMemcpyHostToDevice));
+    const Status launched = frames.segments == nullptr ? decode_whole(lane, frames) : decode_parts(lane, frames);
+    if (!launched.ok()) {
+      PYF_TRY(waiter.wait(lane, "decoding on the device"));  // the lane's memory is used again
+      return launched;
+    }
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu frames", frames.count);
+  }
+  std::uint8_t* const to = lane.host_values != nullptr ? lane.host_values : values;
+  PYF_TRY(copy(lane, lane.host_notes, lane.notes, note_bytes, cudaMemcpyDeviceToHost));
+  PYF_TRY(copy(lane, to, lane.values, value_bytes, cudaMemcpyDeviceToHost));
+  PYF_TRY(waiter.wait(lane, "decoding on the device"));
+  for (std::size_t i = 0; i < frames.count; ++i) {
+    std::uint32_t fault = 0;
+    std::memcpy(&fault, lane.host_notes + i * sizeof fault, sizeof fault);
+    if (fault != 0) return cuda_fault(fault);
+  }
+  if (to != values) std::memcpy(values, to, value_bytes);
+  return kOk;
+}
+
+}  // namespace pyfilter
