@@ -214,9 +214,10 @@ typedef struct pyf_cuda_lane {
   void* values;      /* device: those of a batch */
   void* frames;      /* device: writing, frame_stride for each chunk of a batch; reading, host_frame_bytes */
   void* notes;       /* device: 8 bytes for each chunk of a batch */
-  void* host_values; /* pinned, as values; NULL where the caller's own values are pinned */
+  void* host_values; /* pinned, for values on their way; NULL where the caller's own values are pinned */
   void* host_frames; /* pinned: writing, at least frame_stride */
   void* host_notes;  /* pinned, as notes */
+  size_t host_value_bytes; /* a multiple of 128 */
   size_t host_frame_bytes;
 } pyf_cuda_lane;
 

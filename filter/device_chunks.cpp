@@ -323,6 +323,9 @@ Status check(const pyf_cuda_chunks* chunks, const pyf_cuda_lane* lanes, std::siz
   if (chunks->batch == 0 || chunks->chunk_bytes == 0)
     return fail(Code::invalid_argument, "chunks and batches must not be empty");
   if (lanes == nullptr || lane_count == 0) return fail(Code::invalid_argument, "there are no lanes");
+  for (std::size_t i = 0; i < lane_count; ++i)
+    if (lanes[i].host_values != nullptr && (lanes[i].host_value_bytes == 0 || lanes[i].host_value_bytes % 128 != 0))
+      return fail(Code::invalid_argument, "host_value_bytes is %zu, not a multiple of 128", lanes[i].host_value_bytes);
   return kOk;
 }
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LANE = np.dtype(
     [("device", "i4"), ("reserved", "i4")]
     + [(name, "u8") for name in ("stream", "values", "frames", "notes", "host_values", "host_frames", "host_notes")]
-    + [("host_frame_bytes", "u8")]
+    + [("host_value_bytes", "u8"), ("host_frame_bytes", "u8")]
 )
 #: ``pyf_chunk_state``
 WAITING, DONE, LEFT = 0, 1, 2

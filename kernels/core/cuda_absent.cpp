@@ -40,6 +40,8 @@ Status cuda_decode_host(const void*, std::size_t, std::uint64_t, std::uint64_t, 
 CudaWaiter::~CudaWaiter() = default;
 Status CudaWaiter::open(const CudaLane&) noexcept { return absent(); }
 Status CudaWaiter::wait(const CudaLane&, const char*) const noexcept { return absent(); }
+Status CudaWaiter::mark(const CudaLane&, std::size_t) const noexcept { return absent(); }
+Status CudaWaiter::reach(std::size_t) const noexcept { return absent(); }
 Status cuda_lane_encode(const CudaLane&, const CudaWaiter&, const Request&, const std::uint8_t*, std::size_t,
                         std::size_t, std::size_t) noexcept {
   return absent();

@@ -12,6 +12,7 @@
 #include "core/cuda_memory.cuh"
 #include "core/cuda_progressive.cuh"
 #include "core/error_text.hpp"
+#include "core/past_cache.hpp"
 
 namespace pyfilter {
 namespace {
@@ -26,6 +27,39 @@ cudaStream_t stream_of(const CudaLane& lane) { return static_cast<cudaStream_t>(
 
 Status copy(const CudaLane& lane, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return check(cudaMemcpyAsync(to, from, bytes, kind, stream_of(lane)), "cudaMemcpyAsync");
+}
+
+// Memory that passes values on is small, so that it stays in the cache: the host's memory would be the limit.
+Status to_device(const CudaLane& lane, const CudaWaiter& waiter, const std::uint8_t* values, std::size_t bytes) {
+  if (lane.host_values == nullptr) return copy(lane, lane.values, values, bytes, cudaMemcpyHostToDevice);
+  const std::size_t most = lane.host_value_bytes / 2;
+  for (std::size_t at = 0, piece = 0; at < bytes; at += most, ++piece) {
+    const std::size_t half = piece % 2, here = std::min(most, bytes - at);
+    if (piece >= 2) PYF_TRY(waiter.reach(half));
+    std::uint8_t* const by = lane.host_values + half * most;
+    std::memcpy(by, values + at, here);
+    PYF_TRY(copy(lane, lane.values + at, by, here, cudaMemcpyHostToDevice));
+    PYF_TRY(waiter.mark(lane, half));
+  }
+  return kOk;
+}
+
+Status to_host(const CudaLane& lane, const CudaWaiter& waiter, std::uint8_t* values, std::size_t bytes) {
+  if (lane.host_values == nullptr) return copy(lane, values, lane.values, bytes, cudaMemcpyDeviceToHost);
+  const std::size_t most = lane.host_value_bytes / 2;
+  const auto begin = [&](std::size_t at, std::size_t half) {
+    PYF_TRY(copy(lane, lane.host_values + half * most, lane.values + at, std::min(most, bytes - at),
+                 cudaMemcpyDeviceToHost));
+    return waiter.mark(lane, half);
+  };
+  PYF_TRY(begin(0, 0));
+  for (std::size_t at = 0, piece = 0; at < bytes; at += most, ++piece) {
+    const std::size_t half = piece % 2;
+    if (bytes - at > most) PYF_TRY(begin(at + most, 1 - half));
+    PYF_TRY(waiter.reach(half));
+    copy_past_cache(values + at, lane.host_values + half * most, std::min(most, bytes - at));
+  }
+  return kOk;
 }
 
 Status decode_whole(const CudaLane& lane, const CudaLaneFrames& frames) {
@@ -67,33 +101,39 @@ Status decode_parts(const CudaLane& lane, const CudaLaneFrames& frames) {
 }  // namespace
 
 CudaWaiter::~CudaWaiter() {
-  if (event_ != nullptr) (void)cudaEventDestroy(static_cast<cudaEvent_t>(event_));
+  for (void* event : events_)
+    if (event != nullptr) (void)cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
 
 Status CudaWaiter::open(const CudaLane& lane) noexcept {
   PYF_TRY(cuda::usable());
   PYF_TRY(check(cudaSetDevice(lane.device), "cudaSetDevice"));
-  cudaEvent_t event = nullptr;
-  PYF_TRY(check(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | cudaEventDisableTiming), "cudaEventCreate"));
-  event_ = event;
+  for (void*& event : events_) {
+    cudaEvent_t made = nullptr;
+    PYF_TRY(check(cudaEventCreateWithFlags(&made, cudaEventBlockingSync | cudaEventDisableTiming), "cudaEventCreate"));
+    event = made;
+  }
   return kOk;
 }
 
 Status CudaWaiter::wait(const CudaLane& lane, const char* what) const noexcept {
-  const auto event = static_cast<cudaEvent_t>(event_);
+  const auto event = static_cast<cudaEvent_t>(events_[2]);
   PYF_TRY(check(cudaEventRecord(event, stream_of(lane)), "cudaEventRecord"));
   return check(cudaEventSynchronize(event), what);
+}
+
+Status CudaWaiter::mark(const CudaLane& lane, std::size_t half) const noexcept {
+  return check(cudaEventRecord(static_cast<cudaEvent_t>(events_[half]), stream_of(lane)), "cudaEventRecord");
+}
+
+Status CudaWaiter::reach(std::size_t half) const noexcept {
+  return check(cudaEventSynchronize(static_cast<cudaEvent_t>(events_[half])), "copies of values");
 }
 
 Status cuda_lane_encode(const CudaLane& lane, const CudaWaiter& waiter, const Request& request,
                         const std::uint8_t* values, std::size_t count, std::size_t chunk_bytes,
                         std::size_t stride) noexcept {
-  const std::uint8_t* from = values;
-  if (lane.host_values != nullptr) {
-    std::memcpy(lane.host_values, values, count * chunk_bytes);
-    from = lane.host_values;
-  }
-  PYF_TRY(copy(lane, lane.values, from, count * chunk_bytes, cudaMemcpyHostToDevice));
+  PYF_TRY(to_device(lane, waiter, values, count * chunk_bytes));
   PYF_TRY(cuda_encode(request, {lane.values, chunk_bytes, lane.frames, stride,
                                 reinterpret_cast<std::uint64_t*>(lane.notes), count, lane.stream}));
   PYF_TRY(copy(lane, lane.host_notes, lane.notes, count * sizeof(std::uint64_t), cudaMemcpyDeviceToHost));
@@ -123,16 +163,14 @@ Status cuda_lane_decode(const CudaLane& lane, const CudaWaiter& waiter, const Cu
   } catch (const std::bad_alloc&) {
     return fail(Code::no_memory, "no memory for a batch of %zu frames", frames.count);
   }
-  std::uint8_t* const to = lane.host_values != nullptr ? lane.host_values : values;
   PYF_TRY(copy(lane, lane.host_notes, lane.notes, note_bytes, cudaMemcpyDeviceToHost));
-  PYF_TRY(copy(lane, to, lane.values, value_bytes, cudaMemcpyDeviceToHost));
+  PYF_TRY(to_host(lane, waiter, values, value_bytes));
   PYF_TRY(waiter.wait(lane, "decoding on the device"));
   for (std::size_t i = 0; i < frames.count; ++i) {
     std::uint32_t fault = 0;
     std::memcpy(&fault, lane.host_notes + i * sizeof fault, sizeof fault);
     if (fault != 0) return cuda_fault(fault);
   }
-  if (to != values) std::memcpy(values, to, value_bytes);
   return kOk;
 }
 

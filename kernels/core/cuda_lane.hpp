@@ -21,10 +21,10 @@ struct CudaLane {
   std::uint8_t* frames;
   std::uint8_t* notes;  // 8 bytes a chunk
   // host, pinned
-  std::uint8_t* host_values;  // NULL: the caller's values are pinned
+  std::uint8_t* host_values;  // two halves that values pass through by turns; NULL: the caller's values are pinned
   std::uint8_t* host_frames;
   std::uint8_t* host_notes;
-  std::size_t host_frame_bytes;
+  std::size_t host_value_bytes, host_frame_bytes;
 };
 
 // What a thread waits by, without keeping a core busy. open() makes the lane's device the thread's.
@@ -36,9 +36,12 @@ class CudaWaiter {
   CudaWaiter& operator=(const CudaWaiter&) = delete;
   Status open(const CudaLane& lane) noexcept;
   Status wait(const CudaLane& lane, const char* what) const noexcept;
+  // A place on the stream for each half of the lane's memory for values, and the wait for it.
+  Status mark(const CudaLane& lane, std::size_t half) const noexcept;
+  Status reach(std::size_t half) const noexcept;
 
  private:
-  void* event_ = nullptr;
+  void* events_[3] = {};
 };
 
 // Encodes `count` chunks that lie one behind the other; frames are every `stride` bytes then, their sizes (64 bits

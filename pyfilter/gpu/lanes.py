@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 LEAST_CHUNK_BYTES = 256 << 10
 #: lanes of a device, and what each has of values, where devices copy from and to the caller's own memory
 PINNED_LANES, PINNED_BYTES = 4, 64 << 20
-#: and where the lanes' threads copy it
-COPYING_LANES, COPYING_BYTES = 8, 32 << 20
+#: and where the lanes' threads copy it, by way of so much pinned memory each, which is to stay in the cache
+COPYING_LANES, COPYING_BYTES = 12, 32 << 20
+PASSING_BYTES = 4 << 20
 
 
 class Run(NamedTuple):
@@ -121,7 +122,7 @@ def _opened(devices: Sequence[int], count: int, rooms: _Rooms) -> Iterator[NDArr
                     frames.ctypes.data,
                     notes.ctypes.data,
                 )
-                entry["host_frame_bytes"] = rooms.host_frames
+                entry["host_value_bytes"], entry["host_frame_bytes"] = rooms.host_values, rooms.host_frames
                 kept.append(lane)
         # a batch goes to the next device in turn
         yield np.ascontiguousarray(table.T).reshape(-1)
@@ -139,7 +140,7 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Seque
     slot = -(-_native.max_frame_bytes(how.request) // 256) * 256
     batch_bytes = run.batch * how.chunk_bytes
     rooms = _Rooms(
-        batch_bytes, run.batch * slot, 8 * run.batch, 0 if run.pinned else batch_bytes, max(slot, batch_bytes // 4)
+        batch_bytes, run.batch * slot, 8 * run.batch, 0 if run.pinned else PASSING_BYTES, max(slot, batch_bytes // 4)
     )
     origins = _origins(shape, how.chunk, run.chunks)
     try:
@@ -199,7 +200,7 @@ def decode(
     batch_bytes = run.batch * chunk_bytes
     code = dtypes.code_of(dtype)
     assert code is not None
-    rooms = _Rooms(batch_bytes, most, 8 * run.batch, 0 if run.pinned else batch_bytes, most)
+    rooms = _Rooms(batch_bytes, most, 8 * run.batch, 0 if run.pinned else PASSING_BYTES, most)
     try:
         with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
             done = 0

@@ -24,7 +24,7 @@ def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, write
     for lane, first, count in _batches(chunks, lanes):
         size = count * chunks.chunk_bytes
         with machine.Device(int(lane["device"])):
-            _to_device(lane, "values", lane["host_values"], chunks.values + first * chunks.chunk_bytes, size)
+            _move(lane, int(lane["values"]), chunks.values + first * chunks.chunk_bytes, size, 1)
             _native_cuda.encode(
                 request, count, int(lane["values"]), chunks.chunk_bytes, int(lane["frames"]), frame_stride,
                 int(lane["notes"]), int(lane["stream"]),
@@ -65,11 +65,8 @@ def read_chunks(dtype: int, chunks: Any, lanes: Any, descriptor: int, ranges: An
         with machine.Device(int(lane["device"])):
             if _decoded(dtype, chunks, lane, part, places, None if segments is None else segments[first:]):
                 size = count * chunks.chunk_bytes
-                target = chunks.values + first * chunks.chunk_bytes
-                _copy(lane, int(lane["host_values"]) or target, int(lane["values"]), size, 2)
+                _move(lane, int(lane["values"]), chunks.values + first * chunks.chunk_bytes, size, 2)
                 machine.Stream.of(int(lane["stream"])).synchronize()
-                if lane["host_values"]:
-                    ctypes.memmove(target, int(lane["host_values"]), size)
                 state[first : first + count] = _native_lanes.DONE
 
 
@@ -109,10 +106,24 @@ def _batches(chunks: Any, lanes: Any) -> Iterator[tuple[Any, int, int]]:
         yield lanes[number % len(lanes)], first, min(chunks.batch, chunks.count - first)
 
 
-def _to_device(lane: Any, name: str, staging: int, source: int, size: int) -> None:
-    if staging:
-        ctypes.memmove(int(staging), source, size)
-    _copy(lane, int(lane[name]), int(staging) or source, size, 1)
+def _move(lane: Any, there: int, host: int, size: int, kind: int) -> None:
+    """Values between the host and the device, piece by piece where they pass through memory of the lane."""
+    passing = int(lane["host_values"])
+    if not passing:
+        _copy(lane, *((there, host) if kind == 1 else (host, there)), size, kind)
+        return
+    most = int(lane["host_value_bytes"]) // 2
+    assert most > 0
+    for at in range(0, size, most):
+        here = min(most, size - at)
+        if kind == 1:
+            ctypes.memmove(passing, host + at, here)
+            _copy(lane, there + at, passing, here, kind)
+        else:
+            _copy(lane, passing, there + at, here, kind)
+        machine.Stream.of(int(lane["stream"])).synchronize()
+        if kind == 2:
+            ctypes.memmove(host + at, passing, here)
 
 
 def _copy(lane: Any, target: int, source: int, size: int, kind: int) -> None:

@@ -40,6 +40,7 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "LEAST_CHUNK_BYTES", 1)
     monkeypatch.setattr(staging, "LEAST_BATCH_BYTES", 1)
     monkeypatch.setattr(staging, "BATCH_BYTES", 40_000)
+    monkeypatch.setattr(lanes, "PASSING_BYTES", 128 * 77)
 
 
 @pytest.fixture(params=["pageable", "pinned"])
