@@ -7,9 +7,9 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <string>
-#include <exception>
 #include <thread>
 #include <vector>
 
