@@ -214,7 +214,7 @@ typedef struct pyf_cuda_lane {
   void* values;      /* device: those of a batch */
   void* frames;      /* device: writing, frame_stride for each chunk of a batch; reading, host_frame_bytes */
   void* notes;       /* device: 8 bytes for each chunk of a batch */
-  void* host_values; /* pinned, for values on their way; NULL where the caller's own values are pinned */
+  void* host_values; /* pinned, for values on their way, with a grid at least two chunks; NULL: the caller's are pinned */
   void* host_frames; /* pinned: writing, at least frame_stride */
   void* host_notes;  /* pinned, as notes */
   size_t host_value_bytes; /* a multiple of 128 */
@@ -222,8 +222,11 @@ typedef struct pyf_cuda_lane {
 } pyf_cuda_lane;
 
 enum pyf_chunk_state { PYF_CHUNK_WAITING = 0, PYF_CHUNK_DONE = 1, PYF_CHUNK_LEFT = 2 };
-typedef struct pyf_cuda_chunks { /* that lie one behind the other in host memory */
-  void* values;
+typedef struct pyf_cuda_chunks { /* in host memory */
+  void* values;         /* one chunk behind the other; not used with a grid */
+  const pyf_grid* grid; /* or NULL: their array, of which they are chunk grid_first and those behind */
+  size_t grid_first;
+  const void* padding;  /* with a grid: a value outside of the array */
   size_t chunk_bytes;
   size_t count;
   size_t batch;   /* chunks that a lane takes at a time */

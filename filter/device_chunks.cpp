@@ -17,9 +17,11 @@
 #include "core/bound.hpp"
 #include "core/cuda_lane.hpp"
 #include "core/error_text.hpp"
+#include "core/past_cache.hpp"
 #include "core/request.hpp"
 #include "filter/c_api.h"
 #include "filter/c_request.hpp"
+#include "filter/chunk_grid.hpp"
 #include "filter/guard.hpp"
 #include "filter/stored_chunks.hpp"
 
@@ -82,6 +84,43 @@ class Batches {
 void set(const pyf_cuda_chunks& chunks, std::size_t first, std::size_t count, pyf_chunk_state state) {
   std::memset(chunks.state + first, state, count);
 }
+
+// Where the values of a batch are: in line, or anywhere in an array.
+class BatchValues {
+ public:
+  BatchValues(const pyf_cuda_chunks& chunks, std::size_t first, bool to_array)
+      : chunks_(chunks), number_(chunks.grid_first + first) {
+    if (chunks.grid == nullptr) {
+      values_.first = static_cast<std::uint8_t*>(chunks.values) + first * chunks.chunk_bytes;
+    } else {
+      values_.move = to_array ? move<true> : move<false>;
+      values_.context = this;
+    }
+  }
+  BatchValues(const BatchValues&) = delete;
+  BatchValues& operator=(const BatchValues&) = delete;
+  [[nodiscard]] const CudaLaneValues& get() const { return values_; }
+
+ private:
+  template <bool kToArray>
+  static void move(void* context, std::size_t chunk, std::size_t count, std::uint8_t* buffer) {
+    const BatchValues& batch = *static_cast<BatchValues*>(context);
+    const ChunkGrid grid(*batch.chunks_.grid);
+    for (std::size_t i = 0; i < count; ++i, buffer += batch.chunks_.chunk_bytes) {
+      const ChunkGrid::Part part = grid.part(batch.number_ + chunk + i);
+      if constexpr (!kToArray)
+        grid.gather(part, batch.chunks_.padding, buffer);
+      else if (grid.in_place(part))
+        copy_past_cache(part.first, buffer, batch.chunks_.chunk_bytes);
+      else
+        grid.scatter(part, buffer);
+    }
+  }
+
+  const pyf_cuda_chunks& chunks_;
+  std::size_t number_;
+  CudaLaneValues values_;
+};
 
 // Batches by one lane until there are none: work(waiter, first, count) does one. One that fails is left to the caller;
 // what it has put on the stream is done before the next begins, or the call ends.
@@ -185,9 +224,8 @@ struct Writing {
 Status encode_batch(const Writing& all, const CudaLane& lane, const CudaWaiter& waiter, Portion& portion,
                     std::size_t first, std::size_t count) {
   const std::size_t chunk_bytes = all.chunks.chunk_bytes;
-  PYF_TRY(cuda_lane_encode(lane, waiter, all.request,
-                           static_cast<const std::uint8_t*>(all.chunks.values) + first * chunk_bytes, count,
-                           chunk_bytes, all.stride));
+  const BatchValues values(all.chunks, first, false);
+  PYF_TRY(cuda_lane_encode(lane, waiter, all.request, values.get(), count, chunk_bytes, all.stride));
   std::vector<std::uint64_t> sizes(count);
   std::memcpy(sizes.data(), lane.host_notes, count * sizeof(std::uint64_t));
   for (const std::uint64_t size : sizes) {
@@ -299,8 +337,8 @@ Status decode_batch(const Reading& all, const CudaLane& lane, const CudaWaiter& 
                               sizes.data(),
                               all.segments == nullptr ? nullptr : all.segments + first,
                               all.level};
-  PYF_TRY(cuda_lane_decode(lane, waiter, frames,
-                           static_cast<std::uint8_t*>(all.chunks.values) + first * all.chunks.chunk_bytes));
+  const BatchValues values(all.chunks, first, true);
+  PYF_TRY(cuda_lane_decode(lane, waiter, frames, values.get()));
   set(all.chunks, first, count, PYF_CHUNK_DONE);
   return kOk;
 }
@@ -318,14 +356,27 @@ Status read_chunks(const Reading& all, const CudaLane* lanes, std::size_t lane_c
 }
 
 Status check(const pyf_cuda_chunks* chunks, const pyf_cuda_lane* lanes, std::size_t lane_count) {
-  if (chunks == nullptr || (chunks->count > 0 && (chunks->values == nullptr || chunks->state == nullptr)))
+  if (chunks == nullptr || chunks->state == nullptr || (chunks->values == nullptr && chunks->grid == nullptr))
     return fail(Code::invalid_argument, "chunks is NULL, or has no values or states");
   if (chunks->batch == 0 || chunks->chunk_bytes == 0)
     return fail(Code::invalid_argument, "chunks and batches must not be empty");
   if (lanes == nullptr || lane_count == 0) return fail(Code::invalid_argument, "there are no lanes");
-  for (std::size_t i = 0; i < lane_count; ++i)
-    if (lanes[i].host_values != nullptr && (lanes[i].host_value_bytes == 0 || lanes[i].host_value_bytes % 128 != 0))
-      return fail(Code::invalid_argument, "host_value_bytes is %zu, not a multiple of 128", lanes[i].host_value_bytes);
+  const pyf_grid* const grid = chunks->grid;
+  if (grid != nullptr) {
+    PYF_TRY(check_grid(grid));
+    const ChunkGrid all(*grid);
+    if (all.bytes() != chunks->chunk_bytes || chunks->grid_first > all.count() ||
+        chunks->count > all.count() - chunks->grid_first || chunks->padding == nullptr)
+      return fail(Code::invalid_argument, "the grid has other chunks, or no padding");
+  }
+  for (std::size_t i = 0; i < lane_count; ++i) {
+    const pyf_cuda_lane& lane = lanes[i];
+    if (lane.host_values == nullptr && grid == nullptr) continue;
+    if (lane.host_values == nullptr || lane.host_value_bytes == 0 || lane.host_value_bytes % 128 != 0 ||
+        (grid != nullptr && lane.host_value_bytes / 2 < chunks->chunk_bytes))
+      return fail(Code::invalid_argument, "host_value_bytes is %zu: not a multiple of 128, or less than two chunks",
+                  lane.host_value_bytes);
+  }
   return kOk;
 }
 

@@ -34,10 +34,13 @@ _SECONDS = 0.5
 
 
 class Chunks(ctypes.Structure):
-    """``pyf_cuda_chunks``: chunks one behind the other in host memory."""
+    """``pyf_cuda_chunks``: chunks in host memory, from an address on or of a grid."""
 
     _fields_ = (
         ("values", ctypes.c_void_p),
+        ("grid", ctypes.POINTER(_native.Grid)),
+        ("grid_first", ctypes.c_size_t),
+        ("padding", ctypes.c_void_p),
         ("chunk_bytes", ctypes.c_size_t),
         ("count", ctypes.c_size_t),
         ("batch", ctypes.c_size_t),
@@ -45,8 +48,20 @@ class Chunks(ctypes.Structure):
         ("seconds", ctypes.c_double),
     )
 
-    def __init__(self, values: int, chunk_bytes: int, batch: int, state: NDArray[np.uint8]) -> None:
-        super().__init__(values, chunk_bytes, len(state), batch, state.ctypes.data, _SECONDS)
+    def __init__(
+        self,
+        values: int | tuple[_native.Grid, int, NDArray[Any]],
+        chunk_bytes: int,
+        batch: int,
+        state: NDArray[np.uint8],
+    ) -> None:
+        self._kept = values
+        counts = chunk_bytes, len(state), batch, state.ctypes.data, _SECONDS
+        if isinstance(values, int):
+            super().__init__(values, None, 0, None, *counts)
+        else:
+            grid, first, padding = values
+            super().__init__(None, ctypes.pointer(grid), first, padding.ctypes.data, *counts)
 
 
 class Writer(ctypes.Structure):

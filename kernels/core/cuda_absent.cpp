@@ -42,7 +42,7 @@ Status CudaWaiter::open(const CudaLane&) noexcept { return absent(); }
 Status CudaWaiter::wait(const CudaLane&, const char*) const noexcept { return absent(); }
 Status CudaWaiter::mark(const CudaLane&, std::size_t) const noexcept { return absent(); }
 Status CudaWaiter::reach(std::size_t) const noexcept { return absent(); }
-Status cuda_lane_encode(const CudaLane&, const CudaWaiter&, const Request&, const std::uint8_t*, std::size_t,
+Status cuda_lane_encode(const CudaLane&, const CudaWaiter&, const Request&, const CudaLaneValues&, std::size_t,
                         std::size_t, std::size_t) noexcept {
   return absent();
 }
@@ -50,7 +50,7 @@ Status cuda_lane_fetch(const CudaLane&, const CudaWaiter&, std::size_t, std::siz
                        const std::uint64_t*) noexcept {
   return absent();
 }
-Status cuda_lane_decode(const CudaLane&, const CudaWaiter&, const CudaLaneFrames&, std::uint8_t*) noexcept {
+Status cuda_lane_decode(const CudaLane&, const CudaWaiter&, const CudaLaneFrames&, const CudaLaneValues&) noexcept {
   return absent();
 }
 Status cuda_release_memory() noexcept { return kOk; }

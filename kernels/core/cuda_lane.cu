@@ -46,24 +46,35 @@ Status wait_for(void* event, const char* what) {
   return check(found, what);
 }
 
-// Memory that passes values on is small, so that it stays in the cache: the host's memory would be the limit.
-Status to_device(const CudaLane& lane, const CudaWaiter& waiter, const std::uint8_t* values, std::size_t bytes) {
-  if (lane.host_values == nullptr) return copy(lane, lane.values, values, bytes, cudaMemcpyHostToDevice);
-  const std::size_t most = lane.host_value_bytes / 2;
+// How much of a batch passes through half of the lane's memory at a time. That memory is small, so that it stays in the
+// cache: the host's memory would be the limit.
+std::size_t piece_bytes(const CudaLane& lane, const CudaLaneValues& values, std::size_t chunk_bytes) {
+  const std::size_t half = lane.host_value_bytes / 2;
+  return values.move == nullptr ? half : half / chunk_bytes * chunk_bytes;
+}
+
+Status to_device(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneValues& values, std::size_t bytes,
+                 std::size_t chunk_bytes) {
+  if (lane.host_values == nullptr) return copy(lane, lane.values, values.first, bytes, cudaMemcpyHostToDevice);
+  const std::size_t most = piece_bytes(lane, values, chunk_bytes);
   for (std::size_t at = 0, piece = 0; at < bytes; at += most, ++piece) {
     const std::size_t half = piece % 2, here = std::min(most, bytes - at);
     if (piece >= 2) PYF_TRY(waiter.reach(half));
     std::uint8_t* const by = lane.host_values + half * most;
-    std::memcpy(by, values + at, here);
+    if (values.move == nullptr)
+      std::memcpy(by, values.first + at, here);
+    else
+      values.move(values.context, at / chunk_bytes, here / chunk_bytes, by);
     PYF_TRY(copy(lane, lane.values + at, by, here, cudaMemcpyHostToDevice));
     PYF_TRY(waiter.mark(lane, half));
   }
   return kOk;
 }
 
-Status to_host(const CudaLane& lane, const CudaWaiter& waiter, std::uint8_t* values, std::size_t bytes) {
-  if (lane.host_values == nullptr) return copy(lane, values, lane.values, bytes, cudaMemcpyDeviceToHost);
-  const std::size_t most = lane.host_value_bytes / 2;
+Status to_host(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneValues& values, std::size_t bytes,
+               std::size_t chunk_bytes) {
+  if (lane.host_values == nullptr) return copy(lane, values.first, lane.values, bytes, cudaMemcpyDeviceToHost);
+  const std::size_t most = piece_bytes(lane, values, chunk_bytes);
   const auto begin = [&](std::size_t at, std::size_t half) {
     PYF_TRY(copy(lane, lane.host_values + half * most, lane.values + at, std::min(most, bytes - at),
                  cudaMemcpyDeviceToHost));
@@ -71,10 +82,14 @@ Status to_host(const CudaLane& lane, const CudaWaiter& waiter, std::uint8_t* val
   };
   PYF_TRY(begin(0, 0));
   for (std::size_t at = 0, piece = 0; at < bytes; at += most, ++piece) {
-    const std::size_t half = piece % 2;
+    const std::size_t half = piece % 2, here = std::min(most, bytes - at);
     if (bytes - at > most) PYF_TRY(begin(at + most, 1 - half));
     PYF_TRY(waiter.reach(half));
-    copy_past_cache(values + at, lane.host_values + half * most, std::min(most, bytes - at));
+    std::uint8_t* const by = lane.host_values + half * most;
+    if (values.move == nullptr)
+      copy_past_cache(values.first + at, by, here);
+    else
+      values.move(values.context, at / chunk_bytes, here / chunk_bytes, by);
   }
   return kOk;
 }
@@ -145,9 +160,9 @@ Status CudaWaiter::mark(const CudaLane& lane, std::size_t half) const noexcept {
 Status CudaWaiter::reach(std::size_t half) const noexcept { return wait_for(events_[half], "copies of values"); }
 
 Status cuda_lane_encode(const CudaLane& lane, const CudaWaiter& waiter, const Request& request,
-                        const std::uint8_t* values, std::size_t count, std::size_t chunk_bytes,
+                        const CudaLaneValues& values, std::size_t count, std::size_t chunk_bytes,
                         std::size_t stride) noexcept {
-  PYF_TRY(to_device(lane, waiter, values, count * chunk_bytes));
+  PYF_TRY(to_device(lane, waiter, values, count * chunk_bytes, chunk_bytes));
   PYF_TRY(cuda_encode(request, {lane.values, chunk_bytes, lane.frames, stride,
                                 reinterpret_cast<std::uint64_t*>(lane.notes), count, lane.stream}));
   PYF_TRY(copy(lane, lane.host_notes, lane.notes, count * sizeof(std::uint64_t), cudaMemcpyDeviceToHost));
@@ -165,7 +180,7 @@ Status cuda_lane_fetch(const CudaLane& lane, const CudaWaiter& waiter, std::size
 }
 
 Status cuda_lane_decode(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneFrames& frames,
-                        std::uint8_t* values) noexcept {
+                        const CudaLaneValues& values) noexcept {
   const std::size_t value_bytes = frames.count * frames.chunk_bytes, note_bytes = frames.count * sizeof(std::uint32_t);
   try {
     PYF_TRY(copy(lane, lane.frames, lane.host_frames, frames.bytes, cudaMemcpyHostToDevice));
@@ -178,7 +193,7 @@ Status cuda_lane_decode(const CudaLane& lane, const CudaWaiter& waiter, const Cu
     return fail(Code::no_memory, "no memory for a batch of %zu frames", frames.count);
   }
   PYF_TRY(copy(lane, lane.host_notes, lane.notes, note_bytes, cudaMemcpyDeviceToHost));
-  PYF_TRY(to_host(lane, waiter, values, value_bytes));
+  PYF_TRY(to_host(lane, waiter, values, value_bytes, frames.chunk_bytes));
   PYF_TRY(waiter.wait(lane, "decoding on the device"));
   for (std::size_t i = 0; i < frames.count; ++i) {
     std::uint32_t fault = 0;

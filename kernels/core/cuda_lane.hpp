@@ -44,10 +44,19 @@ class CudaWaiter {
   void* events_[3] = {};
 };
 
-// Encodes `count` chunks that lie one behind the other; frames are every `stride` bytes then, their sizes (64 bits
+// The values of a batch in host memory: one chunk behind the other from `first` on, or, with `move`, anywhere: it
+// copies chunks of the batch between there and a buffer in which they lie so. The lane's host_values must have room for
+// two.
+struct CudaLaneValues {
+  std::uint8_t* first = nullptr;
+  void (*move)(void* context, std::size_t chunk, std::size_t count, std::uint8_t* buffer) = nullptr;
+  void* context = nullptr;
+};
+
+// Encodes `count` chunks; frames are every `stride` bytes then, their sizes (64 bits
 // each) in lane.host_notes.
 Status cuda_lane_encode(const CudaLane& lane, const CudaWaiter& waiter, const Request& request,
-                        const std::uint8_t* values, std::size_t count, std::size_t chunk_bytes,
+                        const CudaLaneValues& values, std::size_t count, std::size_t chunk_bytes,
                         std::size_t stride) noexcept;
 // Copies frames `first` and behind, `count` of them, to lane.host_frames, each to its place.
 Status cuda_lane_fetch(const CudaLane& lane, const CudaWaiter& waiter, std::size_t first, std::size_t count,
@@ -62,8 +71,7 @@ struct CudaLaneFrames {
   const std::uint32_t* segments;  // of progressive frames in part: how many; NULL: the frames are whole
   std::uint32_t level;            // of the grids that these are decoded to
 };
-// Decodes them to values that lie one behind the other.
 Status cuda_lane_decode(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneFrames& frames,
-                        std::uint8_t* values) noexcept;
+                        const CudaLaneValues& values) noexcept;
 
 }  // namespace pyfilter

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Large chunks between host memory and files through devices, by threads of the library.
 
-What is usual comes here: chunks that lie one behind the other in the array, each large enough. A lane is a thread of
-the library with a stream and memory for a batch. Chunks with anything unusual about them are left to crew.py's threads,
-which also say what was wrong.
+A lane is a thread of the library with a stream and memory for a batch. Where chunks lie in line in pinned memory,
+devices copy from and to it by themselves; else lanes copy, by way of a little pinned memory. Chunks with anything unusual
+about them are left to crew.py's threads, which also say what was wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _foreign, _native, _native_lanes, chunks, dtypes, settings
+from pyfilter import _foreign, _native, _native_cuda, _native_lanes, chunks, dtypes, settings
 from pyfilter.errors import NoMemory
 from pyfilter.gpu import arrays, host_memory, staging
 
@@ -34,46 +34,85 @@ LEAST_CHUNK_BYTES = 256 << 10
 PINNED_LANES, PINNED_BYTES = 4, 64 << 20
 #: and where the lanes' threads copy it, by way of so much pinned memory each, which is to stay in the cache
 COPYING_LANES, COPYING_BYTES = 12, 32 << 20
-PASSING_BYTES = 4 << 20
+PASSING_TO_DEVICE, PASSING_TO_HOST = 4 << 20, 8 << 20
+#: chunks that do not lie in line pass as a whole, so they may not be larger
+MOST_PASSING = 16 << 20
 
 
 class Run(NamedTuple):
-    """Chunks that lie one behind the other in an array.
+    """The chunks of an array that go through lanes, the first ones in C order of their grid.
 
     Attributes
     ----------
+    values
+        The array.
+    grid
+        Where its chunks are; None where each lies behind the one before it, from the first value on.
+    padding
+        What is in a chunk outside of the array.
     chunks
-        How many there are; behind them may be parts of chunks.
+        How many there are; behind those that lie in line may be parts of chunks.
+    chunk_bytes
+        Of each.
     batch
         How many a lane takes at a time.
-    pinned
-        Whether devices reach them.
     lanes
         Of each device.
+    pinned
+        Whether devices copy from and to the array by themselves.
     """
 
+    values: NDArray[Any]
+    grid: _native.Grid | None
+    padding: NDArray[Any]
     chunks: int
+    chunk_bytes: int
     batch: int
-    pinned: bool
     lanes: int
+    pinned: bool
+
+    def behind(self, done: int, state: NDArray[np.uint8]) -> _native_lanes.Chunks:
+        """Return what the library is to do when so many are done; ``state`` is that of the others."""
+        if self.grid is not None:
+            return _native_lanes.Chunks((self.grid, done, self.padding), self.chunk_bytes, self.batch, state)
+        first = self.values.ctypes.data + done * self.chunk_bytes
+        return _native_lanes.Chunks(first, self.chunk_bytes, self.batch, state)
+
+    def passing(self, least: int) -> int:
+        """Return how much pinned memory values pass through, 0 where they do not."""
+        if self.pinned:
+            return 0
+        return max(least, -(-2 * self.chunk_bytes // 128) * 128) if self.grid is not None else least
 
 
 def run_of(
-    values: object, dtype: np.dtype[Any], shape: Sequence[int], region: Region, chunk: tuple[int, ...], devices: int
+    values: object,
+    dtype: np.dtype[Any],
+    shape: Sequence[int],
+    region: Region,
+    chunk: tuple[int, ...],
+    padding: object,
+    devices: int,
 ) -> Run | None:
     """Return what of an array for a region of a dataset may go through lanes, None where nothing may."""
     chunk_bytes = math.prod(chunk) * dtype.itemsize
-    if not isinstance(values, np.ndarray) or values.dtype != dtype or not values.flags.c_contiguous:
+    if not isinstance(values, np.ndarray) or values.dtype != dtype or chunk_bytes < LEAST_CHUNK_BYTES:
         return None
-    count = _in_order(shape, region, chunk)
-    if chunk_bytes < LEAST_CHUNK_BYTES or count == 0:
+    whole = math.prod(-(-part.stop // edge) - part.start // edge for part, edge in zip(region, chunk, strict=True))
+    count = _in_order(shape, region, chunk) if values.flags.c_contiguous else 0
+    pinned = count > 0 and host_memory.is_pinned(values)
+    grid = None
+    if count < whole and not pinned:
+        count = whole if chunk_bytes <= MOST_PASSING and values.size > 0 else count
+        begin = [part.start % edge for part, edge in zip(region, chunk, strict=True)]
+        grid = _native.Grid(values, begin, chunk) if count == whole else None
+    if count == 0:
         return None
-    pinned = host_memory.is_pinned(values)
-    most = PINNED_BYTES if pinned else COPYING_BYTES
     lanes = PINNED_LANES if pinned else max(min(COPYING_LANES, settings.config().threads // devices), 1)
     share = count * chunk_bytes // (2 * lanes * devices)  # so that each has a few
-    batch = min(most, staging.BATCH_BYTES, max(share, staging.LEAST_BATCH_BYTES)) // chunk_bytes
-    return Run(count, max(batch, 1), pinned, lanes)
+    most = min(PINNED_BYTES if pinned else COPYING_BYTES, staging.BATCH_BYTES)
+    batch = max(min(most, max(share, staging.LEAST_BATCH_BYTES)) // chunk_bytes, 1)
+    return Run(values, grid, np.array(padding, dtype), count, chunk_bytes, batch, lanes, pinned)
 
 
 def _in_order(shape: Sequence[int], region: Region, chunk: tuple[int, ...]) -> int:
@@ -132,30 +171,25 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Seque
     """Write what chunks of a dataset can go this way; return which did, the first ones in C order of the grid."""
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
-    run = run_of(source, how.dtype, shape, whole, how.chunk, len(devices))
+    run = run_of(source, how.dtype, shape, whole, how.chunk, how.padding, len(devices))
     if run is None:
         return np.zeros(0, np.bool_)
     state = np.zeros(run.chunks, np.uint8)
-    assert isinstance(source, np.ndarray)
     slot = -(-_native.max_frame_bytes(how.request) // 256) * 256
-    batch_bytes = run.batch * how.chunk_bytes
-    rooms = _Rooms(
-        batch_bytes, run.batch * slot, 8 * run.batch, 0 if run.pinned else PASSING_BYTES, max(slot, batch_bytes // 4)
-    )
+    batch_bytes = run.batch * run.chunk_bytes
+    passing = run.passing(PASSING_TO_DEVICE)
+    rooms = _Rooms(batch_bytes, run.batch * slot, 8 * run.batch, passing, max(slot, batch_bytes // 4))
     origins = _origins(shape, how.chunk, run.chunks)
+    done = 0
     try:
         with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
-            done = 0
             while done < run.chunks:
-                part = state[done:]
-                some = _native_lanes.Chunks(
-                    source.ctypes.data + done * how.chunk_bytes, how.chunk_bytes, run.batch, part
-                )
+                some = run.behind(done, state[done:])
                 with _foreign.writer_of(dataset.id.id, origins[done:]) as writer:
                     if writer is None:
                         break
                     _native_lanes.write_chunks(how.request, some, lanes, slot, writer)
-                done += _begun(part)
+                done += _begun(state[done:])
     except NoMemory:  # for lanes; others have smaller ones
         pass
     return _done(state)
@@ -170,7 +204,8 @@ def read(
     devices: Sequence[int],
 ) -> NDArray[np.bool_]:
     """Read what chunks of a region can go this way; return which did, the first ones in C order of the grid."""
-    run = run_of(out, how.dtype, shape, region, how.chunk, len(devices)) if places.descriptor is not None else None
+    usable = places.descriptor is not None and _native_cuda.has_kernels(how.request)
+    run = run_of(out, how.dtype, shape, region, how.chunk, how.padding, len(devices)) if usable else None
     if run is None or places.descriptor is None:
         return np.zeros(0, np.bool_)
     found = places.of_box(region)
@@ -180,36 +215,27 @@ def read(
     ranges["offset"], ranges["bytes"] = (
         np.where(usual, part, 0)[: run.chunks] for part in (found.offsets, found.sizes)
     )
-    return decode(places.descriptor, ranges, None, how.dtype, how.chunk_bytes, out, run, devices)
+    return decode(places.descriptor, ranges, None, run, devices)
 
 
 def decode(
-    descriptor: int,
-    ranges: NDArray[Any],
-    segments: NDArray[np.uint32] | None,
-    dtype: np.dtype[Any],
-    chunk_bytes: int,
-    out: NDArray[Any],
-    run: Run,
-    devices: Sequence[int],
+    descriptor: int, ranges: NDArray[Any], segments: NDArray[np.uint32] | None, run: Run, devices: Sequence[int]
 ) -> NDArray[np.bool_]:
-    """Read frames, ranges of a file, and decode them to the begin of ``out``; return of which that was done."""
+    """Read the frames of chunks, ranges of a file, and decode them; return of which that was done."""
     state = np.zeros(run.chunks, np.uint8)
     sizes = -(-ranges["bytes"].astype(np.int64) // staging.ALIGNMENT) * staging.ALIGNMENT
     most = max(int(np.add.reduceat(sizes, np.arange(0, run.chunks, run.batch)).max()), 1)
-    batch_bytes = run.batch * chunk_bytes
-    code = dtypes.code_of(dtype)
+    code = dtypes.code_of(run.values.dtype)
     assert code is not None
-    rooms = _Rooms(batch_bytes, most, 8 * run.batch, 0 if run.pinned else PASSING_BYTES, most)
+    rooms = _Rooms(run.batch * run.chunk_bytes, most, 8 * run.batch, run.passing(PASSING_TO_HOST), most)
+    done = 0
     try:
         with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
-            done = 0
             while done < run.chunks:
-                part = state[done:]
-                some = _native_lanes.Chunks(out.ctypes.data + done * chunk_bytes, chunk_bytes, run.batch, part)
                 chosen = None if segments is None else segments[done:]
+                some = run.behind(done, state[done:])
                 _native_lanes.read_chunks(code, some, lanes, descriptor, ranges[done:], chosen)
-                done += _begun(part)
+                done += _begun(state[done:])
     except NoMemory:
         pass
     return _done(state)

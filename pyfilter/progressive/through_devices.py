@@ -8,7 +8,6 @@ is on a device than the chunks that its threads are at.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,8 +122,8 @@ def read(
     numpy.ndarray of bool
         Which of the first chunks are read.
     """
-    dtype = wanted[0].dtype
-    run = lanes.run_of(place.out, dtype, place.shape, place.region, wanted[0].shape, len(devices))
+    like = wanted[0]
+    run = lanes.run_of(place.out, like.dtype, place.shape, place.region, like.shape, 0, len(devices))
     if run is None:
         return np.zeros(0, np.bool_)
     first = wanted[: run.chunks]
@@ -140,9 +139,8 @@ def read(
     kept = np.empty(int(starts[-1]), np.uint8)
     ranges["bytes"], ranges["to"], ranges["done"] = np.where(known, begins, 0), kept.ctypes.data + starts[:-1], 0
     chosen = np.ascontiguousarray(choices["chosen"])
-    chunk_bytes = math.prod(wanted[0].shape) * dtype.itemsize
     try:
-        return lanes.decode(source.descriptor, ranges, chosen, dtype, chunk_bytes, place.out, run, devices)
+        return lanes.decode(source.descriptor, ranges, chosen, run, devices)
     finally:
         here = known & (ranges["done"] == ranges["bytes"])
         counted(int(begins[here].sum()))

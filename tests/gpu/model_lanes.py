@@ -24,7 +24,7 @@ def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, write
     for lane, first, count in _batches(chunks, lanes):
         size = count * chunks.chunk_bytes
         with machine.Device(int(lane["device"])):
-            _move(lane, int(lane["values"]), chunks.values + first * chunks.chunk_bytes, size, 1)
+            _move(lane, chunks, first, size, 1)
             _native_cuda.encode(
                 request, count, int(lane["values"]), chunks.chunk_bytes, int(lane["frames"]), frame_stride,
                 int(lane["notes"]), int(lane["stream"]),
@@ -65,7 +65,7 @@ def read_chunks(dtype: int, chunks: Any, lanes: Any, descriptor: int, ranges: An
         with machine.Device(int(lane["device"])):
             if _decoded(dtype, chunks, lane, part, places, None if segments is None else segments[first:]):
                 size = count * chunks.chunk_bytes
-                _move(lane, int(lane["values"]), chunks.values + first * chunks.chunk_bytes, size, 2)
+                _move(lane, chunks, first, size, 2)
                 machine.Stream.of(int(lane["stream"])).synchronize()
                 state[first : first + count] = _native_lanes.DONE
 
@@ -106,24 +106,67 @@ def _batches(chunks: Any, lanes: Any) -> Iterator[tuple[Any, int, int]]:
         yield lanes[number % len(lanes)], first, min(chunks.batch, chunks.count - first)
 
 
-def _move(lane: Any, there: int, host: int, size: int, kind: int) -> None:
+def _move(lane: Any, chunks: Any, first: int, size: int, kind: int) -> None:
     """Values between the host and the device, piece by piece where they pass through memory of the lane."""
-    passing = int(lane["host_values"])
+    passing, there = int(lane["host_values"]), int(lane["values"])
+    host = None if chunks.grid else chunks.values + first * chunks.chunk_bytes
     if not passing:
-        _copy(lane, *((there, host) if kind == 1 else (host, there)), size, kind)
+        assert host is not None
+        target, source = (there, host) if kind == 1 else (host, there)
+        _copy(lane, target, source, size, kind)
         return
     most = int(lane["host_value_bytes"]) // 2
+    most = most if host is not None else most // chunks.chunk_bytes * chunks.chunk_bytes
     assert most > 0
     for at in range(0, size, most):
         here = min(most, size - at)
+
+        def pass_on(at: int = at, here: int = here) -> None:
+            if host is not None:
+                to, by = (passing, host + at) if kind == 1 else (host + at, passing)
+                ctypes.memmove(to, by, here)
+                return
+            for number in range(here // chunks.chunk_bytes):
+                place = passing + number * chunks.chunk_bytes
+                _pass_chunk(chunks, first + at // chunks.chunk_bytes + number, place, kind)
+
         if kind == 1:
-            ctypes.memmove(passing, host + at, here)
-            _copy(lane, there + at, passing, here, kind)
-        else:
-            _copy(lane, passing, there + at, here, kind)
+            pass_on()
+        target, source = (there + at, passing) if kind == 1 else (passing, there + at)
+        _copy(lane, target, source, here, kind)
         machine.Stream.of(int(lane["stream"])).synchronize()
         if kind == 2:
-            ctypes.memmove(host + at, passing, here)
+            pass_on()
+
+
+def _pass_chunk(chunks: Any, number: int, place: int, kind: int) -> None:
+    """A chunk of a grid between its array and memory in which it is whole."""
+    grid = chunks.grid.contents
+    strides, extents, begin, chunk = (
+        (ctypes.c_int64 * grid.rank).from_address(address)[:]
+        for address in (grid.strides, grid.extents, grid.begin, grid.chunk)
+    )
+    counts = [-(-(b + e) // c) for b, e, c in zip(begin, extents, chunk, strict=True)]
+    at = np.unravel_index(chunks.grid_first + number, counts)
+    low = [max(int(i) * c - b, 0) for i, c, b in zip(at, chunk, begin, strict=True)]
+    high = [min((int(i) + 1) * c - b, e) for i, c, b, e in zip(at, chunk, begin, extents, strict=True)]
+    inside = tuple(
+        slice(a + b - int(i) * c, z + b - int(i) * c) for a, z, b, i, c in zip(low, high, begin, at, chunk, strict=True)
+    )
+    kind_of = np.dtype(("V", grid.item_bytes))
+    memory: Any = (ctypes.c_ubyte * chunks.chunk_bytes).from_address(place)
+    block = np.frombuffer(memory, kind_of).reshape(chunk)
+    first = grid.values + sum(a * s for a, s in zip(low, strides, strict=True))
+    one: Any = (ctypes.c_ubyte * grid.item_bytes).from_address(first)
+    part = np.lib.stride_tricks.as_strided(
+        np.frombuffer(one, kind_of), [z - a for a, z in zip(low, high, strict=True)], strides
+    )
+    if kind == 1:
+        padding: Any = (ctypes.c_ubyte * grid.item_bytes).from_address(chunks.padding)
+        block[...] = np.frombuffer(padding, kind_of)[0]
+        block[inside] = part
+    else:
+        part[...] = block[inside]
 
 
 def _copy(lane: Any, target: int, source: int, size: int, kind: int) -> None:

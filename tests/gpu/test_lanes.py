@@ -40,7 +40,8 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "LEAST_CHUNK_BYTES", 1)
     monkeypatch.setattr(staging, "LEAST_BATCH_BYTES", 1)
     monkeypatch.setattr(staging, "BATCH_BYTES", 40_000)
-    monkeypatch.setattr(lanes, "PASSING_BYTES", 128 * 77)
+    monkeypatch.setattr(lanes, "PASSING_TO_DEVICE", 128 * 77)
+    monkeypatch.setattr(lanes, "PASSING_TO_HOST", 128 * 99)
 
 
 @pytest.fixture(params=["pageable", "pinned"])
@@ -93,6 +94,9 @@ LAYOUTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any]] = {
     "from a chunk on": ((100, 30), (10, 30), np.s_[20:85]),
     "not all of a row": ((100, 30), (10, 30), np.s_[20:80, 3:]),
     "beyond": ((15, 20), (20, 20), ...),
+    "blocks": ((40, 50, 60), (16, 20, 25), ...),
+    "a part of blocks": ((40, 50, 60), (16, 20, 25), np.s_[5:33, 20:40, 3:59]),
+    "one value": ((40, 50, 60), (16, 20, 25), np.s_[7, 8, 9]),
 }
 
 
@@ -109,6 +113,28 @@ def test_layouts(tmp_path: Path, layout: str, host: Callable[[Array], Array]) ->
         np.testing.assert_array_equal(
             pyfilter.read(file["found"], selection, devices="all"), file["expected"][selection]
         )
+
+
+@pytest.mark.usefixtures("no_crew")
+@pytest.mark.parametrize("order", ["F", "strided", "turned"])
+def test_memory_layouts(tmp_path: Path, order: str) -> None:
+    values = field((40, 50, 60))
+    arrange: dict[str, Callable[[Array], Array]] = {
+        "F": np.asfortranarray,
+        "strided": lambda given: np.repeat(given, 2, axis=1)[:, ::2],
+        "turned": lambda given: np.ascontiguousarray(given[::-1, :, ::-1])[::-1, :, ::-1],
+    }
+    given, out = arrange[order](values), arrange[order](np.zeros_like(values))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        expected = pyfilter.create_dataset(file, "expected", values, Progressive(), chunks=(16, 20, 25))
+        found = pyfilter.create_dataset(file, "found", given, Progressive(), chunks=(16, 20, 25), devices="all")
+        assert stored_chunks(found) == stored_chunks(expected)
+    with h5py.File(tmp_path / "a.h5") as file:
+        np.testing.assert_array_equal(pyfilter.read(file["found"], out=out, devices="all"), file["expected"][...])
+    with progressive.open(tmp_path / "a.h5", "found") as reader, progressive.open(tmp_path / "a.h5", "found") as cpu:
+        out[...] = 0
+        np.testing.assert_array_equal(reader.read(0.1, out=out, devices="all"), cpu.read(0.1))
+        assert (reader.bytes_read, reader.max_error) == (cpu.bytes_read, cpu.max_error)
 
 
 def test_what_is_unusual_is_left(tmp_path: Path, host: Callable[[Array], Array]) -> None:
