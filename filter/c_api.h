@@ -221,7 +221,7 @@ typedef struct pyf_cuda_lane {
   size_t host_frame_bytes;
 } pyf_cuda_lane;
 
-enum pyf_chunk_state { PYF_CHUNK_WAITING = 0, PYF_CHUNK_DONE = 1, PYF_CHUNK_LEFT = 2 };
+enum pyf_chunk_state { PYF_CHUNK_WAITING, PYF_CHUNK_DONE, PYF_CHUNK_LEFT };
 typedef struct pyf_cuda_chunks { /* in host memory */
   void* values;         /* one chunk behind the other; not used with a grid */
   const pyf_grid* grid; /* or NULL: their array, of which they are chunk grid_first and those behind */

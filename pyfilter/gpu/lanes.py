@@ -2,8 +2,8 @@
 """Large chunks between host memory and files through devices, by threads of the library.
 
 A lane is a thread of the library with a stream and memory for a batch. Where chunks lie in line in pinned memory,
-devices copy from and to it by themselves; else lanes copy, by way of a little pinned memory. Chunks with anything unusual
-about them are left to crew.py's threads, which also say what was wrong.
+devices copy from and to it by themselves; else lanes copy, by way of a little pinned memory. Chunks with anything
+unusual about them are left to crew.py's threads, which also say what was wrong.
 """
 
 from __future__ import annotations

@@ -19,10 +19,9 @@ from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
 from pyfilter.gpu import arrays
 from pyfilter.gpu import devices as cuda
-from pyfilter.progressive import through_devices
 from pyfilter.progressive.chunk import Chunk
 from pyfilter.progressive.source import LocalSource, RemoteSource, source_of
-from pyfilter.progressive.through_devices import Wanted, decode
+from pyfilter.progressive.through_devices import Place, Wanted, decode, read
 from pyfilter.registry import registry
 from pyfilter.selection import Box, box_of, expanded
 from pyfilter.settings import config
@@ -347,12 +346,15 @@ class Reader:
         return result
 
     def _read(self, tolerance: float, box: Box, level: int, devices: tuple[int, ...], values: NDArray[Any]) -> None:
-        touched = self._touched(box)
+        touched: Sequence[Chunk | tuple[int, ...]] = self._touched(box)
+        there = [chunk for chunk in touched if isinstance(chunk, Chunk)]
         done: list[Chunk] = []
-        if devices and level == 0 and isinstance(self._source, LocalSource):
-            done, touched = self._read_by_lanes(self._source, tolerance, box, touched, devices, values)
-            self.max_error = max((chunk.error for chunk in done), default=0.0)
+        if devices and level == 0 and isinstance(self._source, LocalSource) and len(there) == len(touched) > 0:
+            place_of_all = Place(self.shape, tuple(slice(start, stop) for start, stop in box), values)
+            request = make_request(self.codec, self.dtype, self.chunk_shape)
+            done, touched = read(self._source, there, request, tolerance, place_of_all, devices, self._count)
             if not touched:
+                self.max_error = max(chunk.error for chunk in done)
                 return
         chunks, asked, whole = self._ask(tolerance, touched, level)
         if not whole:
@@ -371,30 +373,6 @@ class Reader:
 
             _for_each(place, wanted)
         self.max_error = max((chunk.error for chunk in (*done, *chunks)), default=0.0)
-
-    def _read_by_lanes(
-        self,
-        source: LocalSource,
-        tolerance: float,
-        box: Box,
-        touched: list[Chunk | tuple[int, ...]],
-        devices: tuple[int, ...],
-        values: NDArray[Any],
-    ) -> tuple[list[Chunk], list[Chunk | tuple[int, ...]]]:
-        """Read what can be read in one call of the library; return the chunks that were, and the others."""
-        found = [chunk for chunk in touched if isinstance(chunk, Chunk) and chunk.untouched]
-        if not found or len(found) < len(touched):
-            return [], touched
-        place = through_devices.Place(self.shape, tuple(slice(start, stop) for start, stop in box), values)
-        request = make_request(self.codec, self.dtype, self.chunk_shape)
-        read = through_devices.read(source, found, request, tolerance, place, devices, self._count)
-        if read.all() and len(read) == len(found):
-            return found, []
-        done = read.tolist() + [False] * (len(found) - len(read))
-        return (
-            [chunk for chunk, here in zip(found, done, strict=True) if here],
-            [chunk for chunk, here in zip(found, done, strict=True) if not here],
-        )
 
     def _places(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """Return where a chunk's values go, and which of them."""

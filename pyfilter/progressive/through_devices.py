@@ -97,15 +97,15 @@ def read(
     place: Place,
     devices: Sequence[int],
     counted: Callable[[int], None],
-) -> NDArray[np.bool_]:
-    """Read a region of a dataset to a tolerance, as far as its chunks are as usual.
+) -> tuple[list[Chunk], list[Chunk]]:
+    """Read a region of a dataset to a tolerance, as far as its chunks are as usual, and nothing of them is here yet.
 
     Parameters
     ----------
     source
         The file.
     wanted
-        The region's chunks in C order of the grid; nothing of them is here yet. They keep what is fetched.
+        The region's chunks in C order of the grid; none is missing. They keep what is fetched.
     request
         Their type and shape.
     tolerance
@@ -119,13 +119,15 @@ def read(
 
     Returns
     -------
-    numpy.ndarray of bool
-        Which of the first chunks are read.
+    list of Chunk
+        Those that are read.
+    list of Chunk
+        The others.
     """
     like = wanted[0]
     run = lanes.run_of(place.out, like.dtype, place.shape, place.region, like.shape, 0, len(devices))
-    if run is None:
-        return np.zeros(0, np.bool_)
+    if run is None or not all(chunk.untouched for chunk in wanted):
+        return [], list(wanted)
     first = wanted[: run.chunks]
     ranges = np.zeros(run.chunks, _native.RANGE)
     ranges["offset"] = [chunk.start for chunk in first]
@@ -133,14 +135,14 @@ def read(
     heads = np.empty((run.chunks, HEAD_BYTES), np.uint8)
     ranges["to"] = heads.ctypes.data + HEAD_BYTES * np.arange(run.chunks)
     choices = _native_lanes.choose(source.descriptor, ranges, HEAD_BYTES, request, tolerance, settings.config().threads)
-    known = choices["known"] != 0
+    known = (choices["known"] != 0) & (sizes <= _native.max_frame_bytes(request))
     begins = np.maximum(choices["end"].astype(np.int64), np.minimum(sizes, HEAD_BYTES))
     starts = staging.starts(np.where(known, begins, 0))
     kept = np.empty(int(starts[-1]), np.uint8)
     ranges["bytes"], ranges["to"], ranges["done"] = np.where(known, begins, 0), kept.ctypes.data + starts[:-1], 0
     chosen = np.ascontiguousarray(choices["chosen"])
     try:
-        return lanes.decode(source.descriptor, ranges, chosen, run, devices)
+        read = lanes.decode(source.descriptor, ranges, chosen, run, devices)
     finally:
         here = known & (ranges["done"] == ranges["bytes"])
         counted(int(begins[here].sum()))
@@ -148,3 +150,6 @@ def read(
         for chunk, good, start, size, choice in spans:
             if good:
                 chunk.adopt(kept[start : start + size], choice)
+    done = [chunk for chunk, good in zip(first, read.tolist(), strict=True) if good]
+    left = [chunk for chunk, good in zip(first, read.tolist(), strict=True) if not good]
+    return done, [*left, *wanted[run.chunks :]]
