@@ -112,6 +112,8 @@ def run_of(
     share = count * chunk_bytes // (2 * lanes * devices)  # so that each has a few
     most = min(PINNED_BYTES if pinned else COPYING_BYTES, staging.BATCH_BYTES)
     batch = max(min(most, max(share, staging.LEAST_BATCH_BYTES)) // chunk_bytes, 1)
+    fitting = max(8 * staging.BATCH_BYTES // (batch * chunk_bytes), PINNED_LANES)  # of large chunks not too many
+    lanes = min(lanes, fitting, -(-count // (batch * devices)))
     return Run(values, grid, np.array(padding, dtype), count, chunk_bytes, batch, lanes, pinned)
 
 
@@ -208,6 +210,10 @@ def read(
     run = run_of(out, how.dtype, shape, region, how.chunk, how.padding, len(devices)) if usable else None
     if run is None or places.descriptor is None:
         return np.zeros(0, np.bool_)
+    if run.grid is not None and host_memory.is_pinned(out):
+        slab = how.chunk[0] * (out.nbytes // len(out))
+        if slab <= staging.batch_bytes(how.chunk_bytes):  # a device puts chunks to their places in it, and copies it
+            return np.zeros(0, np.bool_)
     found = places.of_box(region)
     usual = (found.offsets >= 0) & (found.masks & 1 == 0) & (found.sizes <= _native.max_frame_bytes(how.request))
     ranges = np.zeros(run.chunks, _native.RANGE)
