@@ -2,15 +2,7 @@
 // Many chunks between host memory and a file through several devices (c_api.h): a thread for each lane, which takes
 // batches from one counter, and the calling thread for HDF5. Python's threads would wait for each other at every call.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <exception>
-#include <mutex>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "core/api.hpp"
@@ -22,6 +14,7 @@
 #include "filter/c_api.h"
 #include "filter/c_request.hpp"
 #include "filter/chunk_grid.hpp"
+#include "filter/device_lanes.hpp"
 #include "filter/guard.hpp"
 #include "filter/stored_chunks.hpp"
 
@@ -34,56 +27,6 @@ static_assert(sizeof(pyf_cuda_lane) == sizeof(CudaLane) &&
 constexpr std::uint64_t kAlignment = 16;  // of frames in a buffer of many
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-// Errors that are a device's end, not a batch's.
-bool is_fatal(Code code) { return code == Code::device || code == Code::internal; }
-
-// What all lanes share: batches, and what ends them.
-class Batches {
- public:
-  explicit Batches(const pyf_cuda_chunks& chunks)
-      : chunks_(chunks),
-        end_(std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                    std::chrono::duration<double>(chunks.seconds))) {}
-
-  [[nodiscard]] bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  void stop() { stopped_.store(true); }
-
-  // The next batch; false where none is to be begun. The first one is, however late it is.
-  bool take(std::size_t* first, std::size_t* count) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (stopped() || next_ >= chunks_.count) return false;
-    if (next_ > 0 && std::chrono::steady_clock::now() > end_) return false;
-    *first = next_;
-    *count = std::min(chunks_.batch, chunks_.count - next_);
-    next_ += *count;
-    return true;
-  }
-
-  // Ends all with an error; the first one counts.
-  void fail_with(const Status& status) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (failed_.ok()) {
-      failed_ = status;
-      text_ = last_error();  // each thread has its own
-    }
-    stop();
-  }
-  [[nodiscard]] Status failed() const { return failed_.ok() ? kOk : fail(failed_.code, "%s", text_.c_str()); }
-
- private:
-  const pyf_cuda_chunks& chunks_;
-  const std::chrono::steady_clock::time_point end_;
-  std::mutex mutex_;
-  std::size_t next_ = 0;
-  std::atomic<bool> stopped_{false};
-  Status failed_ = kOk;
-  std::string text_;
-};
-
-void set(const pyf_cuda_chunks& chunks, std::size_t first, std::size_t count, pyf_chunk_state state) {
-  std::memset(chunks.state + first, state, count);
-}
 
 // Where the values of a batch are: in line, or anywhere in an array.
 class BatchValues {
@@ -120,96 +63,6 @@ class BatchValues {
   const pyf_cuda_chunks& chunks_;
   std::size_t number_;
   CudaLaneValues values_;
-};
-
-// Batches by one lane until there are none: work(waiter, first, count) does one. One that fails is left to the caller;
-// what it has put on the stream is done before the next begins, or the call ends.
-template <class Work>
-void serve(const CudaLane& lane, const pyf_cuda_chunks& chunks, Batches& batches, const Work& work) noexcept {
-  const Status all = guarded([&] {
-    CudaWaiter waiter;
-    PYF_TRY(waiter.open(lane));
-    for (std::size_t first = 0, count = 0; batches.take(&first, &count);) {
-      const Status status = guarded([&] { return work(waiter, first, count); });
-      if (status.ok()) continue;
-      set(chunks, first, count, PYF_CHUNK_LEFT);
-      if (is_fatal(status.code)) batches.fail_with(status);
-      PYF_TRY(waiter.wait(lane, "what is on a stream"));
-    }
-    return kOk;
-  });
-  if (!all.ok()) batches.fail_with(all);
-}
-
-// The threads of all lanes, for the length of a call.
-class Threads {
- public:
-  template <class Start>
-  Threads(std::size_t count, Batches& batches, const Start& start) {
-    threads_.reserve(count);
-    try {
-      for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([start, i] { start(i); });
-    } catch (const std::exception&) {
-      if (threads_.empty()) batches.fail_with(fail(Code::no_memory, "no thread can be started"));
-    }
-  }
-  ~Threads() { join(); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  void join() {
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-  }
-  [[nodiscard]] std::size_t count() const { return threads_.size(); }
-
- private:
-  std::vector<std::thread> threads_;
-};
-
-// Frames of a lane that wait to be written; the lane waits until they are.
-struct Portion {
-  const CudaLane* lane = nullptr;
-  std::size_t first = 0;                     // of the chunks
-  std::vector<std::uint64_t> places, sizes;  // in the lane's memory
-  bool written = false;
-};
-
-// From the lanes to the calling thread.
-class Outbox {
- public:
-  // Hands frames over; returns when they have been written, or never will be.
-  void send(Portion& portion) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    portion.written = false;
-    ready_.push_back(&portion);
-    came_.notify_one();
-    went_.wait(lock, [&] { return portion.written; });
-  }
-  void leave() {  // a lane has ended
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++left_;
-    came_.notify_one();
-  }
-  // The next portion, NULL once all lanes have ended.
-  Portion* take(std::size_t lanes) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    came_.wait(lock, [&] { return !ready_.empty() || left_ == lanes; });
-    if (ready_.empty()) return nullptr;
-    Portion* const portion = ready_.front();
-    ready_.pop_front();
-    return portion;
-  }
-  void give_back(Portion& portion) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    portion.written = true;
-    went_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable came_, went_;
-  std::deque<Portion*> ready_;
-  std::size_t left_ = 0;
 };
 
 struct Writing {
@@ -277,7 +130,7 @@ void leave_rest(const pyf_cuda_chunks& chunks) {
 
 Status write_chunks(const Request& request, const pyf_cuda_chunks& chunks, const CudaLane* lanes,
                     std::size_t lane_count, std::size_t stride, const pyf_chunk_writer& writer) {
-  set(chunks, 0, chunks.count, PYF_CHUNK_WAITING);
+  set_state(chunks, 0, chunks.count, PYF_CHUNK_WAITING);
   Batches batches(chunks);
   Outbox outbox;
   const Writing all{request, chunks, stride, batches, outbox};
@@ -339,12 +192,12 @@ Status decode_batch(const Reading& all, const CudaLane& lane, const CudaWaiter& 
                               all.level};
   const BatchValues values(all.chunks, first, true);
   PYF_TRY(cuda_lane_decode(lane, waiter, frames, values.get()));
-  set(all.chunks, first, count, PYF_CHUNK_DONE);
+  set_state(all.chunks, first, count, PYF_CHUNK_DONE);
   return kOk;
 }
 
 Status read_chunks(const Reading& all, const CudaLane* lanes, std::size_t lane_count) {
-  set(all.chunks, 0, all.chunks.count, PYF_CHUNK_WAITING);
+  set_state(all.chunks, 0, all.chunks.count, PYF_CHUNK_WAITING);
   Batches batches(all.chunks);
   Threads threads(lane_count, batches, [&all, &batches, lanes](std::size_t number) {
     serve(lanes[number], all.chunks, batches, [&](const CudaWaiter& waiter, std::size_t first, std::size_t count) {
