@@ -147,6 +147,21 @@ PYF_API int pyf_progressive_parts(const void* frame, size_t available, uint32_t 
 PYF_API int pyf_progressive_decode(const void* frame, size_t available, uint32_t segments, uint32_t level, void* values,
                                    size_t value_bytes);
 
+/* What a tolerance needs of a progressive frame at level 0. */
+typedef struct pyf_progressive_choice {
+  uint64_t end;          /* behind the last byte that is needed of the frame */
+  double error;          /* that is left; infinite: not told */
+  uint32_t chosen;       /* of the segments */
+  uint32_t segments;     /* in all */
+  uint32_t levels;
+  uint32_t known;        /* 0: nothing of this is known, and the functions above say why */
+} pyf_progressive_choice;
+/* Reads the first head_bytes bytes of frames, ranges of an open file, to `to`, and chooses the first segments of each that
+ * leave no larger error than the tolerance; all of them where none do. `done` becomes what was read. `like`: type and
+ * shape of the frames. */
+PYF_API int pyf_progressive_choose(int file, pyf_range* ranges, size_t count, size_t head_bytes, const pyf_request* like,
+                                   double tolerance, pyf_progressive_choice* choices, int threads);
+
 /* key: "threads" (0..1024, 0 = one per core), "local_threads" (this thread only), "cpu_level" (auto, baseline, avx2,
  * avx512), "backend" (auto, cpu, cuda), "release_memory" (any value: pooled device memory goes back to the driver) */
 PYF_API int pyf_configure(const char* key, const char* value);
@@ -189,6 +204,53 @@ PYF_API int pyf_cuda_fault(uint32_t fault);
  * what it needs of it and waits. */
 PYF_API int pyf_cuda_progressive_decode(const void* frame, size_t available, uint32_t segments, uint32_t level,
                                         void* values, size_t value_bytes, void* stream);
+
+/* Many chunks between host memory and a file through several devices, each with lanes: a thread of a lane takes a batch
+ * of chunks from its first copy to its last, and lanes overlap. Who calls owns all memory. */
+typedef struct pyf_cuda_lane {
+  int32_t device;
+  int32_t reserved;
+  void* stream;
+  void* values;      /* device: those of a batch */
+  void* frames;      /* device: writing, frame_stride for each chunk of a batch; reading, host_frame_bytes */
+  void* notes;       /* device: 8 bytes for each chunk of a batch */
+  void* host_values; /* pinned, for values on their way, with a grid at least two chunks; NULL: the caller's are pinned */
+  void* host_frames; /* pinned: writing, at least frame_stride */
+  void* host_notes;  /* pinned, as notes */
+  size_t host_value_bytes; /* a multiple of 128 */
+  size_t host_frame_bytes;
+} pyf_cuda_lane;
+
+enum pyf_chunk_state { PYF_CHUNK_WAITING, PYF_CHUNK_DONE, PYF_CHUNK_LEFT };
+typedef struct pyf_cuda_chunks { /* in host memory */
+  void* values;         /* one chunk behind the other; not used with a grid */
+  const pyf_grid* grid; /* or NULL: their array, of which they are chunk grid_first and those behind */
+  size_t grid_first;
+  const void* padding;  /* with a grid: a value outside of the array */
+  size_t chunk_bytes;
+  size_t count;
+  size_t batch;   /* chunks that a lane takes at a time */
+  uint8_t* state; /* of each chunk, set by the call: done, or left to the caller, whose own calls say why it was not */
+  double seconds; /* when no further batch is begun: the chunks behind are still waiting then */
+} pyf_cuda_chunks;
+
+typedef struct pyf_chunk_writer { /* H5Dwrite_chunk, and chunks of what to write */
+  int (*write)(int64_t dataset, int64_t transfer, uint32_t mask, const uint64_t* origin, size_t bytes, const void* frame);
+  int64_t dataset;
+  const uint64_t* origins; /* rank numbers each: a chunk's first coordinates */
+  uint64_t rank;
+} pyf_chunk_writer;
+/* Encodes chunks; the calling thread writes their frames in the order in which they are ready. Chunks that could not be
+ * encoded or written, and those whose frame has as many bytes as its values, are left to the caller; once a chunk could
+ * not be written, all that were not. */
+PYF_API int pyf_cuda_write_chunks(const pyf_request* request, const pyf_cuda_chunks* chunks, const pyf_cuda_lane* lanes,
+                                  size_t lane_count, size_t frame_stride, const pyf_chunk_writer* writer);
+/* Reads frames, ranges of an open file, and decodes them. A frame's bytes are kept at `to` where that is not NULL; `done`
+ * becomes how many there are. `segments`: NULL, or how many segments of progressive frames are in these ranges, which are
+ * decoded to grids of `level`. */
+PYF_API int pyf_cuda_read_chunks(uint8_t dtype, const pyf_cuda_chunks* chunks, const pyf_cuda_lane* lanes,
+                                 size_t lane_count, int file, pyf_range* ranges, const uint32_t* segments,
+                                 uint32_t level);
 
 /* pyf_particle_order with values and particles in device memory, values aligned to their dtype. */
 PYF_API int pyf_cuda_particle_order(const pyf_request* request, const void* values, size_t value_bytes,

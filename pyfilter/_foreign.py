@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _native, errors
+from pyfilter import _native, _native_lanes, errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -153,6 +153,18 @@ def write_chunks(
                 break
             done += 1
     return done
+
+
+@contextmanager
+def writer_of(dataset_id: int, origins: NDArray[np.uint64]) -> Iterator[_native_lanes.Writer | None]:
+    """Give what the library needs to do as `write_chunk` with chunks of a dataset, None where that cannot be done."""
+    write = _chunk_writer()
+    if write is None:
+        yield None
+        return
+    address = ctypes.cast(write, ctypes.c_void_p)
+    with _alone():
+        yield _native_lanes.Writer(address, dataset_id, origins.ctypes.data, origins.shape[1])
 
 
 class ChunkPlaces(NamedTuple):

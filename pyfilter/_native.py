@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls into libh5pyfilter.so by ctypes: filter/c_api.h in Python. ctypes drops the GIL for the length of each call.
 
-The CUDA functions have their wrappers in _native_cuda.py. Libraries of other people (libhdf5, libnetcdf) are called
-from _foreign.py. Nothing else in the package uses ctypes.
+The CUDA functions have their wrappers in _native_cuda.py, those for many chunks in _native_lanes.py. Libraries of other
+people (libhdf5, libnetcdf) are called from _foreign.py. Nothing else in the package uses ctypes.
 """
 
 from __future__ import annotations
@@ -166,6 +166,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         ctypes.c_int,
         (_POINTER, _SIZE, ctypes.c_uint32, ctypes.c_uint32, _POINTER, _SIZE),
     ),
+    "pyf_progressive_choose": (
+        ctypes.c_int,
+        (ctypes.c_int, _POINTER, _SIZE, _SIZE, _REQUEST, ctypes.c_double, _POINTER, ctypes.c_int),
+    ),
     "pyf_list_chunk": (ctypes.c_int, (_POINTER, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint64, _POINTER)),
     "pyf_read_ranges": (ctypes.c_int, (ctypes.c_int, _POINTER, _SIZE, ctypes.c_int)),
     "pyf_read_grid": (
@@ -187,6 +191,11 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_cuda_progressive_decode": (
         ctypes.c_int,
         (_POINTER, _SIZE, ctypes.c_uint32, ctypes.c_uint32, _POINTER, _SIZE, _POINTER),
+    ),
+    "pyf_cuda_write_chunks": (ctypes.c_int, (_REQUEST, _POINTER, _POINTER, _SIZE, _SIZE, _POINTER)),
+    "pyf_cuda_read_chunks": (
+        ctypes.c_int,
+        (ctypes.c_uint8, _POINTER, _POINTER, _SIZE, ctypes.c_int, _POINTER, _POINTER, ctypes.c_uint32),
     ),
 }
 

@@ -154,21 +154,26 @@ class StoredChunks:
         The part of the dataset that will be asked for; of many chunks, 20 bytes are kept for each.
 
     A context manager, as it holds a descriptor of the file.
+
+    Attributes
+    ----------
+    grid
+        How many chunks the region meets along each axis.
     """
 
     def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region) -> None:
         self._dataset = dataset
         self._chunk = chunk
-        self._first, self._grid = _grid(region, chunk)
+        self._first, self.grid = _grid(region, chunk)
         # what a writer beside us moves while we read must be looked up when it is read
         file = dataset.file
         moving = bool(file.swmr_mode)
-        many = int(np.prod(self._grid, dtype=np.int64)) > _WORTH_A_PASS
+        many = int(np.prod(self.grid, dtype=np.int64)) > _WORTH_A_PASS
         self._known = many and not moving and hasattr(dataset.id, "chunk_iter")
         if self._known:
-            self._offsets = np.full(self._grid, -1, dtype=np.int64)
-            self._sizes = np.zeros(self._grid, dtype=np.int64)
-            self._masks = np.zeros(self._grid, dtype=np.uint32)
+            self._offsets = np.full(self.grid, -1, dtype=np.int64)
+            self._sizes = np.zeros(self.grid, dtype=np.int64)
+            self._masks = np.zeros(self.grid, dtype=np.uint32)
             self._ask()
         #: a descriptor that any thread may read the file's bytes from, None where only HDF5 may
         self.descriptor = None if moving else _descriptor(file)
@@ -182,7 +187,7 @@ class StoredChunks:
         """Make the index."""
         heard = listed(self._dataset)
         places = heard.origins.astype(np.int64) // self._chunk - self._first
-        inside = ((places >= 0) & (places < self._grid)).all(axis=1)
+        inside = ((places >= 0) & (places < self.grid)).all(axis=1)
         at = tuple(places[inside].T)
         self._offsets[at] = np.minimum(heard.offsets, np.uint64(_FARTHEST)).astype(np.int64)[inside]
         self._sizes[at] = heard.sizes[inside]

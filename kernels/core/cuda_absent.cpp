@@ -2,6 +2,7 @@
 // The CUDA driver's place in builds without CUDA (cuda_driver.hpp).
 #include "core/api.hpp"
 #include "core/cuda_driver.hpp"
+#include "core/cuda_lane.hpp"
 #include "core/error_text.hpp"
 
 #if !defined(PYF_HAVE_CUDA)
@@ -34,6 +35,22 @@ Status cuda_decode_progressive_part(const void*, std::size_t, std::uint32_t, std
 }
 Status cuda_encode_host(const Request&, const void*, std::size_t, void*, std::size_t*) noexcept { return absent(); }
 Status cuda_decode_host(const void*, std::size_t, std::uint64_t, std::uint64_t, void*, std::size_t) noexcept {
+  return absent();
+}
+CudaWaiter::~CudaWaiter() = default;
+Status CudaWaiter::open(const CudaLane&) noexcept { return absent(); }
+Status CudaWaiter::wait(const CudaLane&, const char*) const noexcept { return absent(); }
+Status CudaWaiter::mark(const CudaLane&, std::size_t) const noexcept { return absent(); }
+Status CudaWaiter::reach(std::size_t) const noexcept { return absent(); }
+Status cuda_lane_encode(const CudaLane&, const CudaWaiter&, const Request&, const CudaLaneValues&, std::size_t,
+                        std::size_t, std::size_t) noexcept {
+  return absent();
+}
+Status cuda_lane_fetch(const CudaLane&, const CudaWaiter&, std::size_t, std::size_t, std::size_t,
+                       const std::uint64_t*) noexcept {
+  return absent();
+}
+Status cuda_lane_decode(const CudaLane&, const CudaWaiter&, const CudaLaneFrames&, const CudaLaneValues&) noexcept {
   return absent();
 }
 Status cuda_release_memory() noexcept { return kOk; }

@@ -154,6 +154,44 @@ Status decode_progressive_frames(const FrameInfo& info, const std::vector<Progre
   return kOk;
 }
 
+Status check_progressive_part(const void* frame, std::size_t available, std::uint32_t segments, std::uint32_t level,
+                              std::size_t value_bytes, FrameInfo* info, std::uint64_t* end) {
+  ProgressiveSummary summary;
+  PYF_TRY(frame_info(frame, available, info));
+  PYF_TRY(progressive_summary(frame, available, &summary));
+  std::vector<ProgressivePart> parts(summary.segments);
+  PYF_TRY(progressive_parts(frame, available, level, parts.data(), summary.segments));
+  if (segments > summary.segments)
+    return fail(Code::invalid_argument, "%u segments asked for, the frame has %u", segments, summary.segments);
+  *end = summary.prefix_bytes;
+  for (std::uint32_t i = 0; i < segments; ++i) {
+    if (parts[i].level < level) continue;
+    *end = std::max(*end, parts[i].offset + parts[i].size);
+    if (*end > available)
+      return fail(Code::truncated, "truncated frame: segment %u ends at byte %llu, %zu are here", i,
+                  static_cast<unsigned long long>(*end), available);
+  }
+  const Extents whole = extents_of(info->shape);
+  const std::uint64_t every = std::uint64_t{1} << level,
+                      count = tiles_along(whole.z, every) * tiles_along(whole.y, every) * tiles_along(whole.x, every);
+  const std::uint64_t wanted = count * dtype_bytes(info->dtype);
+  if (wanted == value_bytes) return kOk;
+  return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
+              static_cast<unsigned long long>(wanted));
+}
+
+ProgressiveFrame progressive_part(const FrameInfo& info, const std::uint8_t* frame, std::uint64_t bytes,
+                                  std::uint8_t* values, std::uint32_t* fault, std::uint32_t segments) {
+  return {frame + info.header_bytes,
+          bytes - info.header_bytes,
+          values,
+          fault,
+          info.step,
+          info.sentinel,
+          info.has_sentinel ? 1u : 0u,
+          segments};
+}
+
 }  // namespace pyfilter::cuda
 
 namespace pyfilter {
@@ -163,30 +201,11 @@ Status cuda_decode_progressive_part(const void* frame, std::size_t available, st
   PYF_TRY(cuda::usable());
   try {
     FrameInfo info;
-    ProgressiveSummary summary;
-    PYF_TRY(frame_info(frame, available, &info));
-    PYF_TRY(progressive_summary(frame, available, &summary));
-    std::vector<ProgressivePart> parts(summary.segments);
-    PYF_TRY(progressive_parts(frame, available, level, parts.data(), summary.segments));
-    if (segments > summary.segments)
-      return fail(Code::invalid_argument, "%u segments asked for, the frame has %u", segments, summary.segments);
+    std::uint64_t end = 0;
+    PYF_TRY(cuda::check_progressive_part(frame, available, segments, level, value_bytes, &info, &end));
     const std::size_t width = dtype_bytes(info.dtype);
     if (reinterpret_cast<std::uintptr_t>(values) % width != 0)
       return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
-    std::uint64_t end = summary.prefix_bytes;
-    for (std::uint32_t i = 0; i < segments; ++i) {
-      if (parts[i].level < level) continue;
-      end = std::max(end, parts[i].offset + parts[i].size);
-      if (end > available)
-        return fail(Code::truncated, "truncated frame: segment %u ends at byte %llu, %zu are here", i,
-                    static_cast<unsigned long long>(end), available);
-    }
-    const Extents whole = extents_of(info.shape);
-    const std::uint64_t every = std::uint64_t{1} << level,
-                        count = tiles_along(whole.z, every) * tiles_along(whole.y, every) * tiles_along(whole.x, every);
-    if (count * width != value_bytes)
-      return fail(Code::invalid_argument, "a buffer of %zu bytes for values, exactly %llu are decoded", value_bytes,
-                  static_cast<unsigned long long>(count * width));
     const auto on = static_cast<cudaStream_t>(stream);
     const std::size_t room = (end + 255) / 256 * 256;
     cuda::Workspace workspace(on);
@@ -195,15 +214,8 @@ Status cuda_decode_progressive_part(const void* frame, std::size_t available, st
     auto* const fault_at = reinterpret_cast<std::uint32_t*>(memory + room);
     PYF_TRY(cuda::check(cudaMemcpyAsync(memory, frame, end, cudaMemcpyHostToDevice, on), "copy to device"));
     PYF_TRY(cuda::check(cudaMemsetAsync(fault_at, 0, sizeof(std::uint32_t), on), "cudaMemsetAsync"));
-    const cuda::ProgressiveFrame one{memory + info.header_bytes,
-                                     end - info.header_bytes,
-                                     static_cast<std::uint8_t*>(values),
-                                     fault_at,
-                                     info.step,
-                                     info.sentinel,
-                                     info.has_sentinel ? 1u : 0u,
-                                     segments};
-    PYF_TRY(cuda::decode_progressive_frames(info, {one}, static_cast<int>(level), 0, count, on));
+    const auto one = cuda::progressive_part(info, memory, end, static_cast<std::uint8_t*>(values), fault_at, segments);
+    PYF_TRY(cuda::decode_progressive_frames(info, {one}, static_cast<int>(level), 0, value_bytes / width, on));
     std::uint32_t fault = 0;
     PYF_TRY(cuda::check(cudaMemcpyAsync(&fault, fault_at, sizeof fault, cudaMemcpyDeviceToHost, on),
                         "copy of the fault word"));

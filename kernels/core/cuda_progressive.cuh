@@ -115,4 +115,12 @@ Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& 
 Status decode_progressive_frames(const FrameInfo& info, const std::vector<ProgressiveFrame>& frames, int level,
                                  std::uint64_t start, std::uint64_t stop, cudaStream_t stream);
 
+// Whether `available` bytes of a frame in host memory hold its first `segments` segments, and `value_bytes` is the size
+// of the grid of `level`. *end: behind the last byte that is needed.
+Status check_progressive_part(const void* frame, std::size_t available, std::uint32_t segments, std::uint32_t level,
+                              std::size_t value_bytes, FrameInfo* info, std::uint64_t* end);
+// What is to be decoded of a frame of which the first `bytes` bytes are in device memory.
+ProgressiveFrame progressive_part(const FrameInfo& info, const std::uint8_t* frame, std::uint64_t bytes,
+                                  std::uint8_t* values, std::uint32_t* fault, std::uint32_t segments);
+
 }  // namespace pyfilter::cuda

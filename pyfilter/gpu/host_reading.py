@@ -3,11 +3,12 @@
 
 Frames are read into pinned memory, past HDF5 by the threads of the devices where that may be, else by the calling
 thread through HDF5. Whichever device has room decodes them, and the values go back through pinned memory to their place
-in the result. As in host_writing.py nothing need fit a device.
+in the result. As in host_writing.py nothing need fit a device, and threads of the library do what is usual.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from pyfilter import chunks, transfer
 from pyfilter.errors import NoMemory, Unsupported
-from pyfilter.gpu import arrays, host_memory, reading, staging
+from pyfilter.gpu import arrays, host_memory, lanes, reading, staging
 from pyfilter.gpu.crew import Crew
 from pyfilter.gpu.fallback import Fallbacks
 from pyfilter.stored import StoredChunks
@@ -141,7 +142,8 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
 
     def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
-        for box in chunks.batches(region, how.chunk, how.dtype.itemsize, limit):
+        boxes = chunks.batches(region, how.chunk, how.dtype.itemsize, limit)
+        for box in lanes.left(shape, region, how.chunk, done) if done.any() else boxes:
             stored = reading.StoredFrames(places, box)
             if places.descriptor is None:
                 stored.read(rooms.take)
@@ -149,14 +151,17 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
 
     count = 0
     rooms = _Rooms(cupy)
-    with (
-        StoredChunks(dataset, how.chunk, region) as places,
-        cupy.cuda.Device(devices[0]),
-        host_memory.Copier(len(devices)) as copier,
-        Crew(devices, decoded) as crew,
-    ):
-        for stored in crew.run(jobs(crew.most)):
-            if places.descriptor is None:
-                rooms.give(stored.frames.buffer)
-            count += 1
+    with StoredChunks(dataset, how.chunk, region) as places:
+        done = lanes.read(places, how, shape, region, out, devices)
+        if len(done) == math.prod(places.grid) and done.all():
+            return
+        with (
+            cupy.cuda.Device(devices[0]),
+            host_memory.Copier(len(devices)) as copier,
+            Crew(devices, decoded) as crew,
+        ):
+            for stored in crew.run(jobs(crew.most)):
+                if places.descriptor is None:
+                    rooms.give(stored.frames.buffer)
+                count += 1
     fallbacks.tell(count)

@@ -2,7 +2,8 @@
 """Values in host memory into datasets through devices: `pyfilter.write` with ``devices=`` comes here.
 
 Batches of chunks are copied to pinned memory and from there to whichever device has room, are encoded there and written
-as they come back, so that neither the array nor the dataset need fit a device, or several.
+as they come back, so that neither the array nor the dataset need fit a device, or several. Threads of the library do it
+where they can (lanes.py), those of Python the rest (crew.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from pyfilter import _native_cuda, chunks, transfer
 from pyfilter.errors import NoMemory
-from pyfilter.gpu import arrays, host_memory, staging, writing
+from pyfilter.gpu import arrays, host_memory, lanes, staging, writing
 from pyfilter.gpu.crew import Crew
 from pyfilter.gpu.fallback import Fallbacks
 
@@ -84,6 +85,10 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
         transfer.write_chunks(dataset, how, source)
         return
     shape = dataset.shape
+    whole = tuple(slice(0, extent) for extent in shape)
+    done = lanes.write(dataset, how, source, devices)
+    if len(done) == chunks.count(shape, how.chunk) and done.all():
+        return
     fallbacks = Fallbacks("encoded")
     pinned = host_memory.is_pinned(source)
 
@@ -113,8 +118,8 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
 
     def jobs(threads: int) -> Iterator[_Job]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, dataset.size * how.dtype.itemsize, threads)
-        whole = tuple(slice(0, extent) for extent in shape)
-        for box in chunks.batches(whole, how.chunk, how.dtype.itemsize, limit):
+        boxes = chunks.batches(whole, how.chunk, how.dtype.itemsize, limit)
+        for box in lanes.left(shape, whole, how.chunk, done) if done.any() else boxes:
             yield _Job(box, np.asarray(source[box]))
 
     count = 0

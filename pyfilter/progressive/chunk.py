@@ -49,12 +49,41 @@ class Chunk:
 
     def _forget(self) -> None:
         """Have nothing of the frame."""
-        self.info: FrameInfo | None = None
+        self._info: FrameInfo | None = None
         self.prefix = min(self.size, max(HEAD_BYTES, _LEAST_BYTES))  # bytes of the frame from its start on
         self._frame = np.zeros(0, np.uint8)
         self._here = 0  # of the prefix
         self._parts: dict[int, NDArray[Any]] = {}
-        self._fetched: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._segments = 0
+        self._known: NDArray[np.bool_] | None = None
+
+    @property
+    def info(self) -> FrameInfo | None:
+        """What the header says, once it is here."""
+        if self._info is None and self._here:
+            self._info = checked_info(self._frame, self.size)
+        return self._info
+
+    @property
+    def _fetched(self) -> NDArray[np.bool_]:
+        """Which segments are here."""
+        if self._known is None or self._known.size != self._segments:
+            self._known = np.zeros(self._segments, np.bool_)
+            if self._segments:
+                parts = self._parts_of(0)
+                self._known[:] = parts["offset"] + parts["size"] <= self._here  # what came with the head
+        return self._known
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing of it has been asked for."""
+        return self._here == 0
+
+    def adopt(self, frame: NDArray[np.uint8], choice: Any) -> None:
+        """Take the begin of a frame that others have looked at and fetched, a `_native_lanes.CHOICE` of level 0."""
+        _, self.error, self._count, self._segments, self.levels, _ = choice
+        self._frame, self._here, self._level = frame, len(frame), 0
+        self.prefix = min(self.prefix, self._here)
 
     def head_ranges(self) -> list[Range]:
         """Return the ranges of the file that are missing of the head; none once it is here."""
@@ -71,12 +100,12 @@ class Chunk:
     def _put_head(self, data: bytes) -> None:
         self._frame = np.concatenate((self._frame, np.frombuffer(data, np.uint8)))
         self._here += len(data)
-        self.info = checked_info(self._frame, self.size)
-        if self.info.frame_bytes != self.size:
-            message = f"the frame has {self.info.frame_bytes} bytes, its chunk {self.size}"
+        self._info = info = checked_info(self._frame, self.size)
+        if info.frame_bytes != self.size:
+            message = f"the frame has {info.frame_bytes} bytes, its chunk {self.size}"
             raise CorruptFrame(message)
-        if self.info.shape != self.shape or self.info.dtype != self.dtype:
-            message = f"a frame of {self.info.dtype} {self.info.shape} in a chunk of {self.dtype} {self.shape}"
+        if info.shape != self.shape or info.dtype != self.dtype:
+            message = f"a frame of {info.dtype} {info.shape} in a chunk of {self.dtype} {self.shape}"
             raise CorruptFrame(message)
         if not self.progressive:
             self.prefix = self.size
@@ -84,11 +113,8 @@ class Chunk:
         summary = _native.progressive_summary(self._frame)
         self.prefix = max(self._here, summary.prefix_bytes)
         self.levels = summary.levels
-        if self._here < self.prefix or self._fetched.size:
-            return
-        self._fetched = np.zeros(summary.segments, np.bool_)
-        parts = self._parts_of(0)
-        self._fetched[:] = parts["offset"] + parts["size"] <= self._here  # what came with the head
+        if self._here >= self.prefix:
+            self._segments = summary.segments
 
     @property
     def progressive(self) -> bool:
@@ -98,7 +124,7 @@ class Chunk:
 
     def _parts_of(self, level: int) -> NDArray[Any]:
         if level not in self._parts:
-            self._parts[level] = _native.progressive_parts(self._frame, level, self._fetched.size)
+            self._parts[level] = _native.progressive_parts(self._frame, level, self._segments)
         return self._parts[level]
 
     def ask(self, tolerance: float, level: int) -> list[Range]:

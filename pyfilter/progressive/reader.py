@@ -16,11 +16,12 @@ import numpy as np
 from pyfilter import pipeline, stored
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.errors import InvalidArgument, Unsupported
+from pyfilter.frames import make_request
 from pyfilter.gpu import arrays
 from pyfilter.gpu import devices as cuda
 from pyfilter.progressive.chunk import Chunk
 from pyfilter.progressive.source import LocalSource, RemoteSource, source_of
-from pyfilter.progressive.through_devices import Wanted, decode
+from pyfilter.progressive.through_devices import Place, Wanted, decode, read
 from pyfilter.registry import registry
 from pyfilter.selection import Box, box_of, expanded
 from pyfilter.settings import config
@@ -310,13 +311,17 @@ class Reader:
         return chunks
 
     def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
-        with self._counting:
-            self.bytes_read += sum(stop - start for start, stop in ranges)
+        self._count(sum(stop - start for start, stop in ranges))
         return self._source.fetch(ranges)
 
-    def _ask(self, tolerance: float, box: Box, level: int) -> tuple[list[Chunk], list[list[Range]], bool]:
-        """Return the chunks of a box, what each lacks for a tolerance, and whether all of the box's were written."""
-        touched = self._touched(box)
+    def _count(self, fetched: int) -> None:
+        with self._counting:
+            self.bytes_read += fetched
+
+    def _ask(
+        self, tolerance: float, touched: Sequence[Chunk | tuple[int, ...]], level: int
+    ) -> tuple[list[Chunk], list[list[Range]], bool]:
+        """Return the chunks that were written, what each lacks for a tolerance, and whether all were written."""
         chunks = self._heads(touched, level)
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
         return chunks, asked, len(chunks) == len(touched)
@@ -328,7 +333,7 @@ class Reader:
             chunk.put(ranges, [next(data) for _ in ranges])
 
     def _read_to_device(self, tolerance: float, box: Box, level: int, device: int, shape: tuple[int, ...]) -> Any:
-        chunks, asked, whole = self._ask(tolerance, box, level)
+        chunks, asked, whole = self._ask(tolerance, self._touched(box), level)
         self._bring(chunks, asked)
         with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
             result = arrays.import_cupy().empty(shape, self.dtype)
@@ -341,7 +346,17 @@ class Reader:
         return result
 
     def _read(self, tolerance: float, box: Box, level: int, devices: tuple[int, ...], values: NDArray[Any]) -> None:
-        chunks, asked, whole = self._ask(tolerance, box, level)
+        touched: Sequence[Chunk | tuple[int, ...]] = self._touched(box)
+        there = [chunk for chunk in touched if isinstance(chunk, Chunk)]
+        done: list[Chunk] = []
+        if devices and level == 0 and isinstance(self._source, LocalSource) and len(there) == len(touched) > 0:
+            place_of_all = Place(self.shape, tuple(slice(start, stop) for start, stop in box), values)
+            request = make_request(self.codec, self.dtype, self.chunk_shape)
+            done, touched = read(self._source, there, request, tolerance, place_of_all, devices, self._count)
+            if not touched:
+                self.max_error = max(chunk.error for chunk in done)
+                return
+        chunks, asked, whole = self._ask(tolerance, touched, level)
         if not whole:
             values[...] = self._unwritten  # chunks that were never written
         wanted = [
@@ -357,7 +372,7 @@ class Reader:
                 values[one.target] = one.chunk.values()[one.source]
 
             _for_each(place, wanted)
-        self.max_error = max((chunk.error for chunk in chunks), default=0.0)
+        self.max_error = max((chunk.error for chunk in (*done, *chunks)), default=0.0)
 
     def _places(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """Return where a chunk's values go, and which of them."""

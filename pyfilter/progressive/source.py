@@ -38,6 +38,11 @@ class LocalSource:
     def __init__(self, file: str | int) -> None:
         self._file = os.open(file, os.O_RDONLY) if isinstance(file, str) else file
 
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._file
+
     def fetch(self, ranges: Sequence[Range]) -> list[bytes]:
         """Return the bytes of each range."""
         return [_whole(self._read(start, stop), start, stop) for start, stop in ranges]

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks of a progressive read, fetched and decoded by several devices, the values to be in host memory.
 
-Each thread of a device (gpu/crew.py) takes a chunk from its bytes in the file to its place in the result, so that
-fetching, copies and kernels overlap, and no more is on a device than the chunks that its threads are at.
+Threads of the library (gpu/lanes.py) do it where they can. Of the rest each thread of a device (gpu/crew.py) takes a
+chunk from its bytes in the file to its place in the result, so that fetching, copies and kernels overlap, and no more
+is on a device than the chunks that its threads are at.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from pyfilter import _native, _native_lanes, settings
 from pyfilter.errors import NoMemory, Unsupported
-from pyfilter.gpu import arrays, host_memory
+from pyfilter.gpu import arrays, host_memory, lanes, staging
 from pyfilter.gpu.crew import Crew
 from pyfilter.gpu.fallback import Fallbacks
+from pyfilter.progressive.chunk import HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from pyfilter.chunks import Region
     from pyfilter.gpu.staging import Lane
     from pyfilter.progressive.chunk import Chunk
-    from pyfilter.progressive.source import Range
+    from pyfilter.progressive.source import LocalSource, Range
 
 
 class Wanted(NamedTuple):
@@ -31,6 +37,14 @@ class Wanted(NamedTuple):
     ranges: list[Range]
     target: tuple[slice, ...]
     source: tuple[slice, ...]
+
+
+class Place(NamedTuple):
+    """Where the values of a region of a dataset of some shape go."""
+
+    shape: tuple[int, ...]
+    region: Region
+    out: NDArray[Any]
 
 
 def decode(
@@ -72,3 +86,70 @@ def decode(
         for _ in crew.run(wanted):
             pass
     fallbacks.tell(len(wanted))
+
+
+@arrays.device_errors()
+def read(
+    source: LocalSource,
+    wanted: Sequence[Chunk],
+    request: _native.Request,
+    tolerance: float,
+    place: Place,
+    devices: Sequence[int],
+    counted: Callable[[int], None],
+) -> tuple[list[Chunk], list[Chunk]]:
+    """Read a region of a dataset to a tolerance, as far as its chunks are as usual, and nothing of them is here yet.
+
+    Parameters
+    ----------
+    source
+        The file.
+    wanted
+        The region's chunks in C order of the grid; none is missing. They keep what is fetched.
+    request
+        Their type and shape.
+    tolerance
+        The largest error that will do.
+    place
+        Where their values go.
+    devices
+        Numbers of devices.
+    counted
+        Called with the number of bytes that were fetched, whether all goes well or not.
+
+    Returns
+    -------
+    list of Chunk
+        Those that are read.
+    list of Chunk
+        The others.
+    """
+    like = wanted[0]
+    run = lanes.run_of(place.out, like.dtype, place.shape, place.region, like.shape, 0, len(devices))
+    if run is None or not all(chunk.untouched for chunk in wanted):
+        return [], list(wanted)
+    first = wanted[: run.chunks]
+    ranges = np.zeros(run.chunks, _native.RANGE)
+    ranges["offset"] = [chunk.start for chunk in first]
+    ranges["bytes"] = sizes = np.array([chunk.size for chunk in first])
+    heads = np.empty((run.chunks, HEAD_BYTES), np.uint8)
+    ranges["to"] = heads.ctypes.data + HEAD_BYTES * np.arange(run.chunks)
+    choices = _native_lanes.choose(source.descriptor, ranges, HEAD_BYTES, request, tolerance, settings.config().threads)
+    known = (choices["known"] != 0) & (sizes <= _native.max_frame_bytes(request))
+    begins = np.maximum(choices["end"].astype(np.int64), np.minimum(sizes, HEAD_BYTES))
+    starts = staging.starts(np.where(known, begins, 0))
+    kept = np.empty(int(starts[-1]), np.uint8)
+    ranges["bytes"], ranges["to"], ranges["done"] = np.where(known, begins, 0), kept.ctypes.data + starts[:-1], 0
+    chosen = np.ascontiguousarray(choices["chosen"])
+    try:
+        read = lanes.decode(source.descriptor, ranges, chosen, run, devices)
+    finally:
+        here = known & (ranges["done"] == ranges["bytes"])
+        counted(int(begins[here].sum()))
+        spans = zip(first, here.tolist(), starts.tolist(), begins.tolist(), choices.tolist(), strict=False)
+        for chunk, good, start, size, choice in spans:
+            if good:
+                chunk.adopt(kept[start : start + size], choice)
+    done = [chunk for chunk, good in zip(first, read.tolist(), strict=True) if good]
+    left = [chunk for chunk, good in zip(first, read.tolist(), strict=True) if not good]
+    return done, [*left, *wanted[run.chunks :]]

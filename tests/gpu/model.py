@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfilter import _native, _native_cuda, dtypes, errors
+from pyfilter import _native, _native_cuda, _native_lanes, dtypes, errors
 from pyfilter.registry import registry
 
 from . import model_machine as machine
@@ -346,6 +346,10 @@ def install() -> None:
         ),
     )
     sys.modules["cupy"] = cupy
+    from . import model_lanes
+
+    many: Any = _native_lanes
+    many.write_chunks, many.read_chunks = model_lanes.write_chunks, model_lanes.read_chunks
     patched: Any = _native_cuda
     patched.encode, patched.decode, patched.progressive_decode = encode, decode, progressive_decode
     patched.particle_order = particle_order

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Large chunks between host memory and files through devices, by threads of the library.
+
+A lane is a thread of the library with a stream and memory for a batch. Where chunks lie in line in pinned memory,
+devices copy from and to it by themselves; else lanes copy, by way of a little pinned memory. Chunks with anything
+unusual about them are left to crew.py's threads, which also say what was wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyfilter import _foreign, _native, _native_cuda, _native_lanes, chunks, dtypes, settings
+from pyfilter.errors import NoMemory
+from pyfilter.gpu import arrays, host_memory, staging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import h5py
+    from numpy.typing import NDArray
+
+    from pyfilter.chunks import Region
+    from pyfilter.pipeline import ChunkCodec
+    from pyfilter.stored import StoredChunks
+
+#: of smaller chunks, many to a batch, a kernel packs the frames
+LEAST_CHUNK_BYTES = 256 << 10
+#: lanes of a device, and what each has of values, where devices copy from and to the caller's own memory
+PINNED_LANES, PINNED_BYTES = 4, 64 << 20
+#: and where the lanes' threads copy it, by way of so much pinned memory each, which is to stay in the cache
+COPYING_LANES, COPYING_BYTES = 12, 32 << 20
+PASSING_TO_DEVICE, PASSING_TO_HOST = 4 << 20, 8 << 20
+#: chunks that do not lie in line pass as a whole, so they may not be larger
+MOST_PASSING = 16 << 20
+
+
+class Run(NamedTuple):
+    """The chunks of an array that go through lanes, the first ones in C order of their grid.
+
+    Attributes
+    ----------
+    values
+        The array.
+    grid
+        Where its chunks are; None where each lies behind the one before it, from the first value on.
+    padding
+        What is in a chunk outside of the array.
+    chunks
+        How many there are; behind those that lie in line may be parts of chunks.
+    chunk_bytes
+        Of each.
+    batch
+        How many a lane takes at a time.
+    lanes
+        Of each device.
+    pinned
+        Whether devices copy from and to the array by themselves.
+    """
+
+    values: NDArray[Any]
+    grid: _native.Grid | None
+    padding: NDArray[Any]
+    chunks: int
+    chunk_bytes: int
+    batch: int
+    lanes: int
+    pinned: bool
+
+    def behind(self, done: int, state: NDArray[np.uint8]) -> _native_lanes.Chunks:
+        """Return what the library is to do when so many are done; ``state`` is that of the others."""
+        if self.grid is not None:
+            return _native_lanes.Chunks((self.grid, done, self.padding), self.chunk_bytes, self.batch, state)
+        first = self.values.ctypes.data + done * self.chunk_bytes
+        return _native_lanes.Chunks(first, self.chunk_bytes, self.batch, state)
+
+    def passing(self, least: int) -> int:
+        """Return how much pinned memory values pass through, 0 where they do not."""
+        if self.pinned:
+            return 0
+        return max(least, -(-2 * self.chunk_bytes // 128) * 128) if self.grid is not None else least
+
+
+def run_of(
+    values: object,
+    dtype: np.dtype[Any],
+    shape: Sequence[int],
+    region: Region,
+    chunk: tuple[int, ...],
+    padding: object,
+    devices: int,
+) -> Run | None:
+    """Return what of an array for a region of a dataset may go through lanes, None where nothing may."""
+    chunk_bytes = math.prod(chunk) * dtype.itemsize
+    if not isinstance(values, np.ndarray) or values.dtype != dtype or chunk_bytes < LEAST_CHUNK_BYTES:
+        return None
+    whole = math.prod(-(-part.stop // edge) - part.start // edge for part, edge in zip(region, chunk, strict=True))
+    count = _in_order(shape, region, chunk) if values.flags.c_contiguous else 0
+    pinned = count > 0 and host_memory.is_pinned(values)
+    grid = None
+    if count < whole and not pinned:
+        count = whole if chunk_bytes <= MOST_PASSING and values.size > 0 else count
+        begin = [part.start % edge for part, edge in zip(region, chunk, strict=True)]
+        grid = _native.Grid(values, begin, chunk) if count == whole else None
+    if count == 0:
+        return None
+    lanes = PINNED_LANES if pinned else max(min(COPYING_LANES, settings.config().threads // devices), 1)
+    share = count * chunk_bytes // (2 * lanes * devices)  # so that each has a few
+    most = min(PINNED_BYTES if pinned else COPYING_BYTES, staging.BATCH_BYTES)
+    batch = max(min(most, max(share, staging.LEAST_BATCH_BYTES)) // chunk_bytes, 1)
+    fitting = max(8 * staging.BATCH_BYTES // (batch * chunk_bytes), PINNED_LANES)  # of large chunks not too many
+    lanes = min(lanes, fitting, -(-count // (batch * devices)))
+    return Run(values, grid, np.array(padding, dtype), count, chunk_bytes, batch, lanes, pinned)
+
+
+def _in_order(shape: Sequence[int], region: Region, chunk: tuple[int, ...]) -> int:
+    """Return how many whole chunks of a region lie one behind the other in an array of it, from its first value on."""
+    cut = next((axis for axis, edge in enumerate(chunk) if edge > 1), len(chunk) - 1)
+    whole = all(
+        part.start == 0 and part.stop == extent == edge
+        for part, extent, edge in zip(region[cut + 1 :], shape[cut + 1 :], chunk[cut + 1 :], strict=True)
+    )
+    if not whole or region[cut].start % chunk[cut] != 0:
+        return 0
+    before = math.prod(part.stop - part.start for part in region[:cut])
+    along, rest = divmod(region[cut].stop - region[cut].start, chunk[cut])
+    return before * along if rest == 0 or before == 1 else 0
+
+
+class _Rooms(NamedTuple):
+    """Memory of a lane, in bytes."""
+
+    values: int
+    frames: int
+    notes: int
+    host_values: int
+    host_frames: int
+
+
+@contextmanager
+def _opened(devices: Sequence[int], count: int, rooms: _Rooms) -> Iterator[NDArray[Any]]:
+    """Give lanes on devices as `_native_lanes.LANE`."""
+    cupy = arrays.import_cupy()
+    table = np.zeros((len(devices), count), _native_lanes.LANE)
+    kept: list[Any] = []
+    frames_at = -(-rooms.values // 256) * 256
+    notes_at = frames_at + -(-rooms.frames // 256) * 256
+    with ExitStack() as stack:
+        for number, row in zip(devices, table, strict=True):
+            stack.enter_context(cupy.cuda.Device(number))
+            for lane, entry in zip(stack.enter_context(staging.open_lanes(count)), row, strict=True):
+                there = lane.device_bytes("lane", notes_at + rooms.notes).data.ptr
+                notes, frames = lane.pinned_bytes("notes", rooms.notes), lane.pinned_bytes("frames", rooms.host_frames)
+                values = lane.pinned_bytes("values", rooms.host_values).ctypes.data if rooms.host_values else 0
+                entry["device"], entry["stream"] = number, lane.stream.ptr
+                entry["values"], entry["frames"], entry["notes"] = there, there + frames_at, there + notes_at
+                entry["host_values"], entry["host_frames"], entry["host_notes"] = (
+                    values,
+                    frames.ctypes.data,
+                    notes.ctypes.data,
+                )
+                entry["host_value_bytes"], entry["host_frame_bytes"] = rooms.host_values, rooms.host_frames
+                kept.append(lane)
+        # a batch goes to the next device in turn
+        yield np.ascontiguousarray(table.T).reshape(-1)
+
+
+def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Sequence[int]) -> NDArray[np.bool_]:
+    """Write what chunks of a dataset can go this way; return which did, the first ones in C order of the grid."""
+    shape = dataset.shape
+    whole = tuple(slice(0, extent) for extent in shape)
+    run = run_of(source, how.dtype, shape, whole, how.chunk, how.padding, len(devices))
+    if run is None:
+        return np.zeros(0, np.bool_)
+    state = np.zeros(run.chunks, np.uint8)
+    slot = -(-_native.max_frame_bytes(how.request) // 256) * 256
+    batch_bytes = run.batch * run.chunk_bytes
+    passing = run.passing(PASSING_TO_DEVICE)
+    rooms = _Rooms(batch_bytes, run.batch * slot, 8 * run.batch, passing, max(slot, batch_bytes // 4))
+    origins = _origins(shape, how.chunk, run.chunks)
+    done = 0
+    try:
+        with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
+            while done < run.chunks:
+                some = run.behind(done, state[done:])
+                with _foreign.writer_of(dataset.id.id, origins[done:]) as writer:
+                    if writer is None:
+                        break
+                    _native_lanes.write_chunks(how.request, some, lanes, slot, writer)
+                done += _begun(state[done:])
+    except NoMemory:  # for lanes; others have smaller ones
+        pass
+    return _done(state)
+
+
+def read(
+    places: StoredChunks,
+    how: ChunkCodec,
+    shape: Sequence[int],
+    region: Region,
+    out: NDArray[Any],
+    devices: Sequence[int],
+) -> NDArray[np.bool_]:
+    """Read what chunks of a region can go this way; return which did, the first ones in C order of the grid."""
+    usable = places.descriptor is not None and _native_cuda.has_kernels(how.request)
+    run = run_of(out, how.dtype, shape, region, how.chunk, how.padding, len(devices)) if usable else None
+    if run is None or places.descriptor is None:
+        return np.zeros(0, np.bool_)
+    if run.grid is not None and host_memory.is_pinned(out):
+        slab = how.chunk[0] * (out.nbytes // len(out))
+        if slab <= staging.batch_bytes(how.chunk_bytes):  # a device puts chunks to their places in it, and copies it
+            return np.zeros(0, np.bool_)
+    found = places.of_box(region)
+    usual = (found.offsets >= 0) & (found.masks & 1 == 0) & (found.sizes <= _native.max_frame_bytes(how.request))
+    ranges = np.zeros(run.chunks, _native.RANGE)
+    # no bytes are no frame: such a chunk is left to others
+    ranges["offset"], ranges["bytes"] = (
+        np.where(usual, part, 0)[: run.chunks] for part in (found.offsets, found.sizes)
+    )
+    return decode(places.descriptor, ranges, None, run, devices)
+
+
+def decode(
+    descriptor: int, ranges: NDArray[Any], segments: NDArray[np.uint32] | None, run: Run, devices: Sequence[int]
+) -> NDArray[np.bool_]:
+    """Read the frames of chunks, ranges of a file, and decode them; return of which that was done."""
+    state = np.zeros(run.chunks, np.uint8)
+    sizes = -(-ranges["bytes"].astype(np.int64) // staging.ALIGNMENT) * staging.ALIGNMENT
+    most = max(int(np.add.reduceat(sizes, np.arange(0, run.chunks, run.batch)).max()), 1)
+    code = dtypes.code_of(run.values.dtype)
+    assert code is not None
+    rooms = _Rooms(run.batch * run.chunk_bytes, most, 8 * run.batch, run.passing(PASSING_TO_HOST), most)
+    done = 0
+    try:
+        with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
+            while done < run.chunks:
+                chosen = None if segments is None else segments[done:]
+                some = run.behind(done, state[done:])
+                _native_lanes.read_chunks(code, some, lanes, descriptor, ranges[done:], chosen)
+                done += _begun(state[done:])
+    except NoMemory:
+        pass
+    return _done(state)
+
+
+def left(shape: Sequence[int], region: Region, chunk: Sequence[int], done: NDArray[np.bool_]) -> Iterator[Region]:
+    """Yield what a region has of each chunk but of those that are done, the first ones in C order of the grid."""
+    for number, origin in enumerate(chunks.origins(shape, chunk, region)):
+        if number < len(done) and done[number]:
+            continue
+        yield tuple(
+            slice(max(first, part.start), min(first + edge, part.stop))
+            for first, edge, part in zip(origin, chunk, region, strict=True)
+        )
+
+
+def _done(state: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    done: NDArray[np.bool_] = state == _native_lanes.DONE
+    return done
+
+
+def _begun(state: NDArray[np.uint8]) -> int:
+    """Return how many chunks a call has begun: all before the first that waits."""
+    waiting = np.flatnonzero(state == _native_lanes.WAITING)
+    return int(waiting[0]) if waiting.size else len(state)
+
+
+def _origins(shape: Sequence[int], chunk: tuple[int, ...], count: int) -> NDArray[np.uint64]:
+    """Return the first coordinates of the first chunks in C order of the grid."""
+    grid = [-(-extent // edge) for extent, edge in zip(shape, chunk, strict=True)]
+    numbers = np.stack(np.unravel_index(np.arange(count), grid), axis=1)
+    return np.ascontiguousarray(numbers * np.array(chunk), dtype=np.uint64)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The model's calls for many chunks (_native_lanes.py), batch after batch on the model's streams."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pyfilter import _native, _native_cuda, _native_lanes, errors
+
+from . import model_machine as machine
+
+
+def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, writer: Any) -> None:
+    """Batches by lanes in turn; as in the library, what is unusual is left to the caller."""
+    write = ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
+    )(writer.write)
+    state = _states(chunks)
+    for lane, first, count in _batches(chunks, lanes):
+        size = count * chunks.chunk_bytes
+        with machine.Device(int(lane["device"])):
+            _move(lane, chunks, first, size, 1)
+            _native_cuda.encode(
+                request, count, int(lane["values"]), chunks.chunk_bytes, int(lane["frames"]), frame_stride,
+                int(lane["notes"]), int(lane["stream"]),
+            )  # fmt: skip
+            _copy(lane, int(lane["host_notes"]), int(lane["notes"]), 8 * count, 2)
+            machine.Stream.of(int(lane["stream"])).synchronize()
+            sizes = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(int(lane["host_notes"]))).tolist()
+            assert max(sizes) <= int(lane["host_frame_bytes"])
+            if chunks.chunk_bytes in sizes:
+                state[first : first + count] = _native_lanes.LEFT
+                continue
+            for number, bytes_of in enumerate(sizes):
+                _copy(lane, int(lane["host_frames"]), int(lane["frames"]) + number * frame_stride, bytes_of, 2)
+                machine.Stream.of(int(lane["stream"])).synchronize()
+                origin = writer.origins + (first + number) * writer.rank * 8
+                if write(writer.dataset, 0, 0, origin, bytes_of, int(lane["host_frames"])) < 0:
+                    state[state == _native_lanes.WAITING] = _native_lanes.LEFT
+                    return
+                state[first + number] = _native_lanes.DONE
+
+
+def read_chunks(dtype: int, chunks: Any, lanes: Any, descriptor: int, ranges: Any, segments: Any) -> None:
+    """As `write_chunks`."""
+    state = _states(chunks)
+    for lane, first, count in _batches(chunks, lanes):
+        state[first : first + count] = _native_lanes.LEFT
+        part = ranges[first : first + count]
+        places = np.cumsum([0, *(-(-part["bytes"].astype(np.int64) // 16) * 16)])
+        assert places[-1] <= int(lane["host_frame_bytes"])
+        for entry, place in zip(part, places[:-1].tolist(), strict=True):
+            data = os.pread(descriptor, int(entry["bytes"]), int(entry["offset"]))
+            entry["done"] = len(data)
+            ctypes.memmove(int(lane["host_frames"]) + place, data, len(data))
+            if entry["to"]:
+                ctypes.memmove(int(entry["to"]), data, len(data))
+        if (part["done"] < part["bytes"]).any():
+            continue
+        with machine.Device(int(lane["device"])):
+            if _decoded(dtype, chunks, lane, part, places, None if segments is None else segments[first:]):
+                size = count * chunks.chunk_bytes
+                _move(lane, chunks, first, size, 2)
+                machine.Stream.of(int(lane["stream"])).synchronize()
+                state[first : first + count] = _native_lanes.DONE
+
+
+def _decoded(dtype: int, chunks: Any, lane: Any, part: Any, places: Any, segments: Any) -> bool:
+    _copy(lane, int(lane["frames"]), int(lane["host_frames"]), int(places[-1]), 1)
+    machine.Stream.of(int(lane["stream"])).synchronize()
+    for number, (entry, place) in enumerate(zip(part, places.tolist(), strict=False)):
+        memory: Any = (ctypes.c_ubyte * int(entry["bytes"])).from_address(int(lane["host_frames"]) + place)
+        frame, values = np.frombuffer(memory, np.uint8), int(lane["values"]) + number * chunks.chunk_bytes
+        machine.check_here(values, chunks.chunk_bytes)
+        try:
+            info = _native.frame_info(frame)
+            if (info.dtype, info.value_bytes) != (dtype, chunks.chunk_bytes):
+                return False
+            if segments is None:
+                _native.check(_native.library().pyf_decode(frame.ctypes.data, frame.nbytes, values, chunks.chunk_bytes))
+            else:
+                _native_cuda.progressive_decode(
+                    frame, int(segments[number]), 0, values, chunks.chunk_bytes, int(lane["stream"])
+                )
+        except errors.PyfilterError:
+            return False
+    return True
+
+
+def _states(chunks: Any) -> Any:
+    found = np.ctypeslib.as_array((ctypes.c_uint8 * chunks.count).from_address(chunks.state))
+    found[:] = _native_lanes.WAITING
+    return found
+
+
+def _batches(chunks: Any, lanes: Any) -> Iterator[tuple[Any, int, int]]:
+    """Some batches only, as where time is up."""
+    for number, first in enumerate(range(0, chunks.count, chunks.batch)):
+        if number == 7:
+            return
+        yield lanes[number % len(lanes)], first, min(chunks.batch, chunks.count - first)
+
+
+def _move(lane: Any, chunks: Any, first: int, size: int, kind: int) -> None:
+    """Values between the host and the device, piece by piece where they pass through memory of the lane."""
+    passing, there = int(lane["host_values"]), int(lane["values"])
+    host = None if chunks.grid else chunks.values + first * chunks.chunk_bytes
+    if not passing:
+        assert host is not None
+        target, source = (there, host) if kind == 1 else (host, there)
+        _copy(lane, target, source, size, kind)
+        return
+    most = int(lane["host_value_bytes"]) // 2
+    most = most if host is not None else most // chunks.chunk_bytes * chunks.chunk_bytes
+    assert most > 0
+    for at in range(0, size, most):
+        here = min(most, size - at)
+
+        def pass_on(at: int = at, here: int = here) -> None:
+            if host is not None:
+                to, by = (passing, host + at) if kind == 1 else (host + at, passing)
+                ctypes.memmove(to, by, here)
+                return
+            for number in range(here // chunks.chunk_bytes):
+                place = passing + number * chunks.chunk_bytes
+                _pass_chunk(chunks, first + at // chunks.chunk_bytes + number, place, kind)
+
+        if kind == 1:
+            pass_on()
+        target, source = (there + at, passing) if kind == 1 else (passing, there + at)
+        _copy(lane, target, source, here, kind)
+        machine.Stream.of(int(lane["stream"])).synchronize()
+        if kind == 2:
+            pass_on()
+
+
+def _pass_chunk(chunks: Any, number: int, place: int, kind: int) -> None:
+    """A chunk of a grid between its array and memory in which it is whole."""
+    grid = chunks.grid.contents
+    strides, extents, begin, chunk = (
+        (ctypes.c_int64 * grid.rank).from_address(address)[:]
+        for address in (grid.strides, grid.extents, grid.begin, grid.chunk)
+    )
+    counts = [-(-(b + e) // c) for b, e, c in zip(begin, extents, chunk, strict=True)]
+    at = np.unravel_index(chunks.grid_first + number, counts)
+    low = [max(int(i) * c - b, 0) for i, c, b in zip(at, chunk, begin, strict=True)]
+    high = [min((int(i) + 1) * c - b, e) for i, c, b, e in zip(at, chunk, begin, extents, strict=True)]
+    inside = tuple(
+        slice(a + b - int(i) * c, z + b - int(i) * c) for a, z, b, i, c in zip(low, high, begin, at, chunk, strict=True)
+    )
+    kind_of = np.dtype(("V", grid.item_bytes))
+    memory: Any = (ctypes.c_ubyte * chunks.chunk_bytes).from_address(place)
+    block = np.frombuffer(memory, kind_of).reshape(chunk)
+    first = grid.values + sum(a * s for a, s in zip(low, strides, strict=True))
+    one: Any = (ctypes.c_ubyte * grid.item_bytes).from_address(first)
+    part = np.lib.stride_tricks.as_strided(
+        np.frombuffer(one, kind_of), [z - a for a, z in zip(low, high, strict=True)], strides
+    )
+    if kind == 1:
+        padding: Any = (ctypes.c_ubyte * grid.item_bytes).from_address(chunks.padding)
+        block[...] = np.frombuffer(padding, kind_of)[0]
+        block[inside] = part
+    else:
+        part[...] = block[inside]
+
+
+def _copy(lane: Any, target: int, source: int, size: int, kind: int) -> None:
+    assert machine.memory_type(source if kind == 1 else target) == machine.HOST
+    machine.memcpy_async(target, source, size, kind, int(lane["stream"]))
