@@ -18,7 +18,8 @@
 
 namespace pyfilter::cuda {
 
-// Bytes of a tile that are copied to shared memory; longer tiles are read where they are.
+// Bytes of a tile that are copied to shared memory. Of a longer tile offsets are read where they are, and keys, too, if
+// these alone are longer.
 inline constexpr std::uint32_t kParticleArena = 12288;
 inline constexpr std::uint32_t kNumberLimit = 1u << kMostKeyBits;  // no gap and no count can be as large
 
@@ -27,6 +28,7 @@ struct ParticleDecodeSpace {
   alignas(128) std::uint8_t arena[kParticleArena + 32];
   alignas(16) T values[kWarps][kGroup * D];
   std::uint32_t rows[kRowWords];  // where unary parts end, then keys
+  std::uint32_t segments[4][64];  // SegmentTables
   Exchange low[2], ones[2], keys, starts, largest;
 };
 
@@ -176,15 +178,43 @@ struct WantedValues {
   }
 };
 
-// Values of the ordinary particles, group by group, from their keys in space.rows and the planes at `words`. kSimple:
-// keys have no bits of two axes only.
-template <bool kSimple, class T, int D>
-__device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTraits<T>::Code>& head, KeyLayout layout,
-                                               const std::uint32_t* words, T step, const WantedValues<T>& wanted,
-                                               ParticleDecodeSpace<T, D>& space) {
+// Numbers of segments along the axes by falling width, side by side, from four parts of a key: its bits only change
+// places. A tile makes the tables for itself.
+struct SegmentTables {
+  const std::uint32_t (*parts)[64];
+  unsigned first, second;  // bits of the first number, and of the second
+  std::uint32_t first_mask, second_mask;
+
+  __device__ __forceinline__ SegmentTables(const KeyLayout& layout, const std::uint32_t (&tables)[4][64])
+      : parts(tables), first(layout.three + layout.two + layout.one), second(layout.three + layout.two) {
+    first_mask = (1u << first) - 1;
+    second_mask = (1u << second) - 1;
+  }
+  // By all threads of a block; needs a barrier behind.
+  __device__ __forceinline__ void make(const KeyLayout& layout, std::uint32_t (&tables)[4][64]) const {
+    for (unsigned i = threadIdx.x; i < 256; i += kThreads) {
+      std::uint32_t a, b, c;
+      numbers_of(layout, i % 64 << i / 64 * 6, a, b, c);
+      tables[i / 64][i % 64] = a | b << first | c << (first + second);
+    }
+  }
+  __device__ __forceinline__ void take(std::uint32_t key, std::uint32_t (&numbers)[3]) const {
+    const std::uint32_t all =
+        parts[0][key & 63] | parts[1][key >> 6 & 63] | parts[2][key >> 12 & 63] | parts[3][key >> 18];
+    numbers[0] = all & first_mask;
+    numbers[1] = all >> first & second_mask;
+    numbers[2] = all >> (first + second);
+  }
+};
+
+// Values of the ordinary particles, group by group, from their keys in space.rows and the planes at `words`.
+template <class T, int D>
+__device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTraits<T>::Code>& head,
+                                               const KeyLayout& layout, const std::uint32_t* words, T step,
+                                               const WantedValues<T>& wanted, ParticleDecodeSpace<T, D>& space) {
   using Code = typename FloatTraits<T>::Code;
-  if constexpr (kSimple) layout.two = 0;
-  if constexpr (D == 2) layout.three = 0;
+  const SegmentTables tables(layout, space.segments);
+  const bool all_wanted = wanted.low == 0 && wanted.high >= head.ordinary * D;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, shift = layout.shift;
   const bool keyed = layout.bits() != 0;
   const unsigned planes[3] = {head.planes(0), head.planes(1), head.planes(2)}, all = head.planes();
@@ -196,15 +226,15 @@ __device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTrai
   for (int k = 0; k < D; ++k) {
     origin[k] = pick(head.origin, layout.axis[k]);
     count[k] = pick(planes, layout.axis[k]);
-    at[k] = pick(planes_at, layout.axis[k]);
+    at[k] = pick(planes_at, layout.axis[k]) % 32;  // 32 where no bits are left, if all are so many
     mask[k] = count[k] < 32 ? (1u << count[k]) - 1 : ~0u;
   }
   T* const row = space.values[warp];
   const std::uint32_t groups = (head.ordinary + kGroup - 1) / kGroup;
 #pragma unroll 1
   for (std::uint32_t g = warp; g < groups; g += kWarps) {
-    std::uint32_t numbers[3] = {};
-    if (keyed) numbers_of(layout, space.rows[g * kRow + lane], numbers[0], numbers[1], numbers[2]);
+    std::uint32_t numbers[3];
+    tables.take(keyed ? space.rows[g * kRow + lane] : 0, numbers);
     Code q[3];
 #pragma unroll
     for (int k = 0; k < D; ++k) q[k] = origin[k] + static_cast<Code>(Code{numbers[k]} << shift);
@@ -213,18 +243,24 @@ __device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTrai
     } else if (all <= 32) {  // in one go
       const std::uint32_t offsets = read_offset<std::uint32_t>(from, all);
 #pragma unroll
-      for (int k = 0; k < D; ++k) q[k] += count[k] != 0 ? offsets >> at[k] & mask[k] : 0;
+      for (int k = 0; k < D; ++k) q[k] += offsets >> at[k] & mask[k];
     } else {
 #pragma unroll
-      for (int k = 0; k < D; ++k) q[k] += read_offset<Code>(from + at[k], count[k]);
+      for (int k = 0; k < D; ++k) q[k] += read_offset<Code>(from + pick(planes_at, layout.axis[k]), count[k]);
     }
 #pragma unroll
     for (int k = 0; k < D; ++k) row[lane * D + layout.axis[k]] = value_of_code(step, q[k]);
     __syncwarp();
-    const std::uint32_t first = g * kGroup * D, end = min(first + kGroup * D, head.ordinary * D);
+    const std::uint32_t first = g * kGroup * D, end = head.ordinary * D;
+    if (all_wanted && first + kGroup * D <= end) {
+      T* const to = wanted.to + first + lane;
 #pragma unroll
-    for (unsigned k = 0; k < D; ++k)
-      if (const std::uint32_t v = first + 32 * k + lane; v < end) wanted.put(v, row[32 * k + lane]);
+      for (unsigned k = 0; k < D; ++k) to[32 * k] = row[32 * k + lane];
+    } else {
+#pragma unroll
+      for (unsigned k = 0; k < D; ++k)
+        if (const std::uint32_t v = first + 32 * k + lane; v < end) wanted.put(v, row[32 * k + lane]);
+    }
     __syncwarp();
   }
 }
@@ -252,36 +288,40 @@ __device__ __forceinline__ Fault decode_particle_tile(const DecodeParams& job, c
   const auto count = static_cast<std::uint32_t>(min(job.grid.values / D - first, std::uint64_t{kTileParticles}));
   const std::uint32_t size = place.count;
   const std::uint8_t* const bytes = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
-  const std::uint32_t* words = reinterpret_cast<const std::uint32_t*>(bytes);
   if (place.uniform) return Fault::particles;
-  if (size <= kParticleArena / 4) {
-    words = reinterpret_cast<const std::uint32_t*>(stage_words(bytes, size, space.arena));
-    __syncthreads();
-  }
+  const std::uint32_t staged = min(size, kParticleArena / 4);
+  const auto *const far = reinterpret_cast<const std::uint32_t*>(bytes), *const near =
+                                                                             reinterpret_cast<const std::uint32_t*>(
+                                                                                 stage_words(bytes, staged,
+                                                                                             space.arena));
+  __syncthreads();
   TileHead<Code> head;
-  const auto word = [words](std::uint32_t i) { return words[i]; };
+  const auto word = [near](std::uint32_t i) { return near[i]; };
   std::uint32_t at = read_head<Code, D>(word, size, count, head);
   if (at == 0) return Fault::particles;
+  const std::uint32_t offset_words = head.planes() * ((head.ordinary + kGroup - 1) / kGroup),
+                      stored_words = head.stored * D * (sizeof(T) / 4);
+  if (size - at < offset_words + stored_words) return Fault::particles;
+  const std::uint32_t keys_end = size - offset_words - stored_words;
   KeyLayout layout;
   if (head.ordinary != 0) {
     layout = make_layout(head.width, head.shift);
+    SegmentTables(layout, space.segments).make(layout, space.segments);
     if (layout.bits() != 0) {
-      const std::uint32_t keys = read_keys(words + at, size - at, head.ordinary, head.runs, layout.bits(), space);
-      if (keys == 0) return Fault::particles;
-      at += keys;
-      __syncthreads();
+      const std::uint32_t* const keys = keys_end <= staged ? near : far;
+      const std::uint32_t key_words =
+          read_keys(keys + at, keys_end - at, head.ordinary, head.runs, layout.bits(), space);
+      if (key_words == 0) return Fault::particles;
+      at += key_words;
     }
+    __syncthreads();
   }
-  const std::uint32_t offset_words = head.planes() * ((head.ordinary + kGroup - 1) / kGroup),
-                      stored_words = head.stored * D * (sizeof(T) / 4);
-  if (size - at != offset_words + stored_words) return Fault::particles;
+  if (at != keys_end) return Fault::particles;
+  const std::uint32_t* const offsets = (size <= staged ? near : far) + at;
   const WantedValues<T> wanted(job, frame, first * D, count * D);
   const auto step = static_cast<T>(frame.step);
-  if (layout.two == 0)
-    store_ordinary<true>(head, layout, words + at, step, wanted, space);
-  else
-    store_ordinary<false>(head, layout, words + at, step, wanted, space);
-  if (head.stored != 0) store_stored<T, D>(head, words + at + offset_words, wanted);
+  store_ordinary(head, layout, offsets, step, wanted, space);
+  if (head.stored != 0) store_stored<T, D>(head, offsets + offset_words, wanted);
   return Fault::none;
 }
 

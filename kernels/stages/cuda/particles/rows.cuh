@@ -68,17 +68,20 @@ __device__ __forceinline__ std::uint32_t block_max_before(std::uint32_t x, Excha
 // 32 words, one a lane, as a matrix of bits whose rows and columns change places.
 __device__ __forceinline__ std::uint32_t transpose_warp(std::uint32_t x) {
   const unsigned lane = threadIdx.x % 32;
-  const auto round = [&](int d, std::uint32_t mask) {
+  const auto bytes = [&](int d, unsigned low, unsigned high) {
     const std::uint32_t other = __shfl_xor_sync(kAllLanes, x, d);
-    const bool high = (lane & static_cast<unsigned>(d)) != 0;
-    const std::uint32_t moved = high ? other >> d : other << d, kept = high ? ~mask : mask;
-    x = select_bits(x, moved, kept);
+    x = __byte_perm(x, other, (lane & static_cast<unsigned>(d)) != 0 ? high : low);
   };
-  round(16, 0x0000FFFFu);
-  round(8, 0x00FF00FFu);
-  round(4, 0x0F0F0F0Fu);
-  round(2, 0x33333333u);
-  round(1, 0x55555555u);
+  const auto bits = [&](unsigned d, std::uint32_t mask) {  // what is turned over the end is left out by the mask
+    const std::uint32_t other = __shfl_xor_sync(kAllLanes, x, static_cast<int>(d));
+    const bool high = (lane & d) != 0;
+    x = select_bits(x, __funnelshift_r(other, other, high ? d : 32 - d), high ? ~mask : mask);
+  };
+  bytes(16, 0x5410, 0x3276);
+  bytes(8, 0x6240, 0x3715);
+  bits(4, 0x0F0F0F0Fu);
+  bits(2, 0x33333333u);
+  bits(1, 0x55555555u);
   return x;
 }
 
