@@ -219,6 +219,7 @@ def main(
     batch_mib: Annotated[int, typer.Option(help="of a batch of chunks")] = 64,
     chunk_planes: Annotated[int, typer.Option(help="of 1 MiB, of a chunk")] = 8,
     rounds: Annotated[int, typer.Option(help="that count")] = 3,
+    only: Annotated[str, typer.Option(help="parts of codecs' names, with commas between")] = "",
     limit: Annotated[float, typer.Option(help="seconds after which no further codec is begun")] = 75.0,
     update_docs: Annotated[bool, typer.Option("--update-docs")] = False,
     markdown: Annotated[Path | None, typer.Option()] = None,
@@ -261,15 +262,20 @@ def main(
             ("Progressive, 1e-3", progressive, pyfilter.Progressive(absolute=bound)),
         ]
         works += [(label, in_pinned_memory, codec) for label, _, codec in works]
-        for label, work, codec in works:
-            measure(run, work, label, codec, begin, limit)
+        wanted = [part.strip() for part in only.split(",") if part]
+
+        def measure_all(works: list[tuple[str, Callable[[str, pyfilter.Codec], None], pyfilter.Codec]]) -> None:
+            for label, work, codec in works:
+                if not wanted or any(part in label for part in wanted):
+                    measure(run, work, label, codec, begin, limit)
+
+        measure_all(works)
         used = [after - one for after, one in zip(device_bytes(count), before, strict=True)]
         works = [
             ("Lorenzo, 1e-3", simple, pyfilter.Lorenzo(absolute=bound)),
             ("HierarchicalDelta, 1e-3", simple, pyfilter.HierarchicalDelta(absolute=bound)),
         ]
-        for label, work, codec in works:
-            measure(run, work, label, codec, begin, limit)
+        measure_all(works)
     floor = 1.8 if count == 2 else None
     summary = [
         f"{values.nbytes / 1e9:.2f} GB went through devices that were allowed {cap / 1e9:.2f} GB each for batches; "
