@@ -27,7 +27,6 @@ struct CudaEncodeBatch {
   std::size_t count = 0;
   void* stream = nullptr;          // cudaStream_t
   const double* bounds = nullptr;  // device memory: the absolute bound of each chunk instead of the request's
-  bool beside = false;             // something else needs the device more: few thread blocks rather than a fast end
 };
 Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcept;
 

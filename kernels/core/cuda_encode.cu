@@ -173,7 +173,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParam
 // Chunks of lorenzo: those that are not quantised, and the small ones, become frames of hierarchical_delta; streams
 // take the place of these where they are shorter, and are the frames of all others. `job` has the headers of both.
 Status encode_lorenzo(const Request& request, const TileGrids& tiles, const EncodeParams& job, std::uint8_t* memory,
-                      const Layout& layout, ChunkPlan* plans, std::uint64_t count, std::uint64_t places, bool beside,
+                      const Layout& layout, ChunkPlan* plans, std::uint64_t count, std::uint64_t places,
                       cudaStream_t stream) {
   const std::size_t width = dtype_bytes(request.dtype);
   const StreamLayout parts(job.chunks, tiles.slots, width);
@@ -199,7 +199,6 @@ Status encode_lorenzo(const Request& request, const TileGrids& tiles, const Enco
   streams.more_units = reinterpret_cast<std::uint32_t*>(room + parts.more_units);
   streams.plans = reinterpret_cast<ChunkPlan*>(room + parts.plans);
   streams.base.plans = streams.plans;
-  streams.beside = beside;
 
   const ChooseParams choose =
       choose_params(request, tiles, job, plans, reinterpret_cast<unsigned long long*>(room + parts.bits), count, true);
@@ -270,7 +269,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   bool all_raw = count == 0;
   if (tiles.packed) {
     if (!all_raw && streams)
-      PYF_TRY(encode_lorenzo(request, tiles, job, memory, layout, plans, count, places, batch.beside, stream));
+      PYF_TRY(encode_lorenzo(request, tiles, job, memory, layout, plans, count, places, stream));
     else if (!all_raw)
       PYF_TRY(encode_packed(request, tiles, job, memory, layout, plans, count, places, false, stream));
   } else {

@@ -26,15 +26,13 @@ cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   const bool rans = job.coder == kRans;
   const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
   const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;  // groups have some eight tiles or more
-  // Each block takes much room, for its tables: small chunks have few groups, which do not fill it.
-  const bool few = rans && job.beside && job.base.tiles < 64 && job.base.chunks >= 16;
-  const int threads = few ? kStreamThreads / 2 : sharing ? kSharingThreads<Code> : kStreamThreads;
+  const int threads = sharing ? kSharingThreads<Code> : kStreamThreads;
   unsigned resident = 0;
   const auto kernel = rans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
   const std::size_t bytes = rans ? kEncodeBytes : 0;
   PYF_CUDA_TRY(resident_blocks(kernel, threads, bytes, &resident));
   const unsigned warps = static_cast<unsigned>(threads) / 32;
-  const unsigned blocks = few ? 1 : blocks_each(resident, (job.base.tiles + warps - 1) / warps, job.base.chunks);
+  const unsigned blocks = blocks_each(resident, (job.base.tiles + warps - 1) / warps, job.base.chunks);
   kernel<<<dim3(blocks, job.base.chunks), threads, bytes, stream>>>(job);
   return cudaGetLastError();
 }

@@ -104,7 +104,6 @@ struct StreamParams {
   GroupNote* groups;
   std::uint32_t* more_units;  // groups that were begun of each chunk beyond the first of each warp; 0 at first
   ChunkPlan* plans;           // base.plans, to be written
-  bool beside;                // few thread blocks, since something else needs the device more
 };
 
 __device__ __forceinline__ std::uint32_t shape_of(const ChunkPlan& plan) { return plan.predictor & 0xFF; }
