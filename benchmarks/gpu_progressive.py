@@ -17,7 +17,7 @@ from rich.console import Console
 import pyfilter
 from benchmarks.gpu_codec import Batch, event_seconds
 from benchmarks.gpu_fields import turbulence
-from benchmarks.report import Rows, keep, origin
+from benchmarks.report import Rows, origin, report
 from pyfilter import frames
 
 MARKER = "gpu_progressive"
@@ -129,7 +129,6 @@ def main(
         *origin(shlex.join(["python", "-m", "benchmarks.gpu_progressive", *sys.argv[1:]])),
         f"GPU: {device['name'].decode()}",
     ]
-    console.print("\n".join(head), LEGEND, sep="\n")
     table, good, of_a_gib = Rows("", COLUMNS), True, []
     for dtype in dtypes.split(","):
         for make in sets(dtype, [part.strip() for part in parts.split(",") if part]):
@@ -141,7 +140,6 @@ def main(
                     of_a_gib.append((compress, decompress))
             del given
             cupy.get_default_memory_pool().free_all_blocks()
-    table.show(console)
     summary = []
     for name, floor, column in (
         ("compress, measured errors", COMPRESS_FLOOR, 0),
@@ -150,11 +148,8 @@ def main(
         least = min((row[column] for row in of_a_gib), default=float("inf"))
         verdict = "pass" if least >= floor else "FAIL"
         what = "1 GiB in chunks of 8 MiB or more, more than one axis"
-        summary.append(f"- {name}, {what} >= {floor} GB/s: {verdict}; {least:.0f}")
-    console.print("\n".join(summary))
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, "\n".join(summary), table.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
-        console.print(f"wrote {path}")
+        summary.append(f"{name}, {what} >= {floor} GB/s: {verdict}; {least:.0f}")
+    report(console, head, LEGEND, summary, [table], marker=MARKER, markdown=markdown, update_docs=update_docs)
     if not good:
         console.print("a bound was not kept")
         raise typer.Exit(1)
