@@ -27,19 +27,20 @@ from benchmarks.timing import in_turns
 from pyfilter.gpu import crew, staging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
 MARKER = "gpu_devices"
-COLUMNS = ("codec", "what", "ratio", "CPU", "one", "all", "all / one", "file, all", "same")
+COLUMNS = ("codec", "what", "ratio", "CPU", "one", "all", "all / one", "links", "file, all", "same")
 LEGEND = (
     "GB/s of original bytes, medians of runs in turns (of the CPU one run): values in host memory to the chunks of a "
     "file on a tmpfs, and back. 'CPU': all of its threads; 'one': through the first GPU; 'all': through all. "
     "'file, all': GB/s that the file gives or takes meanwhile; HDF5 writes one chunk at a time, and 'plain' is what it "
     "does with values as they are. 'pinned': the same, but in pinned memory, from and to which devices copy by "
-    "themselves. 'same': whether every chunk written, and every value read, is the CPU's. Bounds are fractions of the "
-    "range."
+    "themselves. 'links': 'all / one' of copies between pinned memory and devices and nothing else, that way, in turns "
+    "with the others: what the host allows at that time. 'same': whether every chunk written, and every value read, is "
+    "the CPU's. Bounds are fractions of the range."
 )
 PLANES = 256  # that are made at a time
 
@@ -72,6 +73,36 @@ def stored_bytes(dataset: h5py.Dataset) -> int:
     return int(dataset.id.get_storage_size())
 
 
+class Links:
+    """Copies between pinned memory and devices, several streams each, without anything else."""
+
+    PIECE, STREAMS = 64 << 20, 4
+
+    def __init__(self, host_bytes: int, devices: int) -> None:
+        self.host = np.frombuffer(cupy.cuda.alloc_pinned_memory(host_bytes), np.uint8, host_bytes)
+        self.host[...] = 1
+        self.lanes: list[list[tuple[Any, int]]] = []
+        for number in range(devices):
+            with cupy.cuda.Device(number):
+                streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(self.STREAMS)]
+                self.lanes.append([(stream, cupy.cuda.runtime.malloc(self.PIECE)) for stream in streams])
+
+    def copy(self, size: int, devices: Sequence[int], to_host: bool) -> None:
+        """Copy so many bytes, piece after piece by devices in turn; returns when all is done."""
+        runtime = cupy.cuda.runtime
+        for i, at in enumerate(range(0, size, self.PIECE)):
+            number = devices[i % len(devices)]
+            stream, there = self.lanes[number][i // len(devices) % self.STREAMS]
+            here = self.host.ctypes.data + at % len(self.host)
+            pair = (here, there) if to_host else (there, here)
+            kind = runtime.memcpyDeviceToHost if to_host else runtime.memcpyHostToDevice
+            with cupy.cuda.Device(number):
+                runtime.memcpyAsync(*pair, min(self.PIECE, size - at), kind, stream.ptr)
+        for number in devices:
+            for stream, _ in self.lanes[number]:
+                stream.synchronize()
+
+
 def device_bytes(devices: int) -> list[int]:
     """Return how much of each device is in use."""
     used = []
@@ -85,7 +116,7 @@ def device_bytes(devices: int) -> list[int]:
 class Run:
     """The data, the file and the rows."""
 
-    def __init__(self, values: NDArray[np.float32], path: Path, rounds: int) -> None:
+    def __init__(self, values: NDArray[np.float32], path: Path, rounds: int, devices: int) -> None:
         self.values = values
         self.span = float(values.max()) - float(values.min())
         self.out = np.ones_like(values)  # its memory is there
@@ -93,20 +124,29 @@ class Run:
         self.path = path
         self.rounds = rounds
         self.rows = Rows("", COLUMNS)
-        self.speedups: dict[str, list[tuple[float, str]]] = {"pinned": [], "pageable": [], "others": []}
+        self.links = Links(min(1 << 30, values.nbytes // Links.PIECE * Links.PIECE), devices)
+        self.devices = range(devices)
+        self.speedups: dict[str, list[tuple[float, str]]] = {"pinned": [], "pageable": [], "others": [], "links": []}
         self.good = True
 
     def row(self, codec: str, what: str, ratio: float, times: list[float], moved: int, found: bool) -> None:
-        cpu, one, several = (self.values.nbytes / taken / 1e9 for taken in times)
+        cpu, one, several, link, links = (self.values.nbytes / taken / 1e9 for taken in times)
         place = "pinned" if what.endswith("pinned") else "pageable"
         kind = place if codec.startswith("Progressive") else "others"
         self.speedups[kind].append((several / one, f"{codec}, {what}"))
+        self.speedups["links"].append((links / link, f"beside {codec}, {what}"))
         self.good = self.good and found
         self.rows.add(
             codec, what, f"{ratio:.1f}", f"{cpu:.1f}", f"{one:.1f}", f"{several:.1f}", f"{several / one:.2f}",
-            f"{moved / times[2] / 1e9:.1f}", "yes" if found else "NO",
+            f"{links / link:.2f}", f"{moved / times[2] / 1e9:.1f}", "yes" if found else "NO",
         )  # fmt: skip
         print(*self.rows.rows[-1], sep="; ", flush=True)  # should the table never come
+
+    def in_turns(self, works: Sequence[Callable[[], object]], to_host: bool) -> list[float]:
+        """Return the seconds of works and of copies of as many bytes by one link and by all."""
+        size = self.values.nbytes
+        copies = [lambda: self.links.copy(size, [0], to_host), lambda: self.links.copy(size, self.devices, to_host)]
+        return in_turns([*works, *copies], self.rounds, first_once=True)
 
     def writes(self, label: str, codec: pyfilter.Codec, planes: int, what: str = "write") -> None:
         """Measure writing into datasets that are there, so that the file does not grow meanwhile."""
@@ -120,7 +160,7 @@ class Run:
                 lambda: pyfilter.write(sets[1], self.values, devices=0),
                 lambda: pyfilter.write(sets[2], self.values, devices="all"),
             ]
-            times = in_turns(works, self.rounds, first_once=True)
+            times = self.in_turns(works, False)
             sums = [checksums(dataset) for dataset in sets]
             stored = stored_bytes(sets[0])
         self.row(label, what, self.values.nbytes / stored, times, stored, sums[0] == sums[1] == sums[2])
@@ -135,7 +175,7 @@ class Run:
                 lambda: pyfilter.read(dataset, out=self.out, devices="all"),
             ]
             self.out[...] = 0
-            times = in_turns(works, self.rounds, first_once=True)
+            times = self.in_turns(works, True)
             stored = stored_bytes(dataset)
         self.row(label, what, self.values.nbytes / stored, times, stored, same(self.out, self.expected))
 
@@ -155,7 +195,7 @@ class Run:
             lambda: retrieve(self.out, devices=0),
             lambda: retrieve(self.out, devices="all"),
         ]
-        times = in_turns(works, self.rounds, first_once=True)
+        times = self.in_turns(works, True)
         found = same(self.out, self.expected)
         self.row(label, f"to {fraction:g}{where}", self.values.nbytes / fetched, times, fetched, found)
 
@@ -233,10 +273,10 @@ def main(
     head = [*origin(shlex.join(["python", "-m", "benchmarks.gpu_devices", *sys.argv[1:]])), f"GPUs: {count} of {name}"]
     console.print("\n".join(head))
     values = make(mib)
-    before = device_bytes(count)
     cap = allow(batch_mib, count)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        run = Run(values, Path(scratch) / "x.h5", rounds)
+        run = Run(values, Path(scratch) / "x.h5", rounds, count)
+        before = device_bytes(count)
         console.print(f"{values.nbytes / 1e9:.1f} GB made in {time.perf_counter() - begin:.0f} s")
         head.append(run.plain())
 
@@ -283,6 +323,7 @@ def main(
         Floor(f"{count} against one, Progressive, pinned", floor, run.speedups["pinned"]).line(),
         Floor(f"{count} against one, Progressive, pageable", floor, run.speedups["pageable"]).line(),
         Floor(f"{count} against one, other codecs", None, run.speedups["others"]).line(),
+        Floor(f"{count} links against one, meanwhile", None, run.speedups["links"]).line(),
         f"all in {time.perf_counter() - begin:.0f} s",
     ]
     report(console, head, LEGEND, summary, [run.rows], marker=MARKER, markdown=markdown, update_docs=update_docs)

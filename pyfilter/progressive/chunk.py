@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: bytes of a frame that are fetched first: most heads are shorter
 HEAD_BYTES = 2048
-_LEAST_BYTES = 8 * (7 + _native.MAX_RANK) + 132
+_FIRST_BYTES = max(HEAD_BYTES, 8 * (7 + _native.MAX_RANK) + 132)
+_NOTHING = np.zeros(0, np.uint8)
 
 
 class Chunk:
@@ -36,26 +37,30 @@ class Chunk:
         Of its values.
     """
 
+    # of one that nobody has asked for anything: there may be very many
+    levels = 0
+    error = math.inf  # of the values last asked for
+    _count = 0  # segments of the values last asked for
+    _level = 0
+    _info: FrameInfo | None = None
+    _frame = _NOTHING
+    _here = 0  # bytes of the frame from its start on
+    _parts: dict[int, NDArray[Any]] | None = None
+    _segments = 0
+    _known: NDArray[np.bool_] | None = None
+
     def __init__(
         self, start: int, size: int, place: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         self.start, self.size, self.place = start, size, place
         self.shape, self.dtype = shape, dtype
-        self.levels = 0
-        self.error = math.inf  # of the values last asked for
-        self._count = 0  # segments of the values last asked for
-        self._level = 0
-        self._forget()
+        self.prefix = size if size < _FIRST_BYTES else _FIRST_BYTES  # how much of the frame's begin is to be here
 
     def _forget(self) -> None:
         """Have nothing of the frame."""
-        self._info: FrameInfo | None = None
-        self.prefix = min(self.size, max(HEAD_BYTES, _LEAST_BYTES))  # bytes of the frame from its start on
-        self._frame = np.zeros(0, np.uint8)
-        self._here = 0  # of the prefix
-        self._parts: dict[int, NDArray[Any]] = {}
-        self._segments = 0
-        self._known: NDArray[np.bool_] | None = None
+        self._info, self._frame, self._here, self._parts = None, _NOTHING, 0, None
+        self._segments, self._known = 0, None
+        self.prefix = min(self.size, _FIRST_BYTES)
 
     @property
     def info(self) -> FrameInfo | None:
@@ -123,6 +128,8 @@ class Chunk:
         return self.info.codec == "progressive" and not self.info.stored_raw
 
     def _parts_of(self, level: int) -> NDArray[Any]:
+        if self._parts is None:
+            self._parts = {}
         if level not in self._parts:
             self._parts[level] = _native.progressive_parts(self._frame, level, self._segments)
         return self._parts[level]
