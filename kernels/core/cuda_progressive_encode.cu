@@ -64,6 +64,12 @@ struct EncodeLayout {
     if (measured) {
       const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
       planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
+      // of all readers at once where that does not take much more: planes do then, volumes as it is
+      std::size_t each_reader = reader_bytes + brick_bytes;
+      for (int level = 3; level < std::min(5, layout.levels); ++level)
+        each_reader += MemoryParts::padded(layout.grids[level].count() * width);
+      const std::size_t all = std::size_t{kMostMeasures} * each_reader;
+      if (all <= planes_bytes + planes_bytes / 2) planes_bytes = std::max(planes_bytes, all);
     }
     planes = each(planes_bytes);
     pieces = each(slot_bytes);
@@ -130,8 +136,8 @@ Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cu
   return kOk;
 }
 
-// Of all others: the passes of a level in one launch. Small grids are made for all readers at once, the others for as
-// many as there is room for.
+// Of all others: the passes of a level in one launch, of lines those of three levels. Small grids are made for all
+// readers at once, the others for as many as there is room for.
 Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
                          const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
                          cudaStream_t stream) {
@@ -140,9 +146,11 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   const auto grid_bytes = [&](int level) {
     return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
   };
-  const std::size_t own_bytes = parts.reader_bytes + parts.brick_bytes;
   int split = std::min(3, layout.levels);  // grids from this one on are small
-  while (split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8) ++split;
+  const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= parts.planes_bytes;
+  const std::size_t own_bytes = line ? 0 : parts.reader_bytes + parts.brick_bytes;
+  while (!line && split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8)
+    ++split;
   const std::size_t small_bytes = grid_bytes(split) + grid_bytes(split + 1), all_small = most * small_bytes;
   const std::size_t room =
       own_bytes == 0 ? most : std::max<std::size_t>(1, (parts.planes_bytes - all_small) / own_bytes);
@@ -153,6 +161,14 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   pass.job = job;
   const auto levels = [&](int from, int to, auto&& out) {
     for (int level = from; level >= to; --level) {
+      if (line && (level + 1 - to) % 3 == 0 && is_line(layout, level - 2)) {
+        level -= 2;
+        pass.out = out(level);
+        const MeasureLine three = {job, level, {}, {}, pass.in, pass.out, pass.first, pass.readers, 0, 0, 0};
+        PYF_TRY(check(kernels.measure_line(three, layout, stream), "launch of the kernel for errors of lines"));
+        pass.in = pass.out;
+        continue;
+      }
       pass.level = level;
       pass.from = layout.grids[level + 1];
       pass.to = layout.grids[level];
@@ -171,7 +187,7 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   const ReaderGrids coarse = pass.in;
   for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
     pass.readers = std::min(readers, most - pass.first);
-    if (parts.brick_bytes != 0) {
+    if (parts.brick_bytes != 0 && !line) {
       pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
       PYF_TRY(clear(pass.bricks, pass.readers * parts.brick_bytes, job.frame_count, stream));
     }

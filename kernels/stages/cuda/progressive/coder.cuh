@@ -11,6 +11,7 @@
 #include "stages/cuda/progressive/inverse.cuh"
 #include "stages/cuda/progressive/launch.cuh"
 #include "stages/cuda/progressive/measure.cuh"
+#include "stages/cuda/progressive/measure_line.cuh"
 #include "stages/cuda/progressive/measure_passes.cuh"
 #include "stages/cuda/progressive/planes.cuh"
 #include "stages/cuda/progressive/scan.cuh"
@@ -193,9 +194,27 @@ cudaError_t launch_measure(const MeasureLevel& given, const ProgressiveLayout& l
 }
 
 template <class T>
+cudaError_t launch_measure_line(const MeasureLine& given, const ProgressiveLayout& layout, cudaStream_t stream) {
+  constexpr std::uint32_t kRoom = 2 * LineRoom<typename ProgressiveTraits<T>::Int>::kBytes, kBusy = 132 * 16;
+  MeasureLine line = given;
+  for (int i = 0; i < 4; ++i) line.sizes[i] = static_cast<std::uint32_t>(layout.grids[line.level + i].x);
+  for (int u = 0; u < layout.units; ++u)
+    if (const int i = layout.unit[u].level - line.level; i >= 0 && i < 3) line.unit[i] = u;
+  line.reader_blocks = (line.readers + kReadersOfBlock - 1) / kReadersOfBlock;
+  const std::uint32_t warps = (line.readers + line.reader_blocks - 1) / line.reader_blocks;
+  line.tiles = (line.sizes[3] + 4 * kLineLanes - 1) / (4 * kLineLanes);
+  line.steps = std::clamp(line.tiles * line.reader_blocks * line.job.frame_count / kBusy, 1u, 16u);
+  const auto kernel = line.level == 0 ? &measure_line_kernel<T, true> : &measure_line_kernel<T, false>;
+  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kRoom)));
+  const dim3 blocks((line.tiles + line.steps - 1) / line.steps * line.reader_blocks, line.job.frame_count);
+  kernel<<<blocks, 32 * warps, kRoom, stream>>>(line);
+  return cudaGetLastError();
+}
+
+template <class T>
 inline constexpr ProgressiveKernels kProgressiveKernels{
-    &launch_decode_planes<T>, &launch_inverse<T>,      &launch_roots<T>,
-    &launch_put_specials<T>,  &launch_quantise<T>,     &launch_forward<T>,
-    &launch_encode_planes<T>, &launch_measure_pass<T>, &launch_measure<T>};
+    &launch_decode_planes<T>, &launch_inverse<T>,     &launch_roots<T>,         &launch_put_specials<T>,
+    &launch_quantise<T>,      &launch_forward<T>,     &launch_encode_planes<T>, &launch_measure_pass<T>,
+    &launch_measure<T>,       &launch_measure_line<T>};
 
 }  // namespace pyfilter::cuda

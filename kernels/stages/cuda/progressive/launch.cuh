@@ -65,6 +65,8 @@ struct ProgressiveKernels {
   cudaError_t (*measure_pass)(const MeasurePass& pass, int axis, bool last, cudaStream_t stream);
   // The passes of a level for some readers, and their errors.
   cudaError_t (*measure)(const MeasureLevel& level, const ProgressiveLayout& layout, cudaStream_t stream);
+  // Those of three levels of a line.
+  cudaError_t (*measure_line)(const MeasureLine& line, const ProgressiveLayout& layout, cudaStream_t stream);
 };
 
 // nullptr where there are none.

@@ -252,6 +252,31 @@ struct MeasureLevel {
   std::uint32_t lanes, pieces, marches, steps;
 };
 
+// Points that a lane makes of a line from four that are known, at the third level; lanes of a warp that make their own.
+inline constexpr std::uint32_t kLinePoints = 32, kLineLanes = 30;
+
+// Three levels of a line, for readers from `first` on; a block takes so many tiles.
+struct MeasureLine {
+  ProgressiveEncode job;
+  int level, unit[3];      // the finest level; of it and those above it
+  std::uint32_t sizes[4];  // of its grid and those above it
+  ReaderGrids in, out;
+  std::uint32_t first, readers, reader_blocks, tiles, steps;
+};
+
+// Whether a level and the two above it are those of a line: one axis, coefficients in slots as they follow each other.
+inline bool is_line(const ProgressiveLayout& layout, int level) {
+  if (level + 3 > layout.levels || layout.grids[level].y != 1 || layout.grids[level].z != 1) return false;
+  int units = 0;
+  for (int u = 0; u < layout.units; ++u) {
+    const ProgressiveUnit& unit = layout.unit[u];
+    if (unit.level < level || unit.level > level + 2) continue;
+    if (unit.axis != 2 || unit.tiled.x != unit.shape.x) return false;
+    ++units;
+  }
+  return units == 3;
+}
+
 // Units of a level by axis, -1 where there is none.
 inline void units_of_level(const ProgressiveLayout& layout, int level, int (&unit)[3]) {
   for (int& u : unit) u = -1;
