@@ -217,6 +217,13 @@ def progressive(quick: bool, every: int) -> Iterator[Group]:
         kinds = [progressive_cases.KINDS[i % 6] for i in range(6 if every > 1 else 30)]  # without a fill value
         check_batch(group, [progressive_cases.make(kind, (30, 40, 50), dtype, rng)[0] for kind in kinds], codec)
     yield group
+    group = Group("progressive, blocks that march through lines")
+    for dtype, count in (("f4", 20_000_003), ("f8", 9_999_999)):
+        if every == 1:
+            group.check(progressive_cases.make("smooth", (count,), dtype, rng)[0], pyfilter.Progressive(), ranges=0)
+        lines = [progressive_cases.make(kind, (96_001,), dtype, rng)[0] for kind in ("smooth", "noise") * 25]
+        check_batch(group, lines, pyfilter.Progressive(absolute=0.01))
+    yield group
 
 
 def large(quick: bool) -> Iterator[Group]:
