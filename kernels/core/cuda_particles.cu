@@ -25,12 +25,13 @@ namespace {
 // Particles that are encoded together at most, and the part of the device's memory that they may take; a chunk that has
 // more is encoded by itself.
 constexpr std::uint64_t kMostParticles = std::uint64_t{1} << 27, kMemoryPart = 16;
-constexpr std::size_t kMostChunks = 32768;  // of a launch: the y dimension of a grid has 16 bits
+constexpr std::uint64_t kEncoderFirstTiles = 4096;  // from so many on they take longer than what goes beside them
+constexpr std::size_t kMostChunks = 32768;          // of a launch: the y dimension of a grid has 16 bits
 
 // Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
 struct ParticleLayout {
   std::size_t bytes = 0, zeroed = 0;
-  std::size_t counters, ranges, plans, raw, movable, choices, bounds, compared_bytes, extents, ordered, notes, sort[4],
+  std::size_t counters, ranges, plans, raw, movable, choices, bounds, compared_bytes, extents, ordered, sizes, sort[4],
       compared, compared_frames;
 
   ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
@@ -47,7 +48,7 @@ struct ParticleLayout {
     bounds = place(chunks * sizeof(double));
     compared_bytes = place(chunks * sizeof(std::uint64_t));
     extents = place(chunks * sizeof(ChunkExtent));
-    notes = place(chunks * tiles * sizeof(ParticleNote));
+    sizes = place(chunks * tiles * sizeof(std::uint32_t));
     for (std::size_t& part : sort) part = place(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
     compared = place(chunks * compared_stride);
     compared_frames = place(chunks * frame_stride);
@@ -146,7 +147,7 @@ Status start_job(const Request& request, const void* values, std::size_t value_s
   job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
   job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
   job.ordered = reinterpret_cast<std::uint32_t*>(memory + layout.ordered);
-  job.notes = reinterpret_cast<ParticleNote*>(memory + layout.notes);
+  job.sizes = reinterpret_cast<std::uint32_t*>(memory + layout.sizes);
   PlanParams plan = plan_params(request, count, true, job.base);
   plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
   plan.plans = plans;
@@ -200,22 +201,26 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   taken.plans = job.base.plans;
   taken.bounds = bounds;
   taken.particles = particles;
-  taken.compared = compared;
-  taken.run_bytes = kComparedRun * particle_bytes;
   taken.particle_bytes = particle_bytes;
-  taken.runs = static_cast<std::uint32_t>(kComparedRuns);
+  taken.runs = compared != particles ? static_cast<std::uint32_t>(kComparedRuns) : 1;
+  taken.run_bytes = compared / taken.runs * particle_bytes;
   SideStream side;
-  PYF_TRY(side.fork(stream));
-  PYF_TRY(check(take_compared(taken, chunks, side.get()), "launch of the copy of particles"));
-
+  PYF_TRY(side.mark(stream));
+  const auto start_sample = [&] {
+    PYF_TRY(side.fork());
+    return check(take_compared(taken, chunks, side.get()), "launch of the copy of particles");
+  };
+  const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
+  if (!encoder_first) PYF_TRY(start_sample());
+  if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
   {
     Workspace slots(stream);  // lorenzo may have its memory next
     PYF_TRY(slots.allocate(job.all_tiles() * job.slot_bytes));
     job.slots = slots.data();
-    if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
-    if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
     PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
 
+    if (encoder_first) PYF_TRY(start_sample());
     CudaEncodeBatch sample;
     sample.values = memory + layout.compared;
     sample.value_stride = compared_stride;

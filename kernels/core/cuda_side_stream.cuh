@@ -19,26 +19,30 @@ class SideStream {
   }
   // What is put on it from now on follows what is on `stream`.
   Status fork(cudaStream_t stream) {
+    PYF_TRY(mark(stream));
+    return fork();
+  }
+  // The same in two steps: it follows what was on `stream` when that was marked.
+  Status mark(cudaStream_t stream) {
+    PYF_TRY(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
+    return check(cudaEventRecord(event_, stream), "cudaEventRecord");
+  }
+  Status fork() {
     int lowest = 0, highest = 0;
     PYF_TRY(check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange"));
-    PYF_TRY(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
     PYF_TRY(check(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, highest), "cudaStreamCreate"));
-    return follow(side_, stream);
+    return check(cudaStreamWaitEvent(side_, event_, 0), "cudaStreamWaitEvent");
   }
   // What is put on `stream` from now on follows what is on this one.
   Status join(cudaStream_t stream) {
-    PYF_TRY(follow(stream, side_));
+    PYF_TRY(check(cudaEventRecord(event_, side_), "cudaEventRecord"));
+    PYF_TRY(check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent"));
     joined_ = true;
     return kOk;
   }
   [[nodiscard]] cudaStream_t get() const { return side_; }
 
  private:
-  Status follow(cudaStream_t behind, cudaStream_t ahead) {
-    PYF_TRY(check(cudaEventRecord(event_, ahead), "cudaEventRecord"));
-    return check(cudaStreamWaitEvent(behind, event_, 0), "cudaStreamWaitEvent");
-  }
-
   cudaStream_t side_ = nullptr;
   cudaEvent_t event_ = nullptr;
   bool joined_ = false;

@@ -27,8 +27,8 @@ cudaError_t place_particles(const ParticleParams& job, double share, cudaStream_
 }
 
 cudaError_t take_compared(const ComparedParams& job, std::uint32_t chunks, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(job.compared / 1024, 1, 64));
-  take_compared_kernel<<<dim3(blocks, chunks), kSlotThreads, 0, stream>>>(job);
+  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(job.run_bytes / 4 / (16 * kSlotThreads), 1, 8));
+  take_compared_kernel<<<dim3(job.runs * blocks, chunks), kSlotThreads, 0, stream>>>(job);
   return cudaGetLastError();
 }
 

@@ -183,13 +183,15 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
       key_words = 1 + of_gaps.words() + of_counts.words();
       by_runs = true;
     }
-    std::uint32_t* const differences = space.special;  // not needed any more
-    differences[0] = space.keys[0];
-    for (std::uint32_t i = 1; i < ordinary; ++i) differences[i] = space.keys[i] - space.keys[i - 1];
-    plan_sequence(differences, ordinary, plain);
-    if (!by_runs || plain.words() <= key_words) {
-      key_words = plain.words();
-      by_runs = false;
+    if (!surely_runs(ordinary, runs, space.keys[ordinary - 1])) {
+      std::uint32_t* const differences = space.special;  // not needed any more
+      differences[0] = space.keys[0];
+      for (std::uint32_t i = 1; i < ordinary; ++i) differences[i] = space.keys[i] - space.keys[i - 1];
+      plan_sequence(differences, ordinary, plain);
+      if (!by_runs || plain.words() <= key_words) {
+        key_words = plain.words();
+        by_runs = false;
+      }
     }
   }
   unsigned planes = 0;

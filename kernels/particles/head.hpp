@@ -86,6 +86,11 @@ KFN std::uint32_t tile_words(std::uint32_t ordinary, std::uint32_t stored, std::
 }
 // Whether runs are worth a try.
 KFN bool may_have_runs(std::uint32_t ordinary, std::uint32_t runs) { return runs <= ordinary - ordinary / 4; }
+// Whether nothing else is: of many particles half repeat keys, and these are far apart. Where they are close, a
+// repeated one costs as little as a count.
+KFN bool surely_runs(std::uint32_t ordinary, std::uint32_t runs, std::uint32_t last_key) {
+  return ordinary >= kTileParticles / 4 && runs <= ordinary / 2 && last_key / 16 >= runs;
+}
 
 // What a sequence of `count` numbers will be.
 struct SequenceSize {

@@ -96,8 +96,12 @@ __device__ __forceinline__ std::uint32_t warp_max_u(std::uint32_t x) {
 }
 // The bits of all lanes.
 __device__ __forceinline__ std::uint32_t or_of_lanes(std::uint32_t x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(kAllLanes, x);
+#else
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) x |= __shfl_xor_sync(kAllLanes, x, d);
   return x;
+#endif
 }
 }  // namespace pyfilter::cuda

@@ -23,13 +23,37 @@ __device__ __forceinline__ std::uint32_t position_of(int item) {
   return threadIdx.x + static_cast<unsigned>(item) * kTileThreads;
 }
 
+// Where the word of the particle at a place lies in shared memory. A thread takes eight in a row, as two quads. Those
+// of every other four threads change places, so that the quads of eight threads are in different banks.
+__device__ __forceinline__ std::uint32_t word_of(std::uint32_t place) { return place ^ (place >> 3 & 4); }
+// The eight words of this thread.
+__device__ __forceinline__ void take_words(const std::uint32_t* words, std::uint32_t (&own)[kItems]) {
+  const auto* const quads = reinterpret_cast<const uint4*>(words) + 2 * threadIdx.x;
+  const unsigned first = threadIdx.x >> 2 & 1;
+  const uint4 low = quads[first], high = quads[first ^ 1];
+  own[0] = low.x;
+  own[1] = low.y;
+  own[2] = low.z;
+  own[3] = low.w;
+  own[4] = high.x;
+  own[5] = high.y;
+  own[6] = high.z;
+  own[7] = high.w;
+}
+static_assert(kItems == 8);
+
 template <class X>
 __device__ __forceinline__ X warp_least(X x) {
   if constexpr (sizeof(X) == 4) {
-    if constexpr (std::is_signed_v<X>)
+    if constexpr (std::is_signed_v<X>) {
+#if __CUDA_ARCH__ >= 800
+      return __reduce_min_sync(kAllLanes, x);
+#else
       return static_cast<X>(~static_cast<X>(warp_max(static_cast<int>(~x))));
-    else
+#endif
+    } else {
       return warp_min(x);
+    }
   } else {
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) {
@@ -148,6 +172,55 @@ __device__ __forceinline__ bool join_extents(const Extent<Code> (&own)[D], bool 
     all[d].high = warp_most(space.high[lane % kTileWarps][d]);
   }
   return any;
+}
+
+// A value as an integer that compares as values do, with NaN beyond all others; and back.
+template <class T>
+__device__ __forceinline__ std::make_signed_t<typename FloatTraits<T>::Code> ordered_bits(T x) {
+  using S = std::make_signed_t<typename FloatTraits<T>::Code>;
+  const S bits = std::bit_cast<S>(x);
+  return bits ^ (bits >> (8 * sizeof(S) - 1) & std::numeric_limits<S>::max());
+}
+template <class T, class S>
+__device__ __forceinline__ T value_of_ordered(S bits) {
+  return std::bit_cast<T>(static_cast<S>(bits ^ (bits >> (8 * sizeof(S) - 1) & std::numeric_limits<S>::max())));
+}
+
+// The extent of all codes, from the least and the most of each thread's values; false where one has no first code. A
+// barrier.
+template <int D, class T>
+__device__ __forceinline__ bool find_extents(const Quantizer<T>& p, const T (&least)[D], const T (&most)[D],
+                                             SummarySpace<typename FloatTraits<T>::Code, D>& space,
+                                             Extent<typename FloatTraits<T>::Code> (&all)[D]) {
+  using Code = typename FloatTraits<T>::Code;
+  using S = std::make_signed_t<Code>;
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int d = 0; d < D; ++d) {
+    const S low = warp_least(ordered_bits(least[d])), high = warp_least(static_cast<S>(~ordered_bits(most[d])));
+    if (lane == 0) {
+      space.low[warp][d] = low;
+      space.high[warp][d] = high;  // inverted, so that the least of these is wanted, too
+    }
+  }
+  __syncthreads();
+  // eight lanes have an end of an axis each, of four warps
+  constexpr unsigned kEnds = 2 * D, kShare = kTileWarps / 4;
+  const unsigned end = min(lane % 8, kEnds - 1), axis = end < D ? end : end - D;
+  const S* const from = (end < D ? space.low[lane / 8 * kShare] : space.high[lane / 8 * kShare]) + axis;
+  S found = from[0];
+#pragma unroll
+  for (unsigned w = 1; w < kShare; ++w) found = min(found, from[w * D]);
+#pragma unroll
+  for (int away = 8; away < 32; away *= 2) found = min(found, __shfl_xor_sync(kAllLanes, found, away));
+  Code code;
+  const bool fits = first_code<false>(p, value_of_ordered<T>(end < D ? found : static_cast<S>(~found)), code);
+#pragma unroll
+  for (int d = 0; d < D; ++d) {
+    all[d].low = static_cast<S>(__shfl_sync(kAllLanes, code, d));
+    all[d].high = static_cast<S>(__shfl_sync(kAllLanes, code, D + d));
+  }
+  return __all_sync(kAllLanes, fits) != 0;
 }
 
 // Two barriers where there are special ones, else one; nothing of the space may be needed before.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tiles of particles to their bytes (docs/format.md, section 12.2); particles/encode.hpp is the same for the CPU. A
 // thread block takes a tile, prepares it (prepare.cuh), then makes the keys' sequences and the planes of offsets, four
-// threads for each group of 32. The bytes go to the tile's slot: those of head and keys to its start, the others to its
-// end.
+// threads for each group of 32. The bytes go to the tile's slot (place.cuh): tiles differ in the time that they take,
+// and one that waited for its place would have to wait for the slowest of those before it.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,24 @@ struct TileWriter {
   using Code = typename FloatTraits<T>::Code;
   static constexpr std::uint32_t kValueWords = sizeof(T) / 4;
   const Source& source;
-  const std::uint16_t* places;  // nullptr: in the order of memory
-  const TileFrame<Code, D>& frame;
+  const std::uint16_t* places;      // nullptr: in the order of memory
+  const TileFrame<Code, D>& frame;  // in shared memory: write_offsets() alone needs it
   std::uint32_t ordinary, stored, tail;
-  unsigned shift;
+  unsigned shift, planes;  // of offsets of a group
 
-  __device__ __forceinline__ TileWriter(const Source& of, const PreparedTile<Code, D>& tile, const std::uint16_t* where)
-      : source(of), places(where), frame(tile.frame), ordinary(tile.ordinary), tail(tile.tail) {
+  __device__ __forceinline__ TileWriter(const Source& of, const PreparedTile<Code, D>& tile, const std::uint16_t* where,
+                                        TileFrame<Code, D>& shared)
+      : source(of), places(where), frame(shared), ordinary(tile.ordinary), tail(tile.tail) {
+    if (threadIdx.x == 0 && !tile.offsets) shared = tile.frame;
     stored = tile.specials + (tail != 0 ? 1 : 0);
-    shift = tile.ordered ? frame.layout.shift : max(max(frame.width[0], frame.width[1]), frame.width[2]);
+    shift = tile.ordered ? tile.frame.layout.shift
+                         : max(max(tile.frame.width[0], tile.frame.width[1]), tile.frame.width[2]);
+    planes = tile.frame.planes(shift);
   }
   __device__ __forceinline__ const T* particle(std::uint32_t position) const {
     return source.at(places != nullptr ? places[position] : position);
   }
-  __device__ __forceinline__ unsigned planes() const { return frame.planes(shift); }
-  __device__ __forceinline__ std::uint32_t offset_words() const { return (ordinary + kGroup - 1) / kGroup * planes(); }
-  // Of offsets and of particles as they are: what follows the keys.
-  __device__ __forceinline__ std::uint32_t back_words() const { return offset_words() + stored * D * kValueWords; }
+  __device__ __forceinline__ std::uint32_t offset_words() const { return (ordinary + kGroup - 1) / kGroup * planes; }
   __device__ __forceinline__ std::uint32_t verbatim_words() const { return 1 + source.count * D * kValueWords; }
 
   // `count` particles from a position on, as they are.
@@ -51,26 +52,26 @@ struct TileWriter {
     }
   }
   // The head but for its first word.
-  __device__ __forceinline__ void write_head(std::uint32_t* out) const {
+  __device__ __forceinline__ void write_head(std::uint32_t* out, const TileFrame<Code, D>& of) const {
     std::uint32_t at = 1;
     if (tail != 0) out[at++] = tail - 1;
     if (ordinary == 0) return;
-    out[at++] = frame.width[0] | frame.width[1] << 8 | frame.width[2] << 16;
+    out[at++] = of.width[0] | of.width[1] << 8 | of.width[2] << 16;
 #pragma unroll
     for (int d = 0; d < D; ++d) {
-      out[at++] = static_cast<std::uint32_t>(frame.origin[d]);
-      if constexpr (kValueWords == 2) out[at++] = static_cast<std::uint32_t>(frame.origin[d] >> 32);
+      out[at++] = static_cast<std::uint32_t>(of.origin[d]);
+      if constexpr (kValueWords == 2) out[at++] = static_cast<std::uint32_t>(of.origin[d] >> 32);
     }
   }
   // Planes of offsets from codes, group by group, a warp each.
   __device__ __forceinline__ void write_offsets(const Quantizer<T>& p, std::uint32_t* out) const {
-    const unsigned lane = threadIdx.x % 32, all = planes();
+    const unsigned lane = threadIdx.x % 32;
     const std::uint32_t groups = (ordinary + kGroup - 1) / kGroup;
 #pragma unroll 1
     for (std::uint32_t g = threadIdx.x / 32; g < groups; g += kTileWarps) {
       const std::uint32_t i = g * kGroup + lane;
       const bool mine = i < ordinary;
-      std::uint32_t* to = out + g * all;
+      std::uint32_t* to = out + g * planes;
       Code q[D] = {};
       if (mine) code_particle<D>(p, particle(i), q);
 #pragma unroll
@@ -91,14 +92,12 @@ struct TileWriter {
   }
 };
 
-// Planes of offsets from rows of them, as many of each group as there are in all.
-__device__ __forceinline__ void pack_offsets(const std::uint32_t* rows, std::uint32_t groups, unsigned all,
+// Planes of offsets, as many of each group as there are in all.
+__device__ __forceinline__ void pack_offsets(const std::uint32_t* offsets, std::uint32_t groups, unsigned all,
                                              std::uint32_t* out) {
-  const std::uint32_t* const row = rows + row_index(first_number());
   const std::uint32_t group = threadIdx.x / kParts;
   std::uint32_t numbers[kItems];
-#pragma unroll
-  for (int i = 0; i < kItems; ++i) numbers[i] = row[i];
+  take_words(offsets, numbers);
   write_parts(numbers, group < groups ? all : 0, out + group * all);
 }
 
@@ -111,44 +110,47 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles;
   const ChunkPlan& plan = job.base.plans[chunk];
   if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return;
-  const Quantizer<T> p = plan.template quantizer<T>();
   using Source = TileSource<T, D, kOrder == kOrderChunk>;
   const Source source(job, chunk, number - chunk * job.base.tiles);
   PreparedTile<Code, D> tile;
-  prepare_tile<kSorts, kOrder == kOrderTile, D>(p, source, space, tile);
-  const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr);
-  auto* const slot = reinterpret_cast<std::uint32_t*>(job.slots + number * job.slot_bytes);
-  const std::uint32_t verbatim_words = writer.verbatim_words(), back_words = writer.back_words();
-  if (threadIdx.x == 0) writer.write_head(slot);  // first, since nothing else needs the frame any more
-  KeyWriter keys({space.rows, space.run_starts, space.keys}, tile.ordinary);
+  prepare_tile<kSorts, kOrder == kOrderTile, D>(plan.template quantizer<T>(), source, space, tile);
+  const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr, space.frame);
+  std::uint32_t* to = job.slot(number);
+  const std::uint32_t verbatim_words = writer.verbatim_words();
+  if (threadIdx.x == 0) writer.write_head(to, tile.frame);
+  KeyWriter keys({space.rows, space.run_gaps, space.run_starts, space.keys}, tile.ordinary);
   std::uint32_t numbers[kItems], key_words = 0, words = verbatim_words;
-  const bool keyed = tile.ordered && tile.frame.layout.bits() != 0 && tile.ordinary != 0;
-  if (tile.ordered || writer.shift != 0) {
+  const bool keyed = tile.ordered && tile.frame.layout.bits() != 0 && tile.ordinary != 0,
+             tried = tile.ordered || writer.shift != 0;
+  if (tried) {
     if (keyed) key_words = keys.plan(numbers);
-    words = tile_words<Code, D>(tile.ordinary, writer.stored, tile.tail, key_words, writer.planes());
+    words = tile_words<Code, D>(tile.ordinary, writer.stored, tile.tail, key_words, writer.planes);
   }
   const bool verbatim = words >= verbatim_words;
   if (threadIdx.x == 0) {
-    job.notes[number] = {verbatim ? verbatim_words : words, verbatim ? 0 : back_words};
-    slot[0] = verbatim ? kVerbatimTile : head_word(tile.ordinary, writer.stored, tile.tail, keys.by_runs, writer.shift);
+    job.sizes[number] = min(words, verbatim_words);
+    to[0] = verbatim ? kVerbatimTile : head_word(tile.ordinary, writer.stored, tile.tail, keys.by_runs, writer.shift);
   }
   if (verbatim) {
     __syncthreads();  // the head is there
-    writer.write_values(0, source.count, slot + 1);
+    writer.write_values(0, source.count, to + 1);
     return;
   }
-  std::uint32_t* const back = slot + job.slot_bytes / 4 - back_words;
-  if (writer.planes() != 0) {
-    if (tile.offsets)
-      pack_offsets(space.offsets, (tile.ordinary + kGroup - 1) / kGroup, writer.planes(), back);
-    else
-      writer.write_offsets(p, back);
+  std::uint32_t* const key_place = to + head_words<Code, D>(tile.ordinary, tile.tail);
+  to = key_place + key_words;
+  if (writer.planes != 0) {
+    if (tile.offsets) {
+      pack_offsets(space.offsets, (tile.ordinary + kGroup - 1) / kGroup, writer.planes, to);
+    } else {
+      __syncthreads();  // the frame is there
+      writer.write_offsets(plan.template quantizer<T>(), to);
+    }
   }
-  writer.write_values(tile.ordinary, writer.stored, back + writer.offset_words());
+  writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words());
   if (keyed) {
     keys.write(numbers);
-    std::uint32_t* const to = slot + head_words<Code, D>(tile.ordinary, tile.tail);
-    for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) to[i] = space.rows[i];
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_place[i] = space.rows[i];
   }
 }
 

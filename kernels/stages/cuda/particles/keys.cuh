@@ -10,23 +10,24 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr std::uint32_t kMostRuns = kTileParticles - kTileParticles / 4;  // that are worth a try
-
 struct KeyExchanges {
   std::uint32_t changes[kTileWarps];
   SequenceExchange plain, gaps, counts;
 };
 struct KeySpace {
-  std::uint32_t* rows;        // keys (rows.cuh); what is written takes their place
-  std::uint16_t* run_starts;  // room for kMostRuns, as rows
+  std::uint32_t* rows;        // keys (word_of()); what is written takes their place
+  std::uint32_t* gaps;        // of runs (word_of())
+  std::uint16_t* run_starts;  // where runs start
   KeyExchanges& exchanges;
 };
-static_assert(kMostKeyBits * kThreads + kUnaryWords + 64 < kRowWords);  // a sequence takes no more than its keys
+static_assert(kMostKeyBits * kThreads + kUnaryWords + 64 < kTileParticles);  // no more than keys take
 
 struct KeyWriter {
   KeySpace space;
   std::uint32_t ordinary, runs = 0;
-  ThreadSequence plain, gaps, counts;
+  // of differences, or of gaps and counts
+  ThreadSequence first = {}, second = {};
+  SequenceSums of_first, of_second;
   bool by_runs = false, tried_runs = false;
 
   __device__ __forceinline__ KeyWriter(const KeySpace& given, std::uint32_t particles)
@@ -34,93 +35,116 @@ struct KeyWriter {
 
   // Differences of neighbouring keys; returns how many are not 0.
   __device__ __forceinline__ std::uint32_t take_keys(std::uint32_t (&numbers)[kItems]) const {
-    const std::uint32_t* const row = space.rows + row_index(first_number());
     const int here = numbers_here(ordinary);
-    std::uint32_t before = threadIdx.x != 0 && here != 0 ? row[threadIdx.x % kParts != 0 ? -1 : -2] : 0, changes = 0;
+    std::uint32_t before = threadIdx.x != 0 && here != 0 ? space.rows[word_of(first_number() - 1)] : 0, changes = 0;
+    take_words(space.rows, numbers);
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const std::uint32_t key = row[i];
+      const std::uint32_t key = numbers[i];
       numbers[i] = i < here ? key - before : 0;
       changes += numbers[i] != 0 ? 1 : 0;
       before = key;
     }
     return changes;
   }
-  // The key that a run has.
-  __device__ __forceinline__ std::uint32_t run_key(std::uint32_t start) const { return space.rows[row_index(start)]; }
+  // What find_runs() noted.
   __device__ __forceinline__ void take_gaps(std::uint32_t (&numbers)[kItems]) const {
-    const std::uint16_t* const row = space.run_starts + row_index(first_number());
+    if (is_idle(runs)) return;
     const int here = numbers_here(runs);
-    std::uint32_t before = threadIdx.x != 0 && here != 0 ? run_key(row[threadIdx.x % kParts != 0 ? -1 : -2]) : ~0u;
+    take_words(space.gaps, numbers);
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      const std::uint32_t key = i < here ? run_key(row[i]) : 0;
-      numbers[i] = i < here ? key - before - 1 : 0;
-      before = key;
-    }
+    for (int i = 0; i < kItems; ++i) numbers[i] = i < here ? numbers[i] : 0;
   }
   __device__ __forceinline__ void take_counts(std::uint32_t (&numbers)[kItems]) const {
+    if (is_idle(runs)) return;
     const int here = numbers_here(runs);
-    const auto start_of = [&](std::uint32_t run) { return space.run_starts[row_index(run)]; };
-    std::uint32_t start = here != 0 ? start_of(first_number()) : 0;
+    const std::uint16_t* const own = space.run_starts + first_number();
+    const uint4 starts = *reinterpret_cast<const uint4*>(own);
+    const std::uint32_t pairs[] = {starts.x, starts.y, starts.z, starts.w};
+    // where the run behind the last one starts, if there is one
+    const std::uint32_t end = first_number() + kItems < runs ? own[kItems] : ordinary;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const std::uint32_t run = first_number() + static_cast<unsigned>(i),
-                          next = run + 1 < runs ? start_of(run + 1) : ordinary;
-      numbers[i] = i < here ? next - start - 1 : 0;
-      start = next;
+      const auto start_of = [&](int j) { return j % 2 == 0 ? pairs[j / 2] & 0xFFFF : pairs[j / 2] >> 16; };
+      const std::uint32_t next = i + 1 < kItems ? (i + 1 < here ? start_of((i + 1) % kItems) : ordinary) : end;
+      numbers[i] = i < here ? next - start_of(i) - 1 : 0;
     }
   }
-  // Notes where runs start; `before` of them start among the numbers of threads before this one.
+  // Notes gaps between distinct keys, and where their runs start, from the differences of keys; `before` runs start
+  // among those of threads before this one.
   __device__ __forceinline__ void find_runs(const std::uint32_t (&numbers)[kItems], std::uint32_t before) const {
     std::uint32_t run = before;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       const std::uint32_t at = first_number() + static_cast<unsigned>(i);
-      if ((numbers[i] == 0 && at != 0) || at >= ordinary) continue;
-      space.run_starts[row_index(run)] = static_cast<std::uint16_t>(at);
+      const bool first = i == 0 && threadIdx.x == 0;
+      if (numbers[i] == 0 && !first) continue;
+      space.run_starts[run] = static_cast<std::uint16_t>(at);
+      space.gaps[word_of(run)] = numbers[i] - (first ? 0 : 1);
       ++run;
     }
   }
   // Decides how; returns the words that keys take. `numbers` are differences then, if no runs were tried.
   __device__ __forceinline__ std::uint32_t plan(std::uint32_t (&numbers)[kItems]) {
+    KeyExchanges& exchanges = space.exchanges;
     std::uint32_t changes = take_keys(numbers);
     if (threadIdx.x == 0 && numbers[0] == 0) ++changes;  // the first particle starts a run
     const std::uint32_t changes_of_warp = warp_sum(changes);
-    if (threadIdx.x % 32 == 0) space.exchanges.changes[threadIdx.x / 32] = changes_of_warp;
-    plain = plan_numbers(numbers, ordinary, space.exchanges.plain);  // a barrier
-    const std::uint32_t words = space.exchanges.plain.size(ordinary).words();
-    runs = all_warps(space.exchanges.changes);
-    if (!may_have_runs(ordinary, runs)) return words;
-    tried_runs = true;
-    find_runs(numbers, warps_before(space.exchanges.changes) + sum_upto(changes) - changes);
+    if (threadIdx.x % 32 == 0) exchanges.changes[threadIdx.x / 32] = changes_of_warp;
     __syncthreads();
+    runs = all_warps(exchanges.changes);
+    tried_runs = may_have_runs(ordinary, runs);
+    const bool tries_plain = !surely_runs(ordinary, runs, space.rows[word_of(ordinary - 1)]);
+    if (tried_runs) find_runs(numbers, warps_before(exchanges.changes) + sum_upto(changes) - changes);
+    SequenceBegin begin = {};
+    if (tries_plain) begin = begin_plan(numbers, ordinary, exchanges.plain);
+    __syncthreads();
+    std::uint32_t words = ~0u;
+    if (tries_plain) {
+      first = end_plan(begin, exchanges.plain);
+      of_first = exchanges.plain.all();
+      words = of_first.size(ordinary).words();
+    }
+    if (!tried_runs) return words;
     take_gaps(numbers);
-    gaps = plan_numbers(numbers, runs, space.exchanges.gaps);
+    begin = begin_plan(numbers, runs, exchanges.gaps);
     take_counts(numbers);
-    counts = plan_numbers(numbers, runs, space.exchanges.counts);
-    const std::uint32_t with_runs =
-        1 + space.exchanges.gaps.size(runs).words() + space.exchanges.counts.size(runs).words();
+    const SequenceBegin begin_counts = begin_plan(numbers, runs, exchanges.counts);
+    __syncthreads();
+    const SequenceSums of_gaps = exchanges.gaps.all();
+    of_second = exchanges.counts.all();
+    const std::uint32_t with_runs = 1 + of_gaps.size(runs).words() + of_second.size(runs).words();
     by_runs = words > with_runs;
-    return by_runs ? with_runs : words;
+    if (!by_runs) return words;
+    first = end_plan(begin, exchanges.gaps);
+    second = end_plan(begin_counts, exchanges.counts);
+    of_first = of_gaps;
+    return with_runs;
   }
-  // Puts what was planned into the place of the keys.
+  // Puts what was planned into the place of the keys, which nothing is read from any more but here. It is there behind
+  // a barrier.
   __device__ __forceinline__ void write(std::uint32_t (&numbers)[kItems]) const {
-    if (!by_runs) {
+    if (by_runs) {
+      const SequenceSize size = of_first.size(runs), counts_size = of_second.size(runs);
+      std::uint32_t* const behind = space.rows + 1 + size.words();
+      if (threadIdx.x == 0) space.rows[0] = runs;
+      start_sequence(size, space.exchanges.gaps, space.rows + 1);
+      start_sequence(counts_size, space.exchanges.counts, behind);
+      __syncthreads();
+      take_gaps(numbers);
+      write_numbers(numbers, first, size, space.rows + 1);
+      take_counts(numbers);
+      write_numbers(numbers, second, counts_size, behind);
+    } else {
+      const SequenceSize size = of_first.size(ordinary);
       if (tried_runs) {
         take_keys(numbers);
         __syncthreads();
       }
-      write_numbers(numbers, plain, ordinary, space.exchanges.plain, space.rows);
-      return;
+      start_sequence(size, space.exchanges.plain, space.rows);
+      __syncthreads();
+      write_numbers(numbers, first, size, space.rows);
     }
-    take_gaps(numbers);
-    __syncthreads();
-    if (threadIdx.x == 0) space.rows[0] = runs;
-    write_numbers(numbers, gaps, runs, space.exchanges.gaps, space.rows + 1);
-    take_counts(numbers);
-    write_numbers(numbers, counts, runs, space.exchanges.counts,
-                  space.rows + 1 + space.exchanges.gaps.size(runs).words());
   }
 };
 

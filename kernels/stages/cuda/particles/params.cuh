@@ -11,11 +11,6 @@
 
 namespace pyfilter::cuda {
 
-// A tile's bytes in its slot, in words: how many there are, and how many of them are at the slot's end.
-struct ParticleNote {
-  std::uint32_t words, back;
-};
-
 inline constexpr std::uint32_t kSampledTiles = 8;  // of a chunk whose order is kept, to see whether it is sorted
 
 // Lowest and highest code of each axis over a chunk; `high` inverted.
@@ -32,8 +27,8 @@ struct ParticleParams {
   const std::uint32_t* entries;  // order chunk: indices of each chunk in its order; else nullptr
   std::uint32_t* sort_keys;      // order chunk: of all particles
   std::uint32_t* sort_entries;
-  ParticleNote* notes;  // of each tile
-  std::uint8_t* slots;  // of slot_bytes a tile
+  std::uint32_t* sizes;  // of each tile, in words
+  std::uint8_t* slots;   // of slot_bytes a tile
   std::uint64_t slot_bytes;
   std::uint32_t* ordered;               // order kept, of each chunk: sampled tiles that are in order; 0 before
   std::uint32_t* choices;               // of each chunk: whether it becomes a frame of lorenzo
@@ -46,6 +41,9 @@ struct ParticleParams {
   // Whether most of them are, where so many are (is_ordered() of core/particle_driver.cpp).
   __host__ __device__ bool is_order(std::uint32_t found) const { return found != 0 && 2 * found >= sampled_tiles(); }
   __host__ __device__ std::uint64_t all_tiles() const { return std::uint64_t{base.tiles} * base.chunks; }
+  __device__ std::uint32_t* slot(std::uint32_t number) const {
+    return reinterpret_cast<std::uint32_t*>(slots + number * slot_bytes);
+  }
 };
 
 // Launchers of one dtype and number of coordinates.
@@ -72,7 +70,7 @@ cudaError_t sort_particles(std::uint32_t* const (&keys)[2], std::uint32_t* const
 
 // Frames from slots, where particles are worth it; `share`: particles of a chunk by those compared.
 cudaError_t place_particles(const ParticleParams& job, double share, cudaStream_t stream);
-// The particles that lorenzo is tried on: `runs` runs of `run` of them spread over each chunk, or all.
+// The particles that lorenzo is tried on: runs of them spread over each chunk, or a run of all.
 struct ComparedParams {
   const std::uint8_t* values;
   std::uint64_t value_stride;
@@ -80,7 +78,7 @@ struct ComparedParams {
   std::uint64_t to_stride;
   const ChunkPlan* plans;
   double* bounds;
-  std::uint64_t particles, compared, run_bytes, particle_bytes;
+  std::uint64_t particles, run_bytes, particle_bytes;
   std::uint32_t runs;
 };
 cudaError_t take_compared(const ComparedParams& job, std::uint32_t chunks, cudaStream_t stream);

@@ -18,12 +18,12 @@ static __global__ void __launch_bounds__(kPlaceThreads)
   __shared__ std::uint64_t warps[32];
   const std::uint32_t chunk = blockIdx.x, tiles = job.base.tiles;
   const std::uint64_t limit = job.base.value_bytes;
-  const ParticleNote* const notes = job.notes + std::uint64_t{chunk} * tiles;
+  const std::uint32_t* const sizes = job.sizes + std::uint64_t{chunk} * tiles;
   bool taken = job.base.plans[chunk].quantise != 0 && tiles < limit / 4 && 4 * (std::uint64_t{tiles} + 1) < limit;
   if (taken && job.order == 0) taken = job.is_order(job.ordered[chunk]);
   std::uint64_t words = 0, own = 0;
   if (taken) {
-    for (std::uint32_t tile = threadIdx.x; tile < tiles; tile += kPlaceThreads) own += notes[tile].words;
+    for (std::uint32_t tile = threadIdx.x; tile < tiles; tile += kPlaceThreads) own += sizes[tile];
     block_sum_before(own, warps, &words);
     const std::uint64_t payload = 4 * (std::uint64_t{tiles} + 1 + words), frame = 4 * job.base.header_words + payload;
     taken = payload < limit && !(static_cast<double>(job.compared_bytes[chunk]) * share < static_cast<double>(frame));
@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(kPlaceThreads)
   for (std::uint32_t first = 0; first < tiles; first += kPlaceThreads) {
     const std::uint32_t tile = first + threadIdx.x;
     std::uint64_t all = 0;
-    const std::uint64_t at = block_sum_before(tile < tiles ? notes[tile].words : 0, warps, &all);
+    const std::uint64_t at = block_sum_before(tile < tiles ? sizes[tile] : 0, warps, &all);
     if (tile < tiles) directory[tile] = static_cast<std::uint32_t>(before + at);
     before += all;
   }
@@ -44,39 +44,49 @@ static __global__ void __launch_bounds__(kPlaceThreads)
   if (threadIdx.x < 32) write_header(job.base, chunk, false, 4 * (std::uint64_t{tiles} + 1 + words));
 }
 
-// A thread block a tile.
+// A thread block a tile. Words are asked for several at a time: most of what a block does is to wait for them.
 static __global__ void __launch_bounds__(kSlotThreads) copy_slots_kernel(const __grid_constant__ ParticleParams job) {
+  constexpr int kAtOnce = 6;
   const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles, tile = number - chunk * job.base.tiles;
-  const ParticleNote note = job.notes[number];
+  const std::uint32_t words = job.sizes[number];
   auto* const directory =
       reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);
   const std::uint32_t place = directory[tile];  // asked for along with the others
   if (job.choices[chunk] != 0) return;
   std::uint32_t* const to = directory + job.base.tiles + 1 + place;
-  const auto* const from = reinterpret_cast<const std::uint32_t*>(job.slots + number * job.slot_bytes);
-  const std::uint32_t front = note.words - note.back,
-                      gap = static_cast<std::uint32_t>(job.slot_bytes / 4) - note.words;  // between the two parts
-#pragma unroll 8
-  for (std::uint32_t i = threadIdx.x; i < note.words; i += kSlotThreads) to[i] = from[i < front ? i : i + gap];
+  const std::uint32_t* const from = job.slot(number);
+#pragma unroll 1
+  for (std::uint32_t first = threadIdx.x; first < words; first += kAtOnce * kSlotThreads) {
+    std::uint32_t word[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (const std::uint32_t i = first + static_cast<unsigned>(k) * kSlotThreads; i < words) word[k] = from[i];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (const std::uint32_t i = first + static_cast<unsigned>(k) * kSlotThreads; i < words) to[i] = word[k];
+  }
 }
 
-// A grid row for each chunk.
+// A grid row for each chunk, in it as many blocks for each run.
 static __global__ void __launch_bounds__(kSlotThreads)
     take_compared_kernel(const __grid_constant__ ComparedParams job) {
-  const std::uint32_t chunk = blockIdx.y;
-  const std::uint64_t all = job.compared * job.particle_bytes / 4;
-  const std::uint8_t* const from = job.values + chunk * job.value_stride;
-  auto* const to = reinterpret_cast<std::uint32_t*>(job.to + chunk * job.to_stride);
+  constexpr unsigned kAtOnce = 4;
+  const std::uint32_t chunk = blockIdx.y, run = blockIdx.x % job.runs, stride = gridDim.x / job.runs * kSlotThreads,
+                      words = static_cast<std::uint32_t>(job.run_bytes / 4);
   if (blockIdx.x == 0 && threadIdx.x == 0) job.bounds[chunk] = job.plans[chunk].bound;
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * kSlotThreads + threadIdx.x; i < all;
-       i += std::uint64_t{gridDim.x} * kSlotThreads) {
-    std::uint64_t byte = 4 * i;
-    if (job.compared != job.particles) {
-      const std::uint64_t run = byte / job.run_bytes,
-                          first = (job.particles - job.run_bytes / job.particle_bytes) * run / (job.runs - 1);
-      byte = first * job.particle_bytes + byte % job.run_bytes;
-    }
-    to[i] = *reinterpret_cast<const std::uint32_t*>(from + byte);
+  const std::uint64_t first =
+      run == 0 ? 0 : (job.particles - job.run_bytes / job.particle_bytes) * run / (job.runs - 1);
+  const auto* const from =
+      reinterpret_cast<const std::uint32_t*>(job.values + chunk * job.value_stride + first * job.particle_bytes);
+  auto* const to = reinterpret_cast<std::uint32_t*>(job.to + chunk * job.to_stride + run * job.run_bytes);
+  for (std::uint32_t i = blockIdx.x / job.runs * kSlotThreads + threadIdx.x; i < words; i += kAtOnce * stride) {
+    std::uint32_t word[kAtOnce];
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k)
+      if (i + k * stride < words) word[k] = from[i + k * stride];
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k)
+      if (i + k * stride < words) to[i + k * stride] = word[k];
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "particles/key.hpp"
+#include "stages/cuda/particles/cell_sort.cuh"
 #include "stages/cuda/particles/codes.cuh"
 #include "stages/cuda/particles/keys.cuh"
 #include "stages/cuda/particles/tile_sort.cuh"
@@ -21,18 +22,25 @@ struct BlockSpace {
   union {
     struct {
       union {
-        alignas(16) std::uint32_t rows[kRowWords];  // keys, as rows; then what they become
-        std::uint32_t carried[kTileParticles];      // before: what goes with an entry of the sort
+        alignas(16) std::uint32_t rows[kTileParticles];  // keys, as word_of() says; then what they become
+        std::uint32_t carried[kTileParticles];           // before: what goes with an entry of the sort
         typename TileSort::TempStorage radix;
         std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a word between those of threads
       };
       union {
-        alignas(16) std::uint32_t offsets[kRowWords];  // of all axes together, as rows
-        std::uint16_t places[kTileParticles];          // or where the particle at a position is in the tile
+        alignas(16) std::uint32_t offsets[kTileParticles];  // of all axes together, likewise
+        std::uint16_t places[kTileParticles];               // or where the particle at a position is in the tile
       };
-      std::uint16_t run_starts[kMostRuns + kMostRuns / kGroup];
+      union {
+        alignas(16) std::uint16_t run_starts[kTileParticles];
+        std::uint16_t moved[kTileParticles];  // before: where each particle comes
+      };
     };
     alignas(16) std::uint32_t cells[kCellTableWords];  // before all these
+    struct {
+      std::uint32_t first_cells[kTileThreads * (kCellWords<0> + 4)];
+      std::uint32_t second_table[1u << kTableLevels], third_table[1u << kMostKeyBits / 3];  // KeyTables
+    };
   };
   SummarySpace<Code, D> summary;
   SortExchange sort;
@@ -42,7 +50,11 @@ struct BlockSpace {
 
 template <class Code, int D>
 struct SortingSpace : BlockSpace<Code, D> {
-  alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
+  TileFrame<Code, D> frame;
+  union {
+    alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
+    alignas(16) std::uint32_t run_gaps[kTileParticles];     // then, as word_of() says
+  };
 };
 
 // What all threads know of a tile.
@@ -78,22 +90,28 @@ __device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], st
   __syncthreads();
 }
 
-// Whether the last particles of a sorted tile, all of them ordinary with words of offsets, may be a tail: if they are
-// equal, so are their codes, and zero has a code that is known.
-template <class Code, int D, class Space>
-__device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, const Space& space) {
-  const std::uint32_t last = row_index(kTileParticles - 1), other = row_index(kTileParticles - kGroup);
-  const bool offsets = frame.planes(frame.layout.shift) != 0;
-  if (space.rows[last] == space.rows[other]) return true;
+// Whether zero has a code within the extent.
+template <class Code, int D>
+__device__ __forceinline__ bool has_zero(const TileFrame<Code, D>& frame) {
   using S = std::make_signed_t<Code>;
-  const Code zero[D] = {};
+  bool inside = true;
 #pragma unroll
   for (int d = 0; d < D; ++d)
-    if (static_cast<S>(frame.origin[d]) > 0 ||
-        (frame.width[d] < 8 * sizeof(Code) && (0 - frame.origin[d]) >> frame.width[d] != 0))
-      return false;
+    inside = inside && static_cast<S>(frame.origin[d]) <= 0 &&
+             (frame.width[d] >= 8 * sizeof(Code) || (0 - frame.origin[d]) >> frame.width[d] == 0);
+  return inside;
+}
+// Whether the last particles of a sorted tile, all of them ordinary with words of offsets, may be a tail: if they are
+// equal, so are their codes, and zero has a code that is known. `zero`: has_zero().
+template <class Code, int D, class Space>
+__device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, bool zero, const Space& space) {
+  const std::uint32_t last = word_of(kTileParticles - 1), other = word_of(kTileParticles - kGroup);
+  if (space.rows[last] == space.rows[other]) return true;
+  if (!zero) return false;
+  const Code none[D] = {};
   const KeyMaker<Code, D, 16, false> maker(frame);
-  return space.rows[last] == maker.key(zero) && (!offsets || space.offsets[last] == maker.offsets(zero));
+  return space.rows[last] == maker.key(none) &&
+         (frame.planes(frame.layout.shift) == 0 || space.offsets[last] == maker.offsets(none));
 }
 
 // Whether they are one, by their values.
@@ -104,86 +122,13 @@ __device__ __forceinline__ bool has_tail(const Source& source, const Space& spac
   return is_zero<T, D>(end) ||
          __all_sync(kAllLanes, same_bits<T, D>(source.at(space.last[threadIdx.x % kGroup]), end)) != 0;
 }
-__device__ __forceinline__ void note_last(std::uint32_t position, std::uint32_t particle,
-                                          std::uint16_t (&last)[kGroup]) {
-  if (position >= kTileParticles - kGroup)
-    last[position - (kTileParticles - kGroup)] = static_cast<std::uint16_t>(particle);
-}
-
-// Keys and offsets of a whole tile, offsets of so many planes, to their places in space.rows and space.offsets, and
-// space.last; false where a radix sort is better. Needs a barrier before, ends with one.
-template <class Space>
-__device__ __forceinline__ bool sort_by_cells(const std::uint32_t (&keys)[kItems],
-                                              const std::uint32_t (&offsets)[kItems], unsigned bits, unsigned planes,
-                                              Space& space) {
-  if (bits == 0) {
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) {
-      space.rows[row_index(position_of(k))] = 0;
-      space.offsets[row_index(position_of(k))] = offsets[k];
-      note_last(position_of(k), position_of(k), space.last);
-    }
-    __syncthreads();
-    return true;
-  }
-  const unsigned left = bits - min(bits, kFirstDigit);
-  Celled celled[kItems];
-  if (!find_cells(keys, left, space.cells, space.sort, celled)) return false;
-  __syncthreads();
-  const Entries as(left);
-  const bool carried = planes <= 32 - kFirstDigit;  // offsets go with the key's first bits
-  if (threadIdx.x < 4) space.entries[kTileParticles + threadIdx.x] = as.end();
-#pragma unroll
-  for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t start = celled[k].at(), at = start + celled[k].rank();
-    space.entries[at] = as.make(start, keys[k], position_of(k));
-    space.carried[at] = keys[k] >> left | (carried ? offsets[k] << kFirstDigit : 0);
-  }
-  __syncthreads();
-  std::uint32_t with[kItems];
-#pragma unroll
-  for (int k = 0; k < kItems; ++k) with[k] = space.carried[position_of(k)];
-  __syncthreads();
-  place_entries(space.entries, as, [&](int k, std::uint32_t entry, std::uint32_t place) {
-    const std::uint32_t at = row_index(place);
-    space.rows[at] = (with[k] & ((1u << kFirstDigit) - 1)) << left | as.open(entry);
-    if (carried)
-      space.offsets[at] = with[k] >> kFirstDigit;
-    else
-      space.places[Entries::position(entry)] = static_cast<std::uint16_t>(place);
-    // no particle is moved further than within its cell
-    if (k == kItems - 1) note_last(place, Entries::position(entry), space.last);
-  });
-  __syncthreads();
-  if (!carried) {
-    std::uint32_t places[kItems];
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) places[k] = space.places[position_of(k)];
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) space.offsets[row_index(places[k])] = offsets[k];
-    __syncthreads();
-  }
-  return true;
-}
-static_assert(kMostSharing + kGroup < kTileThreads);
-
-// A whole tile that has been sorted by cells: false where it may have a tail, with places in space.places.
+// A whole tile that has been sorted by cells: false where it has a tail, with places in space.places.
 template <class Code, int D, class Source, class Space>
-__device__ __forceinline__ bool end_sorted(const TileFrame<Code, D>& frame, const Source& source, Space& space) {
-  if (!may_have_tail(frame, space) || !has_tail<D>(source, space)) return true;
+__device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code, D>& frame, bool zero,
+                                           const Source& source, Space& space) {
+  if (!may_have_tail(frame, zero, space) || !has_tail<D>(source, space)) return true;
   __syncthreads();
-  const unsigned bits = frame.layout.bits();
-  if (bits == 0) {
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) space.places[position_of(k)] = static_cast<std::uint16_t>(position_of(k));
-  } else {
-    place_entries(space.entries, Entries(bits - min(bits, kFirstDigit)),
-                  [&](int, std::uint32_t entry, std::uint32_t place) {
-                    space.places[place] = static_cast<std::uint16_t>(Entries::position(entry));
-                  });
-  }
-  __syncthreads();
+  find_places(order, frame.layout.bits(), space);
   return false;
 }
 
@@ -198,6 +143,7 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
   if (p.has_sentinel || source.sorted != kTileParticles) return Sorted::no;
   CellTable<0>{space.cells}.clear();
   bool fits = true;
+  TileFrame<Code, D> frame;
   {
     T least[D], most[D];
 #pragma unroll
@@ -209,34 +155,33 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
         most[d] = k == 0 ? at[d] : fmax(most[d], at[d]);
       }
     }
-    Extent<Code> own[D], extents[D];
-#pragma unroll
-    for (int d = 0; d < D; ++d) {
-      Code low, high;
-      fits = first_code<false>(p, least[d], low) & first_code<false>(p, most[d], high) & fits;
-      own[d].low = static_cast<decltype(own[d].low)>(low);
-      own[d].high = static_cast<decltype(own[d].high)>(high);
-    }
-    if (join_extents(own, !fits, space.summary, extents)) return Sorted::no;
-    tile.frame.take(extents);
+    Extent<Code> extents[D];
+    if (!find_extents<D>(p, least, most, space.summary, extents)) return Sorted::no;
+    frame.take(extents);
   }
-  if (!have_words(tile.frame)) return Sorted::no;
+  if (!have_words(frame) || !KeyTables::suit(frame.layout)) return Sorted::no;
+  const unsigned bits = frame.layout.bits(), planes = frame.planes(frame.layout.shift);
+  const bool zero = has_zero(frame);
   std::uint32_t keys[kItems], offsets[kItems];
-  with_keys<true>(tile.frame, [&](const auto& maker) {
+  const KeyMaker<Code, D, 16, true> maker(frame);
+  const KeyTables tables = {space.entries, space.second_table, space.third_table};
+  tables.template make<D>(maker.layout);
+  if (threadIdx.x == 0) space.frame = frame;  // so that sorting has the registers
+  __syncthreads();
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) {
-      const T* const at = source.at(position_of(k));
-      Code q[D];
+  for (int k = 0; k < kItems; ++k) {
+    const T* const at = source.at(position_of(k));
+    Code q[D];
 #pragma unroll
-      for (int d = 0; d < D; ++d) fits = code_in_reach(p, at[maker.layout.axis[d]], q[d]) & fits;
-      keys[k] = maker.key(q);
-      offsets[k] = maker.offsets(q);
-    }
-  });
+    for (int d = 0; d < D; ++d) fits = code_in_reach(p, at[maker.layout.axis[d]], q[d]) & fits;
+    keys[k] = tables.key(q, maker.origin, maker.layout.shift);
+    offsets[k] = planes != 0 ? maker.offsets(q) : 0;
+  }
   if (__syncthreads_or(fits ? 0 : 1) != 0) return Sorted::no;
-  const unsigned bits = tile.frame.layout.bits(), planes = tile.frame.planes(tile.frame.layout.shift);
-  if (!sort_by_cells(keys, offsets, bits, planes, space)) return Sorted::no;
-  return end_sorted(tile.frame, source, space) ? Sorted::yes : Sorted::with_tail;
+  const CellOrder order = sort_by_cells(keys, offsets, bits, planes, space);
+  if (order == CellOrder::none) return Sorted::no;
+  tile.frame = space.frame;
+  return end_sorted(order, space.frame, zero, source, space) ? Sorted::yes : Sorted::with_tail;
 }
 
 // Sorts a tile. Returns false where its codes have to be taken again, with places then in space.places.
@@ -271,8 +216,10 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
   }
   const unsigned planes = tile.frame.planes(tile.frame.layout.shift);
   const bool has_offsets = planes != 0;
-  if (simple && sort_by_cells(keys, offsets, tile.frame.layout.bits(), planes, space))
-    return end_sorted(tile.frame, source, space);
+  if (simple) {
+    const CellOrder order = sort_by_cells(keys, offsets, tile.frame.layout.bits(), planes, space);
+    if (order != CellOrder::none) return end_sorted(order, tile.frame, has_zero(tile.frame), source, space);
+  }
   // offsets wait in shared memory, which sorting leaves alone
   if (simple && has_offsets) {
 #pragma unroll
@@ -282,16 +229,16 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
   sort_by_digits(keys, places, simple ? tile.frame.layout.bits() : kMostKeyBits + 1, space);
   if (simple) {
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) space.rows[row_index(position_of(k))] = keys[k];
+    for (int k = 0; k < kItems; ++k) space.rows[word_of(position_of(k))] = keys[k];
     if (has_offsets) {
 #pragma unroll
       for (int k = 0; k < kItems; ++k) offsets[k] = space.offsets[places[k]];
       __syncthreads();
 #pragma unroll
-      for (int k = 0; k < kItems; ++k) space.offsets[row_index(position_of(k))] = offsets[k];
+      for (int k = 0; k < kItems; ++k) space.offsets[word_of(position_of(k))] = offsets[k];
     }
     __syncthreads();
-    if (!may_have_tail(tile.frame, space)) return true;
+    if (!may_have_tail(tile.frame, has_zero(tile.frame), space)) return true;
 #pragma unroll
     for (int k = 0; k < kItems; ++k) note_last(position_of(k), places[k], space.last);
     __syncthreads();
@@ -331,13 +278,13 @@ __device__ __forceinline__ void code_tile(const Quantizer<T>& p, const Source& s
     }
   });
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) space.rows[row_index(position_of(k))] = keys[k];
+  for (int k = 0; k < kItems; ++k) space.rows[word_of(position_of(k))] = keys[k];
   __syncthreads();
   bool falls = false;
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
     const std::uint32_t at = position_of(k);
-    falls = falls || (at != 0 && at < tile.ordinary && keys[k] < space.rows[row_index(at - 1)]);
+    falls = falls || (at != 0 && at < tile.ordinary && keys[k] < space.rows[word_of(at - 1)]);
   }
   tile.ordered = __syncthreads_or(falls ? 1 : 0) == 0;
   tile.offsets = !kSorts && tile.ordered && have_words(tile.frame);
@@ -345,7 +292,7 @@ __device__ __forceinline__ void code_tile(const Quantizer<T>& p, const Source& s
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
       const std::uint32_t at = position_of(k);
-      space.offsets[row_index(at)] = at < tile.ordinary ? offsets[k] : 0;
+      space.offsets[word_of(at)] = at < tile.ordinary ? offsets[k] : 0;
     }
     __syncthreads();
   }

@@ -33,19 +33,26 @@ struct ThreadSequence {
 };
 static_assert(kMostKeyBits * kThreads < 1u << 12 && kUnaryWords * 32 < 1u << 15);
 
+// What all threads know of a sequence: sums over its groups, and which low bits they have.
+struct SequenceSums {
+  std::uint32_t sums = 0, lows = 1;
+
+  __device__ __forceinline__ SequenceSize size(std::uint32_t count) const {
+    SequenceSize size;
+    size.set_count(count);
+    size.plane_words = sums >> 16;
+    size.unary_bits = sums & 0xFFFF;
+    size.set_rates(static_cast<unsigned>(__ffs(static_cast<int>(lows)) - 1),
+                   static_cast<unsigned>(bit_width(lows) - 1));
+    return size;
+  }
+};
 struct SequenceExchange {
   std::uint32_t sums[kTileWarps], lows[kTileWarps];
   std::uint8_t low[kThreads];  // of each group
 
-  // What all threads know of the sequence of so many numbers.
-  __device__ __forceinline__ SequenceSize size(std::uint32_t count) const {
-    const std::uint32_t all = all_warps(sums), any = or_of_lanes(lows[threadIdx.x % kTileWarps]);
-    SequenceSize size;
-    size.set_count(count);
-    size.plane_words = all >> 16;
-    size.unary_bits = all & 0xFFFF;
-    size.set_rates(static_cast<unsigned>(__ffs(static_cast<int>(any)) - 1), static_cast<unsigned>(bit_width(any) - 1));
-    return size;
+  __device__ __forceinline__ SequenceSums all() const {
+    return {all_warps(sums), or_of_lanes(lows[threadIdx.x % kTileWarps])};
   }
 };
 
@@ -60,33 +67,54 @@ __device__ __forceinline__ std::uint32_t group_sum(std::uint32_t x) {
   return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
-// Numbers behind the last of the `count` are 0. One barrier.
-__device__ __forceinline__ ThreadSequence plan_numbers(const std::uint32_t (&numbers)[kItems], std::uint32_t count,
-                                                       SequenceExchange& exchange) {
+// Whether this thread's warp has none of so many numbers.
+__device__ __forceinline__ bool is_idle(std::uint32_t count) { return threadIdx.x / 32 * (32 * kItems) >= count; }
+
+// What a thread knows of its part of a sequence before it knows those of other warps.
+struct SequenceBegin {
+  std::uint32_t own, upto;  // bits, planes in the high half; with those of the lanes before it
+  unsigned low;
+};
+
+// Numbers behind the last of the `count` are 0.
+__device__ __forceinline__ SequenceBegin begin_plan(const std::uint32_t (&numbers)[kItems], std::uint32_t count,
+                                                    SequenceExchange& exchange) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / kParts;
+  if (is_idle(count)) {
+    if (lane == 31) exchange.sums[warp] = exchange.lows[warp] = 0;
+    return {0, 0, 0};
+  }
   const bool leads = threadIdx.x % kParts == 0, mine = group < (count + kGroup - 1) / kGroup;
   std::uint32_t sum = 0;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) sum += numbers[i];
   const LowChoice choice(group_sum(sum));
-  std::uint32_t both = 0;  // quotients of the two that are tried, those of the narrow one in the high half
+  // Quotients of the two that are tried, those of the narrow one in the high half: it has a bit less, or none as well.
+  std::uint32_t both = 0;
 #pragma unroll
-  for (int i = 0; i < kItems; ++i) both += (numbers[i] >> choice.narrow) << 16 | numbers[i] >> choice.wide;
+  for (int i = 0; i < kItems; ++i) {
+    const std::uint32_t quotient = numbers[i] >> choice.narrow;
+    both += (quotient << 16) + (quotient >> 1);
+  }
   const std::uint32_t of_group = group_sum(both);
-  const bool narrow = choice.takes_narrow(of_group & 0xFFFF, of_group >> 16);
+  const bool narrow = choice.wide == 0 || choice.takes_narrow(of_group & 0xFFFF, of_group >> 16);
   const unsigned low = mine ? (narrow ? choice.narrow : choice.wide) : 0;
   const std::uint32_t bits = (narrow ? both >> 16 : both & 0xFFFF) + static_cast<std::uint32_t>(numbers_here(count));
   // planes in the high half: at most 24 of each of 128 groups
-  const std::uint32_t packed = (leads ? low << 16 : 0) + bits, upto = sum_upto(packed),
+  const std::uint32_t own = (leads ? low << 16 : 0) + bits, upto = sum_upto(own),
                       lows_of_warp = or_of_lanes(mine ? 1u << low : 0);
   if (leads) exchange.low[group] = static_cast<std::uint8_t>(low);
   if (lane == 31) {
     exchange.sums[warp] = upto;
     exchange.lows[warp] = lows_of_warp;
   }
-  __syncthreads();
-  const std::uint32_t before = upto - packed + warps_before(exchange.sums);
-  return ThreadSequence::make(low, (before >> 16) - (leads ? 0 : low), before & 0xFFFF);
+  return {own, upto, low};
+}
+// Behind a barrier.
+__device__ __forceinline__ ThreadSequence end_plan(const SequenceBegin& begin, const SequenceExchange& exchange) {
+  const std::uint32_t before = begin.upto - begin.own + warps_before(exchange.sums);
+  const bool leads = threadIdx.x % kParts == 0;
+  return ThreadSequence::make(begin.low, (before >> 16) - (leads ? 0 : begin.low), before & 0xFFFF);
 }
 
 // Planes 8g to 8g + 7 of a group's numbers, of which a thread has eight: `low` becomes plane 8g + part, `high` plane
@@ -139,12 +167,11 @@ __device__ __forceinline__ void write_parts(const std::uint32_t (&numbers)[kItem
   pack.template operator()<3>();
 }
 
-// Writes a planned sequence of `count` numbers to shared memory that nothing is read from any more. Two barriers.
-__device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
-                                              std::uint32_t count, const SequenceExchange& exchange,
-                                              std::uint32_t* out) {
+// Starts to write a planned sequence to shared memory that nothing is read from any more: all but what
+// write_numbers() adds behind a barrier.
+__device__ __forceinline__ void start_sequence(const SequenceSize& size, const SequenceExchange& exchange,
+                                               std::uint32_t* out) {
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-  const SequenceSize size = exchange.size(count);
   if (thread == 0) out[0] = size.head();
   if (warp < size.mask_words()) {
     const unsigned more = thread < size.groups ? exchange.low[thread] - size.base : 0;
@@ -155,9 +182,13 @@ __device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[kIt
   }
   std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
   for (std::uint32_t i = thread; i < size.unary_words(); i += kTileThreads) unary[i] = 0;
-  __syncthreads();
+}
+__device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
+                                              const SequenceSize& size, std::uint32_t* out) {
+  if (is_idle(size.count)) return;
   write_parts(numbers, own.low(), out + size.planes_at() + own.planes_before());
-  const int here = numbers_here(count);
+  std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
+  const int here = numbers_here(size.count);
   std::uint32_t at = own.bits_before();
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
@@ -165,7 +196,6 @@ __device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[kIt
     if (i < here) atomicOr(unary + at / 32, 1u << at % 32);
     ++at;
   }
-  __syncthreads();
 }
 
 }  // namespace pyfilter::cuda

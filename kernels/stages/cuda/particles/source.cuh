@@ -67,7 +67,18 @@ struct TileFrame {
       origin[d] = static_cast<Code>(extents[d].low);
       width[d] = extents[d].width();
     }
-    layout = make_layout(width, lowest_shift(width));
+    layout = make_layout(width, lowest_shift_by_lanes());
+  }
+  // lowest_shift(), each lane with a shift of its own.
+  __device__ __forceinline__ unsigned lowest_shift_by_lanes() const {
+    for (unsigned first = 0;; first += 32) {
+      const unsigned shift = first + threadIdx.x % 32;
+      unsigned bits = 0;
+#pragma unroll
+      for (int d = 0; d < D; ++d) bits += max(width[d], shift) - shift;
+      const std::uint32_t enough = __ballot_sync(kAllLanes, bits <= kMostKeyBits);
+      if (enough != 0) return first + static_cast<unsigned>(__ffs(static_cast<int>(enough)) - 1);
+    }
   }
   // Bit planes of offsets with a shift: along an axis, of all.
   __device__ __forceinline__ unsigned planes(int d, unsigned shift) const { return min(shift, width[d]); }
@@ -79,8 +90,40 @@ struct TileFrame {
   }
 };
 
+// Keys of particles by tables, which a tile makes for itself: what each segment along each axis, by falling width, adds
+// to a key.
+inline constexpr unsigned kTableLevels = 12;  // bits of a segment's number at most; the third axis has no more than 8
+struct KeyTables {
+  std::uint32_t *first, *second, *third;  // of 2^12, 2^12 and 2^8
+
+  __device__ __forceinline__ static bool suit(const KeyLayout& layout) {
+    return layout.three + layout.two + layout.one <= kTableLevels;
+  }
+  // By all threads of a block; needs a barrier behind.
+  template <int D>
+  __device__ __forceinline__ void make(const KeyLayout& layout) const {
+    const unsigned two = layout.three + layout.two, two_at = 3 * layout.three, one_at = two_at + 2 * layout.two;
+    for (std::uint32_t n = threadIdx.x; n < 1u << (two + layout.one); n += blockDim.x) {
+      const std::uint32_t twos = spread_two<kTableLevels>(n >> layout.three & ((1u << layout.two) - 1)) << two_at,
+                          threes = D == 3 ? spread_three(n & ((1u << layout.three) - 1)) : 0;
+      first[n] = n >> two << one_at | twos << 1 | threes << 2;
+      second[n] = twos | threes << 1;
+      if (D == 3 && n < 1u << layout.three) third[n] = threes;
+    }
+  }
+  // The key of a particle's segments; what is no code may be anything.
+  template <class Code, int D>
+  __device__ __forceinline__ std::uint32_t key(const Code (&q)[D], const Code (&origin)[D], unsigned shift) const {
+    const auto at = [&](int d, unsigned levels) { return segment_of(q[d], origin[d], shift) & ((1u << levels) - 1); };
+    std::uint32_t key = first[at(0, kTableLevels)] | second[at(1, kTableLevels)];
+    if constexpr (D == 3) key |= third[at(2, kMostKeyBits / 3)];
+    return key;
+  }
+};
+
 // Keys of particles in a frame, and their offsets, those of all axes side by side, where they have no more than 32
-// bits. kMostTwo: layout.two is at most that. kByWidth: axes come by falling width, as in layout.axis.
+// bits. kMostTwo: layout.two is at most that. kByWidth: axes come by falling width, as in layout.axis, and keys are
+// those of tables.
 template <class Code, int D, unsigned kMostTwo, bool kByWidth>
 struct KeyMaker {
   Code origin[D];
@@ -111,13 +154,11 @@ struct KeyMaker {
     }
   }
   __device__ __forceinline__ std::uint32_t key(const Code (&q)[D]) const {
+    static_assert(!kByWidth);
     std::uint32_t segment[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) segment[d] = segment_of(q[d], origin[d], layout.shift);
-    if constexpr (kByWidth)
-      return key_by_width < D == 3, kMostTwo > (layout, segment[0], segment[1], segment[2]);
-    else
-      return key_of < D == 3, kMostTwo > (layout, places, segment[0], segment[1], segment[2]);
+    return key_of < D == 3, kMostTwo > (layout, places, segment[0], segment[1], segment[2]);
   }
   __device__ __forceinline__ std::uint32_t offsets(const Code (&q)[D]) const {
     std::uint32_t together = 0;
@@ -128,14 +169,14 @@ struct KeyMaker {
 };
 
 // Calls make(maker) with the maker of a frame's keys: axes differ by few bits mostly.
-template <bool kByWidth = false, class Code, int D, class Make>
+template <class Code, int D, class Make>
 __device__ __forceinline__ void with_keys(const TileFrame<Code, D>& frame, const Make& make) {
   if (frame.layout.two == 0)
-    make(KeyMaker<Code, D, 0, kByWidth>(frame));
+    make(KeyMaker<Code, D, 0, false>(frame));
   else if (frame.layout.two <= 2)
-    make(KeyMaker<Code, D, 2, kByWidth>(frame));
+    make(KeyMaker<Code, D, 2, false>(frame));
   else
-    make(KeyMaker<Code, D, 16, kByWidth>(frame));
+    make(KeyMaker<Code, D, 16, false>(frame));
 }
 
 }  // namespace pyfilter::cuda

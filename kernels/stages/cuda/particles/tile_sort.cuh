@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Particles of a tile into the order of their keys, equal ones in the order that they have, by a block of threads. Keys
-// are counted into cells by their highest bits, cells that have many once more into as many cells as particles; then
-// particles go to their cells, and there each counts those that come before it. Threads take them as they lie there, so
-// that neighbours look at the same cells. Where many keys are equal CUB's radix sort takes over. Any way gives the one
-// order that there is.
+// are counted into cells by their highest bits, and particles go to their cells. Where cells have few, each counts
+// those that come before it; threads take them as they lie there, so that neighbours look at the same cells. Where they
+// have many, warps sort what lies in their windows (windows.cuh); cells that are larger than a window are counted once
+// more before, into as many cells as they have particles. Where that does not help CUB's radix sort takes over. Any
+// way gives the one order that there is.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "particles/key.hpp"
 #include "stages/cuda/particles/codes.cuh"
 #include "stages/cuda/particles/rows.cuh"
+#include "stages/cuda/particles/windows.cuh"
 
 namespace pyfilter::cuda {
 
@@ -20,11 +22,12 @@ using TileSort = cub::BlockRadixSort<std::uint32_t, kTileThreads, kItems, std::u
 
 inline constexpr unsigned kFirstDigit = 12;                  // bits that the first cells take
 inline constexpr std::uint32_t kCells = 2 * kTileParticles;  // of the second level
-// Pairs that share a cell, for all particles, from which on cells are split, and from which on they are not worth it.
-inline constexpr std::uint32_t kSplitPairs = kTileParticles * 5 / 2, kMostPairs = kTileParticles * 32;
-// In a cell, where the first cells leave so many bits of keys open: entries note where it starts in those that are
-// left.
+// Pairs that share a cell, for all particles, up to which particles count those before them.
+inline constexpr std::uint32_t kFewPairs = kTileParticles * 5 / 2;
+// In a cell then, where the first cells leave so many bits of keys open: entries note where it starts in those that are
+// left. No particle is moved further than within its cell.
 inline constexpr std::uint32_t kMostSharing = 448;
+static_assert(kMostSharing + kGroup < kTileThreads);
 __device__ __forceinline__ std::uint32_t most_sharing(unsigned left) {
   return min(kMostSharing, (1u << (19 - left)) - 28);
 }
@@ -38,6 +41,7 @@ inline constexpr std::uint32_t kCellTableWords = kTileThreads * (kCellWords<1> +
 
 struct SortExchange {
   std::uint32_t sums[kTileWarps], pairs[kTileWarps], most[kTileWarps];
+  std::uint32_t borders[kTileWarps];  // cells across the borders of windows, as merge_border() takes them
 };
 
 // Cells of a level in shared memory. They are named by where they are.
@@ -57,6 +61,17 @@ struct CellTable {
   // The first particle of a cell, once they are known; of the next cell, or the end.
   __device__ __forceinline__ std::uint32_t start(std::uint32_t place) const { return words[place]; }
   __device__ __forceinline__ std::uint32_t end(std::uint32_t place) const { return words[place + 1]; }
+
+  // The cell that has particles both before `border` and from there on: where it starts, and its end in the high half;
+  // 0 for none.
+  __device__ __forceinline__ std::uint32_t around(std::uint32_t border) const {
+    std::uint32_t cell = 0;  // the last that does not start behind the border
+#pragma unroll
+    for (std::uint32_t step = kWords * kTileThreads / 2; step != 0; step /= 2)
+      if (start(place_of(cell + step)) <= border) cell += step;
+    const std::uint32_t first = start(place_of(cell));
+    return first < border ? first | end(place_of(cell)) << 16 : 0;
+  }
 
   // Counts become starts; `pairs` and `most`, what a thread has seen of particles that share a cell, become all
   // threads' sum and maximum. Two barriers, and one before is needed.
@@ -148,10 +163,15 @@ __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems],
   cells.find_starts(exchange, sharing.pairs, sharing.most);
 }
 
-// The cells of a thread's particles, all of a whole tile, by keys of so many bits; false where a radix sort is better.
+// How particles come into order in their cells.
+enum class CellOrder { counted, windows, none };
+
+// The cells of a thread's particles, all of a whole tile, by keys that leave so many bits open: where each starts, and
+// how many a particle found there; for windows, where each particle goes, and where its cell starts in the window.
 // `table` has kCellTableWords, cleared. Needs a barrier before.
-__device__ __forceinline__ bool find_cells(const std::uint32_t (&keys)[kItems], unsigned left, std::uint32_t* table,
-                                           SortExchange& exchange, Celled (&celled)[kItems]) {
+__device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kItems], unsigned left,
+                                                std::uint32_t* table, SortExchange& exchange,
+                                                Celled (&celled)[kItems]) {
   const CellTable<0> first = {table};
   Sharing sharing;
 #pragma unroll
@@ -162,18 +182,28 @@ __device__ __forceinline__ bool find_cells(const std::uint32_t (&keys)[kItems], 
   }
   __syncthreads();
   first.find_starts(exchange, sharing.pairs, sharing.most);
-  const auto take_starts = [&](const auto& cells) {
+  if (sharing.below(kFewPairs, most_sharing(left))) {
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) celled[k] = Celled::make(cells.start(celled[k].at()), celled[k].rank());
+    for (int k = 0; k < kItems; ++k) celled[k] = Celled::make(first.start(celled[k].at()), celled[k].rank());
+    return CellOrder::counted;
+  }
+  const auto place_in = [&](const auto& cells) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      const std::uint32_t start = cells.start(celled[k].at()), at = start + celled[k].rank();
+      celled[k] = Celled::make(at, max(start, at / kWindow * kWindow));
+    }
+    if (threadIdx.x < kTileWarps) exchange.borders[threadIdx.x] = cells.around(threadIdx.x * kWindow);
   };
-  const bool splits = left != 0 && !sharing.below(kSplitPairs, most_sharing(left));
-  if (splits) split_cells(keys, left, celled, table, exchange, sharing);
-  if (!sharing.below(kMostPairs, most_sharing(left))) return false;
-  if (splits)
-    take_starts(CellTable<1>{table});
-  else
-    take_starts(first);
-  return true;
+  if (sharing.most < kWindow) {
+    place_in(first);
+  } else {
+    if (left == 0) return CellOrder::none;
+    split_cells(keys, left, celled, table, exchange, sharing);
+    if (sharing.most >= kWindow) return CellOrder::none;
+    place_in(CellTable<1>{table});
+  }
+  return CellOrder::windows;
 }
 
 // Words of particles in their cells: the low bits of where the cell starts, the bits of the key that the first cells
