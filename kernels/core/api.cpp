@@ -21,6 +21,7 @@
 #include "core/progressive_driver.hpp"
 #include "core/request.hpp"
 #include "core/settings.hpp"
+#include "particles/estimate.hpp"
 #include "particles/key.hpp"
 
 namespace pyfilter {
@@ -238,26 +239,18 @@ Status encode_frame(const Request& request, const void* values, std::uint64_t co
   return kOk;
 }
 
-// The bytes that lorenzo needs for some of the particles, runs spread over the chunk: *particles of them.
-Status lorenzo_bytes(const Request& request, const FrameInfo& info, const void* values, std::uint64_t* particles,
-                     std::size_t* bytes) {
-  const auto coordinates = static_cast<std::uint64_t>(grid_of(info).block_dims);
-  const std::uint64_t all = info.value_count / coordinates;
-  const Request part = compared_request(request, info.bound, all, static_cast<int>(coordinates), particles);
-  const std::size_t particle_bytes = static_cast<std::size_t>(coordinates) * dtype_bytes(info.dtype);
+// The bytes that lorenzo needs for particles, about where they are many.
+Status lorenzo_bytes(const Request& request, const FrameInfo& info, const Plan& plan, const ParticleCoder& coder,
+                     const void* values, std::uint64_t* bytes) {
+  const auto coordinates = static_cast<std::uint64_t>(plan.grid.block_dims), particles = info.value_count / coordinates;
+  if (particles > kTriedParticles) return estimate_lorenzo(plan, coder, values, bytes);
+  const Request part = tried_request(request, info.bound, particles, static_cast<int>(coordinates));
   const std::unique_ptr<std::uint8_t[]> frame(new (std::nothrow) std::uint8_t[max_frame_bytes(part)]);
-  const std::unique_ptr<std::uint8_t[]> runs(new (std::nothrow) std::uint8_t[*particles * particle_bytes]);
-  if (!frame || !runs) return fail(Code::no_memory, "no memory for a frame");
-  const auto* const from = static_cast<const std::uint8_t*>(values);
-  if (*particles == all) {
-    std::memcpy(runs.get(), from, all * particle_bytes);
-  } else {
-    for (std::uint64_t i = 0; i < kComparedRuns; ++i)
-      std::memcpy(runs.get() + i * kComparedRun * particle_bytes,
-                  from + (all - kComparedRun) * i / (kComparedRuns - 1) * particle_bytes,
-                  kComparedRun * particle_bytes);
-  }
-  return encode_frame(part, runs.get(), *particles * coordinates, frame.get(), bytes);
+  if (!frame) return fail(Code::no_memory, "no memory for a frame");
+  std::size_t frame_bytes = 0;
+  PYF_TRY(encode_frame(part, values, info.value_count, frame.get(), &frame_bytes));
+  *bytes = frame_bytes;
+  return kOk;
 }
 
 // particles: its own frame, or the one of lorenzo where that is shorter.
@@ -280,13 +273,9 @@ Status encode_particle_frame(const Request& request, const void* values, std::ui
   std::unique_ptr<std::uint64_t[]> entries;
   PYF_TRY(plan_order(*coder, order, values, plan, entries, out,
                      static_cast<std::size_t>(info.header_bytes + info.value_bytes)));
-  std::uint64_t compared = 0;
-  std::size_t other_bytes = 0, payload = 0;
-  PYF_TRY(lorenzo_bytes(other, info, values, &compared, &other_bytes));
-  const double ratio =
-      static_cast<double>(count) / static_cast<double>(plan.grid.block_dims) / static_cast<double>(compared);
-  // a frame of more than lorenzo's bytes is not even finished
-  const auto most = static_cast<std::uint64_t>(static_cast<double>(other_bytes) * ratio);
+  std::uint64_t most = 0;  // a frame of more than lorenzo's bytes is not even finished
+  std::size_t payload = 0;
+  PYF_TRY(lorenzo_bytes(other, info, plan, *coder, values, &most));
   if (most > info.header_bytes)
     PYF_TRY(encode_tiles(plan, coder->tiles, values, out + info.header_bytes,
                          static_cast<std::size_t>(std::min(info.value_bytes, most - info.header_bytes + 1)), &payload));

@@ -14,6 +14,7 @@
 #include "core/header.hpp"
 #include "core/particle_driver.hpp"
 #include "core/request.hpp"
+#include "particles/estimate.hpp"
 #include "particles/key.hpp"
 #include "stages/cuda/chunk_plan.cuh"
 #include "stages/cuda/header.cuh"
@@ -31,11 +32,11 @@ constexpr std::size_t kMostChunks = 32768;          // of a launch: the y dimens
 // Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
 struct ParticleLayout {
   std::size_t bytes = 0, zeroed = 0;
-  std::size_t counters, ranges, plans, raw, movable, choices, bounds, compared_bytes, extents, ordered, sizes, sort[4],
-      compared, compared_frames;
+  std::size_t counters, ranges, plans, raw, movable, choices, bounds, lorenzo_bytes, extents, ordered, sizes, sort[4],
+      tried_frames;
 
   ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
-                 std::size_t compared_stride, std::size_t frame_stride) {
+                 std::size_t tried_stride) {
     const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
     counters = place(sizeof(Counters));
     ranges = place(chunks * sizeof(RangeKeys));
@@ -46,21 +47,19 @@ struct ParticleLayout {
     movable = place(chunks * sizeof(std::uint32_t));
     choices = place(chunks * sizeof(std::uint32_t));
     bounds = place(chunks * sizeof(double));
-    compared_bytes = place(chunks * sizeof(std::uint64_t));
+    lorenzo_bytes = place(chunks * sizeof(std::uint64_t));
     extents = place(chunks * sizeof(ChunkExtent));
     sizes = place(chunks * tiles * sizeof(std::uint32_t));
     for (std::size_t& part : sort) part = place(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
-    compared = place(chunks * compared_stride);
-    compared_frames = place(chunks * frame_stride);
+    tried_frames = place(chunks * tried_stride);
   }
 };
 
-// Memory for a chunk of so many particles, in tiles with room for `places`: its own, and lorenzo's for those that it is
-// tried on.
+// Memory for a chunk of so many particles, in tiles with room for `places`: its own, and lorenzo's where it is tried.
 std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t places) {
   const std::uint64_t values = static_cast<std::uint64_t>(coordinates) * dtype_bytes(request.dtype),
                       own = values + 4 * sizeof(std::uint32_t);
-  return places * own + std::min(particles, kComparedRuns * kComparedRun) * 6 * values;
+  return places * own + (particles <= kTriedParticles ? particles * 6 * values : 0);
 }
 
 std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -158,14 +157,14 @@ Status start_job(const Request& request, const void* values, std::size_t value_s
 Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count, int coordinates) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
   const auto chunks = static_cast<std::uint32_t>(batch.count);
-  const std::size_t width = dtype_bytes(request.dtype), particle_bytes = static_cast<std::size_t>(coordinates) * width;
+  const std::size_t width = dtype_bytes(request.dtype);
   const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates);
   const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
   const FrameInfo info = frame_template(request, request.codec, count);
   const Request other = lorenzo_request(request);
-  std::uint64_t compared = 0;
-  const Request part = compared_request(other, 1.0, particles, coordinates, &compared);  // bounds are on the device
-  const std::size_t compared_stride = padded(compared * particle_bytes), frame_stride = padded(max_frame_bytes(part));
+  const Request part = tried_request(other, 1.0, particles, coordinates);  // bounds are on the device
+  const bool tried = particles <= kTriedParticles;
+  const std::size_t tried_stride = tried ? padded(max_frame_bytes(part)) : 0;
 
   ParticleParams job = {};
   job.base.frames = static_cast<std::uint8_t*>(batch.frames);
@@ -175,16 +174,14 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.base.headers[0] = job.base.headers[1] = header_template(info);
   fill_crc_powers(job.base.crc_powers);
   job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
-  job.compared = compared;
   const ParticleLayout layout(chunks, make_particle_grid(count, coordinates).tiles, particles, request.parameters[0],
-                              compared_stride, frame_stride);
+                              tried_stride);
   Workspace workspace(stream), sort_room(stream);
   PYF_TRY(
       start_job(request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace, job, stream));
   std::uint8_t* const memory = workspace.data();
   auto* const bounds = reinterpret_cast<double*>(memory + layout.bounds);
-  auto* const compared_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.compared_bytes);
-  job.compared_bytes = compared_bytes;
+  job.lorenzo_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.lorenzo_bytes);
   if (job.order == kOrderKept) {
     bool any = false;
     PYF_TRY(check(encoder->check_order(job, stream), "launch of the search for order"));
@@ -192,48 +189,32 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     if (!any) return cuda_encode(other, batch);
   }
 
-  // what lorenzo needs for some of the particles
-  ComparedParams taken = {};
-  taken.values = job.base.values;
-  taken.value_stride = job.base.value_stride;
-  taken.to = memory + layout.compared;
-  taken.to_stride = compared_stride;
-  taken.plans = job.base.plans;
-  taken.bounds = bounds;
-  taken.particles = particles;
-  taken.particle_bytes = particle_bytes;
-  taken.runs = compared != particles ? static_cast<std::uint32_t>(kComparedRuns) : 1;
-  taken.run_bytes = compared / taken.runs * particle_bytes;
   SideStream side;
   PYF_TRY(side.mark(stream));
-  const auto start_sample = [&] {
+  const auto try_lorenzo = [&] {
     PYF_TRY(side.fork());
-    return check(take_compared(taken, chunks, side.get()), "launch of the copy of particles");
+    PYF_TRY(check(note_bounds(job, bounds, side.get()), "launch of the copy of bounds"));
+    CudaEncodeBatch all = batch;
+    all.frames = memory + layout.tried_frames;
+    all.frame_stride = tried_stride;
+    all.frame_bytes = job.lorenzo_bytes;
+    all.stream = side.get();
+    all.bounds = bounds;
+    return cuda_encode(part, all);
   };
-  const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
-  if (!encoder_first) PYF_TRY(start_sample());
+  if (!tried) PYF_TRY(check(encoder->estimate_lorenzo(job, stream), "launch of the estimate of lorenzo's size"));
   if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
   if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
   {
     Workspace slots(stream);  // lorenzo may have its memory next
     PYF_TRY(slots.allocate(job.all_tiles() * job.slot_bytes));
     job.slots = slots.data();
+    const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
+    if (tried && !encoder_first) PYF_TRY(try_lorenzo());
     PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
-
-    if (encoder_first) PYF_TRY(start_sample());
-    CudaEncodeBatch sample;
-    sample.values = memory + layout.compared;
-    sample.value_stride = compared_stride;
-    sample.frames = memory + layout.compared_frames;
-    sample.frame_stride = frame_stride;
-    sample.frame_bytes = compared_bytes;
-    sample.count = chunks;
-    sample.stream = side.get();
-    sample.bounds = bounds;
-    PYF_TRY(cuda_encode(part, sample));
-    PYF_TRY(side.join(stream));
-    const double share = static_cast<double>(count) / static_cast<double>(coordinates) / static_cast<double>(compared);
-    PYF_TRY(check(place_particles(job, share, stream), "launch of the placing kernels"));
+    if (tried && encoder_first) PYF_TRY(try_lorenzo());
+    if (tried) PYF_TRY(side.join(stream));
+    PYF_TRY(check(place_particles(job, stream), "launch of the placing kernels"));
   }
   return encode_others(other, batch, job.choices, stream);
 }
@@ -245,7 +226,7 @@ Status order_particles(const Request& request, const void* values, std::uint64_t
   const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
   ParticleParams job = {};
   const ParticleLayout layout(1, make_particle_grid(count, coordinates).tiles,
-                              count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0, 0);
+                              count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0);
   Workspace workspace(stream), sort_room(stream);
   PYF_TRY(start_job(request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout, workspace, job,
                     stream));

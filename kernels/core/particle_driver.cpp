@@ -208,15 +208,12 @@ Request lorenzo_request(const Request& request) noexcept {
   return other;
 }
 
-Request compared_request(const Request& request, double bound, std::uint64_t particles, int coordinates,
-                         std::uint64_t* compared) noexcept {
+Request tried_request(const Request& request, double bound, std::uint64_t particles, int coordinates) noexcept {
   Request part = request;
   part.bound_mode = Bound::absolute;
   part.bound = bound;
   part.shape.rank = 2;
-  *compared = std::min(particles, kComparedRuns * kComparedRun);
-  part.shape.dims[0] = *compared;
-  if (*compared < particles) part.parameters[0] = kColumns;  // what it chooses for positions: no need to try others
+  part.shape.dims[0] = particles;
   part.shape.dims[1] = static_cast<std::uint64_t>(coordinates);
   return part;
 }
@@ -256,6 +253,14 @@ Status order_particles(const Plan& given, const ParticleCoder& coder, std::uint8
       resolved_threads(), (count + kTileParticles - 1) / kTileParticles,
       [](void* context, std::uint64_t i) { static_cast<TileJob*>(context)->order_tile(i); }, &job);
   return job.out_of_memory ? no_memory() : kOk;
+}
+
+Status estimate_lorenzo(const Plan& plan, const ParticleCoder& coder, const void* values,
+                        std::uint64_t* bytes) noexcept {
+  std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);
+  if (scratch == nullptr) return fail(Code::no_memory, "no memory to estimate the size of a frame");
+  *bytes = coder.estimate_lorenzo(plan, values, scratch);
+  return kOk;
 }
 
 Status is_ordered(const Plan& plan, const ParticleCoder& coder, const void* values, bool* ordered) noexcept {

@@ -19,11 +19,9 @@ inline constexpr std::uint8_t kOrderKept = 0, kOrderTile = 1, kOrderChunk = 2;
 // What lorenzo is asked where particles are not worth it.
 Request lorenzo_request(const Request& request) noexcept;
 
-// And what it is asked to compare it with particles: to encode `compared` of all particles with the bound of their
-// frame, all or kComparedRuns runs spread over the chunk.
-inline constexpr std::uint64_t kComparedRuns = 8, kComparedRun = 4096;
-Request compared_request(const Request& request, double bound, std::uint64_t particles, int coordinates,
-                         std::uint64_t* compared) noexcept;
+// And what it is asked to compare it with particles, where there are few of them (kernels/particles/estimate.hpp): to
+// encode them with the bound of their frame.
+Request tried_request(const Request& request, double bound, std::uint64_t particles, int coordinates) noexcept;
 
 // Sets what encoding needs to lay a chunk in the order asked for; `entries` holds it then. Rows at the end that are all
 // zero, or the sentinel, stay where they are: HDF5 pads the last chunk of a dataset with them. With `room` for 8 bytes
@@ -35,6 +33,10 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
 // Writes the indices of a chunk's particles in that order.
 Status order_particles(const Plan& plan, const ParticleCoder& coder, std::uint8_t order, const void* values,
                        std::uint32_t* particles) noexcept;
+
+// About the bytes that lorenzo needs for a chunk of more particles.
+Status estimate_lorenzo(const Plan& plan, const ParticleCoder& coder, const void* values,
+                        std::uint64_t* bytes) noexcept;
 
 // Whether most of a few tiles are in an order that their keys can be coded in.
 Status is_ordered(const Plan& plan, const ParticleCoder& coder, const void* values, bool* ordered) noexcept;

@@ -150,6 +150,8 @@ struct ParticleCoder {
   // Entries by their keys' lowest bits, entries of equal ones as they are; `other` has as much room.
   void (*sort_entries)(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits);
   bool (*is_ordered)(const Plan& plan, const void* values, std::uint64_t tile, void* scratch);
+  // Bytes that lorenzo would need, about (kernels/particles/estimate.hpp).
+  std::uint64_t (*estimate_lorenzo)(const Plan& plan, const void* values, void* scratch);
 };
 
 // progressive: a chunk to its payload and back (kernels/progressive/).

@@ -8,6 +8,7 @@
 #include "core/error_text.hpp"
 #include "core/level.hpp"
 #include "particles/codec.hpp"
+#include "particles/estimate_cpu.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -16,7 +17,8 @@ inline constexpr ParticleCoder kParticleCoder{{&encode_particles<T, D>, &decode_
                                               &order_chunk<T, D>,
                                               &order_tile<T, D>,
                                               &sort_entries,
-                                              &is_ordered<T, D>};
+                                              &is_ordered<T, D>,
+                                              &estimate_lorenzo<T, D>};
 
 const ParticleCoder* particle_coder(const Plan& plan) {
   const bool pairs = plan.grid.block_dims == 2;

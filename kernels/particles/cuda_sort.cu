@@ -19,16 +19,15 @@ cudaError_t sort_particles(std::uint32_t* const (&keys)[2], std::uint32_t* const
   return cudaSuccess;
 }
 
-cudaError_t place_particles(const ParticleParams& job, double share, cudaStream_t stream) {
-  place_particles_kernel<<<job.base.chunks, kPlaceThreads, 0, stream>>>(job, share);
+cudaError_t place_particles(const ParticleParams& job, cudaStream_t stream) {
+  place_particles_kernel<<<job.base.chunks, kPlaceThreads, 0, stream>>>(job);
   PYF_CUDA_TRY(cudaGetLastError());
   copy_slots_kernel<<<static_cast<unsigned>(job.all_tiles()), kSlotThreads, 0, stream>>>(job);
   return cudaGetLastError();
 }
 
-cudaError_t take_compared(const ComparedParams& job, std::uint32_t chunks, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(job.run_bytes / 4 / (16 * kSlotThreads), 1, 8));
-  take_compared_kernel<<<dim3(job.runs * blocks, chunks), kSlotThreads, 0, stream>>>(job);
+cudaError_t note_bounds(const ParticleParams& job, double* bounds, cudaStream_t stream) {
+  note_bounds_kernel<<<(job.base.chunks + kSlotThreads - 1) / kSlotThreads, kSlotThreads, 0, stream>>>(job, bounds);
   return cudaGetLastError();
 }
 

@@ -6,6 +6,7 @@
 
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/particles/encode.cuh"
+#include "stages/cuda/particles/estimate.cuh"
 #include "stages/cuda/particles/order.cuh"
 #include "stages/cuda/particles/sort.cuh"
 
@@ -43,6 +44,12 @@ cudaError_t launch_order(const ParticleParams& job, std::uint32_t* particles, cu
 }
 
 template <class T, int D>
+cudaError_t launch_estimate(const ParticleParams& job, cudaStream_t stream) {
+  estimate_kernel<T, D><<<job.base.chunks, kEstimateThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class T, int D>
 cudaError_t launch_movable(const ParticleParams& job, cudaStream_t stream) {
   movable_kernel<T, D><<<job.base.chunks, kMovableThreads, 0, stream>>>(job);
   return cudaGetLastError();
@@ -60,6 +67,7 @@ cudaError_t launch_keys(const ParticleParams& job, cudaStream_t stream) {
 
 template <class T, int D>
 inline constexpr ParticleEncoder kParticleEncoder{&launch_check_order<T, D>, &launch_particle_encode<T, D>,
-                                                  &launch_movable<T, D>, &launch_keys<T, D>, &launch_order<T, D>};
+                                                  &launch_movable<T, D>,     &launch_keys<T, D>,
+                                                  &launch_estimate<T, D>,    &launch_order<T, D>};
 
 }  // namespace pyfilter::cuda

@@ -30,10 +30,9 @@ struct ParticleParams {
   std::uint32_t* sizes;  // of each tile, in words
   std::uint8_t* slots;   // of slot_bytes a tile
   std::uint64_t slot_bytes;
-  std::uint32_t* ordered;               // order kept, of each chunk: sampled tiles that are in order; 0 before
-  std::uint32_t* choices;               // of each chunk: whether it becomes a frame of lorenzo
-  const std::uint64_t* compared_bytes;  // of each chunk: what lorenzo needs for `compared` particles
-  std::uint64_t compared;
+  std::uint32_t* ordered;        // order kept, of each chunk: sampled tiles that are in order; 0 before
+  std::uint32_t* choices;        // of each chunk: whether it becomes a frame of lorenzo
+  std::uint64_t* lorenzo_bytes;  // of each chunk: what lorenzo needs, or about that
 
   __host__ __device__ std::uint32_t sampled_tiles() const {
     return base.tiles < kSampledTiles ? base.tiles : kSampledTiles;
@@ -55,6 +54,8 @@ struct ParticleEncoder {
   // How many particles of each chunk may be moved; for order chunk keys of their extent and indices besides.
   cudaError_t (*find_movable)(const ParticleParams& job, cudaStream_t stream);
   cudaError_t (*make_keys)(const ParticleParams& job, cudaStream_t stream);
+  // What lorenzo would need for each chunk, about.
+  cudaError_t (*estimate_lorenzo)(const ParticleParams& job, cudaStream_t stream);
   // Of one chunk: the rows that its places get.
   cudaError_t (*find_order)(const ParticleParams& job, std::uint32_t* particles, cudaStream_t stream);
 };
@@ -68,19 +69,9 @@ cudaError_t sort_particles(std::uint32_t* const (&keys)[2], std::uint32_t* const
                            std::uint32_t chunks, void* memory, std::size_t* memory_bytes, int* which,
                            cudaStream_t stream);
 
-// Frames from slots, where particles are worth it; `share`: particles of a chunk by those compared.
-cudaError_t place_particles(const ParticleParams& job, double share, cudaStream_t stream);
-// The particles that lorenzo is tried on: runs of them spread over each chunk, or a run of all.
-struct ComparedParams {
-  const std::uint8_t* values;
-  std::uint64_t value_stride;
-  std::uint8_t* to;
-  std::uint64_t to_stride;
-  const ChunkPlan* plans;
-  double* bounds;
-  std::uint64_t particles, run_bytes, particle_bytes;
-  std::uint32_t runs;
-};
-cudaError_t take_compared(const ComparedParams& job, std::uint32_t chunks, cudaStream_t stream);
+// Frames from slots, where particles are worth it.
+cudaError_t place_particles(const ParticleParams& job, cudaStream_t stream);
+// The bound of each chunk from its plan.
+cudaError_t note_bounds(const ParticleParams& job, double* bounds, cudaStream_t stream);
 
 }  // namespace pyfilter::cuda

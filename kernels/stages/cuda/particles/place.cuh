@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames of particles from tiles in slots: a thread block for each chunk adds up the sizes and decides whether they
-// become a frame; then copies. Also the particles that lorenzo is tried on.
+// become a frame; then copies.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace pyfilter::cuda {
 inline constexpr int kSlotThreads = 256;
 
 static __global__ void __launch_bounds__(kPlaceThreads)
-    place_particles_kernel(const __grid_constant__ ParticleParams job, double share) {
+    place_particles_kernel(const __grid_constant__ ParticleParams job) {
   __shared__ std::uint64_t warps[32];
   const std::uint32_t chunk = blockIdx.x, tiles = job.base.tiles;
   const std::uint64_t limit = job.base.value_bytes;
@@ -26,7 +26,7 @@ static __global__ void __launch_bounds__(kPlaceThreads)
     for (std::uint32_t tile = threadIdx.x; tile < tiles; tile += kPlaceThreads) own += sizes[tile];
     block_sum_before(own, warps, &words);
     const std::uint64_t payload = 4 * (std::uint64_t{tiles} + 1 + words), frame = 4 * job.base.header_words + payload;
-    taken = payload < limit && !(static_cast<double>(job.compared_bytes[chunk]) * share < static_cast<double>(frame));
+    taken = payload < limit && frame <= job.lorenzo_bytes[chunk];
   }
   if (threadIdx.x == 0) job.choices[chunk] = taken ? 0 : 1;
   if (!taken) return;
@@ -67,27 +67,10 @@ static __global__ void __launch_bounds__(kSlotThreads) copy_slots_kernel(const _
   }
 }
 
-// A grid row for each chunk, in it as many blocks for each run.
 static __global__ void __launch_bounds__(kSlotThreads)
-    take_compared_kernel(const __grid_constant__ ComparedParams job) {
-  constexpr unsigned kAtOnce = 4;
-  const std::uint32_t chunk = blockIdx.y, run = blockIdx.x % job.runs, stride = gridDim.x / job.runs * kSlotThreads,
-                      words = static_cast<std::uint32_t>(job.run_bytes / 4);
-  if (blockIdx.x == 0 && threadIdx.x == 0) job.bounds[chunk] = job.plans[chunk].bound;
-  const std::uint64_t first =
-      run == 0 ? 0 : (job.particles - job.run_bytes / job.particle_bytes) * run / (job.runs - 1);
-  const auto* const from =
-      reinterpret_cast<const std::uint32_t*>(job.values + chunk * job.value_stride + first * job.particle_bytes);
-  auto* const to = reinterpret_cast<std::uint32_t*>(job.to + chunk * job.to_stride + run * job.run_bytes);
-  for (std::uint32_t i = blockIdx.x / job.runs * kSlotThreads + threadIdx.x; i < words; i += kAtOnce * stride) {
-    std::uint32_t word[kAtOnce];
-#pragma unroll
-    for (unsigned k = 0; k < kAtOnce; ++k)
-      if (i + k * stride < words) word[k] = from[i + k * stride];
-#pragma unroll
-    for (unsigned k = 0; k < kAtOnce; ++k)
-      if (i + k * stride < words) to[i + k * stride] = word[k];
-  }
+    note_bounds_kernel(const __grid_constant__ ParticleParams job, double* bounds) {
+  const std::uint32_t chunk = blockIdx.x * kSlotThreads + threadIdx.x;
+  if (chunk < job.base.chunks) bounds[chunk] = job.base.plans[chunk].bound;
 }
 
 }  // namespace pyfilter::cuda
