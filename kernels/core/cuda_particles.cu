@@ -27,6 +27,7 @@ namespace {
 // more is encoded by itself.
 constexpr std::uint64_t kMostParticles = std::uint64_t{1} << 27, kMemoryPart = 16;
 constexpr std::uint64_t kEncoderFirstTiles = 4096;  // from so many on they take longer than what goes beside them
+constexpr std::uint64_t kGroupTiles = 4096;         // of chunks that are launched together, at least
 constexpr std::size_t kMostChunks = 32768;          // of a launch: the y dimension of a grid has 16 bits
 
 // Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
@@ -123,6 +124,34 @@ Status encode_others(const Request& other, const CudaEncodeBatch& batch, const s
   return kOk;
 }
 
+// Tiles to slots and slots to frames, by groups of chunks: those of one are put into their places while the next is
+// encoded. What leaves room at the end of a group the next takes, which is on another stream.
+Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
+                     cudaStream_t stream) {
+  SideStream odd, places;
+  PYF_TRY(odd.mark(stream));
+  PYF_TRY(places.mark(stream));
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    const auto chunk_of = [&](std::uint32_t group) {
+      return static_cast<std::uint32_t>(std::uint64_t{job.base.chunks} * group / groups);
+    };
+    ParticleParams group = job;
+    group.first_chunk = chunk_of(g);
+    group.base.chunks = chunk_of(g + 1) - group.first_chunk;
+    const cudaStream_t own = g % 2 != 0 ? odd.get() : stream;
+    PYF_TRY(check(encoder.encode(group, own), "launch of the encoder of particles"));
+    if (g == 0) {
+      PYF_TRY(odd.fork(Turn::as_others));
+      PYF_TRY(places.fork());
+      PYF_TRY(check(encoder.estimate_lorenzo(job, places.get()), "launch of the estimate of lorenzo's size"));
+    }
+    PYF_TRY(places.follow(own));
+    PYF_TRY(check(place_particles(group, places.get()), "launch of the placing kernels"));
+  }
+  PYF_TRY(odd.join(stream));
+  return places.join(stream);
+}
+
 // What all kernels need of a batch, and its plans.
 Status start_job(const Request& request, const void* values, std::size_t value_stride, std::uint32_t chunks,
                  std::uint64_t count, int coordinates, const ParticleLayout& layout, Workspace& workspace,
@@ -190,7 +219,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   }
 
   SideStream side;
-  PYF_TRY(side.mark(stream));
+  if (tried) PYF_TRY(side.mark(stream));
   const auto try_lorenzo = [&] {
     PYF_TRY(side.fork());
     PYF_TRY(check(note_bounds(job, bounds, side.get()), "launch of the copy of bounds"));
@@ -202,19 +231,28 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     all.bounds = bounds;
     return cuda_encode(part, all);
   };
-  if (!tried) PYF_TRY(check(encoder->estimate_lorenzo(job, stream), "launch of the estimate of lorenzo's size"));
   if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
   if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
   {
     Workspace slots(stream);  // lorenzo may have its memory next
     PYF_TRY(slots.allocate(job.all_tiles() * job.slot_bytes));
     job.slots = slots.data();
-    const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
-    if (tried && !encoder_first) PYF_TRY(try_lorenzo());
-    PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
-    if (tried && encoder_first) PYF_TRY(try_lorenzo());
-    if (tried) PYF_TRY(side.join(stream));
-    PYF_TRY(check(place_particles(job, stream), "launch of the placing kernels"));
+    if (tried) {
+      const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
+      if (!encoder_first) PYF_TRY(try_lorenzo());
+      PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
+      if (encoder_first) PYF_TRY(try_lorenzo());
+      PYF_TRY(side.join(stream));
+      PYF_TRY(check(place_particles(job, stream), "launch of the placing kernels"));
+    } else if (const auto groups =
+                   static_cast<std::uint32_t>(std::min<std::uint64_t>(job.all_tiles() / kGroupTiles, chunks));
+               groups > 1) {
+      PYF_TRY(encode_groups(*encoder, job, groups, stream));
+    } else {
+      PYF_TRY(check(encoder->estimate_lorenzo(job, stream), "launch of the estimate of lorenzo's size"));
+      PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
+      PYF_TRY(check(place_particles(job, stream), "launch of the placing kernels"));
+    }
   }
   return encode_others(other, batch, job.choices, stream);
 }

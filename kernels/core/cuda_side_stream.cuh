@@ -9,7 +9,8 @@
 
 namespace pyfilter::cuda {
 
-// A stream beside the caller's, for work that would leave most of the device idle: it goes first where both want it.
+// A stream beside the caller's. For work that would leave most of the device idle: it goes first where both want it.
+enum class Turn { first, as_others };
 class SideStream {
  public:
   ~SideStream() {
@@ -27,10 +28,16 @@ class SideStream {
     PYF_TRY(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
     return check(cudaEventRecord(event_, stream), "cudaEventRecord");
   }
-  Status fork() {
+  Status fork(Turn turn = Turn::first) {
     int lowest = 0, highest = 0;
     PYF_TRY(check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange"));
-    PYF_TRY(check(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, highest), "cudaStreamCreate"));
+    PYF_TRY(check(cudaStreamCreateWithPriority(&side_, cudaStreamNonBlocking, turn == Turn::first ? highest : lowest),
+                  "cudaStreamCreate"));
+    return check(cudaStreamWaitEvent(side_, event_, 0), "cudaStreamWaitEvent");
+  }
+  // What is put on it from now on follows what is on `stream`, too.
+  Status follow(cudaStream_t stream) {
+    PYF_TRY(check(cudaEventRecord(event_, stream), "cudaEventRecord"));
     return check(cudaStreamWaitEvent(side_, event_, 0), "cudaStreamWaitEvent");
   }
   // What is put on `stream` from now on follows what is on this one.

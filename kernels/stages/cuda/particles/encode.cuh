@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   constexpr bool kSorts = kOrder != kOrderKept;
   extern __shared__ uint4 shared_memory[];
   auto& space = *reinterpret_cast<SortingSpace<Code, D>*>(shared_memory);
-  const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles;
+  const std::uint32_t number = job.first_chunk * job.base.tiles + blockIdx.x, chunk = number / job.base.tiles;
   const ChunkPlan& plan = job.base.plans[chunk];
   if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return;
   using Source = TileSource<T, D, kOrder == kOrderChunk>;

@@ -21,6 +21,7 @@ struct ChunkExtent {
 struct ParticleParams {
   EncodeParams base;
   std::uint32_t particles;       // of a chunk
+  std::uint32_t first_chunk;     // of this launch, where chunks of a batch are launched in groups; base.chunks of them
   std::uint8_t order;            // 0: as given
   ChunkExtent* extents;          // order chunk: of each chunk
   std::uint32_t* movable;        // of each chunk: particles before the padding, which are sorted

@@ -16,7 +16,7 @@ inline constexpr int kSlotThreads = 256;
 static __global__ void __launch_bounds__(kPlaceThreads)
     place_particles_kernel(const __grid_constant__ ParticleParams job) {
   __shared__ std::uint64_t warps[32];
-  const std::uint32_t chunk = blockIdx.x, tiles = job.base.tiles;
+  const std::uint32_t chunk = job.first_chunk + blockIdx.x, tiles = job.base.tiles;
   const std::uint64_t limit = job.base.value_bytes;
   const std::uint32_t* const sizes = job.sizes + std::uint64_t{chunk} * tiles;
   bool taken = job.base.plans[chunk].quantise != 0 && tiles < limit / 4 && 4 * (std::uint64_t{tiles} + 1) < limit;
@@ -47,7 +47,8 @@ static __global__ void __launch_bounds__(kPlaceThreads)
 // A thread block a tile. Words are asked for several at a time: most of what a block does is to wait for them.
 static __global__ void __launch_bounds__(kSlotThreads) copy_slots_kernel(const __grid_constant__ ParticleParams job) {
   constexpr int kAtOnce = 6;
-  const std::uint32_t number = blockIdx.x, chunk = number / job.base.tiles, tile = number - chunk * job.base.tiles;
+  const std::uint32_t number = job.first_chunk * job.base.tiles + blockIdx.x, chunk = number / job.base.tiles,
+                      tile = number - chunk * job.base.tiles;
   const std::uint32_t words = job.sizes[number];
   auto* const directory =
       reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);

@@ -27,13 +27,12 @@ __device__ __forceinline__ void sort_own(std::uint32_t (&w)[kItems]) {
   for (const auto& step : kSteps) put_in_order(w[step[0]], w[step[1]]);
 }
 
-// Lanes `away` of each other compare: the lower one keeps the smaller words, and the other the larger ones. kTurned:
-// with each other's words from the last to the first.
-template <bool kTurned, int kWords>
+// Lanes `away` of each other compare: the lower one keeps the smaller words, and the other the larger ones.
+template <int kWords>
 __device__ __forceinline__ void compare_lanes(std::uint32_t (&w)[kWords], int away, bool lower) {
   std::uint32_t other[kWords];
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) other[i] = __shfl_xor_sync(kAllLanes, w[kTurned ? kWords - 1 - i : i], away);
+  for (int i = 0; i < kWords; ++i) other[i] = __shfl_xor_sync(kAllLanes, w[i], away);
 #pragma unroll
   for (int i = 0; i < kWords; ++i) w[i] = lower ? min(w[i], other[i]) : max(w[i], other[i]);
 }
@@ -43,7 +42,7 @@ template <int kLanes, int kWords>
 __device__ __forceinline__ void settle(std::uint32_t (&w)[kWords]) {
 #pragma unroll
   for (int away = kLanes / 2; away > 0; away /= 2)
-    compare_lanes<false>(w, away, (threadIdx.x & static_cast<unsigned>(away)) == 0);
+    compare_lanes(w, away, (threadIdx.x & static_cast<unsigned>(away)) == 0);
 #pragma unroll
   for (int away = kWords / 2; away > 0; away /= 2)
 #pragma unroll
@@ -51,29 +50,78 @@ __device__ __forceinline__ void settle(std::uint32_t (&w)[kWords]) {
       if ((i & away) == 0) put_in_order(w[i], w[i + away]);
 }
 
-// All words of a warp into order: lane after lane.
-template <int kLanes = 2>
+// A step of the network that merges the sorted words of lanes, of 2 lanes, of 4 and so on. Words that are compared meet
+// in one lane: if they are in two, `away` of each other, each sends the words at the places with `bit` and keeps the
+// others. Where words of two lanes are turned (one from the first to the last, one backwards), what comes is laid
+// backwards, too. Of two words that differ in `bit` the smaller goes to the lower place; in lanes with a bit of `twist`
+// to the higher, so that what the next step compares is not sent and not kept together.
+struct NetworkStep {
+  unsigned away, bit;
+  bool turned;
+  unsigned twist;
+};
+// The other one of two words; the compiler takes two instructions.
+__device__ __forceinline__ std::uint32_t other_of(std::uint32_t a, std::uint32_t b, std::uint32_t one) {
+  std::uint32_t other;
+  asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(other) : "r"(a), "r"(b), "r"(one));
+  return other;
+}
+__device__ __forceinline__ void send_half(std::uint32_t (&w)[kItems], unsigned away, unsigned bit, unsigned turn) {
+  std::uint32_t come[kItems];
+#pragma unroll
+  for (unsigned r = 0; r < kItems; ++r)
+    if ((r & bit) != 0) come[r ^ turn] = __shfl_xor_sync(kAllLanes, w[r], static_cast<int>(away));
+#pragma unroll
+  for (unsigned r = 0; r < kItems; ++r)
+    if ((r & bit) != 0) w[r] = come[r];
+}
 __device__ __forceinline__ void merge_lanes(std::uint32_t (&w)[kItems]) {
-  if constexpr (kLanes <= 32) {
-    compare_lanes<true>(w, kLanes - 1, (threadIdx.x & (kLanes / 2)) == 0);
-    settle<kLanes / 2>(w);
-    merge_lanes<2 * kLanes>(w);
+  // found by a search over which words lanes send, for the fewest sent and twisted
+  constexpr NetworkStep kSteps[] = {
+      {1, 1, true, 0},  {0, 4, false, 0},  {0, 2, false, 1}, {1, 2, false, 0},                    // of 2 lanes
+      {3, 2, true, 0},  {0, 1, false, 0},  {0, 4, false, 1}, {1, 4, false, 2}, {2, 4, false, 0},  // of 4
+      {7, 4, true, 0},  {0, 2, false, 0},  {0, 1, false, 1}, {1, 1, false, 2}, {2, 1, false, 4},  // of 8
+      {4, 1, false, 0},                                                                           //
+      {15, 1, true, 0}, {0, 4, false, 0},  {0, 2, false, 1}, {1, 2, false, 2}, {2, 2, false, 4},  // of 16
+      {4, 2, false, 8}, {8, 2, false, 0},                                                         //
+      {31, 2, true, 0}, {0, 1, false, 0},  {0, 4, false, 1}, {1, 4, false, 2}, {2, 4, false, 4},  // of all
+      {4, 4, false, 8}, {8, 4, false, 16}, {16, 4, false, 0}};
+#pragma unroll
+  for (const NetworkStep& step : kSteps) {
+    if (step.away != 0) send_half(w, step.away, step.bit, step.turned ? (kItems - 1) & ~step.bit : 0);
+    const bool twisted = (threadIdx.x & step.twist) != 0;
+#pragma unroll
+    for (unsigned r = 0; r < kItems; ++r) {
+      if ((r & step.bit) != 0) continue;
+      std::uint32_t &a = w[r], &b = w[r | step.bit];
+      if (step.twist == 0) {
+        put_in_order(a, b);
+      } else {
+        const std::uint32_t kept = twisted ? max(a, b) : min(a, b);
+        b = other_of(a, b, kept);
+        a = kept;
+      }
+    }
   }
 }
 
 // This warp's window; calls put(word, place) for each. By all lanes.
 template <class Put>
 __device__ __forceinline__ void sort_window(std::uint32_t* words, const Put& put) {
-  const std::uint32_t first = threadIdx.x * kItems;
-  auto* const own = reinterpret_cast<uint4*>(words + first);
   std::uint32_t w[kItems];
   take_words(words, w);  // in any order
   sort_own(w);
   merge_lanes(w);
-  own[0] = make_uint4(w[0], w[1], w[2], w[3]);
-  own[1] = make_uint4(w[4], w[5], w[6], w[7]);
+  __syncwarp();  // all are taken; lanes write where others have read
+  // where the network leaves them: two neighbours in a lane, those of lanes by their numbers turned round
+  const std::uint32_t first = threadIdx.x / 32 * kWindow + 2 * (__brev(threadIdx.x) >> 27);
 #pragma unroll
-  for (int i = 0; i < kItems; ++i) put(w[i], first + static_cast<unsigned>(i));
+  for (unsigned r = 0; r < kItems / 2; ++r) {
+    const std::uint32_t at = first + 64 * r;
+    *reinterpret_cast<uint2*>(words + at) = make_uint2(w[r], w[r + kItems / 2]);
+    put(w[r], at);
+    put(w[r + kItems / 2], at + 1);
+  }
 }
 
 // Merges the words from `first` to the border, which are in order, and those from there to `last`, by the bits of
