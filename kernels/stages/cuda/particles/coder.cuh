@@ -17,7 +17,7 @@ cudaError_t launch_encode_in(const ParticleParams& job, cudaStream_t stream) {
   constexpr std::size_t kSpace = sizeof(SortingSpace<typename FloatTraits<T>::Code, D>);
   const auto kernel = encode_particles_kernel<T, D, kOrder>;
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSpace)));
-  kernel<<<static_cast<unsigned>(job.all_tiles()), kTileThreads, kSpace, stream>>>(job);
+  kernel<<<dim3(job.base.tiles, job.base.chunks), kTileThreads, kSpace, stream>>>(job);
   return cudaGetLastError();
 }
 

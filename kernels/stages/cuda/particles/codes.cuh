@@ -186,24 +186,46 @@ __device__ __forceinline__ T value_of_ordered(S bits) {
   return std::bit_cast<T>(static_cast<S>(bits ^ (bits >> (8 * sizeof(S) - 1) & std::numeric_limits<S>::max())));
 }
 
-// The extent of all codes, from the least and the most of each thread's values; false where one has no first code. A
-// barrier.
+// The least and the most of the values of a thread's particles, of a whole tile.
+template <class T, int D>
+struct ValueRange {
+  T least[D], most[D];
+
+  template <class Source>
+  __device__ __forceinline__ void take(const Source& source) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) {
+      const T* const at = source.at(position_of(k));
+#pragma unroll
+      for (int d = 0; d < D; ++d) {
+        least[d] = k == 0 ? at[d] : fmin(least[d], at[d]);  // the other one where one is NaN
+        most[d] = k == 0 ? at[d] : fmax(most[d], at[d]);
+      }
+    }
+  }
+  // For find_extents(), which a barrier must part from it.
+  __device__ __forceinline__ void share(SummarySpace<typename FloatTraits<T>::Code, D>& space) const {
+    using S = std::make_signed_t<typename FloatTraits<T>::Code>;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int d = 0; d < D; ++d) {
+      const S low = warp_least(ordered_bits(least[d])), high = warp_least(static_cast<S>(~ordered_bits(most[d])));
+      if (lane == 0) {
+        space.low[warp][d] = low;
+        space.high[warp][d] = high;  // inverted, so that the least of these is wanted, too
+      }
+    }
+  }
+};
+
+// The extent of all codes, from what all threads shared, by any warp; false where one has no first code.
 template <int D, class T>
-__device__ __forceinline__ bool find_extents(const Quantizer<T>& p, const T (&least)[D], const T (&most)[D],
-                                             SummarySpace<typename FloatTraits<T>::Code, D>& space,
+__device__ __forceinline__ bool find_extents(const Quantizer<T>& p,
+                                             const SummarySpace<typename FloatTraits<T>::Code, D>& space,
                                              Extent<typename FloatTraits<T>::Code> (&all)[D]) {
   using Code = typename FloatTraits<T>::Code;
   using S = std::make_signed_t<Code>;
-  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-  for (int d = 0; d < D; ++d) {
-    const S low = warp_least(ordered_bits(least[d])), high = warp_least(static_cast<S>(~ordered_bits(most[d])));
-    if (lane == 0) {
-      space.low[warp][d] = low;
-      space.high[warp][d] = high;  // inverted, so that the least of these is wanted, too
-    }
-  }
-  __syncthreads();
+  const unsigned lane = threadIdx.x % 32;
   // eight lanes have an end of an axis each, of four warps
   constexpr unsigned kEnds = 2 * D, kShare = kTileWarps / 4;
   const unsigned end = min(lane % 8, kEnds - 1), axis = end < D ? end : end - D;

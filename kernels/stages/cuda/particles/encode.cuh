@@ -107,13 +107,15 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   constexpr bool kSorts = kOrder != kOrderKept;
   extern __shared__ uint4 shared_memory[];
   auto& space = *reinterpret_cast<SortingSpace<Code, D>*>(shared_memory);
-  const std::uint32_t number = job.first_chunk * job.base.tiles + blockIdx.x, chunk = number / job.base.tiles;
+  const std::uint32_t chunk = job.first_chunk + blockIdx.y, number = chunk * job.base.tiles + blockIdx.x;
   const ChunkPlan& plan = job.base.plans[chunk];
-  if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return;
   using Source = TileSource<T, D, kOrder == kOrderChunk>;
-  const Source source(job, chunk, number - chunk * job.base.tiles);
+  const Source source(job, chunk, blockIdx.x);
+  ValueRange<T, D> range;  // asked for before anything is known, so that all comes at the same time
+  if (kOrder == kOrderTile && source.count == kTileParticles) range.take(source);
+  if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return;
   PreparedTile<Code, D> tile;
-  prepare_tile<kSorts, kOrder == kOrderTile, D>(plan.template quantizer<T>(), source, space, tile);
+  prepare_tile<kSorts, kOrder == kOrderTile, D>(plan.template quantizer<T>(), source, range, space, tile);
   const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr, space.frame);
   std::uint32_t* to = job.slot(number);
   const std::uint32_t verbatim_words = writer.verbatim_words();
@@ -164,8 +166,8 @@ __global__ void __launch_bounds__(kTileThreads) check_order_kernel(const __grid_
   if (plan.quantise == 0) return;
   const auto tile_number = static_cast<std::uint32_t>(std::uint64_t{blockIdx.x} * job.base.tiles / gridDim.x);
   PreparedTile<Code, D> tile;
-  prepare_tile<false, false, D>(plan.template quantizer<T>(), TileSource<T, D, false>(job, chunk, tile_number), space,
-                                tile);
+  prepare_tile<false, false, D>(plan.template quantizer<T>(), TileSource<T, D, false>(job, chunk, tile_number),
+                                ValueRange<T, D>(), space, tile);
   if (threadIdx.x == 0 && tile.ordered) atomicAdd(job.ordered + chunk, 1u);
 }
 

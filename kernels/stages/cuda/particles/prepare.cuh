@@ -51,6 +51,8 @@ struct BlockSpace {
 template <class Code, int D>
 struct SortingSpace : BlockSpace<Code, D> {
   TileFrame<Code, D> frame;
+  KeyMaker<Code, D, 16, true> maker;
+  bool plain, zero;  // of a tile that is sorted as a plain one: whether it is one, whether zero has a code
   union {
     alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
     alignas(16) std::uint32_t run_gaps[kTileParticles];     // then, as word_of() says
@@ -135,38 +137,38 @@ __device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code
 enum class Sorted { yes, with_tail, no };
 
 // Sorts a tile of which nothing has to be known but that all its values have the code that is tried first: their
-// extent is that of the codes, and so nothing of a particle has to be kept until it is known. Values are read twice.
+// extent is that of the codes, and so nothing of a particle has to be kept until it is known. Values are read twice,
+// `range` is what was found the first time. One warp works out for all what is the same for all.
 template <int D, class T, class Source, class Space>
-__device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const Source& source, Space& space,
+__device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const Source& source,
+                                                  const ValueRange<T, D>& range, Space& space,
                                                   PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   using Code = typename FloatTraits<T>::Code;
   if (p.has_sentinel || source.sorted != kTileParticles) return Sorted::no;
   CellTable<0>{space.cells}.clear();
-  bool fits = true;
-  TileFrame<Code, D> frame;
-  {
-    T least[D], most[D];
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) {
-      const T* const at = source.at(position_of(k));
-#pragma unroll
-      for (int d = 0; d < D; ++d) {
-        least[d] = k == 0 ? at[d] : fmin(least[d], at[d]);  // the other one where one is NaN
-        most[d] = k == 0 ? at[d] : fmax(most[d], at[d]);
-      }
-    }
+  range.share(space.summary);
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    TileFrame<Code, D> frame;
     Extent<Code> extents[D];
-    if (!find_extents<D>(p, least, most, space.summary, extents)) return Sorted::no;
+    const bool fits = find_extents<D>(p, space.summary, extents);
     frame.take(extents);
+    const KeyMaker<Code, D, 16, true> maker(frame);
+    if (threadIdx.x == 0) {
+      space.plain = fits && have_words(frame) && KeyTables::suit(frame.layout);
+      space.zero = has_zero(frame);
+      space.frame = frame;
+      space.maker = maker;
+    }
   }
-  if (!have_words(frame) || !KeyTables::suit(frame.layout)) return Sorted::no;
-  const unsigned bits = frame.layout.bits(), planes = frame.planes(frame.layout.shift);
-  const bool zero = has_zero(frame);
+  __syncthreads();
+  if (!space.plain) return Sorted::no;
+  bool fits = true;
   std::uint32_t keys[kItems], offsets[kItems];
-  const KeyMaker<Code, D, 16, true> maker(frame);
+  const KeyMaker<Code, D, 16, true> maker = space.maker;
   const KeyTables tables = {space.entries, space.second_table, space.third_table};
   tables.template make<D>(maker.layout);
-  if (threadIdx.x == 0) space.frame = frame;  // so that sorting has the registers
+  const unsigned bits = maker.layout.bits(), planes = space.frame.planes(maker.layout.shift);
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
@@ -181,7 +183,7 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
   const CellOrder order = sort_by_cells(keys, offsets, bits, planes, space);
   if (order == CellOrder::none) return Sorted::no;
   tile.frame = space.frame;
-  return end_sorted(order, space.frame, zero, source, space) ? Sorted::yes : Sorted::with_tail;
+  return end_sorted(order, space.frame, space.zero, source, space) ? Sorted::yes : Sorted::with_tail;
 }
 
 // Sorts a tile. Returns false where its codes have to be taken again, with places then in space.places.
@@ -316,16 +318,16 @@ __device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& 
   prepare_any<D>(p, source, sorts, space, tile);
 }
 
-// kTwice: values may be read twice.
+// kTwice: values may be read twice, and those of a whole tile were once.
 template <bool kSorts, bool kTwice, int D, class T, class Source, class Space>
-__device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source, Space& space,
-                                             PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
+__device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source, const ValueRange<T, D>& range,
+                                             Space& space, PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   if constexpr (!kSorts) {
     code_tile<false, D>(p, source, space, tile);
   } else if constexpr (!kTwice) {
     prepare_any<D>(p, source, true, space, tile);
   } else {
-    const Sorted sorted = sort_plain_tile<D>(p, source, space, tile);
+    const Sorted sorted = sort_plain_tile<D>(p, source, range, space, tile);
     if (sorted == Sorted::yes) {
       tile.ordinary = kTileParticles;
       tile.offsets = true;
