@@ -214,6 +214,22 @@ def test_never_much_longer_than_lorenzo() -> None:
                     assert len(pyfilter.encode(values, Particles(absolute=bound, order=order))) <= 1.01 * lorenzo + 40
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_larger_chunks_are_estimated(dtype: str) -> None:
+    """Above 32 768 particles lorenzo's size is estimated: where the two are far apart the shorter one is taken."""
+    rng = np.random.default_rng(17)
+    walk = np.cumsum(rng.normal(size=(50_000, 3)), axis=0).astype(dtype)  # neighbours are near
+    noise = cloud(50_000, 3, dtype)
+    for values in (walk, noise):
+        values[rng.integers(0, len(values), 20), 1] = np.nan
+    for order in ("tile", "chunk"):
+        codec = Particles(absolute=0.1, order=order)
+        assert pyfilter.encode(walk, codec) == pyfilter.encode(walk, Lorenzo(absolute=0.1))
+        frame = pyfilter.encode(noise, codec)
+        assert pyfilter.frame_info(frame).codec == "particles"
+        assert len(frame) < len(pyfilter.encode(noise, Lorenzo(absolute=0.1)))
+
+
 def test_damaged_frames() -> None:
     """Any byte of a tile may change: an error, or values; never a crash, and the reference decoder agrees."""
     values = cloud(600, 3, "f4")

@@ -78,10 +78,12 @@ struct KeyWriter {
     for (int i = 0; i < kItems; ++i) {
       const std::uint32_t at = first_number() + static_cast<unsigned>(i);
       const bool first = i == 0 && threadIdx.x == 0;
-      if (numbers[i] == 0 && !first) continue;
-      space.run_starts[run] = static_cast<std::uint16_t>(at);
-      space.gaps[word_of(run)] = numbers[i] - (first ? 0 : 1);
-      ++run;
+      std::uint16_t* const start = space.run_starts + run;  // made before it is known whether there is one: no branch
+      std::uint32_t* const gap = space.gaps + word_of(run);
+      const bool starts = numbers[i] != 0 || first;
+      if (starts) *start = static_cast<std::uint16_t>(at);
+      if (starts) *gap = numbers[i] - (first ? 0 : 1);
+      run += starts ? 1 : 0;
     }
   }
   // Decides how; returns the words that keys take. `numbers` are differences then, if no runs were tried.
@@ -130,11 +132,13 @@ struct KeyWriter {
       if (threadIdx.x == 0) space.rows[0] = runs;
       start_sequence(size, space.exchanges.gaps, space.rows + 1);
       start_sequence(counts_size, space.exchanges.counts, behind);
-      __syncthreads();
       take_gaps(numbers);
-      write_numbers(numbers, first, size, space.rows + 1);
+      write_planes(numbers, first, size, space.rows + 1);
+      __syncthreads();
+      write_unary(numbers, first, size, space.rows + 1);
       take_counts(numbers);
-      write_numbers(numbers, second, counts_size, behind);
+      write_planes(numbers, second, counts_size, behind);
+      write_unary(numbers, second, counts_size, behind);
     } else {
       const SequenceSize size = of_first.size(ordinary);
       if (tried_runs) {
@@ -142,8 +146,9 @@ struct KeyWriter {
         __syncthreads();
       }
       start_sequence(size, space.exchanges.plain, space.rows);
+      write_planes(numbers, first, size, space.rows);
       __syncthreads();
-      write_numbers(numbers, first, size, space.rows);
+      write_unary(numbers, first, size, space.rows);
     }
   }
 };

@@ -167,8 +167,8 @@ __device__ __forceinline__ void write_parts(const std::uint32_t (&numbers)[kItem
   pack.template operator()<3>();
 }
 
-// Starts to write a planned sequence to shared memory that nothing is read from any more: all but what
-// write_numbers() adds behind a barrier.
+// Starts to write a planned sequence to shared memory that nothing is read from any more: all but what write_planes()
+// adds and, behind a barrier, write_unary().
 __device__ __forceinline__ void start_sequence(const SequenceSize& size, const SequenceExchange& exchange,
                                                std::uint32_t* out) {
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
@@ -183,10 +183,13 @@ __device__ __forceinline__ void start_sequence(const SequenceSize& size, const S
   std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
   for (std::uint32_t i = thread; i < size.unary_words(); i += kTileThreads) unary[i] = 0;
 }
-__device__ __forceinline__ void write_numbers(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
-                                              const SequenceSize& size, std::uint32_t* out) {
+__device__ __forceinline__ void write_planes(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
+                                             const SequenceSize& size, std::uint32_t* out) {
+  if (!is_idle(size.count)) write_parts(numbers, own.low(), out + size.planes_at() + own.planes_before());
+}
+__device__ __forceinline__ void write_unary(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
+                                            const SequenceSize& size, std::uint32_t* out) {
   if (is_idle(size.count)) return;
-  write_parts(numbers, own.low(), out + size.planes_at() + own.planes_before());
   std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
   const int here = numbers_here(size.count);
   std::uint32_t at = own.bits_before();
