@@ -223,6 +223,7 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   if (order == kOrderKept) return kOk;
   const std::uint32_t count = before_padding(plan, values);
   plan.sorted_particles = count;
+  plan.tiles_alone = order == kOrderTile;
   if (order != kOrderChunk || count <= kTileParticles) return kOk;
   entries.reset(new (std::nothrow) std::uint64_t[count]);
   std::uint8_t* const scratch = thread_scratch(kParticleScratchBytes);

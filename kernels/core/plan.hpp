@@ -53,9 +53,10 @@ struct Plan {
   std::uint64_t sentinel = 0;
   double bound = 0.0, step = 0.0;
   Grid grid;
-  // particles, to encode: how many of the first are sorted in their tiles, and the indices (low halves) of the chunk in
-  // its order, nullptr where tiles have those that they have
+  // particles, to encode: how many of the first are sorted in their tiles, whether only there, and the indices (low
+  // halves) of the chunk in its order, nullptr where tiles have those that they have
   std::uint64_t sorted_particles = 0;
+  bool tiles_alone = false;
   const std::uint64_t* entries = nullptr;
   // lorenzo, to encode: the first of the counted tiles are kept here, kCountedTileBytes each
   std::uint8_t* counted = nullptr;

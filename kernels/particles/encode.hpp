@@ -103,6 +103,17 @@ inline std::uint32_t count_runs(const std::uint32_t* keys, std::uint32_t count) 
   return runs;
 }
 
+// Whether runs start everywhere as surely_spread_runs() has it.
+inline bool are_spread(const std::uint32_t* keys, std::uint32_t count) {
+  for (std::uint32_t from = 0; from < count; from += kSpread) {
+    std::uint32_t runs = from == 0 ? 1 : 0;
+    for (std::uint32_t i = std::max(from, 1u); i < std::min(from + kSpread, count); ++i)
+      runs += keys[i] != keys[i - 1] ? 1 : 0;
+    if (runs > kSpreadRuns) return false;
+  }
+  return true;
+}
+
 // Offsets of the ordinary particles: planes of each axis, group by group.
 template <class T, int D>
 inline std::uint8_t* write_offsets(const CodedTile<T, D>& tile, unsigned shift, const TileSpace<T>& space,
@@ -183,7 +194,11 @@ inline EncodedTile encode_particles(const Plan& plan, const void* values, std::u
       key_words = 1 + of_gaps.words() + of_counts.words();
       by_runs = true;
     }
-    if (!surely_runs(ordinary, runs, space.keys[ordinary - 1])) {
+    const std::uint32_t last = space.keys[ordinary - 1];
+    const bool surely =
+        surely_runs(ordinary, runs, last) ||
+        (plan.tiles_alone && surely_spread_runs(ordinary, runs, last) && are_spread(space.keys, ordinary));
+    if (!surely) {
       std::uint32_t* const differences = space.special;  // not needed any more
       differences[0] = space.keys[0];
       for (std::uint32_t i = 1; i < ordinary; ++i) differences[i] = space.keys[i] - space.keys[i - 1];

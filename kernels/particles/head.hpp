@@ -91,6 +91,13 @@ KFN bool may_have_runs(std::uint32_t ordinary, std::uint32_t runs) { return runs
 KFN bool surely_runs(std::uint32_t ordinary, std::uint32_t runs, std::uint32_t last_key) {
   return ordinary >= kTileParticles / 4 && runs <= ordinary / 2 && last_key / 16 >= runs;
 }
+// The same of a tile that is sorted alone and has fewer repeated keys, but some of them everywhere: where no more than
+// kSpreadRuns runs start in any kSpread particles. If they were all in one place, differences would do.
+inline constexpr std::uint32_t kSpread = 256, kSpreadRuns = 240;
+KFN bool surely_spread_runs(std::uint32_t ordinary, std::uint32_t runs, std::uint32_t last_key) {
+  return ordinary >= kTileParticles / 4 && runs > ordinary / 16 * 9 && may_have_runs(ordinary, runs) &&
+         last_key / 64 >= ordinary;
+}
 
 // What a sequence of `count` numbers will be.
 struct SequenceSize {

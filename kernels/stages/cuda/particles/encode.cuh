@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   const bool keyed = tile.ordered && tile.frame.layout.bits() != 0 && tile.ordinary != 0,
              tried = tile.ordered || writer.shift != 0;
   if (tried) {
-    if (keyed) key_words = keys.plan(numbers);
+    if (keyed) key_words = keys.template plan < kOrder == kOrderTile > (numbers);
     words = tile_words<Code, D>(tile.ordinary, writer.stored, tile.tail, key_words, writer.planes);
   }
   const bool verbatim = words >= verbatim_words;

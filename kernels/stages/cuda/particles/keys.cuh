@@ -86,7 +86,15 @@ struct KeyWriter {
       run += starts ? 1 : 0;
     }
   }
-  // Decides how; returns the words that keys take. `numbers` are differences then, if no runs were tried.
+  // Whether runs are spread (particles/head.hpp).
+  __device__ __forceinline__ bool are_spread() const {
+    static_assert(kSpread == 32 * kItems);  // particles of a warp
+    const unsigned lane = threadIdx.x % 32;
+    return !__any_sync(kAllLanes, lane < kTileWarps && space.exchanges.changes[lane % kTileWarps] > kSpreadRuns);
+  }
+  // Decides how; returns the words that keys take. `numbers` are differences then, if no runs were tried. kAlone: the
+  // tile is sorted alone.
+  template <bool kAlone>
   __device__ __forceinline__ std::uint32_t plan(std::uint32_t (&numbers)[kItems]) {
     KeyExchanges& exchanges = space.exchanges;
     std::uint32_t changes = take_keys(numbers);
@@ -96,7 +104,10 @@ struct KeyWriter {
     __syncthreads();
     runs = all_warps(exchanges.changes);
     tried_runs = may_have_runs(ordinary, runs);
-    const bool tries_plain = !surely_runs(ordinary, runs, space.rows[word_of(ordinary - 1)]);
+    const std::uint32_t last = space.rows[word_of(ordinary - 1)];
+    const bool surely = surely_runs(ordinary, runs, last) ||
+                        (kAlone && surely_spread_runs(ordinary, runs, last) && are_spread()),
+               tries_plain = !surely;
     if (tried_runs) find_runs(numbers, warps_before(exchanges.changes) + sum_upto(changes) - changes);
     SequenceBegin begin = {};
     if (tries_plain) begin = begin_plan(numbers, ordinary, exchanges.plain);
