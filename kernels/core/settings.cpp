@@ -41,12 +41,13 @@ bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
-// Ice Lake, Zen 4 and later: AVX-512 with VBMI, VBMI2 and GFNI. Older AVX-512 processors run the avx2 level.
+// Ice Lake, Zen 4 and later: AVX-512 with VBMI, VBMI2, VPOPCNTDQ and GFNI. Older AVX-512 processors run the avx2 level.
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vbmi") &&
-         __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni");
+         __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vpopcntdq") &&
+         __builtin_cpu_supports("gfni");
 }
 #endif
 

@@ -118,7 +118,13 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   order_segments(
       layout, head, [&](int u, int p) { return sizes[static_cast<std::size_t>(64 * u + p + 1)]; }, segments.get());
 
-  head.special_bytes = write_specials<T>(values, kinds, count, layout.grids[0].x, missing, verbatim, nullptr);
+  // behind the pieces, until it is known where in the frame they come
+  std::uint8_t* const specials = out + pieces.used;
+  const std::uint64_t specials_room = limit - pieces.used;
+  const auto put_specials = [&](std::uint8_t* to, std::uint64_t room) {
+    return write_specials<T>(values, kinds, count, layout.grids[0].x, missing, verbatim, to, room);
+  };
+  head.special_bytes = put_specials(specials, specials_room);
   head.place(layout, sizeof(Int));
   choose_entries(segments.get(), head.segments, head.segments_at);
   const auto magnitude = static_cast<std::uint64_t>(std::max(-head.low, head.high));
@@ -139,12 +145,15 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   if (total >= limit) return kOk;
   pieces.bytes = reinterpret_cast<std::uint8_t*>(integers.get());
   std::memcpy(pieces.bytes, out, pieces.used);
+  if (head.special_bytes <= specials_room)
+    std::memmove(out + head.specials_at, specials, static_cast<std::size_t>(head.special_bytes));
+  else
+    put_specials(out + head.specials_at, head.special_bytes);
   std::memset(out + end, 0, static_cast<std::size_t>(total - end));
   write_head(head, layout, out);
   std::uint8_t* entry = out + head.table_at;
   for (int i = 0; i < head.segments; ++i) entry = write_table_entry(segments[static_cast<std::size_t>(i)], entry);
   for (std::uint64_t i = 0; i < layout.roots; ++i) store_le(out + head.roots_at + sizeof(Int) * i, roots[i]);
-  write_specials<T>(values, kinds, count, layout.grids[0].x, missing, verbatim, out + head.specials_at);
   in_parallel(static_cast<std::uint64_t>(head.segments), 1, [&](std::uint64_t i) {
     const ProgressiveSegment& s = segments[i];
     pieces.write_segment(s.unit, s.plane, s.size, out + s.offset);

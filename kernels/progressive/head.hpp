@@ -52,6 +52,7 @@ struct ProgressiveSegment {
 // What the error codes of a table stand for, in steps.
 inline double error_of_code(std::uint32_t code) { return std::bit_cast<float>(code << 16); }
 
+inline constexpr std::size_t kMostVarintBytes = 10;
 KFN std::size_t varint_bytes(std::uint64_t value) {
   std::size_t bytes = 1;
   for (; value >= 128; value >>= 7) ++bytes;

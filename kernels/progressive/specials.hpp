@@ -122,17 +122,22 @@ inline std::uint64_t add_changes(std::uint64_t* mask, std::uint64_t count, std::
   return found;
 }
 
-// The part of special values, of `missing` and `verbatim` of them; nothing where there are none. `to` == nullptr: only
-// its size.
+// The part of special values, of `missing` and `verbatim` of them; nothing where there are none. Returns its size, of
+// which as much is written as there is `room` for, in whole pieces: with less than its size it is to be written again.
 template <class T>
 inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, std::uint64_t count, std::uint64_t row,
-                                    std::uint64_t missing, std::uint64_t verbatim, std::uint8_t* to) {
+                                    std::uint64_t missing, std::uint64_t verbatim, std::uint8_t* to,
+                                    std::uint64_t room) {
   if (missing == 0 && verbatim == 0) return 0;
-  std::uint64_t size = 16;
-  if (to != nullptr) {
-    store_le(to, missing);
-    store_le(to + 8, verbatim);
-  }
+  std::uint64_t size = 0;
+  const auto put = [&](const void* from, std::uint64_t bytes) {
+    if (size + bytes <= room) std::memcpy(to + size, from, static_cast<std::size_t>(bytes));
+    size += bytes;
+  };
+  std::uint8_t counts[16];
+  store_le(counts, missing);
+  store_le(counts + 8, verbatim);
+  put(counts, sizeof counts);
   if (missing != 0 && missing != count) {
     const std::uint64_t pieces = mask_pieces(count), sizes_at = size;
     size += 2 * pieces;
@@ -141,22 +146,17 @@ inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, s
     for (std::uint64_t p = 0; p < pieces; ++p) {
       const std::uint64_t last = (p + 1) * kMaskPiece < count ? (p + 1) * kMaskPiece : count;
       const std::size_t bytes = encode_mask(is_missing, p * kMaskPiece, last, row, piece);
-      if (to != nullptr) {
-        store_le(to + sizes_at + 2 * p, static_cast<std::uint16_t>(bytes));
-        std::memcpy(to + size, piece, bytes);
-      }
-      size += bytes;
+      if (sizes_at + 2 * p + 2 <= room) store_le(to + sizes_at + 2 * p, static_cast<std::uint16_t>(bytes));
+      put(piece, bytes);
     }
   }
   std::uint64_t next = 0;
   for (std::uint64_t i = 0; verbatim != 0 && i < count; ++i) {
     const T value = value_at<T>(values, i);
     if (kind(value) != kVerbatim) continue;
-    if (to != nullptr) {
-      std::uint8_t* const at = put_varint(to + size, i - next);
-      std::memcpy(at, &value, sizeof value);
-    }
-    size += varint_bytes(i - next) + sizeof(T);
+    std::uint8_t gap[kMostVarintBytes];
+    put(gap, static_cast<std::uint64_t>(put_varint(gap, i - next) - gap));
+    put(&value, sizeof value);
     next = i + 1;
   }
   return size;

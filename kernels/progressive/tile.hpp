@@ -171,14 +171,16 @@ KFN std::uint32_t choose_mode(std::uint32_t positions, std::uint32_t ones) {
 
 // A class, in the way that is the shortest. Returns its mode.
 inline std::uint32_t put_class(const std::uint32_t* word, const std::uint32_t* mask, BitsOut& to) {
-  std::uint32_t any = 0, ones = 0, count = 0;
+  std::uint32_t any = 0;
   for (std::uint32_t w = 0; w < kTileWords; ++w) any |= word[w] & mask[w];
   if (any == 0) return kNoOnes;
+  std::uint64_t all = 0, of_ones = 0;  // as wide as pairs, so that they are counted in vectors
   for (std::uint32_t i = 0; i < kTilePairs; ++i) {
     const std::uint64_t m = pair_of(mask, i);
-    count += count_bits(m);
-    ones += count_bits(pair_of(word, i) & m);
+    all += count_bits(m);
+    of_ones += count_bits(pair_of(word, i) & m);
   }
+  const auto count = static_cast<std::uint32_t>(all), ones = static_cast<std::uint32_t>(of_ones);
   const std::uint32_t mode = choose_mode(count, ones);
   if (mode == kDirect) {
     put_masked(word, mask, to);
