@@ -16,6 +16,10 @@ namespace pyfilter {
 
 inline constexpr std::size_t kBitsPadding = 16;  // bytes, behind what PaddedBitsIn reads
 
+alignas(64) inline constexpr std::uint16_t kBitNumbers[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                                              11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                                              22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
@@ -88,6 +92,29 @@ inline std::uint64_t filled_words(const std::uint8_t* words) {
 #endif
   return filled;
 }
+
+#if defined(PYF_LEVEL_AVX512)
+// The numbers of the ones in `count` words, 64 at most; how many there are. There is room for 32 more, and 64 words can
+// be read.
+inline std::uint32_t list_ones(const std::uint8_t* words, std::uint32_t count, std::uint16_t* to) {
+  std::uint32_t ones = 0;
+  const __m512i low_numbers = _mm512_load_si512(kBitNumbers),
+                high_numbers = _mm512_add_epi16(low_numbers, _mm512_set1_epi16(32));
+  std::uint64_t filled = filled_words(words);
+  if (count < 64) filled &= (std::uint64_t{1} << count) - 1;
+  for (; filled != 0; filled &= filled - 1) {
+    const auto w = static_cast<std::uint32_t>(__builtin_ctzll(filled));
+    const __m512i first = _mm512_set1_epi16(static_cast<short>(64 * w));
+    const auto word = load_le<std::uint64_t>(words + 8 * w);
+    const auto low = static_cast<std::uint32_t>(word), high = static_cast<std::uint32_t>(word >> 32);
+    _mm512_storeu_si512(to + ones, _mm512_maskz_compress_epi16(low, _mm512_add_epi16(low_numbers, first)));
+    ones += count_bits(low);
+    _mm512_storeu_si512(to + ones, _mm512_maskz_compress_epi16(high, _mm512_add_epi16(high_numbers, first)));
+    ones += count_bits(high);
+  }
+  return ones;
+}
+#endif
 
 // Writes up to 15 bytes behind its end. Without branches that depend on the bits: how many of a word a mask picks is as
 // good as random.

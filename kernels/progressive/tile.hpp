@@ -190,18 +190,23 @@ inline std::uint32_t put_class(const std::uint32_t* word, const std::uint32_t* m
   BitsOut gathered(reinterpret_cast<std::uint8_t*>(bits.words));
   put_masked(word, mask, gathered);
   gathered.finish();
-  const auto word_of = [&](std::uint32_t i) {
-    return load_le<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(bits.words + i));
-  };
+  const auto* const words = reinterpret_cast<const std::uint8_t*>(bits.words);
   BitsOut out = to;
   std::uint32_t next = 0;
-  for (std::uint32_t at = 0; at < count; at += 64) {
-    for (std::uint64_t left = word_of(at / 64); left != 0; left &= left - 1) {
-      const std::uint32_t one = at + static_cast<std::uint32_t>(__builtin_ctzll(left));
-      out.put_run(one - next, mode - 1);
-      next = one + 1;
-    }
-  }
+  const auto put_one = [&](std::uint32_t one) {
+    out.put_run(one - next, mode - 1);
+    next = one + 1;
+  };
+#if defined(PYF_LEVEL_AVX512)
+  // their numbers first: how many ones a word has is as good as random, and a loop over them ends unforeseen each time
+  std::uint16_t list[64 * kTilePairs + 32];
+  const std::uint32_t listed = list_ones(words, (count + 63) / 64, list);
+  for (std::uint32_t i = 0; i < listed; ++i) put_one(list[i]);
+#else
+  for (std::uint32_t at = 0; at < count; at += 64)
+    for (auto left = load_le<std::uint64_t>(words + at / 8); left != 0; left &= left - 1)
+      put_one(at + static_cast<std::uint32_t>(__builtin_ctzll(left)));
+#endif
   if (next != count) out.put_run(count - next, mode - 1);
   to = out;
   return mode;
