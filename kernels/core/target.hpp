@@ -24,8 +24,9 @@
 #endif
 
 #if defined(PYF_LEVEL_AVX512)
-#define PYF_TARGET_ISA \
-  "avx2,bmi,bmi2,lzcnt,popcnt,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni"
+#define PYF_TARGET_ISA                                                                                                 \
+  "avx2,bmi,bmi2,lzcnt,popcnt,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq," \
+  "gfni"
 #elif defined(PYF_LEVEL_AVX2)
 #define PYF_TARGET_ISA "avx2,bmi,bmi2,lzcnt,popcnt,fma"
 #endif

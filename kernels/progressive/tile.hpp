@@ -327,9 +327,9 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceRoom& room, c
         if (mode == kDirect) {
           take_masked(plane, mask, in);
         } else if (mode != kNoOnes) {
-          std::uint32_t count = 0;
+          std::uint64_t count = 0;
           for (std::uint32_t i = 0; i < kTilePairs; ++i) count += count_bits(pair_of(mask, i));
-          if (!take_runs(count, mode - 1, in, room.bits)) return false;
+          if (!take_runs(static_cast<std::uint32_t>(count), mode - 1, in, room.bits)) return false;
           PaddedBitsIn bits(room.bits.words, sizeof room.bits.words - kBitsPadding);
           take_masked(plane, mask, bits);
         }
