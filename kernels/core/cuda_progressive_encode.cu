@@ -21,6 +21,11 @@
 namespace pyfilter::cuda {
 namespace {
 
+// What a reader knows of a grid; of the coarsest one, which all know, nothing of its own.
+std::size_t reader_grid_bytes(const ProgressiveLayout& layout, int level, std::size_t width) {
+  return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
+}
+
 // Memory of a batch that is encoded.
 struct EncodeLayout {
   std::size_t bytes = 0;
@@ -53,7 +58,7 @@ struct EncodeLayout {
     // planes are done with when errors are measured
     for (int i = 0; i < 2; ++i) {
       reader_at[i] = reader_bytes;
-      if (layout.levels > i + 1) reader_bytes += MemoryParts::padded(layout.grids[i + 1].count() * width);
+      reader_bytes += reader_grid_bytes(layout, i + 1, width);
     }
     if (layout.levels > 1 && has_wide_rows(layout, 0, width)) {
       const Extents g = layout.grids[1];
@@ -65,10 +70,9 @@ struct EncodeLayout {
       const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
       planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
       // of all readers at once where that does not take much more: planes do then, volumes as it is
-      std::size_t each_reader = reader_bytes + brick_bytes;
-      for (int level = 3; level < std::min(5, layout.levels); ++level)
-        each_reader += MemoryParts::padded(layout.grids[level].count() * width);
-      const std::size_t all = std::size_t{kMostMeasures} * each_reader;
+      const std::size_t all =
+          std::size_t{kMostMeasures} *
+          (reader_bytes + brick_bytes + reader_grid_bytes(layout, 3, width) + reader_grid_bytes(layout, 4, width));
       if (all <= planes_bytes + planes_bytes / 2) planes_bytes = std::max(planes_bytes, all);
     }
     planes = each(planes_bytes);
@@ -143,9 +147,7 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
                          cudaStream_t stream) {
   if (most == 0) return kOk;  // errors are bounds
   const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
-  const auto grid_bytes = [&](int level) {
-    return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
-  };
+  const auto grid_bytes = [&](int level) { return reader_grid_bytes(layout, level, width); };
   int split = std::min(3, layout.levels);  // grids from this one on are small
   const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= parts.planes_bytes;
   const std::size_t own_bytes = line ? 0 : parts.reader_bytes + parts.brick_bytes;
@@ -164,7 +166,7 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
       if (line && (level + 1 - to) % 3 == 0 && is_line(layout, level - 2)) {
         level -= 2;
         pass.out = out(level);
-        const MeasureLine three = {job, level, {}, {}, pass.in, pass.out, pass.first, pass.readers, 0, 0, 0};
+        const MeasureLine three = {job, level, {}, {}, pass.in, pass.out, pass.first, pass.readers, 0, 0};
         PYF_TRY(check(kernels.measure_line(three, layout, stream), "launch of the kernel for errors of lines"));
         pass.in = pass.out;
         continue;

@@ -106,10 +106,8 @@ inline std::uint32_t count_runs(const std::uint32_t* keys, std::uint32_t count) 
 // Whether runs start everywhere as surely_spread_runs() has it.
 inline bool are_spread(const std::uint32_t* keys, std::uint32_t count) {
   for (std::uint32_t from = 0; from < count; from += kSpread) {
-    std::uint32_t runs = from == 0 ? 1 : 0;
-    for (std::uint32_t i = std::max(from, 1u); i < std::min(from + kSpread, count); ++i)
-      runs += keys[i] != keys[i - 1] ? 1 : 0;
-    if (runs > kSpreadRuns) return false;
+    const std::uint32_t before = from != 0 ? 1 : 0, here = std::min(kSpread, count - from);
+    if (count_runs(keys + from - before, here + before) - before > kSpreadRuns) return false;
   }
   return true;
 }

@@ -54,7 +54,7 @@ class Chunk:
     ) -> None:
         self.start, self.size, self.place = start, size, place
         self.shape, self.dtype = shape, dtype
-        self.prefix = size if size < _FIRST_BYTES else _FIRST_BYTES  # how much of the frame's begin is to be here
+        self.prefix = min(size, _FIRST_BYTES)  # how much of the frame's begin is to be here
 
     def _forget(self) -> None:
         """Have nothing of the frame."""

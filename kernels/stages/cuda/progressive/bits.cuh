@@ -145,6 +145,13 @@ __device__ __forceinline__ Sum warp_total(Sum own) {
   return own;
 }
 
+template <class Value>
+__device__ __forceinline__ Value warp_largest(Value own) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) own = max(own, __shfl_xor_sync(kAllLanes, own, d));
+  return own;
+}
+
 template <class Bits>
 __device__ __forceinline__ Bits warp_combined_or(Bits own) {
 #pragma unroll

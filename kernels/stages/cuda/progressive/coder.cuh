@@ -174,15 +174,12 @@ template <class T>
 cudaError_t launch_measure(const MeasureLevel& given, const ProgressiveLayout& layout, cudaStream_t stream) {
   using Int = typename ProgressiveTraits<T>::Int;
   MeasureLevel level = given;
-  level.reader_blocks = (level.readers + kReadersOfBlock - 1) / kReadersOfBlock;
-  const std::uint32_t warps = (level.readers + level.reader_blocks - 1) / level.reader_blocks;
-  share_out<Int>(level, warps * level.reader_blocks * level.job.frame_count);
+  share_out<Int>(level, level.readers * level.job.frame_count);
   const std::uint64_t tasks = level.from.z * level.pieces * level.marches, of_warp = 32 / level.lanes;
-  const dim3 blocks(static_cast<unsigned>((tasks + of_warp - 1) / of_warp * level.reader_blocks),
-                    level.job.frame_count);
+  const dim3 blocks(static_cast<unsigned>((tasks + of_warp - 1) / of_warp), level.job.frame_count);
   const auto by = [&](auto has_z, auto last, auto wide) {
-    return launch_level<T, decltype(has_z)::value, decltype(last)::value, decltype(wide)::value>(level, blocks, warps,
-                                                                                                 stream);
+    return launch_level<T, decltype(has_z)::value, decltype(last)::value, decltype(wide)::value>(level, blocks,
+                                                                                                 level.readers, stream);
   };
   using Yes = std::true_type;
   using No = std::false_type;
@@ -200,14 +197,12 @@ cudaError_t launch_measure_line(const MeasureLine& given, const ProgressiveLayou
   for (int i = 0; i < 4; ++i) line.sizes[i] = static_cast<std::uint32_t>(layout.grids[line.level + i].x);
   for (int u = 0; u < layout.units; ++u)
     if (const int i = layout.unit[u].level - line.level; i >= 0 && i < 3) line.unit[i] = u;
-  line.reader_blocks = (line.readers + kReadersOfBlock - 1) / kReadersOfBlock;
-  const std::uint32_t warps = (line.readers + line.reader_blocks - 1) / line.reader_blocks;
   line.tiles = (line.sizes[3] + 4 * kLineLanes - 1) / (4 * kLineLanes);
-  line.steps = std::clamp(line.tiles * line.reader_blocks * line.job.frame_count / kBusy, 1u, 16u);
+  line.steps = std::clamp(line.tiles * line.job.frame_count / kBusy, 1u, 16u);
   const auto kernel = line.level == 0 ? &measure_line_kernel<T, true> : &measure_line_kernel<T, false>;
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kRoom)));
-  const dim3 blocks((line.tiles + line.steps - 1) / line.steps * line.reader_blocks, line.job.frame_count);
-  kernel<<<blocks, 32 * warps, kRoom, stream>>>(line);
+  const dim3 blocks((line.tiles + line.steps - 1) / line.steps, line.job.frame_count);
+  kernel<<<blocks, 32 * line.readers, kRoom, stream>>>(line);
   return cudaGetLastError();
 }
 

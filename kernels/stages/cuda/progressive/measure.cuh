@@ -31,17 +31,15 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   extern __shared__ __align__(16) std::uint8_t room[];
   const FrameHead& frame = pass.job.heads[blockIdx.y];
   EncodeNote& note = *pass.job.notes.of(blockIdx.y);
-  const std::uint32_t warps = blockDim.x / 32, warp = threadIdx.x / 32,
-                      number = blockIdx.x % pass.reader_blocks * warps + warp, index = pass.first + number;
-  if (frame.dead != 0 || pass.first + number - warp >= note.measures) return;
+  const std::uint32_t warps = blockDim.x / 32, warp = threadIdx.x / 32, index = pass.first + warp;
+  if (frame.dead != 0 || pass.first >= note.measures) return;
   const ProgressiveHead& head = frame.head;
   const ProgressiveLayout& layout = pass.job.shared->layout;
   const std::uint32_t lane = threadIdx.x % 32 % pass.lanes;
-  const MeasuredPart<Int> part(
-      pass, blockIdx.x / pass.reader_blocks * (32 / pass.lanes) + threadIdx.x % 32 / pass.lanes, lane);
+  const MeasuredPart<Int> part(pass, blockIdx.x * (32 / pass.lanes) + threadIdx.x % 32 / pass.lanes, lane);
   const std::uint32_t x = part.x, z = part.z, evens = part.evens, odds = part.odds;
 
-  bool works = number < pass.readers && index < note.measures;
+  bool works = index < note.measures;
   const std::int8_t* const state = pass.job.states.of(blockIdx.y) + (works ? index : 0) * kMostUnits;
   Int most = 0, found = 0;
   if constexpr (kLast) {
@@ -55,7 +53,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     if (works) {
       found = static_cast<Int>(*static_cast<volatile unsigned long long*>(&note.measured[index]));
       if (bounds) {
-        const std::uint64_t bound = bound_of_part<Int>(pass, head, state, part, largest, number, lane);
+        const std::uint64_t bound = bound_of_part<Int>(pass, head, state, part, largest, warp, lane);
         works = __any_sync(kAllLanes, evens != 0 && bound > static_cast<std::uint64_t>(found));
       }
     }
@@ -66,7 +64,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
              fz = static_cast<std::uint32_t>(pass.from.z), tx = static_cast<std::uint32_t>(pass.to.x),
              ty = static_cast<std::uint32_t>(pass.to.y), tz = static_cast<std::uint32_t>(pass.to.z);
   const bool odd_z = kHasZ && 2 * z + 1 < tz;
-  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y, number));
+  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y, warp));
   const Int* const originals = grid_integers<Int>(pass.job, pass.level);
   const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
   bool cubic[3];
@@ -303,8 +301,8 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     known[2].add(limits, made, d);
     most = max(most, largest_error(made, original, odds));
     if constexpr (!kLast) {
-      Int* const to = reinterpret_cast<Int*>(pass.out.of(blockIdx.y, number)) +
-                      (std::uint64_t{kRows * z + i} * ty + y) * tx + 2 * x;
+      Int* const to =
+          reinterpret_cast<Int*>(pass.out.of(blockIdx.y, warp)) + (std::uint64_t{kRows * z + i} * ty + y) * tx + 2 * x;
       if constexpr (kWideRows) {
         if (odds == 0) return;
         Values low, high;
@@ -364,9 +362,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     }
     if constexpr (kLast) {
       if (__any_sync(kAllLanes, most > found)) {
-#pragma unroll
-        for (int d = 16; d > 0; d /= 2) most = max(most, __shfl_xor_sync(kAllLanes, most, d));
-        found = most;
+        found = most = warp_largest(most);
         if (threadIdx.x % 32 == 0) atomicMax(&note.measured[index], static_cast<unsigned long long>(most));
       }
     } else if (s >= 3 && (s + 1 == pass.steps + 3 || (2 * j + 2) % kBrickY == 0)) {
@@ -374,7 +370,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
         const std::uint32_t y = 2 * min(j, fy - 1);
         const auto bricks_x = static_cast<std::uint32_t>(tiles_along(tx, kBrickX)),
                    bricks_y = static_cast<std::uint32_t>(tiles_along(ty, kBrickY));
-        auto* const bricks = reinterpret_cast<unsigned long long*>(pass.bricks.of(blockIdx.y, number));
+        auto* const bricks = reinterpret_cast<unsigned long long*>(pass.bricks.of(blockIdx.y, warp));
         atomicMax(bricks + (std::size_t{kRows * z / kBrickZ} * bricks_y + y / kBrickY) * bricks_x + 2 * x / kBrickX,
                   static_cast<unsigned long long>(most));
       }
@@ -384,8 +380,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   }
   if constexpr (!kLast) {
     if (!works) return;
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) found = max(found, __shfl_xor_sync(kAllLanes, found, d));
+    found = warp_largest(found);
     if (threadIdx.x % 32 == 0) atomicMax(&note.measured[index], static_cast<unsigned long long>(found));
   }
 }

@@ -25,9 +25,13 @@ namespace pyfilter::cuda {
 template <class Int>
 struct LineRoom {
   static constexpr std::uint32_t kN = kWide<Int>, kFine = kLinePoints / kN;  // vectors of a lane's points
-  // of its coefficients, of the finest level of the three first
-  static constexpr std::uint32_t kPart[3] = {kFine / 2, kFine / 4, kFine / 8}, kCoefficients = kFine / 8 * 7;
-  static constexpr std::uint32_t kBytes = 512 * (kFine + kCoefficients);  // of 32 lanes; two tiles are there
+  static constexpr std::uint32_t kBytes = 512 * (kFine + kFine / 8 * 7);     // of 32 lanes; two tiles are there
+
+  // Vectors of its coefficients of a level, the finest one of the three first; where they begin, behind the points.
+  static __device__ __forceinline__ constexpr std::uint32_t part(int level) { return kFine / 2 >> level; }
+  static __device__ __forceinline__ constexpr std::uint32_t part_at(int level) {
+    return 32 * (2 * kFine - (kFine >> level));
+  }
 
   // Vector i of so many of a lane: eight lanes beside each other have theirs in different banks.
   static __device__ __forceinline__ std::uint32_t place(std::uint32_t lane, std::uint32_t i, std::uint32_t count) {
@@ -118,12 +122,6 @@ template <class Int>
 __device__ __forceinline__ Int magnitude(Int v) {
   return v < 0 ? -v : v;
 }
-template <class Int>
-__device__ __forceinline__ Int largest_of_lanes(Int v) {
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) v = max(v, __shfl_xor_sync(kAllLanes, v, d));
-  return v;
-}
 
 // kLast: the finest grid, which nobody reads.
 template <class T, bool kLast>
@@ -136,13 +134,12 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
   extern __shared__ __align__(16) std::uint8_t room[];
   const FrameHead& frame = pass.job.heads[blockIdx.y];
   EncodeNote& note = *pass.job.notes.of(blockIdx.y);
-  const std::uint32_t warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32,
-                      number = blockIdx.x % pass.reader_blocks * warps + warp, index = pass.first + number;
-  if (frame.dead != 0 || index - warp >= note.measures) return;
-  const bool works = number < pass.readers && index < note.measures;
+  const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, index = pass.first + warp;
+  if (frame.dead != 0 || pass.first >= note.measures) return;
+  const bool works = index < note.measures;
   const ProgressiveHead& head = frame.head;
   const std::int8_t* const state = pass.job.states.of(blockIdx.y) + (works ? index : 0) * kMostUnits;
-  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y, number));
+  const Int* const in = reinterpret_cast<const Int*>(pass.in.of(blockIdx.y, warp));
   const Int* const originals = grid_integers<Int>(pass.job, pass.level);
   const std::uint32_t size = pass.sizes[0], coarse = pass.sizes[3];
 
@@ -158,8 +155,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
   }
 
   Values* const tiles = reinterpret_cast<Values*>(room);
-  const std::uint32_t first_tile = blockIdx.x / pass.reader_blocks * pass.steps,
-                      last_tile = min(first_tile + pass.steps, pass.tiles);
+  const std::uint32_t first_tile = blockIdx.x * pass.steps, last_tile = min(first_tile + pass.steps, pass.tiles);
   // what is not in the line is 0
   const auto stage = [&](std::uint32_t tile) {
     Values* const to = tiles + tile % 2 * (Room::kBytes / 16);
@@ -179,17 +175,14 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
       const std::int64_t at = 8 * std::int64_t{begin} + kN * i;
       put(to + Room::place(i / Room::kFine, i % Room::kFine, Room::kFine), originals + at, at, size);
     }
-    Values* part = to + 32 * Room::kFine;
 #pragma unroll
     for (int l = 0; l < 3; ++l) {
       const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, pass.unit[l]));
-      constexpr std::uint32_t kParts[3] = {Room::kPart[0], Room::kPart[1], Room::kPart[2]};
-      const std::uint32_t count = kParts[l];
+      const std::uint32_t count = Room::part(l);
       for (std::uint32_t i = threadIdx.x; i < 32 * count; i += blockDim.x) {
         const std::int64_t at = (std::int64_t{begin} << (2 - l)) + kN * i;
-        put(part + Room::place(i / count, i % count, count), slots + at, at, pass.sizes[l] / 2);
+        put(to + Room::part_at(l) + Room::place(i / count, i % count, count), slots + at, at, pass.sizes[l] / 2);
       }
-      part += 32 * count;
     }
   };
   const auto known_of = [&](std::uint32_t tile) {
@@ -233,12 +226,9 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     const std::int32_t first = (static_cast<std::int32_t>(tile * kLineLanes + lane) - 1) * 4;
     const bool edge = tile == 0 || (tile + 1) * kLineLanes * 4 + 8 >= coarse, own = lane != 0 && lane != 31;
     const Values* const fine = tiles + tile % 2 * (Room::kBytes / 16);
-    const Values* const part[3] = {fine + 32 * Room::kFine, fine + 32 * (Room::kFine + Room::kPart[0]),
-                                   fine + 32 * (Room::kFine + Room::kPart[0] + Room::kPart[1])};
-    const auto coefficients = [&](int l) {
-      return [&part, l, lane](int u) {
-        constexpr std::uint32_t kParts[3] = {Room::kPart[0], Room::kPart[1], Room::kPart[2]};
-        return part[l][Room::place(lane, static_cast<std::uint32_t>(u), kParts[l])];
+    const auto coefficients = [fine, lane](int l) {
+      return [fine, lane, l](int u) {
+        return fine[Room::part_at(l) + Room::place(lane, static_cast<std::uint32_t>(u), Room::part(l))];
       };
     };
     points.look_aside();
@@ -279,7 +269,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
           most = max(most, is_point(at + 2 * k + 1) ? magnitude(made.v[k] - odd.v[k]) : Int{0});
       }
       if constexpr (!kLast) {
-        Int* const to = reinterpret_cast<Int*>(pass.out.of(blockIdx.y, number)) + begin + at;
+        Int* const to = reinterpret_cast<Int*>(pass.out.of(blockIdx.y, warp)) + begin + at;
         Values out[2];
 #pragma unroll
         for (std::uint32_t k = 0; k < 2 * kN; ++k) out[k / kN].v[k % kN] = k % 2 == 0 ? even.v[k / 2] : made.v[k / 2];
@@ -294,12 +284,12 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
       }
     }
     if (kLast && __any_sync(kAllLanes, most > found)) {
-      found = most = largest_of_lanes(most);
+      found = most = warp_largest(most);
       if (lane == 0) atomicMax(&note.measured[index], static_cast<unsigned long long>(most));
     }
   }
   if (kLast || !works) return;
-  most = largest_of_lanes(most);
+  most = warp_largest(most);
   if (lane == 0) atomicMax(&note.measured[index], static_cast<unsigned long long>(most));
 }
 

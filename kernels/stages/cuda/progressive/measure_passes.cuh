@@ -64,10 +64,7 @@ __global__ void __launch_bounds__(kGridThreads) measure_pass_kernel(const __grid
   if constexpr (kLast) {
     ErrorSink<Int> sink{reinterpret_cast<const Int*>(pass.job.grids.of(blockIdx.y)) + pass.job.grid_at[0]};
     inverse_pass<Int, kAxis>(pass, head, coefficient, sink);
-    Int most = sink.most;
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) most = max(most, __shfl_xor_sync(kAllLanes, most, d));
-    const auto found = static_cast<unsigned long long>(most);
+    const auto found = static_cast<unsigned long long>(warp_largest(sink.most));
     if (threadIdx.x % 32 == 0 && found > *static_cast<volatile unsigned long long*>(&note.measured[index]))
       atomicMax(&note.measured[index], found);
   } else {

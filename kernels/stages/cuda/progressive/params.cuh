@@ -248,7 +248,7 @@ struct MeasureLevel {
   Extents from, to;    // of the grids
   ReaderGrids in, out;
   ReaderGrids bricks;  // of the grid above the finest, of 64 bits; nullptr: nobody looks at them
-  std::uint32_t first, readers, reader_blocks;
+  std::uint32_t first, readers;
   std::uint32_t lanes, pieces, marches, steps;
 };
 
@@ -261,7 +261,7 @@ struct MeasureLine {
   int level, unit[3];      // the finest level; of it and those above it
   std::uint32_t sizes[4];  // of its grid and those above it
   ReaderGrids in, out;
-  std::uint32_t first, readers, reader_blocks, tiles, steps;
+  std::uint32_t first, readers, tiles, steps;
 };
 
 // Whether a level and the two above it are those of a line: one axis, coefficients in slots as they follow each other.

@@ -72,9 +72,7 @@ __device__ __forceinline__ std::uint64_t slot_to_planes(const std::uint32_t* fro
   for (int p = 0; p < top; ++p)
     to[static_cast<std::uint32_t>(p) * kTileWords + first + lane] = room.word[warp][p / 32][p % 32][lane];
   to[(kBits - 1) * kTileWords + first + lane] = signs;
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) most = max(most, __shfl_xor_sync(kAllLanes, most, d));
-  return most;
+  return warp_largest(most);
 }
 
 template <class Int>
