@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import shlex
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +16,8 @@ from rich.console import Console
 import pyfilter
 from benchmarks import bitcomp
 from benchmarks.gpu_fields import FIELDS
-from benchmarks.report import Rows, keep, origin
+from benchmarks.gpu_origin import gpu_origin
+from benchmarks.report import Rows, keep
 from pyfilter import _native, _native_cuda, frames
 
 if TYPE_CHECKING:
@@ -211,12 +210,8 @@ def main(
 ) -> None:
     """Measure every field, codec and bound, then single chunks and batches."""
     console = Console(width=200, highlight=False)
-    device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     peer = bitcomp.library()
-    head = [
-        *origin(shlex.join(["python", "-m", "benchmarks.gpu_codec", *sys.argv[1:]])),
-        f"GPU: {device['name'].decode()}",
-    ]
+    head = gpu_origin("gpu_codec")
     head.append(f"fields of {mib} MiB; nvCOMP {'beside ours' if peer is not None else 'not installed'}")
     console.print("\n".join(head), LEGEND, sep="\n")
     table, good = Rows("", COLUMNS), True

@@ -142,7 +142,7 @@ class Run:
         )  # fmt: skip
         print(*self.rows.rows[-1], sep="; ", flush=True)  # should the table never come
 
-    def in_turns(self, works: Sequence[Callable[[], object]], to_host: bool) -> list[float]:
+    def with_links(self, works: Sequence[Callable[[], object]], to_host: bool) -> list[float]:
         """Return the seconds of works and of copies of as many bytes by one link and by all."""
         size = self.values.nbytes
         copies = [lambda: self.links.copy(size, [0], to_host), lambda: self.links.copy(size, self.devices, to_host)]
@@ -160,7 +160,7 @@ class Run:
                 lambda: pyfilter.write(sets[1], self.values, devices=0),
                 lambda: pyfilter.write(sets[2], self.values, devices="all"),
             ]
-            times = self.in_turns(works, False)
+            times = self.with_links(works, False)
             sums = [checksums(dataset) for dataset in sets]
             stored = stored_bytes(sets[0])
         self.row(label, what, self.values.nbytes / stored, times, stored, sums[0] == sums[1] == sums[2])
@@ -175,7 +175,7 @@ class Run:
                 lambda: pyfilter.read(dataset, out=self.out, devices="all"),
             ]
             self.out[...] = 0
-            times = self.in_turns(works, True)
+            times = self.with_links(works, True)
             stored = stored_bytes(dataset)
         self.row(label, what, self.values.nbytes / stored, times, stored, same(self.out, self.expected))
 
@@ -195,7 +195,7 @@ class Run:
             lambda: retrieve(self.out, devices=0),
             lambda: retrieve(self.out, devices="all"),
         ]
-        times = self.in_turns(works, True)
+        times = self.with_links(works, True)
         found = same(self.out, self.expected)
         self.row(label, f"to {fraction:g}{where}", self.values.nbytes / fetched, times, fetched, found)
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import shlex
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,7 +17,8 @@ from rich.console import Console
 
 import pyfilter
 from benchmarks.gpu_fields import FIELDS
-from benchmarks.report import Rows, keep, origin
+from benchmarks.gpu_origin import gpu_origin
+from benchmarks.report import Rows, keep
 from pyfilter.chunks import origins
 
 if TYPE_CHECKING:
@@ -99,8 +98,7 @@ def main(
 ) -> None:
     """Measure and print the table."""
     console = Console(width=200, highlight=False)
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    lines = [*origin(shlex.join(["python", "-m", "benchmarks.gpu_files", *sys.argv[1:]])), f"GPU: {name}"]
+    lines = gpu_origin("gpu_files")
     console.print("\n".join(lines))
     values = FIELDS["turbulence"](mib, "f4", 0)
     span = float(values.max()) - float(values.min())

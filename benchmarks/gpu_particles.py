@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +15,8 @@ from rich.console import Console
 import pyfilter
 from benchmarks.fields import find_data
 from benchmarks.gpu_codec import Batch, event_seconds
-from benchmarks.report import Rows, keep, origin
+from benchmarks.gpu_origin import gpu_origin
+from benchmarks.report import Rows, keep
 from pyfilter import frames
 from pyfilter.gpu.order import permutation
 
@@ -105,11 +104,7 @@ def main(
 ) -> None:
     """Measure all sets, element types, orders and bounds."""
     console = Console(width=200, highlight=False)
-    device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    head = [
-        *origin(shlex.join(["python", "-m", "benchmarks.gpu_particles", *sys.argv[1:]])),
-        f"GPU: {device['name'].decode()}; {millions} million particles, f8 half as many",
-    ]
+    head = gpu_origin("gpu_particles", f"; {millions} million particles, f8 half as many")
     console.print("\n".join(head), LEGEND, sep="\n")
     folder, table, good = find_data(data), Rows("", COLUMNS), True
     for name in sets.split(","):

@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import shlex
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import cupy
 import numpy as np
 import typer
 from rich.console import Console
 
 import pyfilter
 from benchmarks.gpu_fields import FIELDS
-from benchmarks.report import Rows, keep, origin
+from benchmarks.gpu_origin import gpu_origin
+from benchmarks.report import Rows, keep
 from pyfilter import _native, frames
 
 if TYPE_CHECKING:
@@ -62,8 +60,7 @@ def main(
 ) -> None:
     """Measure chunks of several sizes."""
     console = Console(width=200, highlight=False)
-    name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
-    head = [*origin(shlex.join(["python", "-m", "benchmarks.gpu_pipeline", *sys.argv[1:]])), f"GPU: {name}"]
+    head = gpu_origin("gpu_pipeline")
     console.print("\n".join(head), LEGEND, sep="\n")
     table = Rows("", COLUMNS)
     field = FIELDS["turbulence"](128, "f4", 0).get()

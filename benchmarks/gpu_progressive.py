@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +15,8 @@ from rich.console import Console
 import pyfilter
 from benchmarks.gpu_codec import Batch, event_seconds
 from benchmarks.gpu_fields import turbulence
-from benchmarks.report import Rows, origin, report
+from benchmarks.gpu_origin import gpu_origin
+from benchmarks.report import Rows, report
 from pyfilter import frames
 
 MARKER = "gpu_progressive"
@@ -124,11 +123,7 @@ def main(
 ) -> None:
     """Measure all sets, element types and bounds."""
     console = Console(width=200, highlight=False)
-    device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
-    head = [
-        *origin(shlex.join(["python", "-m", "benchmarks.gpu_progressive", *sys.argv[1:]])),
-        f"GPU: {device['name'].decode()}",
-    ]
+    head = gpu_origin("gpu_progressive")
     table, good, of_a_gib = Rows("", COLUMNS), True, []
     for dtype in dtypes.split(","):
         for make in sets(dtype, [part.strip() for part in parts.split(",") if part]):
