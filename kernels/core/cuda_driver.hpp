@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Batches of chunks on the GPU (cuda_driver.cu; cuda_absent.cpp in builds without CUDA). Device calls put work on a
 // stream and return; nothing inside waits for the device, but encoding particles, which has to know which chunks
-// lorenzo encodes in their place. Frames are byte for byte those of the CPU.
+// lorenzo encodes in their place, and lorenzo of many chunks whose memory depends on their predictors. Frames are byte
+// for byte those of the CPU.
 #pragma once
 
 #include <cstddef>

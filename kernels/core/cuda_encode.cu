@@ -93,13 +93,12 @@ struct TileGrids {
   bool open[kCandidates] = {};
   Grid grids[kColumns + 1];  // without tiles where a frame has no room for them
   Grid all[kColumns + 1];
-  std::uint64_t most_tiles = 1, slots = 1, fewest = ~std::uint64_t{0};
+  std::uint64_t most_tiles = 1, fewest = ~std::uint64_t{0};
 
   TileGrids(const Request& request, std::uint64_t count, std::uint64_t value_bytes) {
     packed = request.codec == registry::kCodecHierarchicalDelta || request.codec == registry::kCodecLorenzo;
     const auto add = [&](int at, const Grid& grid) {
       grids[at] = all[at] = grid;
-      slots = std::max(slots, grid.tiles);
       fewest = std::min(fewest, grid.tiles);
       if (has_no_room(grid.tiles, value_bytes)) grids[at].tiles = 0;
       most_tiles = std::max(most_tiles, grids[at].tiles);
@@ -175,8 +174,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, EncodeParam
 Status encode_lorenzo(const Request& request, const TileGrids& tiles, const EncodeParams& job, std::uint8_t* memory,
                       const Layout& layout, ChunkPlan* plans, std::uint64_t count, std::uint64_t places,
                       cudaStream_t stream) {
-  const std::size_t width = dtype_bytes(request.dtype);
-  const StreamLayout parts(job.chunks, tiles.slots, width);
+  const ChoiceLayout parts(job.chunks);
   Workspace workspace(stream);
   PYF_TRY(workspace.allocate(parts.bytes));
   std::uint8_t* const room = workspace.data();
@@ -184,19 +182,10 @@ Status encode_lorenzo(const Request& request, const TileGrids& tiles, const Enco
   StreamParams streams = {};
   streams.base = job;
   std::copy(std::begin(tiles.all), std::end(tiles.all), streams.grids);
-  streams.slots = static_cast<std::uint32_t>(tiles.slots);
   streams.coder = frame_template(request, request.codec, count).parameters[1];
   streams.compare_tiles = kCompareTiles;
   streams.shape_chunks = reinterpret_cast<std::uint32_t*>(room + parts.shape_chunks);
-  streams.notes = reinterpret_cast<TileNote*>(room + parts.notes);
-  streams.residuals = room + parts.residuals;
-  streams.specials = room + parts.specials;
-  streams.streams = room + parts.streams;
-  streams.value_size = streams.code_size = width;
-  streams.counts = reinterpret_cast<SymbolCounts*>(room + parts.counts);
-  streams.models = reinterpret_cast<StreamModel*>(room + parts.models);
-  streams.groups = reinterpret_cast<GroupNote*>(room + parts.groups);
-  streams.more_units = reinterpret_cast<std::uint32_t*>(room + parts.more_units);
+  streams.value_size = streams.code_size = dtype_bytes(request.dtype);
   streams.plans = reinterpret_cast<ChunkPlan*>(room + parts.plans);
   streams.base.plans = streams.plans;
 
@@ -329,11 +318,8 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
   if (request.codec == registry::kCodecParticles) return encode_particles(request, batch, count);
   if (request.codec == registry::kCodecProgressive) return encode_progressive_chunks(request, batch, count);
   const TileGrids tiles(request, count, count * dtype_bytes(request.dtype));
-  const bool streams = request.codec == registry::kCodecLorenzo;
-  const std::uint64_t most = streams ? kMostStreamTiles : std::uint64_t{1} << 31,
-                      each = streams ? tiles.slots : tiles.most_tiles;
-  const std::size_t fitting = std::min(static_cast<std::size_t>(std::max<std::uint64_t>(1, most / each)),
-                                       streams ? kMostStreamChunks : kMaxChunks);
+  const auto fitting =
+      static_cast<std::size_t>(std::max<std::uint64_t>(1, (std::uint64_t{1} << 31) / tiles.most_tiles));
   for (std::size_t first = 0; first < batch.count;) {
     CudaEncodeBatch part = batch;
     part.count = std::min({batch.count - first, kMaxChunks, fitting});

@@ -3,8 +3,8 @@
 // (cuda_encode.cu, cuda_decode.cu).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "core/cuda_memory.cuh"
 #include "core/status.hpp"
@@ -13,21 +13,21 @@
 
 namespace pyfilter::cuda {
 
-// Tiles that are encoded together at most: their residuals and streams take four times the memory of their values.
-inline constexpr std::uint64_t kMostStreamTiles = std::uint64_t{1} << 17;
-inline constexpr std::size_t kMostStreamChunks = 1024;
 // Batches of so many tiles have their models made beside their residuals: of fewer, the launches take longer.
 inline constexpr std::uint64_t kManyTiles = 16384;
+// Chunks of a launch at most.
+inline constexpr std::size_t kMostStreamChunks = 1024;
 
-// Memory of a batch that is encoded: one allocation, the first `zeroed` bytes of which must be 0.
-struct StreamLayout {
+// Memory for the choice of predictors of a batch: one allocation, the first `zeroed` bytes of which must be 0.
+struct ChoiceLayout {
   std::size_t bytes = 0, zeroed = 0;
-  std::size_t shape_chunks, more_units, counts, bits, plans, models, groups, notes, residuals, specials, streams;
+  std::size_t shape_chunks, bits, plans;
 
-  StreamLayout(std::size_t chunks, std::size_t slots, std::size_t value_size);
+  explicit ChoiceLayout(std::size_t chunks);
 };
 
-// Streams of the chunks whose predictors are chosen; frames of hierarchical_delta are there where they compete.
+// Streams of the chunks whose predictors are chosen; frames of hierarchical_delta are there where they compete. As many
+// chunks together as there is memory for. Waits for the predictors if that depends on them.
 Status encode_streams(const StreamParams& job, Dtype dtype, bool pointwise, const bool* open_shapes,
                       std::uint64_t places, cudaStream_t stream);
 

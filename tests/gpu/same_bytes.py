@@ -226,6 +226,23 @@ def progressive(quick: bool, every: int) -> Iterator[Group]:
     yield group
 
 
+def narrow(quick: bool) -> Iterator[Group]:
+    """Arrays of few columns, some of which planes suit best, in batches that take several runs of streams."""
+    rng = np.random.default_rng(19)
+    group = Group("narrow arrays in several runs")
+    for dtype, columns in (("f4", 3), ("f8", 4)):
+        rows = (2 << 20) // columns if quick else (5 << 20) // columns
+        chunks = []
+        for i in range(20):
+            walk = np.cumsum(rng.standard_normal((rows, 1)), axis=0)
+            apart = rng.standard_normal((rows, columns)) * 10.0 ** rng.integers(-2, 3)
+            chunks.append((walk * (0 if i % 5 else 50) + apart).astype(dtype))
+        chunks[7][:] = 0
+        for coder in ("rans", "huffman"):
+            check_batch(group, chunks, pyfilter.Lorenzo(absolute=0.05, coder=coder))
+    yield group
+
+
 def large(quick: bool) -> Iterator[Group]:
     rng = np.random.default_rng(6)
     group = Group("large, no multiple of anything")
@@ -367,7 +384,7 @@ def main() -> int:
         if ONLY in (None, "Progressive"):
             groups.append(progressive(quick, every))
         if not options.sanitize and gridded:
-            groups += [missing(quick), sizes(quick), batches(quick), large(quick)]
+            groups += [missing(quick), sizes(quick), batches(quick), narrow(quick), large(quick)]
         if not options.sanitize and options.data.is_dir():
             groups.append(real_fields(options.data))
     good = [group.report() for group in itertools.chain.from_iterable(groups)]

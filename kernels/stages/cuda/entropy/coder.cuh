@@ -9,6 +9,7 @@
 #include "stages/cuda/coder.cuh"
 #include "stages/cuda/entropy/blocks.cuh"
 #include "stages/cuda/entropy/decode.cuh"
+#include "stages/cuda/entropy/rans_frames.cuh"
 #include "stages/cuda/entropy/residuals.cuh"
 #include "stages/cuda/entropy/special_values.cuh"
 
@@ -31,33 +32,64 @@ cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
 
-// A kernel with a warp for each group, as many in a thread block as shared memory has room for beside the tables.
-template <class Kernel>
-cudaError_t launch_warps(Kernel kernel, int most_warps, std::size_t table_bytes, std::size_t warp_bytes,
-                         const StreamDecodeParams& job, std::uint32_t units, std::uint32_t frames,
-                         cudaStream_t stream) {
-  int device = 0, room = 0;
-  unsigned resident = 0;
-  PYF_CUDA_TRY(cudaGetDevice(&device));
-  PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(table_bytes)) /
-                       static_cast<std::int64_t>(warp_bytes);
-  auto warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
-  const std::size_t bytes = table_bytes + warps * warp_bytes;
-  PYF_CUDA_TRY(resident_blocks(kernel, 32 * static_cast<int>(warps), bytes, &resident));
-  const unsigned blocks = blocks_each(resident, units, frames);
-  // as few as take the same number of turns: the last one should not have a few only
-  const std::uint32_t each = (units + blocks - 1) / blocks, turns = (each + warps - 1) / warps;
-  warps = (each + turns - 1) / turns;
-  kernel<<<dim3(blocks, frames), 32 * warps, bytes, stream>>>(job);
+// A kernel with a warp for each group, as many in a thread block as shared memory has room for beside what the warps
+// share.
+struct WarpLaunch {
+  std::uint32_t warps = 0;
+  std::size_t bytes = 0;
+  unsigned resident = 0;  // thread blocks that run at once
+
+  template <class Kernel>
+  cudaError_t find(Kernel kernel, int most_warps, std::size_t block_bytes, std::size_t warp_bytes) {
+    int device = 0, room = 0;
+    PYF_CUDA_TRY(cudaGetDevice(&device));
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(block_bytes)) /
+                         static_cast<std::int64_t>(warp_bytes);
+    warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
+    bytes = block_bytes + warps * warp_bytes;
+    return resident_blocks(kernel, 32 * static_cast<int>(warps), bytes, &resident);
+  }
+  // Blocks that each frame has to itself, so that all run at once.
+  unsigned own_blocks(std::uint32_t frames, std::uint32_t units) const {
+    return std::clamp(resident / frames, 1u, std::max(units, 1u));
+  }
+  // As few as take the same number of turns: the last one should not have a few only.
+  unsigned fewest_warps(std::uint32_t units, unsigned blocks) const {
+    const std::uint32_t each = (units + blocks - 1) / blocks, turns = std::max(1u, (each + warps - 1) / warps);
+    return std::max(1u, (each + turns - 1) / turns);
+  }
+};
+
+// Frames share all thread blocks where otherwise a tenth of the device or more would have nothing to do.
+template <class Map, int S>
+cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
+  constexpr auto own = rans_decode_kernel<Map, S, false>, shared = rans_decode_kernel<Map, S, true>;
+  using Own = RansShare<Map, false>;
+  using Shared = RansShare<Map, true>;
+  WarpLaunch launch;
+  PYF_CUDA_TRY(launch.find(own, kRansWarps<Map, S, false>, Own::kBlockBytes, Own::kWarpBytes));
+  const unsigned blocks = launch.own_blocks(job.frames, units), all = blocks * job.frames,
+                 turns = (all + launch.resident - 1) / launch.resident;
+  constexpr unsigned kMostBlocks = 8;  // of a frame: the more, the more they differ
+  if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps) {
+    PYF_CUDA_TRY(launch.find(shared, kRansWarps<Map, S, true>, Shared::kBlockBytes, Shared::kWarpBytes));
+    shared<<<launch.resident, 32 * launch.warps, launch.bytes, stream>>>(job);
+    return cudaGetLastError();
+  }
+  own<<<dim3(blocks, job.frames), 32 * launch.fewest_warps(units, blocks), launch.bytes, stream>>>(job);
   return cudaGetLastError();
 }
 
 template <class Map, int S, class Residual>
-cudaError_t launch_huffman(const StreamDecodeParams& job, std::uint32_t units, std::uint32_t frames,
-                           cudaStream_t stream) {
-  return launch_warps(huffman_decode_kernel<Map, S, Residual>, (kHuffmanWarps<Map, S, Residual>), sizeof(HuffmanTables),
-                      sizeof(typename HuffmanSource<Map, Residual>::WarpSpace), job, units, frames, stream);
+cudaError_t launch_huffman(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
+  constexpr auto kernel = huffman_decode_kernel<Map, S, Residual>;
+  WarpLaunch launch;
+  PYF_CUDA_TRY(launch.find(kernel, (kHuffmanWarps<Map, S, Residual>), sizeof(HuffmanTables),
+                           sizeof(typename HuffmanSource<Map, Residual>::WarpSpace)));
+  const unsigned blocks = launch.own_blocks(job.frames, units);
+  kernel<<<dim3(blocks, job.frames), 32 * launch.fewest_warps(units, blocks), launch.bytes, stream>>>(job);
+  return cudaGetLastError();
 }
 
 // Behind the tables: groups, then what is special in them. `most_units`: of a frame.
@@ -66,12 +98,11 @@ cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t cod
                                  std::uint32_t frames, cudaStream_t stream) {
   unsigned resident = 0;
   if (coder == kRans) {
-    PYF_CUDA_TRY((launch_warps(rans_decode_kernel<Map, S>, kRansWarps<Map, S>, kRansBytes<Map>, kRansWarpBytes<Map>,
-                               job, most_units, frames, stream)));
+    PYF_CUDA_TRY((launch_rans<Map, S>(job, most_units, stream)));
   } else {
-    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint8_t>(job, most_units, frames, stream)));
-    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint16_t>(job, most_units, frames, stream)));
-    PYF_CUDA_TRY((launch_huffman<Map, S, typename Map::Code>(job, most_units, frames, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint8_t>(job, most_units, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint16_t>(job, most_units, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, typename Map::Code>(job, most_units, stream)));
   }
   if (job.base.tile_count != job.base.tiles) {
     check_groups_kernel<<<dim3(std::min(64u, most_units / kCheckThreads + 1), frames), kCheckThreads, 0, stream>>>(job);

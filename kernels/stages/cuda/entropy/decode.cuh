@@ -17,22 +17,6 @@
 
 namespace pyfilter::cuda {
 
-// Warps that share the tables of a rans stream, on one multiprocessor: as many as registers and shared memory suffice
-// for. There are fewer where shared memory is small.
-template <class Map, int S>
-inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? (S == kChain ? 16 : 12)
-                                  : S == kChain                   ? 32
-                                                                  : 16;
-// Shared memory: tables, where addresses are multiples of their size, tables by sums, and a row of zeros; each warp has
-// a ring and room for the rows of a run.
-inline constexpr std::size_t kTableAlignment = 4 * kFrequencySum, kTableBytes = kMostTables * kTableAlignment,
-                             kRingBytes = 2 * kRingWords;
-template <class Map>
-inline constexpr std::size_t kRansBytes =
-    kTableAlignment + kTableBytes + kLevelBytes + 32 * sizeof(typename Map::Value);
-template <class Map>
-inline constexpr std::size_t kRansWarpBytes = kRingBytes + kRunBytes<typename Map::Value>;
-
 inline constexpr int kCheckThreads = 256;
 
 // Groups [first, last) that a launch decodes of a frame.
@@ -67,7 +51,7 @@ struct NotedTiles {
 // The tiles of a group one after the other, their residuals from `source`: RansSource, HuffmanSource. kRows: it has
 // room for a run's rows.
 template <class Map, int S, class Source>
-__device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame,
+__device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
                                               std::uint32_t frame_index, const GroupSpan& span,
                                               const std::uint8_t* bytes, std::uint32_t size, std::uint64_t bytes_at,
                                               const GroupTileParts& own, NotedTiles& noted, Source& source) {
@@ -75,9 +59,15 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
   using Code = typename Map::Code;
   const unsigned lane = threadIdx.x % 32;
   const DecodeParams& base = job.base;
-  const Map map = decoding_map<Map>(frame);
-  const auto order = static_cast<int>(frame.order());
-  const bool sums = S != kChain || order != 0;
+  WarpTile own_tile;
+  WarpTile* state = &own_tile;
+  if constexpr (Source::kSharedTile) state = &source.tile();
+  const TileBox& box = state->box;
+  const auto note = [&](const auto& what) {
+    if constexpr (Source::kSharedTile) __syncwarp();
+    if (!Source::kSharedTile || lane == 0) what();
+    if constexpr (Source::kSharedTile) __syncwarp();
+  };
   const std::uint32_t first_tile = static_cast<std::uint32_t>(span.first),
                       last_tile = base.first_tile + base.tile_count;
   Code carry = 0;
@@ -86,7 +76,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
     const std::uint32_t tile = first_tile + i;
     if (tile >= last_tile) return Fault::none;  // what is behind is not looked at
     const bool wanted = tile >= base.first_tile;
-    const TileBox box = box_of<S>(base.grid, tile);
+    note([&] { state->box = box_of<S>(base.grid, tile); });
     const std::uint32_t coding = __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)),
                         special_words = __shfl_sync(kAllLanes, own.special_words, static_cast<int>(i)),
                         list = __shfl_sync(kAllLanes, own.list, static_cast<int>(i));
@@ -126,6 +116,10 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
     std::uint32_t count = 0;
 #pragma unroll
     for (int w = 0; w < 4; ++w) count += static_cast<std::uint32_t>(__popc(static_cast<int>(coded[w])));
+    note([&] {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) state->coded[w] = coded[w];
+    });
     const Fault fault = source.begin_tile(count);
     if (fault == Fault::wide) noted.count = max(noted.count, i + 1);
     if (fault != Fault::none) return fault;
@@ -135,7 +129,12 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
     std::uint32_t blocks = 0;  // coded ones of the runs before
 #pragma unroll 1
     for (int run = 0; run < 4; ++run) {
-      const std::uint32_t bits = run == 0 ? coded[0] : run == 1 ? coded[1] : run == 2 ? coded[2] : coded[3];
+      if (S == kColumns && static_cast<unsigned>(run) >= box.inx) break;  // nor are there runs behind
+      const std::uint32_t bits = Source::kSharedTile ? state->coded[run]
+                                 : run == 0          ? coded[0]
+                                 : run == 1          ? coded[1]
+                                 : run == 2          ? coded[2]
+                                                     : coded[3];
       Code y[32];
       if (bits != 0) {
         source.take_run(blocks, bits, count, parked, y);
@@ -146,6 +145,8 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 #pragma unroll
         for (int n = 0; n < 32; ++n) y[n] = 0;
       }
+      const auto order = static_cast<int>(frame.order());
+      const bool sums = S != kChain || order != 0;
       if (run == 0) {
         if (lane == 0 && sums) y[0] += carry;
         if (S != kChain) carry = __shfl_sync(kAllLanes, y[0], 0);
@@ -182,7 +183,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 }
 
 template <class Map, int S, class Source>
-__device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, const DecodeFrame& frame,
+__device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
                                               std::uint32_t frame_index, std::uint32_t unit, const TilePlace& place,
                                               std::uint64_t groups_at, const typename Source::Tables& tables,
                                               NotedTiles& noted, typename Source::WarpSpace& space) {
@@ -204,51 +205,55 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
     const Fault fault =
         size != 0 ? source.open(bytes + rest, size - rest, frame.coder() == kHuffmanGaps, total) : Fault::none;
     if (fault != Fault::none) return fault;
-    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, noted, source);
+    return decode_tiles<Map, S>(job, frame, map, frame_index, span, bytes, size, bytes_at, own, noted, source);
   } else {
     const std::uint32_t lanes = lanes_of_group<S>(job.base, span.count, static_cast<std::uint32_t>(span.first), own);
     if (size - rest < 4 * lanes) return Fault::size;
     Source source(tables, space, bytes + rest, size - rest, lanes);
     if (!source.states_good()) return Fault::state;
-    return decode_tiles<Map, S>(job, frame, frame_index, span, bytes, size, bytes_at, own, noted, source);
+    return decode_tiles<Map, S>(job, frame, map, frame_index, span, bytes, size, bytes_at, own, noted, source);
   }
 }
 
-// All groups of a launch that this warp takes of a frame. `only_repeats`: those that had no room before.
+// A group of a frame. `groups`: the frame with its directory at the beginning, which is behind the tables; `units`: all
+// its groups; `only_repeats`: it is decoded if it had no room before.
 template <class Map, int S, class Source>
-__device__ __forceinline__ void decode_units(const StreamDecodeParams& job, const DecodeFrame& frame,
-                                             std::uint32_t frame_index, std::uint32_t table_bytes, bool only_repeats,
-                                             const UnitRange& range, unsigned warps,
-                                             const typename Source::Tables& tables, typename Source::WarpSpace& space) {
-  DecodeFrame groups = frame;  // the directory is that of groups, behind the tables
+__device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const DecodeFrame& frame,
+                                            const DecodeFrame& groups, const Map& map, std::uint32_t frame_index,
+                                            std::uint32_t table_bytes, bool only_repeats, std::uint32_t units,
+                                            std::uint32_t unit, const typename Source::Tables& tables,
+                                            typename Source::WarpSpace& space) {
+  std::uint8_t* const repeat =
+      Source::kHeadFlags ? job.repeats + std::size_t{frame_index} * job.base.tiles + unit : nullptr;
+  NotedTiles noted;
+  if (only_repeats) {
+    if (*repeat == 0) return;
+    noted.count = *repeat - 1;
+  }
+  Fault fault = Fault::directory;
+  if (groups.payload_bytes / 4 > units) {
+    const TilePlace place = find_tile(groups, units, unit);
+    fault = place.fault;
+    if (fault == Fault::none)
+      fault = decode_group<Map, S, Source>(job, frame, map, frame_index, unit, place,
+                                           table_bytes + 4 * (std::uint64_t{units} + 1), tables, noted, space);
+  }
+  if constexpr (Source::kNarrow) {
+    const bool wide = fault == Fault::wide;
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) *repeat = wide ? static_cast<std::uint8_t>(noted.count + 1) : 0;
+    if (wide) fault = Fault::none;
+  }
+  if (fault != Fault::none && threadIdx.x % 32 == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
+  __syncwarp();
+}
+
+// The directory of a frame's groups is behind its tables.
+__device__ __forceinline__ DecodeFrame behind_tables(const DecodeFrame& frame, std::uint32_t table_bytes) {
+  DecodeFrame groups = frame;
   groups.payload += table_bytes;
   groups.payload_bytes -= table_bytes;
-  for (std::uint32_t unit = range.first + threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < range.last;
-       unit += gridDim.x * warps) {  // the last ones are those of all thread blocks
-    std::uint8_t* const repeat =
-        Source::kHeadFlags ? job.repeats + std::size_t{frame_index} * job.base.tiles + unit : nullptr;
-    NotedTiles noted;
-    if (only_repeats) {
-      if (*repeat == 0) continue;
-      noted.count = *repeat - 1;
-    }
-    Fault fault = Fault::directory;
-    if (groups.payload_bytes / 4 > range.units) {
-      const TilePlace place = find_tile(groups, range.units, unit);
-      fault = place.fault;
-      if (fault == Fault::none)
-        fault = decode_group<Map, S, Source>(job, frame, frame_index, unit, place,
-                                             table_bytes + 4 * (std::uint64_t{range.units} + 1), tables, noted, space);
-    }
-    if constexpr (Source::kNarrow) {
-      const bool wide = fault == Fault::wide;
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) *repeat = wide ? static_cast<std::uint8_t>(noted.count + 1) : 0;
-      if (wide) fault = Fault::none;
-    }
-    if (fault != Fault::none && threadIdx.x % 32 == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
-    __syncwarp();
-  }
+  return groups;
 }
 
 // A frame's directory as a whole, where only some of its groups are decoded.
@@ -257,9 +262,7 @@ static __global__ void __launch_bounds__(kCheckThreads)
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[blockIdx.y] : job.base.only_frame;
   const std::uint32_t table_bytes = job.tables[blockIdx.y].bytes;
   if (table_bytes == 0) return;
-  DecodeFrame groups = frame;
-  groups.payload += table_bytes;
-  groups.payload_bytes -= table_bytes;
+  const DecodeFrame groups = behind_tables(frame, table_bytes);
   const UnitRange range = unit_range(job.base, frame.group_log2());
   for (std::uint32_t unit = blockIdx.x * kCheckThreads + threadIdx.x; unit < range.units;
        unit += gridDim.x * kCheckThreads) {
@@ -267,42 +270,6 @@ static __global__ void __launch_bounds__(kCheckThreads)
     const Fault fault = room ? find_tile(groups, range.units, unit).fault : Fault::directory;
     if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
   }
-}
-
-template <class Map, int S>
-__global__ void __launch_bounds__(32 * kRansWarps<Map, S>, 1)
-    rans_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
-  using Source = RansSource<Map, S>;
-  const unsigned warps = blockDim.x / 32;
-  extern __shared__ __align__(1024) uint4 shared_memory[];
-  const std::uint32_t index = blockIdx.y;
-  const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
-  const FrameTables& given = job.tables[index];
-  const std::uint32_t table_bytes = given.bytes;
-  const UnitRange range = unit_range(job.base, frame.group_log2());
-  if (table_bytes == 0 || range.first + blockIdx.x >= range.last) return;
-  const Contexts contexts = given.contexts;
-  const std::uint32_t base = shared_address(shared_memory),
-                      skipped =
-                          static_cast<std::uint32_t>((kTableAlignment - base % kTableAlignment) % kTableAlignment);
-  auto* const to = reinterpret_cast<std::uint8_t*>(shared_memory) + skipped;
-  const auto* const from = reinterpret_cast<const uint4*>(given.entries);
-  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kFrequencySum / 4; i += blockDim.x)
-    reinterpret_cast<uint4*>(to)[i] = from[i];
-  const std::uint32_t levels = base + skipped + kTableBytes;
-  const RansTables tables = {base + skipped, levels, TableOfSum(contexts), contexts.count,
-                             given.flag_frequency[0] | given.flag_frequency[1] << 10 | given.flag_frequency[2] << 20};
-  for (std::uint32_t sum = threadIdx.x; sum < kLevelSums; sum += blockDim.x)
-    store_word(levels + 4 * sum, tables.entries + tables.of_sum(sum) * (4 * kFrequencySum));
-  std::uint8_t* const rings = to + kTableBytes + kLevelBytes;
-  std::uint8_t* const zero = rings + warps * kRingBytes;
-  constexpr unsigned kZeroBytes = 32 * sizeof(typename Map::Value);
-  for (unsigned i = threadIdx.x; i < kZeroBytes / 4; i += blockDim.x) reinterpret_cast<std::uint32_t*>(zero)[i] = 0;
-  __syncthreads();
-  const unsigned warp = threadIdx.x / 32;
-  typename Source::WarpSpace space = {reinterpret_cast<std::uint16_t*>(rings + warp * kRingBytes),
-                                      zero + kZeroBytes + warp * kRunBytes<typename Map::Value>, zero};
-  decode_units<Map, S, Source>(job, frame, index, table_bytes, false, range, warps, tables, space);
 }
 
 // Warps that share the tables of a Huffman stream: as many as registers and shared memory have room for.
@@ -320,7 +287,6 @@ template <class Map, int S, class Residual>
 __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
     huffman_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
   using Source = HuffmanSource<Map, Residual>;
-  const unsigned warps = blockDim.x / 32;
   extern __shared__ __align__(1024) uint4 shared_memory[];
   const std::uint32_t index = blockIdx.y;
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
@@ -335,8 +301,11 @@ __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
   __syncthreads();
   const auto* const tables = in_shared(reinterpret_cast<const HuffmanTables*>(shared_memory));
   auto* const spaces = reinterpret_cast<typename Source::WarpSpace*>(shared_memory + sizeof(HuffmanTables) / 16);
-  decode_units<Map, S, Source>(job, frame, index, table_bytes, own_class < sizeof(Residual), range, warps, tables,
-                               spaces[threadIdx.x / 32]);
+  const DecodeFrame groups = behind_tables(frame, table_bytes);
+  for (std::uint32_t unit = range.first + threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < range.last;
+       unit += gridDim.x * (blockDim.x / 32))  // the last ones are those of all thread blocks
+    decode_unit<Map, S, Source>(job, frame, groups, decoding_map<Map>(frame), index, table_bytes,
+                                own_class < sizeof(Residual), range.units, unit, tables, spaces[threadIdx.x / 32]);
 }
 
 }  // namespace pyfilter::cuda

@@ -116,7 +116,8 @@ __device__ __forceinline__ Codeword<Code> read_codeword(const HuffmanTables& tab
 template <class Map, class Residual>
 struct HuffmanSource {
   using Code = typename Map::Code;
-  static constexpr bool kHeadFlags = true, kRows = false, kNarrow = sizeof(Residual) < sizeof(Code);
+  static constexpr bool kHeadFlags = true, kRows = false, kNarrow = sizeof(Residual) < sizeof(Code),
+                        kSharedTile = false;
   using Tables = const HuffmanTables*;
   struct WarpSpace {
     Residual residuals[4096 + 4096 / 32 + 1];  // of a tile, a block in 33 places, and one behind

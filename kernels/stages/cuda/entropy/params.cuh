@@ -150,6 +150,7 @@ struct StreamDecodeParams {
   std::uint32_t* special_count;  // 0 at first
   SpecialTile* specials;         // room for all tiles that are decoded
   std::uint8_t* repeats;         // of each frame's Huffman groups: those to be decoded with wider residuals
+  std::uint32_t frames;          // of the launch
 };
 
 // Launchers of a dtype, bound and tile shape.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "stages/cuda/entropy/group_tiles.cuh"
+#include "stages/cuda/entropy/rans_steps.cuh"
 #include "stages/cuda/entropy/rans_words.cuh"
 #include "stages/cuda/entropy/warp_sums.cuh"
 #include "stages/cuda/params.cuh"
@@ -15,133 +16,6 @@
 #include "stages/entropy/rans.hpp"
 
 namespace pyfilter::cuda {
-
-// Table by the sum of two neighbours, as addresses: of the sums that steps without outer bits and escapes can leave.
-inline constexpr std::uint32_t kLevelSums = 1024, kLevelBytes = 4 * kLevelSums;
-// Neighbours that are not below this have no place there.
-inline constexpr std::uint32_t kLargeResidual = kLevelSums / 2;
-
-// What the steps of a group need: addresses of the tables (a multiple of 4096) and of tables by sums.
-struct RansTables {
-  std::uint32_t entries, levels;
-  TableOfSum of_sum;
-  std::uint32_t first, frequencies;  // the table of a block's first residual; of flags, ten bits each
-};
-
-// A step with the entry for a state: the state before any bits are taken and after the inner ones, the value that it is
-// if there are no others.
-struct DecodedStep {
-  std::uint32_t entry, state, value, x;
-
-  __device__ __forceinline__ bool slow() const { return entry >= kSlowEntry; }
-};
-__device__ __forceinline__ DecodedStep decode_step(std::uint32_t table, std::uint32_t x) {
-  const std::uint32_t entry = load_table(x << 2 & (4 * kFrequencySum - 4) | table);
-  const std::uint32_t state = (entry >> 8 & 0x7FF) * (x >> kProbabilityBits) + (entry >> 19 & 0x3FF), raw = entry >> 29;
-  return {entry, state, (entry & 0xFF) + (state & ~(~0u << raw)), state >> raw};
-}
-
-// The bits behind a symbol that has more than inner ones, and what an escape stands for. Other lanes have their value
-// and state, and get words.
-template <class Code>
-struct SlowStep {
-  Code value;
-  bool failed;
-  std::uint32_t x;
-};
-template <class Code>
-__device__ __forceinline__ SlowStep<Code> decode_slow(const DecodedStep& step, bool active, WordsForth& words) {
-  constexpr std::uint32_t kSymbolsHere = symbols_of_width(8 * sizeof(Code));
-  const std::uint32_t symbol = step.entry & 0xFF, inner = symbol == kEscape ? 0 : kInnerBits;
-  const bool slow = active && step.slow(), escaped = symbol == kEscape;
-  SlowStep<Code> out = {step.value, slow && !escaped && symbol >= kSymbolsHere, slow ? step.state >> inner : step.x};
-  words.refill(out.x, active);
-  std::uint32_t left = !slow || out.failed ? 0 : escaped ? ~0u : outer_bits(symbol), taken = kInnerBits;
-  if (slow && !out.failed && !escaped)
-    out.value = static_cast<Code>(smallest_of<Code>(symbol) + (step.state & ((1u << kInnerBits) - 1)));
-#pragma unroll 1
-  while (__any_sync(kAllLanes, left != 0)) {
-    const bool takes = left != 0;
-    words.advance();
-    if (left == ~0u) {
-      const std::uint32_t s = out.x & ((1u << kEscapeBits) - 1);
-      out.x >>= kEscapeBits;
-      out.failed = out.failed || s >= kSymbolsHere;
-      out.value = out.failed ? Code{0} : smallest_of<Code>(s);
-      left = out.failed ? 0 : raw_bits(s);
-      taken = 0;
-    } else if (takes) {
-      const std::uint32_t bits = min(left, kStepBits);
-      out.value += static_cast<Code>(out.x & ((1u << bits) - 1)) << taken;
-      out.x >>= bits;
-      taken += bits;
-      left -= bits;
-    }
-    words.refill(out.x, takes);
-  }
-  words.advance();
-  return out;
-}
-
-// Steps of any kind, one by one, up to the last of a four. `sum0` to `sum3`: of their neighbours before these steps;
-// `weights`: how often the one and the two steps before each are its neighbours, two bits each. The steps begin with
-// number `from` of the four, and from `near` on they have neighbours in later fours.
-template <class Code>
-struct FourSteps {
-  Code z0, z1, z2, z3;
-  std::uint32_t x;
-  bool failed, slow, large;  // the last two of all lanes
-  WordsForth words;
-};
-template <class Code>
-__device__ __noinline__ FourSteps<Code> decode_four_slow(const RansTables tables, std::uint32_t sum0,
-                                                         std::uint32_t sum1, std::uint32_t sum2, std::uint32_t sum3,
-                                                         std::uint32_t weights, int from, int near, bool active,
-                                                         std::uint32_t x, WordsForth words) {
-  FourSteps<Code> out = {0, 0, 0, 0, x, false, false, false, words};
-  bool large = false;
-#pragma unroll 1
-  for (int k = from; k < 4; ++k) {
-    const std::uint32_t sum = (k == 0   ? sum0
-                               : k == 1 ? sum1
-                               : k == 2 ? sum2
-                                        : sum3) +
-                              (weights >> 2 * k & 3) * capped(out.z3) + (weights >> 2 * k + 8 & 3) * capped(out.z2);
-    const DecodedStep step = decode_step(tables.entries + tables.of_sum(sum) * (4 * kFrequencySum), out.x);
-    Code z = step.value;
-    out.x = step.x;
-    if (__any_sync(kAllLanes, active && step.slow())) {
-      const SlowStep<Code> slow = decode_slow<Code>(step, active, out.words);
-      z = slow.value;
-      out.x = slow.x;
-      out.slow = true;
-      out.failed = out.failed || slow.failed;
-    } else {
-      out.words.refill(out.x, active);
-    }
-    large = large || (active && k >= near && z >= kLargeResidual);
-    out.z0 = out.z1;
-    out.z1 = out.z2;
-    out.z2 = out.z3;
-    out.z3 = z;
-  }
-  out.large = __any_sync(kAllLanes, large);
-  return out;
-}
-
-// The first step of a round, if it is slow.
-template <class Code>
-struct FirstStep {
-  Code value;
-  std::uint32_t x;
-  bool failed;
-  WordsForth words;
-};
-template <class Code>
-__device__ __noinline__ FirstStep<Code> decode_first_slow(DecodedStep step, bool active, WordsForth words) {
-  const SlowStep<Code> slow = decode_slow<Code>(step, active, words);
-  return {slow.value, slow.x, slow.failed, words};
-}
 
 // Steps kFrom to kAt + 3 as if no symbol had outer bits or were an escape; true where one has. What has the first step
 // of the round as a neighbour looks how large that is.
@@ -189,11 +63,11 @@ __device__ __forceinline__ void decode_steps(const RansTables& tables, int numbe
     z[0] = step.value;
     x = step.x;
     if (__any_sync(kAllLanes, active && step.slow())) {
-      const FirstStep<Code> first = decode_first_slow<Code>(step, active, words);
-      z[0] = first.value;
-      x = first.x;
+      const CalledStep<Code> first = decode_first_slow<Code>(step, active, words);
+      z[0] = first.step.value;
+      x = first.step.x;
       words = first.words;
-      failed = failed || first.failed;
+      failed = failed || first.step.failed;
     } else {
       words.refill(x, active);
     }
@@ -210,21 +84,29 @@ __device__ __forceinline__ void decode_steps(const RansTables& tables, int numbe
   }
   past.large = past.large << 1 & kNearFours<S>;
   if (again) {
-    std::uint32_t sums[4] = {}, weights = 0;
+    const FourSteps<Code> four = [&] {
+      if constexpr (S == kColumns && kAt != 0) {  // often: without a call, which would wait for the words on their way
+        return decode_four_line<Code>(tables, capped(z[kAt - 2]), capped(z[kAt - 1]), 0, active, x, words);
+      } else if constexpr (S == kChain || S == kColumns) {
+        return call_four_line<Code>(tables, capped(z[kAt == 0 ? 0 : kAt - 2]), capped(z[kFrom - 1]), kFrom - kAt,
+                                    active, x, words);
+      } else {
+        std::uint32_t sums[4] = {}, weights = 0;
 #pragma unroll
-    for (int i = kFrom; i < kAt + 4; ++i) {
+        for (int i = kFrom; i < kAt + 4; ++i) {
 #pragma unroll
-      for (int n = 0; n < 2; ++n) {
-        const int near = n == 0 ? kNear.first[i] : kNear.second[i];
-        if (near < kFrom)
-          sums[i - kAt] += capped(z[near]);
-        else
-          weights += 1u << (2 * (i - kAt) + (i - near == 2 ? 8 : 0));
+          for (int n = 0; n < 2; ++n) {
+            const int near = n == 0 ? kNear.first[i] : kNear.second[i];
+            if (near < kFrom)
+              sums[i - kAt] += capped(z[near]);
+            else
+              weights += 1u << (2 * (i - kAt) + (i - near == 2 ? 8 : 0));
+          }
+        }
+        return decode_four_slow<Code>(tables, sums[0], sums[1], sums[2], sums[3], weights, kFrom - kAt, active, x,
+                                      words);
       }
-    }
-    const FourSteps<Code> four =
-        decode_four_slow<Code>(tables, sums[0], sums[1], sums[2], sums[3], weights, kFrom - kAt,
-                               S == kChain || S == kColumns ? 2 : 0, active, x, words);
+    }();
     if (kAt != 0) z[kAt] = four.z0;
     z[kAt + 1] = four.z1;
     z[kAt + 2] = four.z2;
@@ -293,11 +175,12 @@ static __device__ __noinline__ TileFlags decode_tile_flags(std::uint32_t frequen
 }
 
 // Residuals of a group's tiles, run by run, from its rans stream. Those of a round wait in the rows of the warp's room.
-template <class Map, int S>
+// kTile: what the warp knows of its tile is in shared memory.
+template <class Map, int S, bool kTile>
 struct RansSource {
   using Code = typename Map::Code;
   using Value = typename Map::Value;
-  static constexpr bool kHeadFlags = false, kRows = true, kNarrow = false;
+  static constexpr bool kHeadFlags = false, kRows = true, kNarrow = false, kSharedTile = kTile;
   using Tables = RansTables;
   struct Parked {  // a row of this lane, not in registers: looked up, it must not have the source beside it
     uint4 pieces[2 * sizeof(Code)];
@@ -314,6 +197,7 @@ struct RansSource {
     std::uint16_t* ring;       // kRingWords, where the address is a multiple of their size
     std::uint8_t* room;        // rows of 32 blocks
     const std::uint8_t* zero;  // one row
+    WarpTile* tile;
   };
 
   const Tables tables;
@@ -330,6 +214,7 @@ struct RansSource {
       : tables(t), space(given), words(bytes + 4 * lanes, (size - 4 * lanes) / 2, given.ring), x(kLowestState) {
     if (threadIdx.x % 32 < lanes) x = reinterpret_cast<const std::uint32_t*>(bytes)[threadIdx.x % 32];
   }
+  __device__ __forceinline__ WarpTile& tile() const { return *space.tile; }
   __device__ __forceinline__ bool states_good() const {
     return !__any_sync(kAllLanes, x < kLowestState || (x >> kStateBits) != 0);
   }

@@ -42,6 +42,13 @@ __device__ __forceinline__ void run_sums(int order, int run, Code (&c)[32], RunF
     for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before[k];
 }
 
+// What a warp knows of its tile, in shared memory: the registers are needed for its residuals, and what the compiler
+// would put to memory instead is far away.
+struct alignas(16) WarpTile {
+  TileBox box;
+  std::uint32_t coded[4];
+};
+
 // Rows of a run, a block each, in shared memory: its lanes', and where a position of the tile is.
 template <class Value>
 inline constexpr int kRunBytes = 32 * kRowBytes<Value> + 2 * 16;
@@ -80,7 +87,25 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
         __stcs(first + 32 * i, *reinterpret_cast<const uint4*>(from + i * kRows * kRowBytes<Value>));
       return;
     }
-  } else if constexpr (S != kColumns) {
+  } else if constexpr (S == kColumns) {
+    if (box.first >= start && box.first + std::uint64_t{box.iny - 1} * g.nx + box.inx <= stop) {
+      // a run is a column, a row a block: lanes have their place in all of them
+      if (x0 >= box.inx) return;
+      const std::uint8_t* const from = room + lane * sizeof(Value);
+      Value* const first = to + (box.first + x0 - start + lane * g.nx);
+      const std::uint64_t step = 32 * g.nx;
+      if (box.iny == Tile::kY) {
+#pragma unroll
+        for (unsigned block = 0; block < 32; ++block)
+          first[block * step] = *reinterpret_cast<const Value*>(from + row_place<S, Value>(block));
+      } else {
+#pragma unroll 1
+        for (unsigned block = 0; 32 * block + lane < box.iny; ++block)
+          first[block * step] = *reinterpret_cast<const Value*>(from + row_place<S, Value>(block));
+      }
+      return;
+    }
+  } else {
     if (aligned && is_whole<S>(box)) {
       constexpr unsigned kPerRow = kWide / kPer, kPieces = 1024 / kPer;
 #pragma unroll
