@@ -61,21 +61,25 @@ struct WarpLaunch {
   }
 };
 
-// Frames share all thread blocks where otherwise a tenth of the device or more would have nothing to do.
+// Frames of columns, as chunks of particles are, share all thread blocks where otherwise a tenth of the device or more
+// would have nothing to do.
 template <class Map, int S>
 cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
-  constexpr auto own = rans_decode_kernel<Map, S, false>, shared = rans_decode_kernel<Map, S, true>;
+  constexpr auto own = rans_decode_kernel<Map, S, false>;
   using Own = RansShare<Map, false>;
-  using Shared = RansShare<Map, true>;
   WarpLaunch launch;
   PYF_CUDA_TRY(launch.find(own, kRansWarps<Map, S, false>, Own::kBlockBytes, Own::kWarpBytes));
-  const unsigned blocks = launch.own_blocks(job.frames, units), all = blocks * job.frames,
-                 turns = (all + launch.resident - 1) / launch.resident;
-  constexpr unsigned kMostBlocks = 8;  // of a frame: the more, the more they differ
-  if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps) {
-    PYF_CUDA_TRY(launch.find(shared, kRansWarps<Map, S, true>, Shared::kBlockBytes, Shared::kWarpBytes));
-    shared<<<launch.resident, 32 * launch.warps, launch.bytes, stream>>>(job);
-    return cudaGetLastError();
+  const unsigned blocks = launch.own_blocks(job.frames, units);
+  if constexpr (S == kColumns) {
+    constexpr unsigned kMostBlocks = 8;  // of a frame: the more, the more they differ
+    const unsigned all = blocks * job.frames, turns = (all + launch.resident - 1) / launch.resident;
+    if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps) {
+      constexpr auto shared = rans_decode_kernel<Map, S, true>;
+      using Shared = RansShare<Map, true>;
+      PYF_CUDA_TRY(launch.find(shared, kRansWarps<Map, S, true>, Shared::kBlockBytes, Shared::kWarpBytes));
+      shared<<<launch.resident, 32 * launch.warps, launch.bytes, stream>>>(job);
+      return cudaGetLastError();
+    }
   }
   own<<<dim3(blocks, job.frames), 32 * launch.fewest_warps(units, blocks), launch.bytes, stream>>>(job);
   return cudaGetLastError();
