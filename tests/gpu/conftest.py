@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import warnings
@@ -48,6 +49,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
         elif MODEL and item.get_closest_marker("device_only") is not None:
             item.add_marker(pytest.mark.skip(reason="needs a device, not a model of one"))
+
+
+@pytest.fixture(autouse=True)
+def share_of_device(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A test marked whole_device runs while no other process of pytest-xdist runs one: it leaves them no memory."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    whole = request.node.get_closest_marker("whole_device") is not None
+    folder = tmp_path_factory.getbasetemp().parent  # that of all workers
+    with (folder / "turn.lock").open("w") as turn, (folder / "device.lock").open("w") as device:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # held while waiting, so that later tests let this one in
+        fcntl.flock(device, fcntl.LOCK_EX if whole else fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture

@@ -102,6 +102,7 @@ def test_threads(cp: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.device_only
+@pytest.mark.whole_device
 def test_full_device_memory(cp: Any, file: h5py.File) -> None:
     values = field((4000, 4000))
     expected = pyfilter.encode(values, BOUND)
