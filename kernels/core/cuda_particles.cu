@@ -27,7 +27,7 @@ namespace {
 // more is encoded by itself.
 constexpr std::uint64_t kMostParticles = std::uint64_t{1} << 27, kMemoryPart = 16;
 constexpr std::uint64_t kEncoderFirstTiles = 4096;  // from so many on they take longer than what goes beside them
-constexpr std::uint64_t kGroupTiles = 4096;         // of chunks that are launched together, at least
+constexpr std::uint64_t kGroupTiles = 1536;         // of chunks that are launched together, at least
 constexpr std::size_t kMostChunks = 32768;          // of a launch: the y dimension of a grid has 16 bits
 
 // Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
@@ -124,20 +124,31 @@ Status encode_others(const Request& other, const CudaEncodeBatch& batch, const s
   return kOk;
 }
 
-// Tiles to slots and slots to frames, by groups of chunks: those of one are put into their places while the next is
-// encoded. What leaves room at the end of a group the next takes, which is on another stream.
+// Tiles from slots to frames.
+Status place_chunks(const ParticleParams& job, cudaStream_t stream) {
+  PYF_TRY(check(place_particles(job, stream), "launch of the search for the places of tiles"));
+  return check(move_particles(job, stream), "launch of the copy of tiles");
+}
+
+// Tiles to slots and slots to frames, by groups of chunks: when one has its places, the next but one is encoded, by
+// thread blocks that each move a tile of it, too. What leaves room at the end of a group the next takes, which is on
+// another stream.
 Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
                      cudaStream_t stream) {
   SideStream odd, places;
   PYF_TRY(odd.mark(stream));
   PYF_TRY(places.mark(stream));
+  const auto chunk_of = [&](std::uint32_t group) {
+    return static_cast<std::uint32_t>(std::uint64_t{job.base.chunks} * group / groups);
+  };
   for (std::uint32_t g = 0; g < groups; ++g) {
-    const auto chunk_of = [&](std::uint32_t group) {
-      return static_cast<std::uint32_t>(std::uint64_t{job.base.chunks} * group / groups);
-    };
     ParticleParams group = job;
     group.first_chunk = chunk_of(g);
     group.base.chunks = chunk_of(g + 1) - group.first_chunk;
+    if (g >= 2) {
+      group.moved_chunk = chunk_of(g - 2);
+      group.moved_chunks = chunk_of(g - 1) - group.moved_chunk;
+    }
     const cudaStream_t own = g % 2 != 0 ? odd.get() : stream;
     PYF_TRY(check(encoder.encode(group, own), "launch of the encoder of particles"));
     if (g == 0) {
@@ -146,7 +157,9 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
       PYF_TRY(check(encoder.estimate_lorenzo(job, places.get()), "launch of the estimate of lorenzo's size"));
     }
     PYF_TRY(places.follow(own));
-    PYF_TRY(check(place_particles(group, places.get()), "launch of the placing kernels"));
+    PYF_TRY(check(place_particles(group, places.get()), "launch of the search for the places of tiles"));
+    PYF_TRY(places.lead(own));
+    if (g + 2 >= groups) PYF_TRY(check(move_particles(group, own), "launch of the copy of tiles"));
   }
   PYF_TRY(odd.join(stream));
   return places.join(stream);
@@ -243,7 +256,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
       PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
       if (encoder_first) PYF_TRY(try_lorenzo());
       PYF_TRY(side.join(stream));
-      PYF_TRY(check(place_particles(job, stream), "launch of the placing kernels"));
+      PYF_TRY(place_chunks(job, stream));
     } else if (const auto groups =
                    static_cast<std::uint32_t>(std::min<std::uint64_t>(job.all_tiles() / kGroupTiles, chunks));
                groups > 1) {
@@ -251,7 +264,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     } else {
       PYF_TRY(check(encoder->estimate_lorenzo(job, stream), "launch of the estimate of lorenzo's size"));
       PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
-      PYF_TRY(check(place_particles(job, stream), "launch of the placing kernels"));
+      PYF_TRY(place_chunks(job, stream));
     }
   }
   return encode_others(other, batch, job.choices, stream);

@@ -41,9 +41,13 @@ class SideStream {
     return check(cudaStreamWaitEvent(side_, event_, 0), "cudaStreamWaitEvent");
   }
   // What is put on `stream` from now on follows what is on this one.
-  Status join(cudaStream_t stream) {
+  Status lead(cudaStream_t stream) {
     PYF_TRY(check(cudaEventRecord(event_, side_), "cudaEventRecord"));
-    PYF_TRY(check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent"));
+    return check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+  // The same when nothing more is put on this one.
+  Status join(cudaStream_t stream) {
+    PYF_TRY(lead(stream));
     joined_ = true;
     return kOk;
   }

@@ -199,6 +199,22 @@ def particles(quick: bool, every: int) -> Iterator[Group]:
         for order, bound in itertools.product(particle_cases.ORDERS, ({"absolute": 0.01}, {"relative": 1e-3})):
             check_batch(group, chunks, pyfilter.Particles(order=order, **bound))
     yield group
+    if every == 1:
+        yield from moved_particles(("f4",) if quick else ("f4", "f8"), rng)
+
+
+def moved_particles(dtypes: tuple[str, ...], rng: np.random.Generator) -> Iterator[Group]:
+    """Batches of several groups of chunks: tiles of one go to their frames while those of a later one are encoded."""
+    group = Group("particles, batches of several groups")
+    for dtype, axes in itertools.product(dtypes, (2, 3)):
+        chunks = []
+        for i in range(33):  # of 155 tiles, and groups of 1536 or more
+            kind = particle_cases.KINDS[i % len(particle_cases.KINDS)]
+            x = particle_cases.sprinkle(kind(632_003, axes, rng), particle_cases.SPECIALS[i % 5], rng)
+            chunks.append((x * 10.0 ** rng.integers(-1, 3)).astype(dtype))
+        for order, bound in itertools.product(particle_cases.ORDERS, ({"absolute": 0.01}, {"relative": 1e-3})):
+            check_batch(group, chunks, pyfilter.Particles(order=order, **bound))
+    yield group
 
 
 def progressive(quick: bool, every: int) -> Iterator[Group]:

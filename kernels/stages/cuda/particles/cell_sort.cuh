@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "stages/cuda/particles/plain.cuh"
 #include "stages/cuda/particles/rows.cuh"
 #include "stages/cuda/particles/tile_sort.cuh"
 
@@ -15,8 +16,26 @@ __device__ __forceinline__ void note_last(std::uint32_t position, std::uint32_t 
     last[position - (kTileParticles - kGroup)] = static_cast<std::uint16_t>(particle);
 }
 
+// Where each particle of a thread comes.
+template <class Positions>
+__device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uint32_t (&places)[kItems]) {
+  if constexpr (std::is_same_v<Positions, FourPositions>) {
+#pragma unroll
+    for (int k = 0; k < kItems; k += 4) {
+      const uint2 four = *reinterpret_cast<const uint2*>(moved + Positions::of(k));
+      places[k] = four.x & 0xFFFF;
+      places[k + 1] = four.x >> 16;
+      places[k + 2] = four.y & 0xFFFF;
+      places[k + 3] = four.y >> 16;
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) places[k] = moved[Positions::of(k)];
+  }
+}
+
 // Particles that have their places in cells, each of which counts those before it.
-template <class Space>
+template <class Positions, class Space>
 __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kItems],
                                                  const std::uint32_t (&offsets)[kItems], const Celled (&celled)[kItems],
                                                  const Entries& as, unsigned planes, Space& space) {
@@ -27,7 +46,7 @@ __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kIt
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
     const std::uint32_t start = celled[k].at(), at = start + celled[k].rank();
-    space.entries[at] = as.make(start, keys[k], position_of(k));
+    space.entries[at] = as.make(start, keys[k], Positions::of(k));
     space.carried[at] = keys[k] >> left | (carried ? offsets[k] << kFirstDigit : 0);
   }
   __syncthreads();
@@ -47,18 +66,20 @@ __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kIt
   });
   __syncthreads();
   if (carried) return;
+  std::uint32_t places[kItems];
+  take_places<Positions>(space.moved, places);
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) space.offsets[word_of(space.moved[position_of(k)])] = offsets[k];
+  for (int k = 0; k < kItems; ++k) space.offsets[word_of(places[k])] = offsets[k];
   __syncthreads();
 }
 
 // Particles that have their places in cells, by windows; space.entries are in order then.
-template <class Space>
+template <class Positions, class Space>
 __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kItems],
                                                 const std::uint32_t (&offsets)[kItems], const Celled (&celled)[kItems],
                                                 const Entries& as, unsigned planes, Space& space) {
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) space.entries[celled[k].at()] = as.make(celled[k].rank(), keys[k], position_of(k));
+  for (int k = 0; k < kItems; ++k) space.entries[celled[k].at()] = as.make(celled[k].rank(), keys[k], Positions::of(k));
   __syncthreads();
   const auto note = [&](std::uint32_t entry, std::uint32_t place) {
     space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(place);
@@ -67,9 +88,11 @@ __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kIte
   __syncthreads();
   merge_border(space.entries, space.sort.borders[threadIdx.x / 32], (1u << as.cell) - 1, note);
   __syncthreads();
+  std::uint32_t places[kItems];
+  take_places<Positions>(space.moved, places);
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t at = word_of(space.moved[position_of(k)]);
+    const std::uint32_t at = word_of(places[k]);
     space.rows[at] = keys[k];
     if (planes != 0) space.offsets[at] = offsets[k];
   }
@@ -80,18 +103,19 @@ __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kIte
 }
 
 // Keys and offsets of a whole tile, offsets of so many planes, to their places in space.rows and space.offsets, and
-// space.last; CellOrder::none where a radix sort is better. Needs a barrier before, ends with one.
-template <class Space>
+// space.last; CellOrder::none where a radix sort is better. Positions: those of the thread's particles. Needs a barrier
+// before, ends with one.
+template <class Positions, class Space>
 __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[kItems],
                                                    const std::uint32_t (&offsets)[kItems], unsigned bits,
                                                    unsigned planes, Space& space) {
   if (bits == 0) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
-      space.entries[position_of(k)] = position_of(k);
-      space.rows[word_of(position_of(k))] = 0;
-      space.offsets[word_of(position_of(k))] = offsets[k];
-      note_last(position_of(k), position_of(k), space.last);
+      space.entries[Positions::of(k)] = Positions::of(k);
+      space.rows[word_of(Positions::of(k))] = 0;
+      space.offsets[word_of(Positions::of(k))] = offsets[k];
+      note_last(Positions::of(k), Positions::of(k), space.last);
     }
     __syncthreads();
     return CellOrder::windows;
@@ -100,9 +124,9 @@ __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[k
   Celled celled[kItems];
   const CellOrder order = find_cells(keys, as.left, space.cells, space.sort, celled);
   if (order == CellOrder::counted)
-    sort_by_counting(keys, offsets, celled, as, planes, space);
+    sort_by_counting<Positions>(keys, offsets, celled, as, planes, space);
   else if (order == CellOrder::windows)
-    sort_by_windows(keys, offsets, celled, as, planes, space);
+    sort_by_windows<Positions>(keys, offsets, celled, as, planes, space);
   return order;
 }
 

@@ -22,6 +22,9 @@ inline constexpr int kItems = static_cast<int>(kTileParticles) / kTileThreads;
 __device__ __forceinline__ std::uint32_t position_of(int item) {
   return threadIdx.x + static_cast<unsigned>(item) * kTileThreads;
 }
+struct TurnPositions {
+  __device__ __forceinline__ static std::uint32_t of(int item) { return position_of(item); }
+};
 
 // Where the word of the particle at a place lies in shared memory. A thread takes eight in a row, as two quads. Those
 // of every other four threads change places, so that the quads of eight threads are in different banks.
@@ -172,77 +175,6 @@ __device__ __forceinline__ bool join_extents(const Extent<Code> (&own)[D], bool 
     all[d].high = warp_most(space.high[lane % kTileWarps][d]);
   }
   return any;
-}
-
-// A value as an integer that compares as values do, with NaN beyond all others; and back.
-template <class T>
-__device__ __forceinline__ std::make_signed_t<typename FloatTraits<T>::Code> ordered_bits(T x) {
-  using S = std::make_signed_t<typename FloatTraits<T>::Code>;
-  const S bits = std::bit_cast<S>(x);
-  return bits ^ (bits >> (8 * sizeof(S) - 1) & std::numeric_limits<S>::max());
-}
-template <class T, class S>
-__device__ __forceinline__ T value_of_ordered(S bits) {
-  return std::bit_cast<T>(static_cast<S>(bits ^ (bits >> (8 * sizeof(S) - 1) & std::numeric_limits<S>::max())));
-}
-
-// The least and the most of the values of a thread's particles, of a whole tile.
-template <class T, int D>
-struct ValueRange {
-  T least[D], most[D];
-
-  template <class Source>
-  __device__ __forceinline__ void take(const Source& source) {
-#pragma unroll
-    for (int k = 0; k < kItems; ++k) {
-      const T* const at = source.at(position_of(k));
-#pragma unroll
-      for (int d = 0; d < D; ++d) {
-        least[d] = k == 0 ? at[d] : fmin(least[d], at[d]);  // the other one where one is NaN
-        most[d] = k == 0 ? at[d] : fmax(most[d], at[d]);
-      }
-    }
-  }
-  // For find_extents(), which a barrier must part from it.
-  __device__ __forceinline__ void share(SummarySpace<typename FloatTraits<T>::Code, D>& space) const {
-    using S = std::make_signed_t<typename FloatTraits<T>::Code>;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-#pragma unroll
-    for (int d = 0; d < D; ++d) {
-      const S low = warp_least(ordered_bits(least[d])), high = warp_least(static_cast<S>(~ordered_bits(most[d])));
-      if (lane == 0) {
-        space.low[warp][d] = low;
-        space.high[warp][d] = high;  // inverted, so that the least of these is wanted, too
-      }
-    }
-  }
-};
-
-// The extent of all codes, from what all threads shared, by any warp; false where one has no first code.
-template <int D, class T>
-__device__ __forceinline__ bool find_extents(const Quantizer<T>& p,
-                                             const SummarySpace<typename FloatTraits<T>::Code, D>& space,
-                                             Extent<typename FloatTraits<T>::Code> (&all)[D]) {
-  using Code = typename FloatTraits<T>::Code;
-  using S = std::make_signed_t<Code>;
-  const unsigned lane = threadIdx.x % 32;
-  // eight lanes have an end of an axis each, of four warps
-  constexpr unsigned kEnds = 2 * D, kShare = kTileWarps / 4;
-  const unsigned end = min(lane % 8, kEnds - 1), axis = end < D ? end : end - D;
-  const S* const from = (end < D ? space.low[lane / 8 * kShare] : space.high[lane / 8 * kShare]) + axis;
-  S found = from[0];
-#pragma unroll
-  for (unsigned w = 1; w < kShare; ++w) found = min(found, from[w * D]);
-#pragma unroll
-  for (int away = 8; away < 32; away *= 2) found = min(found, __shfl_xor_sync(kAllLanes, found, away));
-  Code code;
-  const bool fits = first_code<false>(p, value_of_ordered<T>(end < D ? found : static_cast<S>(~found)), code);
-#pragma unroll
-  for (int d = 0; d < D; ++d) {
-    all[d].low = static_cast<S>(__shfl_sync(kAllLanes, code, d));
-    all[d].high = static_cast<S>(__shfl_sync(kAllLanes, code, D + d));
-  }
-  return __all_sync(kAllLanes, fits) != 0;
 }
 
 // Two barriers where there are special ones, else one; nothing of the space may be needed before.

@@ -111,11 +111,13 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   const ChunkPlan& plan = job.base.plans[chunk];
   using Source = TileSource<T, D, kOrder == kOrderChunk>;
   const Source source(job, chunk, blockIdx.x);
-  ValueRange<T, D> range;  // asked for before anything is known, so that all comes at the same time
-  if (kOrder == kOrderTile && source.count == kTileParticles) range.take(source);
-  if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return;
+  HeldValues<T, D> values;  // asked for before anything is known, so that all comes at the same time
+  if (kOrder == kOrderTile && source.count == kTileParticles) values.take(source);
+  const TileMover mover(job, space.moved_tile);
+  if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return mover.move();
   PreparedTile<Code, D> tile;
-  prepare_tile<kSorts, kOrder == kOrderTile, D>(plan.template quantizer<T>(), source, range, space, tile);
+  prepare_tile<kSorts, kOrder == kOrderTile, D>(plan.template quantizer<T>(), source, values, space, tile);
+  mover.wait();
   const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr, space.frame);
   std::uint32_t* to = job.slot(number);
   const std::uint32_t verbatim_words = writer.verbatim_words();
@@ -136,7 +138,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   if (verbatim) {
     __syncthreads();  // the head is there
     writer.write_values(0, source.count, to + 1);
-    return;
+    return mover.move();
   }
   std::uint32_t* const key_place = to + head_words<Code, D>(tile.ordinary, tile.tail);
   to = key_place + key_words;
@@ -148,12 +150,19 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
       writer.write_offsets(plan.template quantizer<T>(), to);
     }
   }
+  const bool has_room = keyed && tile.offsets;  // nothing is read from these any more
+  if (has_room) mover.fetch(space.offsets);
   writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words());
   if (keyed) {
     keys.write(numbers);
+    mover.wait();
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_place[i] = space.rows[i];
   }
+  if (has_room)
+    mover.put(space.offsets);
+  else
+    mover.move();
 }
 
 // Order kept: whether sampled tiles are in order. A thread block each, a grid row for each chunk.
@@ -167,7 +176,7 @@ __global__ void __launch_bounds__(kTileThreads) check_order_kernel(const __grid_
   const auto tile_number = static_cast<std::uint32_t>(std::uint64_t{blockIdx.x} * job.base.tiles / gridDim.x);
   PreparedTile<Code, D> tile;
   prepare_tile<false, false, D>(plan.template quantizer<T>(), TileSource<T, D, false>(job, chunk, tile_number),
-                                ValueRange<T, D>(), space, tile);
+                                HeldValues<T, D>(), space, tile);
   if (threadIdx.x == 0 && tile.ordered) atomicAdd(job.ordered + chunk, 1u);
 }
 

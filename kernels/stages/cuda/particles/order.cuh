@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kTileThreads)
     code_items<D>(plan.template quantizer<T>(), source, source.sorted, [](int k) { return position_of(k); }, codes);
     summarise(codes, source.sorted, space.summary, summary);
     frame.take(summary.extents);
-    const KeyMaker<Code, D, 16, false> maker(frame);
+    const KeyMaker<Code, D, 16> maker(frame);
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
       keys[k] = (codes.special >> k & 1) != 0 ? static_cast<std::uint32_t>(kLastKey) : maker.key(codes.q[k]);

@@ -20,13 +20,14 @@ struct ChunkExtent {
 
 struct ParticleParams {
   EncodeParams base;
-  std::uint32_t particles;       // of a chunk
-  std::uint32_t first_chunk;     // of this launch, where chunks of a batch are launched in groups; base.chunks of them
-  std::uint8_t order;            // 0: as given
-  ChunkExtent* extents;          // order chunk: of each chunk
-  std::uint32_t* movable;        // of each chunk: particles before the padding, which are sorted
-  const std::uint32_t* entries;  // order chunk: indices of each chunk in its order; else nullptr
-  std::uint32_t* sort_keys;      // order chunk: of all particles
+  std::uint32_t particles;    // of a chunk
+  std::uint32_t first_chunk;  // of this launch, where chunks of a batch are launched in groups; base.chunks of them
+  std::uint32_t moved_chunk, moved_chunks;  // of earlier launches, whose tiles this one moves to their frames
+  std::uint8_t order;                       // 0: as given
+  ChunkExtent* extents;                     // order chunk: of each chunk
+  std::uint32_t* movable;                   // of each chunk: particles before the padding, which are sorted
+  const std::uint32_t* entries;             // order chunk: indices of each chunk in its order; else nullptr
+  std::uint32_t* sort_keys;                 // order chunk: of all particles
   std::uint32_t* sort_entries;
   std::uint32_t* sizes;  // of each tile, in words
   std::uint8_t* slots;   // of slot_bytes a tile
@@ -70,8 +71,9 @@ cudaError_t sort_particles(std::uint32_t* const (&keys)[2], std::uint32_t* const
                            std::uint32_t chunks, void* memory, std::size_t* memory_bytes, int* which,
                            cudaStream_t stream);
 
-// Frames from slots, where particles are worth it.
+// Where tiles come in frames, where particles are worth it; then tiles from their slots to there.
 cudaError_t place_particles(const ParticleParams& job, cudaStream_t stream);
+cudaError_t move_particles(const ParticleParams& job, cudaStream_t stream);
 // The bound of each chunk from its plan.
 cudaError_t note_bounds(const ParticleParams& job, double* bounds, cudaStream_t stream);
 

@@ -7,6 +7,7 @@
 
 #include "stages/cuda/block_sum.cuh"
 #include "stages/cuda/header.cuh"
+#include "stages/cuda/particles/move.cuh"
 #include "stages/cuda/particles/params.cuh"
 
 namespace pyfilter::cuda {
@@ -30,8 +31,7 @@ static __global__ void __launch_bounds__(kPlaceThreads)
   }
   if (threadIdx.x == 0) job.choices[chunk] = taken ? 0 : 1;
   if (!taken) return;
-  auto* const directory =
-      reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);
+  std::uint32_t* const directory = directory_of(job, chunk);
   std::uint64_t before = 0;
   for (std::uint32_t first = 0; first < tiles; first += kPlaceThreads) {
     const std::uint32_t tile = first + threadIdx.x;
@@ -44,28 +44,10 @@ static __global__ void __launch_bounds__(kPlaceThreads)
   if (threadIdx.x < 32) write_header(job.base, chunk, false, 4 * (std::uint64_t{tiles} + 1 + words));
 }
 
-// A thread block a tile. Words are asked for several at a time: most of what a block does is to wait for them.
+// A thread block a tile.
 static __global__ void __launch_bounds__(kSlotThreads) copy_slots_kernel(const __grid_constant__ ParticleParams job) {
-  constexpr int kAtOnce = 6;
-  const std::uint32_t number = job.first_chunk * job.base.tiles + blockIdx.x, chunk = number / job.base.tiles,
-                      tile = number - chunk * job.base.tiles;
-  const std::uint32_t words = job.sizes[number];
-  auto* const directory =
-      reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);
-  const std::uint32_t place = directory[tile];  // asked for along with the others
-  if (job.choices[chunk] != 0) return;
-  std::uint32_t* const to = directory + job.base.tiles + 1 + place;
-  const std::uint32_t* const from = job.slot(number);
-#pragma unroll 1
-  for (std::uint32_t first = threadIdx.x; first < words; first += kAtOnce * kSlotThreads) {
-    std::uint32_t word[kAtOnce];
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (const std::uint32_t i = first + static_cast<unsigned>(k) * kSlotThreads; i < words) word[k] = from[i];
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k)
-      if (const std::uint32_t i = first + static_cast<unsigned>(k) * kSlotThreads; i < words) to[i] = word[k];
-  }
+  const std::uint32_t chunk = blockIdx.x / job.base.tiles;
+  move_tile<kSlotThreads>(job, job.first_chunk + chunk, blockIdx.x - chunk * job.base.tiles);
 }
 
 static __global__ void __launch_bounds__(kSlotThreads)

@@ -10,6 +10,8 @@
 #include "stages/cuda/particles/cell_sort.cuh"
 #include "stages/cuda/particles/codes.cuh"
 #include "stages/cuda/particles/keys.cuh"
+#include "stages/cuda/particles/move.cuh"
+#include "stages/cuda/particles/plain.cuh"
 #include "stages/cuda/particles/tile_sort.cuh"
 
 namespace pyfilter::cuda {
@@ -51,8 +53,11 @@ struct BlockSpace {
 template <class Code, int D>
 struct SortingSpace : BlockSpace<Code, D> {
   TileFrame<Code, D> frame;
-  KeyMaker<Code, D, 16, true> maker;
-  bool plain, zero;  // of a tile that is sorted as a plain one: whether it is one, whether zero has a code
+  // of what may be a plain tile: whether it is one, whether no value can be beyond the bound, whether zero has a code
+  bool plain, sure, zero;
+  PlainKeys<D> plain_keys;
+  HeldEnds ends[kTileWarps];
+  MovedTile moved_tile;
   union {
     alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
     alignas(16) std::uint32_t run_gaps[kTileParticles];     // then, as word_of() says
@@ -111,7 +116,7 @@ __device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, b
   if (space.rows[last] == space.rows[other]) return true;
   if (!zero) return false;
   const Code none[D] = {};
-  const KeyMaker<Code, D, 16, false> maker(frame);
+  const KeyMaker<Code, D, 16> maker(frame);
   return space.rows[last] == maker.key(none) &&
          (frame.planes(frame.layout.shift) == 0 || space.offsets[last] == maker.offsets(none));
 }
@@ -136,51 +141,59 @@ __device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code
 
 enum class Sorted { yes, with_tail, no };
 
-// Sorts a tile of which nothing has to be known but that all its values have the code that is tried first: their
-// extent is that of the codes, and so nothing of a particle has to be kept until it is known. Values are read twice,
-// `range` is what was found the first time. One warp works out for all what is the same for all.
+// Sorts what is a plain tile. What is the same for all threads two warps work out for all.
 template <int D, class T, class Source, class Space>
 __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const Source& source,
-                                                  const ValueRange<T, D>& range, Space& space,
+                                                  const HeldValues<T, D>& values, Space& space,
                                                   PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   using Code = typename FloatTraits<T>::Code;
   if (p.has_sentinel || source.sorted != kTileParticles) return Sorted::no;
+  auto* const words = reinterpret_cast<std::uint32_t*>(&space);
+  const KeyTables tables = {{static_cast<std::uint32_t>(space.entries - words),
+                             static_cast<std::uint32_t>(space.second_table - words),
+                             static_cast<std::uint32_t>(space.third_table - words)}};
   CellTable<0>{space.cells}.clear();
-  range.share(space.summary);
+  const HeldCodes<T, D> codes(p, values);
+  codes.share(space.ends);
   __syncthreads();
-  if (threadIdx.x < 32) {
+  if (threadIdx.x < 64) {
     TileFrame<Code, D> frame;
     Extent<Code> extents[D];
-    const bool fits = find_extents<D>(p, space.summary, extents);
-    frame.take(extents);
-    const KeyMaker<Code, D, 16, true> maker(frame);
-    if (threadIdx.x == 0) {
-      space.plain = fits && have_words(frame) && KeyTables::suit(frame.layout);
+    const bool fits = find_extents<T, D>(space.ends, extents);
+    if (threadIdx.x < 32) {
+      frame.take(extents);
+      if (threadIdx.x == 0) {
+        space.plain =
+            fits && have_words(frame) && KeyTables::suit(frame.layout) && frame.layout.shift <= kMostTableShift;
+        space.frame = frame;
+        space.plain_keys = PlainKeys<D>(frame, HeldCodes<T, D>::kZero, tables);
+      }
+    } else if (threadIdx.x == 32) {
+      frame.take_extents(extents);
+      space.sure = surely_fit<D>(p, extents);
       space.zero = has_zero(frame);
-      space.frame = frame;
-      space.maker = maker;
     }
   }
   __syncthreads();
   if (!space.plain) return Sorted::no;
+  const PlainKeys<D> with = space.plain_keys;
+  tables.template make<D>(with.three, with.two, with.one, words);
   bool fits = true;
-  std::uint32_t keys[kItems], offsets[kItems];
-  const KeyMaker<Code, D, 16, true> maker = space.maker;
-  const KeyTables tables = {space.entries, space.second_table, space.third_table};
-  tables.template make<D>(maker.layout);
-  const unsigned bits = maker.layout.bits(), planes = space.frame.planes(maker.layout.shift);
-  __syncthreads();
+  if (!space.sure) {
+#pragma unroll 2
+    for (int k = 0; k < kItems; ++k) {
+      const T* const at = source.at(FourPositions::of(k));
+      Code q;
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) {
-    const T* const at = source.at(position_of(k));
-    Code q[D];
-#pragma unroll
-    for (int d = 0; d < D; ++d) fits = code_in_reach(p, at[maker.layout.axis[d]], q[d]) & fits;
-    keys[k] = tables.key(q, maker.origin, maker.layout.shift);
-    offsets[k] = planes != 0 ? maker.offsets(q) : 0;
+      for (int d = 0; d < D; ++d) fits = code_in_reach(p, at[d], q) & fits;
+    }
   }
   if (__syncthreads_or(fits ? 0 : 1) != 0) return Sorted::no;
-  const CellOrder order = sort_by_cells(keys, offsets, bits, planes, space);
+  std::uint32_t keys[kItems], offsets[kItems];
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) with.take(codes.q[k], words, keys[k], offsets[k]);
+  if (with.bits == 0) __syncthreads();  // nothing is counted then, which would part tables from what takes their place
+  const CellOrder order = sort_by_cells<FourPositions>(keys, offsets, with.bits, with.planes, space);
   if (order == CellOrder::none) return Sorted::no;
   tile.frame = space.frame;
   return end_sorted(order, space.frame, space.zero, source, space) ? Sorted::yes : Sorted::with_tail;
@@ -219,7 +232,7 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
   const unsigned planes = tile.frame.planes(tile.frame.layout.shift);
   const bool has_offsets = planes != 0;
   if (simple) {
-    const CellOrder order = sort_by_cells(keys, offsets, tile.frame.layout.bits(), planes, space);
+    const CellOrder order = sort_by_cells<TurnPositions>(keys, offsets, tile.frame.layout.bits(), planes, space);
     if (order != CellOrder::none) return end_sorted(order, tile.frame, has_zero(tile.frame), source, space);
   }
   // offsets wait in shared memory, which sorting leaves alone
@@ -318,16 +331,17 @@ __device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& 
   prepare_any<D>(p, source, sorts, space, tile);
 }
 
-// kTwice: values may be read twice, and those of a whole tile were once.
-template <bool kSorts, bool kTwice, int D, class T, class Source, class Space>
-__device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source, const ValueRange<T, D>& range,
-                                             Space& space, PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
+// kHeld: `values` are those of a whole tile.
+template <bool kSorts, bool kHeld, int D, class T, class Source, class Space>
+__device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source,
+                                             const HeldValues<T, D>& values, Space& space,
+                                             PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   if constexpr (!kSorts) {
     code_tile<false, D>(p, source, space, tile);
-  } else if constexpr (!kTwice) {
+  } else if constexpr (!kHeld) {
     prepare_any<D>(p, source, true, space, tile);
   } else {
-    const Sorted sorted = sort_plain_tile<D>(p, source, range, space, tile);
+    const Sorted sorted = sort_plain_tile<D>(p, source, values, space, tile);
     if (sorted == Sorted::yes) {
       tile.ordinary = kTileParticles;
       tile.offsets = true;

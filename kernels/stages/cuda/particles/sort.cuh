@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kChunkThreads) chunk_keys_kernel(const __grid_
     extents[d].high = static_cast<S>(~job.extents[chunk].high[d]);
   }
   frame.take(extents);
-  const KeyMaker<Code, D, 16, false> maker(frame);
+  const KeyMaker<Code, D, 16> maker(frame);
   const std::uint64_t first = std::uint64_t{chunk} * job.particles;
   for (std::uint32_t i = blockIdx.x * kChunkThreads + threadIdx.x; i < job.particles; i += gridDim.x * kChunkThreads) {
     std::uint32_t key = kStayingKey;

@@ -61,12 +61,15 @@ struct TileFrame {
   unsigned width[3] = {};
   KeyLayout layout;
 
-  __device__ __forceinline__ void take(const Extent<Code> (&extents)[D]) {
+  __device__ __forceinline__ void take_extents(const Extent<Code> (&extents)[D]) {
 #pragma unroll
     for (int d = 0; d < D; ++d) {
       origin[d] = static_cast<Code>(extents[d].low);
       width[d] = extents[d].width();
     }
+  }
+  __device__ __forceinline__ void take(const Extent<Code> (&extents)[D]) {
+    take_extents(extents);
     layout = make_layout(width, lowest_shift_by_lanes());
   }
   // lowest_shift(), each lane with a shift of its own.
@@ -90,41 +93,9 @@ struct TileFrame {
   }
 };
 
-// Keys of particles by tables, which a tile makes for itself: what each segment along each axis, by falling width, adds
-// to a key.
-inline constexpr unsigned kTableLevels = 12;  // bits of a segment's number at most; the third axis has no more than 8
-struct KeyTables {
-  std::uint32_t *first, *second, *third;  // of 2^12, 2^12 and 2^8
-
-  __device__ __forceinline__ static bool suit(const KeyLayout& layout) {
-    return layout.three + layout.two + layout.one <= kTableLevels;
-  }
-  // By all threads of a block; needs a barrier behind.
-  template <int D>
-  __device__ __forceinline__ void make(const KeyLayout& layout) const {
-    const unsigned two = layout.three + layout.two, two_at = 3 * layout.three, one_at = two_at + 2 * layout.two;
-    for (std::uint32_t n = threadIdx.x; n < 1u << (two + layout.one); n += blockDim.x) {
-      const std::uint32_t twos = spread_two<kTableLevels>(n >> layout.three & ((1u << layout.two) - 1)) << two_at,
-                          threes = D == 3 ? spread_three(n & ((1u << layout.three) - 1)) : 0;
-      first[n] = n >> two << one_at | twos << 1 | threes << 2;
-      second[n] = twos | threes << 1;
-      if (D == 3 && n < 1u << layout.three) third[n] = threes;
-    }
-  }
-  // The key of a particle's segments; what is no code may be anything.
-  template <class Code, int D>
-  __device__ __forceinline__ std::uint32_t key(const Code (&q)[D], const Code (&origin)[D], unsigned shift) const {
-    const auto at = [&](int d, unsigned levels) { return segment_of(q[d], origin[d], shift) & ((1u << levels) - 1); };
-    std::uint32_t key = first[at(0, kTableLevels)] | second[at(1, kTableLevels)];
-    if constexpr (D == 3) key |= third[at(2, kMostKeyBits / 3)];
-    return key;
-  }
-};
-
 // Keys of particles in a frame, and their offsets, those of all axes side by side, where they have no more than 32
-// bits. kMostTwo: layout.two is at most that. kByWidth: axes come by falling width, as in layout.axis, and keys are
-// those of tables.
-template <class Code, int D, unsigned kMostTwo, bool kByWidth>
+// bits. kMostTwo: layout.two is at most that.
+template <class Code, int D, unsigned kMostTwo>
 struct KeyMaker {
   Code origin[D];
   KeyLayout layout;
@@ -141,20 +112,16 @@ struct KeyMaker {
     }
 #pragma unroll
     for (int d = 0; d < D; ++d) {
-      const unsigned axis = kByWidth ? layout.axis[d] : static_cast<unsigned>(d), count = pick(bits, axis);
-      origin[d] = pick(frame.origin, axis);
-      mask[d] = count < 32 ? (1u << count) - 1 : ~0u;
-      at[d] = pick(before, axis) % 32;  // 32 where no bits are left
+      origin[d] = frame.origin[d];
+      mask[d] = bits[d] < 32 ? (1u << bits[d]) - 1 : ~0u;
+      at[d] = before[d] % 32;  // 32 where no bits are left
       keep(mask[d]);
       keep(at[d]);
-      if constexpr (!kByWidth) {
-        keep(places.three[d]);
-        keep(places.two[d]);
-      }
+      keep(places.three[d]);
+      keep(places.two[d]);
     }
   }
   __device__ __forceinline__ std::uint32_t key(const Code (&q)[D]) const {
-    static_assert(!kByWidth);
     std::uint32_t segment[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) segment[d] = segment_of(q[d], origin[d], layout.shift);
@@ -172,11 +139,11 @@ struct KeyMaker {
 template <class Code, int D, class Make>
 __device__ __forceinline__ void with_keys(const TileFrame<Code, D>& frame, const Make& make) {
   if (frame.layout.two == 0)
-    make(KeyMaker<Code, D, 0, false>(frame));
+    make(KeyMaker<Code, D, 0>(frame));
   else if (frame.layout.two <= 2)
-    make(KeyMaker<Code, D, 2, false>(frame));
+    make(KeyMaker<Code, D, 2>(frame));
   else
-    make(KeyMaker<Code, D, 16, false>(frame));
+    make(KeyMaker<Code, D, 16>(frame));
 }
 
 }  // namespace pyfilter::cuda

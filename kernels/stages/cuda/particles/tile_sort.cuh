@@ -63,12 +63,19 @@ struct CellTable {
   __device__ __forceinline__ std::uint32_t end(std::uint32_t place) const { return words[place + 1]; }
 
   // The cell that has particles both before `border` and from there on: where it starts, and its end in the high half;
-  // 0 for none.
+  // 0 for none. By kSeekers lanes together, each of which looks at a cell at a time, and all lanes of the warp.
+  static constexpr unsigned kSeekers = 16;
   __device__ __forceinline__ std::uint32_t around(std::uint32_t border) const {
+    constexpr std::uint32_t kAll = kWords * kTileThreads;
+    const unsigned seeker = threadIdx.x % kSeekers, others = threadIdx.x % 32 - seeker;
     std::uint32_t cell = 0;  // the last that does not start behind the border
 #pragma unroll
-    for (std::uint32_t step = kWords * kTileThreads / 2; step != 0; step /= 2)
-      if (start(place_of(cell + step)) <= border) cell += step;
+    for (std::uint32_t range = kAll; range > 1; range = (range + kSeekers - 1) / kSeekers) {
+      const std::uint32_t step = (range + kSeekers - 1) / kSeekers;
+      const bool upto = seeker * step < range && start(place_of(cell + seeker * step)) <= border;
+      const std::uint32_t found = __ballot_sync(kAllLanes, upto) >> others & ((1u << kSeekers) - 1);
+      cell += (static_cast<std::uint32_t>(__popc(static_cast<int>(found))) - 1) * step;
+    }
     const std::uint32_t first = start(place_of(cell));
     return first < border ? first | end(place_of(cell)) << 16 : 0;
   }
@@ -193,7 +200,12 @@ __device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kIte
       const std::uint32_t start = cells.start(celled[k].at()), at = start + celled[k].rank();
       celled[k] = Celled::make(at, max(start, at / kWindow * kWindow));
     }
-    if (threadIdx.x < kTileWarps) exchange.borders[threadIdx.x] = cells.around(threadIdx.x * kWindow);
+    const unsigned seekers = cells.kSeekers;
+    if (threadIdx.x < kTileWarps * seekers) {
+      const unsigned window = threadIdx.x / seekers;
+      const std::uint32_t cell = cells.around(window * kWindow);
+      if (threadIdx.x % seekers == 0) exchange.borders[window] = cell;
+    }
   };
   if (sharing.most < kWindow) {
     place_in(first);

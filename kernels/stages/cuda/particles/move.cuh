@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tiles from their slots into frames, whose places are known: by a kernel of its own, or by thread blocks that encode
+// tiles of later chunks meanwhile. These ask for a tile's words when they start, and for the tile when they have room
+// for it, long before it is needed.
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include <cstdint>
+
+#include "stages/cuda/particles/codes.cuh"
+#include "stages/cuda/particles/params.cuh"
+
+namespace pyfilter::cuda {
+
+// The words of a frame behind its header: first the directory of tiles.
+__device__ __forceinline__ std::uint32_t* directory_of(const ParticleParams& job, std::uint32_t chunk) {
+  return reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);
+}
+
+// Words, by kThreads threads from number `first` on. They are asked for several at a time: most of what a block does is
+// to wait for them.
+template <int kThreads>
+__device__ __forceinline__ void move_words(const std::uint32_t* from, std::uint32_t* to, std::uint32_t first,
+                                           std::uint32_t words) {
+  constexpr int kAtOnce = 6;
+#pragma unroll 1
+  for (first += threadIdx.x; first < words; first += kAtOnce * kThreads) {
+    std::uint32_t word[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (const std::uint32_t i = first + static_cast<unsigned>(k) * kThreads; i < words) word[k] = from[i];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (const std::uint32_t i = first + static_cast<unsigned>(k) * kThreads; i < words) to[i] = word[k];
+  }
+}
+// A tile, by all threads of a block.
+template <int kThreads>
+__device__ __forceinline__ void move_tile(const ParticleParams& job, std::uint32_t chunk, std::uint32_t tile) {
+  const std::uint32_t number = chunk * job.base.tiles + tile, words = job.sizes[number];
+  std::uint32_t* const directory = directory_of(job, chunk);
+  const std::uint32_t place = directory[tile];  // asked for along with the others
+  if (job.choices[chunk] == 0) move_words<kThreads>(job.slot(number), directory + job.base.tiles + 1 + place, 0, words);
+}
+
+// What is known of the tile that a block moves.
+struct MovedTile {
+  std::uint32_t words, place, choice;
+};
+
+// The tile of an earlier chunk that a block which encodes a tile moves: the one of the same number in the row of chunks
+// that is moved. If that has more chunks than there are rows of blocks, more of them follow.
+class TileMover {
+ public:
+  __device__ __forceinline__ TileMover(const ParticleParams& job, MovedTile& tile) : job_(job), tile_(tile) {
+    if (threadIdx.x != kAsking || !moves()) return;
+    const std::uint32_t chunk = first_chunk();
+    __pipeline_memcpy_async(&tile_.words, job_.sizes + chunk * job_.base.tiles + blockIdx.x, sizeof(std::uint32_t));
+    __pipeline_memcpy_async(&tile_.place, directory_of(job_, chunk) + blockIdx.x, sizeof(std::uint32_t));
+    __pipeline_memcpy_async(&tile_.choice, job_.choices + chunk, sizeof(std::uint32_t));
+    __pipeline_commit();
+  }
+  // What was asked for is there, behind a barrier.
+  __device__ __forceinline__ void wait() const { __pipeline_wait_prior(0); }
+  // Asks for the tile, as much of it as there is room for: `room` has kTileParticles words, of which each thread writes
+  // its eight. Behind wait() and a barrier.
+  __device__ __forceinline__ void fetch(std::uint32_t* room) const {
+    if (!moves()) return;
+    const std::uint32_t words = known_words();
+    const auto* const from = reinterpret_cast<const uint4*>(job_.slot(first_chunk() * job_.base.tiles + blockIdx.x));
+    auto* const own = reinterpret_cast<uint4*>(room) + 2 * threadIdx.x;
+    const unsigned first = threadIdx.x >> 2 & 1;  // as words of take_words() are laid
+    if (threadIdx.x * 4 < words) __pipeline_memcpy_async(own + first, from + threadIdx.x, sizeof(uint4));
+    if ((threadIdx.x + kTileThreads) * 4 < words)
+      __pipeline_memcpy_async(own + (first ^ 1), from + threadIdx.x + kTileThreads, sizeof(uint4));
+    __pipeline_commit();
+  }
+  // Puts it into its place. Behind wait() and a barrier.
+  __device__ __forceinline__ void put(const std::uint32_t* room) const {
+    if (!moves()) return;
+    const std::uint32_t words = known_words(), chunk = first_chunk(), quad = threadIdx.x / 4;
+    std::uint32_t* const to = directory_of(job_, chunk) + job_.base.tiles + 1 + tile_.place;
+#pragma unroll
+    for (unsigned k = 0; k < kItems; ++k) {
+      if (k * kTileThreads >= words) break;
+      const std::uint32_t i = threadIdx.x + k * kTileThreads;
+      const unsigned second = (k / 4 ^ quad >> 2) & 1;  // which of the two quads of the thread that asked
+      if (i < words) to[i] = room[8 * (quad + k % 4 * (kTileThreads / 4)) + 4 * second + threadIdx.x % 4];
+    }
+    if (words > kTileParticles)
+      move_words<kTileThreads>(job_.slot(chunk * job_.base.tiles + blockIdx.x), to, kTileParticles, words);
+    move_from(blockIdx.y + gridDim.y);
+  }
+  // Moves it without room.
+  __device__ __forceinline__ void move() const {
+    wait();  // for what nobody will look at
+    move_from(blockIdx.y);
+  }
+
+ private:
+  static constexpr unsigned kAsking = kTileThreads - 1;  // the first warp has most to do
+  const ParticleParams& job_;
+  MovedTile& tile_;
+
+  __device__ __forceinline__ bool moves() const { return blockIdx.y < job_.moved_chunks; }
+  __device__ __forceinline__ std::uint32_t first_chunk() const { return job_.moved_chunk + blockIdx.y; }
+  __device__ __forceinline__ std::uint32_t known_words() const { return tile_.choice == 0 ? tile_.words : 0; }
+  __device__ __forceinline__ void move_from(std::uint32_t row) const {
+#pragma unroll 1
+    for (; row < job_.moved_chunks; row += gridDim.y) move_tile<kTileThreads>(job_, job_.moved_chunk + row, blockIdx.x);
+  }
+};
+
+}  // namespace pyfilter::cuda
