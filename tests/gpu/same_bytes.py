@@ -234,10 +234,11 @@ def progressive(quick: bool, every: int) -> Iterator[Group]:
         check_batch(group, [progressive_cases.make(kind, (30, 40, 50), dtype, rng)[0] for kind in kinds], codec)
     yield group
     group = Group("progressive, blocks that march through lines")
+    pairs = 25 if every <= SANITIZED_EVERY else 3
     for dtype, count in (("f4", 20_000_003), ("f8", 9_999_999)):
         if every == 1:
             group.check(progressive_cases.make("smooth", (count,), dtype, rng)[0], pyfilter.Progressive(), ranges=0)
-        lines = [progressive_cases.make(kind, (96_001,), dtype, rng)[0] for kind in ("smooth", "noise") * 25]
+        lines = [progressive_cases.make(kind, (96_001,), dtype, rng)[0] for kind in ("smooth", "noise") * pairs]
         check_batch(group, lines, pyfilter.Progressive(absolute=0.01))
     yield group
 
@@ -384,17 +385,18 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
     parser.add_argument("--sanitize", action="store_true", help="a few small cases of every kind")
+    parser.add_argument("--every", type=int, default=SANITIZED_EVERY, help="of how many cases --sanitize takes one")
     parser.add_argument("--codec", help="only this one where a group tries several, as Lorenzo")
     parser.add_argument("--damaged", choices=("with", "without", "only"), default="with", help="damaged frames")
     options = parser.parse_args()
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
-    every = SANITIZED_EVERY if options.sanitize else 1
+    every = options.every if options.sanitize else 1
     gridded = ONLY not in ("Particles", "Progressive")
     groups: list[Iterator[Group]] = [] if options.damaged == "without" else [damaged(quick, every)]
     if options.damaged != "only":
         if gridded:
-            groups.insert(0, random_cases(15 if options.sanitize else 150 if quick else 1000))
+            groups.insert(0, random_cases(435 // every if options.sanitize else 150 if quick else 1000))
         if ONLY in (None, "Particles"):
             groups.append(particles(quick, every))
         if ONLY in (None, "Progressive"):

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one sort of a block that kernels use: what comes out, not how.
+#pragma once
+
+#include "cuda_runtime.h"
+
+namespace cub {
+
+template <class Key, int kThreads, int kItems, class Value, int kDigit>
+class BlockRadixSort {
+ public:
+  using Entry = std::pair<Key, Value>;
+  struct TempStorage {
+    Entry* all;  // elsewhere: shared memory has room for less
+  };
+  explicit BlockRadixSort(TempStorage& room) : room_(room) {}
+
+  void SortBlockedToStriped(Key (&keys)[kItems], Value (&values)[kItems], int first_bit, int end_bit) {
+    if (threadIdx.x == 0) room_.all = new Entry[kThreads * kItems];
+    __syncthreads();
+    Entry* const all = room_.all;
+    for (int k = 0; k < kItems; ++k) all[threadIdx.x * kItems + k] = {keys[k], values[k]};
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const auto digits = [&](const Entry& entry) {
+        return (std::uint64_t{entry.first} & ((std::uint64_t{1} << end_bit) - 1)) >> first_bit;
+      };
+      std::stable_sort(all, all + kThreads * kItems,
+                       [&](const Entry& a, const Entry& b) { return digits(a) < digits(b); });
+    }
+    __syncthreads();
+    for (int k = 0; k < kItems; ++k) std::tie(keys[k], values[k]) = all[k * kThreads + threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) delete[] all;
+  }
+
+ private:
+  TempStorage& room_;
+};
+
+}  // namespace cub

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies to shared memory that are waited for: they come when their thread waits, no earlier.
+#pragma once
+
+#include "cuda_runtime.h"
+
+inline void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
+  simt::copy_later(to, from, bytes);
+}
+inline void __pipeline_commit() {}
+inline void __pipeline_wait_prior(std::size_t) { simt::copy_now(); }

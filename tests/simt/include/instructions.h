@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The instructions that kernels name themselves: translate.py has a table of them. Operands come in the order that they
+// are written.
+#pragma once
+
+namespace simt {
+
+// -- bits
+
+inline void lop3_select(std::uint32_t& to, std::uint32_t a, std::uint32_t b, std::uint32_t mask) {
+  to = (a & mask) | (b & ~mask);
+}
+inline void lop3_xor(std::uint32_t& to, std::uint32_t a, std::uint32_t b, std::uint32_t c) { to = a ^ b ^ c; }
+inline void prmt(std::uint32_t& to, std::uint32_t x, std::uint32_t y, unsigned pick) {
+  const std::uint64_t both = std::uint64_t{y} << 32 | x;
+  to = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned which = pick >> (4 * i) & 15;
+    auto byte = static_cast<std::uint32_t>(both >> (which & 7) * 8 & 0xFF);
+    if (which >= 8) byte = byte >> 7 != 0 ? 0xFF : 0;
+    to |= byte << (8 * i);
+  }
+}
+inline void sign_extend_bit(int& to, int x) { to = (x & 1) != 0 ? -1 : 0; }
+
+// -- memory
+
+template <class T>
+inline T* at_shared(std::uint32_t address) {
+  if (address % sizeof(T) != 0) mistake("an access to shared memory that is not aligned");
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
+}
+template <class To>
+inline void load_shared(To& to, std::uint32_t address) {
+  to = *at_shared<To>(address);
+}
+inline void store_shared(std::uint32_t address, std::uint32_t word) { *at_shared<std::uint32_t>(address) = word; }
+inline void load_shared_four(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d,
+                             std::uint32_t address) {
+  const uint4 four = *at_shared<uint4>(address);
+  a = four.x, b = four.y, c = four.z, d = four.w;
+}
+inline void load_four(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d, const void* from) {
+  if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) mistake("an access to memory that is not aligned");
+  uint4 four;
+  std::memcpy(&four, from, sizeof(four));
+  a = four.x, b = four.y, c = four.z, d = four.w;
+}
+inline void load_word(std::uint32_t& to, const std::uint32_t* from) { to = *from; }
+inline void store_word(std::uint32_t* to, std::uint32_t word) { *to = word; }
+inline void load_pair(std::uint32_t& a, std::uint32_t& b, const uint2* from) { a = from->x, b = from->y; }
+inline void store_pair(uint2* to, std::uint32_t a, std::uint32_t b) { *to = {a, b}; }
+inline void nothing(...) {}
+
+inline void copy_16(std::uint32_t to, const void* from) { copy_later(at_shared<uint4>(to), from, 16); }
+
+// -- lanes
+
+template <class T>
+inline void add_lane_before(T& x, int step, int clamp) {
+  const unsigned first = self->lane & static_cast<unsigned>(clamp) >> 8, lane = self->lane;
+  const std::uint64_t* const all = meet(Meeting::shuffle, to_bits(x));
+  const bool inside = lane >= static_cast<unsigned>(step) && lane - static_cast<unsigned>(step) >= first;
+  if (inside && took_part(lane - static_cast<unsigned>(step)))
+    x += from_bits<T>(all[lane - static_cast<unsigned>(step)]);
+}
+inline void ballot_from(std::uint32_t& giving, std::uint32_t x, std::uint32_t limit) {
+  giving = __ballot_sync(0xFFFFFFFFu, x >= limit);
+}
+inline void spill_from(std::uint32_t& x, std::uint32_t limit, std::uint16_t* to, std::uint16_t word) {
+  if (x < limit) return;
+  *to = word;
+  x >>= 16;
+}
+
+}  // namespace simt

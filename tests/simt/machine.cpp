@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// machine.hpp: stacks, turns, meetings, memory.
+#include "machine.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/context/detail/fcontext.hpp>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace simt {
+
+namespace context = boost::context::detail;
+
+thread_local Thread* self = nullptr;
+thread_local Grid grid;
+
+namespace {
+
+constexpr std::size_t kStackBytes = std::size_t{256} << 10, kStaticBytes = std::size_t{48} << 10;
+constexpr std::size_t kDynamicAlignment = 1024;
+constexpr int kPoison = 0xA5;
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Pages, the last of which cannot be accessed; or the first, of a stack, which grows towards it.
+struct Pages {
+  std::uint8_t* memory = nullptr;
+  std::size_t bytes = 0;  // that can be accessed
+
+  Pages() = default;
+  Pages(std::size_t wanted, int flags, bool guard_first = false) : bytes(round_up(wanted, page_bytes())) {
+    void* const all = mmap(nullptr, bytes + page_bytes(), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+    if (all == MAP_FAILED) mistake("no memory: %zu bytes", bytes);
+    memory = static_cast<std::uint8_t*>(all);
+    if (mprotect(guard_first ? memory : memory + bytes, page_bytes(), PROT_NONE) != 0) mistake("mprotect failed");
+  }
+  Pages(Pages&& other) noexcept : memory(std::exchange(other.memory, nullptr)), bytes(other.bytes) {}
+  Pages& operator=(Pages&& other) noexcept {
+    std::swap(memory, other.memory);
+    std::swap(bytes, other.bytes);
+    return *this;
+  }
+  ~Pages() {
+    if (memory != nullptr) munmap(memory, bytes + page_bytes());
+  }
+  [[nodiscard]] std::uint8_t* end() const { return memory + bytes; }
+};
+
+}  // namespace
+
+struct Fiber {
+  Thread thread;
+  Pages stack{kStackBytes, 0, true};
+  context::fcontext_t at = nullptr;
+  bool ended = false;
+};
+
+struct Warp {
+  std::uint64_t given[32] = {}, found[32] = {};
+  std::uint32_t arrived = 0, alive = 0, took_part = 0;
+  Meeting what = Meeting::barrier;
+  Fiber* lanes[32] = {};
+};
+
+struct Block {
+  Place place;
+  unsigned alive = 0;
+  Joined joining = {0, 0, 1}, joined = {};
+  std::vector<Fiber*> waiting;
+  std::vector<Warp> warps;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  Pages statics, dynamics;  // shared memory
+  std::size_t static_bytes = 0;
+  std::map<const void*, std::size_t> static_places;
+};
+
+namespace {
+
+class Machine;
+thread_local Machine* machine = nullptr;
+
+// What launches leave to the next ones. Those of several threads of the system come one after the other.
+std::mutex turn;
+std::atomic<std::uint64_t> launches{0};
+std::vector<std::unique_ptr<Fiber>>& idle_fibers() {
+  static auto* const all = new std::vector<std::unique_ptr<Fiber>>;
+  return *all;
+}
+std::unique_ptr<Fiber> take_fiber() {
+  if (idle_fibers().empty()) return std::make_unique<Fiber>();
+  std::unique_ptr<Fiber> taken = std::move(idle_fibers().back());
+  idle_fibers().pop_back();
+  return taken;
+}
+
+class Machine {
+ public:
+  explicit Machine(const std::function<void()>& kernel) : kernel_(kernel), random_(seed() + launches++) {}
+  ~Machine() {
+    for (const auto& block : idle_)
+      for (auto& fiber : block->fibers) idle_fibers().push_back(std::move(fiber));
+  }
+
+  void run() {
+    const Place& n = grid.blocks;
+    const std::uint64_t blocks = std::uint64_t{n.x} * n.y * n.z;
+    std::uint64_t started = 0;
+    while (started < blocks || resident_ != 0) {
+      for (; resident_ < kResidentBlocks && started < blocks; ++started)
+        start({static_cast<unsigned>(started % n.x), static_cast<unsigned>(started / n.x % n.y),
+               static_cast<unsigned>(started / n.x / n.y)});
+      if (ready_.empty()) report_stuck();
+      std::swap(ready_[random_() % ready_.size()], ready_.back());
+      Fiber& next = *ready_.back();
+      ready_.pop_back();
+      running_ = &next;
+      self = &next.thread;
+      next.at = context::jump_fcontext(next.at, &next).fctx;
+      self = nullptr;
+      if (next.ended) leave(next);
+    }
+  }
+  // The rest is for the thread that runs.
+  void wait() { machine_at_ = context::jump_fcontext(machine_at_, nullptr).fctx; }
+  void pause() {
+    ready_.push_back(running_);
+    wait();
+  }
+  void publish(Warp& warp) {
+    std::memcpy(warp.found, warp.given, sizeof(warp.found));
+    warp.took_part = warp.arrived;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if ((warp.arrived >> lane & 1) != 0 && warp.lanes[lane] != running_) ready_.push_back(warp.lanes[lane]);
+    warp.arrived = 0;
+  }
+  void publish(Block& block) {
+    block.joined = std::exchange(block.joining, {0, 0, 1});
+    for (Fiber* fiber : block.waiting)
+      if (fiber != running_) ready_.push_back(fiber);
+    block.waiting.clear();
+  }
+  Fiber* running() { return running_; }
+  bool coin() { return random_() % 2 != 0; }
+
+ private:
+  static std::uint64_t seed() {
+    const char* const text = std::getenv("PYF_SIMT_SEED");
+    return 1 + 1'000'000 * (text == nullptr ? 0 : std::strtoull(text, nullptr, 10));
+  }
+  static void begin(context::transfer_t from) {
+    Machine& here = *machine;
+    auto& fiber = *static_cast<Fiber*>(from.data);
+    here.machine_at_ = from.fctx;
+    here.kernel_();
+    copy_now();
+    fiber.ended = true;
+    context::jump_fcontext(here.machine_at_, nullptr);
+  }
+
+  void start(const Place& place) {
+    const unsigned threads = grid.threads.x;
+    std::unique_ptr<Block> made;
+    if (!idle_.empty()) {
+      made = std::move(idle_.back());
+      idle_.pop_back();
+    } else {
+      made = std::make_unique<Block>();
+      made->warps.resize((threads + 31) / 32);
+      // the lower 4 GB: kernels have addresses of shared memory in words
+      made->statics = Pages(kStaticBytes, MAP_32BIT);
+      made->dynamics = Pages(round_up(grid.dynamic_bytes, kDynamicAlignment), MAP_32BIT);
+      for (unsigned i = 0; i < threads; ++i) made->fibers.push_back(take_fiber());
+    }
+    Block& block = *made;
+    block.place = place;
+    block.alive = threads;
+    std::memset(block.statics.memory, kPoison, block.statics.bytes);
+    std::memset(block.dynamics.memory, kPoison, block.dynamics.bytes);
+    for (unsigned i = 0; i < threads; ++i) {
+      Fiber& fiber = *block.fibers[i];
+      Warp& warp = block.warps[i / 32];
+      fiber.thread = {{i, 0, 0}, &block, &warp, i % 32, {}};
+      fiber.at = context::make_fcontext(fiber.stack.end() + page_bytes(), fiber.stack.bytes, &Machine::begin);
+      fiber.ended = false;
+      warp.lanes[i % 32] = &fiber;
+      warp.alive |= 1u << i % 32;
+      ready_.push_back(&fiber);
+    }
+    blocks_.emplace(&block, std::move(made));
+    ++resident_;
+  }
+  void leave(Fiber& fiber) {
+    running_ = nullptr;
+    Block& block = *fiber.thread.block;
+    Warp& warp = *fiber.thread.warp;
+    warp.alive &= ~(1u << fiber.thread.lane);
+    if (warp.arrived != 0 && warp.arrived == warp.alive) publish(warp);
+    --block.alive;
+    if (block.alive != 0 && block.waiting.size() == block.alive) publish(block);
+    if (block.alive != 0) return;
+    const auto found = blocks_.find(&block);
+    idle_.push_back(std::move(found->second));
+    blocks_.erase(found);
+    --resident_;
+  }
+  [[noreturn]] void report_stuck() {
+    unsigned at_barrier = 0, meeting = 0;
+    for (const auto& [block, owned] : blocks_) {
+      at_barrier += static_cast<unsigned>(block->waiting.size());
+      for (const Warp& warp : block->warps) meeting += static_cast<unsigned>(__builtin_popcount(warp.arrived));
+    }
+    mistake("threads wait for ever: %u for their block, %u for their warp", at_barrier, meeting);
+  }
+
+  const std::function<void()>& kernel_;
+  std::minstd_rand random_;  // of each launch, whatever others did
+  std::vector<Fiber*> ready_;
+  std::map<Block*, std::unique_ptr<Block>> blocks_;
+  std::vector<std::unique_ptr<Block>> idle_;  // to be used again
+  unsigned resident_ = 0;
+  context::fcontext_t machine_at_ = nullptr;
+  Fiber* running_ = nullptr;
+};
+
+}  // namespace
+
+const std::uint64_t* meet(Meeting what, std::uint64_t value) {
+  Warp& warp = *self->warp;
+  if (warp.arrived == 0)
+    warp.what = what;
+  else if (warp.what != what)
+    mistake("lanes of a warp meet in different operations: %d and %d", static_cast<int>(warp.what),
+            static_cast<int>(what));
+  warp.given[self->lane] = value;
+  warp.arrived |= 1u << self->lane;
+  if (warp.arrived == warp.alive)
+    machine->publish(warp);
+  else
+    machine->wait();
+  return warp.found;
+}
+
+bool took_part(unsigned lane) { return (self->warp->took_part >> lane & 1) != 0; }
+
+Joined join_block(unsigned value) {
+  Block& block = *self->block;
+  block.joining.count += value != 0 ? 1 : 0;
+  block.joining.any |= value != 0 ? 1 : 0;
+  block.joining.all &= value != 0 ? 1 : 0;
+  block.waiting.push_back(machine->running());
+  if (block.waiting.size() == block.alive)
+    machine->publish(block);
+  else
+    machine->wait();
+  return block.joined;
+}
+
+void pause() { machine->pause(); }
+
+void copy_later(void* to, const void* from, std::size_t bytes) {
+  const std::uintptr_t both = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  if (both % bytes != 0) mistake("a copy of %zu bytes to shared memory that is not aligned", bytes);
+  if (machine->coin())
+    std::memcpy(to, from, bytes);
+  else
+    self->copies.push_back({to, from, bytes});
+}
+void copy_now() {
+  for (const Copy& copy : self->copies) std::memcpy(copy.to, copy.from, copy.bytes);
+  self->copies.clear();
+}
+
+void* shared(const void* key, std::size_t bytes) {
+  Block& block = *self->block;
+  const auto [place, is_new] = block.static_places.try_emplace(key, block.static_bytes);
+  if (is_new) block.static_bytes += round_up(bytes, 128);
+  if (block.static_bytes > kStaticBytes) mistake("more than %zu bytes of static shared memory", kStaticBytes);
+  return block.statics.memory + place->second;
+}
+void* dynamic_shared() {
+  Block& block = *self->block;
+  return block.dynamics.end() - round_up(grid.dynamic_bytes, kDynamicAlignment);
+}
+bool is_shared(const void* at) {
+  const Block& block = *self->block;
+  const auto inside = [&](const Pages& pages) { return at >= pages.memory && at < pages.end(); };
+  return inside(block.statics) || inside(block.dynamics);
+}
+const Place& block_place() { return self->block->place; }
+
+void run(const Grid& launch, const std::function<void()>& kernel) {
+  if (launch.blocks.x == 0 || launch.blocks.y == 0 || launch.blocks.z == 0 || launch.threads.x == 0 ||
+      launch.threads.x > 1024 || launch.threads.y != 1 || launch.threads.z != 1 || launch.blocks.y > 65535 ||
+      launch.dynamic_bytes > kMostDynamicBytes)
+    mistake("a launch of %u x %u x %u blocks of %u x %u threads with %zu bytes", launch.blocks.x, launch.blocks.y,
+            launch.blocks.z, launch.threads.x, launch.threads.y, launch.dynamic_bytes);
+  const std::lock_guard<std::mutex> lock(turn);
+  grid = launch;
+  Machine here(kernel);
+  machine = &here;
+  here.run();
+  machine = nullptr;
+}
+
+namespace {
+
+std::mutex memory_lock;
+std::map<void*, Pages>& allocations() {
+  static auto* const all = new std::map<void*, Pages>;
+  return *all;
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  const std::size_t whole = round_up(bytes, 16);
+  Pages pages(whole, 0);
+  std::memset(pages.memory, kPoison, pages.bytes);
+  void* const memory = pages.end() - whole;
+  const std::lock_guard<std::mutex> lock(memory_lock);
+  allocations().emplace(memory, std::move(pages));
+  return memory;
+}
+void release(void* memory) {
+  const std::lock_guard<std::mutex> lock(memory_lock);
+  if (memory != nullptr && allocations().erase(memory) == 0) mistake("memory is freed that was not allocated");
+}
+
+void mistake(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::fputs("simt: ", stderr);
+  std::vfprintf(stderr, format, arguments);
+  std::fputs("\n", stderr);
+  va_end(arguments);
+  std::abort();
+}
+
+}  // namespace simt
+
+// How many kernels have run, for tests that want to know whether any did.
+extern "C" __attribute__((visibility("default"))) std::uint64_t pyf_simt_launches() { return simt::launches; }

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every kernel writes and reads the bytes that the CPU does, with threads in orders that are drawn."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CODECS = ("Cuszp2", "Lossless", "HierarchicalDelta", "Lorenzo", "Particles", "Progressive")
+TIMEOUT = 900
+
+
+def python(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=environment, cwd=ROOT
+    )
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_same_bytes(simt_environment: dict[str, str], codec: str) -> None:
+    """Arrays of every kind, batches, ranges of values."""
+    done = python(
+        str(HERE / "same_bytes.py"), "--sanitize", "--every", "97", "--codec", codec, "--damaged", "without",
+        environment={**simt_environment, "PYF_SIMT_SEED": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert "groups identical on CPU and GPU" in done.stdout.splitlines()[-1]
+
+
+def test_damaged_frames(simt_environment: dict[str, str]) -> None:
+    """Refused where the CPU refuses them, and nothing is read or written outside of memory."""
+    done = python(
+        str(HERE / "same_bytes.py"), "--sanitize", "--damaged", "only",
+        environment={**simt_environment, "PYF_SIMT_SEED": "2"},
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert done.stdout.splitlines()[-1] == "1 of 1 groups identical on CPU and GPU"
+
+
+def test_golden_files(simt_environment: dict[str, str]) -> None:
+    """The frames that every version and every processor writes."""
+    done = python(
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests/golden"),
+        environment={**simt_environment, "PYFILTER_BACKEND": "cuda"},
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+USES = """
+import ctypes, os, numpy, pyfilter
+count = ctypes.CDLL(os.environ["PYFILTER_LIBRARY"]).pyf_simt_launches
+count.restype = ctypes.c_uint64
+values = numpy.cumsum(numpy.random.default_rng(1).normal(size=(50, 60, 3)), axis=0).astype("f4")
+for codec in (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Progressive, pyfilter.Particles):
+    given = values.reshape(-1, 3) if codec is pyfilter.Particles else values
+    before = count()
+    frame = pyfilter.encode(given, codec(absolute=0.01))
+    between = count()
+    pyfilter.decode(frame)
+    print(codec.__name__, between > before, count() > between)
+"""
+
+
+@pytest.mark.parametrize(("backend", "used"), [("cuda", "True"), ("cpu", "False")])
+def test_kernels_are_what_runs(simt_environment: dict[str, str], backend: str, used: str) -> None:
+    """A backend that cannot do something leaves it to the CPU: here it does not."""
+    done = python("-c", USES, environment={**simt_environment, "PYFILTER_BACKEND": backend})
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1:] for line in done.stdout.splitlines()] == [[used, used]] * 5
