@@ -7,6 +7,7 @@
 #include "core/cuda_frames.cuh"
 #include "core/cuda_memory.cuh"
 #include "core/cuda_progressive.cuh"
+#include "core/cuda_sizes.cuh"
 #include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
@@ -20,7 +21,6 @@ namespace {
 
 using namespace cuda;
 
-constexpr std::size_t kMaxCopies = 32768;                      // of a launch: the y dimension of a grid has 16 bits
 constexpr std::size_t kBytesPerBlock = std::size_t{64} << 10;  // of a copy
 constexpr std::size_t kMaxCopyBlocks = 2112;
 
@@ -67,12 +67,12 @@ Status launch_group(const FrameGroup& group, const FrameInfo& info, std::uint64_
   for (std::size_t i = 0; i < group.count; ++i)
     job.aligned = job.aligned && reinterpret_cast<std::uintptr_t>(group.frames[i].out) % 16 == 0;
   std::size_t done = 0;
-  const std::size_t most = job.tile_count == 0 ? kMaxCopies
+  const std::size_t most = job.tile_count == 0 ? std::size_t{kMostOfLaunch}
                            : group.streams != nullptr
                                ? std::min<std::size_t>(kMostStreamChunks, (std::size_t{1} << 26) / job.tile_count + 1)
                                : (std::size_t{1} << 30) / job.tile_count + 1;
   while (done < group.count) {
-    const std::size_t here = std::min({group.count - done, most, kMaxCopies});
+    const std::size_t here = std::min({group.count - done, most, std::size_t{kMostOfLaunch}});
     job.frames = group.count == 1 ? nullptr : on_device + done;
     job.only_frame = group.frames[0];
     if (group.streams != nullptr) {
@@ -119,8 +119,8 @@ Status launch_all(const SortedFrames& sorted, std::uint64_t start, std::uint64_t
   auto* const copies = reinterpret_cast<RawCopy*>(workspace.data() + frame_bytes);
   PYF_TRY(check(cudaMemcpyAsync(copies, sorted.copies.data(), copy_bytes, cudaMemcpyHostToDevice, stream),
                 "cudaMemcpyAsync"));
-  for (std::size_t done = 0; done < sorted.copies.size(); done += kMaxCopies) {
-    const auto here = static_cast<unsigned>(std::min(sorted.copies.size() - done, kMaxCopies));
+  for (std::size_t done = 0; done < sorted.copies.size(); done += kMostOfLaunch) {
+    const auto here = static_cast<unsigned>(std::min(sorted.copies.size() - done, std::size_t{kMostOfLaunch}));
     const auto blocks =
         static_cast<unsigned>(std::clamp<std::size_t>(sorted.copies[0].bytes / kBytesPerBlock, 1, kMaxCopyBlocks));
     load_raw_kernel<<<dim3(blocks, here), kCopyThreads, 0, stream>>>(copies + done);

@@ -11,6 +11,7 @@
 #include "core/cuda_particles.cuh"
 #include "core/cuda_plans.cuh"
 #include "core/cuda_progressive.cuh"
+#include "core/cuda_sizes.cuh"
 #include "core/cuda_streams.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
@@ -27,8 +28,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr std::size_t kMaxChunks = 32768;  // of a launch: the y dimension of a grid has 16 bits
-constexpr unsigned kCopyBlocks = 2112;     // sixteen to each multiprocessor of the largest devices
+constexpr unsigned kCopyBlocks = 2112;  // sixteen to each multiprocessor of the largest devices
 
 // Behind the encoders: chunks that turned out not to get smaller. `all`: every chunk is raw and has no header yet.
 __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_constant__ EncodeParams job, bool all) {
@@ -322,7 +322,7 @@ Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcep
       static_cast<std::size_t>(std::max<std::uint64_t>(1, (std::uint64_t{1} << 31) / tiles.most_tiles));
   for (std::size_t first = 0; first < batch.count;) {
     CudaEncodeBatch part = batch;
-    part.count = std::min({batch.count - first, kMaxChunks, fitting});
+    part.count = std::min({batch.count - first, std::size_t{kMostOfLaunch}, fitting});
     part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
     part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
     part.frame_bytes = batch.frame_bytes + first;

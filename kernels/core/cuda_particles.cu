@@ -10,6 +10,7 @@
 #include "core/cuda_memory.cuh"
 #include "core/cuda_plans.cuh"
 #include "core/cuda_side_stream.cuh"
+#include "core/cuda_sizes.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/particle_driver.hpp"
@@ -25,10 +26,11 @@ namespace {
 
 // Particles that are encoded together at most, and the part of the device's memory that they may take; a chunk that has
 // more is encoded by itself.
-constexpr std::uint64_t kMostParticles = std::uint64_t{1} << 27, kMemoryPart = 16;
-constexpr std::uint64_t kEncoderFirstTiles = 4096;  // from so many on they take longer than what goes beside them
-constexpr std::uint64_t kGroupTiles = 1536;         // of chunks that are launched together, at least
-constexpr std::size_t kMostChunks = 32768;          // of a launch: the y dimension of a grid has 16 bits
+constexpr std::uint64_t kMostParticles = usual_size(std::uint64_t{1} << 27, 1 << 20), kMemoryPart = 16;
+// From so many on they take longer than what goes beside them.
+constexpr std::uint64_t kEncoderFirstTiles = usual_size(4096, 8);
+// Of chunks that are launched together, at least.
+constexpr std::uint64_t kGroupTiles = usual_size(1536, 12);
 
 // Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
 struct ParticleLayout {
@@ -300,7 +302,7 @@ Status encode_particles(const Request& request, const CudaEncodeBatch& batch, st
     const std::uint64_t most_chunks =
         std::min(kMostParticles / places, memory / kMemoryPart / chunk_memory(request, coordinates, particles, places));
     const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, most_chunks)),
-                      most = request.parameters[0] == kOrderChunk ? kSortedChunks : kMostChunks;
+                      most = request.parameters[0] == kOrderChunk ? kSortedChunks : kMostOfLaunch;
     for (std::size_t first = 0; first < batch.count;) {
       CudaEncodeBatch part = batch;
       part.count = std::min({batch.count - first, fitting, most});

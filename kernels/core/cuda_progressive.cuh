@@ -11,6 +11,7 @@
 
 #include "core/cuda_driver.hpp"
 #include "core/cuda_memory.cuh"
+#include "core/cuda_sizes.cuh"
 #include "core/status.hpp"
 #include "core/types.hpp"
 #include "stages/cuda/progressive/params.cuh"
@@ -19,7 +20,7 @@ namespace pyfilter::cuda {
 
 // Frames that are worked on together at most, and the part of the device's memory that they may take; one that needs
 // more is worked on by itself.
-inline constexpr std::size_t kMostFrames = 32768;
+inline constexpr std::size_t kMostFrames = kMostOfLaunch;
 inline constexpr std::uint64_t kFramesPart = 8;
 
 // Pieces of a tile at most: planes of 29 or 58 bits, and the last.

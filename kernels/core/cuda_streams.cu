@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/cuda_side_stream.cuh"
+#include "core/cuda_sizes.cuh"
 #include "core/error_text.hpp"
 #include "stages/packed/choose.hpp"
 
@@ -23,7 +24,7 @@ ChoiceLayout::ChoiceLayout(std::size_t chunks) {
 namespace {
 
 // Tiles that are encoded together at most: their residuals and streams take four times the memory of their values.
-constexpr std::uint64_t kMostStreamTiles = std::uint64_t{1} << 17;
+constexpr std::uint64_t kMostStreamTiles = usual_size(std::uint64_t{1} << 17, 24);
 
 // Memory of chunks that are encoded together, likewise.
 struct StreamLayout {

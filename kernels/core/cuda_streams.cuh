@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/cuda_memory.cuh"
+#include "core/cuda_sizes.cuh"
 #include "core/status.hpp"
 #include "core/types.hpp"
 #include "stages/cuda/entropy/params.cuh"
@@ -14,9 +15,9 @@
 namespace pyfilter::cuda {
 
 // Batches of so many tiles have their models made beside their residuals: of fewer, the launches take longer.
-inline constexpr std::uint64_t kManyTiles = 16384;
+inline constexpr std::uint64_t kManyTiles = usual_size(16384, 30);
 // Chunks of a launch at most.
-inline constexpr std::size_t kMostStreamChunks = 1024;
+inline constexpr std::size_t kMostStreamChunks = usual_size(1024, 5);
 
 // Memory for the choice of predictors of a batch: one allocation, the first `zeroed` bytes of which must be 0.
 struct ChoiceLayout {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/cuda_sizes.cuh"
 #include "stages/cuda/coder.cuh"
 #include "stages/cuda/packed/choose.cuh"
 
@@ -39,13 +40,12 @@ const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact, b
 }
 
 cudaError_t sample_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream) {
-  constexpr std::uint32_t kMostChunks = 32768;  // of a launch: the z dimension of a grid has 16 bits
   ChooseParams job = params;
   const auto open = static_cast<int>(std::count(job.open, job.open + kCandidates, true));
-  for (std::uint32_t done = 0; open > 1 && done < params.chunks; done += kMostChunks) {
+  for (std::uint32_t done = 0; open > 1 && done < params.chunks; done += kMostOfLaunch) {
     job.first_chunk = done;
     const dim3 grid(static_cast<unsigned>(sample_count(job.count, job.entropy)), kCandidates,
-                    std::min(params.chunks - done, kMostChunks));
+                    std::min(params.chunks - done, kMostOfLaunch));
     if (dtype == Dtype::f64)
       sample_kernel<double><<<grid, kThreads, 0, stream>>>(job);
     else

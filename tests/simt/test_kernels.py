@@ -33,6 +33,14 @@ def test_same_bytes(simt_environment: dict[str, str], codec: str) -> None:
     assert "groups identical on CPU and GPU" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_divided_batches(simt_environment: dict[str, str], codec: str) -> None:
+    """Many chunks that differ, by groups, runs and launches."""
+    done = python(str(HERE / "batches.py"), codec, environment={**simt_environment, "PYF_SIMT_SEED": "3"})
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert done.stdout.splitlines()[-1] == "1 of 1 groups identical on CPU and GPU"
+
+
 def test_damaged_frames(simt_environment: dict[str, str]) -> None:
     """Refused where the CPU refuses them, and nothing is read or written outside of memory."""
     done = python(
