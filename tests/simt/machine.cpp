@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "races.hpp"
+
 namespace simt {
 
 namespace context = boost::context::detail;
@@ -68,17 +70,23 @@ struct Fiber {
   Thread thread;
   Pages stack{kStackBytes, 0, true};
   context::fcontext_t at = nullptr;
+  void* seen_as = races::create();
   bool ended = false;
 };
 
-struct Warp {
+// Of two phases one is that of threads that wait, the other that of those that go on meanwhile.
+struct Phases {
+  char phases[2] = {};
+  unsigned phase = 0;
+};
+struct Warp : Phases {
   std::uint64_t given[32] = {}, found[32] = {};
   std::uint32_t arrived = 0, alive = 0, took_part = 0;
   Meeting what = Meeting::barrier;
   Fiber* lanes[32] = {};
 };
 
-struct Block {
+struct Block : Phases {
   Place place;
   unsigned alive = 0;
   Joined joining = {0, 0, 1}, joined = {};
@@ -88,6 +96,7 @@ struct Block {
   Pages statics, dynamics;  // shared memory
   std::size_t static_bytes = 0;
   std::map<const void*, std::size_t> static_places;
+  char begun = 0, over = 0;  // what comes before its threads, what comes behind
 };
 
 namespace {
@@ -118,6 +127,39 @@ class Machine {
   }
 
   void run() {
+    play();
+    for (const auto& block : idle_) races::acquire(&block->over);
+  }
+  // The rest is for the thread that runs.
+  void wait() {
+    races::turn_to(seen_as_);
+    machine_at_ = context::jump_fcontext(machine_at_, nullptr).fctx;
+  }
+  void pause() {
+    ready_.push_back(running_);
+    wait();
+  }
+  void publish(Warp& warp) {
+    std::memcpy(warp.found, warp.given, sizeof(warp.found));
+    warp.took_part = warp.arrived;
+    warp.phase ^= 1;
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if ((warp.arrived >> lane & 1) != 0 && warp.lanes[lane] != running_) ready_.push_back(warp.lanes[lane]);
+    warp.arrived = 0;
+  }
+  void publish(Block& block) {
+    block.joined = std::exchange(block.joining, {0, 0, 1});
+    block.phase ^= 1;
+    for (Fiber* fiber : block.waiting)
+      if (fiber != running_) ready_.push_back(fiber);
+    block.waiting.clear();
+  }
+  Fiber* running() { return running_; }
+  bool coin() { return random_() % 2 != 0; }
+
+ private:
+  void play() {
+    const races::Unseen unseen;
     const Place& n = grid.blocks;
     const std::uint64_t blocks = std::uint64_t{n.x} * n.y * n.z;
     std::uint64_t started = 0;
@@ -131,34 +173,13 @@ class Machine {
       ready_.pop_back();
       running_ = &next;
       self = &next.thread;
+      races::turn_to(next.seen_as);
       next.at = context::jump_fcontext(next.at, &next).fctx;
       self = nullptr;
       if (next.ended) leave(next);
     }
   }
-  // The rest is for the thread that runs.
-  void wait() { machine_at_ = context::jump_fcontext(machine_at_, nullptr).fctx; }
-  void pause() {
-    ready_.push_back(running_);
-    wait();
-  }
-  void publish(Warp& warp) {
-    std::memcpy(warp.found, warp.given, sizeof(warp.found));
-    warp.took_part = warp.arrived;
-    for (unsigned lane = 0; lane < 32; ++lane)
-      if ((warp.arrived >> lane & 1) != 0 && warp.lanes[lane] != running_) ready_.push_back(warp.lanes[lane]);
-    warp.arrived = 0;
-  }
-  void publish(Block& block) {
-    block.joined = std::exchange(block.joining, {0, 0, 1});
-    for (Fiber* fiber : block.waiting)
-      if (fiber != running_) ready_.push_back(fiber);
-    block.waiting.clear();
-  }
-  Fiber* running() { return running_; }
-  bool coin() { return random_() % 2 != 0; }
 
- private:
   static std::uint64_t seed() {
     const char* const text = std::getenv("PYF_SIMT_SEED");
     return 1 + 1'000'000 * (text == nullptr ? 0 : std::strtoull(text, nullptr, 10));
@@ -167,9 +188,12 @@ class Machine {
     Machine& here = *machine;
     auto& fiber = *static_cast<Fiber*>(from.data);
     here.machine_at_ = from.fctx;
+    races::acquire(&fiber.thread.block->begun);
     here.kernel_();
     copy_now();
+    races::release(&fiber.thread.block->over);
     fiber.ended = true;
+    races::turn_to(here.seen_as_);
     context::jump_fcontext(here.machine_at_, nullptr);
   }
 
@@ -189,6 +213,8 @@ class Machine {
     }
     Block& block = *made;
     block.place = place;
+    races::acquire(&block.over);  // of the one that was here before
+    races::release(&block.begun);
     block.alive = threads;
     std::memset(block.statics.memory, kPoison, block.statics.bytes);
     std::memset(block.dynamics.memory, kPoison, block.dynamics.bytes);
@@ -235,13 +261,16 @@ class Machine {
   std::vector<std::unique_ptr<Block>> idle_;  // to be used again
   unsigned resident_ = 0;
   context::fcontext_t machine_at_ = nullptr;
+  void* seen_as_ = races::here();
   Fiber* running_ = nullptr;
 };
 
 }  // namespace
 
-const std::uint64_t* meet(Meeting what, std::uint64_t value) {
-  Warp& warp = *self->warp;
+namespace {
+
+void meet_others(Warp& warp, Meeting what, std::uint64_t value) {
+  const races::Unseen unseen;
   if (warp.arrived == 0)
     warp.what = what;
   else if (warp.what != what)
@@ -253,13 +282,10 @@ const std::uint64_t* meet(Meeting what, std::uint64_t value) {
     machine->publish(warp);
   else
     machine->wait();
-  return warp.found;
 }
 
-bool took_part(unsigned lane) { return (self->warp->took_part >> lane & 1) != 0; }
-
-Joined join_block(unsigned value) {
-  Block& block = *self->block;
+void join_others(Block& block, unsigned value) {
+  const races::Unseen unseen;
   block.joining.count += value != 0 ? 1 : 0;
   block.joining.any |= value != 0 ? 1 : 0;
   block.joining.all &= value != 0 ? 1 : 0;
@@ -268,25 +294,54 @@ Joined join_block(unsigned value) {
     machine->publish(block);
   else
     machine->wait();
+}
+
+}  // namespace
+
+const std::uint64_t* meet(Meeting what, std::uint64_t value) {
+  Warp& warp = *self->warp;
+  char* const phase = &warp.phases[warp.phase];
+  if (what == Meeting::barrier) races::release(phase);
+  meet_others(warp, what, value);
+  if (what == Meeting::barrier) races::acquire(phase);
+  return warp.found;
+}
+
+bool took_part(unsigned lane) { return (self->warp->took_part >> lane & 1) != 0; }
+
+Joined join_block(unsigned value) {
+  Block& block = *self->block;
+  char* const phase = &block.phases[block.phase];
+  races::release(phase);
+  join_others(block, value);
+  races::acquire(phase);
   return block.joined;
 }
 
-void pause() { machine->pause(); }
+void pause() {
+  const races::Unseen unseen;
+  machine->pause();
+}
 
 void copy_later(void* to, const void* from, std::size_t bytes) {
   const std::uintptr_t both = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
   if (both % bytes != 0) mistake("a copy of %zu bytes to shared memory that is not aligned", bytes);
+  races::copy(to, from, bytes);  // at any time from here on
+  const races::Unseen unseen;
   if (machine->coin())
     std::memcpy(to, from, bytes);
   else
     self->copies.push_back({to, from, bytes});
 }
 void copy_now() {
+  for (const Copy& copy : self->copies) races::copy(copy.to, copy.from, copy.bytes);
+  const races::Unseen unseen;
   for (const Copy& copy : self->copies) std::memcpy(copy.to, copy.from, copy.bytes);
   self->copies.clear();
 }
 
 void* shared(const void* key, std::size_t bytes) {
+  const races::Unseen unseen;
   Block& block = *self->block;
   const auto [place, is_new] = block.static_places.try_emplace(key, block.static_bytes);
   if (is_new) block.static_bytes += round_up(bytes, 128);

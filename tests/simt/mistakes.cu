@@ -44,6 +44,29 @@ __global__ void reverse_copied(std::uint32_t* numbers) {
   numbers[at] = room[kThreads - 1 - threadIdx.x];
 }
 
+// In each warp: what a shuffle brings has been read by all, but a shuffle orders no memory.
+template <bool kRight>
+__global__ void reverse_quietly(std::uint32_t* numbers) {
+  __shared__ std::uint32_t room[kThreads];
+  const std::uint32_t at = blockIdx.x * kThreads + threadIdx.x, lane = threadIdx.x % 32;
+  room[threadIdx.x] = numbers[at];
+  __syncwarp();
+  const std::uint32_t next = room[threadIdx.x / 32 * 32 + (lane + 1) % 32];
+  const std::uint32_t found = __shfl_sync(kAllLanes, next, 30 - static_cast<int>(lane));
+  if (kRight) __syncwarp();
+  room[threadIdx.x] = found;
+  numbers[at] = room[threadIdx.x];
+}
+
+// All blocks count in one place.
+template <bool kRight>
+__global__ void count(std::uint32_t* numbers) {
+  if (kRight)
+    atomicAdd(numbers, 1u);
+  else
+    ++*numbers;
+}
+
 template <bool kRight>
 __global__ void beyond_memory(std::uint32_t* numbers) {
   const std::uint32_t at = blockIdx.x * kThreads + threadIdx.x;
@@ -112,6 +135,8 @@ constexpr Case kCases[] = {
     {"reverse_block", reverse_block<true>, reverse_block<false>},
     {"reverse_warps", reverse_warps<true>, reverse_warps<false>},
     {"reverse_copied", reverse_copied<true>, reverse_copied<false>},
+    {"reverse_quietly", reverse_quietly<true>, reverse_quietly<false>},
+    {"count", count<true>, count<false>},
     {"beyond_memory", beyond_memory<true>, beyond_memory<false>},
     {"beyond_shared", beyond_shared<true>, beyond_shared<false>},
     {"apart", apart<true>, apart<false>},

@@ -17,22 +17,26 @@ HERE = Path(__file__).resolve().parent
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory, shared_folder: Path) -> Path:
-    """mistakes.cu, translated and compiled."""
-    folder = tmp_path_factory.mktemp("mistakes")
+def compiled(folder: Path, *, races: bool) -> Path:
+    """mistakes.cu, translated and compiled; `races`: with ThreadSanitizer."""
     source = folder / "mistakes.cpp"
     source.write_text(translate.translate((HERE / "mistakes.cu").read_text()))
     compiler = shutil.which("c++")
     assert compiler is not None
     flags = ["-std=c++20", "-O1", "-w", f"-I{HERE}", f"-I{HERE / 'include'}"]
-    parts = [*flags, "-include", "cuda_runtime.h", str(source), str(HERE / "machine.cpp"), "-lboost_context"]
-    subprocess.run([compiler, *parts, "-o", str(folder / "mistakes")], check=True, timeout=120)
+    watched = ["-fsanitize=thread"] if races else []
+    defined = ["-DPYF_SIMT_RACES=1"] if races else []
+    for command in (
+        [*flags, *watched, "-include", "cuda_runtime.h", "-c", str(source), "-o", str(folder / "mistakes.o")],
+        [*flags, *defined, "-c", str(HERE / "machine.cpp"), "-o", str(folder / "machine.o")],
+        [*watched, *(str(folder / f"{name}.o") for name in ("mistakes", "machine")), "-lboost_context", "-o",
+         str(folder / "mistakes")],
+    ):  # fmt: skip
+        subprocess.run([compiler, *command], check=True, timeout=120)
     return folder / "mistakes"
 
 
-@pytest.fixture
-def run(program: Path) -> Run:
+def runner(program: Path) -> Run:
     def start(name: str, which: str, seed: int = 0) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYF_SIMT_SEED": str(seed)}
         return subprocess.run(
@@ -40,6 +44,20 @@ def run(program: Path) -> Run:
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory, shared_folder: Path) -> Run:
+    return runner(compiled(tmp_path_factory.mktemp("mistakes"), races=False))
+
+
+@pytest.fixture(scope="session")
+def watch(tmp_path_factory: pytest.TempPathFactory, shared_folder: Path) -> Run:
+    """The same with ThreadSanitizer."""
+    watched = runner(compiled(tmp_path_factory.mktemp("races"), races=True))
+    if "unexpected memory mapping" in watched("reverse_block", "right").stderr:
+        pytest.skip("ThreadSanitizer does not work here")
+    return watched
 
 
 def numbers(text: str) -> list[int]:
@@ -67,6 +85,20 @@ def test_threads_that_do_not_wait_go_wrong(run: Run, name: str) -> None:
 def test_an_order_comes_again(run: Run) -> None:
     assert run("reverse_block", "wrong", 3).stdout == run("reverse_block", "wrong", 3).stdout
     assert run("reverse_block", "wrong", 3).stdout != run("reverse_block", "wrong", 4).stdout
+
+
+@pytest.mark.parametrize("name", [*BACKWARDS, "reverse_quietly", "count"])
+def test_races_are_seen(watch: Run, name: str) -> None:
+    """By the rules that memory has, whatever came out."""
+    right, wrong = watch(name, "right"), watch(name, "wrong")
+    assert (right.returncode, right.stderr) == (0, "")
+    assert wrong.returncode != 0
+    assert "WARNING: ThreadSanitizer: data race" in wrong.stderr
+
+
+def test_a_race_that_changes_nothing(run: Run) -> None:
+    """Which is why ThreadSanitizer has to look."""
+    assert run("reverse_quietly", "right").stdout == run("reverse_quietly", "wrong").stdout
 
 
 SEEN = {

@@ -122,36 +122,36 @@ inline int __syncthreads_count(int x) { return static_cast<int>(simt::join_block
 inline void __nanosleep(unsigned) { simt::pause(); }
 inline void __threadfence() {}
 
-// -- atomics: threads take turns, and nothing here lets another one run
+// -- atomics: they order nothing else
 
 template <class T, class U>
 inline T atomicAdd(T* at, U x) {
-  const T before = *at;
-  *at = static_cast<T>(before + static_cast<T>(x));
-  return before;
+  return __atomic_fetch_add(at, static_cast<T>(x), __ATOMIC_RELAXED);
 }
 template <class T, class U>
 inline T atomicOr(T* at, U x) {
-  const T before = *at;
-  *at = before | static_cast<T>(x);
-  return before;
+  return __atomic_fetch_or(at, static_cast<T>(x), __ATOMIC_RELAXED);
 }
 template <class T, class U>
 inline T atomicMin(T* at, U x) {
-  const T before = *at;
-  *at = std::min(before, static_cast<T>(x));
+  T before = __atomic_load_n(at, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(at, &before, std::min(before, static_cast<T>(x)), false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
   return before;
 }
 template <class T, class U>
 inline T atomicMax(T* at, U x) {
-  const T before = *at;
-  *at = std::max(before, static_cast<T>(x));
+  T before = __atomic_load_n(at, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(at, &before, std::max(before, static_cast<T>(x)), false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
   return before;
 }
 template <class T, class U, class V>
 inline T atomicCAS(T* at, U expected, V x) {
-  const T before = *at;
-  if (before == static_cast<T>(expected)) *at = static_cast<T>(x);
+  auto before = static_cast<T>(expected);
+  __atomic_compare_exchange_n(at, &before, static_cast<T>(x), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return before;
 }
 

@@ -46,10 +46,16 @@ inline void load_four(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std:
   std::memcpy(&four, from, sizeof(four));
   a = four.x, b = four.y, c = four.z, d = four.w;
 }
-inline void load_word(std::uint32_t& to, const std::uint32_t* from) { to = *from; }
-inline void store_word(std::uint32_t* to, std::uint32_t word) { *to = word; }
-inline void load_pair(std::uint32_t& a, std::uint32_t& b, const uint2* from) { a = from->x, b = from->y; }
-inline void store_pair(uint2* to, std::uint32_t a, std::uint32_t b) { *to = {a, b}; }
+inline void load_word(std::uint32_t& to, const std::uint32_t* from) { to = __atomic_load_n(from, __ATOMIC_RELAXED); }
+inline void store_word(std::uint32_t* to, std::uint32_t word) { __atomic_store_n(to, word, __ATOMIC_RELAXED); }
+inline void load_pair(std::uint32_t& a, std::uint32_t& b, const uint2* from) {
+  const auto pair =
+      std::bit_cast<uint2>(__atomic_load_n(reinterpret_cast<const std::uint64_t*>(from), __ATOMIC_RELAXED));
+  a = pair.x, b = pair.y;
+}
+inline void store_pair(uint2* to, std::uint32_t a, std::uint32_t b) {
+  __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), std::bit_cast<std::uint64_t>(uint2{a, b}), __ATOMIC_RELAXED);
+}
 inline void nothing(...) {}
 
 inline void copy_16(std::uint32_t to, const void* from) { copy_later(at_shared<uint4>(to), from, 16); }
