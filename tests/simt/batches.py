@@ -76,6 +76,9 @@ def groups(codecs: list[str]) -> Iterator[Group]:
         line, volume = ((700, 3), (9, 10, 22)) if name == "Progressive" else ((2500, 3), (21, 20, 22))
         for (dtype, shape), codec in itertools.product((("f4", line), ("f8", volume)), those):
             check_batch(group, gridded(dtype, shape), codec)
+        if name == "Lorenzo":  # few frames of many tiles: thread blocks share them
+            for dtype in ("f4", "f8"):
+                check_batch(group, positions(dtype, 3, 30_000, 3), pyfilter.Lorenzo(absolute=0.01, predictor="columns"))
         yield group
     if "Particles" in codecs:
         group = Group("Particles, divided batches")
