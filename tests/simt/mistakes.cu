@@ -67,6 +67,17 @@ __global__ void count(std::uint32_t* numbers) {
     ++*numbers;
 }
 
+// What others change by atomic operations is read by way of volatile.
+template <bool kRight>
+__global__ void most(std::uint32_t* numbers) {
+  std::uint32_t seen;
+  if (kRight)
+    seen = *static_cast<volatile const std::uint32_t*>(numbers);
+  else
+    seen = *numbers;
+  if (seen < 1000 + threadIdx.x) atomicMax(numbers, 1000 + threadIdx.x);
+}
+
 template <bool kRight>
 __global__ void beyond_memory(std::uint32_t* numbers) {
   const std::uint32_t at = blockIdx.x * kThreads + threadIdx.x;
@@ -137,6 +148,7 @@ constexpr Case kCases[] = {
     {"reverse_copied", reverse_copied<true>, reverse_copied<false>},
     {"reverse_quietly", reverse_quietly<true>, reverse_quietly<false>},
     {"count", count<true>, count<false>},
+    {"most", most<true>, most<false>},
     {"beyond_memory", beyond_memory<true>, beyond_memory<false>},
     {"beyond_shared", beyond_shared<true>, beyond_shared<false>},
     {"apart", apart<true>, apart<false>},
