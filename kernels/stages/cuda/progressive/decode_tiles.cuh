@@ -210,7 +210,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 16)
   const ProgressiveUnit& unit = job.shared->layout.unit[u];
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const std::uint32_t number = group.first + blockIdx.x % kBlocksOfGroup * kDecodeTileWarps + warp;
-  if (head.dead != 0 || unit.level < job.level || number >= unit.tiles) return;
+  if (__any_sync(kAllLanes, is_damaged(head)) || unit.level < job.level || number >= unit.tiles) return;
   const ProgressiveFrame& frame = job.frames[blockIdx.y];
   const int planes = head.head.planes[u], last = planes != 0 ? head.last[u] : 0;
   const TileForm form = form_of(unit);

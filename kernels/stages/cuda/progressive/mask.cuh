@@ -66,7 +66,7 @@ static __global__ void __launch_bounds__(kMaskThreads) read_mask_kernel(const __
   FrameHead& head = job.job.heads[blockIdx.y];
   const SpecialNote& note = *job.notes.of(blockIdx.y);
   const std::uint32_t p = blockIdx.x * kMaskThreads + threadIdx.x;
-  if (head.dead != 0 || note.mask_at == 0 || p >= job.pieces) return;
+  if (is_damaged(head) || note.mask_at == 0 || p >= job.pieces) return;
   const ProgressiveFrame frame = job.job.frames[blockIdx.y];
   const std::uint64_t piece = job.piece_at.of(blockIdx.y)[p], first = p * kMaskPiece;
   const auto values = static_cast<std::uint32_t>(min(kMaskPiece, job.count - first));

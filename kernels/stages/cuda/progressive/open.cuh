@@ -58,13 +58,14 @@ __device__ __forceinline__ bool parse_table_together(const std::uint8_t* table, 
     own += segment.size;
     room.unit[i] = segment.unit;
   }
-  if (first < last && last == count && segment.error == 0) room.good = 0;  // the last one must have an error
+  if (first < last && last == count && segment.error == 0)
+    atomicMin(&room.good, 0u);  // the last one must have an error
   std::uint64_t offset = head.segments_at + sum_before<kOpenThreads>(own, room.sums, all);
   for (int u = static_cast<int>(thread); u < units; u += kOpenThreads) {
     int next = head.highest_plane(u);
     for (std::uint32_t i = 0; i < count; ++i) {
       if (room.unit[i] != u) continue;
-      if (next < -1) room.good = 0;
+      if (next < -1) atomicMin(&room.good, 0u);
       room.plane[i] = static_cast<std::int8_t>(next--);
     }
   }
@@ -118,17 +119,17 @@ static __global__ void __launch_bounds__(kOpenThreads)
       if (static_cast<std::uint32_t>(i) >= frame.segments) return;
       atomicMin(&room.last[s.unit], static_cast<int>(s.plane));
       places[segment_index(s.unit, s.plane)] = {s.offset, s.size};
-      if (room.level[s.unit] >= job.level && s.offset + s.size > frame.payload_bytes) room.fault = 1;
+      if (room.level[s.unit] >= job.level && s.offset + s.size > frame.payload_bytes) atomicOr(&room.fault, 1u);
     };
     bool parsed = true;
     if (found.head.specials_at <= staged_bytes && found.head.table_bytes <= kStagedTable)
       parsed = parse_table_together(staged + found.head.table_at, units, found.head, room, put);
     else if (threadIdx.x == 0)
       parsed = parse_table(frame.payload, layout, found.head, put);
-    if (!parsed) room.fault = 1;
+    if (!parsed) atomicOr(&room.fault, 1u);
     __syncthreads();
     const std::uint64_t least = least_payload_bytes(layout.grids[0].count());
-    if (whole && max(room.end, least) != frame.payload_bytes) room.fault = 1;
+    if (whole && max(room.end, least) != frame.payload_bytes) atomicOr(&room.fault, 1u);
     for (int u = static_cast<int>(threadIdx.x); u < units; u += kOpenThreads)
       found.last[u] = static_cast<std::int8_t>(room.last[u]);
     __syncthreads();
@@ -167,7 +168,7 @@ static __global__ void __launch_bounds__(kPlaceThreads)
   FrameHead& head = job.heads[blockIdx.y];
   const auto [u, planes, p, there] = job.block_segment(head);
   const ProgressiveUnit& unit = job.shared->layout.unit[u];
-  if (!there || p < head.last[u] || unit.level < job.level) return;
+  if (__syncthreads_or(is_damaged(head) ? 1 : 0) != 0 || !there || p < head.last[u] || unit.level < job.level) return;
   const ProgressiveFrame frame = job.frames[blockIdx.y];
   const SegmentPlace segment = job.segments.of(blockIdx.y)[segment_index(u, p)];
   std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, p);

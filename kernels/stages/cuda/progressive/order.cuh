@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(kThreads) segment_sizes_kernel(const __
   __shared__ std::uint64_t room[kThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
   const auto [u, planes, p, there] = job.block_segment(head);
-  if (!there) return;
+  if (head.dead != 0 || !there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles;
   const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, p);
   std::uint64_t own = 0, all = 0;  // bytes, and above them pieces that are not empty

@@ -105,7 +105,7 @@ struct ProgressiveBatch {
   __device__ __forceinline__ UnitSegment block_segment(const FrameHead& head) const {
     const int u = static_cast<int>(blockIdx.x) / pieces, planes = head.head.planes[u],
               p = planes - 1 - static_cast<int>(blockIdx.x) % pieces;
-    return {u, planes, p, head.dead == 0 && planes != 0 && p >= -1};
+    return {u, planes, p, planes != 0 && p >= -1};
   }
 };
 
@@ -304,7 +304,12 @@ inline bool measured_by_levels(const ProgressiveLayout& layout, std::size_t widt
 // Notes that a frame is damaged.
 __device__ __forceinline__ void damage(const ProgressiveFrame& frame, FrameHead& head) {
   atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(Fault::progressive));
-  head.dead = 1;
+  *static_cast<volatile std::uint32_t*>(&head.dead) = 1;
+}
+// Whether one is, in a kernel that finds it out: other threads may meanwhile. So threads that work together have to
+// agree on what they have seen, or some would go on without the others.
+__device__ __forceinline__ bool is_damaged(const FrameHead& head) {
+  return *static_cast<const volatile std::uint32_t*>(&head.dead) != 0;
 }
 
 }  // namespace pyfilter::cuda

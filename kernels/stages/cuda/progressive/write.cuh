@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __g
   __shared__ std::uint64_t room[kThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
   const auto [u, planes, p, there] = job.block_segment(head);
-  if (!there) return;
+  if (head.dead != 0 || !there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles, thread = threadIdx.x;
   const SegmentPlace segment = job.segment_places.of(blockIdx.y)[segment_index(u, p)];
   if (segment.size == 0) return;
