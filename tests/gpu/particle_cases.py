@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +87,17 @@ def sprinkle(x: Array, how: str, rng: np.random.Generator) -> Array:
     elif how == "all":
         x[:, axes - 1] = np.inf
     return x
+
+
+def chunks(
+    dtype: str, axes: int, count: int, kinds: Sequence[Any], specials: int, rng: np.random.Generator
+) -> list[Array]:
+    """A chunk of each kind, with the first of SPECIALS in turns, on scales that differ."""
+    made = []
+    for i, kind in enumerate(kinds):
+        x = sprinkle(kind(count, axes, rng), SPECIALS[i % specials], rng)
+        made.append((x * 10.0 ** rng.integers(-1, 3)).astype(dtype))
+    return made
 
 
 def cases(quick: bool, dtype: str, axes: int) -> Iterator[Case]:

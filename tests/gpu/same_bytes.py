@@ -191,11 +191,8 @@ def particles(quick: bool, every: int) -> Iterator[Group]:
     group = Group("particles, batches of different chunks")
     rng = np.random.default_rng(12)
     for dtype, axes, count in itertools.product(("f4", "f8"), (2, 3), (700, 9000)):
-        chunks = []
-        for i in range(150 // every):
-            kind = particle_cases.KINDS[i % len(particle_cases.KINDS)]
-            x = particle_cases.sprinkle(kind(count, axes, rng), particle_cases.SPECIALS[i % 6], rng)
-            chunks.append((x * 10.0 ** rng.integers(-1, 3)).astype(dtype))
+        kinds = list(itertools.islice(itertools.cycle(particle_cases.KINDS), 150 // every))
+        chunks = particle_cases.chunks(dtype, axes, count, kinds, 6, rng)
         for order, bound in itertools.product(particle_cases.ORDERS, ({"absolute": 0.01}, {"relative": 1e-3})):
             check_batch(group, chunks, pyfilter.Particles(order=order, **bound))
     yield group
@@ -207,11 +204,8 @@ def moved_particles(dtypes: tuple[str, ...], rng: np.random.Generator) -> Iterat
     """Batches of several groups of chunks: tiles of one go to their frames while those of a later one are encoded."""
     group = Group("particles, batches of several groups")
     for dtype, axes in itertools.product(dtypes, (2, 3)):
-        chunks = []
-        for i in range(33):  # of 155 tiles, and groups of 1536 or more
-            kind = particle_cases.KINDS[i % len(particle_cases.KINDS)]
-            x = particle_cases.sprinkle(kind(632_003, axes, rng), particle_cases.SPECIALS[i % 5], rng)
-            chunks.append((x * 10.0 ** rng.integers(-1, 3)).astype(dtype))
+        kinds = list(itertools.islice(itertools.cycle(particle_cases.KINDS), 33))
+        chunks = particle_cases.chunks(dtype, axes, 632_003, kinds, 5, rng)  # of 155 tiles; groups have 1536 or more
         for order, bound in itertools.product(particle_cases.ORDERS, ({"absolute": 0.01}, {"relative": 1e-3})):
             check_batch(group, chunks, pyfilter.Particles(order=order, **bound))
     yield group
@@ -309,30 +303,33 @@ def outcome(decode: Callable[[], bytes]) -> bytes | None:
         return None
 
 
+def compare_frame(group: Group, frame: bytes, what: str, any_nan: bool = False) -> bool:
+    """Decode a frame on both sides; whether the CPU refuses it. Some frames are left out."""
+    group.cases += 1
+    group.bytes += len(frame)
+    try:
+        info = pyfilter.frame_info(frame)
+    except pyfilter.PyfilterError:
+        return True
+    integers = info.codec == "hierarchical_delta" and info.dtype.kind != "f"
+    if info.value_bytes > 1 << 24 or integers:
+        return False
+
+    def bits(values: Array) -> bytes:  # made codes may give NaNs: some NaN (docs/format.md, section 6)
+        return (np.where(np.isnan(values), np.array(np.nan, info.dtype), values) if any_nan else values).tobytes()
+
+    on_cpu = outcome(lambda: bits(pyfilter.decode(frame).reshape(-1)))
+    on_gpu = outcome(lambda: bits(device.decode([frame], info.dtype, info.value_count)[0]))
+    if on_cpu != on_gpu:
+        states = ["refused" if each is None else "taken" for each in (on_cpu, on_gpu)]
+        group.bad.append(f"{what}: CPU {states[0]}, GPU {states[1]}")
+    return on_cpu is None
+
+
 def damaged(quick: bool, every: int) -> Iterator[Group]:
     """What the CPU refuses the GPU refuses; what it takes has the same values."""
     rng = np.random.default_rng(8)
     group = Group("damaged and crafted frames")
-
-    def compare(frame: bytes, what: str, any_nan: bool = False) -> None:
-        group.cases += 1
-        group.bytes += len(frame)
-        try:
-            info = pyfilter.frame_info(frame)
-        except pyfilter.PyfilterError:
-            return
-        integers = info.codec == "hierarchical_delta" and info.dtype.kind != "f"
-        if info.value_bytes > 1 << 24 or integers:
-            return
-
-        def bits(values: Array) -> bytes:  # made codes may give NaNs: some NaN (docs/format.md, section 6)
-            return (np.where(np.isnan(values), np.array(np.nan, info.dtype), values) if any_nan else values).tobytes()
-
-        on_cpu = outcome(lambda: bits(pyfilter.decode(frame).reshape(-1)))
-        on_gpu = outcome(lambda: bits(device.decode([frame], info.dtype, info.value_count)[0]))
-        if on_cpu != on_gpu:
-            states = ["refused" if each is None else "taken" for each in (on_cpu, on_gpu)]
-            group.bad.append(f"{what}: CPU {states[0]}, GPU {states[1]}")
 
     def compare_broken(frame: bytes, times: int, what: str, end: int | None = None) -> None:
         for _ in range(-(-times // every)):
@@ -340,12 +337,14 @@ def damaged(quick: bool, every: int) -> Iterator[Group]:
             for _ in range(int(rng.integers(1, 4))):
                 at = int(rng.integers(8 * frame[7], min(len(frame), end or len(frame))))
                 broken[at] ^= 1 << int(rng.integers(0, 8))
-            compare(bytes(broken), f"{what} with flipped bits")
+            compare_frame(group, bytes(broken), f"{what} with flipped bits")
 
     for case in itertools.islice(hostile.crafted(), 0, None, every):
-        compare(case.frame, case.name)
+        compare_frame(group, case.frame, case.name)
     for seed in range((200 if quick else 1000) // every):
-        compare(particles_writer.random_frame(random.Random(seed))[1], f"made particles {seed}", any_nan=True)
+        compare_frame(
+            group, particles_writer.random_frame(random.Random(seed))[1], f"made particles {seed}", any_nan=True
+        )
     for dtype, block_dims, mode in itertools.product(("f4", "f8"), (1, 2, 3), fields.MODES):
         values = np.cumsum(rng.normal(size=(17, 23, 29)), axis=2).astype(dtype)
         values = fields.sprinkle(values, None, "few", rng)

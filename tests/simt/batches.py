@@ -50,13 +50,8 @@ def positions(dtype: str, axes: int, count: int, chunks: int) -> list[Array]:
     """Sets of particles: large ones of clouds mostly, which are no frames of lorenzo, small ones of every kind."""
     from gpu import particle_cases as cases
 
-    rng = np.random.default_rng(8)
-    made = []
-    for i in range(chunks):
-        kind = cases.KINDS[i % len(cases.KINDS)] if count < 4096 or i % 5 == 3 else cases.cloud
-        x = cases.sprinkle(kind(count, axes, rng), cases.SPECIALS[i % 6], rng)
-        made.append((x * 10.0 ** rng.integers(-1, 3)).astype(dtype))
-    return made
+    kinds = [cases.KINDS[i % len(cases.KINDS)] if count < 4096 or i % 5 == 3 else cases.cloud for i in range(chunks)]
+    return cases.chunks(dtype, axes, count, kinds, 6, np.random.default_rng(8))
 
 
 def groups(codecs: list[str]) -> Iterator[Group]:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from .batches import CODECS
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-CODECS = ("Cuszp2", "Lossless", "HierarchicalDelta", "Lorenzo", "Particles", "Progressive")
 TIMEOUT = 900
 
 

@@ -120,7 +120,6 @@ inline int __syncthreads_or(int x) { return static_cast<int>(simt::join_block(x 
 inline int __syncthreads_and(int x) { return static_cast<int>(simt::join_block(x != 0).all); }
 inline int __syncthreads_count(int x) { return static_cast<int>(simt::join_block(x != 0).count); }
 inline void __nanosleep(unsigned) { simt::pause(); }
-inline void __threadfence() {}
 
 // -- atomics: they order nothing else
 
@@ -132,21 +131,22 @@ template <class T, class U>
 inline T atomicOr(T* at, U x) {
   return __atomic_fetch_or(at, static_cast<T>(x), __ATOMIC_RELAXED);
 }
-template <class T, class U>
-inline T atomicMin(T* at, U x) {
+namespace simt {
+template <class T, class Choose>
+inline T update(T* at, const Choose& choose) {
   T before = __atomic_load_n(at, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(at, &before, std::min(before, static_cast<T>(x)), false, __ATOMIC_RELAXED,
-                                      __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(at, &before, choose(before), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
   return before;
 }
+}  // namespace simt
+template <class T, class U>
+inline T atomicMin(T* at, U x) {
+  return simt::update(at, [&](T before) { return std::min(before, static_cast<T>(x)); });
+}
 template <class T, class U>
 inline T atomicMax(T* at, U x) {
-  T before = __atomic_load_n(at, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(at, &before, std::max(before, static_cast<T>(x)), false, __ATOMIC_RELAXED,
-                                      __ATOMIC_RELAXED)) {
-  }
-  return before;
+  return simt::update(at, [&](T before) { return std::max(before, static_cast<T>(x)); });
 }
 template <class T, class U, class V>
 inline T atomicCAS(T* at, U expected, V x) {
