@@ -19,18 +19,24 @@ __device__ __forceinline__ void note_last(std::uint32_t position, std::uint32_t 
 // Where each particle of a thread comes.
 template <class Positions>
 __device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uint32_t (&places)[kItems]) {
-  if constexpr (std::is_same_v<Positions, FourPositions>) {
-#pragma unroll
-    for (int k = 0; k < kItems; k += 4) {
-      const uint2 four = *reinterpret_cast<const uint2*>(moved + Positions::of(k));
-      places[k] = four.x & 0xFFFF;
-      places[k + 1] = four.x >> 16;
-      places[k + 2] = four.y & 0xFFFF;
-      places[k + 3] = four.y >> 16;
-    }
-  } else {
+  if constexpr (std::is_same_v<Positions, TurnPositions>) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) places[k] = moved[Positions::of(k)];
+  } else {
+    constexpr int kEach = Positions::kNeighbours;
+    static_assert(kEach % 2 == 0);
+#pragma unroll
+    for (int k = 0; k < kItems; k += kEach) {
+      struct alignas(2 * kEach) Pairs {
+        std::uint32_t of[kEach / 2];
+      };
+      const Pairs pairs = *reinterpret_cast<const Pairs*>(moved + Positions::of(k));
+#pragma unroll
+      for (int j = 0; j < kEach; j += 2) {
+        places[k + j] = pairs.of[j / 2] & 0xFFFF;
+        places[k + j + 1] = pairs.of[j / 2] >> 16;
+      }
+    }
   }
 }
 
@@ -73,7 +79,7 @@ __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kIt
   __syncthreads();
 }
 
-// Particles that have their places in cells, by windows; space.entries are in order then.
+// Particles that have their places in cells, by windows; space.moved has all their places then.
 template <class Positions, class Space>
 __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kItems],
                                                 const std::uint32_t (&offsets)[kItems], const Celled (&celled)[kItems],
@@ -86,7 +92,7 @@ __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kIte
   };
   sort_window(space.entries, note);
   __syncthreads();
-  merge_border(space.entries, space.sort.borders[threadIdx.x / 32], (1u << as.cell) - 1, note);
+  merge_borders(space.entries, space.sort.borders, (1u << as.cell) - 1, note);
   __syncthreads();
   std::uint32_t places[kItems];
   take_places<Positions>(space.moved, places);
@@ -96,15 +102,19 @@ __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kIte
     space.rows[at] = keys[k];
     if (planes != 0) space.offsets[at] = offsets[k];
   }
-  if (threadIdx.x < kGroup)
-    note_last(kTileParticles - kGroup + threadIdx.x,
-              Entries::position(space.entries[kTileParticles - kGroup + threadIdx.x]), space.last);
+  __syncthreads();
+}
+// What is in space.last then, for what has been sorted by windows: not noted before it is needed. Ends with a barrier.
+template <class Space>
+__device__ __forceinline__ void find_last(Space& space) {
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) note_last(space.moved[position_of(k)], position_of(k), space.last);
   __syncthreads();
 }
 
 // Keys and offsets of a whole tile, offsets of so many planes, to their places in space.rows and space.offsets, and
-// space.last; CellOrder::none where a radix sort is better. Positions: those of the thread's particles. Needs a barrier
-// before, ends with one.
+// space.last, but for windows; CellOrder::none where a radix sort is better. Positions: those of the thread's
+// particles. Needs a barrier before, ends with one.
 template <class Positions, class Space>
 __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[kItems],
                                                    const std::uint32_t (&offsets)[kItems], unsigned bits,
@@ -112,10 +122,9 @@ __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[k
   if (bits == 0) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) {
-      space.entries[Positions::of(k)] = Positions::of(k);
+      space.moved[Positions::of(k)] = static_cast<std::uint16_t>(Positions::of(k));
       space.rows[word_of(Positions::of(k))] = 0;
       space.offsets[word_of(Positions::of(k))] = offsets[k];
-      note_last(Positions::of(k), Positions::of(k), space.last);
     }
     __syncthreads();
     return CellOrder::windows;
@@ -137,7 +146,7 @@ __device__ __forceinline__ void find_places(CellOrder order, unsigned bits, Spac
   if (order == CellOrder::windows) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k)
-      space.places[position_of(k)] = static_cast<std::uint16_t>(Entries::position(space.entries[position_of(k)]));
+      space.places[space.moved[position_of(k)]] = static_cast<std::uint16_t>(position_of(k));
   } else {
     place_entries(space.entries, Entries(bits - min(bits, kFirstDigit)),
                   [&](int, std::uint32_t entry, std::uint32_t place) {

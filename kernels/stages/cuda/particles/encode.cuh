@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   using Source = TileSource<T, D, kOrder == kOrderChunk>;
   const Source source(job, chunk, blockIdx.x);
   HeldValues<T, D> values;  // asked for before anything is known, so that all comes at the same time
-  if (kOrder == kOrderTile && source.count == kTileParticles) values.take(source);
+  if (kOrder == kOrderTile && source.count == kTileParticles) values.take(source, 0);
   const TileMover mover(job, space.moved_tile);
   if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return mover.move();
   PreparedTile<Code, D> tile;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   std::uint32_t* to = job.slot(number);
   const std::uint32_t verbatim_words = writer.verbatim_words();
   if (threadIdx.x == 0) writer.write_head(to, tile.frame);
-  KeyWriter keys({space.rows, space.run_gaps, space.run_starts, space.keys}, tile.ordinary);
+  KeyWriter keys({space.rows, space.run_steps, space.run_starts, space.keys}, tile.ordinary);
   std::uint32_t numbers[kItems], key_words = 0, words = verbatim_words;
   const bool keyed = tile.ordered && tile.frame.layout.bits() != 0 && tile.ordinary != 0,
              tried = tile.ordered || writer.shift != 0;
@@ -150,15 +150,16 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
       writer.write_offsets(plan.template quantizer<T>(), to);
     }
   }
-  const bool has_room = keyed && tile.offsets;  // nothing is read from these any more
-  if (has_room) mover.fetch(space.offsets);
   writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words());
-  if (keyed) {
-    keys.write(numbers);
-    mover.wait();
-    __syncthreads();
-    for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_place[i] = space.rows[i];
-  }
+  if (!keyed) return mover.move();
+  const bool has_room = tile.offsets;  // nothing is read from these any more
+  keys.write(numbers, [&] {
+    if (has_room) mover.fetch(space.offsets);
+  });
+  mover.wait();
+  __syncthreads();
+#pragma unroll 1
+  for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_place[i] = space.rows[i];
   if (has_room)
     mover.put(space.offsets);
   else

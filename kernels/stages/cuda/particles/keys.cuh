@@ -10,14 +10,22 @@
 
 namespace pyfilter::cuda {
 
+// Runs that a plan tries, at most (may_have_runs()), and as many words behind them as numbers of a warp.
+inline constexpr std::uint32_t kRunWords = kTileParticles / 4 * 3 + 32 * kItems;
+// Low bits of gaps are below kMostGapLow (a group's sum is below that of all, 2^24), those of counts, which are less
+// than a tile's particles together, below kMostCountLow: both are bits of one word.
+inline constexpr unsigned kMostGapLow = 20, kMostCountLow = 8;
+static_assert(kMostKeyBits - 5 < kMostGapLow && (kTileParticles / kGroup) >> (kMostCountLow - 1) == 1 &&
+              kMostGapLow + kMostCountLow <= 32);
+
 struct KeyExchanges {
-  std::uint32_t changes[kTileWarps];
+  std::uint32_t changes[kTileWarps], lows[kTileWarps], run_lows[kTileWarps];
   SequenceExchange plain, gaps, counts;
 };
 struct KeySpace {
   std::uint32_t* rows;        // keys (word_of()); what is written takes their place
-  std::uint32_t* gaps;        // of runs (word_of())
-  std::uint16_t* run_starts;  // where runs start
+  std::uint32_t* run_steps;   // of runs (word_of()): from the key of the one before
+  std::uint32_t* run_starts;  // likewise: where they start
   KeyExchanges& exchanges;
 };
 static_assert(kMostKeyBits * kThreads + kUnaryWords + 64 < kTileParticles);  // no more than keys take
@@ -33,89 +41,92 @@ struct KeyWriter {
   __device__ __forceinline__ KeyWriter(const KeySpace& given, std::uint32_t particles)
       : space(given), ordinary(particles) {}
 
-  // Differences of neighbouring keys; returns how many are not 0.
-  __device__ __forceinline__ std::uint32_t take_keys(std::uint32_t (&numbers)[kItems]) const {
-    const int here = numbers_here(ordinary);
-    std::uint32_t before = threadIdx.x != 0 && here != 0 ? space.rows[word_of(first_number() - 1)] : 0, changes = 0;
+  // Differences of neighbouring keys, the first one from `none`; returns how many are not 0.
+  __device__ __forceinline__ std::uint32_t take_keys(std::uint32_t none, std::uint32_t (&numbers)[kItems]) const {
+    std::uint32_t before = threadIdx.x != 0 ? space.rows[word_of(first_number() - 1)] : none, changes = 0;
     take_words(space.rows, numbers);
+    const auto subtract = [&](int here) {
 #pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      const std::uint32_t key = numbers[i];
-      numbers[i] = i < here ? key - before : 0;
-      changes += numbers[i] != 0 ? 1 : 0;
-      before = key;
-    }
+      for (int i = 0; i < kItems; ++i) {
+        const std::uint32_t key = numbers[i];
+        numbers[i] = i < here ? key - before : 0;
+        changes += numbers[i] != 0 ? 1 : 0;
+        before = key;
+      }
+    };
+    if (ordinary == kTileParticles)
+      subtract(kItems);
+    else
+      subtract(numbers_here(ordinary));
     return changes;
   }
-  // What find_runs() noted.
-  __device__ __forceinline__ void take_gaps(std::uint32_t (&numbers)[kItems]) const {
-    if (is_idle(runs)) return;
-    const int here = numbers_here(runs);
-    take_words(space.gaps, numbers);
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) numbers[i] = i < here ? numbers[i] : 0;
-  }
-  __device__ __forceinline__ void take_counts(std::uint32_t (&numbers)[kItems]) const {
-    if (is_idle(runs)) return;
-    const int here = numbers_here(runs);
-    const std::uint16_t* const own = space.run_starts + first_number();
-    const uint4 starts = *reinterpret_cast<const uint4*>(own);
-    const std::uint32_t pairs[] = {starts.x, starts.y, starts.z, starts.w};
-    // where the run behind the last one starts, if there is one
-    const std::uint32_t end = first_number() + kItems < runs ? own[kItems] : ordinary;
-#pragma unroll
-    for (int i = 0; i < kItems; ++i) {
-      const auto start_of = [&](int j) { return j % 2 == 0 ? pairs[j / 2] & 0xFFFF : pairs[j / 2] >> 16; };
-      const std::uint32_t next = i + 1 < kItems ? (i + 1 < here ? start_of((i + 1) % kItems) : ordinary) : end;
-      numbers[i] = i < here ? next - start_of(i) - 1 : 0;
-    }
-  }
-  // Notes gaps between distinct keys, and where their runs start, from the differences of keys; `before` runs start
-  // among those of threads before this one.
+  // Notes where runs start, and how far their keys are from those before, from the differences of keys; `before` runs
+  // start among those of threads before this one. Behind the last one are others of nothing, as many as a warp has.
   __device__ __forceinline__ void find_runs(const std::uint32_t (&numbers)[kItems], std::uint32_t before) const {
     std::uint32_t run = before;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const std::uint32_t at = first_number() + static_cast<unsigned>(i);
-      const bool first = i == 0 && threadIdx.x == 0;
-      std::uint16_t* const start = space.run_starts + run;  // made before it is known whether there is one: no branch
-      std::uint32_t* const gap = space.gaps + word_of(run);
-      const bool starts = numbers[i] != 0 || first;
-      if (starts) *start = static_cast<std::uint16_t>(at);
-      if (starts) *gap = numbers[i] - (first ? 0 : 1);
+      const std::uint32_t place = word_of(run);
+      const bool starts = numbers[i] != 0;
+      if (starts) space.run_steps[place] = numbers[i];
+      if (starts) space.run_starts[place] = first_number() + static_cast<unsigned>(i);
       run += starts ? 1 : 0;
     }
+    if (threadIdx.x < 32 * kItems) {
+      const std::uint32_t place = word_of(runs + threadIdx.x);
+      space.run_steps[place] = 1;
+      space.run_starts[place] = ordinary + threadIdx.x;
+    }
   }
-  // Whether runs are spread (particles/head.hpp).
-  __device__ __forceinline__ bool are_spread() const {
+  // What find_runs() noted.
+  __device__ __forceinline__ void take_gaps(std::uint32_t (&numbers)[kItems]) const {
+    if (is_idle(runs)) return;
+    take_words(space.run_steps, numbers);
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) numbers[i] -= 1;
+  }
+  __device__ __forceinline__ void take_counts(std::uint32_t (&numbers)[kItems]) const {
+    if (is_idle(runs)) return;
+    take_words(space.run_starts, numbers);
+    const std::uint32_t end = space.run_starts[word_of(first_number() + kItems)];
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) numbers[i] = (i + 1 < kItems ? numbers[(i + 1) % kItems] : end) - numbers[i] - 1;
+  }
+  // Whether runs are spread (particles/head.hpp). By what the warps left.
+  __device__ __forceinline__ static bool are_spread(std::uint32_t changes) {
     static_assert(kSpread == 32 * kItems);  // particles of a warp
-    const unsigned lane = threadIdx.x % 32;
-    return !__any_sync(kAllLanes, lane < kTileWarps && space.exchanges.changes[lane % kTileWarps] > kSpreadRuns);
+    return !__any_sync(kAllLanes, changes > kSpreadRuns);
   }
   // Decides how; returns the words that keys take. `numbers` are differences then, if no runs were tried. kAlone: the
   // tile is sorted alone.
   template <bool kAlone>
   __device__ __forceinline__ std::uint32_t plan(std::uint32_t (&numbers)[kItems]) {
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     KeyExchanges& exchanges = space.exchanges;
-    std::uint32_t changes = take_keys(numbers);
-    if (threadIdx.x == 0 && numbers[0] == 0) ++changes;  // the first particle starts a run
-    const std::uint32_t changes_of_warp = warp_sum(changes);
-    if (threadIdx.x % 32 == 0) exchanges.changes[threadIdx.x / 32] = changes_of_warp;
+    // the first key is far from what is before it: it starts a run, whatever it is
+    const std::uint32_t changes = take_keys(~0u, numbers), upto = sum_upto(changes);
+    if (lane == 31) exchanges.changes[warp] = upto;
     __syncthreads();
-    runs = all_warps(exchanges.changes);
+    const std::uint32_t of_warp = lane < kTileWarps ? exchanges.changes[lane] : 0;
+    runs = warp_sum(of_warp);
     tried_runs = may_have_runs(ordinary, runs);
     const std::uint32_t last = space.rows[word_of(ordinary - 1)];
     const bool surely = surely_runs(ordinary, runs, last) ||
-                        (kAlone && surely_spread_runs(ordinary, runs, last) && are_spread()),
+                        (kAlone && surely_spread_runs(ordinary, runs, last) && are_spread(of_warp)),
                tries_plain = !surely;
-    if (tried_runs) find_runs(numbers, warps_before(exchanges.changes) + sum_upto(changes) - changes);
+    if (tried_runs) find_runs(numbers, warp_sum(lane < warp ? of_warp : 0) + upto - changes);
     SequenceBegin begin = {};
-    if (tries_plain) begin = begin_plan(numbers, ordinary, exchanges.plain);
+    if (tries_plain) {
+      if (threadIdx.x == 0) --numbers[0];
+      begin = begin_plan(numbers, ordinary, exchanges.plain);
+      const std::uint32_t lows = or_of_lanes(begin.lows);
+      if (lane == 0) exchanges.lows[warp] = lows;
+    }
     __syncthreads();
     std::uint32_t words = ~0u;
     if (tries_plain) {
       first = end_plan(begin, exchanges.plain);
-      of_first = exchanges.plain.all();
+      of_first = {all_warps(exchanges.plain.sums), or_of_lanes(exchanges.lows[lane % kTileWarps])};
       words = of_first.size(ordinary).words();
     }
     if (!tried_runs) return words;
@@ -123,9 +134,12 @@ struct KeyWriter {
     begin = begin_plan(numbers, runs, exchanges.gaps);
     take_counts(numbers);
     const SequenceBegin begin_counts = begin_plan(numbers, runs, exchanges.counts);
+    const std::uint32_t own_lows = or_of_lanes(begin.lows | begin_counts.lows << kMostGapLow);
+    if (lane == 0) exchanges.run_lows[warp] = own_lows;
     __syncthreads();
-    const SequenceSums of_gaps = exchanges.gaps.all();
-    of_second = exchanges.counts.all();
+    const std::uint32_t lows = or_of_lanes(exchanges.run_lows[lane % kTileWarps]);
+    const SequenceSums of_gaps = {all_warps(exchanges.gaps.sums), lows & ((1u << kMostGapLow) - 1)};
+    of_second = {all_warps(exchanges.counts.sums), lows >> kMostGapLow};
     const std::uint32_t with_runs = 1 + of_gaps.size(runs).words() + of_second.size(runs).words();
     by_runs = words > with_runs;
     if (!by_runs) return words;
@@ -135,8 +149,9 @@ struct KeyWriter {
     return with_runs;
   }
   // Puts what was planned into the place of the keys, which nothing is read from any more but here. It is there behind
-  // a barrier.
-  __device__ __forceinline__ void write(std::uint32_t (&numbers)[kItems]) const {
+  // a barrier. Calls meanwhile() behind one.
+  template <class Meanwhile>
+  __device__ __forceinline__ void write(std::uint32_t (&numbers)[kItems], const Meanwhile& meanwhile) const {
     if (by_runs) {
       const SequenceSize size = of_first.size(runs), counts_size = of_second.size(runs);
       std::uint32_t* const behind = space.rows + 1 + size.words();
@@ -144,21 +159,23 @@ struct KeyWriter {
       start_sequence(size, space.exchanges.gaps, space.rows + 1);
       start_sequence(counts_size, space.exchanges.counts, behind);
       take_gaps(numbers);
-      write_planes(numbers, first, size, space.rows + 1);
+      write_planes<kMostGapLow>(numbers, first, size, space.rows + 1);
       __syncthreads();
+      meanwhile();
       write_unary(numbers, first, size, space.rows + 1);
       take_counts(numbers);
-      write_planes(numbers, second, counts_size, behind);
+      write_planes<kMostCountLow>(numbers, second, counts_size, behind);
       write_unary(numbers, second, counts_size, behind);
     } else {
       const SequenceSize size = of_first.size(ordinary);
       if (tried_runs) {
-        take_keys(numbers);
+        take_keys(0, numbers);
         __syncthreads();
       }
       start_sequence(size, space.exchanges.plain, space.rows);
-      write_planes(numbers, first, size, space.rows);
+      write_planes<kMostGapLow>(numbers, first, size, space.rows);
       __syncthreads();
+      meanwhile();
       write_unary(numbers, first, size, space.rows);
     }
   }

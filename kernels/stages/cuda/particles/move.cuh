@@ -63,30 +63,26 @@ class TileMover {
   }
   // What was asked for is there, behind a barrier.
   __device__ __forceinline__ void wait() const { __pipeline_wait_prior(0); }
-  // Asks for the tile, as much of it as there is room for: `room` has kTileParticles words, of which each thread writes
-  // its eight. Behind wait() and a barrier.
+  // Asks for the tile, as much of it as there is room for: kTileParticles words. Behind wait() and a barrier.
   __device__ __forceinline__ void fetch(std::uint32_t* room) const {
     if (!moves()) return;
     const std::uint32_t words = known_words();
-    const auto* const from = reinterpret_cast<const uint4*>(job_.slot(first_chunk() * job_.base.tiles + blockIdx.x));
-    auto* const own = reinterpret_cast<uint4*>(room) + 2 * threadIdx.x;
-    const unsigned first = threadIdx.x >> 2 & 1;  // as words of take_words() are laid
-    if (threadIdx.x * 4 < words) __pipeline_memcpy_async(own + first, from + threadIdx.x, sizeof(uint4));
-    if ((threadIdx.x + kTileThreads) * 4 < words)
-      __pipeline_memcpy_async(own + (first ^ 1), from + threadIdx.x + kTileThreads, sizeof(uint4));
+    const std::uint32_t* const from = job_.slot(first_chunk() * job_.base.tiles + blockIdx.x);
+#pragma unroll
+    for (std::uint32_t k = 0; k < kTileParticles; k += 4 * kTileThreads)
+      if (const std::uint32_t i = k + 4 * threadIdx.x; i < words)
+        __pipeline_memcpy_async(room + i, from + i, sizeof(uint4));
     __pipeline_commit();
   }
   // Puts it into its place. Behind wait() and a barrier.
   __device__ __forceinline__ void put(const std::uint32_t* room) const {
     if (!moves()) return;
-    const std::uint32_t words = known_words(), chunk = first_chunk(), quad = threadIdx.x / 4;
+    const std::uint32_t words = known_words(), chunk = first_chunk();
     std::uint32_t* const to = directory_of(job_, chunk) + job_.base.tiles + 1 + tile_.place;
 #pragma unroll
-    for (unsigned k = 0; k < kItems; ++k) {
-      if (k * kTileThreads >= words) break;
-      const std::uint32_t i = threadIdx.x + k * kTileThreads;
-      const unsigned second = (k / 4 ^ quad >> 2) & 1;  // which of the two quads of the thread that asked
-      if (i < words) to[i] = room[8 * (quad + k % 4 * (kTileThreads / 4)) + 4 * second + threadIdx.x % 4];
+    for (std::uint32_t k = 0; k < kTileParticles; k += kTileThreads) {
+      if (k >= words) break;
+      if (k + threadIdx.x < words) to[k + threadIdx.x] = room[k + threadIdx.x];
     }
     if (words > kTileParticles)
       move_words<kTileThreads>(job_.slot(chunk * job_.base.tiles + blockIdx.x), to, kTileParticles, words);

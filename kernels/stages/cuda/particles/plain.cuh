@@ -13,45 +13,54 @@
 
 namespace pyfilter::cuda {
 
-// Positions of a plain tile as thread and item: four neighbours, whose values are asked for together, then the next
-// four behind those of all threads.
-struct FourPositions {
+// Positions of a plain tile as thread and item: neighbours whose values are asked for together, 16 bytes of each axis,
+// then the next behind those of all threads.
+template <class T>
+struct NeighbourPositions {
+  static constexpr int kNeighbours = static_cast<int>(sizeof(uint4) / sizeof(T));
+  static_assert(kItems % kNeighbours == 0);
+
   __device__ __forceinline__ static std::uint32_t of(int item) {
-    return threadIdx.x * 4 + (static_cast<unsigned>(item) / 4 * kTileThreads * 4 + static_cast<unsigned>(item) % 4);
+    constexpr auto kEach = static_cast<unsigned>(kNeighbours);
+    return threadIdx.x * kEach +
+           (static_cast<unsigned>(item) / kEach * kTileThreads * kEach + static_cast<unsigned>(item) % kEach);
   }
 };
-static_assert(kItems % 4 == 0);
 
-// The values of a thread's particles, of a whole tile.
+// Values of a thread's particles, of a whole tile: as many as there are registers for.
 template <class T, int D>
 struct HeldValues {
-  T x[kItems][D];
+  static constexpr int kHeld = sizeof(T) == 4 ? kItems : kItems / 2;
+  T x[kHeld][D];
 
+  // Those of items from `item` on.
   template <class Source>
-  __device__ __forceinline__ void take(const Source& source) {
-    constexpr int kQuads = static_cast<int>(4 * D * sizeof(T) / sizeof(uint4));  // of four particles
+  __device__ __forceinline__ void take(const Source& source, int item) {
+    using Positions = NeighbourPositions<T>;
+    constexpr int kEach = Positions::kNeighbours;
+    static_assert(kItems % kHeld == 0 && kHeld % kEach == 0);
     if (reinterpret_cast<std::uintptr_t>(source.values) % sizeof(uint4) == 0) {
 #pragma unroll
-      for (int first = 0; first < kItems; first += 4) {
-        const auto* const from = reinterpret_cast<const uint4*>(source.at(FourPositions::of(first)));
+      for (int first = 0; first < kHeld; first += kEach) {
+        const auto* const from = reinterpret_cast<const uint4*>(source.at(Positions::of(item + first)));
         struct {
-          uint4 quads[kQuads];
+          uint4 quads[D];
         } read;
 #pragma unroll
-        for (int i = 0; i < kQuads; ++i) read.quads[i] = from[i];
-        struct Four {
-          T x[4][D];
+        for (int i = 0; i < D; ++i) read.quads[i] = from[i];
+        struct Values {
+          T x[kEach][D];
         };
-        const Four four = std::bit_cast<Four>(read);
+        const Values values = std::bit_cast<Values>(read);
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < kEach; ++j)
 #pragma unroll
-          for (int d = 0; d < D; ++d) x[first + j][d] = four.x[j][d];
+          for (int d = 0; d < D; ++d) x[first + j][d] = values.x[j][d];
       }
     } else {
 #pragma unroll
-      for (int k = 0; k < kItems; ++k) {
-        const T* const at = source.at(FourPositions::of(k));
+      for (int k = 0; k < kHeld; ++k) {
+        const T* const at = source.at(Positions::of(item + k));
 #pragma unroll
         for (int d = 0; d < D; ++d) x[k][d] = at[d];
       }
@@ -74,19 +83,33 @@ struct HeldCodes {
   std::int32_t q[kItems][D];
   bool far = false;  // a code is no word
 
-  __device__ __forceinline__ HeldCodes(const Quantizer<T>& p, const HeldValues<T, D>& values) {
+  // `values` are the first ones.
+  template <class Source>
+  __device__ __forceinline__ HeldCodes(const Quantizer<T>& p, const Source& source, const HeldValues<T, D>& values) {
+    constexpr int kHeld = HeldValues<T, D>::kHeld;
+    std::uint32_t other = code(p, values, 0);
+#pragma unroll
+    for (int item = kHeld; item < kItems; item += kHeld) {
+      HeldValues<T, D> next;
+      next.take(source, item);
+      other |= code(p, next, item);
+    }
+    far = other != 0;
+  }
+  // Codes of items from `item` on; returns 0 where they are words.
+  __device__ __forceinline__ std::uint32_t code(const Quantizer<T>& p, const HeldValues<T, D>& values, int item) {
     std::uint32_t other = 0;
 #pragma unroll
-    for (int k = 0; k < kItems; ++k)
+    for (int k = 0; k < HeldValues<T, D>::kHeld; ++k)
 #pragma unroll
       for (int d = 0; d < D; ++d) {
         const auto bits = std::bit_cast<typename FloatTraits<T>::Code>(magic_form(p, values.x[k][d]));
-        q[k][d] = static_cast<std::int32_t>(bits);
+        q[item + k][d] = static_cast<std::int32_t>(bits);
         if constexpr (sizeof(T) == 8)  // its high half is the sign of the low one
           other |= (static_cast<std::uint32_t>(bits >> 32) + (static_cast<std::uint32_t>(bits) >> 31)) ^
                    static_cast<std::uint32_t>(FloatTraits<double>::kMagicBits >> 32);
       }
-    far = other != 0;
+    return other;
   }
   // For find_extents(), which a barrier must part from it. NaN and what is out of reach is beyond kMost.
   __device__ __forceinline__ void share(HeldEnds (&warps)[kTileWarps]) const {
@@ -156,13 +179,18 @@ struct KeyTables {
   // By all threads of a block; needs a barrier behind.
   template <int D>
   __device__ __forceinline__ void make(unsigned three, unsigned two, unsigned one, std::uint32_t* words) const {
-    const unsigned both = three + two, two_at = 3 * three, one_at = two_at + 2 * two;
-    for (std::uint32_t n = threadIdx.x; n < 1u << (both + one); n += kTileThreads) {
+    const unsigned both = three + two, all = both + one, two_at = 3 * three, one_at = two_at + 2 * two;
+    // of the widest axis, then of the others, so that more threads have one
+    for (std::uint32_t i = threadIdx.x; i < 2u << all; i += kTileThreads) {
+      const std::uint32_t n = i & ((1u << all) - 1);
       const std::uint32_t twos = spread_two<kTableLevels>(n >> three & ((1u << two) - 1)) << two_at,
                           threes = D == 3 ? spread_three(n & ((1u << three) - 1)) : 0;
-      words[at[0] + n] = n >> both << one_at | twos << 1 | threes << 2;
-      words[at[1] + n] = twos | threes << 1;
-      if (D == 3 && n < 1u << three) words[at[2] + n] = threes;
+      if (i == n) {
+        words[at[0] + n] = n >> both << one_at | twos << 1 | threes << 2;
+      } else {
+        words[at[1] + n] = twos | threes << 1;
+        if (D == 3 && n < 1u << three) words[at[2] + n] = threes;
+      }
     }
   }
 };

@@ -24,18 +24,20 @@ struct BlockSpace {
   union {
     struct {
       union {
-        alignas(16) std::uint32_t rows[kTileParticles];  // keys, as word_of() says; then what they become
-        std::uint32_t carried[kTileParticles];           // before: what goes with an entry of the sort
-        typename TileSort::TempStorage radix;
-        std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a word between those of threads
-      };
-      union {
-        alignas(16) std::uint32_t offsets[kTileParticles];  // of all axes together, likewise
+        alignas(16) std::uint32_t offsets[kTileParticles];  // of all axes together, as word_of() says
         std::uint16_t places[kTileParticles];               // or where the particle at a position is in the tile
       };
       union {
-        alignas(16) std::uint16_t run_starts[kTileParticles];
-        std::uint16_t moved[kTileParticles];  // before: where each particle comes
+        struct {
+          alignas(16) std::uint32_t rows[kTileParticles];  // keys, likewise; then what they become
+          union {
+            alignas(16) std::uint32_t run_starts[kRunWords];
+            std::uint16_t moved[kTileParticles];  // before: where each particle comes
+          };
+        };
+        std::uint32_t carried[kTileParticles];  // before: what goes with an entry of the sort
+        typename TileSort::TempStorage radix;
+        std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a word between those of threads
       };
     };
     alignas(16) std::uint32_t cells[kCellTableWords];  // before all these
@@ -45,13 +47,13 @@ struct BlockSpace {
     };
   };
   SummarySpace<Code, D> summary;
-  SortExchange sort;
-  KeyExchanges keys;
-  std::uint16_t last[kGroup];  // particles at the last positions
 };
 
 template <class Code, int D>
 struct SortingSpace : BlockSpace<Code, D> {
+  SortExchange sort;
+  KeyExchanges keys;
+  std::uint16_t last[kGroup];  // particles at the last positions
   TileFrame<Code, D> frame;
   // of what may be a plain tile: whether it is one, whether no value can be beyond the bound, whether zero has a code
   bool plain, sure, zero;
@@ -60,7 +62,7 @@ struct SortingSpace : BlockSpace<Code, D> {
   MovedTile moved_tile;
   union {
     alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
-    alignas(16) std::uint32_t run_gaps[kTileParticles];     // then, as word_of() says
+    alignas(16) std::uint32_t run_steps[kRunWords];         // then, as word_of() says
   };
 };
 
@@ -133,7 +135,9 @@ __device__ __forceinline__ bool has_tail(const Source& source, const Space& spac
 template <class Code, int D, class Source, class Space>
 __device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code, D>& frame, bool zero,
                                            const Source& source, Space& space) {
-  if (!may_have_tail(frame, zero, space) || !has_tail<D>(source, space)) return true;
+  if (!may_have_tail(frame, zero, space)) return true;
+  if (order == CellOrder::windows) find_last(space);
+  if (!has_tail<D>(source, space)) return true;
   __syncthreads();
   find_places(order, frame.layout.bits(), space);
   return false;
@@ -152,11 +156,13 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
   const KeyTables tables = {{static_cast<std::uint32_t>(space.entries - words),
                              static_cast<std::uint32_t>(space.second_table - words),
                              static_cast<std::uint32_t>(space.third_table - words)}};
-  CellTable<0>{space.cells}.clear();
-  const HeldCodes<T, D> codes(p, values);
+  const HeldCodes<T, D> codes(p, source, values);
   codes.share(space.ends);
+  if (threadIdx.x < 64) CellTable<0>{space.cells}.clear();
   __syncthreads();
-  if (threadIdx.x < 64) {
+  if (threadIdx.x >= 64) {
+    CellTable<0>{space.cells}.clear();
+  } else {
     TileFrame<Code, D> frame;
     Extent<Code> extents[D];
     const bool fits = find_extents<T, D>(space.ends, extents);
@@ -182,7 +188,7 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
   if (!space.sure) {
 #pragma unroll 2
     for (int k = 0; k < kItems; ++k) {
-      const T* const at = source.at(FourPositions::of(k));
+      const T* const at = source.at(NeighbourPositions<T>::of(k));
       Code q;
 #pragma unroll
       for (int d = 0; d < D; ++d) fits = code_in_reach(p, at[d], q) & fits;
@@ -193,7 +199,7 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
 #pragma unroll
   for (int k = 0; k < kItems; ++k) with.take(codes.q[k], words, keys[k], offsets[k]);
   if (with.bits == 0) __syncthreads();  // nothing is counted then, which would part tables from what takes their place
-  const CellOrder order = sort_by_cells<FourPositions>(keys, offsets, with.bits, with.planes, space);
+  const CellOrder order = sort_by_cells<NeighbourPositions<T>>(keys, offsets, with.bits, with.planes, space);
   if (order == CellOrder::none) return Sorted::no;
   tile.frame = space.frame;
   return end_sorted(order, space.frame, space.zero, source, space) ? Sorted::yes : Sorted::with_tail;
@@ -331,7 +337,7 @@ __device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& 
   prepare_any<D>(p, source, sorts, space, tile);
 }
 
-// kHeld: `values` are those of a whole tile.
+// kHeld: `values` are the first ones of a whole tile.
 template <bool kSorts, bool kHeld, int D, class T, class Source, class Space>
 __device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source,
                                              const HeldValues<T, D>& values, Space& space,

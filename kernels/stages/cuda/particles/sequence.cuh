@@ -48,12 +48,8 @@ struct SequenceSums {
   }
 };
 struct SequenceExchange {
-  std::uint32_t sums[kTileWarps], lows[kTileWarps];
+  std::uint32_t sums[kTileWarps];
   std::uint8_t low[kThreads];  // of each group
-
-  __device__ __forceinline__ SequenceSums all() const {
-    return {all_warps(sums), or_of_lanes(lows[threadIdx.x % kTileWarps])};
-  }
 };
 
 // The thread's first number, and how many of so many numbers it has.
@@ -72,8 +68,9 @@ __device__ __forceinline__ bool is_idle(std::uint32_t count) { return threadIdx.
 
 // What a thread knows of its part of a sequence before it knows those of other warps.
 struct SequenceBegin {
-  std::uint32_t own, upto;  // bits, planes in the high half; with those of the lanes before it
+  std::uint32_t before;  // bits of the lanes before it, planes in the high half
   unsigned low;
+  std::uint32_t lows;  // the same as a bit; 0 where there is no group
 };
 
 // Numbers behind the last of the `count` are 0.
@@ -81,38 +78,33 @@ __device__ __forceinline__ SequenceBegin begin_plan(const std::uint32_t (&number
                                                     SequenceExchange& exchange) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / kParts;
   if (is_idle(count)) {
-    if (lane == 31) exchange.sums[warp] = exchange.lows[warp] = 0;
+    if (lane == 31) exchange.sums[warp] = 0;
     return {0, 0, 0};
   }
   const bool leads = threadIdx.x % kParts == 0, mine = group < (count + kGroup - 1) / kGroup;
-  std::uint32_t sum = 0;
+  std::uint32_t sum = 0, wide = 0, narrow = 0;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) sum += numbers[i];
   const LowChoice choice(group_sum(sum));
-  // Quotients of the two that are tried, those of the narrow one in the high half: it has a bit less, or none as well.
-  std::uint32_t both = 0;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const std::uint32_t quotient = numbers[i] >> choice.narrow;
-    both += (quotient << 16) + (quotient >> 1);
+    wide += numbers[i] >> choice.wide;
+    narrow += numbers[i] >> choice.narrow;
   }
-  const std::uint32_t of_group = group_sum(both);
-  const bool narrow = choice.wide == 0 || choice.takes_narrow(of_group & 0xFFFF, of_group >> 16);
-  const unsigned low = mine ? (narrow ? choice.narrow : choice.wide) : 0;
-  const std::uint32_t bits = (narrow ? both >> 16 : both & 0xFFFF) + static_cast<std::uint32_t>(numbers_here(count));
+  const std::uint32_t of_group = group_sum(wide + (narrow << 16));
+  const bool is_narrow = choice.takes_narrow(of_group & 0xFFFF, of_group >> 16);
+  const unsigned low = is_narrow ? choice.narrow : choice.wide;
   // planes in the high half: at most 24 of each of 128 groups
-  const std::uint32_t own = (leads ? low << 16 : 0) + bits, upto = sum_upto(own),
-                      lows_of_warp = or_of_lanes(mine ? 1u << low : 0);
+  const std::uint32_t own = (leads ? low << 16 : 0) + (is_narrow ? narrow : wide) +
+                            static_cast<std::uint32_t>(numbers_here(count)),
+                      upto = sum_upto(own);
   if (leads) exchange.low[group] = static_cast<std::uint8_t>(low);
-  if (lane == 31) {
-    exchange.sums[warp] = upto;
-    exchange.lows[warp] = lows_of_warp;
-  }
-  return {own, upto, low};
+  if (lane == 31) exchange.sums[warp] = upto;
+  return {upto - own, low, mine ? 1u << low : 0};
 }
 // Behind a barrier.
 __device__ __forceinline__ ThreadSequence end_plan(const SequenceBegin& begin, const SequenceExchange& exchange) {
-  const std::uint32_t before = begin.upto - begin.own + warps_before(exchange.sums);
+  const std::uint32_t before = begin.before + warps_before(exchange.sums);
   const bool leads = threadIdx.x % kParts == 0;
   return ThreadSequence::make(begin.low, (before >> 16) - (leads ? 0 : begin.low), before & 0xFFFF);
 }
@@ -149,13 +141,14 @@ __device__ __forceinline__ void pack_part(const std::uint32_t (&numbers)[kItems]
   high = exchange(high);
 }
 
-// The `count` lowest planes of a group's numbers to its words. By all lanes.
+// The `count` lowest planes of a group's numbers, at most kMost, to its words. By all lanes.
+template <int kMost = 32>
 __device__ __forceinline__ void write_parts(const std::uint32_t (&numbers)[kItems], unsigned count,
                                             std::uint32_t* planes) {
   const int most = warp_max(static_cast<int>(count));
   const unsigned part = threadIdx.x % kParts;
   const auto pack = [&]<int g>() {
-    if (8 * g >= most) return;
+    if (8 * g >= kMost || 8 * g >= most) return;
     std::uint32_t low, high;
     pack_part<g>(numbers, low, high);
     if (8 * g + part < count) planes[8 * g + part] = low;
@@ -175,30 +168,39 @@ __device__ __forceinline__ void start_sequence(const SequenceSize& size, const S
   if (thread == 0) out[0] = size.head();
   if (warp < size.mask_words()) {
     const unsigned more = thread < size.groups ? exchange.low[thread] - size.base : 0;
+#pragma unroll 1
     for (unsigned p = 0; p < size.rate_planes; ++p) {
       const std::uint32_t mask = __ballot_sync(kAllLanes, more >> p & 1);
       if (lane == 0) out[1 + p * size.mask_words() + warp] = mask;
     }
   }
   std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
+#pragma unroll 1
   for (std::uint32_t i = thread; i < size.unary_words(); i += kTileThreads) unary[i] = 0;
 }
+template <int kMost = 32>
 __device__ __forceinline__ void write_planes(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
                                              const SequenceSize& size, std::uint32_t* out) {
-  if (!is_idle(size.count)) write_parts(numbers, own.low(), out + size.planes_at() + own.planes_before());
+  if (!is_idle(size.count)) write_parts<kMost>(numbers, own.low(), out + size.planes_at() + own.planes_before());
 }
 __device__ __forceinline__ void write_unary(const std::uint32_t (&numbers)[kItems], ThreadSequence own,
                                             const SequenceSize& size, std::uint32_t* out) {
   if (is_idle(size.count)) return;
   std::uint32_t* const unary = out + size.planes_at() + size.plane_words;
-  const int here = numbers_here(size.count);
   std::uint32_t at = own.bits_before();
+  const auto put = [&](const auto& one) {
 #pragma unroll
-  for (int i = 0; i < kItems; ++i) {
-    at += numbers[i] >> own.low();
-    if (i < here) atomicOr(unary + at / 32, 1u << at % 32);
-    ++at;
-  }
+    for (int i = 0; i < kItems; ++i) {
+      at += numbers[i] >> own.low();
+      atomicOr(unary + at / 32, one(i) << at % 32);
+      ++at;
+    }
+  };
+  const int here = numbers_here(size.count);
+  if ((threadIdx.x / 32 + 1) * (32 * kItems) <= size.count)  // all of the warp's
+    put([](int) { return 1u; });
+  else
+    put([&](int i) { return i < here ? 1u : 0u; });
 }
 
 }  // namespace pyfilter::cuda

@@ -41,7 +41,7 @@ inline constexpr std::uint32_t kCellTableWords = kTileThreads * (kCellWords<1> +
 
 struct SortExchange {
   std::uint32_t sums[kTileWarps], pairs[kTileWarps], most[kTileWarps];
-  std::uint32_t borders[kTileWarps];  // cells across the borders of windows, as merge_border() takes them
+  std::uint32_t borders[kTileWarps];  // cells across the borders of windows, as merge_borders() takes them
 };
 
 // Cells of a level in shared memory. They are named by where they are.

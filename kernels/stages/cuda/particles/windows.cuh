@@ -37,10 +37,11 @@ __device__ __forceinline__ void compare_lanes(std::uint32_t (&w)[kWords], int aw
   for (int i = 0; i < kWords; ++i) w[i] = lower ? min(w[i], other[i]) : max(w[i], other[i]);
 }
 
-// Words of kLanes lanes that rise and then fall (or the other way round) into order.
+// Words of kLanes lanes that rise and then fall (or the other way round) into order. A loop: the kernel is longer than
+// what instruction caches hold.
 template <int kLanes, int kWords>
 __device__ __forceinline__ void settle(std::uint32_t (&w)[kWords]) {
-#pragma unroll
+#pragma unroll 1
   for (int away = kLanes / 2; away > 0; away /= 2)
     compare_lanes(w, away, (threadIdx.x & static_cast<unsigned>(away)) == 0);
 #pragma unroll
@@ -124,45 +125,84 @@ __device__ __forceinline__ void sort_window(std::uint32_t* words, const Put& put
   }
 }
 
-// Merges the words from `first` to the border, which are in order, and those from there to `last`, by the bits of
-// `mask`, which are all that is kept of them. There are no more than 32 * kWords. By all lanes of a warp.
+// A cell across a border between windows: its words from `first` to the border are in order, and so are those from
+// there to `last`, by the bits of `mask`.
+struct CellAcross {
+  std::uint32_t first, border, last, mask;
+};
+
+// Words of a cell that has no more than 32 * kWords, as they would be sorted by a network: those before the border,
+// then none, then the others backwards. A lane takes `each` in a row; [i] is the i-th from its first one on.
+template <int kWords>
+struct LaneOfCell {
+  const std::uint32_t* words;
+  const CellAcross& cell;
+  std::uint32_t left, right;  // where its first word is, if that lies before the border or behind it
+
+  __device__ __forceinline__ LaneOfCell(const std::uint32_t* of, const CellAcross& across, unsigned each)
+      : words(of),
+        cell(across),
+        left(cell.first + threadIdx.x % 32 * each),
+        right(cell.border + 32 * kWords - 1 - threadIdx.x % 32 * each) {}
+  __device__ __forceinline__ std::uint32_t operator[](unsigned i) const {
+    const bool before = left + i < cell.border;
+    return before || right - i < cell.last ? words[before ? left + i : right - i] & cell.mask : ~0u;
+  }
+};
+
+// The words find their places among each other; there are no more than 32 * kWords. By all lanes of a warp; calls
+// put(word, place) for each.
 template <int kWords, class Put>
-__device__ __forceinline__ void merge_across(std::uint32_t* words, std::uint32_t first, std::uint32_t border,
-                                             std::uint32_t last, std::uint32_t mask, const Put& put) {
-  const std::uint32_t lane = threadIdx.x % 32;
+__device__ __forceinline__ void merge_all(const std::uint32_t* words, const CellAcross& cell, const Put& put) {
+  const LaneOfCell<kWords> own(words, cell, kWords);
   std::uint32_t w[kWords];
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) {  // rising, then none, then falling
-    const std::uint32_t at = lane * kWords + static_cast<unsigned>(i), left = first + at,
-                        right = border + (32 * kWords - 1 - at);
-    w[i] = left < border ? words[left] & mask : right < last ? words[right] & mask : ~0u;
-  }
-  __syncwarp();  // all are taken; lanes write where others have read
+  for (unsigned i = 0; i < kWords; ++i) w[i] = own[i];
   settle<32>(w);
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    const std::uint32_t place = first + lane * kWords + static_cast<unsigned>(i);
-    if (place >= last) continue;
-    words[place] = w[i];
-    put(w[i], place);
+  for (unsigned i = 0; i < kWords; ++i)
+    if (own.left + i < cell.last) put(w[i], own.left + i);
+}
+// Half of them, the larger ones or the others; there are no more than 64 * kWords.
+template <int kWords, class Put>
+__device__ __forceinline__ void merge_half(const std::uint32_t* words, const CellAcross& cell, bool larger,
+                                           const Put& put) {
+  constexpr unsigned kHalf = 32 * kWords;
+  const LaneOfCell<2 * kWords> own(words, cell, kWords);
+  std::uint32_t w[kWords];
+#pragma unroll
+  for (unsigned i = 0; i < kWords; ++i) {
+    const std::uint32_t a = own[i], b = own[i + kHalf];
+    w[i] = larger ? max(a, b) : min(a, b);
   }
+  settle<32>(w);
+  const std::uint32_t first = own.left + (larger ? kHalf : 0);
+#pragma unroll
+  for (unsigned i = 0; i < kWords; ++i)
+    if (first + i < cell.last) put(w[i], first + i);
 }
 
-// A cell that has words on both sides of the border before this warp's window: where it starts, and its end in the
-// high half; 0 for none. By all lanes.
+// `cells` has for each window the cell that has words on both sides of the border before it: where it starts, and its
+// end in the high half; 0 for none. Those of up to 64 words a warp merges before its own window; of larger ones, for
+// which all warps would wait, it merges half, and half of that behind its window. By all lanes.
 template <class Put>
-__device__ __forceinline__ void merge_border(std::uint32_t* words, std::uint32_t cell, std::uint32_t mask,
-                                             const Put& put) {
-  if (cell == 0) return;
-  const std::uint32_t first = cell & 0xFFFF, border = threadIdx.x / 32 * kWindow, last = cell >> 16;
-  if (last - first <= 32)
-    merge_across<1>(words, first, border, last, mask, put);
-  else if (last - first <= 64)
-    merge_across<2>(words, first, border, last, mask, put);
-  else if (last - first <= 128)
-    merge_across<4>(words, first, border, last, mask, put);
-  else
-    merge_across<kItems>(words, first, border, last, mask, put);
+__device__ __forceinline__ void merge_borders(const std::uint32_t* words, const std::uint32_t (&cells)[kTileWarps],
+                                              std::uint32_t mask, const Put& put) {
+  const std::uint32_t warp = threadIdx.x / 32;
+#pragma unroll 1
+  for (std::uint32_t window = warp; window < min(warp + 2, std::uint32_t{kTileWarps}); ++window) {
+    const bool own = window == warp;
+    const CellAcross cell = {cells[window] & 0xFFFF, window * kWindow, cells[window] >> 16, mask};
+    const std::uint32_t size = cell.last - cell.first;
+    if (size > 128)
+      merge_half<4>(words, cell, own, put);
+    else if (size > 64)
+      merge_half<2>(words, cell, own, put);
+    else if (own && size > 32)
+      merge_all<2>(words, cell, put);
+    else if (own && size > 0)
+      merge_all<1>(words, cell, put);
+  }
 }
 
 }  // namespace pyfilter::cuda
