@@ -92,7 +92,7 @@ struct KeyWriter {
 #pragma unroll
     for (int i = 0; i < kItems; ++i) numbers[i] = (i + 1 < kItems ? numbers[(i + 1) % kItems] : end) - numbers[i] - 1;
   }
-  // Whether runs are spread (particles/head.hpp). By what the warps left.
+  // Whether runs are spread (particles/head.hpp), by the `changes` of a warp in each lane.
   __device__ __forceinline__ static bool are_spread(std::uint32_t changes) {
     static_assert(kSpread == 32 * kItems);  // particles of a warp
     return !__any_sync(kAllLanes, changes > kSpreadRuns);

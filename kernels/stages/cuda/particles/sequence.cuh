@@ -196,7 +196,7 @@ __device__ __forceinline__ void write_unary(const std::uint32_t (&numbers)[kItem
       ++at;
     }
   };
-  const int here = numbers_here(size.count);
+  const int here = numbers_here(size.count);  // numbers that are not there put nothing, at most into the next word
   if ((threadIdx.x / 32 + 1) * (32 * kItems) <= size.count)  // all of the warp's
     put([](int) { return 1u; });
   else
