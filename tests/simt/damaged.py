@@ -48,8 +48,8 @@ def broken(frame: bytes, rng: np.random.Generator) -> bytes:
 
 
 def main(count: int, names: list[str]) -> int:
+    from gpu.damaged_frames import compare_frame
     from gpu.group import Group
-    from gpu.same_bytes import compare_frame
 
     good = True
     for name in names:
