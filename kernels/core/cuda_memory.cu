@@ -9,6 +9,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/cuda_side_stream.cuh"
 #include "core/error_text.hpp"
 
 namespace pyfilter::cuda {
@@ -111,6 +112,7 @@ Status device_memory(std::uint64_t* bytes) noexcept {
 
 Status release_pools() noexcept {
   if (first_user.load() != getpid()) return kOk;
+  release_sides();
   Pools& all = pools();
   const std::lock_guard<std::mutex> lock(all.mutex);
   for (cudaMemPool_t pool : all.pool)

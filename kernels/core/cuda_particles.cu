@@ -31,22 +31,20 @@ constexpr std::uint64_t kMostParticles = usual_size(std::uint64_t{1} << 27, 1 <<
 constexpr std::uint64_t kEncoderFirstTiles = usual_size(4096, 8);
 // Of chunks that are launched together, at least.
 constexpr std::uint64_t kGroupTiles = usual_size(1536, 12);
+// Groups that have slots: one is encoded when the tiles of the fourth before it have been moved, by the second before.
+constexpr std::uint32_t kGroupsWithSlots = 4;
 
-// Memory of a part of a batch: one allocation, the first `zeroed` bytes of which must be 0.
+// Memory of a part of a batch: one allocation.
 struct ParticleLayout {
-  std::size_t bytes = 0, zeroed = 0;
-  std::size_t counters, ranges, plans, raw, movable, choices, bounds, lorenzo_bytes, extents, ordered, sizes, sort[4],
-      tried_frames;
+  std::size_t bytes = 0;
+  std::size_t ranges, plans, movable, choices, bounds, lorenzo_bytes, extents, ordered, sizes, sort[4], tried_frames;
 
   ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
                  std::size_t tried_stride) {
     const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-    counters = place(sizeof(Counters));
     ranges = place(chunks * sizeof(RangeKeys));
     ordered = place(chunks * sizeof(std::uint32_t));
-    zeroed = bytes;
     plans = place(chunks * sizeof(ChunkPlan));
-    raw = place(chunks * sizeof(std::uint32_t));
     movable = place(chunks * sizeof(std::uint32_t));
     choices = place(chunks * sizeof(std::uint32_t));
     bounds = place(chunks * sizeof(double));
@@ -100,14 +98,16 @@ Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
   return kOk;
 }
 
-// Chunks that lorenzo has to encode after all. A copy to memory that is not pinned waits for what was put before it;
-// unlike a synchronisation it takes no memory from the pool, which the next call would have to ask the driver for.
-Status encode_others(const Request& other, const CudaEncodeBatch& batch, const std::uint32_t* choices,
-                     cudaStream_t stream) {
-  std::vector<std::uint32_t> chosen(batch.count);
-  PYF_TRY(check(
-      cudaMemcpyAsync(chosen.data(), choices, batch.count * sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream),
-      "copy of the choices"));
+// Which chunks lorenzo has to encode after all. A copy to memory that is not pinned waits for what was put before it.
+Status read_choices(const ParticleParams& job, std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
+  chosen.resize(job.base.chunks);
+  return check(
+      cudaMemcpyAsync(chosen.data(), job.choices, chosen.size() * sizeof chosen[0], cudaMemcpyDeviceToHost, stream),
+      "copy of the choices");
+}
+
+// Encodes by lorenzo the chunks that it was chosen for.
+Status encode_others(const Request& other, const CudaEncodeBatch& batch, const std::vector<std::uint32_t>& chosen) {
   for (std::size_t first = 0; first < batch.count;) {
     std::size_t last = first;
     while (last < batch.count && chosen[last] != 0) ++last;
@@ -132,13 +132,19 @@ Status place_chunks(const ParticleParams& job, cudaStream_t stream) {
   return check(move_particles(job, stream), "launch of the copy of tiles");
 }
 
+// Of a group.
+std::uint64_t most_chunks(const ParticleParams& job, std::uint32_t groups) {
+  return (job.base.chunks - 1) / groups + 1;
+}
+
 // Tiles to slots and slots to frames, by groups of chunks: when one has its places, the next but one is encoded, by
 // thread blocks that each move a tile of it, too. What leaves room at the end of a group the next takes, which is on
-// another stream.
+// another stream. The choices of all chunks are known, and read, before the last tiles have been moved: the less there
+// is to do for the host between that and its return, the earlier it can put the next batch behind them.
 Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
-                     cudaStream_t stream) {
-  SideStream odd, places;
-  PYF_TRY(odd.mark(stream));
+                     std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
+  const std::size_t group_bytes = most_chunks(job, groups) * job.base.tiles * job.slot_bytes;
+  SideStream odd(Turn::as_others, Life::kept), places(Turn::first, Life::kept);
   PYF_TRY(places.mark(stream));
   const auto chunk_of = [&](std::uint32_t group) {
     return static_cast<std::uint32_t>(std::uint64_t{job.base.chunks} * group / groups);
@@ -147,33 +153,44 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
     ParticleParams group = job;
     group.first_chunk = chunk_of(g);
     group.base.chunks = chunk_of(g + 1) - group.first_chunk;
+    group.slots = job.slots + g % kGroupsWithSlots * group_bytes;
     if (g >= 2) {
+      group.moved_slots = job.slots + (g - 2) % kGroupsWithSlots * group_bytes;
       group.moved_chunk = chunk_of(g - 2);
       group.moved_chunks = chunk_of(g - 1) - group.moved_chunk;
     }
     const cudaStream_t own = g % 2 != 0 ? odd.get() : stream;
     PYF_TRY(check(encoder.encode(group, own), "launch of the encoder of particles"));
     if (g == 0) {
-      PYF_TRY(odd.fork(Turn::as_others));
+      PYF_TRY(odd.fork(places));
       PYF_TRY(places.fork());
       PYF_TRY(check(encoder.estimate_lorenzo(job, places.get()), "launch of the estimate of lorenzo's size"));
     }
-    PYF_TRY(places.follow(own));
-    PYF_TRY(check(place_particles(group, places.get()), "launch of the search for the places of tiles"));
-    PYF_TRY(places.lead(own));
+    const char* const search = "launch of the search for the places of tiles";
+    if (g + 1 < groups) {
+      PYF_TRY(places.follow(own));
+      PYF_TRY(check(place_particles(group, places.get()), search));
+      PYF_TRY(places.lead(own));
+    } else {  // the device waits for the last one's places: they are found with no detour
+      if (g < 2) PYF_TRY(places.lead(own));  // for the estimate; else that has been done
+      PYF_TRY(check(place_particles(group, own), search));
+      PYF_TRY(places.follow(own));
+    }
     if (g + 2 >= groups) PYF_TRY(check(move_particles(group, own), "launch of the copy of tiles"));
   }
+  PYF_TRY(places.fetch(job.choices, job.base.chunks));
   PYF_TRY(odd.join(stream));
-  return places.join(stream);
+  PYF_TRY(places.wait());
+  chosen.assign(places.words(), places.words() + job.base.chunks);
+  return kOk;
 }
 
-// What all kernels need of a batch, and its plans.
-Status start_job(const Request& request, const void* values, std::size_t value_stride, std::uint32_t chunks,
-                 std::uint64_t count, int coordinates, const ParticleLayout& layout, Workspace& workspace,
-                 ParticleParams& job, cudaStream_t stream) {
+// What all kernels need of a batch, its plans and which particles may be moved.
+Status start_job(const ParticleEncoder& encoder, const Request& request, const void* values, std::size_t value_stride,
+                 std::uint32_t chunks, std::uint64_t count, int coordinates, const ParticleLayout& layout,
+                 Workspace& workspace, ParticleParams& job, cudaStream_t stream) {
   PYF_TRY(workspace.allocate(layout.bytes));
   std::uint8_t* const memory = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(memory, 0, layout.zeroed, stream), "cudaMemsetAsync"));
   job.base.grid = make_particle_grid(count, coordinates);
   job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
   job.base.chunks = chunks;
@@ -183,9 +200,7 @@ Status start_job(const Request& request, const void* values, std::size_t value_s
   job.particles = static_cast<std::uint32_t>(count / static_cast<std::uint64_t>(coordinates));
   job.order = request.parameters[0];
   auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
-  job.base.counters = reinterpret_cast<Counters*>(memory + layout.counters);
   job.base.plans = plans;
-  job.base.raw = reinterpret_cast<std::uint32_t*>(memory + layout.raw);
   job.movable = reinterpret_cast<std::uint32_t*>(memory + layout.movable);
   job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
   job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
@@ -194,7 +209,10 @@ Status start_job(const Request& request, const void* values, std::size_t value_s
   PlanParams plan = plan_params(request, count, true, job.base);
   plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
   plan.plans = plans;
-  return make_plans(request.dtype, plan, chunks, stream);
+  if (request.bound_mode == Bound::relative)
+    PYF_TRY(check(cudaMemsetAsync(plan.ranges, 0, chunks * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
+  PYF_TRY(find_ranges(request.dtype, plan, chunks, stream));
+  return check(encoder.start(job, plan, stream), "launch of the plans of particles");
 }
 
 // A batch whose chunks fit the counters of one launch.
@@ -221,8 +239,8 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   const ParticleLayout layout(chunks, make_particle_grid(count, coordinates).tiles, particles, request.parameters[0],
                               tried_stride);
   Workspace workspace(stream), sort_room(stream);
-  PYF_TRY(
-      start_job(request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace, job, stream));
+  PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace,
+                    job, stream));
   std::uint8_t* const memory = workspace.data();
   auto* const bounds = reinterpret_cast<double*>(memory + layout.bounds);
   job.lorenzo_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.lorenzo_bytes);
@@ -233,7 +251,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     if (!any) return cuda_encode(other, batch);
   }
 
-  SideStream side;
+  SideStream side(Turn::first, Life::kept);
   if (tried) PYF_TRY(side.mark(stream));
   const auto try_lorenzo = [&] {
     PYF_TRY(side.fork());
@@ -246,11 +264,14 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     all.bounds = bounds;
     return cuda_encode(part, all);
   };
-  if (job.order != kOrderKept) PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
   if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
+  std::vector<std::uint32_t> chosen;
   {
+    const auto groups =
+        static_cast<std::uint32_t>(tried ? 1 : std::clamp<std::uint64_t>(job.all_tiles() / kGroupTiles, 1, chunks));
     Workspace slots(stream);  // lorenzo may have its memory next
-    PYF_TRY(slots.allocate(job.all_tiles() * job.slot_bytes));
+    PYF_TRY(slots.allocate(std::min(groups, kGroupsWithSlots) * most_chunks(job, groups) * job.base.tiles *
+                           job.slot_bytes));
     job.slots = slots.data();
     if (tried) {
       const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
@@ -259,17 +280,16 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
       if (encoder_first) PYF_TRY(try_lorenzo());
       PYF_TRY(side.join(stream));
       PYF_TRY(place_chunks(job, stream));
-    } else if (const auto groups =
-                   static_cast<std::uint32_t>(std::min<std::uint64_t>(job.all_tiles() / kGroupTiles, chunks));
-               groups > 1) {
-      PYF_TRY(encode_groups(*encoder, job, groups, stream));
+    } else if (groups > 1) {
+      PYF_TRY(encode_groups(*encoder, job, groups, chosen, stream));
     } else {
       PYF_TRY(check(encoder->estimate_lorenzo(job, stream), "launch of the estimate of lorenzo's size"));
       PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
       PYF_TRY(place_chunks(job, stream));
     }
   }
-  return encode_others(other, batch, job.choices, stream);
+  if (chosen.empty()) PYF_TRY(read_choices(job, chosen, stream));
+  return encode_others(other, batch, chosen);
 }
 
 }  // namespace
@@ -281,12 +301,8 @@ Status order_particles(const Request& request, const void* values, std::uint64_t
   const ParticleLayout layout(1, make_particle_grid(count, coordinates).tiles,
                               count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0);
   Workspace workspace(stream), sort_room(stream);
-  PYF_TRY(start_job(request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout, workspace, job,
-                    stream));
-  if (job.order == kOrderKept)
-    PYF_TRY(check(cudaMemsetAsync(job.movable, 0, sizeof *job.movable, stream), "cudaMemsetAsync"));
-  else
-    PYF_TRY(check(encoder->find_movable(job, stream), "launch of the search for padding"));
+  PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout,
+                    workspace, job, stream));
   if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, workspace.data(), layout, sort_room, stream));
   return check(encoder->find_order(job, particles, stream), "launch of the order of particles");
 }

@@ -16,14 +16,16 @@ namespace {
 constexpr unsigned kRangeBlocks = 1056;  // eight to each multiprocessor of the largest devices
 
 template <class T>
-Status launch_plans(const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
-  if (job.quantise && job.bound_mode == Bound::relative) {
-    const std::uint64_t wanted = job.count / (kPlanThreads * 16) + 1;
-    const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(wanted, kRangeBlocks / chunks + 1));
-    range_kernel<T><<<dim3(blocks, chunks), kPlanThreads, 0, stream>>>(job);
-    PYF_TRY(check(cudaGetLastError(), "launch of the range kernel"));
-  }
-  return check(launch_behind(prepare_kernel<T>, chunks, kSampleThreads, 0, stream, job), "launch of the plan kernel");
+cudaError_t launch_ranges(const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
+  const std::uint64_t wanted = job.count / (kPlanThreads * 16) + 1;
+  const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(wanted, kRangeBlocks / chunks + 1));
+  range_kernel<T><<<dim3(blocks, chunks), kPlanThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t launch_plans(const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
+  return launch_behind(prepare_kernel<T>, chunks, kSampleThreads, 0, stream, job);
 }
 
 }  // namespace
@@ -52,8 +54,18 @@ PlanParams plan_params(const Request& request, std::uint64_t count, bool quantis
   return plan;
 }
 
+Status find_ranges(Dtype dtype, const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
+  if (!job.quantise || job.bound_mode != Bound::relative) return kOk;
+  return check(
+      dtype == Dtype::f64 ? launch_ranges<double>(job, chunks, stream) : launch_ranges<float>(job, chunks, stream),
+      "launch of the range kernel");
+}
+
 Status make_plans(Dtype dtype, const PlanParams& job, std::uint32_t chunks, cudaStream_t stream) {
-  return dtype == Dtype::f64 ? launch_plans<double>(job, chunks, stream) : launch_plans<float>(job, chunks, stream);
+  PYF_TRY(find_ranges(dtype, job, chunks, stream));
+  return check(
+      dtype == Dtype::f64 ? launch_plans<double>(job, chunks, stream) : launch_plans<float>(job, chunks, stream),
+      "launch of the plan kernel");
 }
 
 }  // namespace pyfilter::cuda

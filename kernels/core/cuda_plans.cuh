@@ -20,7 +20,9 @@ HeaderTemplate header_template(const FrameInfo& info);
 // What the plans of a batch are made from; where they go is set by the caller.
 PlanParams plan_params(const Request& request, std::uint64_t count, bool quantise, const EncodeParams& job);
 
-// Value ranges where the bound is relative, then the plans.
+// Value ranges, where the bound is relative; what is at `ranges` must be 0.
+Status find_ranges(Dtype dtype, const PlanParams& job, std::uint32_t chunks, cudaStream_t stream);
+// These, then the plans.
 Status make_plans(Dtype dtype, const PlanParams& job, std::uint32_t chunks, cudaStream_t stream);
 
 }  // namespace pyfilter::cuda

@@ -20,13 +20,11 @@ cudaError_t sort_particles(std::uint32_t* const (&keys)[2], std::uint32_t* const
 }
 
 cudaError_t place_particles(const ParticleParams& job, cudaStream_t stream) {
-  place_particles_kernel<<<job.base.chunks, kPlaceThreads, 0, stream>>>(job);
-  return cudaGetLastError();
+  return launch_behind(place_particles_kernel, job.base.chunks, kPlaceThreads, 0, stream, job);
 }
 
 cudaError_t move_particles(const ParticleParams& job, cudaStream_t stream) {
-  copy_slots_kernel<<<static_cast<unsigned>(job.all_tiles()), kSlotThreads, 0, stream>>>(job);
-  return cudaGetLastError();
+  return launch_behind(copy_slots_kernel, static_cast<unsigned>(job.all_tiles()), kSlotThreads, 0, stream, job);
 }
 
 cudaError_t note_bounds(const ParticleParams& job, double* bounds, cudaStream_t stream) {

@@ -252,9 +252,9 @@ def encode(
             )
             ctypes.c_uint64.from_address(sizes + 8 * number).value = size.value
 
-    on.put(work)
     if codec.name in _WAITING:
-        on.synchronize()
+        on.synchronize()  # for what was put there before; of its own work some may still be to come
+    on.put(work)
 
 
 def decode(frames: Any, start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
@@ -11,7 +12,7 @@
 namespace pyfilter::cuda {
 
 // Product of two polynomials over GF(2) modulo that of CRC-32, bits reflected: bit 31 is x^0.
-__host__ __device__ inline std::uint32_t crc_product(std::uint32_t a, std::uint32_t b) {
+__host__ __device__ constexpr std::uint32_t crc_product(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
   for (int i = 31; i >= 0; --i) {
     product ^= b & (0u - (a >> i & 1u));
@@ -20,12 +21,18 @@ __host__ __device__ inline std::uint32_t crc_product(std::uint32_t a, std::uint3
   return product;
 }
 
-// powers[k] = x^(32 k): what k words that follow do to the checksum's share of a word.
+// Number k is x^(32 k): what k words that follow do to the checksum's share of a word.
+struct CrcPowers {
+  std::uint32_t of_words[kMaxHeaderWords + 1];
+  constexpr CrcPowers() : of_words{0x80000000u} {
+    std::uint32_t word = 0x80000000u;
+    for (int i = 0; i < 32; ++i) word = (word >> 1) ^ (0xEDB88320u & (0u - (word & 1u)));
+    for (int k = 1; k <= kMaxHeaderWords; ++k) of_words[k] = crc_product(of_words[k - 1], word);
+  }
+};
 inline void fill_crc_powers(std::uint32_t (&powers)[kMaxHeaderWords + 1]) {
-  std::uint32_t word = 0x80000000u;
-  for (int i = 0; i < 32; ++i) word = (word >> 1) ^ (0xEDB88320u & (0u - (word & 1u)));
-  powers[0] = 0x80000000u;
-  for (int k = 1; k <= kMaxHeaderWords; ++k) powers[k] = crc_product(powers[k - 1], word);
+  static constexpr CrcPowers kPowers;
+  std::memcpy(powers, kPowers.of_words, sizeof powers);
 }
 
 // By one warp.

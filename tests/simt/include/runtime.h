@@ -19,7 +19,7 @@ enum cudaDeviceAttr {
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold };
 enum { cudaMemAllocationTypePinned = 1, cudaMemLocationTypeDevice = 1 };
-enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
 enum { cudaLaunchAttributeProgrammaticStreamSerialization = 1 };
 struct cudaMemPoolProps {
   int allocType;
@@ -102,6 +102,14 @@ inline cudaError_t cudaFreeAsync(void* memory, cudaStream_t) {
   simt::release(memory);
   return cudaSuccess;
 }
+inline cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  *memory = simt::allocate(bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFreeHost(void* memory) {
+  simt::release(memory);
+  return cudaSuccess;
+}
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
   if (bytes != 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
@@ -143,6 +151,7 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { retu
 inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
 // -- launches

@@ -9,6 +9,7 @@
 #include "stages/cuda/particles/estimate.cuh"
 #include "stages/cuda/particles/order.cuh"
 #include "stages/cuda/particles/sort.cuh"
+#include "stages/cuda/particles/start.cuh"
 
 namespace pyfilter::cuda {
 
@@ -51,8 +52,8 @@ cudaError_t launch_estimate(const ParticleParams& job, cudaStream_t stream) {
 }
 
 template <class T, int D>
-cudaError_t launch_movable(const ParticleParams& job, cudaStream_t stream) {
-  movable_kernel<T, D><<<job.base.chunks, kMovableThreads, 0, stream>>>(job);
+cudaError_t launch_start(const ParticleParams& job, const PlanParams& plans, cudaStream_t stream) {
+  start_particles_kernel<T, D><<<job.base.chunks, kSampleThreads, 0, stream>>>(job, plans);
   return cudaGetLastError();
 }
 
@@ -67,8 +68,8 @@ cudaError_t launch_keys(const ParticleParams& job, cudaStream_t stream) {
 }
 
 template <class T, int D>
-inline constexpr ParticleEncoder kParticleEncoder{&launch_check_order<T, D>, &launch_particle_encode<T, D>,
-                                                  &launch_movable<T, D>,     &launch_keys<T, D>,
-                                                  &launch_estimate<T, D>,    &launch_order<T, D>};
+inline constexpr ParticleEncoder kParticleEncoder{&launch_start<T, D>,           &launch_check_order<T, D>,
+                                                  &launch_particle_encode<T, D>, &launch_keys<T, D>,
+                                                  &launch_estimate<T, D>,        &launch_order<T, D>};
 
 }  // namespace pyfilter::cuda

@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   prepare_tile<kSorts, kOrder == kOrderTile, D>(plan.template quantizer<T>(), source, values, space, tile);
   mover.wait();
   const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr, space.frame);
-  std::uint32_t* to = job.slot(number);
+  std::uint32_t* to = job.slot(blockIdx.y, blockIdx.x);
   const std::uint32_t verbatim_words = writer.verbatim_words();
   if (threadIdx.x == 0) writer.write_head(to, tile.frame);
   KeyWriter keys({space.rows, space.run_steps, space.run_starts, space.keys}, tile.ordinary);

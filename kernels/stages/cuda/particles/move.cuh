@@ -35,13 +35,14 @@ __device__ __forceinline__ void move_words(const std::uint32_t* from, std::uint3
       if (const std::uint32_t i = first + static_cast<unsigned>(k) * kThreads; i < words) to[i] = word[k];
   }
 }
-// A tile, by all threads of a block.
+// A tile from its slot, by all threads of a block.
 template <int kThreads>
-__device__ __forceinline__ void move_tile(const ParticleParams& job, std::uint32_t chunk, std::uint32_t tile) {
-  const std::uint32_t number = chunk * job.base.tiles + tile, words = job.sizes[number];
+__device__ __forceinline__ void move_tile(const ParticleParams& job, std::uint32_t chunk, std::uint32_t tile,
+                                          const std::uint32_t* slot) {
+  const std::uint32_t words = job.sizes[chunk * job.base.tiles + tile];
   std::uint32_t* const directory = directory_of(job, chunk);
   const std::uint32_t place = directory[tile];  // asked for along with the others
-  if (job.choices[chunk] == 0) move_words<kThreads>(job.slot(number), directory + job.base.tiles + 1 + place, 0, words);
+  if (job.choices[chunk] == 0) move_words<kThreads>(slot, directory + job.base.tiles + 1 + place, 0, words);
 }
 
 // What is known of the tile that a block moves.
@@ -67,7 +68,7 @@ class TileMover {
   __device__ __forceinline__ void fetch(std::uint32_t* room) const {
     if (!moves()) return;
     const std::uint32_t words = known_words();
-    const std::uint32_t* const from = job_.slot(first_chunk() * job_.base.tiles + blockIdx.x);
+    const std::uint32_t* const from = job_.moved_slot(blockIdx.y, blockIdx.x);
 #pragma unroll
     for (std::uint32_t k = 0; k < kTileParticles; k += 4 * kTileThreads)
       if (const std::uint32_t i = k + 4 * threadIdx.x; i < words)
@@ -85,7 +86,7 @@ class TileMover {
       if (k + threadIdx.x < words) to[k + threadIdx.x] = room[k + threadIdx.x];
     }
     if (words > kTileParticles)
-      move_words<kTileThreads>(job_.slot(chunk * job_.base.tiles + blockIdx.x), to, kTileParticles, words);
+      move_words<kTileThreads>(job_.moved_slot(blockIdx.y, blockIdx.x), to, kTileParticles, words);
     move_from(blockIdx.y + gridDim.y);
   }
   // Moves it without room.
@@ -104,7 +105,8 @@ class TileMover {
   __device__ __forceinline__ std::uint32_t known_words() const { return tile_.choice == 0 ? tile_.words : 0; }
   __device__ __forceinline__ void move_from(std::uint32_t row) const {
 #pragma unroll 1
-    for (; row < job_.moved_chunks; row += gridDim.y) move_tile<kTileThreads>(job_, job_.moved_chunk + row, blockIdx.x);
+    for (; row < job_.moved_chunks; row += gridDim.y)
+      move_tile<kTileThreads>(job_, job_.moved_chunk + row, blockIdx.x, job_.moved_slot(row, blockIdx.x));
   }
 };
 

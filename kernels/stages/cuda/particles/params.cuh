@@ -29,10 +29,11 @@ struct ParticleParams {
   const std::uint32_t* entries;             // order chunk: indices of each chunk in its order; else nullptr
   std::uint32_t* sort_keys;                 // order chunk: of all particles
   std::uint32_t* sort_entries;
-  std::uint32_t* sizes;  // of each tile, in words
-  std::uint8_t* slots;   // of slot_bytes a tile
+  std::uint32_t* sizes;             // of each tile, in words
+  std::uint8_t* slots;              // of this launch's chunks, slot_bytes a tile
+  const std::uint8_t* moved_slots;  // of those that it moves
   std::uint64_t slot_bytes;
-  std::uint32_t* ordered;        // order kept, of each chunk: sampled tiles that are in order; 0 before
+  std::uint32_t* ordered;        // order kept, of each chunk: sampled tiles that are in order
   std::uint32_t* choices;        // of each chunk: whether it becomes a frame of lorenzo
   std::uint64_t* lorenzo_bytes;  // of each chunk: what lorenzo needs, or about that
 
@@ -42,19 +43,26 @@ struct ParticleParams {
   // Whether most of them are, where so many are (is_ordered() of core/particle_driver.cpp).
   __host__ __device__ bool is_order(std::uint32_t found) const { return found != 0 && 2 * found >= sampled_tiles(); }
   __host__ __device__ std::uint64_t all_tiles() const { return std::uint64_t{base.tiles} * base.chunks; }
-  __device__ std::uint32_t* slot(std::uint32_t number) const {
-    return reinterpret_cast<std::uint32_t*>(slots + number * slot_bytes);
+  // Of a tile of a row of chunks.
+  __device__ std::uint32_t* slot(std::uint32_t row, std::uint32_t tile) const {
+    return reinterpret_cast<std::uint32_t*>(slots + (row * base.tiles + tile) * slot_bytes);
+  }
+  __device__ const std::uint32_t* moved_slot(std::uint32_t row, std::uint32_t tile) const {
+    return reinterpret_cast<const std::uint32_t*>(moved_slots + (row * base.tiles + tile) * slot_bytes);
   }
 };
 
+struct PlanParams;
+
 // Launchers of one dtype and number of coordinates.
 struct ParticleEncoder {
+  // Plans of chunks, where ranges are known, and how many particles of each may be moved.
+  cudaError_t (*start)(const ParticleParams& job, const PlanParams& plans, cudaStream_t stream);
   // Order kept: which chunks are sorted.
   cudaError_t (*check_order)(const ParticleParams& job, cudaStream_t stream);
   // Tiles to their slots; where the order is kept, of chunks that are sorted.
   cudaError_t (*encode)(const ParticleParams& job, cudaStream_t stream);
-  // How many particles of each chunk may be moved; for order chunk keys of their extent and indices besides.
-  cudaError_t (*find_movable)(const ParticleParams& job, cudaStream_t stream);
+  // Order chunk: keys of the extent of each chunk, and indices.
   cudaError_t (*make_keys)(const ParticleParams& job, cudaStream_t stream);
   // What lorenzo would need for each chunk, about.
   cudaError_t (*estimate_lorenzo)(const ParticleParams& job, cudaStream_t stream);

@@ -7,6 +7,7 @@
 
 #include "stages/cuda/block_sum.cuh"
 #include "stages/cuda/header.cuh"
+#include "stages/cuda/launch.cuh"
 #include "stages/cuda/particles/move.cuh"
 #include "stages/cuda/particles/params.cuh"
 
@@ -17,6 +18,7 @@ inline constexpr int kSlotThreads = 256;
 static __global__ void __launch_bounds__(kPlaceThreads)
     place_particles_kernel(const __grid_constant__ ParticleParams job) {
   __shared__ std::uint64_t warps[32];
+  follow();
   const std::uint32_t chunk = job.first_chunk + blockIdx.x, tiles = job.base.tiles;
   const std::uint64_t limit = job.base.value_bytes;
   const std::uint32_t* const sizes = job.sizes + std::uint64_t{chunk} * tiles;
@@ -46,8 +48,9 @@ static __global__ void __launch_bounds__(kPlaceThreads)
 
 // A thread block a tile.
 static __global__ void __launch_bounds__(kSlotThreads) copy_slots_kernel(const __grid_constant__ ParticleParams job) {
-  const std::uint32_t chunk = blockIdx.x / job.base.tiles;
-  move_tile<kSlotThreads>(job, job.first_chunk + chunk, blockIdx.x - chunk * job.base.tiles);
+  follow();
+  const std::uint32_t row = blockIdx.x / job.base.tiles, tile = blockIdx.x - row * job.base.tiles;
+  move_tile<kSlotThreads>(job, job.first_chunk + row, tile, job.slot(row, tile));
 }
 
 static __global__ void __launch_bounds__(kSlotThreads)

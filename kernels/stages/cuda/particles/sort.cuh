@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole chunks of particles before they are sorted (order_chunk() of particles/order.hpp): which of them may be moved,
-// the extent of their codes, and keys in it.
+// Whole chunks of particles before they are sorted (order_chunk() of particles/order.hpp): the extent of their codes,
+// and keys in it.
 #pragma once
 
 #include <cstdint>
@@ -11,44 +11,7 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kMovableThreads = 1024, kChunkThreads = 256;
-
-// Particles before the padding, rows of zeros or the sentinel: a thread block a chunk looks from the end.
-template <class T, int D>
-__global__ void __launch_bounds__(kMovableThreads) movable_kernel(const __grid_constant__ ParticleParams job) {
-  using Code = typename FloatTraits<T>::Code;
-  const std::uint32_t chunk = blockIdx.x;
-  const ChunkPlan& plan = job.base.plans[chunk];
-  const T* const values = reinterpret_cast<const T*>(job.base.values + chunk * job.base.value_stride);
-  const bool has_sentinel = plan.has_sentinel != 0;
-  const auto sentinel = static_cast<Code>(plan.sentinel);
-  std::uint32_t count = job.particles;
-  while (count != 0 && plan.quantise != 0) {
-    const std::uint32_t back = threadIdx.x, particle = count - 1 - back;
-    bool padding = back >= count;
-    if (!padding) {
-      padding = true;
-#pragma unroll
-      for (int d = 0; d < D; ++d) {
-        const auto bits = std::bit_cast<Code>(values[std::uint64_t{particle} * D + static_cast<unsigned>(d)]);
-        padding = padding && (bits == 0 || (has_sentinel && bits == sentinel));
-      }
-    }
-    __shared__ std::uint32_t last;
-    if (threadIdx.x == 0) last = 0;
-    __syncthreads();
-    if (!padding) atomicMax(&last, particle + 1);
-    __syncthreads();
-    const std::uint32_t found = last;
-    __syncthreads();
-    if (found != 0) {
-      count = found;
-      break;
-    }
-    count = count > kMovableThreads ? count - kMovableThreads : 0;
-  }
-  if (threadIdx.x == 0) job.movable[chunk] = count;
-}
+inline constexpr int kChunkThreads = 256;
 
 template <class T, int D>
 __global__ void __launch_bounds__(kChunkThreads) chunk_extent_kernel(const __grid_constant__ ParticleParams job) {
