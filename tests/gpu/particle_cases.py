@@ -113,3 +113,9 @@ def cases(quick: bool, dtype: str, axes: int) -> Iterator[Case]:
             yield Case(x, pyfilter.Particles(absolute=float(bound) * (span or 1.0), order=order), fill)
         made = pyfilter.decode(pyfilter.encode(x, pyfilter.Particles(absolute=1e-3 * (span or 1.0), order="chunk")))
         yield Case(made, pyfilter.Particles(relative=float(rng.choice((1e-2, 1e-4))), order="kept"), fill)
+        if count >= 4096:  # sorted at this bound, but for two rows of the first tile
+            same = pyfilter.Particles(absolute=1e-3 * (span or 1.0), order="kept")
+            yield Case(made, same, None)
+            made = made.copy()
+            made[[5, 4000]] = made[[4000, 5]]
+            yield Case(made, same, None)

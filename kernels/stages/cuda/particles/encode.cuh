@@ -104,7 +104,7 @@ __device__ __forceinline__ void pack_offsets(const std::uint32_t* offsets, std::
 template <class T, int D, std::uint8_t kOrder>
 __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const __grid_constant__ ParticleParams job) {
   using Code = typename FloatTraits<T>::Code;
-  constexpr bool kSorts = kOrder != kOrderKept;
+  constexpr bool kSorts = kOrder != kOrderKept, kHeld = kOrder != kOrderChunk;
   extern __shared__ uint4 shared_memory[];
   auto& space = *reinterpret_cast<SortingSpace<Code, D>*>(shared_memory);
   const std::uint32_t chunk = job.first_chunk + blockIdx.y, number = chunk * job.base.tiles + blockIdx.x;
@@ -112,11 +112,11 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   using Source = TileSource<T, D, kOrder == kOrderChunk>;
   const Source source(job, chunk, blockIdx.x);
   HeldValues<T, D> values;  // asked for before anything is known, so that all comes at the same time
-  if (kOrder == kOrderTile && source.count == kTileParticles) values.take(source, 0);
+  if (kHeld && source.count == kTileParticles) values.take(source, 0);
   const TileMover mover(job, space.moved_tile);
   if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return mover.move();
   PreparedTile<Code, D> tile;
-  prepare_tile<kSorts, kOrder == kOrderTile, D>(plan.template quantizer<T>(), source, values, space, tile);
+  prepare_tile<kSorts, kHeld, D>(plan.template quantizer<T>(), source, values, space, tile);
   mover.wait();
   const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr, space.frame);
   std::uint32_t* to = job.slot(blockIdx.y, blockIdx.x);

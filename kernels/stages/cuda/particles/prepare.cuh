@@ -145,23 +145,57 @@ __device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code
 
 enum class Sorted { yes, with_tail, no };
 
-// Sorts what is a plain tile. What is the same for all threads two warps work out for all.
+// Puts the keys and offsets of a plain tile where the order that it has needs them; false where it has a tail.
 template <int D, class T, class Source, class Space>
+__device__ __forceinline__ bool take_order(const std::uint32_t (&keys)[kItems], const std::uint32_t (&offsets)[kItems],
+                                           const Source& source, Space& space,
+                                           PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
+  using Positions = NeighbourPositions<T>;
+  __syncthreads();  // they take the place of tables
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) {
+    const std::uint32_t at = word_of(Positions::of(k));
+    space.rows[at] = keys[k];
+    space.offsets[at] = offsets[k];
+  }
+  __syncthreads();
+  if (may_have_tail(space.frame, space.zero, space)) {
+    const T* const end = source.at(kTileParticles - 1);
+    const T* const other = source.at(kTileParticles - kGroup + threadIdx.x % kGroup);
+    if (is_zero<T, D>(end) || __all_sync(kAllLanes, same_bits<T, D>(other, end)) != 0) return false;
+  }
+  bool falls = false;
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) {
+    const std::uint32_t at = Positions::of(k);
+    if (k % Positions::kNeighbours != 0)
+      falls = falls || keys[k] < keys[k - 1];
+    else
+      falls = falls || (at != 0 && keys[k] < space.rows[word_of(at - 1)]);
+  }
+  tile.frame = space.frame;
+  tile.ordered = __syncthreads_or(falls ? 1 : 0) == 0;
+  return true;
+}
+
+// Sorts what is a plain tile; kSorts: else it keeps its order. What is the same for all threads two warps work out for
+// all.
+template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const Source& source,
                                                   const HeldValues<T, D>& values, Space& space,
                                                   PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   using Code = typename FloatTraits<T>::Code;
-  if (p.has_sentinel || source.sorted != kTileParticles) return Sorted::no;
+  if (p.has_sentinel || (kSorts ? source.sorted : source.count) != kTileParticles) return Sorted::no;
   auto* const words = reinterpret_cast<std::uint32_t*>(&space);
   const KeyTables tables = {{static_cast<std::uint32_t>(space.entries - words),
                              static_cast<std::uint32_t>(space.second_table - words),
                              static_cast<std::uint32_t>(space.third_table - words)}};
   const HeldCodes<T, D> codes(p, source, values);
   codes.share(space.ends);
-  if (threadIdx.x < 64) CellTable<0>{space.cells}.clear();
+  if (kSorts && threadIdx.x < 64) CellTable<0>{space.cells}.clear();
   __syncthreads();
   if (threadIdx.x >= 64) {
-    CellTable<0>{space.cells}.clear();
+    if (kSorts) CellTable<0>{space.cells}.clear();
   } else {
     TileFrame<Code, D> frame;
     Extent<Code> extents[D];
@@ -198,6 +232,7 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
   std::uint32_t keys[kItems], offsets[kItems];
 #pragma unroll
   for (int k = 0; k < kItems; ++k) with.take(codes.q[k], words, keys[k], offsets[k]);
+  if constexpr (!kSorts) return take_order<D, T>(keys, offsets, source, space, tile) ? Sorted::yes : Sorted::no;
   if (with.bits == 0) __syncthreads();  // nothing is counted then, which would part tables from what takes their place
   const CellOrder order = sort_by_cells<NeighbourPositions<T>>(keys, offsets, with.bits, with.planes, space);
   if (order == CellOrder::none) return Sorted::no;
@@ -337,25 +372,35 @@ __device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& 
   prepare_any<D>(p, source, sorts, space, tile);
 }
 
+// The same for a tile in the order that it has.
+template <int D, class T, class Source, class Space>
+__device__ __noinline__ void code_apart(const Quantizer<T>& p, const Source& source, Space& space,
+                                        PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
+  code_tile<false, D>(p, source, space, tile);
+}
+
 // kHeld: `values` are the first ones of a whole tile.
 template <bool kSorts, bool kHeld, int D, class T, class Source, class Space>
 __device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source,
                                              const HeldValues<T, D>& values, Space& space,
                                              PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  if constexpr (!kSorts) {
+  if constexpr (!kHeld && !kSorts) {
     code_tile<false, D>(p, source, space, tile);
   } else if constexpr (!kHeld) {
     prepare_any<D>(p, source, true, space, tile);
   } else {
-    const Sorted sorted = sort_plain_tile<D>(p, source, values, space, tile);
+    const Sorted sorted = sort_plain_tile<kSorts, D>(p, source, values, space, tile);
     if (sorted == Sorted::yes) {
       tile.ordinary = kTileParticles;
-      tile.offsets = true;
+      tile.offsets = tile.ordered;
       return;
     }
     PreparedTile<typename FloatTraits<T>::Code, D> any;
     __syncthreads();
-    prepare_apart<D>(Quantizer<T>(p), Source(source), sorted == Sorted::no, space, any);
+    if constexpr (kSorts)
+      prepare_apart<D>(Quantizer<T>(p), Source(source), sorted == Sorted::no, space, any);
+    else
+      code_apart<D>(Quantizer<T>(p), Source(source), space, any);
     tile = any;
   }
 }
