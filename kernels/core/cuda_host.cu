@@ -6,6 +6,7 @@
 #include "core/api.hpp"
 #include "core/cuda_driver.hpp"
 #include "core/cuda_memory.cuh"
+#include "core/cuda_side_stream.cuh"
 #include "core/error_text.hpp"
 
 namespace pyfilter {
@@ -89,6 +90,10 @@ Status cuda_decode_host(const void* frame, std::size_t frame_bytes, std::uint64_
   return cuda_fault(fault);
 }
 
-Status cuda_release_memory() noexcept { return cuda::release_pools(); }
+Status cuda_release_memory() noexcept {
+  if (!cuda::used_here()) return kOk;
+  cuda::release_sides();
+  return cuda::release_pools();
+}
 
 }  // namespace pyfilter

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "core/cuda_side_stream.cuh"
 #include "core/error_text.hpp"
 
 namespace pyfilter::cuda {
@@ -86,6 +85,8 @@ Status usable() noexcept {
   return kOk;
 }
 
+bool used_here() noexcept { return first_user.load() == getpid(); }
+
 Workspace::~Workspace() {
   if (data_ != nullptr) (void)cudaFreeAsync(data_, stream_);
 }
@@ -111,8 +112,6 @@ Status device_memory(std::uint64_t* bytes) noexcept {
 }
 
 Status release_pools() noexcept {
-  if (first_user.load() != getpid()) return kOk;
-  release_sides();
   Pools& all = pools();
   const std::lock_guard<std::mutex> lock(all.mutex);
   for (cudaMemPool_t pool : all.pool)

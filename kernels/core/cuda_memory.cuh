@@ -18,6 +18,9 @@ Status check(cudaError_t error, const char* what) noexcept;
 // was first used. Cheap after the first call.
 Status usable() noexcept;
 
+// Whether this very process has used CUDA.
+bool used_here() noexcept;
+
 // Device memory of one call, ordered on its stream: given back behind the work that was put there.
 class Workspace {
  public:
@@ -44,6 +47,7 @@ inline std::size_t place_behind(std::size_t& bytes, std::size_t part, std::size_
 // How much the current device has, free or not.
 Status device_memory(std::uint64_t* bytes) noexcept;
 
+// Gives back what pools keep; of a process that has used CUDA.
 Status release_pools() noexcept;
 
 }  // namespace pyfilter::cuda

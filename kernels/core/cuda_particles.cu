@@ -88,22 +88,21 @@ Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uin
   return kOk;
 }
 
-// Whether any chunk is in the order that particles are sorted in; waits for the device.
-Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
-  std::vector<std::uint32_t> found(job.base.chunks);
-  PYF_TRY(check(cudaMemcpyAsync(found.data(), job.ordered, job.base.chunks * sizeof(std::uint32_t),
-                                cudaMemcpyDeviceToHost, stream),
-                "copy of what is in order"));
-  *any = std::any_of(found.begin(), found.end(), [&](std::uint32_t tiles) { return job.is_order(tiles); });
-  return kOk;
+// Words of a batch's chunks. A copy to memory that is not pinned waits for what was put before it; unlike a
+// synchronisation it takes no memory from the pool, which the next call would have to ask the driver for.
+Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<std::uint32_t>& read,
+                  cudaStream_t stream) {
+  read.resize(chunks);
+  return check(cudaMemcpyAsync(read.data(), words, chunks * sizeof *words, cudaMemcpyDeviceToHost, stream),
+               "copy of what is known of chunks");
 }
 
-// Which chunks lorenzo has to encode after all. A copy to memory that is not pinned waits for what was put before it.
-Status read_choices(const ParticleParams& job, std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
-  chosen.resize(job.base.chunks);
-  return check(
-      cudaMemcpyAsync(chosen.data(), job.choices, chosen.size() * sizeof chosen[0], cudaMemcpyDeviceToHost, stream),
-      "copy of the choices");
+// Whether any chunk is in the order that particles are sorted in; waits for the device.
+Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
+  std::vector<std::uint32_t> found;
+  PYF_TRY(read_words(job.ordered, job.base.chunks, found, stream));
+  *any = std::any_of(found.begin(), found.end(), [&](std::uint32_t tiles) { return job.is_order(tiles); });
+  return kOk;
 }
 
 // Encodes by lorenzo the chunks that it was chosen for.
@@ -132,9 +131,10 @@ Status place_chunks(const ParticleParams& job, cudaStream_t stream) {
   return check(move_particles(job, stream), "launch of the copy of tiles");
 }
 
-// Of a group.
-std::uint64_t most_chunks(const ParticleParams& job, std::uint32_t groups) {
-  return (job.base.chunks - 1) / groups + 1;
+// Slots of the largest of so many groups.
+std::size_t group_bytes(const ParticleParams& job, std::uint32_t groups) {
+  const std::uint64_t most_chunks = (job.base.chunks - 1) / groups + 1;
+  return most_chunks * job.base.tiles * job.slot_bytes;
 }
 
 // Tiles to slots and slots to frames, by groups of chunks: when one has its places, the next but one is encoded, by
@@ -143,7 +143,9 @@ std::uint64_t most_chunks(const ParticleParams& job, std::uint32_t groups) {
 // is to do for the host between that and its return, the earlier it can put the next batch behind them.
 Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
                      std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
-  const std::size_t group_bytes = most_chunks(job, groups) * job.base.tiles * job.slot_bytes;
+  const auto slots_of = [&, bytes = group_bytes(job, groups)](std::uint32_t group) {
+    return job.slots + group % kGroupsWithSlots * bytes;
+  };
   SideStream odd(Turn::as_others, Life::kept), places(Turn::first, Life::kept);
   PYF_TRY(places.mark(stream));
   const auto chunk_of = [&](std::uint32_t group) {
@@ -153,9 +155,9 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
     ParticleParams group = job;
     group.first_chunk = chunk_of(g);
     group.base.chunks = chunk_of(g + 1) - group.first_chunk;
-    group.slots = job.slots + g % kGroupsWithSlots * group_bytes;
+    group.slots = slots_of(g);
     if (g >= 2) {
-      group.moved_slots = job.slots + (g - 2) % kGroupsWithSlots * group_bytes;
+      group.moved_slots = slots_of(g - 2);
       group.moved_chunk = chunk_of(g - 2);
       group.moved_chunks = chunk_of(g - 1) - group.moved_chunk;
     }
@@ -270,8 +272,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     const auto groups =
         static_cast<std::uint32_t>(tried ? 1 : std::clamp<std::uint64_t>(job.all_tiles() / kGroupTiles, 1, chunks));
     Workspace slots(stream);  // lorenzo may have its memory next
-    PYF_TRY(slots.allocate(std::min(groups, kGroupsWithSlots) * most_chunks(job, groups) * job.base.tiles *
-                           job.slot_bytes));
+    PYF_TRY(slots.allocate(std::min(groups, kGroupsWithSlots) * group_bytes(job, groups)));
     job.slots = slots.data();
     if (tried) {
       const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
@@ -288,7 +289,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
       PYF_TRY(place_chunks(job, stream));
     }
   }
-  if (chosen.empty()) PYF_TRY(read_choices(job, chosen, stream));
+  if (chosen.empty()) PYF_TRY(read_words(job.choices, chunks, chosen, stream));
   return encode_others(other, batch, chosen);
 }
 

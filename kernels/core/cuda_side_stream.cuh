@@ -32,7 +32,7 @@ void destroy_side(const SideParts& parts) noexcept;
 // Parts that were kept for the current device, or new ones.
 Status take_side(SideParts& parts) noexcept;
 void keep_side(const SideParts& parts) noexcept;
-// Destroys all that are kept.
+// Destroys all that are kept; of a process that has used CUDA.
 void release_sides() noexcept;
 
 // A stream beside the caller's.

@@ -60,6 +60,7 @@ def test_calls_that_follow_each_other_without_a_wait(cp: Any) -> None:
 
     codec = pyfilter.Particles(absolute=0.01, order="tile")
     batches = [batch(24, 0, 4), batch(24, 2, 5)]
+    expected = [[pyfilter.encode(chunk, codec) for chunk in chunks] for chunks in batches]
     request = frames.make_request(codec, np.dtype("f4"), (ROWS, 2))
     capacity = -(-_native.max_frame_bytes(request) // 256) * 256
     with cp.cuda.Stream(non_blocking=True) as stream:
@@ -72,4 +73,4 @@ def test_calls_that_follow_each_other_without_a_wait(cp: Any) -> None:
             values.fill(np.nan)  # what comes behind it on the stream may write to its input
         for i, (place, sizes) in enumerate(rounds):
             got = [place[k * capacity :][: int(size)].get().tobytes() for k, size in enumerate(sizes.get())]
-            assert got == [pyfilter.encode(chunk, codec) for chunk in batches[i % 2]]
+            assert got == expected[i % 2]

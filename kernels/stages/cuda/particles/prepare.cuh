@@ -9,77 +9,14 @@
 #include "particles/key.hpp"
 #include "stages/cuda/particles/cell_sort.cuh"
 #include "stages/cuda/particles/codes.cuh"
-#include "stages/cuda/particles/keys.cuh"
-#include "stages/cuda/particles/move.cuh"
-#include "stages/cuda/particles/plain.cuh"
+#include "stages/cuda/particles/plain_tile.cuh"
+#include "stages/cuda/particles/space.cuh"
 #include "stages/cuda/particles/tile_sort.cuh"
 
 namespace pyfilter::cuda {
 
 // Of particles that stay where they are, behind all others.
 inline constexpr std::uint32_t kStayingKey = 2 * static_cast<std::uint32_t>(kLastKey) - 1;
-
-template <class Code, int D>
-struct BlockSpace {
-  union {
-    struct {
-      union {
-        alignas(16) std::uint32_t offsets[kTileParticles];  // of all axes together, as word_of() says
-        std::uint16_t places[kTileParticles];               // or where the particle at a position is in the tile
-      };
-      union {
-        struct {
-          alignas(16) std::uint32_t rows[kTileParticles];  // keys, likewise; then what they become
-          union {
-            alignas(16) std::uint32_t run_starts[kRunWords];
-            std::uint16_t moved[kTileParticles];  // before: where each particle comes
-          };
-        };
-        std::uint32_t carried[kTileParticles];  // before: what goes with an entry of the sort
-        typename TileSort::TempStorage radix;
-        std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a word between those of threads
-      };
-    };
-    alignas(16) std::uint32_t cells[kCellTableWords];  // before all these
-    struct {
-      std::uint32_t first_cells[kTileThreads * (kCellWords<0> + 4)];
-      std::uint32_t second_table[1u << kTableLevels], third_table[1u << kMostKeyBits / 3];  // KeyTables
-    };
-  };
-  SummarySpace<Code, D> summary;
-};
-
-template <class Code, int D>
-struct SortingSpace : BlockSpace<Code, D> {
-  SortExchange sort;
-  KeyExchanges keys;
-  std::uint16_t last[kGroup];  // particles at the last positions
-  TileFrame<Code, D> frame;
-  // of what may be a plain tile: whether it is one, whether no value can be beyond the bound, whether zero has a code
-  bool plain, sure, zero;
-  PlainKeys<D> plain_keys;
-  HeldEnds ends[kTileWarps];
-  MovedTile moved_tile;
-  union {
-    alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
-    alignas(16) std::uint32_t run_steps[kRunWords];         // then, as word_of() says
-  };
-};
-
-// What all threads know of a tile.
-template <class Code, int D>
-struct PreparedTile {
-  TileFrame<Code, D> frame;
-  std::uint32_t ordinary = 0, specials = 0, tail = 0;
-  bool ordered = true;   // special particles last, keys rising
-  bool offsets = false;  // space.offsets has those of all ordinary particles; else space.places are there
-};
-
-// Whether the offsets of all axes fit a word.
-template <class Code, int D>
-__device__ __forceinline__ bool have_words(const TileFrame<Code, D>& frame) {
-  return frame.planes(frame.layout.shift) <= 32;
-}
 
 // CUB's sort: `keys` and `places` become those at this thread's positions.
 template <class Space>
@@ -97,147 +34,6 @@ __device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], st
   __syncthreads();
   TileSort(space.radix).SortBlockedToStriped(keys, places, 0, static_cast<int>(bits));
   __syncthreads();
-}
-
-// Whether zero has a code within the extent.
-template <class Code, int D>
-__device__ __forceinline__ bool has_zero(const TileFrame<Code, D>& frame) {
-  using S = std::make_signed_t<Code>;
-  bool inside = true;
-#pragma unroll
-  for (int d = 0; d < D; ++d)
-    inside = inside && static_cast<S>(frame.origin[d]) <= 0 &&
-             (frame.width[d] >= 8 * sizeof(Code) || (0 - frame.origin[d]) >> frame.width[d] == 0);
-  return inside;
-}
-// Whether the last particles of a sorted tile, all of them ordinary with words of offsets, may be a tail: if they are
-// equal, so are their codes, and zero has a code that is known. `zero`: has_zero().
-template <class Code, int D, class Space>
-__device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, bool zero, const Space& space) {
-  const std::uint32_t last = word_of(kTileParticles - 1), other = word_of(kTileParticles - kGroup);
-  if (space.rows[last] == space.rows[other]) return true;
-  if (!zero) return false;
-  const Code none[D] = {};
-  const KeyMaker<Code, D, 16> maker(frame);
-  return space.rows[last] == maker.key(none) &&
-         (frame.planes(frame.layout.shift) == 0 || space.offsets[last] == maker.offsets(none));
-}
-
-// Whether they are one, by their values.
-template <int D, class Source, class Space>
-__device__ __forceinline__ bool has_tail(const Source& source, const Space& space) {
-  using T = typename Source::Value;
-  const T* const end = source.at(space.last[kGroup - 1]);
-  return is_zero<T, D>(end) ||
-         __all_sync(kAllLanes, same_bits<T, D>(source.at(space.last[threadIdx.x % kGroup]), end)) != 0;
-}
-// A whole tile that has been sorted by cells: false where it has a tail, with places in space.places.
-template <class Code, int D, class Source, class Space>
-__device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code, D>& frame, bool zero,
-                                           const Source& source, Space& space) {
-  if (!may_have_tail(frame, zero, space)) return true;
-  if (order == CellOrder::windows) find_last(space);
-  if (!has_tail<D>(source, space)) return true;
-  __syncthreads();
-  find_places(order, frame.layout.bits(), space);
-  return false;
-}
-
-enum class Sorted { yes, with_tail, no };
-
-// Puts the keys and offsets of a plain tile where the order that it has needs them; false where it has a tail.
-template <int D, class T, class Source, class Space>
-__device__ __forceinline__ bool take_order(const std::uint32_t (&keys)[kItems], const std::uint32_t (&offsets)[kItems],
-                                           const Source& source, Space& space,
-                                           PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  using Positions = NeighbourPositions<T>;
-  __syncthreads();  // they take the place of tables
-#pragma unroll
-  for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t at = word_of(Positions::of(k));
-    space.rows[at] = keys[k];
-    space.offsets[at] = offsets[k];
-  }
-  __syncthreads();
-  if (may_have_tail(space.frame, space.zero, space)) {
-    const T* const end = source.at(kTileParticles - 1);
-    const T* const other = source.at(kTileParticles - kGroup + threadIdx.x % kGroup);
-    if (is_zero<T, D>(end) || __all_sync(kAllLanes, same_bits<T, D>(other, end)) != 0) return false;
-  }
-  bool falls = false;
-#pragma unroll
-  for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t at = Positions::of(k);
-    if (k % Positions::kNeighbours != 0)
-      falls = falls || keys[k] < keys[k - 1];
-    else
-      falls = falls || (at != 0 && keys[k] < space.rows[word_of(at - 1)]);
-  }
-  tile.frame = space.frame;
-  tile.ordered = __syncthreads_or(falls ? 1 : 0) == 0;
-  return true;
-}
-
-// Sorts what is a plain tile; kSorts: else it keeps its order. What is the same for all threads two warps work out for
-// all.
-template <bool kSorts, int D, class T, class Source, class Space>
-__device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const Source& source,
-                                                  const HeldValues<T, D>& values, Space& space,
-                                                  PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  using Code = typename FloatTraits<T>::Code;
-  if (p.has_sentinel || (kSorts ? source.sorted : source.count) != kTileParticles) return Sorted::no;
-  auto* const words = reinterpret_cast<std::uint32_t*>(&space);
-  const KeyTables tables = {{static_cast<std::uint32_t>(space.entries - words),
-                             static_cast<std::uint32_t>(space.second_table - words),
-                             static_cast<std::uint32_t>(space.third_table - words)}};
-  const HeldCodes<T, D> codes(p, source, values);
-  codes.share(space.ends);
-  if (kSorts && threadIdx.x < 64) CellTable<0>{space.cells}.clear();
-  __syncthreads();
-  if (threadIdx.x >= 64) {
-    if (kSorts) CellTable<0>{space.cells}.clear();
-  } else {
-    TileFrame<Code, D> frame;
-    Extent<Code> extents[D];
-    const bool fits = find_extents<T, D>(space.ends, extents);
-    if (threadIdx.x < 32) {
-      frame.take(extents);
-      if (threadIdx.x == 0) {
-        space.plain =
-            fits && have_words(frame) && KeyTables::suit(frame.layout) && frame.layout.shift <= kMostTableShift;
-        space.frame = frame;
-        space.plain_keys = PlainKeys<D>(frame, HeldCodes<T, D>::kZero, tables);
-      }
-    } else if (threadIdx.x == 32) {
-      frame.take_extents(extents);
-      space.sure = surely_fit<D>(p, extents);
-      space.zero = has_zero(frame);
-    }
-  }
-  __syncthreads();
-  if (!space.plain) return Sorted::no;
-  const PlainKeys<D> with = space.plain_keys;
-  tables.template make<D>(with.three, with.two, with.one, words);
-  bool fits = true;
-  if (!space.sure) {
-#pragma unroll 2
-    for (int k = 0; k < kItems; ++k) {
-      const T* const at = source.at(NeighbourPositions<T>::of(k));
-      Code q;
-#pragma unroll
-      for (int d = 0; d < D; ++d) fits = code_in_reach(p, at[d], q) & fits;
-    }
-  }
-  if (__syncthreads_or(fits ? 0 : 1) != 0) return Sorted::no;
-  std::uint32_t keys[kItems], offsets[kItems];
-#pragma unroll
-  for (int k = 0; k < kItems; ++k) with.take(codes.q[k], words, keys[k], offsets[k]);
-  if constexpr (!kSorts) return take_order<D, T>(keys, offsets, source, space, tile) ? Sorted::yes : Sorted::no;
-  if (with.bits == 0) __syncthreads();  // nothing is counted then, which would part tables from what takes their place
-  const CellOrder order = sort_by_cells<NeighbourPositions<T>>(keys, offsets, with.bits, with.planes, space);
-  if (order == CellOrder::none) return Sorted::no;
-  tile.frame = space.frame;
-  return end_sorted(order, space.frame, space.zero, source, space) ? Sorted::yes : Sorted::with_tail;
 }
 
 // Sorts a tile. Returns false where its codes have to be taken again, with places then in space.places.
@@ -298,7 +94,7 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
 #pragma unroll
     for (int k = 0; k < kItems; ++k) note_last(position_of(k), places[k], space.last);
     __syncthreads();
-    if (!has_tail<D>(source, space)) return true;
+    if (!sorted_have_tail<D>(source, space)) return true;
     __syncthreads();
   }
 #pragma unroll
@@ -354,29 +150,24 @@ __device__ __forceinline__ void code_tile(const Quantizer<T>& p, const Source& s
   }
 }
 
-// Sorts and codes a tile of any kind.
-template <int D, class T, class Source, class Space>
+// Codes a tile of any kind. kSorts: sorts it before; `sorts`: else space.places have its order already.
+template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __forceinline__ void prepare_any(const Quantizer<T>& p, const Source& source, bool sorts, Space& space,
                                             PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  if (sorts && sort_tile<D>(p, source, space, tile)) {
-    tile.ordinary = kTileParticles;
-    tile.offsets = true;
-    return;
+  if constexpr (kSorts) {
+    if (sorts && sort_tile<D>(p, source, space, tile)) {
+      tile.ordinary = kTileParticles;
+      tile.offsets = true;
+      return;
+    }
   }
-  code_tile<true, D>(p, source, space, tile);
+  code_tile<kSorts, D>(p, source, space, tile);
 }
 // The same apart, so that its registers and its code are not those of all tiles.
-template <int D, class T, class Source, class Space>
+template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& source, bool sorts, Space& space,
                                            PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  prepare_any<D>(p, source, sorts, space, tile);
-}
-
-// The same for a tile in the order that it has.
-template <int D, class T, class Source, class Space>
-__device__ __noinline__ void code_apart(const Quantizer<T>& p, const Source& source, Space& space,
-                                        PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  code_tile<false, D>(p, source, space, tile);
+  prepare_any<kSorts, D>(p, source, sorts, space, tile);
 }
 
 // kHeld: `values` are the first ones of a whole tile.
@@ -384,10 +175,8 @@ template <bool kSorts, bool kHeld, int D, class T, class Source, class Space>
 __device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source,
                                              const HeldValues<T, D>& values, Space& space,
                                              PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
-  if constexpr (!kHeld && !kSorts) {
-    code_tile<false, D>(p, source, space, tile);
-  } else if constexpr (!kHeld) {
-    prepare_any<D>(p, source, true, space, tile);
+  if constexpr (!kHeld) {
+    prepare_any<kSorts, D>(p, source, true, space, tile);
   } else {
     const Sorted sorted = sort_plain_tile<kSorts, D>(p, source, values, space, tile);
     if (sorted == Sorted::yes) {
@@ -397,10 +186,7 @@ __device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source
     }
     PreparedTile<typename FloatTraits<T>::Code, D> any;
     __syncthreads();
-    if constexpr (kSorts)
-      prepare_apart<D>(Quantizer<T>(p), Source(source), sorted == Sorted::no, space, any);
-    else
-      code_apart<D>(Quantizer<T>(p), Source(source), space, any);
+    prepare_apart<kSorts, D>(Quantizer<T>(p), Source(source), sorted == Sorted::no, space, any);
     tile = any;
   }
 }
