@@ -11,6 +11,7 @@
 #include "core/error_text.hpp"
 #include "core/progressive_driver.hpp"
 #include "core/request.hpp"
+#include "core/updated_chunk.hpp"
 #include "filter/c_request.hpp"
 #include "filter/cd_values.hpp"
 #include "filter/guard.hpp"
@@ -20,7 +21,7 @@
 namespace pyfilter::filter {
 namespace {
 
-static_assert(sizeof(pyf_request) == 296 && sizeof(pyf_info) == 336, "the ABI that ctypes mirrors");
+static_assert(sizeof(pyf_request) == 296 && sizeof(pyf_info) == 344, "the ABI that ctypes mirrors");
 static_assert(PYF_TRUNCATED == static_cast<int>(Code::truncated) && PYF_INTERNAL == static_cast<int>(Code::internal));
 
 // Runs `body` and returns its code.
@@ -96,6 +97,7 @@ void to_c(const FrameInfo& from, pyf_info* to) {
   to->value_count = from.value_count;
   to->value_bytes = from.value_bytes;
   std::copy_n(from.shape.dims.begin(), from.shape.rank, to->dims);
+  to->carried_bound = from.carried_bound;
 }
 
 }  // namespace
@@ -164,6 +166,22 @@ int pyf_encode(const pyf_request* request, const void* values, size_t value_byte
     PYF_TRY(need(frame, "frame"));
     PYF_TRY(need(frame_bytes, "frame_bytes"));
     return encode(checked, values, value_bytes, frame, frame_capacity, frame_bytes);
+  });
+}
+
+int pyf_encode_updated(const pyf_request* request, const void* values, size_t value_bytes, const void* old,
+                       size_t old_bytes, void* frame, size_t frame_capacity, size_t* frame_bytes) {
+  return call([&] {
+    Request checked;
+    PYF_TRY(to_request(request, &checked));
+    PYF_TRY(need_memory(&values, value_bytes, "values"));
+    PYF_TRY(need_memory(&old, old_bytes, "old"));
+    PYF_TRY(need(frame, "frame"));
+    PYF_TRY(need(frame_bytes, "frame_bytes"));
+    bool kept = false;
+    const FrameBytes origin{old, old_bytes};
+    PYF_TRY(encode_updated(checked, values, value_bytes, &origin, 1, frame, frame_capacity, frame_bytes, &kept));
+    return kept ? kOk : encode(checked, values, value_bytes, frame, frame_capacity, frame_bytes);
   });
 }
 

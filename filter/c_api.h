@@ -61,6 +61,7 @@ typedef struct pyf_info {
   uint64_t value_count;
   uint64_t value_bytes;
   uint64_t dims[32];
+  double carried_bound; /* where above bound: of values that were decoded before they were encoded here; else 0 */
 } pyf_info;
 
 PYF_API uint32_t pyf_abi_version(void);
@@ -71,6 +72,11 @@ PYF_API int pyf_check_request(const pyf_request* request);
 PYF_API size_t pyf_max_frame_bytes(const pyf_request* request); /* 0: request invalid or too large */
 PYF_API int pyf_encode(const pyf_request* request, const void* values, size_t value_bytes, void* frame,
                        size_t frame_capacity, size_t* frame_bytes);
+/* Encodes values of which some come from `old`, a frame of the same dtype and shape, decoded: with a bound that follows
+ * the range (relative, psnr) those keep the error that they have, or one within the new bound. `frame` has room for
+ * pyf_max_frame_bytes(). */
+PYF_API int pyf_encode_updated(const pyf_request* request, const void* values, size_t value_bytes, const void* old,
+                               size_t old_bytes, void* frame, size_t frame_capacity, size_t* frame_bytes);
 PYF_API int pyf_frame_info(const void* frame, size_t available, pyf_info* info);
 PYF_API int pyf_decode(const void* frame, size_t frame_bytes, void* values, size_t value_bytes);
 PYF_API int pyf_decode_range(const void* frame, size_t frame_bytes, uint64_t start, uint64_t stop, void* values,

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The filter callback (callbacks.hpp): one chunk to one frame and back.
+#include <algorithm>
+#include <array>
+#include <tuple>
+
 #include "core/api.hpp"
 #include "core/error_text.hpp"
+#include "core/updated_chunk.hpp"
 #include "filter/buffer.hpp"
 #include "filter/byte_order.hpp"
 #include "filter/callbacks.hpp"
 #include "filter/cd_values.hpp"
+#include "filter/decoded_chunks.hpp"
 #include "filter/guard.hpp"
 
 namespace pyfilter::filter {
@@ -25,30 +31,50 @@ std::size_t value_bytes_of(const Request& request) {
   return bytes;
 }
 
-Status encode_values(const Hdf5& hdf5, const Request& request, const void* values, Chunk& chunk) {
+// What HDF5 hands over or takes, as decoded_chunks.hpp knows it.
+CachedChunk cached_chunk(const Request& request, const Words& words, const void* values, std::size_t bytes) {
+  return {words.values.data(), words.count, values, bytes, dtype_bytes(request.dtype)};
+}
+
+// A bound that follows the range must not move values that were decoded from one of `origins` a second time.
+Status encode_into(const Request& request, const Origins& origins, const void* values, std::size_t bytes, void* frame,
+                   std::size_t capacity, std::size_t* frame_bytes) {
+  std::array<FrameBytes, std::tuple_size_v<decltype(origins.frames)>> frames;
+  for (std::size_t i = 0; i < origins.count; ++i) frames[i] = {origins.frames[i]->bytes.get(), origins.frames[i]->size};
+  bool kept = false;
+  if (origins.count != 0)
+    PYF_TRY(encode_updated(request, values, bytes, frames.data(), origins.count, frame, capacity, frame_bytes, &kept));
+  return kept ? kOk : encode(request, values, bytes, frame, capacity, frame_bytes);
+}
+
+Status encode_values(const Hdf5& hdf5, const Request& request, const Origins& origins, const void* values,
+                     Chunk& chunk) {
   const std::size_t capacity = max_frame_bytes(request);
   if (capacity == 0) return fail(Code::unsupported, "the chunk is too large: use smaller chunks");
   ChunkBuffer frame(hdf5, capacity);
   if (frame.data() == nullptr) return fail(Code::no_memory, "no memory for a frame of up to %zu bytes", capacity);
   std::size_t frame_bytes = 0;
-  PYF_TRY(encode(request, values, chunk.bytes, frame.data(), capacity, &frame_bytes));
+  PYF_TRY(encode_into(request, origins, values, chunk.bytes, frame.data(), capacity, &frame_bytes));
   frame.shrink(frame_bytes);
   frame.replace(chunk.buffer, chunk.buffer_bytes);
   chunk.bytes = frame_bytes;
   return kOk;
 }
 
-Status encode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
+Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words, Chunk& chunk) {
   if (chunk.bytes != value_bytes_of(request))
     return fail(Code::invalid_argument, "HDF5 gave a chunk of %zu bytes, the stored cd_values say %zu", chunk.bytes,
                 value_bytes_of(request));
-  if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, *chunk.buffer, chunk);
+  Origins origins;
+  if (follows_range(request.bound_mode))
+    origins = find_origins(cached_chunk(request, words, *chunk.buffer, chunk.bytes));
+  if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, origins, *chunk.buffer, chunk);
   // In place, which saves a copy: the buffer is ours until we return. HDF5 stores it as it was if this fails, so then
   // it is swapped back.
   void* const values = *chunk.buffer;
   const std::size_t bytes = chunk.bytes, value_bytes = dtype_bytes(request.dtype);
   swap_values(values, values, bytes, value_bytes);
-  const Status status = encode_values(hdf5, request, values, chunk);
+  const Status status = encode_values(hdf5, request, origins, values, chunk);
   if (!status.ok()) swap_values(values, values, bytes, value_bytes);
   return status;
 }
@@ -73,7 +99,7 @@ Status check_frame(const Request& request, const Chunk& chunk) {
   return kOk;
 }
 
-Status decode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
+Status decode_chunk(const Hdf5& hdf5, const Request& request, const Words& words, Chunk& chunk) {
   PYF_TRY(check_frame(request, chunk));
   const std::size_t bytes = value_bytes_of(request);
   ChunkBuffer values(hdf5, bytes);
@@ -82,6 +108,8 @@ Status decode_chunk(const Hdf5& hdf5, const Request& request, Chunk& chunk) {
   PYF_TRY(decode(*chunk.buffer, chunk.bytes, values.data(), bytes));
   if (needs_swap(request.source_big_endian))
     swap_values(values.data(), values.data(), bytes, dtype_bytes(request.dtype));
+  if (follows_range(request.bound_mode))
+    remember_decoded(cached_chunk(request, words, values.data(), bytes), *chunk.buffer, chunk.bytes);
   values.replace(chunk.buffer, chunk.buffer_bytes);
   chunk.bytes = bytes;
   return kOk;
@@ -100,7 +128,10 @@ extern "C" [[gnu::noinline]] std::size_t pyfilter_filter(unsigned flags, std::si
   const bool ok = guarded_callback(hdf5, decoding ? "decode" : "encode", [&] {
     Request request;
     PYF_TRY(parse_stored(words, word_count, &request));
-    return decoding ? decode_chunk(hdf5, request, chunk) : encode_chunk(hdf5, request, chunk);
+    Words given;
+    given.count = std::min(word_count, given.values.size());
+    std::copy_n(words, given.count, given.values.begin());
+    return decoding ? decode_chunk(hdf5, request, given, chunk) : encode_chunk(hdf5, request, given, chunk);
   });
   return ok ? chunk.bytes : 0;
 }

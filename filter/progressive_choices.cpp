@@ -46,7 +46,7 @@ Status choose(const Choosing& all, std::size_t number) {
   std::vector<ProgressivePart> parts(summary.segments);
   PYF_TRY(progressive_parts(range.to, head.bytes, 0, parts.data(), summary.segments));
 
-  pyf_progressive_choice choice = {summary.prefix_bytes, info.bound, 0, summary.segments, summary.levels, 1};
+  pyf_progressive_choice choice = {summary.prefix_bytes, info.error_bound(), 0, summary.segments, summary.levels, 1};
   const auto good = std::find_if(parts.begin(), parts.end(),
                                  [&](const ProgressivePart& part) { return part.error <= all.tolerance; });
   choice.chosen = static_cast<std::uint32_t>(

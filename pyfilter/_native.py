@@ -78,6 +78,7 @@ class Info(ctypes.Structure):
         ("value_count", ctypes.c_uint64),
         ("value_bytes", ctypes.c_uint64),
         ("dims", ctypes.c_uint64 * MAX_RANK),
+        ("carried_bound", ctypes.c_double),
     )
 
     def __init__(self) -> None:
@@ -145,6 +146,10 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_check_request": (ctypes.c_int, (_REQUEST,)),
     "pyf_max_frame_bytes": (_SIZE, (_REQUEST,)),
     "pyf_encode": (ctypes.c_int, (_REQUEST, _POINTER, _SIZE, _POINTER, _SIZE, ctypes.POINTER(_SIZE))),
+    "pyf_encode_updated": (
+        ctypes.c_int,
+        (_REQUEST, _POINTER, _SIZE, _POINTER, _SIZE, _POINTER, _SIZE, ctypes.POINTER(_SIZE)),
+    ),
     "pyf_frame_info": (ctypes.c_int, (_POINTER, _SIZE, ctypes.POINTER(Info))),
     "pyf_decode": (ctypes.c_int, (_POINTER, _SIZE, _POINTER, _SIZE)),
     "pyf_decode_range": (ctypes.c_int, (_POINTER, _SIZE, ctypes.c_uint64, ctypes.c_uint64, _POINTER, _SIZE)),
@@ -286,6 +291,24 @@ def encode(request: Request, values: NDArray[Any], out: NDArray[np.uint8]) -> in
     check(
         library().pyf_encode(
             ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data, out.nbytes, ctypes.byref(size)
+        )
+    )
+    return size.value
+
+
+def encode_updated(request: Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
+    """Do the same for values of which some come from the frame ``old``, decoded."""
+    size = ctypes.c_size_t(0)
+    check(
+        library().pyf_encode_updated(
+            ctypes.byref(request),
+            values.ctypes.data,
+            values.nbytes,
+            old.ctypes.data,
+            old.nbytes,
+            out.ctypes.data,
+            out.nbytes,
+            ctypes.byref(size),
         )
     )
     return size.value

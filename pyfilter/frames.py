@@ -56,7 +56,12 @@ class FrameInfo:
         The array's shape, slowest dimension first.
     bound : float
         Error bound that the values keep: absolute, in the unit of the data, or relative to each value where
-        ``pointwise_relative`` says so; 0.0 where they are bit-exact.
+        ``pointwise_relative`` says so; 0.0 where they are bit-exact. That of values that were written when the frame
+        was encoded; see ``carried_bound`` for others.
+    carried_bound : float
+        Error bound of values that were not: a chunk was written in parts, its range became smaller, and they keep the
+        bound that the chunk had. 0.0 where there are none. No value is farther from what was written than
+        the larger of both bounds (`error_bound`).
     pointwise_relative : bool
         Whether the bound is relative to each value. The step is then one of log2 of the values' magnitudes.
     parameters : dict
@@ -80,6 +85,7 @@ class FrameInfo:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     bound: float
+    carried_bound: float
     pointwise_relative: bool
     parameters: dict[str, str | int | bool]
     stored_raw: bool
@@ -91,6 +97,11 @@ class FrameInfo:
     frame_bytes: int
     value_count: int
     value_bytes: int
+
+    @property
+    def error_bound(self) -> float:
+        """Largest error that any value may have: ``bound`` or ``carried_bound``."""
+        return max(self.bound, self.carried_bound)
 
     @property
     def ratio(self) -> float:
@@ -153,8 +164,8 @@ def plain_array(array: ArrayLike) -> NDArray[Any]:
 @overload
 def encode(array: DeviceArray, codec: Codec, fill_value: object = None) -> Any: ...
 @overload
-def encode(array: ArrayLike, codec: Codec, fill_value: object = None) -> bytes: ...
-def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
+def encode(array: ArrayLike, codec: Codec, fill_value: object = None, *, over: Buffer | None = None) -> bytes: ...
+def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer | None = None) -> Any:
     """Compress an array into one frame.
 
     Parameters
@@ -167,6 +178,10 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         How. A relative bound (or psnr) is taken of this array's own range: its finite values without the fill value.
     fill_value : scalar, optional
         A value that stands for "missing": kept bit for bit, and at little cost where there is much of it.
+    over : bytes-like, optional
+        The frame that the array was decoded from before a part of it was changed; for arrays in host memory. With a
+        relative bound (or psnr) values that are still the decoded ones keep the error that they have, or one
+        within the bound that the array has now. Other bounds need no such care: decoded values come back as they are.
 
     Returns
     -------
@@ -186,12 +201,18 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     if is_device_array(array):
         from pyfilter.gpu import frames as device_frames
 
+        if over is not None:
+            message = "over= is for arrays in host memory; copy the array there (.get(), .cpu()) before it is encoded"
+            raise InvalidArgument(message)
         return device_frames.encode(array, codec, fill_value)
     given = plain_array(array)
     request = make_request(codec, given.dtype, given.shape, fill_value)
     values = np.asarray(given, dtype=dtypes.native(given.dtype), order="C")
     frame = np.empty(_native.max_frame_bytes(request), dtype=np.uint8)
-    size = _native.encode(request, values, frame)
+    if over is None:
+        size = _native.encode(request, values, frame)
+    else:
+        size = _native.encode_updated(request, values, frame_bytes(over), frame)
     return frame[:size].tobytes()
 
 
@@ -249,6 +270,7 @@ def _info(raw: _native.Info) -> FrameInfo:
         dtype=dtype,
         shape=raw.shape,
         bound=raw.bound,
+        carried_bound=raw.carried_bound,
         pointwise_relative=bool(raw.pointwise),
         parameters=parameters,
         stored_raw=bool(raw.stored_raw),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -17,8 +18,10 @@ namespace pyfilter {
 namespace {
 
 constexpr std::uint8_t kMagic[4] = {0x89, 'P', 'Y', 'F'};
-constexpr std::uint8_t kFlagRaw = 1, kFlagBigEndian = 2, kFlagSentinel = 4, kFlagPointwise = 8, kKnownFlags = 15;
-constexpr std::size_t kCrcAt = 12;
+constexpr std::uint8_t kFlagRaw = 1, kFlagBigEndian = 2, kFlagSentinel = 4, kFlagPointwise = 8, kFlagCarried = 16,
+                       kKnownFlags = 31;
+constexpr std::uint8_t kCarriedVersion = 6;  // the format version that brought kFlagCarried
+constexpr std::size_t kCrcAt = 12, kCarriedAt = 52;
 
 // CRC-32 as in zlib and PNG of a header whose field for it is taken as 0: reflected polynomial 0xEDB88320, eight bytes
 // at a time. Headers are multiples of 8 bytes.
@@ -45,6 +48,13 @@ std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes) {
   }
   return ~crc;
 }
+
+// A carried bound is the upper half of a double: 20 bits of a mantissa, rounded up.
+std::uint32_t carried_word(double bound) {
+  const auto bits = std::bit_cast<std::uint64_t>(bound);
+  return static_cast<std::uint32_t>(bits >> 32) + ((bits & 0xFFFFFFFFu) != 0 ? 1 : 0);
+}
+double carried_of_word(std::uint32_t word) { return std::bit_cast<double>(std::uint64_t{word} << 32); }
 
 Status corrupt(const char* what) { return fail(Code::corrupt, "corrupt frame: %s", what); }
 
@@ -87,6 +97,14 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   info->step = load_le<double>(frame + 32);
   info->sentinel = load_le<std::uint64_t>(frame + 40);
   std::memcpy(info->parameters.data(), frame + 48, info->parameters.size());
+  info->carried_bound = 0;
+  if ((flags & kFlagCarried) != 0) {
+    if (info->format_version < kCarriedVersion) return corrupt("a carried bound in a format without them");
+    info->carried_bound = carried_of_word(load_le<std::uint32_t>(frame + kCarriedAt));
+    std::memset(info->parameters.data() + (kCarriedAt - 48), 0, 4);
+    if (!std::isfinite(info->carried_bound) || !(info->carried_bound > info->bound) || info->pointwise)
+      return corrupt("the carried bound is not finite or not above the bound");
+  }
   info->shape = Shape{};
   info->shape.rank = rank;
   for (int i = 0; i < rank; ++i)
@@ -121,20 +139,23 @@ void write_header(const FrameInfo& info, const registry::CodecRow& codec, std::u
   const std::size_t bytes = header_bytes(info.shape.rank);
   std::memset(out, 0, bytes);
   std::memcpy(out, kMagic, 4);
-  out[4] = codec.format_version;
+  const bool carried = info.carried_bound > info.bound;
+  out[4] = carried ? std::max(codec.format_version, kCarriedVersion) : codec.format_version;
   out[5] = codec.needs_major;
   out[6] = codec.needs_minor;
   out[7] = static_cast<std::uint8_t>(bytes / 8);
   out[8] = info.codec;
   out[9] = static_cast<std::uint8_t>(info.dtype);
   out[10] = static_cast<std::uint8_t>((info.stored_raw ? kFlagRaw : 0) | (info.source_big_endian ? kFlagBigEndian : 0) |
-                                      (info.has_sentinel ? kFlagSentinel : 0) | (info.pointwise ? kFlagPointwise : 0));
+                                      (info.has_sentinel ? kFlagSentinel : 0) | (info.pointwise ? kFlagPointwise : 0) |
+                                      (carried ? kFlagCarried : 0));
   out[11] = static_cast<std::uint8_t>(info.shape.rank);
   store_le(out + 16, info.frame_bytes);
   store_le(out + 24, info.bound);
   store_le(out + 32, info.step);
   store_le(out + 40, info.has_sentinel ? info.sentinel : std::uint64_t{0});
   std::memcpy(out + 48, info.parameters.data(), info.parameters.size());
+  if (carried) store_le(out + kCarriedAt, carried_word(info.carried_bound));
   for (int i = 0; i < info.shape.rank; ++i)
     store_le(out + kFixedHeaderBytes + 8 * static_cast<std::size_t>(i), info.shape.dims[static_cast<std::size_t>(i)]);
   store_le(out + kCrcAt, header_crc(out, bytes));

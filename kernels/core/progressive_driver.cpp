@@ -145,6 +145,8 @@ Status progressive_parts(const void* frame, std::size_t available, std::uint32_t
       const std::uint64_t bound = bound_of_state(layout, head, state, static_cast<int>(level));
       part.error = error_of_code(error_code(bound == 0 ? 0 : bound + conversion)) * info.step;
     }
+    // against what was written, not what was encoded
+    if (info.carried_bound > 0) part.error = (part.error + info.carried_bound) * (1 + 0x1p-52);
   }
   return kOk;
 }

@@ -273,6 +273,7 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
   info.dtype = request.dtype;
   info.source_big_endian = request.source_big_endian;
   info.parameters = request.parameters;
+  info.carried_bound = request.carried_bound;
   if (codec == registry::kCodecHierarchicalDelta) {
     // the chain is held to speed, unless the caller says otherwise
     const int asked = info.parameters[0];

@@ -75,6 +75,10 @@ struct Request {
   std::uint64_t fill = 0;          // bit pattern of the fill value, zero-extended
   bool source_big_endian = false;  // recorded in the frame; values given here are always in host order
   Shape shape;
+  // For updates of a chunk (updated_chunk.hpp), never from a caller. The quantum that floats must have, at most the one
+  // that follows from an absolute bound; 0: that one. Of bytes that no encoder on a device knows: CPU only.
+  double step = 0.0;
+  double carried_bound = 0.0;  // largest error that values already have against what was written
 };
 
 // What a frame's header says (docs/format.md, section 3).
@@ -87,14 +91,18 @@ struct FrameInfo {
   bool pointwise = false;  // bound is relative to each value, step one of log2 |x|
   bool has_sentinel = false;
   std::uint64_t sentinel = 0;
-  double bound = 0.0;  // resolved absolute bound; 0 means bit-exact
-  double step = 0.0;   // width of a quantum
+  double bound = 0.0;          // resolved absolute bound; 0 means bit-exact
+  double step = 0.0;           // width of a quantum
+  double carried_bound = 0.0;  // where above `bound`: of values that were decoded before they were encoded here
   std::array<std::uint8_t, kParameterBytes> parameters{};
   Shape shape;
   std::uint64_t header_bytes = 0;
   std::uint64_t frame_bytes = 0;
   std::uint64_t value_count = 0;
   std::uint64_t value_bytes = 0;  // value_count * dtype_bytes
+
+  // No value is farther than this from what was written.
+  double error_bound() const { return carried_bound > bound ? carried_bound : bound; }
 };
 
 }  // namespace pyfilter

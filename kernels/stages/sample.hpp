@@ -135,7 +135,8 @@ inline StepChoice choose_step(const Request& request, double requested, const vo
   if (bound == 0) return choice;
   typename FloatTraits<T>::Code sentinel;
   const bool declared = nonzero_fill<T>(request.has_fill, request.fill, &sentinel);
-  Quantizer<T> p = make_quantizer(bound, step_of(bound), declared, sentinel);
+  const T step = request.step > 0 ? static_cast<T>(request.step) : step_of(bound);
+  Quantizer<T> p = make_quantizer(bound, step, declared, sentinel);
   T sample[kSampleValues];
   const std::size_t sampled = take_sample(values, count, sample);
   SampleCounts<T> counts = count_fitting(p, sample, sampled);

@@ -138,12 +138,12 @@ class Chunk:
         """Choose the segments for a tolerance, and return the ranges of the file that they lack."""
         assert self.info is not None
         if not self.progressive:
-            self.error = self.info.bound
+            self.error = self.info.error_bound
             return []
         parts = self._parts_of(level)
         good = np.flatnonzero(parts["error"] <= tolerance)
         self._count, self._level = int(good[0]) + 1 if good.size else parts.size, level
-        self.error = float(parts["error"][self._count - 1]) if self._count else self.info.bound
+        self.error = float(parts["error"][self._count - 1]) if self._count else self.info.error_bound
         ranges: list[Range] = []
         for i in self._missing():
             begin = int(parts["offset"][i])
@@ -184,7 +184,7 @@ class Chunk:
     def first_error(self) -> float:
         """Return the largest error that the chunk's table names."""
         if not self.progressive:
-            return self.error if self.info is None else self.info.bound
+            return self.error if self.info is None else self.info.error_bound
         errors = self._parts_of(0)["error"]
         named = errors[np.isfinite(errors)]
         return float(named.max()) if named.size else 0.0

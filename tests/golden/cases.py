@@ -43,15 +43,21 @@ class GoldenCase:
     values: Array
     codec: pyfilter.Codec
     fill: Any = None
+    #: what the array was before it was written to in part
+    before: Array | None = None
 
     @property
     def version(self) -> int:
-        """Of the format, of the frame that the codec makes."""
-        return decoder.FIRST_VERSIONS[self.codec.spec().id]
+        """Of the format, of the frame that the codec makes; these updates make the range smaller."""
+        return decoder.FIRST_VERSIONS[self.codec.spec().id] if self.before is None else decoder.CARRIED_VERSION
 
     def encode(self) -> bytes:
         """What our encoder makes of it today."""
-        return pyfilter.encode(self.values, self.codec, self.fill)
+        if self.before is None:
+            return pyfilter.encode(self.values, self.codec, self.fill)
+        over = pyfilter.encode(self.before, self.codec, self.fill)
+        values = np.where(self.before == self.values, pyfilter.decode(over), self.values)
+        return pyfilter.encode(values.astype(self.values.dtype), self.codec, self.fill, over=over)
 
 
 def noise(n: int, seed: int = 1) -> list[int]:
@@ -399,11 +405,32 @@ def progressive_again() -> Iterator[GoldenCase]:
             yield GoldenCase(f"{case.name}_by_next", case.values, case.codec, case.fill)
 
 
+def update_cases() -> Iterator[GoldenCase]:
+    """Chunks whose largest values were written over: kept values carry the bound of the range that was."""
+    kinds: tuple[tuple[str, pyfilter.Codec], ...] = (
+        ("cuszp2", pyfilter.Cuszp2(relative=1e-3)),
+        ("hierarchical_delta", pyfilter.HierarchicalDelta(psnr=60)),
+        ("lorenzo", pyfilter.Lorenzo(relative=1e-3, coder="huffman")),
+        ("progressive", pyfilter.Progressive(relative=1e-3)),
+    )
+    for name, codec in kinds:
+        for dtype, what in (("f4", "finer"), ("f8", "finer"), ("f4", "exact")):
+            after = waves((11, 19), dtype) if what == "finer" else np.full((11, 19), 273.15, dtype)
+            before = after.copy()
+            before[4, 5:9] = 300
+            yield GoldenCase(f"update_{name}_{dtype}_{what}", after, codec, before=before)
+    whole = waves((11, 19), "i4")
+    before = whole.copy()
+    before[3, 3] = 2**20
+    yield GoldenCase("update_hierarchical_delta_i4", whole, pyfilter.HierarchicalDelta(relative=1e-3), before=before)
+
+
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
         *cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
+        *update_cases(),
     ]  # fmt: skip
 
 

@@ -91,7 +91,8 @@ def test_values_keep_their_bound(case: GoldenCase) -> None:
     """The golden values are those of the case, to its bound: a wrong decoder did not make them."""
     path = FOLDER / f"{writer.stem(case.name, case.version)}.pyf"
     given, values = case.values.astype(case.values.dtype.newbyteorder("=")), expected(path)
-    bound = pyfilter.frame_info(path.read_bytes()).bound
+    bound = pyfilter.frame_info(path.read_bytes()).error_bound
+    assert (pyfilter.frame_info(path.read_bytes()).carried_bound > 0) is (case.before is not None)
     assert values.shape == given.shape
     if bound == 0:
         assert values.tobytes() == given.tobytes()
@@ -152,7 +153,9 @@ def test_all_of_the_format_is_there() -> None:
         (decoder.LORENZO, "v3"),
         (decoder.PARTICLES, "v4"),
         (decoder.PROGRESSIVE, "v5"),
+        *((codec, "v6") for codec in range(1, 7) if codec != decoder.PARTICLES),
     }
+    assert {h.codec for h in headers if h.carried_bound > 0} == set(range(1, 7)) - {decoder.PARTICLES}
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}
     assert tiled == set(itertools.product(("f32", "f64"), range(3), (1, 2, 3)))
     assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw} == {1, 2, 3}

@@ -216,7 +216,7 @@ def test_info(c: Any, library: Library) -> None:
     assert 0 < info.bound <= 1e-3
     wrong = Info(struct_bytes=12)
     assert c.pyf_frame_info(frame, len(frame), byref(wrong)) == INVALID_ARGUMENT
-    assert "info.struct_bytes is 12, this library's is 336" in text(c)
+    assert "info.struct_bytes is 12, this library's is 344" in text(c)
 
 
 def test_value_range(c: Any) -> None:

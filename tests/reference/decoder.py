@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from . import packed, particles, progressive, streams
 from .header import (
     BIG_ENDIAN,
+    CARRIED_VERSION,
     CUSZP2,
     FIRST_VERSIONS,
     FIXED,
@@ -45,6 +46,7 @@ from .parts import Array, Ints, parse_directory, residuals, special_values, unzi
 
 __all__ = [
     "BIG_ENDIAN",
+    "CARRIED_VERSION",
     "CUSZP2",
     "FIRST_VERSIONS",
     "FORMAT_VERSION",

@@ -40,10 +40,11 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE = 1, 2, 3, 4, 5, 6
 FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5}
-RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE = 1, 2, 4, 8
+CARRIED_VERSION = 6
+RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
 
@@ -58,6 +59,7 @@ class Header:
     flags: int
     frame_bytes: int
     bound: float
+    carried_bound: float
     step: float
     sentinel: int
     parameters: bytes
@@ -146,7 +148,7 @@ def parse_header(frame: bytes) -> Header:
     require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
     require(dtype in DTYPES, f"dtype {dtype}")
     require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
-    require(flags < 16, f"reserved flags {flags:#04x}")
+    require(flags < 32, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
     require(math.isfinite(step) and step >= 0, f"step {step}")
     exact = codec == LOSSLESS or bool(flags & RAW) or (codec == HIERARCHICAL_DELTA and step == 0)
@@ -173,7 +175,14 @@ def parse_header(frame: bytes) -> Header:
             require(float(np.float32(step)) == step, f"step {step!r} is not a binary32")
     limit = 1 << 8 * value_type.itemsize if flags & HAS_SENTINEL else 1
     require(sentinel < limit, f"sentinel {sentinel:#x}")
-    check_parameters(codec, frame[48:56], rank)
+    parameters, carried_bound = frame[48:56], 0.0
+    if flags & CARRIED:
+        require(version >= CARRIED_VERSION, f"a carried bound in format version {version}")
+        (carried_bound,) = struct.unpack("<d", bytes(4) + frame[52:56])
+        require(math.isfinite(carried_bound) and carried_bound > bound, f"carried bound {carried_bound}")
+        require(not pointwise, "a carried bound beside a pointwise relative one")
+        parameters = frame[48:52] + bytes(4)
+    check_parameters(codec, parameters, rank)
     header = Header(
         needs=needs,
         codec=codec,
@@ -181,9 +190,10 @@ def parse_header(frame: bytes) -> Header:
         flags=flags,
         frame_bytes=frame_bytes,
         bound=bound,
+        carried_bound=carried_bound,
         step=step,
         sentinel=sentinel,
-        parameters=frame[48:56],
+        parameters=parameters,
         dims=struct.unpack_from(f"<{rank}Q", frame, 56),
     )
     require(codec != PARTICLES or (rank >= 2 and header.dims[-1] in (2, 3)), f"particles of shape {header.dims}")

@@ -56,6 +56,25 @@ def fields() -> Iterator[Hostile]:
         name = spec.codec
         field = partial(changed_field, good, name)
 
+        not_above = (0x3FD00000,) if spec is BASE else ()
+        newer = good[:4] + b"\6" + good[5:10] + bytes((good[10] | 16,)) + good[11:52] + b"\0\0\xf0\x7f" + good[56:]
+        for word in (
+            0,
+            0x7FF00000,
+            0x7FF80000,
+            0x80000000,
+            0xBFF00000,
+            0xFFFFFFFF,
+            *not_above,
+        ):
+            yield changed_field(newer, f"{name}, format 6", "carried bound", 52, "<I", word)
+        for value in range(1, 6):
+            carrying = newer[:52] + struct.pack("<I", 0x7FE00000) + newer[56:]
+            yield changed_field(carrying, f"{name}, carried", "format_version", 4, "B", value)
+        for bit in (8, 32, 64, 128):
+            carrying = newer[:52] + struct.pack("<I", 0x7FE00000) + newer[56:]
+            yield changed_field(carrying, f"{name}, carried", "flags", 10, "B", carrying[10] | bit)
+
         for value in (0, 3, 4, 255):  # 3 came with a later version
             yield field("codec", 8, "B", value)
         for value in (0, 11, 128, 255):

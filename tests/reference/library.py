@@ -69,6 +69,7 @@ class Info(ctypes.Structure):
         ("value_count", c_uint64),
         ("value_bytes", c_uint64),
         ("dims", c_uint64 * 32),
+        ("carried_bound", c_double),
     )
 
 

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of decoded chunks (decoded_chunks.hpp).
+//
+// A chunk is `cached` from its decoding until it is known that HDF5 has freed its values: they were encoded in place,
+// or others were allocated where they lay. HDF5 does not tell when it drops a chunk that nobody wrote to. Frames of
+// chunks that are no longer cached are kept for a while: programs that copy a file, or change what they read, encode
+// the same values soon.
+#include "filter/decoded_chunks.hpp"
+
+#include <pthread.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <list>
+#include <map>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+namespace pyfilter::filter {
+namespace {
+
+// More than HDF5's caches hold by default: 1 to 8 MiB a dataset of h5py, 64 MiB of netCDF, both before compression.
+constexpr std::size_t kMostCachedBytes = std::size_t{256} << 20, kMostCached = 16384;
+constexpr std::size_t kMostDroppedBytes = std::size_t{32} << 20, kMostDropped = 1024;
+constexpr std::size_t kSamples = 16, kProbeBytes = 64, kProbesAtOnce = 256, kPieceBytes = std::size_t{64} << 10;
+
+using Samples = std::array<std::uint64_t, kSamples>;
+
+Samples sample(const CachedChunk& chunk) {
+  Samples samples{};
+  const std::size_t count = chunk.bytes / chunk.value_bytes;
+  for (std::size_t k = 0; k < std::min(count, kSamples); ++k) {
+    const std::size_t at = count <= kSamples ? k : (2 * k + 1) * (count / (2 * kSamples));
+    std::memcpy(&samples[k], static_cast<const std::uint8_t*>(chunk.values) + at * chunk.value_bytes,
+                chunk.value_bytes);
+  }
+  return samples;
+}
+
+// FNV-1a of cd_values: chunks of one key have one dtype, shape, codec and bound.
+std::uint64_t key_of(const CachedChunk& chunk) {
+  std::uint64_t hash = 0xCBF29CE484222325u ^ chunk.bytes;
+  for (std::size_t i = 0; i < chunk.word_count; ++i) hash = (hash ^ chunk.words[i]) * 0x100000001B3u;
+  return hash;
+}
+
+std::uintptr_t address_of(const void* values) { return reinterpret_cast<std::uintptr_t>(values); }
+
+struct Entry {
+  std::uint64_t key = 0;
+  std::uintptr_t address = 0;
+  std::size_t bytes = 0;
+  Samples samples{};
+  std::shared_ptr<const DecodedFrame> frame;
+};
+using Entries = std::list<Entry>;  // the newest first
+
+class Memory {
+ public:
+  std::mutex mutex;
+
+  void add(const CachedChunk& chunk, std::shared_ptr<const DecodedFrame> frame) {
+    drop_overlapping(address_of(chunk.values), chunk.bytes);
+    cached_.push_front({key_of(chunk), address_of(chunk.values), chunk.bytes, sample(chunk), std::move(frame)});
+    cached_bytes_ += cached_.front().frame->size;
+    by_address_[cached_.front().address] = cached_.begin();
+    by_key_[cached_.front().key].push_back(cached_.begin());
+    while (cached_.size() > kMostCached || cached_bytes_ > kMostCachedBytes) drop(std::prev(cached_.end()));
+  }
+
+  Origins find(const CachedChunk& chunk) {
+    Origins found;
+    const std::uint64_t key = key_of(chunk);
+    const std::uintptr_t address = address_of(chunk.values);
+    std::shared_ptr<const DecodedFrame> in_place;
+    if (const auto here = by_address_.find(address); here != by_address_.end() && here->second->key == key)
+      in_place = here->second->frame;
+    drop_overlapping(address, chunk.bytes);  // the caller frees the memory, whatever it is
+    const auto put = [&](const std::shared_ptr<const DecodedFrame>& frame) {
+      if (frame == nullptr) return;
+      for (std::size_t i = 0; i < found.count; ++i)
+        if (found.frames[i] == frame) return;
+      found.frames[found.count++] = frame;
+    };
+    put(find_copied(key, chunk));
+    put(in_place);
+    put(find_similar(key, chunk));
+    return found;
+  }
+
+ private:
+  // A chunk of which HDF5 has copied the values, and still has them: they are equal to `chunk`.
+  std::shared_ptr<const DecodedFrame> find_copied(std::uint64_t key, const CachedChunk& chunk) {
+    const auto same_key = by_key_.find(key);
+    if (same_key == by_key_.end()) return nullptr;
+    const std::vector<Entries::iterator> entries = same_key->second;  // drop() changes the other
+    const std::size_t probe_bytes = std::min(kProbeBytes, chunk.bytes), at = (chunk.bytes - probe_bytes) / 2;
+    const auto* const values = static_cast<const std::uint8_t*>(chunk.values);
+    std::array<std::uint8_t, kProbesAtOnce * kProbeBytes> probes;
+    for (std::size_t first = 0; first < entries.size();) {
+      const std::size_t count = std::min(kProbesAtOnce, entries.size() - first);
+      std::array<iovec, kProbesAtOnce> from;
+      for (std::size_t i = 0; i < count; ++i)
+        from[i] = {reinterpret_cast<void*>(entries[first + i]->address + at), probe_bytes};
+      const long got = read_memory(probes.data(), probe_bytes * count, from.data(), count);
+      if (got < 0) return nullptr;  // the system does not let us
+      const std::size_t whole = static_cast<std::size_t>(got) / probe_bytes;
+      for (std::size_t i = 0; i < whole; ++i)
+        if (std::memcmp(probes.data() + i * probe_bytes, values + at, probe_bytes) == 0 &&
+            is_equal(entries[first + i]->address, chunk))
+          return entries[first + i]->frame;
+      first += whole;
+      if (whole < count) drop(entries[first++]);  // not mapped any more
+    }
+    return nullptr;
+  }
+
+  static bool is_equal(std::uintptr_t address, const CachedChunk& chunk) {
+    std::array<std::uint8_t, kPieceBytes> piece;
+    for (std::size_t at = 0; at < chunk.bytes; at += kPieceBytes) {
+      const std::size_t bytes = std::min(kPieceBytes, chunk.bytes - at);
+      iovec from{reinterpret_cast<void*>(address + at), bytes};
+      if (read_memory(piece.data(), bytes, &from, 1) != static_cast<long>(bytes)) return false;
+      if (std::memcmp(piece.data(), static_cast<const std::uint8_t*>(chunk.values) + at, bytes) != 0) return false;
+    }
+    return true;
+  }
+
+  // Reads memory that may have been freed, up to the first part that is not mapped; -1 where the system forbids it.
+  static long read_memory(std::uint8_t* to, std::size_t bytes, const iovec* from, std::size_t parts) {
+    iovec local{to, bytes};
+    const long got = process_vm_readv(getpid(), &local, 1, from, parts, 0);
+    return got >= 0 ? got : errno == EFAULT ? 0 : -1;
+  }
+
+  // The chunk that most samples are of, half of them at least.
+  std::shared_ptr<const DecodedFrame> find_similar(std::uint64_t key, const CachedChunk& chunk) const {
+    const Samples samples = sample(chunk);
+    const auto nonzero = static_cast<std::size_t>(
+        std::count_if(samples.begin(), samples.end(), [](std::uint64_t bits) { return bits != 0; }));
+    std::size_t most = std::max<std::size_t>(nonzero / 2, 1) - 1;
+    std::shared_ptr<const DecodedFrame> best;
+    const auto look = [&](const Entry& entry) {
+      std::size_t same = 0;
+      for (std::size_t k = 0; k < kSamples; ++k) same += samples[k] != 0 && samples[k] == entry.samples[k] ? 1 : 0;
+      if (same > most) {
+        most = same;
+        best = entry.frame;
+      }
+    };
+    if (const auto same_key = by_key_.find(key); same_key != by_key_.end())
+      for (const Entries::iterator entry : same_key->second) look(*entry);
+    for (const Entry& entry : dropped_)
+      if (entry.key == key) look(entry);
+    return best;
+  }
+
+  void drop_overlapping(std::uintptr_t address, std::size_t bytes) {
+    auto next = by_address_.lower_bound(address);
+    if (next != by_address_.begin()) {
+      const auto before = std::prev(next);
+      if (before->second->address + before->second->bytes > address) next = before;
+    }
+    while (next != by_address_.end() && next->first < address + bytes) {
+      const Entries::iterator entry = next->second;
+      ++next;
+      drop(entry);
+    }
+  }
+
+  // HDF5 has freed its values.
+  void drop(Entries::iterator entry) {
+    by_address_.erase(entry->address);
+    const auto same_key = by_key_.find(entry->key);
+    same_key->second.erase(std::find(same_key->second.begin(), same_key->second.end(), entry));
+    if (same_key->second.empty()) by_key_.erase(same_key);
+    cached_bytes_ -= entry->frame->size;
+    dropped_bytes_ += entry->frame->size;
+    dropped_.splice(dropped_.begin(), cached_, entry);
+    while (dropped_.size() > kMostDropped || dropped_bytes_ > kMostDroppedBytes) {
+      dropped_bytes_ -= dropped_.back().frame->size;
+      dropped_.pop_back();
+    }
+  }
+
+  Entries cached_, dropped_;
+  std::size_t cached_bytes_ = 0, dropped_bytes_ = 0;
+  std::map<std::uintptr_t, Entries::iterator> by_address_;
+  std::unordered_map<std::uint64_t, std::vector<Entries::iterator>> by_key_;
+};
+
+// Never destroyed: HDF5 may close files while the process ends. A process that forks takes the mutex first, so the
+// child, which has copies of HDF5's caches, has one that nobody holds.
+Memory* memory() {
+  static Memory* const made = [] {
+    static Memory* only = new (std::nothrow) Memory;
+    if (only == nullptr) return only;
+    const int failed =
+        pthread_atfork([] { only->mutex.lock(); }, [] { only->mutex.unlock(); }, [] { only->mutex.unlock(); });
+    return failed == 0 ? only : nullptr;
+  }();
+  return made;
+}
+
+}  // namespace
+
+void remember_decoded(const CachedChunk& chunk, const void* frame, std::size_t frame_bytes) noexcept {
+  Memory* const all = memory();
+  if (all == nullptr || chunk.bytes == 0) return;
+  try {
+    auto kept = std::make_shared<DecodedFrame>();
+    kept->bytes = std::make_unique_for_overwrite<std::uint8_t[]>(frame_bytes);
+    kept->size = frame_bytes;
+    std::memcpy(kept->bytes.get(), frame, frame_bytes);
+    const std::scoped_lock lock(all->mutex);
+    all->add(chunk, std::move(kept));
+  } catch (const std::exception&) {  // no memory
+  }
+}
+
+Origins find_origins(const CachedChunk& chunk) noexcept {
+  Memory* const all = memory();
+  if (all == nullptr || chunk.bytes == 0) return {};
+  try {
+    const std::scoped_lock lock(all->mutex);
+    return all->find(chunk);
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+}  // namespace pyfilter::filter

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a chunk is encoded that was written in parts (updated_chunk.hpp).
+//
+// A is the error bound of the old frame: no value of it is farther than A from what was written. B is the bound that
+// the request means for the values as they are now. Old values stay where they are, or move by no more than B - A:
+//
+//   B < A       step s / 2^i: old values are on that grid, new ones keep B; the frame carries A
+//   A <= B      step m * s, m odd: quanta of width m * s are unions of those of width s, so an old value gets the
+//               quantum that its original would have got, within m * s / 2. m is 1 up to B = 3 A
+//   no grid     (the old frame is bit-exact or progressive) bound B - A, so that errors add up to B
+//   otherwise   bit-exact, the frame carries A
+//
+// What comes out is decoded and compared with the old values: a choice that moved one too far is not taken.
+#include "core/updated_chunk.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#include "core/api.hpp"
+#include "core/bound.hpp"
+#include "core/choices.hpp"
+#include "core/error_text.hpp"
+#include "core/fp_environment.hpp"
+#include "core/integer_bound.hpp"
+#include "core/request.hpp"
+#include "registry_table.hpp"
+
+namespace pyfilter {
+namespace {
+
+// Of the step and of the sums below: more than their roundings, less than would cost anything.
+constexpr double kBelow = 1 - 0x1p-40;
+constexpr double kHighestMultiple = 1023;  // of a step; beyond, the sum of two bounds loses nothing that counts
+
+struct Comparison {
+  std::uint64_t kept = 0, changed = 0;
+  double low = std::numeric_limits<double>::infinity(), high = -low;  // of the old values
+  bool keeps_extremes = true;  // all old values that may have been the lowest or highest one are still there
+};
+
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                                  std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                                     std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+
+template <class T>
+T value_at(const void* values, std::uint64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const std::uint8_t*>(values) + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+// Calls visit(old value, new value, whether it is the same) for each value that has an error to speak of: no zeros,
+// fill values, NaN or infinities.
+template <class T, class Visit>
+void each_inexact(const Request& request, const void* old, const void* now, std::uint64_t count, Visit&& visit) {
+  const auto fill = static_cast<BitsOf<T>>(request.fill);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const T before = value_at<T>(old, i), after = value_at<T>(now, i);
+    if (before == 0 || (request.has_fill && std::bit_cast<BitsOf<T>>(before) == fill)) continue;
+    if (!std::isfinite(static_cast<double>(before))) continue;
+    visit(before, after, std::bit_cast<BitsOf<T>>(before) == std::bit_cast<BitsOf<T>>(after));
+  }
+}
+
+template <class T>
+Comparison compare(const Request& request, const void* old, const void* now, std::uint64_t count, double error) {
+  Comparison found;
+  each_inexact<T>(request, old, now, count, [&](T before, T, bool same) {
+    ++(same ? found.kept : found.changed);
+    found.low = std::min(found.low, static_cast<double>(before));
+    found.high = std::max(found.high, static_cast<double>(before));
+  });
+  if (found.kept == 0 || found.changed == 0) return found;
+  // an original that was the highest is decoded to no less than the highest decoded value minus two errors
+  const double largest = std::max(std::fabs(found.low), std::fabs(found.high));
+  const double reach = 2 * error * (1 + 0x1p-20) + largest * 0x1p-50;
+  each_inexact<T>(request, old, now, count, [&](T before, T, bool same) {
+    const auto value = static_cast<double>(before);
+    if (!same && (value <= found.low + reach || value >= found.high - reach)) found.keeps_extremes = false;
+  });
+  return found;
+}
+
+// Whether no kept value is farther than `most` from where it was.
+template <class T>
+bool moved_within(const void* old, const void* now, const void* decoded, std::uint64_t count, double most) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const T before = value_at<T>(old, i), after = value_at<T>(decoded, i);
+    const auto bits = std::bit_cast<BitsOf<T>>(before);
+    if (bits != std::bit_cast<BitsOf<T>>(value_at<T>(now, i))) continue;
+    if (before == after || bits == std::bit_cast<BitsOf<T>>(after)) continue;
+    double distance = 0;
+    if constexpr (std::is_integral_v<T>)  // modulo 2^64, since the difference may be no number of the type
+      distance =
+          static_cast<double>(before > after ? static_cast<std::uint64_t>(before) - static_cast<std::uint64_t>(after)
+                                             : static_cast<std::uint64_t>(after) - static_cast<std::uint64_t>(before));
+    else
+      distance = std::fabs(static_cast<double>(before) - static_cast<double>(after));
+    if (!(distance <= most)) return false;
+  }
+  return true;
+}
+
+// Calls visit<T>() for the type of a dtype's values.
+template <class Visit>
+auto with_type(Dtype dtype, Visit&& visit) {
+  switch (dtype) {
+    case Dtype::f32:
+      return visit.template operator()<float>();
+    case Dtype::i8:
+      return visit.template operator()<std::int8_t>();
+    case Dtype::u8:
+      return visit.template operator()<std::uint8_t>();
+    case Dtype::i16:
+      return visit.template operator()<std::int16_t>();
+    case Dtype::u16:
+      return visit.template operator()<std::uint16_t>();
+    case Dtype::i32:
+      return visit.template operator()<std::int32_t>();
+    case Dtype::u32:
+      return visit.template operator()<std::uint32_t>();
+    case Dtype::i64:
+      return visit.template operator()<std::int64_t>();
+    case Dtype::u64:
+      return visit.template operator()<std::uint64_t>();
+    default:
+      return visit.template operator()<double>();
+  }
+}
+
+// The largest bound that is certain for the values as they were written, of which the kept ones are known to `error`:
+// their range may be smaller by two errors than that of the values here.
+double least_bound(const Request& request, const void* values, std::uint64_t count, double error) {
+  if (!is_float(request.dtype)) {
+    std::uint64_t low = 0, high = 0;
+    if (!find_integer_range(request, values, count, &low, &high)) return 0;
+    const std::uint64_t range = high - low, less = static_cast<std::uint64_t>(std::min(2 * error, 0x1p63));
+    return range > less ? resolve_integer_relative(request.bound, range - less) : 0;
+  }
+  double low = 0, high = 0;
+  if (!find_value_range(request, values, count, &low, &high)) return 0;
+  const double slack = 2 * error * (1 + 0x1p-20);
+  return high - low > slack ? resolve_relative(request.bound, low, high - slack) : 0;
+}
+
+// What is asked of the encoder, and how far it may move an old value.
+struct Choice {
+  Request request;
+  double may_move = 0;
+};
+
+// `bound` for all values; old ones keep their places where that is possible.
+Choice choose(const Request& asked, const FrameInfo& old, double bound, double largest) {
+  const double error = old.error_bound(), step = old.step;
+  const bool progressive = old.codec == registry::kCodecProgressive;
+  Choice choice{asked, 0};
+  Request& request = choice.request;
+  request.bound_mode = Bound::absolute;
+  request.bound = bound;
+  request.carried_bound = error;
+  const bool grid = step > 0 && !progressive;
+  const auto add_up = [&] {
+    request.bound = (bound - error) * kBelow;
+    request.carried_bound = bound;
+    if (progressive) {  // half of a step, which is a power of two
+      int exponent = 0;
+      std::frexp(request.bound, &exponent);
+      request.bound = std::ldexp(0.5, exponent);
+      request.carried_bound = error + request.bound;
+    }
+    choice.may_move = request.bound;
+  };
+  if (bound < error) {
+    if (step == 0 || bound == 0) {
+      request.bound = 0;
+    } else if (progressive) {
+      request.bound = std::min(bound, step / 2);  // steps are powers of two
+    } else if (!is_float(asked.dtype)) {          // steps are odd: there is no finer one but by luck
+      request.bound = bound >= old.bound ? old.bound : 0;
+    } else {
+      request.step = step;
+      while (request.step / 2 > bound * (1 - 0x1p-20)) request.step /= 2;
+    }
+    return choice;
+  }
+  if (!grid) {
+    if (progressive && bound < 3 * error && step > 0)
+      request.bound = step / 2;  // a power of two: the same grid
+    else if (bound > error * (1 + 0x1p-10))
+      add_up();
+    else
+      request.bound = 0;
+    return choice;
+  }
+  const double roundings = is_float(asked.dtype) ? largest * (asked.dtype == Dtype::f32 ? 0x1p-22 : 0x1p-50) : 0;
+  double multiple = std::floor(((bound - error) * kBelow - roundings) / step) * 2 + 1;
+  if (!is_float(asked.dtype)) multiple = std::floor((bound - error) / step) * 2 + 1;
+  if (multiple > kHighestMultiple) {
+    add_up();
+    if (!is_float(asked.dtype)) request.bound = choice.may_move = std::floor(request.bound);
+  } else if (multiple < 3) {
+    request.bound = old.bound;
+    request.step = is_float(asked.dtype) ? step : 0;
+  } else if (is_float(asked.dtype)) {
+    request.step =
+        asked.dtype == Dtype::f32 ? static_cast<double>(static_cast<float>(multiple * step)) : multiple * step;
+    choice.may_move = (bound - error) * kBelow;
+  } else {
+    request.bound = (multiple * step - 1) / 2;
+    choice.may_move = request.bound - error;
+  }
+  return choice;
+}
+
+// Bit for bit, as the codec does it that takes every type.
+Request exact_request(const Request& asked, double error) {
+  Request request = asked;
+  request.codec = registry::kCodecLossless;
+  request.bound_mode = Bound::none;
+  request.bound = 0;
+  request.parameters = {};
+  request.carried_bound = error;
+  return request;
+}
+
+// A frame that values may have come from, decoded.
+struct Origin {
+  FrameInfo info;
+  const void* frame = nullptr;
+  std::unique_ptr<std::uint8_t[]> values;
+  Comparison found;
+};
+
+// Finds how many values come from `frame`; none where there is nothing to keep, because it is exact.
+Status open_origin(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes& frame,
+                   Origin& origin) {
+  FrameInfo& info = origin.info;
+  PYF_TRY(frame_info(frame.bytes, frame.size, &info));
+  if (info.error_bound() == 0 || info.pointwise) return kOk;
+  if (info.dtype != request.dtype || info.value_bytes != value_bytes)
+    return fail(Code::invalid_argument,
+                "the frame to be updated holds %llu bytes of dtype %s, the values are %zu of %s",
+                static_cast<unsigned long long>(info.value_bytes), dtype_name(info.dtype), value_bytes,
+                dtype_name(request.dtype));
+  origin.frame = frame.bytes;
+  origin.values.reset(new (std::nothrow) std::uint8_t[value_bytes]);
+  if (!origin.values) return fail(Code::no_memory, "no memory for the %zu bytes that a chunk had before", value_bytes);
+  PYF_TRY(decode(frame.bytes, frame.size, origin.values.get(), value_bytes));
+  origin.found = with_type(request.dtype, [&]<class T>() {
+    return compare<T>(request, origin.values.get(), values, info.value_count, info.error_bound());
+  });
+  return kOk;
+}
+
+Status encode_beside(const Request& request, const void* values, std::size_t value_bytes, const Origin& origin,
+                     void* out, std::size_t capacity, std::size_t* out_bytes) {
+  const FrameInfo& old = origin.info;
+  const Comparison& found = origin.found;
+  if (std::memcmp(origin.values.get(), values, value_bytes) == 0 && old.frame_bytes <= capacity) {
+    std::memcpy(out, origin.frame, static_cast<std::size_t>(old.frame_bytes));
+    *out_bytes = static_cast<std::size_t>(old.frame_bytes);
+    return kOk;
+  }
+  double bound = least_bound(request, values, old.value_count, old.error_bound());
+  // the range has not become smaller: what new values had to keep before, they keep now
+  if (found.keeps_extremes) bound = std::max(bound, old.bound);
+  const Choice choice = choose(request, old, bound, std::max(std::fabs(found.low), std::fabs(found.high)));
+  if (choice.request.bound > 0 && encode_on_cpu(choice.request, values, value_bytes, out, capacity, out_bytes).ok()) {
+    const std::unique_ptr<std::uint8_t[]> after(new (std::nothrow) std::uint8_t[value_bytes]);
+    if (!after) return fail(Code::no_memory, "no memory for the %zu bytes of a chunk that is checked", value_bytes);
+    PYF_TRY(decode(out, *out_bytes, after.get(), value_bytes));
+    const bool right = with_type(request.dtype, [&]<class T>() {
+      return moved_within<T>(origin.values.get(), values, after.get(), old.value_count, choice.may_move);
+    });
+    if (right) return kOk;
+  }
+  return encode_on_cpu(exact_request(request, old.error_bound()), values, value_bytes, out, capacity, out_bytes);
+}
+
+}  // namespace
+
+Status encode_updated(const Request& asked, const void* values, std::size_t value_bytes, const FrameBytes* frames,
+                      std::size_t frame_count, void* out, std::size_t capacity, std::size_t* out_bytes,
+                      bool* kept) noexcept {
+  const FpEnvironment environment;
+  *kept = false;
+  PYF_TRY(check_request(asked));
+  if (!follows_range(asked.bound_mode)) return kOk;
+  const Request request = without_psnr(asked);
+  Origin best;
+  for (std::size_t i = 0; i < frame_count; ++i) {
+    Origin origin;
+    PYF_TRY(open_origin(request, values, value_bytes, frames[i], origin));
+    if (origin.found.kept > best.found.kept) best = std::move(origin);
+  }
+  *kept = best.found.kept != 0;
+  return *kept ? encode_beside(request, values, value_bytes, best, out, capacity, out_bytes) : kOk;
+}
+
+}  // namespace pyfilter
