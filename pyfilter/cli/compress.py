@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from pyfilter.cli import options, progress
+from pyfilter.cli import options, progress, tables
+from pyfilter.cli.tables import Column
 from pyfilter.codecs import Cuszp2
 from pyfilter.errors import InvalidArgument
-from pyfilter.rewrite import Report, Rules, compress_file
+from pyfilter.rewrite import Report, Row, Rules, compress_file
 
 
 @options.with_bounds
@@ -75,29 +75,25 @@ def compress(
         raise typer.Exit(1)
 
 
+_COLUMNS = (
+    Column("variable"),
+    Column("type", drop=1),
+    Column("shape", drop=2),
+    Column("codec", shorten=True, drop=5),
+    Column("bound", right=True, drop=4),
+    Column("ratio", right=True, drop=6),
+    Column("max error", right=True, drop=3),
+    Column("ok"),
+)
+
+
 def _show(report: Report, target: Path) -> None:
     console = Console()
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("variable", "type", "shape", "codec"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("bound", "ratio", "max error"):
-        table.add_column(heading, justify="right")
-    table.add_column("ok")
-    for row in report.compressed:
-        name = str(row.codec).partition("(")[0]  # the bound has a column of its own
-        name = f"{name} ({row.note})" if row.note else name
-        table.add_row(
-            escape(row.path),
-            row.dtype,
-            options.shape(row.shape),
-            escape(name),
-            options.bound(row.bound, "(pointwise_relative=" in str(row.codec)),
-            f"{row.ratio:.2f}",
-            options.number(row.max_error),
-            "[green]yes[/]" if row.ok else "[bold red]NO[/]",
-        )
     if report.compressed:
-        console.print(table)
+        tables.show(_COLUMNS, [_cells(row) for row in report.compressed])
+    for row in report.compressed:
+        if row.note:
+            console.print(escape(f"{row.path}: {row.note}"), soft_wrap=True, highlight=False)
     copied = len(report.rows) - len(report.compressed)
     before, after = report.file_bytes_in, report.file_bytes_out
     if not report.compressed:
@@ -109,3 +105,16 @@ def _show(report: Report, target: Path) -> None:
     )
     if not report.ok:
         console.print(f"[bold red]a bound does not hold: {escape(str(target))} was not written[/]", soft_wrap=True)
+
+
+def _cells(row: Row) -> list[str]:
+    return [
+        escape(row.path),
+        row.dtype,
+        options.shape(row.shape),
+        escape(str(row.codec).partition("(")[0]),  # the bound has a column of its own
+        options.bound(row.bound, "(pointwise_relative=" in str(row.codec)),
+        f"{row.ratio:.2f}",
+        options.number(row.max_error),
+        "[green]yes[/]" if row.ok else "[bold red]NO[/]",
+    ]
