@@ -72,15 +72,19 @@ def in_a_terminal(*arguments: object, columns: int = 80) -> list[str]:
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed.decode()).replace("\r", "").splitlines()
 
 
+def arguments_of(command: str, before: Path, after: Path) -> list[str | Path]:
+    """Return what makes a command show a table of the files."""
+    if command == "inspect":
+        return [after]
+    if command == "verify":
+        return [before, after]
+    return [before, before.with_name("c.h5"), "--absolute", "1e-3", "--codec", "hierarchical_delta"]
+
+
 @pytest.mark.parametrize("command", ["inspect", "verify", "compress"])
 @pytest.mark.parametrize("columns", ["20", "80"])
 def test_in_a_pipe_each_row_is_one_whole_line(files: tuple[Path, Path], command: str, columns: str) -> None:
-    before, after = files
-    arguments = {
-        "inspect": [after],
-        "verify": [before, after],
-        "compress": [before, before.with_name("c.h5"), "--absolute", "1e-3", "--codec", "hierarchical_delta"],
-    }[command]
+    arguments = arguments_of(command, *files)
     lines = piped(command, *arguments, columns=columns)
     for name in NAMES:
         (row,) = (line for line in lines if line.split()[0] == name)
@@ -92,12 +96,7 @@ def test_in_a_pipe_each_row_is_one_whole_line(files: tuple[Path, Path], command:
 
 @pytest.mark.parametrize("command", ["inspect", "verify", "compress"])
 def test_in_80_columns_each_row_is_one_line_and_names_are_whole(files: tuple[Path, Path], command: str) -> None:
-    before, after = files
-    arguments = {
-        "inspect": [after],
-        "verify": [before, after],
-        "compress": [before, before.with_name("c.h5"), "--absolute", "1e-3", "--codec", "hierarchical_delta"],
-    }[command]
+    arguments = arguments_of(command, *files)
     lines = in_a_terminal(command, *arguments)
     end = next(index for index, line in enumerate(lines) if line.startswith("left out, the terminal is narrow: "))
     table = lines[:end]

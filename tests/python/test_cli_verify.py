@@ -101,7 +101,7 @@ def test_one_value_that_differs_is_found(
         (np.array([np.nan, 1j]), np.array([-np.nan, 1j])),
         (np.array([(1, [2, 3])], "i4,(2,)u1"), np.array([(1, [2, 4])], "i4,(2,)u1")),
         (np.array([np.void(b"ab\0")]), np.array([np.void(b"ab\1")])),
-        (np.longdouble([1, 2]), np.longdouble([1, 2]) * (1 + np.finfo(np.longdouble).eps)),
+        (np.ones(2, np.longdouble), np.ones(2, np.longdouble) + np.finfo(np.longdouble).eps),
     ],
     ids=["zeros", "nan", "array", "opaque", "long double"],
 )
