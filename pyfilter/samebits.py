@@ -110,6 +110,14 @@ def equal(x: NDArray[Any], y: NDArray[Any], file_x: Any, file_y: Any) -> NDArray
     return result
 
 
+def type_of(dataset: h5py.Dataset) -> str:
+    """Return the type of a dataset in a word or a few, also where h5py has none for it."""
+    try:
+        return shown(dataset.dtype)
+    except TypeError:
+        return "a type that h5py does not know"
+
+
 def shown(dtype: np.dtype[Any]) -> str:
     """Return a type in a word or a few, for a report."""
     special = h5py.check_string_dtype(dtype)

@@ -26,7 +26,7 @@ def args(
     *,
     bounds: options.Bounds,
     lossless: options.LosslessFlag = False,
-    codec: options.CodecName = "cuszp2",
+    codec: options.CodecName = None,
     parameters: options.Parameters,
     tool: Annotated[str, typer.Option("--for", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")] = "h5repack",
     var: Annotated[str, typer.Option("--var", metavar="NAME", help="The variable, for nccopy and ncgen.")] = "VAR",

@@ -17,7 +17,6 @@ from rich.markup import escape
 from pyfilter import h5, settings
 from pyfilter.cli import files, options, progress, tables
 from pyfilter.cli.tables import Column
-from pyfilter.codecs import FILTERS
 from pyfilter.codecs.base import Codec
 from pyfilter.compare import candidates, figures, page
 from pyfilter.compare import sample as sampling
@@ -72,7 +71,7 @@ def compare(
     if all(value is None for value in bounds.values()):
         message = f"give a bound: {', '.join(f'{options.option_name(mode)} X' for mode in options.BOUNDS)}"
         raise InvalidArgument(message)
-    wish = options.make_codec(_codec_with(bounds), bounds)
+    wish = options.make_codec(None, bounds)
     with ExitStack() as stack:
         name, values = files.dataset(source, stack)
         sample = sampling.take(values, name, int(sample_mib * (1 << 20)))
@@ -98,13 +97,6 @@ def compare(
         _show(story.outcomes, facts, notes)
     if any(item.candidate.source == candidates.OURS and not item.problem and not item.ok for item in story.outcomes):
         raise typer.Exit(1)
-
-
-def _codec_with(bounds: options.Bounds) -> str:
-    """Return a codec that takes the bound that is given, to check it by."""
-    modes = [mode for mode, value in bounds.items() if value is not None]
-    fitting = [name for name, cls in FILTERS.items() if modes[0] in cls.spec().bounds]
-    return fitting[0] if fitting else next(iter(FILTERS))
 
 
 def _absolute(wish: Codec | None, values: Any, sample: Sample) -> tuple[str, float]:

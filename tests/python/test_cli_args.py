@@ -125,3 +125,9 @@ def test_args_need_a_bound_and_a_known_tool() -> None:
         run("args")
     with pytest.raises(ValueError, match="--for must be one of h5repack, nccopy, ncgen, h5py, netcdf-c"):
         run("args", "--lossless", "--for", "zip")
+
+
+def test_args_without_a_codec_take_one_that_has_the_bound() -> None:
+    text = run("args", "--pointwise-relative", "0.01", "--for", "h5py")
+    assert run("args", "--decode", text).strip() == "HierarchicalDelta(pointwise_relative=0.01)"
+    assert run("args", "--decode", run("args", "--psnr", "60", "--for", "h5py")).strip() == "Cuszp2(psnr=60.0)"

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from .support import field
-from .test_cli import BOUND, run
+from .test_cli import BOUND, run, source, target
+
+__all__ = ["source", "target"]  # fixtures
 
 OTHERS = {"half", "complex", "flags", "strings", "fixed", "ragged", "records", "named", "enums", "references"}
 
@@ -226,3 +228,34 @@ def test_files_without_datasets_say_so(tmp_path: Path) -> None:
         with h5py.File(tmp_path / name, "w") as file:
             file.attrs["title"] = "empty"
     assert "nothing to compare" in run("verify", tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def test_verify(source: Path, target: Path) -> None:
+    found = json.loads(run("verify", source, target, "--json"))
+    assert set(found) == {"/t", "/group/p", "/count"}
+    assert all(item["ok"] for item in found.values())
+    assert found["/t"]["bound"] == 1e-3
+    assert found["/count"]["bound"] == 0
+    assert "dB" in run("verify", source, target)
+    run("verify", source, target, "--absolute", "1e-2")
+    assert "NO" in run("verify", source, target, "--absolute", "1e-5", status=1)
+    run("verify", source, target, "--relative", "1e-8", status=1)
+
+
+def test_verify_finds_changes(source: Path, target: Path) -> None:
+    with h5py.File(target, "r+") as file:
+        file["count"][17] += 1
+    found = json.loads(run("verify", source, target, "--json", status=1))
+    assert (found["/count"]["ok"], found["/count"]["first_violation"]) == (False, 17)
+    with h5py.File(target, "r+") as file:
+        del file["count"]
+    assert "/count: is not in B" in run("verify", source, target, status=1)
+
+
+def test_verify_of_netcdf3(tmp_path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("x", 5000)
+        file.createVariable("t", "f4", ("x",))[:] = field((5000,))
+    run("compress", tmp_path / "a.nc", tmp_path / "b.nc", "--relative", "1e-3")
+    assert json.loads(run("verify", tmp_path / "a.nc", tmp_path / "b.nc", "--json"))["/t"]["ok"]
