@@ -403,6 +403,21 @@ class Netcdf:
         """Copy an attribute between variables, each given as (dataset or group id, variable id)."""
         self._call("nc_copy_att", *source, name.encode("utf-8"), *target)
 
+    def att_type(self, source: tuple[int, int], name: str) -> tuple[int, int]:
+        """Return the ``nc_type`` of an attribute, and how many values it has."""
+        kind, count = ctypes.c_int(0), ctypes.c_size_t(0)
+        self._call("nc_inq_att", *source, name.encode("utf-8"), ctypes.byref(kind), ctypes.byref(count))
+        return kind.value, count.value
+
+    def copy_att_unchecked(self, source: tuple[int, int], name: str, target: tuple[int, int]) -> None:
+        """As `copy_att`, of an atomic type: by another name first, so that netCDF does not ask if the type fits."""
+        own, other = name.encode("utf-8"), b"pyfilter" + name.encode("utf-8")
+        kind, count = self.att_type(source, name)
+        values = ctypes.create_string_buffer(8 * max(count, 1))
+        self._call("nc_get_att", *source, own, values)
+        self._call("nc_put_att", *target, other, kind, ctypes.c_size_t(count), values)
+        self._call("nc_rename_att", *target, other, own)
+
 
 @cache
 def netcdf() -> Netcdf:

@@ -18,6 +18,7 @@ from pyfilter.registry import registry
 _NUMBER = r"(?<![\w.]) [-+]? (?: \d+\.?\d* | \.\d+ ) (?: [eE][-+]?\d+ )? [uUlLsSbBdDfF]* (?![\w.])"
 
 TOOLS = ("h5repack", "nccopy", "ncgen", "h5py", "netcdf-c")
+PLACEHOLDER = "NAME"
 
 
 @options.with_bounds
@@ -26,17 +27,22 @@ def args(
     *,
     bounds: options.Bounds,
     lossless: options.LosslessFlag = False,
-    codec: options.CodecName = "cuszp2",
+    codec: options.CodecName = None,
     parameters: options.Parameters,
     tool: Annotated[str, typer.Option("--for", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")] = "h5repack",
-    var: Annotated[str, typer.Option("--var", metavar="NAME", help="The variable, for nccopy and ncgen.")] = "VAR",
+    var: Annotated[
+        str, typer.Option("--var", metavar="NAME", help="The variable, for h5repack (a path), nccopy and ncgen.")
+    ] = PLACEHOLDER,
     decode: Annotated[
         str | None,
         typer.Option("--decode", metavar="WORDS", help="Say what filter words (of h5dump, ncdump, ...) stand for."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Print what to tell h5repack, nccopy, ncgen, h5py or the netCDF C library to compress like this."""
+    """Print what to tell h5repack, nccopy, ncgen, h5py or the netCDF C library to compress like this.
+
+    What the program does with it that one may not expect is said on stderr.
+    """
     if decode is not None:
         _decode(decode, json)
         return
@@ -50,9 +56,11 @@ def args(
     if json:
         words = list(chosen.filter_options)
         found = {"codec": repr(chosen), "filter_id": chosen.filter_id, "words": words, "tool": tool, "text": text}
-        typer.echo(json_module.dumps(found, indent=2))
+        typer.echo(json_module.dumps({**found, "notes": notes_for(tool, var)}, indent=2))
     else:
         typer.echo(text)
+        for note in notes_for(tool, var):
+            typer.echo(note, err=True)
 
 
 def format_for(tool: str, codec: Codec, variable: str) -> str:
@@ -67,7 +75,8 @@ def format_for(tool: str, codec: Codec, variable: str) -> str:
     words = codec.filter_options
     listed = ",".join(map(str, words))
     if tool == "h5repack":
-        return f"-f UD={identity},1,{len(words)},{listed}"
+        # without a name it would be for all datasets, coordinates too; 0: h5repack leaves out what the filter refuses
+        return f"-f {variable}:UD={identity},0,{len(words)},{listed}"
     if tool == "nccopy":
         return f'-F "{variable},{identity},{listed}"'
     if tool == "ncgen":
@@ -82,6 +91,21 @@ def format_for(tool: str, codec: Codec, variable: str) -> str:
         )
     message = f"--for must be one of {', '.join(TOOLS)}; got {tool!r}"
     raise InvalidArgument(message)
+
+
+def notes_for(tool: str, variable: str) -> list[str]:
+    """Return what one should know of a program before the settings are used there, a sentence each."""
+    notes = []
+    if variable == PLACEHOLDER and tool in ("h5repack", "nccopy", "ncgen"):
+        notes.append(f"Write the name of the variable for {PLACEHOLDER}, or give --var.")
+    if tool == "h5repack":
+        notes.append(f"Without -l {variable}:CHUNK=... a dataset that has no chunks becomes one chunk.")
+    if tool == "nccopy":
+        notes += [
+            "nccopy does nothing, and says nothing, where the variable is deflated already.",
+            "Then unpack all variables first: nccopy -d0 in.nc plain.nc, and use -F with plain.nc.",
+        ]
+    return notes
 
 
 def _decode(text: str, json: bool) -> None:
@@ -109,7 +133,7 @@ def parse_words(text: str) -> list[int]:
         If there are none, or a number with a point has no ``d``.
     """
     listed = re.search(r"\{([-+\w\s.,]*\d[-+\w\s.,]*)\}", text)  # C code, or h5dump's PARAMS
-    source = listed.group(1) if listed is not None else text.replace("_Filter", "")
+    source = listed.group(1) if listed is not None else text.rpartition("UD=")[2].replace("_Filter", "")
     numbers = [word for item in re.findall(_NUMBER, source, re.VERBOSE) for word in _constant(item)]
     identity = registry().filter_id
     if numbers and numbers[0] == identity:

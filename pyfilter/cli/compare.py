@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json as json_module
 import math
 from contextlib import ExitStack
@@ -12,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from pyfilter import h5, settings
-from pyfilter.cli import files, options, progress
-from pyfilter.codecs import FILTERS
+from pyfilter.cli import files, options, progress, tables
+from pyfilter.cli.tables import Column
 from pyfilter.codecs.base import Codec
 from pyfilter.compare import candidates, figures, page
 from pyfilter.compare import sample as sampling
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from pyfilter.compare.sample import Sample
 
 HEADINGS = ("codec", "ratio", "write", "read", "max error", "PSNR", "bound", "missing")
+_LEFT_OUT = {"PSNR": 1, "max error": 2, "read": 3, "write": 4}  # the lowest first, where a terminal is narrow
+_COLUMNS = tuple(
+    Column(heading, right=number > 0, drop=_LEFT_OUT.get(heading)) for number, heading in enumerate(HEADINGS)
+)
 _STEPS = (0.1, 10**-0.5, 10**0.5, 10.0)  # times the bound, for curves
 _WITHOUT_PEERS = "hdf5plugin is not installed: pip install 'pyfilter[compare]' to compare with SZ3, ZFP, SPERR and more"
 
@@ -67,7 +71,7 @@ def compare(
     if all(value is None for value in bounds.values()):
         message = f"give a bound: {', '.join(f'{options.option_name(mode)} X' for mode in options.BOUNDS)}"
         raise InvalidArgument(message)
-    wish = options.make_codec(_codec_with(bounds), bounds)
+    wish = options.make_codec(None, bounds)
     with ExitStack() as stack:
         name, values = files.dataset(source, stack)
         sample = sampling.take(values, name, int(sample_mib * (1 << 20)))
@@ -93,13 +97,6 @@ def compare(
         _show(story.outcomes, facts, notes)
     if any(item.candidate.source == candidates.OURS and not item.problem and not item.ok for item in story.outcomes):
         raise typer.Exit(1)
-
-
-def _codec_with(bounds: options.Bounds) -> str:
-    """Return a codec that takes the bound that is given, to check it by."""
-    modes = [mode for mode, value in bounds.items() if value is not None]
-    fitting = [name for name, cls in FILTERS.items() if modes[0] in cls.spec().bounds]
-    return fitting[0] if fitting else next(iter(FILTERS))
 
 
 def _absolute(wish: Codec | None, values: Any, sample: Sample) -> tuple[str, float]:
@@ -203,20 +200,15 @@ def _show(outcomes: Sequence[Outcome], facts: dict[str, str], notes: Sequence[st
     console = Console()
     for name, text in facts.items():
         console.print(f"[bold]{name}[/]: {escape(text)}", soft_wrap=True, highlight=False)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for number, heading in enumerate(HEADINGS):
-        table.add_column(heading, justify="right" if number else "left", no_wrap=number > 0, overflow="fold")
-    problems = []
-    previous = None
-    for item in ordered(outcomes):
-        if item.problem:
-            problems.append(f"{item.candidate.name}: {item.problem}")
-            continue
-        if previous is not None and previous != item.candidate.source:
-            table.add_section()
-        previous = item.candidate.source
-        table.add_row(*map(escape, cells(item)), style=None if item.ok else "red")
-    console.print(table)
+    shown = [item for item in ordered(outcomes) if not item.problem]
+    problems = [f"{item.candidate.name}: {item.problem}" for item in ordered(outcomes) if item.problem]
+    pairs = enumerate(itertools.pairwise(shown), start=1)
+    tables.show(
+        _COLUMNS,
+        [[escape(cell) for cell in cells(item)] for item in shown],
+        styles=["" if item.ok else "red" for item in shown],
+        sections=[place for place, (before, item) in pairs if before.candidate.source != item.candidate.source],
+    )
     for text in (*problems, *notes):
         console.print(f"[yellow]{escape(text)}[/]", soft_wrap=True)
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from pyfilter import _native, _native_cuda, checking, h5, netcdf, plugin, settings, verification
-from pyfilter.cli import options
+from pyfilter.cli import options, tables
+from pyfilter.cli.tables import Column
 from pyfilter.codecs import Cuszp2
 from pyfilter.errors import PyfilterError
 
@@ -38,16 +37,13 @@ def doctor(json: options.Json = False) -> None:
         if not all(good for *_, good in rows):
             raise typer.Exit(1)
         return
-    console = Console()
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    healthy = True
-    for name, text, good in _findings():
-        healthy &= good
-        table.add_row(name, escape(text) if good else f"[bold red]{escape(text)}[/]")
-    console.print(table)
-    if not healthy:
+    rows = _findings()
+    tables.show(
+        (Column("what"), Column("found")),  # never shortened: a path or an error is of no use in part
+        [(f"[bold]{name}[/]", escape(text) if good else f"[bold red]{escape(text)}[/]") for name, text, good in rows],
+        header=False,
+    )
+    if not all(good for *_, good in rows):
         raise typer.Exit(1)
 
 

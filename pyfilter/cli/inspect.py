@@ -14,10 +14,10 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from pyfilter import checking, pipeline
-from pyfilter.cli import options
+from pyfilter.cli import options, tables
+from pyfilter.cli.tables import Column
 from pyfilter.errors import FrameError, InvalidArgument, PyfilterError
 from pyfilter.frames import frame_info
 from pyfilter.rewrite import netcdf3
@@ -161,48 +161,59 @@ def _chunk(dataset: h5py.Dataset, origin: tuple[int, ...], after: str = "") -> C
     return Chunk(origin, len(frame), values / max(len(frame), 1), codec, bound, parameters)
 
 
+_COLUMNS = (
+    Column("dataset"),
+    Column("type", drop=2),
+    Column("shape", drop=5),
+    Column("chunks", drop=1),
+    Column("codec", shorten=True, drop=7),
+    Column("bound", right=True, drop=4),
+    Column("stored", right=True, drop=3),
+    Column("ratio", right=True, drop=6),
+    Column("raw chunks", right=True),
+)
+_CHUNK_COLUMNS = (
+    Column("chunk at"),
+    Column("codec"),
+    Column("parameters", shorten=True, drop=2),
+    Column("bound", right=True, drop=3),
+    Column("stored", right=True, drop=1),
+    Column("ratio", right=True, drop=4),
+)
+
+
 def _show(entries: list[Entry], chunks: dict[str, list[Chunk]], findings: list[checking.Finding]) -> None:
-    console = Console()
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("dataset", "type", "shape", "chunks", "codec"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("bound", "stored", "ratio", "raw chunks"):
-        table.add_column(heading, justify="right")
+    rows = []
     for entry in entries:
         others = ", ".join(item for item in entry.filters if entry.codec is None or item != "pyfilter")
         chosen = "; ".join(f"{name}: {count}" for name, count in (entry.predictors or {}).items())
         name = ", ".join(item for item in (entry.codec, others, f"chunks {chosen}" if chosen else "") if item)
-        table.add_row(
-            escape(entry.path),
+        cells = (
+            entry.path,
             entry.dtype,
             options.shape(entry.shape),
             "-" if entry.chunks is None else options.shape(entry.chunks),
-            escape(name) or "-",
+            name or "-",
             options.number(entry.bound),
             options.size(entry.bytes_stored),
             "-" if entry.ratio is None else f"{entry.ratio:.2f}",
             f"{entry.raw_chunks} of {entry.chunk_count}" if entry.codec is not None else "-",
         )
-    console.print(table)
+        rows.append([escape(cell) for cell in cells])
+    tables.show(_COLUMNS, rows)
     for path, items in chunks.items():
-        _show_chunks(console, path, items)
+        tables.show(_CHUNK_COLUMNS, [_chunk_cells(item) for item in items], title=f"[italic]{escape(path)}[/]")
+    console = Console()
     for finding in findings:
         console.print(f"[bold red]{escape(str(finding))}[/]", soft_wrap=True)
 
 
-def _show_chunks(console: Console, path: str, chunks: list[Chunk]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False, title=escape(path), title_justify="left")
-    for heading in ("chunk at", "codec", "parameters"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("bound", "stored", "ratio"):
-        table.add_column(heading, justify="right")
-    for chunk in chunks:
-        table.add_row(
-            ", ".join(map(str, chunk.offset)),
-            chunk.codec,
-            ", ".join(f"{name} {value}" for name, value in chunk.parameters.items()) or "-",
-            options.number(chunk.bound),
-            options.size(chunk.bytes_stored),
-            f"{chunk.ratio:.2f}",
-        )
-    console.print(table)
+def _chunk_cells(chunk: Chunk) -> list[str]:
+    return [
+        ", ".join(map(str, chunk.offset)),
+        chunk.codec,
+        ", ".join(f"{name} {value}" for name, value in chunk.parameters.items()) or "-",
+        options.number(chunk.bound),
+        options.size(chunk.bytes_stored),
+        f"{chunk.ratio:.2f}",
+    ]

@@ -23,7 +23,14 @@ from pyfilter.registry import parameter_value, registry
 LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
 #: what --codec may be
 CODECS: Mapping[str, type[Codec]] = MappingProxyType({**FILTERS, Auto.codec_name: Auto})
-CodecName = Annotated[str, typer.Option("--codec", help=f"One of {', '.join(CODECS)}.", metavar="NAME")]
+CodecName = Annotated[
+    str | None,
+    typer.Option(
+        "--codec",
+        help=f"One of {', '.join(CODECS)}; by default cuszp2, and hierarchical_delta for --pointwise-relative.",
+        metavar="NAME",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -89,19 +96,29 @@ def _with_options(command: Callable[..., None], name: str, added: Mapping[str, A
     return changed
 
 
+def codec_for(bounds: Bounds) -> str:
+    """Return the name of the codec to take where none is named: the first that takes the bound."""
+    modes = [mode for mode, value in bounds.items() if value is not None]
+    return next(name for name, cls in FILTERS.items() if set(modes[:1]) <= set(cls.spec().bounds))
+
+
 def make_codec(
-    name: str,
+    name: str | None,
     bounds: Bounds = MappingProxyType({}),
     lossless: bool = False,
     parameters: Parameters = MappingProxyType({}),
 ) -> Codec | None:
     """Return the codec that the options ask for, None where they give no bound.
 
+    Without a name it is `codec_for` the bound.
+
     Raises
     ------
     InvalidArgument
         If an option is out of range or does not go with the others.
     """
+    if name is None:
+        name = codec_for(bounds)
     if name not in CODECS:
         message = f"--codec must be one of {', '.join(CODECS)}; got {name!r}"
         raise InvalidArgument(message)
@@ -115,13 +132,20 @@ def make_codec(
     cls = Lossless if lossless else CODECS[name]
     fields: dict[str, Any] = {**bounds, **parameters}
     given = {field: value for field, value in fields.items() if value is not None}
-    dataclass: Any = cls  # each codec is one
-    own = {field.name for field in dataclasses.fields(dataclass)}
     for field in given:
-        if field not in own:
-            message = f"{option_name(field)} is no option of the codec {cls.codec_name}"
+        if field not in _fields(cls):
+            takers = [other for other, its in CODECS.items() if field in _fields(its)]
+            message = (
+                f"{option_name(field)} is no option of the codec {cls.codec_name}; --codec {' or '.join(takers)} has it"
+            )
             raise InvalidArgument(message)
     return cls(**given)
+
+
+def _fields(cls: type[Codec]) -> set[str]:
+    """Return the bounds and parameters that a codec has."""
+    dataclass: Any = cls  # each codec is one
+    return {field.name for field in dataclasses.fields(dataclass)}
 
 
 def option_name(field: str) -> str:
@@ -129,7 +153,9 @@ def option_name(field: str) -> str:
     return f"--{field.replace('_', '-')}"
 
 
-def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyType({})) -> tuple[str, Codec | None]:
+def parse_variable(
+    text: str, name: str | None, parameters: Parameters = MappingProxyType({})
+) -> tuple[str, Codec | None]:
     """Return the variable and the codec of a ``--var`` option: NAME=MODE:X (a bound), NAME=lossless or NAME=none."""
     variable, equals, wish = text.rpartition("=")
     kind, colon, number = wish.partition(":")
@@ -139,9 +165,7 @@ def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyTy
     if wish == "none":
         return variable, None
     if wish == "lossless":  # other parameters are for other variables
-        own = {parameter.name for parameter in Lossless.spec().parameters}
-        kept = {field: value for field, value in parameters.items() if field in own}
-        return variable, make_codec(name, lossless=True, parameters=kept)
+        return variable, make_codec(name, lossless=True, parameters=_own(Lossless, parameters))
     try:
         bound = int(number) if number.isdecimal() else float(number)  # large integers are rounded by the codec, down
     except ValueError:
@@ -150,7 +174,14 @@ def parse_variable(text: str, name: str, parameters: Parameters = MappingProxyTy
     if mode not in BOUNDS or not colon or math.isnan(bound):
         message = f"--var {variable} must be {_WISHES}; got {wish!r}"
         raise InvalidArgument(message)
+    if name is None and codec_for({mode: bound}) != codec_for({}):  # another codec than other variables have
+        parameters = _own(CODECS[codec_for({mode: bound})], parameters)
     return variable, make_codec(name, {mode: bound}, parameters=parameters)
+
+
+def _own(cls: type[Codec], parameters: Parameters) -> Parameters:
+    """Return those of the parameters that a codec has."""
+    return {field: value for field, value in parameters.items() if field in _fields(cls)}
 
 
 def bound(value: float | None, pointwise: bool) -> str:

@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from pyfilter import progressive
-from pyfilter.cli import options
+from pyfilter.cli import options, tables
+from pyfilter.cli.tables import Column
 from pyfilter.errors import InvalidArgument
 
 DEFAULT_STEPS = 6
@@ -64,10 +63,14 @@ def retrieve(
     if json:
         typer.echo(json_module.dumps({"dataset": source, "level": level, "reads": rows}, indent=2))
         return
-    table = Table(box=None, header_style="bold", pad_edge=False, title=escape(source))
-    for heading in ("tolerance", "bytes read", "of the original", "max error"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        shown = "all" if row["tolerance"] is None else options.number(row["tolerance"])
-        table.add_row(shown, f"{row['bytes']:,}", f"{row['fraction']:.2%}", options.number(row["max_error"]))
-    Console().print(table)
+    headings = ("tolerance", "bytes read", "of the original", "max error")
+    cells = [
+        (
+            "all" if row["tolerance"] is None else options.number(row["tolerance"]),
+            f"{row['bytes']:,}",
+            f"{row['fraction']:.2%}",
+            options.number(row["max_error"]),
+        )
+        for row in rows
+    ]
+    tables.show([Column(heading, right=True) for heading in headings], cells, title=f"[italic]{escape(source)}[/]")

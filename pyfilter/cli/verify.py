@@ -6,7 +6,7 @@ from __future__ import annotations
 import json as json_module
 import math
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,16 +14,58 @@ import h5py
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from pyfilter import checking, verification
-from pyfilter.cli import files, options, progress
-from pyfilter.errors import InvalidArgument
+from pyfilter import checking, samebits, verification
+from pyfilter.cli import files, options, progress, tables
+from pyfilter.cli.tables import Column
+from pyfilter.errors import PyfilterError
 from pyfilter.rewrite.copy import is_number
+from pyfilter.verification import Verification
 
 if TYPE_CHECKING:
     from pyfilter.codecs import Codec
-    from pyfilter.verification import Verification
+
+NOT_COMPARED = 3  # the exit status
+_COLUMNS = (
+    Column("dataset"),
+    Column("codec", shorten=True, drop=3),
+    Column("bound", right=True, drop=5),
+    Column("max error", right=True, drop=4),
+    Column("PSNR", right=True, drop=1),
+    Column("violations", right=True, drop=6),
+    Column("specials", drop=2),
+    Column("ok"),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of one dataset."""
+
+    path: str
+    codec: str | None  # in B
+    ok: bool | None  # None: it was not compared
+    result: Verification | None
+    note: str = ""
+
+    @property
+    def compared(self) -> str | None:
+        """How it was compared: to a "bound" or by "bits"; None where there was nothing to compare."""
+        if self.result is None:
+            return None
+        return "bound" if self.result.bound > 0.0 else "bits"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as JSON can hold it: None for what there is no number for."""
+        items: dict[str, Any] = dict.fromkeys(Verification.__dataclass_fields__)
+        if self.result is not None:
+            items |= asdict(self.result)
+        found = {
+            key: None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in items.items()
+        }
+        codec = "-" if self.codec is None else self.codec
+        return {**found, "ok": self.ok, "codec": codec, "compared": self.compared, "note": self.note}
 
 
 @options.with_bounds
@@ -34,11 +76,13 @@ def verify(
     bounds: options.Bounds,
     json: options.Json = False,
 ) -> None:
-    """Compare every number of A with B: largest error, PSNR, bound kept or not.
+    """Compare every dataset of A with B: largest error, PSNR, bound kept or not.
 
-    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits. --absolute,
-    --relative, --pointwise-relative or --psnr checks floating-point data against another bound. Exit status 1:
-    something does not hold.
+    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits: numbers, text,
+    compounds, complex numbers, enumerations and references. --absolute, --relative, --pointwise-relative or --psnr
+    checks float32 and float64 data against another bound. Attributes and links are not compared.
+    Exit status 1: a bound does not hold, values differ, or a dataset is in one file only; 3: else, where a dataset
+    could not be compared.
     """
     wish = options.make_codec("hierarchical_delta", bounds)
     with ExitStack() as stack:
@@ -46,64 +90,91 @@ def verify(
         after = stack.enter_context(h5py.File(files.readable(stored, stack), "r"))
         rows = _compare(before, after, wish)
     if json:
-        found = {path: {**_finite(asdict(result)), "codec": codec} for path, codec, result in rows}
-        typer.echo(json_module.dumps(found, indent=2))
+        typer.echo(json_module.dumps({row.path: row.as_dict() for row in rows}, indent=2))
     else:
         _show(rows)
-    if not all(result.ok for _, _, result in rows):
+    if any(row.ok is False for row in rows):
         raise typer.Exit(1)
+    if any(row.ok is None for row in rows):
+        raise typer.Exit(NOT_COMPARED)
 
 
-def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[tuple[str, str, Verification]]:
-    rows: list[tuple[str, str, Verification]] = []
-    numbers = [
-        dataset
-        for dataset in checking.datasets(before)
-        if is_number(dataset.id.get_type()) and dataset.shape is not None and not checking.is_bare_dimension(dataset)
-    ]
-    with progress.bar(len(numbers)) as advance:
-        for dataset in numbers:
+def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[Row]:
+    rows: list[Row] = []
+    first, second = (  # a bare dimension has no values
+        [item for item in checking.datasets(file) if not checking.is_bare_dimension(item)] for file in (before, after)
+    )
+    with progress.bar(len(first)) as advance:
+        for dataset in first:
             path = str(dataset.name)
-            other = after.get(path)
-            if not isinstance(other, h5py.Dataset):
-                message = f"{path} is not in {after.filename}"
-                raise InvalidArgument(message)
-            codec = checking.codec_of(other)
+            rows.append(_row(path, dataset, after, wish))
+            advance(path)
+    for dataset in second:
+        path = str(dataset.name)
+        if not isinstance(_at(before, path), h5py.Dataset):
+            rows.append(Row(path, None, False, None, "is not in A" if path not in before else "is no dataset in A"))
+    return rows
+
+
+def _at(file: h5py.File, path: str) -> Any:
+    try:
+        return file.get(path)
+    except (OSError, RuntimeError):  # an external link that leads to no file
+        return None
+
+
+def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None) -> Row:
+    other = _at(after, path)
+    if not isinstance(other, h5py.Dataset):
+        return Row(path, None, False, None, "is not in B" if other is None else "is no dataset in B")
+    codec: Codec | None = None
+    try:
+        codec = checking.codec_of(other)
+        shown = None if codec is None else repr(codec)
+        difference = samebits.difference(dataset, other)
+        if difference is not None:
+            return Row(path, shown, False, None, difference)
+        if dataset.shape is None or not is_number(dataset.id.get_type()):
+            result = samebits.compare(dataset, other)
+        else:
             bound: Codec | float = 0.0
             if codec is not None and not codec.is_lossless:
                 bound = codec
             if wish is not None and dataset.dtype.kind == "f":
                 bound = wish
-            rows.append((path, repr(codec) if codec is not None else "-", verification.verify(dataset, other, bound)))
-            advance(path)
-    return rows
+            result = verification.verify(dataset, other, bound)
+    except (PyfilterError, OSError, RuntimeError) as error:
+        findings = [item for side in (dataset, other) for item in checking.check(side)]
+        reason = next((item.detail for item in findings if item.problem == "filter missing"), str(error))
+        return Row(path, None if codec is None else repr(codec), None, None, f"not compared: {reason}")
+    return Row(path, shown, result.ok, result)
 
 
-def _show(rows: list[tuple[str, str, Verification]]) -> None:
+def _show(rows: list[Row]) -> None:
     console = Console()
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("dataset", "codec"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("bound", "max error", "PSNR", "violations"):
-        table.add_column(heading, justify="right")
-    table.add_column("specials")
-    table.add_column("ok")
-    for path, codec, result in rows:
-        table.add_row(
-            escape(path),
-            escape(codec),
-            options.bound(result.bound, result.pointwise_relative),
-            options.number(result.max_error),
-            f"{result.psnr:.1f} dB" if math.isfinite(result.psnr) else "-",
-            str(result.violations),
-            "kept" if result.specials_kept else "[bold red]changed[/]",
-            "[green]yes[/]" if result.ok else "[bold red]NO[/]",
-        )
-    console.print(table)
+    if not rows:
+        console.print("there is nothing to compare: neither file has a dataset", soft_wrap=True)
+        return
+    tables.show(_COLUMNS, [_cells(row) for row in rows])
+    for row in rows:
+        if row.note:
+            style = "bold red" if row.ok is False else "yellow"
+            console.print(f"[{style}]{escape(f'{row.path}: {row.note}')}[/]", soft_wrap=True, highlight=False)
+    console.print("attributes and links are not compared", soft_wrap=True)
 
 
-def _finite(items: dict[str, Any]) -> dict[str, Any]:
-    """Return the items with None for what JSON has no number for."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in items.items()
-    }
+def _cells(row: Row) -> list[str]:
+    ok = {True: "[green]yes[/]", False: "[bold red]NO[/]", None: "[yellow]not compared[/]"}[row.ok]
+    start = [escape(row.path), escape(row.codec or "-")]
+    result = row.result
+    if result is None:
+        return [*start, "-", "-", "-", "-", "-", ok]
+    return [
+        *start,
+        options.bound(result.bound, result.pointwise_relative) if result.bound > 0.0 else "bits",
+        options.number(result.max_error) if math.isfinite(result.max_error) else "-",
+        f"{result.psnr:.1f} dB" if math.isfinite(result.psnr) else "-",
+        str(result.violations),
+        "kept" if result.specials_kept else "[bold red]changed[/]",
+        ok,
+    ]

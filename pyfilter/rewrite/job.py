@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
-import numpy as np
 
-from pyfilter import _cleanup, chunks, dtypes, pipeline, plugin, provenance, transfer
+from pyfilter import _cleanup, chunks, dtypes, pipeline, plugin, provenance, samebits, transfer
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import FileCopy, create_like
@@ -53,6 +52,8 @@ class Row:
         Whether every value keeps the bound.
     note : str
         Why it is not what was asked for.
+    coordinate : str
+        What shows that it is a coordinate and therefore kept bit for bit; empty for all others.
     """
 
     path: str
@@ -65,6 +66,7 @@ class Row:
     max_error: float | None
     ok: bool
     note: str
+    coordinate: str = ""
 
     @property
     def ratio(self) -> float:
@@ -74,7 +76,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a file: a row for each dataset of numbers, and the sizes of both files."""
+    """What became of a file: a row for each dataset, and the sizes of both files."""
 
     rows: tuple[Row, ...]
     file_bytes_in: int
@@ -264,15 +266,16 @@ def _check(
                 found = _compare(original, stored, item, fills[item.path], progress, total)
             yield Row(
                 path=item.path,
-                dtype=np.dtype(original.dtype).name,
+                dtype=samebits.type_of(original),
                 shape=tuple(original.shape or ()),
                 codec=codec,
                 bound=bound,
-                bytes_in=int(original.size or 0) * original.dtype.itemsize,
+                bytes_in=int(original.size or 0) * int(original.id.get_type().get_size()),
                 bytes_out=int(stored.id.get_storage_size()),
                 max_error=None if found is None else found.max_error,
                 ok=found is None or found.ok,
                 note=item.note,
+                coordinate=item.coordinate,
             )
 
 

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
 from pyfilter import _foreign
+from pyfilter.errors import NetcdfError
 from pyfilter.netcdf import require_netcdf4
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 _SLAB_BYTES = 64 << 20
@@ -30,6 +33,10 @@ def convert(source: Path, target: Path) -> None:
     ------
     MissingExtra
         If netCDF4 is not installed.
+    NetcdfError
+        If netCDF-C refuses something; the text names the variable and the attribute.
+    OSError
+        If values cannot be read or written.
     """
     netCDF4 = require_netcdf4()
     with netCDF4.Dataset(str(source)) as before:
@@ -50,14 +57,41 @@ def _define(before: Any, after: Any) -> None:
     if classic:
         library.redef(new)
     for name in before.ncattrs():
-        library.copy_att((old, _foreign.NC_GLOBAL), name, (new, _foreign.NC_GLOBAL))
+        with _naming(f"attribute {name} of the file"):
+            library.copy_att((old, _foreign.NC_GLOBAL), name, (new, _foreign.NC_GLOBAL))
     for key, variable in before.variables.items():
         dimensions = tuple(after.dimensions[name]._dimid for name in variable.dimensions)
-        number = library.def_var(new, key, library.var_type(old, variable._varid), dimensions)
+        with _naming(f"variable {key}"):
+            number = library.def_var(new, key, library.var_type(old, variable._varid), dimensions)
         for name in variable.ncattrs():
-            library.copy_att((old, variable._varid), name, (new, number))
+            with _naming(f"attribute {name} of variable {key}"):
+                _copy_attribute(library, (old, variable._varid), name, (new, number))
     if classic:
         library.enddef(new)
+
+
+def _copy_attribute(library: Any, source: tuple[int, int], name: str, target: tuple[int, int]) -> None:
+    """Copy an attribute; a _FillValue as it is, too, where netCDF-4 would refuse it.
+
+    It asks for one value of the variable's type. netCDF-3 files of other writers also have NaN of integers, text, ...
+    """
+    if name == "_FillValue" and library.att_type(source, name) != (library.var_type(*source), 1):
+        library.copy_att_unchecked(source, name, target)
+    else:
+        library.copy_att(source, name, target)
+
+
+@contextlib.contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Say of netCDF's errors what they are about."""
+    try:
+        yield
+    except NetcdfError as error:
+        message = f"{what} cannot be converted to netCDF-4: {error}"
+        raise NetcdfError(message, error.code) from error
+    except (RuntimeError, OSError) as error:
+        message = f"{what} cannot be converted to netCDF-4: {error}"
+        raise OSError(message) from error
 
 
 def _fill(before: Any, after: Any) -> None:
@@ -66,12 +100,16 @@ def _fill(before: Any, after: Any) -> None:
         dataset.set_auto_maskandscale(False)
         dataset.set_auto_chartostring(False)
     for key, variable in before.variables.items():
-        copy = after.variables[key]
-        if variable.ndim == 0:
-            copy[...] = variable[...]
-            continue
-        row = max(math.prod(variable.shape[1:]) * variable.dtype.itemsize, 1)
-        step = max(_SLAB_BYTES // row, 1)
-        for start in range(0, variable.shape[0], step):
-            part = slice(start, min(start + step, variable.shape[0]))
-            copy[part] = variable[part]
+        with _naming(f"variable {key}"):
+            _copy_values(variable, after.variables[key])
+
+
+def _copy_values(variable: Any, copy: Any) -> None:
+    if variable.ndim == 0:
+        copy[...] = variable[...]
+        return
+    row = max(math.prod(variable.shape[1:]) * variable.dtype.itemsize, 1)
+    step = max(_SLAB_BYTES // row, 1)
+    for start in range(0, variable.shape[0], step):
+        part = slice(start, min(start + step, variable.shape[0]))
+        copy[part] = variable[part]

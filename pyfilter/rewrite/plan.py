@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -16,6 +16,7 @@ from pyfilter import checking, chunks, dtypes, h5, netcdf, pipeline, transfer
 from pyfilter.codecs import HierarchicalDelta, Lossless
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
+from pyfilter.rewrite import coordinates
 from pyfilter.rewrite.copy import Compression, is_number
 
 if TYPE_CHECKING:
@@ -29,12 +30,9 @@ SMALL_BYTES = 4096
 # chunks of the source are kept where they are of a size that suits the codecs
 _KEPT_CHUNK_BYTES = (64 << 10, 64 << 20)
 _SENTINEL_ATTRIBUTES = ("_FillValue", "missing_value")
-# CF and UGRID attributes that name the coordinates of other variables, and what else positions, areas and volumes are
-# computed from: CF (section 8.4) has these never be lossy
-_COORDINATE_ATTRIBUTES = (
-    "coordinates", "bounds", "climatology", "formula_terms", "cell_measures", "node_coordinates", "face_coordinates",
-    "edge_coordinates",
-)  # fmt: skip
+#: notes of datasets that are copied as they are
+INTEGERS, SMALL, FILTERED, UNSUITED = "integers", "small", "filtered already", "no codec takes the type"
+EXCLUDED, NOT_NAMED = "left as it is", "not named"
 
 
 @dataclass(frozen=True)
@@ -73,16 +71,19 @@ class Decision:
         Values that must come back bit for bit.
     note : str
         Why it is not what was asked for; empty where it is.
+    coordinate : str
+        What shows that it is a coordinate and therefore kept bit for bit; empty for all others.
     """
 
     path: str
     compression: Compression | None
     specials: tuple[np.generic, ...] = ()
     note: str = ""
+    coordinate: str = ""
 
 
 def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
-    """Return a decision for each dataset of numbers, in the order of the file.
+    """Return a decision for each dataset, in the order of the file.
 
     Raises
     ------
@@ -94,33 +95,40 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
     everything = checking.datasets(file)
     found = {str(dataset.name): dataset for dataset in everything if not checking.is_bare_dimension(dataset)}
     named = {_match(file, name, found): codec for name, codec in rules.named.items()}
-    coordinates = set() if rules.lossy_coordinates else _coordinates(found)
+    kept = rules.default is not None and not rules.default.is_lossless and not rules.lossy_coordinates
+    why = coordinates.reasons(file, found) if kept else {}
     decisions: list[Decision] = []
     for path, dataset in found.items():
         if path in named:
             codec = named[path]
             if codec is None:
-                decisions.append(Decision(path, None, note="left as it is"))
+                decisions.append(Decision(path, None, note=EXCLUDED))
             else:
                 if rules.integers and dataset.dtype.kind in "iu" and not codec.takes_integers():
                     bound: dict[str, Any] = {codec.bound[0]: codec.bound[1]}
                     codec = HierarchicalDelta(**bound)
                 _require_compressible(path, dataset, codec)
                 decisions.append(_decide(path, dataset, codec))
-        elif rules.default is not None and is_number(dataset.id.get_type()):
-            decisions.append(_by_default(path, dataset, rules.default, path in coordinates))
+        elif rules.default is None:
+            decisions.append(Decision(path, None, note=NOT_NAMED))
+        else:
+            decision = _by_default(path, dataset, rules.default, path in why)
+            decisions.append(replace(decision, coordinate=why.get(path, "")))
     return decisions
 
 
 def _by_default(path: str, dataset: h5py.Dataset, codec: Codec, is_coordinate: bool) -> Decision:
-    """Return the decision for a dataset of numbers that was not named."""
-    if dataset.dtype.kind != "f" and not (codec.is_lossless and not pipeline.pipeline_of(dataset).ids):
-        return Decision(path, None, note="integers")
+    """Return the decision for a dataset that was not named."""
+    if not is_number(dataset.id.get_type()):
+        return Decision(path, None, note=UNSUITED)
+    if dataset.dtype.kind != "f" and not codec.is_lossless:
+        return Decision(path, None, note=INTEGERS)
+    if dataset.dtype.kind != "f" and pipeline.pipeline_of(dataset).ids:
+        return Decision(path, None, note=FILTERED)
     if _cannot(dataset) is not None or dataset.size * dataset.dtype.itemsize < SMALL_BYTES:
-        return Decision(path, None, note="small")
-    if is_coordinate and not codec.is_lossless:
-        decision = _decide(path, dataset, Lossless())
-        return Decision(path, decision.compression, decision.specials, "coordinate, kept lossless")
+        return Decision(path, None, note=SMALL)
+    if is_coordinate:
+        return replace(_decide(path, dataset, Lossless()), note="coordinate, kept lossless")
     return _decide(path, dataset, codec)
 
 
@@ -269,21 +277,6 @@ def _require_compressible(path: str, dataset: h5py.Dataset, codec: Codec) -> Non
         raise Unsupported(message)
     sign = checking.text_attribute(dataset, "_Unsigned")
     netcdf.require_plain_sign(path, dataset.dtype, codec, {"_Unsigned": sign})
-
-
-def _coordinates(found: Mapping[str, h5py.Dataset]) -> set[str]:
-    """Return the paths of dimension scales and of what CF attributes name as coordinates."""
-    result: set[str] = set()
-    for path, dataset in found.items():
-        if checking.text_attribute(dataset, "CLASS") == "DIMENSION_SCALE":
-            result.add(path)
-        for attribute in _COORDINATE_ATTRIBUTES:
-            for word in checking.text_attribute(dataset, attribute).split():
-                group = path.rpartition("/")[0]
-                while f"{group}/{word}" not in found and group:
-                    group = group.rpartition("/")[0]
-                result.add(f"{group}/{word}")
-    return result
 
 
 def _bits(value: np.generic) -> int:

@@ -120,6 +120,14 @@ LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
         ),
         ("--var t=absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),
         ("--var t=none --absolute 1e-3", {"/group/p": BOUND}),
+        (
+            "--pointwise-relative 1e-2",
+            dict.fromkeys(["/t", "/group/p"], HierarchicalDelta(pointwise_relative=1e-2)),
+        ),
+        (
+            "--absolute 1e-3 --mode plain --var t=pointwise_relative:0.01",
+            {"/t": HierarchicalDelta(pointwise_relative=0.01), "/group/p": Cuszp2(absolute=1e-3, mode="plain")},
+        ),
         ("--var count=absolute:2", {"/count": HierarchicalDelta(absolute=2)}),
         ("--var count=relative:0.01", {"/count": HierarchicalDelta(absolute=49)}),
         ("--codec hierarchical_delta --var count=absolute:0", {"/count": HierarchicalDelta(absolute=0)}),
@@ -164,9 +172,38 @@ def test_the_history_can_be_left_alone(source: Path) -> None:
 def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["text"] = "nothing"
-    assert "nothing to compress" in run("compress", tmp_path / "a.h5", tmp_path / "b.h5", "--absolute", "1")
+    out = run("compress", tmp_path / "a.h5", tmp_path / "b.h5", "--absolute", "1")
+    assert out.startswith("nothing to compress: each variable is copied as it is\n")
+    assert "copied as they are, no codec takes their type: /text (text of variable length)\n" in out
     with h5py.File(tmp_path / "b.h5") as file:
         assert file["text"][()] == b"nothing"
+
+
+def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["counts"] = np.arange(5000, dtype="i2")
+        file["few"] = [1.0, 2.0]
+        file["half"] = field((64, 64)).astype("f2")
+        file["zipped"] = file["counts"][()]
+        file.create_dataset("packed", data=file["counts"][()], compression="gzip")
+    paths = tmp_path / "a.h5", tmp_path / "b.h5"
+    out = run("compress", *paths, "--relative", "1e-3")
+    assert out.startswith("nothing to compress: each variable is copied as it is\n")
+    assert "type and size" not in out
+    integers = "integers: --lossless, or for single ones --var NAME=absolute:X or NAME=lossless, compresses them"
+    assert f"copied as they are, {integers}: /counts, /packed, /zipped\n" in out
+    assert "copied as they are, under 4096 bytes: --var NAME=SPEC compresses single ones: /few\n" in out
+    assert "copied as they are, no codec takes their type: /half (float16)\n" in out
+    out = run("compress", *paths, "--lossless", "--var", "zipped=none")
+    assert "integers that are compressed already: --var NAME=lossless compresses them anew: /packed\n" in out
+    assert "copied as they are, by --var NAME=none: /zipped\n" in out
+    out = run("compress", *paths, "--var", "counts=absolute:2")
+    assert "named by no --var, and there is no bound for all: /few, /half, /packed, /zipped\n" in out
+    assert "1 variables compressed, 4 copied as they are" in out
+    with h5py.File(tmp_path / "empty.h5", "w"):
+        pass
+    out = run("compress", tmp_path / "empty.h5", tmp_path / "b.h5", "--absolute", "1")
+    assert out.startswith("nothing to compress: the file has no variable\n")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +217,10 @@ def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> N
         (["--psnr", "7000"], "psnr must be a number > 0 and at most 6000"),
         (["--absolute", "1", "--psnr", "60"], "--absolute and --psnr"),
         (["--absolute", "1", "--pointwise-relative", "0.1"], "not --absolute and --pointwise-relative"),
-        (["--pointwise-relative", "0.1"], "--pointwise-relative is no option of the codec cuszp2"),
+        (
+            ["--pointwise-relative", "0.1", "--codec", "cuszp2"],
+            "--pointwise-relative is no option of the codec cuszp2; --codec hierarchical_delta or lorenzo",
+        ),
         (["--pointwise-relative", "1", "--codec", "hierarchical_delta"], "must be a number > 0 and < 1"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
         (
@@ -237,7 +277,7 @@ def test_a_broken_bound_is_status_1(source: Path, monkeypatch: pytest.MonkeyPatc
     assert not source.with_name("b.h5").exists()
 
 
-# -- inspect, verify
+# -- inspect, check
 
 
 def test_inspect(target: Path) -> None:
@@ -314,38 +354,6 @@ def test_inspect_of_netcdf3_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.nc").write_bytes(b"CDF\1" + bytes(28))
     with pytest.raises(ValueError, match="netCDF-3"):
         run("inspect", tmp_path / "a.nc")
-
-
-def test_verify(source: Path, target: Path) -> None:
-    found = json.loads(run("verify", source, target, "--json"))
-    assert set(found) == {"/t", "/group/p", "/count"}
-    assert all(item["ok"] for item in found.values())
-    assert found["/t"]["bound"] == 1e-3
-    assert found["/count"]["bound"] == 0
-    assert "dB" in run("verify", source, target)
-    run("verify", source, target, "--absolute", "1e-2")
-    assert "NO" in run("verify", source, target, "--absolute", "1e-5", status=1)
-    run("verify", source, target, "--relative", "1e-8", status=1)
-
-
-def test_verify_finds_changes(source: Path, target: Path) -> None:
-    with h5py.File(target, "r+") as file:
-        file["count"][17] += 1
-    found = json.loads(run("verify", source, target, "--json", status=1))
-    assert (found["/count"]["ok"], found["/count"]["first_violation"]) == (False, 17)
-    with h5py.File(target, "r+") as file:
-        del file["count"]
-    with pytest.raises(ValueError, match="/count is not in"):
-        run("verify", source, target)
-
-
-def test_verify_of_netcdf3(tmp_path: Path) -> None:
-    netCDF4 = pytest.importorskip("netCDF4")
-    with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
-        file.createDimension("x", 5000)
-        file.createVariable("t", "f4", ("x",))[:] = field((5000,))
-    run("compress", tmp_path / "a.nc", tmp_path / "b.nc", "--relative", "1e-3")
-    assert json.loads(run("verify", tmp_path / "a.nc", tmp_path / "b.nc", "--json"))["/t"]["ok"]
 
 
 # -- doctor and the rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import h5py
@@ -12,25 +13,119 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless
+from pyfilter import Cuszp2, Lossless, checking
 from pyfilter.cli import args
 
-from .support import run_script, run_tool
-from .test_cli import BOUND, run, source, target
+from .support import REPOSITORY, clean_environment, field, run_script, run_tool
+from .test_cli import BOUND, in_a_shell, run, source, target
+
+netCDF4 = pytest.importorskip("netCDF4")
 
 __all__ = ["source", "target"]  # fixtures
 
 
-def test_args_for_h5repack(source: Path) -> None:
-    words = run("args", "--absolute", "1e-3", "--for", "h5repack").split()
-    run_tool("h5repack", "-l", "t:CHUNK=30x70", words[0], f"t:{words[1]}", source, source.with_name("c.h5"))
-    with h5py.File(source) as before, h5py.File(source.with_name("c.h5")) as after:
+def printed(*arguments: str) -> str:
+    """Return what is on stdout alone, as a shell's $(...) has it."""
+    result = in_a_shell("args", *arguments)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def pipelines(path: Path) -> dict[str, list[int]]:
+    """Return the filters of each dataset of numbers or text."""
+    found = {}
+    with h5py.File(path) as file:
+        for dataset in checking.datasets(file):
+            plist = dataset.id.get_create_plist()
+            found[str(dataset.name)] = [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
+    return found
+
+
+@pytest.mark.parametrize("chunk", [[], ["-l", "t:CHUNK=30x70"]])
+def test_args_for_h5repack(source: Path, chunk: list[str]) -> None:
+    with h5py.File(source, "r+") as file:
+        file["lat"] = np.linspace(-90, 90, 60)
+    out = source.with_name("c.h5")
+    words = printed("--absolute", "1e-3", "--for", "h5repack", "--var", "t").split()
+    run_tool("h5repack", *chunk, *words, source, out)
+    with h5py.File(source) as before, h5py.File(out) as after:
         assert pyfilter.codec_of(after["t"]) == BOUND
+        assert after["t"].chunks == ((30, 70) if chunk else (60, 70))
         assert pyfilter.verify(before["t"], after["t"]).ok
+        assert np.array_equal(before["lat"], after["lat"])
+    assert pipelines(out) == {"/count": [], "/group/p": [], "/lat": [], "/t": [52907]}
+
+
+def test_h5repack_and_the_placeholder(source: Path) -> None:
+    """A name that is not in the file is an error there; h5repack of text leaves it alone."""
+    words = printed("--absolute", "1e-3").split()
+    assert words[1].startswith("NAME:UD=52907,0,6,")
+    env = clean_environment(HDF5_PLUGIN_PATH=str(Path(clean_environment()["PYFILTER_LIBRARY"]).parent))
+    result = subprocess.run(["h5repack", *words, source, source.with_name("c.h5")], env=env, check=False)
+    assert result.returncode != 0
+    with h5py.File(source, "r+") as file:
+        file["text"] = ["a", "b"]
+    words[1] = words[1].replace("NAME", "text,group/p")
+    run_tool("h5repack", *words, source, source.with_name("d.h5"))
+    found = pipelines(source.with_name("d.h5"))
+    assert (found["/text"], found["/group/p"], found["/t"]) == ([], [52907], [])
+
+
+def test_interop_has_what_args_prints(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "interop.md").read_text(encoding="utf-8")
+    (repack,) = re.findall(r"`h5repack (-f \S+) in\.h5 out\.h5`", text)
+    copies = re.findall(r'nccopy (-F "\S+") (?:in|plain)\.nc out\.nc', text)
+    assert repack == printed("--absolute", "1e-3", "--for", "h5repack", "--var", "pressure")
+    assert len(copies) == 2
+    for option in (repack, *copies):
+        assert run("args", "--decode", option).strip() == repr(BOUND)
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["pressure"] = file["other"] = field((60, 70))
+    run_tool("h5repack", *repack.split(), tmp_path / "in.h5", tmp_path / "out.h5")
+    assert pipelines(tmp_path / "out.h5") == {"/other": [], "/pressure": [52907]}
+
+
+def test_nccopy_of_deflated_input_in_two_steps(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "in.nc", "w") as file:
+        file.createDimension("x", 5000)
+        for name, deflated in (("u", True), ("plain", False), ("w", True)):
+            file.createVariable(name, "f4", ("x",), zlib=deflated)[:] = field((5000,))
+    result = in_a_shell("args", "--absolute", "1e-3", "--for", "nccopy", "--var", "u")
+    option = result.stdout.strip().replace('"', "").split()
+    assert result.stderr.splitlines() == [
+        "nccopy does nothing, and says nothing, where the variable is deflated already.",
+        "Then unpack all variables first: nccopy -d0 in.nc plain.nc, and use -F with plain.nc.",
+    ]
+    paths = {name: tmp_path / f"{name}.nc" for name in ("in", "once", "both", "plain", "out", "other")}
+    run_tool("nccopy", *option, paths["in"], paths["once"])
+    assert pipelines(paths["once"])["/u"] == [2, 1]  # the fault of which the note warns
+    run_tool("nccopy", "-d0", *option, paths["in"], paths["both"])
+    assert pipelines(paths["both"])["/u"] == []
+    run_tool("nccopy", "-d0", paths["in"], paths["plain"])
+    run_tool("nccopy", *option, paths["plain"], paths["out"])
+    found = pipelines(paths["out"])
+    assert (found["/u"], found["/plain"], found["/w"]) == ([52907], [], [])
+    with h5py.File(paths["in"]) as before, h5py.File(paths["out"]) as after:
+        assert pyfilter.verify(before["u"], after["u"]).ok
+        assert np.array_equal(before["w"], after["w"])
+    run_tool("nccopy", option[0], option[1].replace("u,", "plain,"), paths["in"], paths["other"])
+    assert pipelines(paths["other"])["/plain"] == [52907]
+
+
+def test_notes_are_not_on_stdout_and_in_json(tmp_path: Path) -> None:
+    for tool, notes in (("h5repack", 2), ("nccopy", 3), ("ncgen", 1), ("h5py", 0), ("netcdf-c", 0)):
+        result = in_a_shell("args", "--absolute", "1e-3", "--for", tool)
+        assert result.stdout.strip() == args.format_for(tool, BOUND, "NAME")
+        assert len(result.stderr.splitlines()) == notes
+        assert ("Write the name of the variable for NAME, or give --var." in result.stderr) is (notes > 0)
+        found = json.loads(printed("--absolute", "1e-3", "--for", tool, "--json"))
+        assert "\n".join(found["notes"]) == result.stderr.strip()
+    assert "-l g/t:CHUNK=..." in in_a_shell("args", "--absolute", "1", "--var", "g/t").stderr
+    assert run("args", "--decode", "-f /g/2:UD=52907,0,6,1,2,0,0,0,0").strip() == "Lossless()"
 
 
 def test_args_for_nccopy_and_ncgen(tmp_path: Path) -> None:
-    option, spec = run("args", "--absolute", "0.5", "--for", "nccopy", "--var", "t").strip().replace('"', "").split()
+    option, spec = printed("--absolute", "0.5", "--for", "nccopy", "--var", "t").replace('"', "").split()
     line = run("args", "--absolute", "0.5", "--for", "ncgen", "--var", "t").strip()
     (tmp_path / "a.cdl").write_text(
         f"netcdf a {{ dimensions: x = 4 ; variables: float t(x) ; {line} data: t = 1, 2, 3, 4 ; }}", encoding="utf-8"
@@ -125,3 +220,9 @@ def test_args_need_a_bound_and_a_known_tool() -> None:
         run("args")
     with pytest.raises(ValueError, match="--for must be one of h5repack, nccopy, ncgen, h5py, netcdf-c"):
         run("args", "--lossless", "--for", "zip")
+
+
+def test_args_without_a_codec_take_one_that_has_the_bound() -> None:
+    text = run("args", "--pointwise-relative", "0.01", "--for", "h5py")
+    assert run("args", "--decode", text).strip() == "HierarchicalDelta(pointwise_relative=0.01)"
+    assert run("args", "--decode", run("args", "--psnr", "60", "--for", "h5py")).strip() == "Cuszp2(psnr=60.0)"
