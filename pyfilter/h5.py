@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from pyfilter import chunks as chunk_shapes
-from pyfilter import dtypes, pipeline, plugin, transfer
+from pyfilter import dtypes, pipeline, plugin, transfer, zero_extents
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
@@ -55,7 +55,7 @@ def create_dataset(
 
     A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The dataset
     then stores the absolute bound that results, so `codec_of` returns that, and what is appended later keeps it. Where
-    the range is zero (a constant field, nothing but missing values) the codec is stored as it was given.
+    the range is zero (a constant field, nothing but missing values, no values) the codec is stored as it was given.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def create_dataset(
     name : str or None
         The dataset's name, None for an anonymous one.
     data : array_like, device array or h5py.Dataset
-        One or more dimensions of an element type that the codec takes. A dataset is read in slabs; an array on a CUDA
-        device (CuPy, PyTorch, JAX, Numba) is compressed there.
+        One or more dimensions of an element type that the codec takes; extents may be 0. A dataset is read in slabs; an
+        array on a CUDA device (CuPy, PyTorch, JAX, Numba) is compressed there.
     codec : Codec
         Such as ``Cuszp2(relative=1e-4)``.
     chunks : tuple of int, optional
@@ -74,7 +74,8 @@ def create_dataset(
         HDF5's fill value, the one that stands for "missing": it comes back bit for bit, is left out of the range of
         a relative bound, and costs little where there is much of it.
     maxshape : tuple of int or None, or True, optional
-        As in h5py: largest shape, None for a dimension without limit, True for none at all.
+        As in h5py: largest shape, None for a dimension without limit, True for none at all. Without it the shape is
+        fixed, so data of shape (0,) makes a dataset that never has a value.
     attributes : mapping, optional
         Attributes to set on the dataset.
     devices : optional
@@ -114,16 +115,11 @@ def create_dataset(
     if dtype != source.dtype:
         source = _converted(source, dtype)
     codec = resolve(codec, source, fillvalue, shape)
-    dataset = group.create_dataset(
-        name,
-        shape=source.shape,
-        dtype=dtype,
-        chunks=shape,
-        maxshape=limits or None,
-        fillvalue=fillvalue,
-        compression=codec,
-        **kwargs,
-    )
+    settings = {"dtype": dtype, "fillvalue": fillvalue, "compression": codec, **kwargs}
+    if zero_extents.never_grows(source.shape, limits or None, shape):
+        dataset = zero_extents.create(group, name, source.shape, limits or None, shape, **settings)
+    else:
+        dataset = group.create_dataset(name, shape=source.shape, chunks=shape, maxshape=limits or None, **settings)
     try:
         _write(dataset, source, chosen)
         for key, value in (attributes or {}).items():

@@ -234,3 +234,13 @@ def test_particles_are_written_alike(cp: Any, file: h5py.File, reorder: bool | s
     kept = np.array_equal(written["device"]["id"][5000:], number[5000:])
     assert np.array_equal(written["device"]["id"][:5000], number[:5000])  # sorting it would not pay
     assert kept != bool(reorder)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0)])
+@pytest.mark.parametrize("maxshape", [None, True])
+def test_arrays_without_values(cp: Any, file: h5py.File, shape: tuple[int, ...], maxshape: bool | None) -> None:
+    values = cp.asarray(np.zeros(shape, "f4"))
+    made = pyfilter.create_dataset(file, "a", values, Lossless(), maxshape=maxshape)
+    pyfilter.write(made, values)
+    assert made.shape == pyfilter.read(made, device="cuda").shape == shape
+    assert pyfilter.read(made, np.s_[:0], device="cuda").shape == (0, *shape[1:])
