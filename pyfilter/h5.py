@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from pyfilter import chunks as chunk_shapes
-from pyfilter import dtypes, pipeline, plugin, transfer, zero_extents
+from pyfilter import dtypes, mpi, pipeline, plugin, transfer, zero_extents
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
@@ -91,7 +91,8 @@ def create_dataset(
     Raises
     ------
     TypeError
-        If the codec does not take the element type, or the data is a scalar (`pyfilter.errors.Unsupported`).
+        If the codec does not take the element type, the data is a scalar, or the file is open with driver "mpio" and
+        there are values (`pyfilter.errors.Unsupported`).
     ValueError
         If an argument is out of range, does not go with the others, or asks for a filter that breaks the bound.
     """
@@ -121,7 +122,8 @@ def create_dataset(
     else:
         dataset = group.create_dataset(name, shape=source.shape, chunks=shape, maxshape=limits or None, **settings)
     try:
-        _write(dataset, source, chosen)
+        with mpi.explained("the dataset" if name is None else str(name), mpi.CREATE):
+            _write(dataset, source, chosen)
         for key, value in (attributes or {}).items():
             dataset.attrs[key] = value
     except BaseException:
@@ -223,7 +225,8 @@ def write(
     ValueError
         If the shapes differ, values are masked, a device is not there, or ``devices`` is given for a device array.
     TypeError
-        If ``dataset`` is not an h5py dataset.
+        If ``dataset`` is not an h5py dataset, or its file is open with driver "mpio" and this is not inside of
+        ``with dataset.collective:``.
     RuntimeError
         If a device is asked for and CUDA cannot be used, or fails (`pyfilter.errors.DeviceError`).
     """
@@ -232,7 +235,8 @@ def write(
         raise Unsupported(message)
     plugin.refresh()
     source = _source(array)
-    _write(dataset, source, _chosen(devices, source))
+    with mpi.explained(dataset.name or "the dataset", mpi.WRITE):
+        _write(dataset, source, _chosen(devices, source))
 
 
 def _chosen(devices: Devices | None, values: Any) -> tuple[int, ...]:
