@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from pyfilter import chunks as chunk_shapes
-from pyfilter import dtypes, pipeline, plugin, transfer
+from pyfilter import dtypes, mpi, pipeline, plugin, transfer, zero_extents
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
@@ -55,7 +55,7 @@ def create_dataset(
 
     A relative bound (or psnr) is taken of the **whole array**: its finite values without the fill value. The dataset
     then stores the absolute bound that results, so `codec_of` returns that, and what is appended later keeps it. Where
-    the range is zero (a constant field, nothing but missing values) the codec is stored as it was given.
+    the range is zero (a constant field, nothing but missing values, no values) the codec is stored as it was given.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def create_dataset(
     name : str or None
         The dataset's name, None for an anonymous one.
     data : array_like, device array or h5py.Dataset
-        One or more dimensions of an element type that the codec takes. A dataset is read in slabs; an array on a CUDA
-        device (CuPy, PyTorch, JAX, Numba) is compressed there.
+        One or more dimensions of an element type that the codec takes; extents may be 0. A dataset is read in slabs; an
+        array on a CUDA device (CuPy, PyTorch, JAX, Numba) is compressed there.
     codec : Codec
         Such as ``Cuszp2(relative=1e-4)``.
     chunks : tuple of int, optional
@@ -74,7 +74,8 @@ def create_dataset(
         HDF5's fill value, the one that stands for "missing": it comes back bit for bit, is left out of the range of
         a relative bound, and costs little where there is much of it.
     maxshape : tuple of int or None, or True, optional
-        As in h5py: largest shape, None for a dimension without limit, True for none at all.
+        As in h5py: largest shape, None for a dimension without limit, True for none at all. Without it the shape is
+        fixed, so data of shape (0,) makes a dataset that never has a value.
     attributes : mapping, optional
         Attributes to set on the dataset.
     devices : optional
@@ -90,7 +91,8 @@ def create_dataset(
     Raises
     ------
     TypeError
-        If the codec does not take the element type, or the data is a scalar (`pyfilter.errors.Unsupported`).
+        If the codec does not take the element type, the data is a scalar, or the file is open with driver "mpio" and
+        there are values (`pyfilter.errors.Unsupported`).
     ValueError
         If an argument is out of range, does not go with the others, or asks for a filter that breaks the bound.
     """
@@ -114,18 +116,14 @@ def create_dataset(
     if dtype != source.dtype:
         source = _converted(source, dtype)
     codec = resolve(codec, source, fillvalue, shape)
-    dataset = group.create_dataset(
-        name,
-        shape=source.shape,
-        dtype=dtype,
-        chunks=shape,
-        maxshape=limits or None,
-        fillvalue=fillvalue,
-        compression=codec,
-        **kwargs,
-    )
+    settings = {"dtype": dtype, "fillvalue": fillvalue, "compression": codec, **kwargs}
+    if zero_extents.never_grows(source.shape, limits or None, shape):
+        dataset = zero_extents.create(group, name, source.shape, limits or None, shape, **settings)
+    else:
+        dataset = group.create_dataset(name, shape=source.shape, chunks=shape, maxshape=limits or None, **settings)
     try:
-        _write(dataset, source, chosen)
+        with mpi.explained("the dataset" if name is None else str(name), mpi.CREATE):
+            _write(dataset, source, chosen)
         for key, value in (attributes or {}).items():
             dataset.attrs[key] = value
     except BaseException:
@@ -227,7 +225,8 @@ def write(
     ValueError
         If the shapes differ, values are masked, a device is not there, or ``devices`` is given for a device array.
     TypeError
-        If ``dataset`` is not an h5py dataset.
+        If ``dataset`` is not an h5py dataset, or its file is open with driver "mpio" and this is not inside of
+        ``with dataset.collective:``.
     RuntimeError
         If a device is asked for and CUDA cannot be used, or fails (`pyfilter.errors.DeviceError`).
     """
@@ -236,7 +235,8 @@ def write(
         raise Unsupported(message)
     plugin.refresh()
     source = _source(array)
-    _write(dataset, source, _chosen(devices, source))
+    with mpi.explained(dataset.name or "the dataset", mpi.WRITE):
+        _write(dataset, source, _chosen(devices, source))
 
 
 def _chosen(devices: Devices | None, values: Any) -> tuple[int, ...]:

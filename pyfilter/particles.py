@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups of particle fields: positions, velocities, ids and what else belongs to the same particles, kept aligned.
 
-`write` may sort the particles, chunk by chunk and all fields alike, which makes positions smaller, up to six times at
-coarse bounds. `read` gives the fields back. Codec: `pyfilter.Particles`.
+`write` may sort the particles, chunk by chunk and all fields alike, where that makes the chunk's fields smaller
+(particle_rows.py): positions up to six times at coarse bounds. `read` gives the fields back. Codec:
+`pyfilter.Particles`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import _native, dtypes, h5
+from pyfilter import h5
 from pyfilter.codecs import Codec, Lossless, Particles
 from pyfilter.coordinates import codec_apart
 from pyfilter.errors import InvalidArgument
-from pyfilter.frames import make_request
 from pyfilter.gpu.arrays import is_device_array
+from pyfilter.particle_rows import Column, on_host, rearranged, sorted_index, worthwhile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +59,9 @@ def write(
         another of our codecs with the same bound, and chunks of one coordinate each (`pyfilter.coordinates`).
     reorder : bool or {"tile", "chunk"}, optional
         Whether particles may be sorted. True is "chunk": through each chunk. "tile" sorts in tiles of 4096 only, which
-        moves particles less and gains less. Needs a `Particles` codec.
+        moves particles less and gains less. Needs a `Particles` codec. A chunk is sorted only where all its fields
+        together take fewer bytes so, and the file is never larger than with False. Ids that are in order cost more
+        sorted than positions gain, so such rows stay. Where no row has moved, the attributes say "kept".
     codecs : mapping of str to Codec, optional
         Codecs of other fields by their keyword. Fields without one are stored bit for bit (`Lossless`).
     names : mapping of str to str, optional
@@ -98,8 +101,25 @@ def write(
     rows = max(1, min(rows, count))
     stacked = _stacked(columns["position"])
     codec = h5.resolve(codec, stacked, None, (rows, stacked.shape[1]))
-    index = _permutation(stacked, codec, order, rows) if order != "kept" else None
-    apart = codec_apart(stacked, codec, rows, _on_host) if order == "kept" and isinstance(codec, Particles) else None
+    apart = codec_apart(stacked, codec, rows, on_host) if isinstance(codec, Particles) else None
+    stored = {
+        keyword: {
+            column: Column(array, codec if keyword == "position" else (codecs or {}).get(keyword, Lossless()))
+            for column, array in parts.arrays.items()
+        }
+        for keyword, parts in columns.items()
+    }
+    index = None
+    if order != "kept":
+        stored = {keyword: {name: part.resolved(rows) for name, part in own.items()} for keyword, own in stored.items()}
+        others = [part for keyword, own in stored.items() if keyword != "position" for part in own.values()]
+        together = list(stored["position"].values())
+        separate = together if apart is None else [part for one in together for part in one.by_coordinate(apart)]
+        index = worthwhile(sorted_index(stacked, codec, order, rows), others, together, separate, rows)
+        order = "kept" if index is None else order
+    by_coordinate = index is None and apart is not None
+    if index is None and apart is not None:
+        stored["position"] = {name: Column(part.values, apart) for name, part in stored["position"].items()}
     written: dict[str, h5py.Dataset] = {}
     tops: list[str] = []
     try:
@@ -109,18 +129,17 @@ def write(
             _require_free(group, name)
             tops.append(name)
             layout[keyword] = {"name": name, "kind": parts.kind, "columns": list(parts.arrays)}
-            own = (apart or codec) if keyword == "position" else (codecs or {}).get(keyword, Lossless())
-            by_column = keyword == "position" and apart is not None and parts.kind == "array"
-            for column, array in parts.arrays.items():
+            for column, part in stored[keyword].items():
                 path = f"{name}/{column}" if column else name
-                rearranged = array if index is None else _rows(array, index)
+                row = part.values.shape[1:]
+                chunk_row = (1,) * len(row) if by_coordinate and keyword == "position" else row
                 written[path] = h5.create_dataset(
                     group,
                     path,
-                    rearranged,
-                    own,
-                    chunks=(rows, 1) if by_column else (rows, *array.shape[1:]),
-                    maxshape=None if count else (None, *array.shape[1:]),  # a chunk is no larger than what may be
+                    part.values if index is None else rearranged(part.values, index),
+                    part.codec,
+                    chunks=(rows, *chunk_row),
+                    maxshape=None if count else (None, *row),  # a chunk is no larger than what may be
                     attributes={ORDER_ATTRIBUTE: order},
                 )
         group.attrs[GROUP_ATTRIBUTE] = json.dumps({"order": order, "chunk": rows, "fields": layout})
@@ -204,24 +223,6 @@ def _array(field: Any) -> Any:
     return arrays.device_array(field)
 
 
-def _rows(array: Any, index: Any) -> Any:
-    """Return an array's rows in another order, on the device that it is on."""
-    if not is_device_array(array):
-        return array[_on_host(index)]
-    from pyfilter.gpu import arrays
-
-    return arrays.rows(array, index)
-
-
-def _on_host(array: Any) -> NDArray[Any]:
-    if not is_device_array(array):
-        return np.asarray(array)
-    from pyfilter.gpu import arrays
-
-    on_host: NDArray[Any] = arrays.to_host(array)
-    return on_host
-
-
 def _columns(keyword: str, field: Field) -> _Columns:
     arrays: dict[str, Any]
     if isinstance(field, Mapping):
@@ -290,22 +291,6 @@ def _stacked(position: _Columns) -> Any:
         )
         raise InvalidArgument(message)
     return stacked
-
-
-def _permutation(stacked: Any, codec: Codec, order: str, rows: int) -> Any:
-    """Return the row that each place gets, where the positions are; rows stay in their chunk."""
-    sorting = Particles(**{codec.bound[0]: codec.bound[1]}, order=order)
-    if is_device_array(stacked):
-        from pyfilter.gpu import order as on_device
-
-        return on_device.permutation(stacked, sorting, rows)
-    native = np.ascontiguousarray(stacked, dtypes.native(stacked.dtype))
-    index = np.arange(len(native))
-    for first in range(0, len(native), rows):
-        part = native[first : first + rows]
-        request = make_request(sorting, part.dtype, part.shape)
-        index[first : first + rows] = first + _native.particle_order(request, part).astype(np.int64)
-    return index
 
 
 def _joined(kind: str, parts: dict[str, NDArray[Any]]) -> Any:

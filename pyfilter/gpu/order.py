@@ -45,3 +45,22 @@ def permutation(positions: Any, sorting: Codec, rows: int) -> Any:
             request = make_request(sorting, part.dtype, part.shape)
             _native_cuda.particle_order(request, part.data.ptr, part.nbytes, found[first:].data.ptr, stream)
         return found + cupy.arange(len(values), dtype=cupy.int64) // rows * rows
+
+
+@arrays.device_errors()
+def keep(index: Any, first: int, stop: int) -> None:
+    """Let the rows from ``first`` to ``stop`` of a cupy.ndarray from `permutation` stay where they are."""
+    cupy = arrays.import_cupy()
+    with cupy.cuda.Device(index.device.id):
+        index[first:stop] = cupy.arange(stop - first, dtype=cupy.int64) + first
+
+
+@arrays.device_errors()
+def padded(values: Any, rows: int) -> Any:
+    """Return a cupy.ndarray with rows of zeros behind its own, as HDF5 fills a chunk."""
+    cupy = arrays.import_cupy()
+    with cupy.cuda.Device(values.device.id):
+        block = cupy.empty((rows, *values.shape[1:]), dtype=values.dtype)
+        block[: len(values)] = values
+        block[len(values) :] = 0
+        return block

@@ -210,8 +210,10 @@ def test_a_frame_as_long_as_the_raw_chunk_before_it(cp: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize("reorder", [False, "tile", True])
 def test_particles_are_written_alike(cp: Any, file: h5py.File, reorder: bool | str) -> None:
     rng = np.random.default_rng(4)
-    position = rng.normal(size=(9000, 3)).astype("f4")
-    velocity, number = rng.normal(size=(9000, 3)), np.arange(9000)
+    line = np.linspace(0, 5, 5000)
+    in_order = np.stack([line, line * 0.7, line * 0.3], axis=-1) + rng.normal(0, 1e-4, (5000, 3))
+    position = np.concatenate([in_order, rng.normal(size=(4000, 3))]).astype("f4")  # the second chunk is not full
+    velocity, number = rng.normal(size=(9000, 3)), rng.permutation(9000)
     codec, codecs = pyfilter.Particles(absolute=1e-3), {"velocity": pyfilter.Lorenzo(relative=1e-4)}
     written = {
         name: pyfilter.particles.write(
@@ -229,3 +231,16 @@ def test_particles_are_written_alike(cp: Any, file: h5py.File, reorder: bool | s
     for path, dataset in written["host"].items():
         assert stored_chunks(written["device"][path]) == stored_chunks(dataset)
         np.testing.assert_array_equal(pyfilter.read(dataset, device="cuda").get(), dataset[...])
+    kept = np.array_equal(written["device"]["id"][5000:], number[5000:])
+    assert np.array_equal(written["device"]["id"][:5000], number[:5000])  # sorting it would not pay
+    assert kept != bool(reorder)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0)])
+@pytest.mark.parametrize("maxshape", [None, True])
+def test_arrays_without_values(cp: Any, file: h5py.File, shape: tuple[int, ...], maxshape: bool | None) -> None:
+    values = cp.asarray(np.zeros(shape, "f4"))
+    made = pyfilter.create_dataset(file, "a", values, Lossless(), maxshape=maxshape)
+    pyfilter.write(made, values)
+    assert made.shape == pyfilter.read(made, device="cuda").shape == shape
+    assert pyfilter.read(made, np.s_[:0], device="cuda").shape == (0, *shape[1:])

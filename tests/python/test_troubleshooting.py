@@ -177,12 +177,16 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
 }  # fmt: skip
 
 
+#: provoked by tests/clients/test_mpi.py, as it takes an h5py with MPI
+BY_CLIENTS = {"Can't perform independent write with filters in pipeline"}
+
+
 def test_every_text_is_tried_and_they_are_in_order() -> None:
-    assert set(TEXTS) == set(PROVOKED)
+    assert set(TEXTS) == set(PROVOKED) | BY_CLIENTS
     key = [re.sub(r"\W", "", text).lower() for text in TEXTS]
     assert key == sorted(key)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", PROVOKED)
 def test_the_text_is_what_people_see(path: Path, text: str) -> None:
     assert text in PROVOKED[text](path)
