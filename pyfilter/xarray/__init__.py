@@ -7,6 +7,7 @@ xarray can hand filters of others to h5netcdf but not to netCDF4, and forgets th
     choice.py     which codec a variable gets, its bound resolved
     origin.py     which codec a variable had in the file that it was read from
     stores.py     xarray's stores, which give new variables their codec (imports the real xarray)
+    engine.py     the engine "pyfilter" of ``xarray.open_dataset``
 """
 
 from __future__ import annotations
