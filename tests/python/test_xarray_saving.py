@@ -18,7 +18,7 @@ import xarray as xr
 import pyfilter
 from pyfilter import Cuszp2, HierarchicalDelta, Lossless
 
-from .support import field
+from .support import field, run_script
 
 ENGINES = ["h5netcdf", "netcdf4"]
 BOUND = Cuszp2(absolute=1e-3)
@@ -159,6 +159,42 @@ def test_saved_again_by_any_engine(dataset: Any, tmp_path: Path, reader: str, wr
         found[["t"]].to_netcdf(tmp_path / "zlib.nc", engine=writer, encoding={"t": {"zlib": True}})
         found[["t"]].to_netcdf(tmp_path / "bare.nc", engine=writer, encoding={"t": {}})
         (found[["t"]] * 2).to_netcdf(tmp_path / "other.nc", engine=writer)
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import pyfilter; import xarray as xr",
+        "import xarray as xr; import pyfilter",
+        "import xarray as xr; xr.Dataset().to_netcdf(); import pyfilter",
+    ],
+)
+def test_any_order_of_imports(tmp_path: Path, imports: str) -> None:
+    """What is lost is said in programs that never name pyfilter.xarray."""
+    data = xr.Dataset({"t": (("y", "x"), field((40, 50)))})
+    pyfilter.xarray.to_netcdf(data, tmp_path / "a.nc", codecs={"t": BOUND})
+    script = f"""
+{imports}
+import sys
+with xr.open_dataset(sys.argv[1], engine="netcdf4") as data:
+    try:
+        data.to_netcdf(sys.argv[1] + ".nc")
+    except UserWarning as warning:  # warnings are errors here
+        print(warning)
+"""
+    assert "'t' was compressed by Cuszp2(absolute=0.001)" in run_script(script, tmp_path / "a.nc").stdout
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_file_that_is_gone(tmp_path: Path, engine: str) -> None:
+    data = xr.Dataset({"t": (("y", "x"), field((40, 50)))})
+    pyfilter.xarray.to_netcdf(data, tmp_path / "a.nc", codecs={"t": BOUND})
+    with xr.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as found:
+        found.load()
+    (tmp_path / "a.nc").unlink()
+    with pytest.warns(UserWarning, match="or the file is gone: it is saved uncompressed"):
+        pyfilter.xarray.to_netcdf(found, tmp_path / "b.nc", engine=engine)
+    assert codecs(tmp_path / "b.nc") == {}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
