@@ -13,7 +13,7 @@ from pyfilter.xarray import choice, origin
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 ENGINES = _xarray_hook.ENGINES
 
@@ -149,13 +149,17 @@ def to_netcdf(
     plugin.refresh()
     _xarray_hook.install()
     if isinstance(dataset, getattr(xarray, "DataTree", ())):
+        parts = [variable for _, data in _groups(dataset, False) for variable in data.variables.values()]
+        _require_scheduler(path, parts, tree_later=not kwargs.get("compute", True))
         return _save_tree(dataset, path, codecs, engine, encoding, history, **kwargs)
     if isinstance(dataset, xarray.DataArray):
         dataset = _as_dataset(dataset)
     if not isinstance(dataset, xarray.Dataset):
         message = f"an xarray.Dataset, DataArray or DataTree is needed, got {type(dataset).__name__}"
         raise Unsupported(message)
+    _require_scheduler(path, dataset.variables.values())
     found, extra = _plan(dataset, codecs, engine, encoding or {})
+    _require_netcdf4_format(kwargs.get("format"), found)
     if history:
         dataset = dataset.assign_attrs(_history(dataset.attrs, found))
     if kwargs.get("unlimited_dims") is None:
@@ -301,6 +305,42 @@ def _require_engine(engine: object) -> None:
     if engine not in ENGINES:
         message = f"engine must be one of {', '.join(map(repr, ENGINES))}; got {engine!r}"
         raise InvalidArgument(message)
+
+
+def _require_netcdf4_format(file_format: str | None, found: Mapping[str, Codec | None]) -> None:
+    """Refuse to compress in a netCDF-3 file, before a file that is there is overwritten."""
+    compressed = [f"{name!r} by {item!r}" for name, item in found.items() if item is not None]
+    if compressed and str(file_format).upper().startswith("NETCDF3"):
+        message = (
+            f"format {file_format!r} has no compression, and {', '.join(compressed)} would be compressed: use "
+            "NETCDF4 or NETCDF4_CLASSIC, or None in codecs= for each of them"
+        )
+        raise Unsupported(message)
+
+
+def _require_scheduler(path: object, variables: Iterable[Any], *, tree_later: bool = False) -> None:
+    """Refuse what xarray cannot have dask write in other processes; its own errors do not say that it is this."""
+    scheduler = _scheduler_of_processes() if any(variable.chunks for variable in variables) else None
+    in_memory = path is None or isinstance(path, io.IOBase)
+    if scheduler is None or (scheduler == "distributed" and not in_memory and not tree_later):
+        return
+    where = "to memory" if in_memory else "of a DataTree with compute=False" if tree_later else "to a file"
+    message = (
+        f"xarray cannot save dask arrays {where} by dask's scheduler {scheduler!r}. Save them with "
+        'dask.config.set(scheduler="threads"), or after load()'
+    )
+    raise Unsupported(message)
+
+
+def _scheduler_of_processes() -> str | None:
+    """Return the name of dask's scheduler where it has other processes, or a cluster, do the work."""
+    import dask.base
+    import dask.multiprocessing
+
+    get = dask.base.get_scheduler()
+    if get is dask.multiprocessing.get:
+        return "processes"
+    return "distributed" if type(getattr(get, "__self__", None)).__module__.startswith("distributed") else None
 
 
 def _xarray() -> Any:

@@ -358,3 +358,33 @@ def test_missing_value_alone_is_kept(tmp_path: Path, engine: str, decoded: bool)
     with pytest.raises(TypeError, match=r"'t' has several values for missing ones, -999.0, -998.0.*Lossless\(\)"):
         pyfilter.xarray.to_netcdf(data, tmp_path / "b.nc", engine=engine, codecs={"t": Cuszp2(absolute=0.1)})
     pyfilter.xarray.to_netcdf(data, tmp_path / "b.nc", engine=engine, codecs={"t": Lossless()})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_netcdf3_is_refused_before_a_file_is_overwritten(dataset: Any, tmp_path: Path, engine: str) -> None:
+    (tmp_path / "a.nc").write_text("something else", encoding="utf-8")
+    with pytest.raises(TypeError, match=r"'NETCDF3_64BIT' has no compression, and 't' by Cuszp2.*use NETCDF4 or"):
+        pyfilter.xarray.to_netcdf(
+            dataset, tmp_path / "a.nc", engine=engine, codecs={"t": BOUND}, format="NETCDF3_64BIT"
+        )
+    assert (tmp_path / "a.nc").read_text(encoding="utf-8") == "something else"
+    pyfilter.xarray.to_netcdf(dataset[["t"]], tmp_path / "b.nc", format="NETCDF3_64BIT")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file.data_model == "NETCDF3_64BIT_OFFSET"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_schedulers_that_xarray_cannot_write_by(dataset: Any, tree: Any, tmp_path: Path, engine: str) -> None:
+    lazy = dataset.chunk({"time": 4})
+    with dask.config.set(scheduler="processes"):
+        for thing, path, where in (
+            (tree.chunk({"time": 4}), tmp_path / "a.nc", "to a file"),
+            (lazy, None, "to memory"),
+            (lazy, io.BytesIO(), "to memory"),
+            (lazy, tmp_path / "a.nc", "to a file"),
+        ):
+            text = rf"cannot save dask arrays {where} by dask's scheduler 'processes'.*scheduler=\"threads\""
+            with pytest.raises(TypeError, match=text):
+                pyfilter.xarray.to_netcdf(thing, path, engine=engine, codecs=BOUND)
+        assert not (tmp_path / "a.nc").exists()
+        pyfilter.xarray.to_netcdf(dataset, tmp_path / "a.nc", engine=engine, codecs=BOUND)

@@ -80,6 +80,38 @@ later.compute()
     assert_saved(tmp_path / "b.nc", values)
 
 
+TREES = """
+import dask
+tree = xr.DataTree.from_dict({"/": data, "/a": data * 2})
+pyfilter.xarray.to_netcdf(tree, f"{path}/a.nc", engine=engine, codecs=pyfilter.Lossless())
+refused = {
+    "to memory": dict(dataset=data, codecs=codecs),
+    "of a DataTree with compute=False": dict(dataset=tree, path=f"{path}/b.nc", codecs=codecs["t"], compute=False),
+}
+for where, arguments in refused.items():
+    try:
+        pyfilter.xarray.to_netcdf(**arguments, engine=engine)
+    except TypeError as error:
+        assert f"{where} by dask's scheduler 'distributed'. Save them with" in str(error), error
+    else:
+        raise SystemExit("no error")
+with dask.config.set(scheduler="threads"):
+    assert len(pyfilter.xarray.to_netcdf(data, engine=engine, codecs=codecs)) > 0
+    lossless = pyfilter.Lossless()
+    pyfilter.xarray.to_netcdf(tree, f"{path}/b.nc", engine=engine, codecs=lossless, compute=False).compute()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_cluster_writes_trees_and_says_what_it_cannot(tmp_path: Path, values: NDArray[Any], engine: str) -> None:
+    run_script(f"{CLUSTER}{SAVE}{TREES}{END}", tmp_path, engine)
+    for name in ("a.nc", "b.nc"):
+        with h5py.File(tmp_path / name) as file:
+            for group, factor in (("/", 1), ("/a", 2)):
+                assert pyfilter.codec_of(file[group]["t"]) == pyfilter.Lossless()
+                np.testing.assert_array_equal(file[group]["t"], values * factor)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_needs_no_filter_needs_no_pyfilter_in_workers(tmp_path: Path, values: NDArray[Any], engine: str) -> None:
     save = f"""{CLUSTER}{SAVE}
