@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls a function after the import of packages that are known to bring a libhdf5 of their own.
+"""Calls functions after the import of modules: of packages that bring a libhdf5 of their own, and of xarray's writers.
 
 A finder at the front of ``sys.meta_path`` looks at those names only. It finds the module by the other finders and
 lets the loader, which stays the object that they made, call us once it has run the module.
@@ -12,7 +12,7 @@ from importlib.machinery import ExtensionFileLoader, SourceFileLoader, Sourceles
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -24,38 +24,37 @@ _OWN_LOADERS = (ExtensionFileLoader, SourceFileLoader, SourcelessFileLoader)
 class Watcher:
     """A meta path finder that adds a call after the import of some modules."""
 
-    def __init__(self, names: frozenset[str], after: Callable[[], None]) -> None:
-        self.names = names
-        self.after = after
+    def __init__(self, calls: Mapping[str, Callable[[], None]]) -> None:
+        self.calls = calls
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec that the other finders give, its loader calling us after the module has run."""
-        if fullname not in self.names:
+        if fullname not in self.calls:
             return None
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
-                self._wrap(spec.loader)
+                self._wrap(spec.loader, self.calls[fullname])
                 return spec
         return None
 
-    def _wrap(self, loader: Any) -> None:
+    def _wrap(self, loader: Any, after: Callable[[], None]) -> None:
         if not isinstance(loader, _OWN_LOADERS):
             return  # the calls of our API look again
         run = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             run(module)
-            self.after()
+            after()
 
         vars(loader)["exec_module"] = exec_module
 
 
-def install(after: Callable[[], None]) -> None:
-    """Put the watcher in front of the other finders, once."""
+def install(calls: Mapping[str, Callable[[], None]]) -> None:
+    """Put a watcher in front of the other finders, once. ``calls`` has what to call, by the name of a module."""
     if not any(isinstance(finder, Watcher) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Watcher(WATCHED, after))
+        sys.meta_path.insert(0, Watcher(calls))

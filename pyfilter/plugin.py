@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import h5py
 
-from pyfilter import _foreign, _import_hook, _native, errors
+from pyfilter import _foreign, _import_hook, _native, _xarray_hook, errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,7 +120,9 @@ def install() -> None:
         return
     register()  # before the variable changes: h5py's HDF5 keeps the search path that it started with
     os.environ[VARIABLE] = extended_path(os.environ.get(VARIABLE), plugin_folder(), _folders_of_others())
-    _import_hook.install(_after_import)
+    _xarray_hook.install()  # where xarray was imported before
+    brings_hdf5 = dict.fromkeys(_import_hook.WATCHED, _after_import)
+    _import_hook.install({**brings_hdf5, **dict.fromkeys(_xarray_hook.MODULES, _xarray_hook.install)})
 
 
 def _after_import() -> None:

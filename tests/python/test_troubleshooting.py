@@ -108,6 +108,30 @@ def resave(path: Path) -> str:
         return error_of(lambda: dataset.to_netcdf(path.with_name("b.nc"), engine="h5netcdf"))
 
 
+def xarray_says(path: Path, what: str) -> str:
+    """Save by xarray what netCDF4 or h5netcdf has read; the warning or the error."""
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("netCDF4")
+    pytest.importorskip("h5netcdf")
+    values = {"t": (("y", "x"), field((40, 50)))}
+    two = {"t": (("y", "x"), field((40, 50)), {"missing_value": np.array([-999, -998], "f4")})}
+    other = path.with_name("b.nc")
+    pyfilter.xarray.to_netcdf(xr.Dataset(values), path, codecs={"t": BOUND})
+    engine = "h5netcdf" if what == "unknown" else "netcdf4"
+    with xr.open_dataset(path, engine=engine) as dataset:
+        actions: dict[str, Callable[[], object]] = {
+            "unknown": lambda: dataset.to_netcdf(other, engine="netcdf4"),
+            "lost": lambda: dataset.to_netcdf(other, engine="netcdf4"),
+            "there": lambda: pyfilter.xarray.to_netcdf(
+                xr.Dataset(values), path, codecs={"t": pyfilter.Lossless()}, mode="a", engine="h5netcdf"
+            ),
+            "missing": lambda: pyfilter.xarray.to_netcdf(xr.Dataset(two), other, codecs={"t": BOUND}),
+        }
+        if what == "there":
+            dataset.close()
+        return error_of(actions[what])  # warnings are errors here
+
+
 def netcdf(path: Path, model: str = "NETCDF4", values: bool = False, **keywords: Any) -> str:
     netCDF4 = pytest.importorskip("netCDF4")
     with netCDF4.Dataset(path.with_name("c.nc"), "w", format=model) as file:
@@ -151,6 +175,7 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
         lambda path: netcdf(path, "NETCDF4_CLASSIC")
     ),
     "exists in the file already: compress it before values are written": lambda path: netcdf(path, values=True),
+    "exists in the file and is compressed by": lambda path: xarray_says(path, "there"),
     "filter 'shuffle' (id 2) stands before pyfilter": lambda path: create(path, BOUND, shuffle=True),
     "filter returned failure": lambda path: damage(path, lambda frame: bytes(len(frame))),
     "h5dump error: unable to print data": lambda path: program("h5dump", path, path=str(path.parent)),
@@ -166,6 +191,7 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
         + plain_h5py("file['t'].resize((80, 50)); file['t'][60:] = 1", path, str(path.parent))
     ),
     "required filter 'pyfilter": lambda path: program("h5dump", "--enable-error-stack", path, path=str(path.parent)),
+    "several values for missing ones": lambda path: xarray_says(path, "missing"),
     "the bound in cd_values[3] and [4] is 0": (
         lambda path: create(path, {"compression": pyfilter.FILTER_ID, "compression_opts": (1, 1, 1, 0, 0, 0)})
     ),
@@ -173,7 +199,9 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
     "truncated chunk": (
         lambda path: in_program(path, "h5dump", "--enable-error-stack", change=lambda frame: frame[:-5])
     ),
+    "Unsupported value for compression kwarg": lambda path: xarray_says(path, "unknown"),
     "which netCDF would put before the codec": lambda path: netcdf(path, zlib=True),
+    "which xarray does not keep": lambda path: xarray_says(path, "lost"),
 }  # fmt: skip
 
 
