@@ -32,6 +32,7 @@ constexpr std::size_t kSamples = 16, kProbeBytes = 64, kProbesAtOnce = 256, kPie
 
 using Samples = std::array<std::uint64_t, kSamples>;
 
+// Zeros and values that are sampled twice say nothing of a chunk: fill values, constants. They become zeros here.
 Samples sample(const CachedChunk& chunk) {
   Samples samples{};
   const std::size_t count = chunk.bytes / chunk.value_bytes;
@@ -40,7 +41,10 @@ Samples sample(const CachedChunk& chunk) {
     std::memcpy(&samples[k], static_cast<const std::uint8_t*>(chunk.values) + at * chunk.value_bytes,
                 chunk.value_bytes);
   }
-  return samples;
+  Samples telling{};
+  for (std::size_t k = 0; k < kSamples; ++k)
+    if (std::count(samples.begin(), samples.end(), samples[k]) == 1) telling[k] = samples[k];
+  return telling;
 }
 
 // FNV-1a of cd_values: chunks of one key have one dtype, shape, codec and bound.
@@ -78,19 +82,12 @@ class Memory {
     Origins found;
     const std::uint64_t key = key_of(chunk);
     const std::uintptr_t address = address_of(chunk.values);
-    std::shared_ptr<const DecodedFrame> in_place;
     if (const auto here = by_address_.find(address); here != by_address_.end() && here->second->key == key)
-      in_place = here->second->frame;
+      found.cached[1] = here->second->frame;
     drop_overlapping(address, chunk.bytes);  // the caller frees the memory, whatever it is
-    const auto put = [&](const std::shared_ptr<const DecodedFrame>& frame) {
-      if (frame == nullptr) return;
-      for (std::size_t i = 0; i < found.count; ++i)
-        if (found.frames[i] == frame) return;
-      found.frames[found.count++] = frame;
-    };
-    put(find_copied(key, chunk));
-    put(in_place);
-    put(find_similar(key, chunk));
+    found.cached[0] = find_copied(key, chunk);
+    if (found.cached[0] == found.cached[1]) found.cached[1] = nullptr;
+    found.similar = find_similar(key, chunk);
     return found;
   }
 
@@ -146,18 +143,18 @@ class Memory {
         std::count_if(samples.begin(), samples.end(), [](std::uint64_t bits) { return bits != 0; }));
     std::size_t most = std::max<std::size_t>(nonzero / 2, 1) - 1;
     std::shared_ptr<const DecodedFrame> best;
-    const auto look = [&](const Entry& entry) {
-      std::size_t same = 0;
-      for (std::size_t k = 0; k < kSamples; ++k) same += samples[k] != 0 && samples[k] == entry.samples[k] ? 1 : 0;
-      if (same > most) {
+    const auto look = [&](const Entries& entries) {
+      for (const Entry& entry : entries) {
+        if (entry.key != key) continue;
+        std::size_t same = 0;
+        for (std::size_t k = 0; k < kSamples; ++k) same += samples[k] != 0 && samples[k] == entry.samples[k] ? 1 : 0;
+        if (same <= most) continue;
         most = same;
         best = entry.frame;
       }
     };
-    if (const auto same_key = by_key_.find(key); same_key != by_key_.end())
-      for (const Entries::iterator entry : same_key->second) look(*entry);
-    for (const Entry& entry : dropped_)
-      if (entry.key == key) look(entry);
+    look(cached_);
+    look(dropped_);
     return best;
   }
 

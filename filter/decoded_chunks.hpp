@@ -17,10 +17,13 @@ struct DecodedFrame {
   std::size_t size = 0;
 };
 
-// Frames that values may have come from, likely ones first; a chunk has one origin at most.
+// Frames that the values of a chunk may have come from.
 struct Origins {
-  std::array<std::shared_ptr<const DecodedFrame>, 3> frames;
-  std::size_t count = 0;
+  // Of chunks that HDF5 may have in its cache: the one whose memory is equal, and the one in the same place. Values of
+  // one of them are values that nobody wrote again.
+  std::array<std::shared_ptr<const DecodedFrame>, 2> cached;
+  // A frame that samples are of. Where neither of the others is it, a program writes what it read.
+  std::shared_ptr<const DecodedFrame> similar;
 };
 
 // A chunk as HDF5 has it: cd_values in their stored form, and values in the dataset's byte order.

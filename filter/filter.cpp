@@ -39,11 +39,17 @@ CachedChunk cached_chunk(const Request& request, const Words& words, const void*
 // A bound that follows the range must not move values that were decoded from one of `origins` a second time.
 Status encode_into(const Request& request, const Origins& origins, const void* values, std::size_t bytes, void* frame,
                    std::size_t capacity, std::size_t* frame_bytes) {
-  std::array<FrameBytes, std::tuple_size_v<decltype(origins.frames)>> frames;
-  for (std::size_t i = 0; i < origins.count; ++i) frames[i] = {origins.frames[i]->bytes.get(), origins.frames[i]->size};
+  std::array<FrameBytes, std::tuple_size_v<decltype(origins.cached)>> frames;
+  std::size_t count = 0;
+  for (const auto& origin : origins.cached)
+    if (origin) frames[count++] = {origin->bytes.get(), origin->size};
   bool kept = false;
-  if (origins.count != 0)
-    PYF_TRY(encode_updated(request, values, bytes, frames.data(), origins.count, frame, capacity, frame_bytes, &kept));
+  if (count != 0)
+    PYF_TRY(encode_updated(request, values, bytes, frames.data(), count, frame, capacity, frame_bytes, &kept));
+  if (!kept && origins.similar) {
+    const FrameBytes similar{origins.similar->bytes.get(), origins.similar->size};
+    PYF_TRY(encode_updated(request, values, bytes, &similar, 1, frame, capacity, frame_bytes, &kept));
+  }
   return kept ? kOk : encode(request, values, bytes, frame, capacity, frame_bytes);
 }
 

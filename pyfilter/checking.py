@@ -15,6 +15,7 @@ from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5z
 from pyfilter import pipeline, plugin, stored
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError, Unsupported
+from pyfilter.frames import frame_info
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Finding:
         "filter order": filters before ours (or another lossy one) change what the bound holds for.
         "not configured": the filter's set_local did not run, so chunks are not compressed.
         "unreadable settings": the filter's cd_values are not those of this release.
+        "larger bound": chunks with a relative bound (or psnr) were written in parts, and their range became smaller:
+        values that were there before keep the bound of the larger range. Looked for where no filter follows ours.
     chunks : int
         How many chunks it concerns.
     detail : str
@@ -222,7 +225,29 @@ def _findings(dataset: h5py.Dataset) -> list[Finding]:
                 detail = "created without the plugin's set_local; the filter passes every chunk through as it is"
                 found.append(Finding(name, "not configured", 0, detail))
             found += _settings(name, filters)
+            if not found and position + 1 == len(filters.ids):
+                found += _larger_bounds(dataset, filters)
     return found
+
+
+def _larger_bounds(dataset: h5py.Dataset, filters: Pipeline) -> list[Finding]:
+    """Return a finding where frames carry a bound that is larger than that of their range."""
+    if filters.codec is None or filters.codec.bound[0] not in ("relative", "psnr"):
+        return []
+    carried: list[tuple[float, float]] = []
+    for origin in stored.origins_of(dataset):
+        mask, frame = dataset.id.read_direct_chunk(origin)
+        info = None if mask else frame_info(frame)
+        if info is not None and info.carried_bound > info.bound:
+            carried.append((info.carried_bound, info.bound))
+    if not carried:
+        return []
+    largest, now = max(carried)
+    detail = (
+        f"the range became smaller while parts of the chunk were written; older values are within {largest:.6g}, "
+        f"newer ones within {now:.6g}; write whole chunks, or use absolute= or pyfilter.create_dataset"
+    )
+    return [Finding(str(dataset.name), "larger bound", len(carried), detail)]
 
 
 def _of_codec(dataset: h5py.Dataset, ids: tuple[int, ...], position: int) -> list[Finding]:

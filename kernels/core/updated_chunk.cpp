@@ -4,7 +4,8 @@
 // A is the error bound of the old frame: no value of it is farther than A from what was written. B is the bound that
 // the request means for the values as they are now. Old values stay where they are, or move by no more than B - A:
 //
-//   B < A       step s / 2^i: old values are on that grid, new ones keep B; the frame carries A
+//   B < A       step s / 2^i: old values are on that grid, new ones keep B; the frame carries A. i is 0 where B is
+//               hardly less than A, as it is where decoded extremes are a little closer than the originals
 //   A <= B      step m * s, m odd: quanta of width m * s are unions of those of width s, so an old value gets the
 //               quantum that its original would have got, within m * s / 2. m is 1 up to B = 3 A
 //   no grid     (the old frame is bit-exact or progressive) bound B - A, so that errors add up to B
@@ -14,6 +15,7 @@
 #include "core/updated_chunk.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -37,10 +39,11 @@ namespace {
 
 // Of the step and of the sums below: more than their roundings, less than would cost anything.
 constexpr double kBelow = 1 - 0x1p-40;
+constexpr double kBeyond = 0x1p-7;
 constexpr double kHighestMultiple = 1023;  // of a step; beyond, the sum of two bounds loses nothing that counts
 
 struct Comparison {
-  std::uint64_t kept = 0, changed = 0;
+  std::uint64_t kept = 0;  // zeros and fill values, which are exact, do not count
   double low = std::numeric_limits<double>::infinity(), high = -low;  // of the old values
   bool keeps_extremes = true;  // all old values that may have been the lowest or highest one are still there
 };
@@ -57,32 +60,30 @@ T value_at(const void* values, std::uint64_t i) {
   return value;
 }
 
-// Calls visit(old value, new value, whether it is the same) for each value that has an error to speak of: no zeros,
-// fill values, NaN or infinities.
+// Calls visit(old value, whether it is still there) for each value that counts in the range: finite, no fill value.
 template <class T, class Visit>
-void each_inexact(const Request& request, const void* old, const void* now, std::uint64_t count, Visit&& visit) {
-  const auto fill = static_cast<BitsOf<T>>(request.fill);
+void each_in_range(const Request& request, const void* old, const void* now, std::uint64_t count, Visit&& visit) {
+  const auto fill = std::bit_cast<T>(static_cast<BitsOf<T>>(request.fill));
   for (std::uint64_t i = 0; i < count; ++i) {
     const T before = value_at<T>(old, i), after = value_at<T>(now, i);
-    if (before == 0 || (request.has_fill && std::bit_cast<BitsOf<T>>(before) == fill)) continue;
-    if (!std::isfinite(static_cast<double>(before))) continue;
-    visit(before, after, std::bit_cast<BitsOf<T>>(before) == std::bit_cast<BitsOf<T>>(after));
+    if (!std::isfinite(static_cast<double>(before)) || (request.has_fill && before == fill)) continue;
+    visit(before, std::bit_cast<BitsOf<T>>(before) == std::bit_cast<BitsOf<T>>(after));
   }
 }
 
 template <class T>
 Comparison compare(const Request& request, const void* old, const void* now, std::uint64_t count, double error) {
   Comparison found;
-  each_inexact<T>(request, old, now, count, [&](T before, T, bool same) {
-    ++(same ? found.kept : found.changed);
+  each_in_range<T>(request, old, now, count, [&](T before, bool same) {
+    found.kept += same && before != 0 ? 1 : 0;
     found.low = std::min(found.low, static_cast<double>(before));
     found.high = std::max(found.high, static_cast<double>(before));
   });
-  if (found.kept == 0 || found.changed == 0) return found;
+  if (found.kept == 0) return found;
   // an original that was the highest is decoded to no less than the highest decoded value minus two errors
   const double largest = std::max(std::fabs(found.low), std::fabs(found.high));
   const double reach = 2 * error * (1 + 0x1p-20) + largest * 0x1p-50;
-  each_inexact<T>(request, old, now, count, [&](T before, T, bool same) {
+  each_in_range<T>(request, old, now, count, [&](T before, bool same) {
     const auto value = static_cast<double>(before);
     if (!same && (value <= found.low + reach || value >= found.high - reach)) found.keeps_extremes = false;
   });
@@ -136,33 +137,36 @@ auto with_type(Dtype dtype, Visit&& visit) {
   }
 }
 
-// The largest bound that is certain for the values as they were written, of which the kept ones are known to `error`:
-// their range may be smaller by two errors than that of the values here.
-double least_bound(const Request& request, const void* values, std::uint64_t count, double error) {
+// The bound that the request means if the range of the values is smaller than that of those here by `less`.
+double bound_of_range(const Request& request, const void* values, std::uint64_t count, double less) {
   if (!is_float(request.dtype)) {
     std::uint64_t low = 0, high = 0;
     if (!find_integer_range(request, values, count, &low, &high)) return 0;
-    const std::uint64_t range = high - low, less = static_cast<std::uint64_t>(std::min(2 * error, 0x1p63));
-    return range > less ? resolve_integer_relative(request.bound, range - less) : 0;
+    const std::uint64_t range = high - low, part = static_cast<std::uint64_t>(std::min(less, 0x1p63));
+    return range > part ? resolve_integer_relative(request.bound, range - part) : 0;
   }
   double low = 0, high = 0;
   if (!find_value_range(request, values, count, &low, &high)) return 0;
-  const double slack = 2 * error * (1 + 0x1p-20);
+  const double slack = less * (1 + 0x1p-20);
   return high - low > slack ? resolve_relative(request.bound, low, high - slack) : 0;
 }
 
-// What is asked of the encoder, and how far it may move an old value.
-struct Choice {
-  Request request;
-  double may_move = 0;
-};
+// The largest bound that is certain for the values as they were written. Kept ones are known to `error`, so the range
+// may be smaller by two errors than that of the values here, but is not smaller than it was where the extremes are
+// kept. It is no larger than for values that are all new: a frame that resembles them by chance must not loosen their
+// bound.
+double certain_bound(const Request& request, const void* values, std::uint64_t count, double error, double before,
+                     bool keeps_extremes) {
+  const double least = bound_of_range(request, values, count, 2 * error);
+  const double most = bound_of_range(request, values, count, 0);
+  return std::min(most, keeps_extremes ? std::max(least, before) : least);
+}
 
-// `bound` for all values; old ones keep their places where that is possible.
-Choice choose(const Request& asked, const FrameInfo& old, double bound, double largest) {
+// What is asked of the encoder: `bound` for all values, and old ones keep their places where that is possible.
+Request choose(const Request& asked, const FrameInfo& old, double bound, double largest) {
   const double error = old.error_bound(), step = old.step;
   const bool progressive = old.codec == registry::kCodecProgressive;
-  Choice choice{asked, 0};
-  Request& request = choice.request;
+  Request request = asked;
   request.bound_mode = Bound::absolute;
   request.bound = bound;
   request.carried_bound = error;
@@ -176,7 +180,6 @@ Choice choose(const Request& asked, const FrameInfo& old, double bound, double l
       request.bound = std::ldexp(0.5, exponent);
       request.carried_bound = error + request.bound;
     }
-    choice.may_move = request.bound;
   };
   if (bound < error) {
     if (step == 0 || bound == 0) {
@@ -187,9 +190,11 @@ Choice choose(const Request& asked, const FrameInfo& old, double bound, double l
       request.bound = bound >= old.bound ? old.bound : 0;
     } else {
       request.step = step;
-      while (request.step / 2 > bound * (1 - 0x1p-20)) request.step /= 2;
+      // a little beyond the bound: some new values are stored as they are, which takes less than a bit for each value
+      const double most = bound * (1 + kBeyond);
+      while (request.step / 2 > most) request.step /= 2;
     }
-    return choice;
+    return request;
   }
   if (!grid) {
     if (progressive && bound < 3 * error && step > 0)
@@ -198,26 +203,24 @@ Choice choose(const Request& asked, const FrameInfo& old, double bound, double l
       add_up();
     else
       request.bound = 0;
-    return choice;
+    return request;
   }
   const double roundings = is_float(asked.dtype) ? largest * (asked.dtype == Dtype::f32 ? 0x1p-22 : 0x1p-50) : 0;
   double multiple = std::floor(((bound - error) * kBelow - roundings) / step) * 2 + 1;
   if (!is_float(asked.dtype)) multiple = std::floor((bound - error) / step) * 2 + 1;
   if (multiple > kHighestMultiple) {
     add_up();
-    if (!is_float(asked.dtype)) request.bound = choice.may_move = std::floor(request.bound);
+    if (!is_float(asked.dtype)) request.bound = std::floor(request.bound);
   } else if (multiple < 3) {
     request.bound = old.bound;
     request.step = is_float(asked.dtype) ? step : 0;
   } else if (is_float(asked.dtype)) {
     request.step =
         asked.dtype == Dtype::f32 ? static_cast<double>(static_cast<float>(multiple * step)) : multiple * step;
-    choice.may_move = (bound - error) * kBelow;
   } else {
     request.bound = (multiple * step - 1) / 2;
-    choice.may_move = request.bound - error;
   }
-  return choice;
+  return request;
 }
 
 // Bit for bit, as the codec does it that takes every type.
@@ -260,29 +263,44 @@ Status open_origin(const Request& request, const void* values, std::size_t value
   return kOk;
 }
 
-Status encode_beside(const Request& request, const void* values, std::size_t value_bytes, const Origin& origin,
-                     void* out, std::size_t capacity, std::size_t* out_bytes) {
-  const FrameInfo& old = origin.info;
-  const Comparison& found = origin.found;
-  if (std::memcmp(origin.values.get(), values, value_bytes) == 0 && old.frame_bytes <= capacity) {
-    std::memcpy(out, origin.frame, static_cast<std::size_t>(old.frame_bytes));
+// Whether values that come from `origin` are within `bound` of what was written once they are those of a frame.
+bool keeps(const Request& request, const Origin& origin, const void* values, const void* decoded, double bound) {
+  if (origin.found.kept == 0) return true;
+  const double may_move = std::max(0.0, (bound - origin.info.error_bound()) * (1 + 0x1p-40));
+  return with_type(request.dtype, [&]<class T>() {
+    return moved_within<T>(origin.values.get(), values, decoded, origin.info.value_count, may_move);
+  });
+}
+
+// `origins` has all that values may come from, the one of most values first.
+Status encode_beside(const Request& request, const void* values, std::size_t value_bytes,
+                     const std::array<Origin, kMostOrigins>& origins, void* out, std::size_t capacity,
+                     std::size_t* out_bytes) {
+  const FrameInfo& old = origins[0].info;
+  const Comparison& found = origins[0].found;
+  if (std::memcmp(origins[0].values.get(), values, value_bytes) == 0 && old.frame_bytes <= capacity) {
+    std::memcpy(out, origins[0].frame, static_cast<std::size_t>(old.frame_bytes));
     *out_bytes = static_cast<std::size_t>(old.frame_bytes);
     return kOk;
   }
-  double bound = least_bound(request, values, old.value_count, old.error_bound());
-  // the range has not become smaller: what new values had to keep before, they keep now
-  if (found.keeps_extremes) bound = std::max(bound, old.bound);
-  const Choice choice = choose(request, old, bound, std::max(std::fabs(found.low), std::fabs(found.high)));
-  if (choice.request.bound > 0 && encode_on_cpu(choice.request, values, value_bytes, out, capacity, out_bytes).ok()) {
+  double error = 0;
+  for (const Origin& origin : origins)
+    if (origin.found.kept != 0) error = std::max(error, origin.info.error_bound());
+  const double bound = certain_bound(request, values, old.value_count, error, old.bound, found.keeps_extremes);
+  Request choice = choose(request, old, bound, std::max(std::fabs(found.low), std::fabs(found.high)));
+  choice.carried_bound = std::max(choice.carried_bound, error);
+  if (choice.bound > 0 && encode_on_cpu(choice, values, value_bytes, out, capacity, out_bytes).ok()) {
     const std::unique_ptr<std::uint8_t[]> after(new (std::nothrow) std::uint8_t[value_bytes]);
     if (!after) return fail(Code::no_memory, "no memory for the %zu bytes of a chunk that is checked", value_bytes);
+    FrameInfo made;
+    PYF_TRY(frame_info(out, *out_bytes, &made));
     PYF_TRY(decode(out, *out_bytes, after.get(), value_bytes));
-    const bool right = with_type(request.dtype, [&]<class T>() {
-      return moved_within<T>(origin.values.get(), values, after.get(), old.value_count, choice.may_move);
-    });
-    if (right) return kOk;
+    if (std::all_of(origins.begin(), origins.end(), [&](const Origin& origin) {
+          return keeps(request, origin, values, after.get(), made.error_bound());
+        }))
+      return kOk;
   }
-  return encode_on_cpu(exact_request(request, old.error_bound()), values, value_bytes, out, capacity, out_bytes);
+  return encode_on_cpu(exact_request(request, error), values, value_bytes, out, capacity, out_bytes);
 }
 
 }  // namespace
@@ -295,14 +313,12 @@ Status encode_updated(const Request& asked, const void* values, std::size_t valu
   PYF_TRY(check_request(asked));
   if (!follows_range(asked.bound_mode)) return kOk;
   const Request request = without_psnr(asked);
-  Origin best;
-  for (std::size_t i = 0; i < frame_count; ++i) {
-    Origin origin;
-    PYF_TRY(open_origin(request, values, value_bytes, frames[i], origin));
-    if (origin.found.kept > best.found.kept) best = std::move(origin);
-  }
-  *kept = best.found.kept != 0;
-  return *kept ? encode_beside(request, values, value_bytes, best, out, capacity, out_bytes) : kOk;
+  std::array<Origin, kMostOrigins> origins;
+  for (std::size_t i = 0; i < frame_count; ++i)
+    PYF_TRY(open_origin(request, values, value_bytes, frames[i], origins[i]));
+  if (origins[1].found.kept > origins[0].found.kept) std::swap(origins[0], origins[1]);
+  *kept = origins[0].found.kept != 0;
+  return *kept ? encode_beside(request, values, value_bytes, origins, out, capacity, out_bytes) : kOk;
 }
 
 }  // namespace pyfilter

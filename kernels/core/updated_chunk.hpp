@@ -21,9 +21,12 @@ struct FrameBytes {
   std::size_t size;
 };
 
-// Encodes values of which any number come from one of `frames`, decoded, and stand where they stood. Of several frames
-// the one counts that most values are from. *kept is false, and nothing is encoded, where no value is (but zeros and
-// fill values, which are exact everywhere): then encode() is the right call. Errors and buffers are those of encode().
+inline constexpr std::size_t kMostOrigins = 2;
+
+// Encodes values of which any number come from one of `frames` (kMostOrigins at most), decoded, and stand where they
+// stood. What holds for values of one frame holds for those of each. *kept is false, and nothing is encoded, where no
+// value is from any (but zeros and fill values, which are exact everywhere): then encode() is the right call. Errors
+// and buffers are those of encode().
 Status encode_updated(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes* frames,
                       std::size_t frame_count, void* out, std::size_t capacity, std::size_t* out_bytes,
                       bool* kept) noexcept;

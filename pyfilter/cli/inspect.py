@@ -154,7 +154,7 @@ def _chunk(dataset: h5py.Dataset, origin: tuple[int, ...], after: str = "") -> C
     if not mask and not after:
         try:
             info = frame_info(frame)
-            codec, bound = "raw" if info.stored_raw else info.codec, info.bound
+            codec, bound = "raw" if info.stored_raw else info.codec, info.error_bound
             parameters = dict(info.parameters)
         except FrameError:
             codec = "damaged"

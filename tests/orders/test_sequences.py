@@ -124,6 +124,9 @@ def test_range_that_becomes_smaller(tmp_path: Path) -> None:
     assert 9 < frame.error_bound < 11
     assert frame.format_version == 6
     assert error.max() <= frame.error_bound
+    (finding,) = pyfilter.check(path)
+    assert (finding.dataset, finding.problem, finding.chunks) == ("/x", "larger bound", 1)
+    assert "or use absolute= or pyfilter.create_dataset" in finding.detail
 
 
 def test_whole_chunks_are_no_larger_for_what_was_read_before(tmp_path: Path) -> None:
