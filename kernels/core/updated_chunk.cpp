@@ -46,6 +46,7 @@ struct Comparison {
   std::uint64_t kept = 0;  // zeros and fill values, which are exact, do not count
   double low = std::numeric_limits<double>::infinity(), high = -low;  // of the old values
   bool keeps_extremes = true;  // all old values that may have been the lowest or highest one are still there
+  int kept_ends = 0;           // how many ends of the range here, lowest and highest value, only kept values have
 };
 
 template <class T>
@@ -71,6 +72,20 @@ void each_in_range(const Request& request, const void* old, const void* now, std
   }
 }
 
+// How many ends of the range of `now` are values that `old` has at the same place.
+template <class T>
+int count_kept_ends(const Request& request, const void* old, const void* now, std::uint64_t count) {
+  T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::lowest(), new_low = low, new_high = high;
+  each_in_range<T>(request, now, old, count, [&](T value, bool same) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+    if (same) return;
+    new_low = std::min(new_low, value);
+    new_high = std::max(new_high, value);
+  });
+  return (new_low > low ? 1 : 0) + (new_high < high ? 1 : 0);
+}
+
 template <class T>
 Comparison compare(const Request& request, const void* old, const void* now, std::uint64_t count, double error) {
   Comparison found;
@@ -80,6 +95,7 @@ Comparison compare(const Request& request, const void* old, const void* now, std
     found.high = std::max(found.high, static_cast<double>(before));
   });
   if (found.kept == 0) return found;
+  found.kept_ends = count_kept_ends<T>(request, old, now, count);
   // an original that was the highest is decoded to no less than the highest decoded value minus two errors
   const double largest = std::max(std::fabs(found.low), std::fabs(found.high));
   const double reach = 2 * error * (1 + 0x1p-20) + largest * 0x1p-50;
@@ -152,12 +168,12 @@ double bound_of_range(const Request& request, const void* values, std::uint64_t 
 }
 
 // The largest bound that is certain for the values as they were written. Kept ones are known to `error`, so the range
-// may be smaller by two errors than that of the values here, but is not smaller than it was where the extremes are
-// kept. It is no larger than for values that are all new: a frame that resembles them by chance must not loosen their
-// bound.
+// may be smaller by an error for each of its ends that only kept values have, but is not smaller than it was where the
+// extremes are kept. It is no larger than for values that are all new: a frame that resembles them by chance must not
+// loosen their bound.
 double certain_bound(const Request& request, const void* values, std::uint64_t count, double error, double before,
-                     bool keeps_extremes) {
-  const double least = bound_of_range(request, values, count, 2 * error);
+                     bool keeps_extremes, int kept_ends) {
+  const double least = bound_of_range(request, values, count, kept_ends * error);
   const double most = bound_of_range(request, values, count, 0);
   return std::min(most, keeps_extremes ? std::max(least, before) : least);
 }
@@ -286,7 +302,10 @@ Status encode_beside(const Request& request, const void* values, std::size_t val
   double error = 0;
   for (const Origin& origin : origins)
     if (origin.found.kept != 0) error = std::max(error, origin.info.error_bound());
-  const double bound = certain_bound(request, values, old.value_count, error, old.bound, found.keeps_extremes);
+  // values of the other frame are no new ones either
+  const int kept_ends = origins[1].found.kept != 0 ? 2 : found.kept_ends;
+  const double bound =
+      certain_bound(request, values, old.value_count, error, old.bound, found.keeps_extremes, kept_ends);
   Request choice = choose(request, old, bound, std::max(std::fabs(found.low), std::fabs(found.high)));
   choice.carried_bound = std::max(choice.carried_bound, error);
   if (choice.bound > 0 && encode_on_cpu(choice, values, value_bytes, out, capacity, out_bytes).ok()) {

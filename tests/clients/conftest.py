@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -96,7 +97,8 @@ def tool(env: dict[str, str]) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def script(env: dict[str, str]) -> Callable[..., str]:
-    """Run Python in a fresh interpreter that knows of the filter by its path only."""
+    """Run Python in a fresh interpreter that knows of the filter by its path only, not by entry points."""
+    env = {**env, "PYTHONPATH": os.pathsep.join([str(support.TESTS / "uninstalled"), env["PYTHONPATH"]])}
 
     def run(text: str, *arguments: str | Path) -> str:
         done = subprocess.run(

@@ -41,6 +41,12 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return {**env, **extra}
 
 
+def without_entry_points(**extra: str) -> dict[str, str]:
+    """Return clean_environment() for processes to which pyfilter is on the path, but not installed."""
+    env = clean_environment(**extra)
+    return {**env, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "tests" / "uninstalled"), env["PYTHONPATH"]])}
+
+
 def run_script(
     text: str, *arguments: str | Path, env: Mapping[str, str] | None = None, check: bool = True
 ) -> subprocess.CompletedProcess[str]:

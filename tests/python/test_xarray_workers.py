@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 import pyfilter
 from pyfilter import Cuszp2
 
-from .support import REPOSITORY, TIMEOUT, clean_environment, field, run_script
+from . import support
+from .support import REPOSITORY, TIMEOUT, field, without_entry_points
 
 ENGINES = ["h5netcdf", "netcdf4"]
 BOUND = Cuszp2(absolute=1e-3)
@@ -46,6 +48,13 @@ data = xr.Dataset({"t": (("time", "y", "x"), values)}).chunk({"time": 3})  # blo
 codecs = {"t": pyfilter.Cuszp2(relative=1e-4)}
 chunks = {"t": {"chunksizes": (4, 30, 40)}}
 """
+
+
+def run_script(
+    text: str, *arguments: str | Path, env: Mapping[str, str] | None = None, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run a script where no entry point of pyfilter is installed, unless ``env`` brings them."""
+    return support.run_script(text, *arguments, env=env or without_entry_points(), check=check)
 
 
 @pytest.fixture
@@ -147,7 +156,7 @@ def installed(tmp_path: Path) -> str:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pyfilter\nVersion: 0.1.0\n", encoding="utf-8")
     text = "".join(f"[{group}]\n{points}".replace('"', "") for group, points in groups)
     (info / "entry_points.txt").write_text(text, encoding="utf-8")
-    return os.pathsep.join([str(tmp_path / "site"), clean_environment()["PYTHONPATH"]])
+    return os.pathsep.join([str(tmp_path / "site"), without_entry_points()["PYTHONPATH"]])
 
 
 @pytest.fixture
@@ -171,7 +180,7 @@ def test_an_installed_pyfilter_needs_no_import(compressed: Path, installed: str,
     """Neither here nor in the workers: the entry points bring it."""
     with xr.open_dataset(compressed) as data:
         expected = float(data.t.sum())
-    env = clean_environment(PYTHONPATH=installed)
+    env = without_entry_points(PYTHONPATH=installed)
     knows = "\nassert {known for known, _ in client.run(knows).values()} == {True}\n"
     script = f"{CLUSTER}{knows}{READ}{END}"
     assert float(run_script(script, compressed.parent, engine, env=env).stdout) == pytest.approx(expected)
@@ -237,7 +246,7 @@ def test_processes_that_import_xarray_alone(compressed: Path, installed: str, tm
     (tmp_path / "spawn.py").write_text(SPAWN, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-W", "error", tmp_path / "spawn.py", compressed],
-        env=clean_environment(PYTHONPATH=installed),
+        env=without_entry_points(PYTHONPATH=installed),
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
