@@ -7,15 +7,16 @@
 
 #include "core/api.hpp"
 #include "core/bound.hpp"
-#include "core/cuda_driver.hpp"
+#include "core/cuda/driver.hpp"
 #include "core/error_text.hpp"
-#include "core/progressive_driver.hpp"
 #include "core/request.hpp"
 #include "core/updated_chunk.hpp"
 #include "filter/c_request.hpp"
 #include "filter/cd_values.hpp"
 #include "filter/guard.hpp"
 #include "filter/plugin.hpp"
+#include "particles/codec.hpp"
+#include "progressive/driver.hpp"
 #include "registry_table.hpp"
 
 namespace pyfilter::filter {

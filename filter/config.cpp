@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/api.hpp"
-#include "core/cuda_driver.hpp"
+#include "core/cuda/driver.hpp"
 #include "core/error_text.hpp"
 #include "filter/c_api.h"
 #include "filter/guard.hpp"

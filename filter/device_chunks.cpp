@@ -7,7 +7,7 @@
 
 #include "core/api.hpp"
 #include "core/bound.hpp"
-#include "core/cuda_lane.hpp"
+#include "core/cuda/lane.hpp"
 #include "core/error_text.hpp"
 #include "core/past_cache.hpp"
 #include "core/request.hpp"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/api.hpp"
-#include "core/cuda_lane.hpp"
+#include "core/cuda/lane.hpp"
 #include "core/error_text.hpp"
 #include "filter/c_api.h"
 #include "filter/guard.hpp"

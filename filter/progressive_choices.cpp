@@ -7,12 +7,12 @@
 
 #include "core/api.hpp"
 #include "core/error_text.hpp"
-#include "core/progressive_driver.hpp"
 #include "core/threads.hpp"
 #include "filter/c_api.h"
 #include "filter/c_request.hpp"
 #include "filter/guard.hpp"
 #include "filter/stored_chunks.hpp"
+#include "progressive/driver.hpp"
 
 namespace pyfilter::filter {
 namespace {

@@ -42,15 +42,6 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept;
 
-// Whether a request can be one for an order of `value_bytes` bytes of positions; how many coordinates there are.
-Status check_order_request(const Request& request, std::size_t value_bytes, std::uint64_t* count,
-                           int* coordinates) noexcept;
-
-// For particles: writes the indices of the particles in the order that the request's parameters ask for, as encode()
-// would lay them.
-Status particle_order(const Request& request, const void* values, std::size_t value_bytes,
-                      std::uint32_t* particles) noexcept;
-
 // Text of the last failure on this thread, with the values that were wrong ("bound is -1, must be > 0 and finite").
 // Valid until the next call on this thread. Empty when nothing failed yet.
 const char* last_error() noexcept;

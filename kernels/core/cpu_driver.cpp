@@ -14,6 +14,7 @@
 #include "core/error_text.hpp"
 #include "core/settings.hpp"
 #include "core/threads.hpp"
+#include "core/tile_shape.hpp"
 #include "core/wire.hpp"
 
 namespace pyfilter {
@@ -42,11 +43,6 @@ struct Room {
   }
 };
 thread_local Room scratch_room, segment_room, keeping_room;
-
-std::size_t unit_scratch_bytes(const Plan& plan) {
-  if (plan.grid.tile_values != 0) return kParticleScratchBytes;
-  return plan.entropy ? group_scratch_bytes(plan.unit_tiles) : kScratchBytes;
-}
 
 Status no_memory() { return fail(Code::no_memory, "no memory for the codec's scratch buffers"); }
 
@@ -109,7 +105,7 @@ Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values
       threads, static_cast<std::uint64_t>(threads),
       [](void* context, std::uint64_t) {
         auto& own = *static_cast<EncodeJob*>(context);
-        own.run(scratch_room.get(unit_scratch_bytes(own.plan())),
+        own.run(scratch_room.get(own.plan().scratch_bytes),
                 segment_room.get(parked_segments(own.plan()) * parked_bytes(own.plan())));
       },
       &job);

@@ -29,27 +29,18 @@ inline constexpr std::uint64_t kParkedTiles = 32;  // of a thread, mostly
 inline constexpr std::size_t kMostParked = kParkedTiles / kSegmentTiles;
 
 inline std::uint64_t segment_units(const Plan& plan) {
-  if (plan.grid.tile_values != 0) return kSegmentTiles;  // particles
   return std::max<std::uint64_t>(1, kSegmentTiles / plan.unit_tiles);
 }
 inline std::uint64_t segments_of(const Plan& plan, std::uint64_t units) {
   const std::uint64_t of_segment = segment_units(plan);
   return (units + of_segment - 1) / of_segment;
 }
-inline std::size_t most_unit_bytes(const Plan& plan) {
-  if (plan.grid.tile_values != 0) return 4 + plan.grid.tile_values * dtype_bytes(plan.dtype);
-  if (!plan.entropy) return kMaxTileBytes;
-  const std::uint64_t tiles = std::min<std::uint64_t>(plan.unit_tiles, plan.grid.tiles);
-  return max_group_bytes(static_cast<std::uint32_t>(tiles), dtype_bytes(plan.dtype));
-}
 // Segments that a thread may park: of long units one, for its memory.
 inline std::size_t parked_segments(const Plan& plan) {
   const std::uint64_t tiles = segment_units(plan) * plan.unit_tiles;
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(kParkedTiles / tiles, 1, kMostParked));
 }
-inline std::size_t parked_bytes(const Plan& plan) {
-  return segment_units(plan) * most_unit_bytes(plan) + kTileSlackBytes;
-}
+inline std::size_t parked_bytes(const Plan& plan) { return segment_units(plan) * plan.unit_bytes + kTileSlackBytes; }
 
 class EncodeJob {
  public:
@@ -150,7 +141,7 @@ class EncodeJob {
   // Units from `unit` on of the first segment without a place, to `from`. Returns their bytes.
   std::size_t encode_in_place(std::uint64_t unit, std::uint64_t last, std::size_t from, std::uint8_t* scratch,
                               std::uint8_t* room) {
-    const std::size_t most = most_unit_bytes(plan_) + kTileSlackBytes;
+    const std::size_t most = plan_.unit_bytes + kTileSlackBytes;
     std::size_t at = from, expected = 0;  // bytes of this unit: those of the one before
     for (; unit < last && !stopped(); ++unit) {
       const bool fits = limit_ - at >= most;

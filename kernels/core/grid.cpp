@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The grids of blocks and of packed tiles over a shape (plan.hpp; docs/format.md, sections 4.1 and 7.1).
-#include "core/plan.hpp"
+// Grids over a shape (grid.hpp).
+#include "core/grid.hpp"
+
 #include "core/tile_shape.hpp"
-#include "particles/key.hpp"
-#include "registry_table.hpp"
 
 namespace pyfilter {
 
@@ -61,22 +60,12 @@ Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) 
   return grid;
 }
 
-Grid make_particle_grid(std::uint64_t values, int coordinates) noexcept {
+Grid make_run_grid(std::uint64_t values, std::uint64_t tile_values) noexcept {
   Grid grid;
-  grid.block_dims = coordinates;
   grid.values = values;
-  grid.tile_values = kTileParticles * static_cast<std::uint64_t>(coordinates);
-  grid.tiles = values / grid.tile_values + (values % grid.tile_values != 0 ? 1 : 0);
-  grid.blocks = grid.tiles * (kTileParticles / kGroup);
+  grid.tile_values = tile_values;
+  grid.tiles = values / tile_values + (values % tile_values != 0 ? 1 : 0);
   return grid;
-}
-
-Grid grid_of(const FrameInfo& info) noexcept {
-  if (info.codec == registry::kCodecParticles)
-    return make_particle_grid(info.value_count, coordinates_of(info.shape.rank, info.shape.dims));
-  if (info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo)
-    return make_packed_grid(info.shape, info.value_count, info.parameters[0]);
-  return make_grid(info.shape, info.value_count, info.parameters[1]);
 }
 
 namespace {

@@ -8,11 +8,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/codec.hpp"
 #include "core/error_text.hpp"
-#include "core/plan.hpp"
 #include "core/request.hpp"
 #include "core/wire.hpp"
-#include "progressive/head.hpp"
 
 namespace pyfilter {
 namespace {
@@ -66,18 +65,7 @@ Status check_size(const FrameInfo& info) {
     if (payload != info.value_bytes) return corrupt("raw values do not fill the frame");
     return kOk;
   }
-  if (info.codec == registry::kCodecProgressive) {
-    if (info.value_count == 0 ||
-        info.frame_bytes <
-            info.header_bytes + std::max<std::uint64_t>(kProgressiveFixedBytes, least_payload_bytes(info.value_count)))
-      return corrupt("the frame is too short for its head");
-    return kOk;
-  }
-  const std::uint64_t tiles = grid_of(info).tiles;
-  const std::uint64_t group = info.codec == registry::kCodecLorenzo ? std::uint64_t{1} << info.parameters[3] : 1;
-  const std::uint64_t entries = tiles / group + (tiles % group != 0 ? 1 : 0);
-  if (payload / 4 <= entries) return corrupt("the frame is too short for its directory");
-  return kOk;
+  return codec_of(info.codec)->check_size(info, payload);
 }
 
 // The fields behind the checksum, once it holds. Flips are caught by then; what fails here was written wrong.

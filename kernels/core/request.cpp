@@ -7,107 +7,23 @@
 
 #include "core/api.hpp"
 #include "core/bound.hpp"
+#include "core/codec.hpp"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/integer_bound.hpp"
-#include "core/plan.hpp"
-#include "particles/key.hpp"
 
 namespace pyfilter {
 namespace {
 
-constexpr std::uint8_t kModes = 3, kMaxBlockDims = 3;
-
-// hierarchical_delta, lorenzo: what a request may ask for, or a frame say (docs/format.md, sections 7.1 and 8.1).
-Status check_predictor(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
-                       int rank, bool in_frame) {
-  const char* const name = codec.name;
-  const bool entropy = codec.id == registry::kCodecLorenzo;
-  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
-  constexpr int kRanks[] = {0, 0, 2, 3, 2, 0}, kOrders[] = {0, 1, 2, 3, 1, 0};
-  for (std::size_t i = (in_frame ? 3 : 2) + (entropy ? 1 : 0); i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", name, i, parameters[i]);
-  const int shape = parameters[0];
-  const bool may_be_fast = !in_frame && !entropy;
-  if (shape > (may_be_fast ? kAskFast : kColumns) || (in_frame && shape == kAskAny))
-    return fail(code, "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)%s", name,
-                shape, in_frame ? "" : "0 (auto), ", may_be_fast ? ", 5 (fast)" : "");
-  if (entropy) {
-    const int highest = in_frame ? 3 : 2;
-    if (parameters[1] > highest || (in_frame && parameters[1] == 0))
-      return fail(code, "%s: coder %d, allowed: %s", name, parameters[1],
-                  in_frame ? "1 (rans), 2 (huffman with a gap array), 3 (huffman)" : "0 (rans), 2 (huffman)");
-    if (!in_frame && parameters[2] > 2)
-      return fail(code, "%s: gap_array %d, allowed: 0 (true), 2 (false)", name, parameters[2]);
-    if (!in_frame && parameters[2] == 2 && parameters[1] != 2)
-      return fail(code, "%s: gap_array 2 (false) goes with coder 2 (huffman) only", name);
-    if (in_frame && parameters[3] > kMostGroupLog2)
-      return fail(code, "%s: groups of 2^%d tiles, allowed: 0 to %u", name, parameters[3], kMostGroupLog2);
-  } else if (parameters[1] > 2 || (in_frame && parameters[1] == 0)) {
-    return fail(code, "%s: outliers %d, allowed: %s1 (on), 2 (off)", name, parameters[1], in_frame ? "" : "0 (auto), ");
+// Codecs of requests: "1 (cuszp2), 2 (lossless), ...".
+void list_codecs(char* out, std::size_t size) {
+  std::size_t used = 0;
+  out[0] = '\0';
+  for (const auto& row : registry::kCodecs) {
+    if (used >= size) return;
+    const int n = std::snprintf(out + used, size - used, "%s%d (%s)", used == 0 ? "" : ", ", row.id, row.name);
+    if (n > 0) used += static_cast<std::size_t>(n);
   }
-  const int lowest = shape == kChain ? 0 : 1;
-  if (in_frame && (parameters[2] < lowest || parameters[2] > kOrders[shape]))
-    return fail(code, "%s: order %d, allowed for this tile shape: %d to %d", name, parameters[2], lowest,
-                kOrders[shape]);
-  if (rank >= 0 && rank < kRanks[shape])
-    return fail(code, "%s: predictor %d needs data of rank %d or more, this has rank %d", name, shape, kRanks[shape],
-                rank);
-  return kOk;
-}
-
-// particles: their order, and arrays that are to be laid in another (docs/format.md, section 12.1).
-Status check_particles(const std::array<std::uint8_t, kParameterBytes>& parameters, const Shape& shape, bool in_frame) {
-  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
-  for (std::size_t i = 1; i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "particles: parameter byte %zu is %d, must be 0", i, parameters[i]);
-  if (parameters[0] > 2)
-    return fail(code, "particles: order %d, allowed: 0 (kept), 1 (tile), 2 (chunk)", parameters[0]);
-  if (coordinates_of(shape.rank, shape.dims) != 0) return kOk;
-  if (in_frame || parameters[0] != 0)
-    return fail(
-        code, "particles: %s needs positions, arrays (N, 2) or (N, 3); the last dimension is %llu, the rank %d",
-        in_frame ? "a frame" : "any order but 0 (kept)",
-        static_cast<unsigned long long>(shape.rank > 0 ? shape.dims[static_cast<std::size_t>(shape.rank - 1)] : 0),
-        shape.rank);
-  return kOk;
-}
-
-// progressive: how its errors were found.
-Status check_progressive(const std::array<std::uint8_t, kParameterBytes>& parameters, bool in_frame) {
-  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
-  for (std::size_t i = 1; i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "progressive: parameter byte %zu is %d, must be 0", i, parameters[i]);
-  if (in_frame ? parameters[0] != 1 && parameters[0] != 2 : parameters[0] != 0 && parameters[0] != 2)
-    return fail(code, "progressive: errors %d, allowed: %d (measured), 2 (bounds)", parameters[0], in_frame ? 1 : 0);
-  return kOk;
-}
-
-// A power of two of which half is a double.
-bool is_progressive_step(double bound, double step, Dtype dtype) {
-  int exponent = 0;
-  return std::frexp(step, &exponent) == 0.5 && bound == step / 2 && exponent > (dtype == Dtype::f32 ? -149 : -1073);
-}
-
-Status check_parameters(const registry::CodecRow& codec, const std::array<std::uint8_t, kParameterBytes>& parameters,
-                        int rank, Code code) {
-  if (codec.id == registry::kCodecHierarchicalDelta || codec.id == registry::kCodecLorenzo)
-    return check_predictor(codec, parameters, rank, code == Code::corrupt);
-  if (codec.id == registry::kCodecProgressive) return check_progressive(parameters, code == Code::corrupt);
-  for (std::size_t i = 2; i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", codec.name, i, parameters[i]);
-  const bool has_mode = codec.id == registry::kCodecCuszp2;
-  if (parameters[0] >= (has_mode ? kModes : 1))
-    return fail(
-        code,
-        has_mode ? "%s: mode %d, allowed: 0 (outlier), 1 (plain), 2 (fixed)" : "%s: parameter byte 0 is %d, must be 0",
-        codec.name, parameters[0]);
-  if (parameters[1] > kMaxBlockDims)
-    return fail(code, "%s: block_dims %d, allowed: 1, 2, 3", codec.name, parameters[1]);
-  if (rank >= 0 && parameters[1] > (rank > 1 ? rank : 1))
-    return fail(code, "%s: block_dims %d needs data of at least that rank, this has rank %d", codec.name, parameters[1],
-                rank);
-  return kOk;
 }
 
 }  // namespace
@@ -156,23 +72,15 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (info.format_version < codec->format_version)
     return fail(Code::corrupt, "corrupt frame: codec %s in format %d, it came with %d", codec->name,
                 info.format_version, codec->format_version);
-  if ((info.codec == registry::kCodecCuszp2 || info.codec == registry::kCodecLossless) && info.parameters[1] == 0)
-    return fail(Code::corrupt, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
-  if (info.codec == registry::kCodecParticles)
-    PYF_TRY(check_particles(info.parameters, info.shape, true));
-  else
-    PYF_TRY(check_parameters(*codec, info.parameters, info.shape.rank, Code::corrupt));
-  // hierarchical_delta is bit-exact where it has no step
-  const bool quantised = info.codec != registry::kCodecLossless && !info.stored_raw &&
-                         !(info.codec == registry::kCodecHierarchicalDelta && info.step == 0);
+  const Codec& room = *codec_of(info.codec);
+  PYF_TRY(room.check_parameters(*codec, info.parameters, info.shape, true));
+  const bool quantised = room.quantises && !info.stored_raw && !(room.may_be_exact && info.step == 0);
   if (!quantised && (info.step != 0 || info.bound != 0))
     return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a bound or a step");
   if (quantised) {
     if (!(info.step > 0) || !(info.bound > 0))
       return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
-    const bool may_be_pointwise =
-        info.codec == registry::kCodecHierarchicalDelta || info.codec == registry::kCodecLorenzo;
-    if (info.pointwise && (!may_be_pointwise || !is_float(info.dtype)))
+    if (info.pointwise && (!room.may_be_pointwise || !is_float(info.dtype)))
       return fail(Code::corrupt, "corrupt frame: codec %s, dtype %s with a pointwise relative bound", codec->name,
                   dtype_name(info.dtype));
     if (info.pointwise && info.bound >= 1)
@@ -180,14 +88,7 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     if (!is_float(info.dtype) && !is_integer_step(info.bound, info.step, dtype_bytes(info.dtype)))
       return fail(Code::corrupt, "corrupt frame: a bound of %g and a step of %g of integers, dtype %s", info.bound,
                   info.step, dtype_name(info.dtype));
-    if (info.codec == registry::kCodecProgressive) {
-      if (!is_progressive_step(info.bound, info.step, info.dtype))
-        return fail(Code::corrupt,
-                    "corrupt frame: a bound of %g and a step of %g, which must be twice that and a power "
-                    "of two",
-                    info.bound, info.step);
-      return kOk;
-    }
+    if (room.check_step != nullptr) return room.check_step(info);
     if (!info.pointwise && info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
   } else if (info.has_sentinel || info.pointwise) {
@@ -198,11 +99,11 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
 
 Status check_request(const Request& request) noexcept {
   const registry::CodecRow* codec = find_codec(request.codec);
-  if (codec == nullptr)
-    return fail(Code::invalid_argument,
-                "codec id %d is unknown, allowed: 1 (cuszp2), 2 (lossless), 3 (hierarchical_delta), 4 (lorenzo), "
-                "5 (particles), 6 (progressive)",
-                request.codec);
+  if (codec == nullptr) {
+    char allowed[256];
+    list_codecs(allowed, sizeof allowed);
+    return fail(Code::invalid_argument, "codec id %d is unknown, allowed: %s", request.codec, allowed);
+  }
   if (dtype_bytes(request.dtype) == 0)
     return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: 1 to 10", static_cast<int>(request.dtype));
   if ((codec->dtype_mask >> static_cast<unsigned>(request.dtype) & 1) == 0) {
@@ -235,10 +136,7 @@ Status check_request(const Request& request) noexcept {
     return fail(Code::invalid_argument, "%s takes no bound, but one of %g is given", codec->name, request.bound);
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank)
     return fail(Code::invalid_argument, "rank %d, allowed: 0 to %d", request.shape.rank, kMaxRank);
-  if (request.codec == registry::kCodecParticles)
-    PYF_TRY(check_particles(request.parameters, request.shape, false));
-  else
-    PYF_TRY(check_parameters(*codec, request.parameters, request.shape.rank, Code::invalid_argument));
+  PYF_TRY(codec_of(request.codec)->check_parameters(*codec, request.parameters, request.shape, false));
   std::uint64_t count = 0;
   if (!value_count(request.shape, &count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   if (count * dtype_bytes(request.dtype) > kMaxChunkBytes)
@@ -274,23 +172,7 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
   info.source_big_endian = request.source_big_endian;
   info.parameters = request.parameters;
   info.carried_bound = request.carried_bound;
-  if (codec == registry::kCodecHierarchicalDelta) {
-    // the chain is held to speed, unless the caller says otherwise
-    const int asked = info.parameters[0];
-    if (info.parameters[1] == 0) info.parameters[1] = asked == kChain || asked == kAskFast ? 2 : 1;
-    if (asked == kAskAny || asked == kAskFast) info.parameters[0] = kChain;  // until it is chosen
-    info.parameters[2] = 1;
-  } else if (codec == registry::kCodecLorenzo) {
-    const bool huffman = info.parameters[1] == 2, gaps = info.parameters[2] != 2;
-    info.parameters[1] = !huffman ? 1 : gaps ? 2 : 3;
-    info.parameters[0] = info.parameters[0] == 0 ? kChain : info.parameters[0];  // until it is chosen
-    info.parameters[2] = 1;
-  } else if (codec == registry::kCodecProgressive) {
-    info.parameters[0] = info.parameters[0] == 2 ? 2 : 1;
-  } else if (codec != registry::kCodecParticles) {
-    if (info.parameters[1] == 0) info.parameters[1] = 1;
-    if (codec == registry::kCodecLossless) info.parameters[0] = 0;
-  }
+  codec_of(codec)->frame_parameters(info.parameters);
   info.shape = request.shape;
   info.header_bytes = header_bytes(request.shape.rank);
   info.value_count = count;
@@ -298,11 +180,18 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
   return info;
 }
 
-FrameInfo stand_in(const FrameInfo& info) noexcept {
-  FrameInfo other = info;
-  other.codec = registry::kCodecHierarchicalDelta;
-  other.parameters = {info.parameters[0], 1, 1};
-  return other;
+Status check_directory_size(std::uint64_t entries, std::uint64_t payload_bytes) noexcept {
+  if (payload_bytes / 4 <= entries)
+    return fail(Code::corrupt, "corrupt frame: the frame is too short for its directory");
+  return kOk;
+}
+
+Status no_kernel(const FrameInfo& info) noexcept {
+  return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
+}
+
+bool on_devices(std::uint8_t codec, Dtype dtype) noexcept {
+  return is_float(dtype) || codec_of(codec)->integers_on_devices;
 }
 
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {

@@ -22,9 +22,7 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept;
 void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept;
 
 // Whether devices have kernels for the codec and dtype of a request, or of a frame; the rest they say themselves.
-inline bool on_devices(std::uint8_t codec, Dtype dtype) {
-  return codec != registry::kCodecHierarchicalDelta || is_float(dtype);
-}
+bool on_devices(std::uint8_t codec, Dtype dtype) noexcept;
 
 // The codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;
@@ -38,9 +36,10 @@ Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_
 // the request's or the bit-exact one that stands in for it.
 FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept;
 
-// The same frame with the codec that stands in for lorenzo where nothing is gained: where bounds are too tight, and
-// where tables would take more than they save.
-FrameInfo stand_in(const FrameInfo& info) noexcept;
+// For rooms. A payload of tiles is longer than a directory of so many entries.
+Status check_directory_size(std::uint64_t entries, std::uint64_t payload_bytes) noexcept;
+// An error of this library: a codec that registry.json allows for a dtype has no kernel for it.
+Status no_kernel(const FrameInfo& info) noexcept;
 
 // Writes the header, with the release that its codec needs.
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept;

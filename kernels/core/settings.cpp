@@ -7,30 +7,19 @@
 #include <cstring>
 
 #include "core/api.hpp"
-#include "core/cuda_driver.hpp"
+#include "core/cuda/driver.hpp"
 #include "core/error_text.hpp"
+#include "core/level.hpp"
 #include "core/threads.hpp"
 
 namespace pyfilter {
-namespace baseline {
-extern const LevelTable kLevelTable;
-}
-#if defined(PYF_HAVE_X86_LEVELS)
-namespace avx2 {
-extern const LevelTable kLevelTable;
-}
-namespace avx512 {
-extern const LevelTable kLevelTable;
-}
-#endif
-
 namespace {
 
 constexpr int kMaxThreads = 1024;
 
 struct Level {
   const char* name;
-  const LevelTable* table;
+  int index;  // in tables of levels (level.hpp)
   bool (*runs_here)();
 };
 
@@ -54,10 +43,10 @@ bool has_avx512() {
 // Best first.
 const Level kLevels[] = {
 #if defined(PYF_HAVE_X86_LEVELS)
-    {"avx512", &avx512::kLevelTable, &has_avx512},
-    {"avx2", &avx2::kLevelTable, &has_avx2},
+    {"avx512", 2, &has_avx512},
+    {"avx2", 1, &has_avx2},
 #endif
-    {"baseline", &baseline::kLevelTable, &always},
+    {"baseline", 0, &always},
 };
 
 const Level* find_level(const char* name) {
@@ -80,7 +69,7 @@ int threads_of_environment() {
   return end != wanted && *end == '\0' && n >= 0 && n <= kMaxThreads ? static_cast<int>(n) : 0;
 }
 
-std::atomic<const Level*>& level_in_use() {
+std::atomic<const Level*>& chosen_level() {
   static std::atomic<const Level*> level{first_level()};
   return level;
 }
@@ -115,7 +104,7 @@ std::atomic<Backend>& backend_in_use() {
 
 }  // namespace
 
-const LevelTable& level_table() noexcept { return *level_in_use().load()->table; }
+int level_in_use() noexcept { return chosen_level().load()->index; }
 
 int resolved_threads() noexcept {
   int threads = local_threads != 0 ? local_threads : threads_in_use().load();
@@ -148,7 +137,7 @@ Status set_cpu_level(const char* name) noexcept {
     return fail(Code::invalid_argument, "cpu_level is %s, allowed on this machine: auto, baseline%s%s",
                 name == nullptr ? "null" : name, find_level("avx2") != nullptr ? ", avx2" : "",
                 find_level("avx512") != nullptr ? ", avx512" : "");
-  level_in_use().store(level);
+  chosen_level().store(level);
   return kOk;
 }
 
@@ -168,6 +157,6 @@ const char* backend_name() noexcept { return kBackends[static_cast<int>(backend(
 
 bool prefers_cuda() noexcept { return backend() == Backend::cuda && has_cuda(); }
 
-const char* cpu_level() noexcept { return level_in_use().load()->name; }
+const char* cpu_level() noexcept { return chosen_level().load()->name; }
 
 }  // namespace pyfilter

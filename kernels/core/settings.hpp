@@ -3,11 +3,8 @@
 // PYFILTER_CPU, PYFILTER_BACKEND), which programs like h5dump use.
 #pragma once
 
-#include "core/plan.hpp"
-
 namespace pyfilter {
 
-const LevelTable& level_table() noexcept;
 int resolved_threads() noexcept;  // for a call made now on this thread, >= 1
 
 enum class Backend { automatic, cpu, cuda };

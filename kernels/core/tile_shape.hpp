@@ -4,9 +4,12 @@
 
 #include <cstdint>
 
-#include "core/plan.hpp"
+#include "core/grid.hpp"
 
 namespace pyfilter {
+
+// Tile shapes, as requests and frames name them.
+inline constexpr int kChain = 1, kPlane = 2, kVolume = 3, kColumns = 4;
 
 struct TileExtent {
   std::uint32_t z, y, x;     // of a tile, in values

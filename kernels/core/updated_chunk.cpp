@@ -8,7 +8,7 @@
 //               hardly less than A, as it is where decoded extremes are a little closer than the originals
 //   A <= B      step m * s, m odd: quanta of width m * s are unions of those of width s, so an old value gets the
 //               quantum that its original would have got, within m * s / 2. m is 1 up to B = 3 A
-//   no grid     (the old frame is bit-exact or progressive) bound B - A, so that errors add up to B
+//   no grid     (the old frame is bit-exact, or its steps are powers of two) bound B - A, so that errors add up to B
 //   otherwise   bit-exact, the frame carries A
 //
 // What comes out is decoded and compared with the old values: a choice that moved one too far is not taken.
@@ -27,11 +27,12 @@
 
 #include "core/api.hpp"
 #include "core/bound.hpp"
-#include "core/choices.hpp"
+#include "core/codec.hpp"
 #include "core/error_text.hpp"
 #include "core/fp_environment.hpp"
 #include "core/integer_bound.hpp"
 #include "core/request.hpp"
+#include "core/value_range.hpp"
 #include "registry_table.hpp"
 
 namespace pyfilter {
@@ -181,16 +182,16 @@ double certain_bound(const Request& request, const void* values, std::uint64_t c
 // What is asked of the encoder: `bound` for all values, and old ones keep their places where that is possible.
 Request choose(const Request& asked, const FrameInfo& old, double bound, double largest) {
   const double error = old.error_bound(), step = old.step;
-  const bool progressive = old.codec == registry::kCodecProgressive;
+  const bool powers_of_two = codec_of(old.codec)->powers_of_two;
   Request request = asked;
   request.bound_mode = Bound::absolute;
   request.bound = bound;
   request.carried_bound = error;
-  const bool grid = step > 0 && !progressive;
+  const bool grid = step > 0 && !powers_of_two;
   const auto add_up = [&] {
     request.bound = (bound - error) * kBelow;
     request.carried_bound = bound;
-    if (progressive) {  // half of a step, which is a power of two
+    if (powers_of_two) {  // half of a step, which is a power of two
       int exponent = 0;
       std::frexp(request.bound, &exponent);
       request.bound = std::ldexp(0.5, exponent);
@@ -200,7 +201,7 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
   if (bound < error) {
     if (step == 0 || bound == 0) {
       request.bound = 0;
-    } else if (progressive) {
+    } else if (powers_of_two) {
       request.bound = std::min(bound, step / 2);  // steps are powers of two
     } else if (!is_float(asked.dtype)) {          // steps are odd: there is no finer one but by luck
       request.bound = bound >= old.bound ? old.bound : 0;
@@ -213,7 +214,7 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
     return request;
   }
   if (!grid) {
-    if (progressive && bound < 3 * error && step > 0)
+    if (powers_of_two && bound < 3 * error && step > 0)
       request.bound = step / 2;  // a power of two: the same grid
     else if (bound > error * (1 + 0x1p-10))
       add_up();
@@ -242,7 +243,7 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
 // Bit for bit, as the codec does it that takes every type.
 Request exact_request(const Request& asked, double error) {
   Request request = asked;
-  request.codec = registry::kCodecLossless;
+  request.codec = registry::kExactCodec;
   request.bound_mode = Bound::none;
   request.bound = 0;
   request.parameters = {};

@@ -1,46 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cuszp2 (cuSZp2, SC'24, section IV): quantise -> differences inside a block -> zigzag -> bit planes, block by block.
-// The tile layout is shared (stages/tile_encode.hpp); this is the map between values and codes. See FORMAT.md beside
-// it.
+// Cuszp2 (cuSZp2, SC'24, section IV): quantise (stages/quantizing_map.hpp) -> differences inside a block -> zigzag ->
+// bit planes, block by block (stages/tile_encode.hpp). See FORMAT.md beside it.
 #pragma once
 
-#include "core/plan.hpp"
-#include "core/target.hpp"
-#include "stages/quantize.hpp"
+#include "core/level.hpp"
+#include "stages/block_plan.hpp"
 
-PYF_BEGIN_TARGET
+namespace pyfilter {
 
-template <class T>
-struct QuantizingMap {
-  using Value = T;
-  using Code = typename FloatTraits<T>::Code;
-  static constexpr bool kHasSpecial = true;
-  static constexpr unsigned kMasks = 7;  // that special blocks of packed tiles may have
-  // A biased code is the magic form's bit pattern. Differences do not see the bias.
-  static constexpr Code kBias = FloatTraits<T>::kMagicBits;
-  Quantizer<T> quantizer;
-
-  explicit KFN QuantizingMap(const Quantizer<T>& ready) : quantizer(ready) {}
-  KFN QuantizingMap(double bound, double step, bool has_sentinel, std::uint64_t sentinel)
-      : quantizer(
-            make_quantizer(static_cast<T>(bound), static_cast<T>(step), has_sentinel, static_cast<Code>(sentinel))) {}
-  explicit QuantizingMap(const Plan& plan) : QuantizingMap(plan.bound, plan.step, plan.has_sentinel, plan.sentinel) {}
-
-  static KFN Code wrap(Code difference) { return difference; }
-  KFN Value decode_biased(Code code) const { return decoded_value(quantizer.step, std::bit_cast<T>(code)); }
-
-  template <std::size_t N, class Values, class Note>
-  KFN void encode(const Values* x, Code* q, Note&& note) const {
-    if (quantizer.has_sentinel)
-      quantize<true, N>(quantizer, x, q, note);
-    else
-      quantize<false, N>(quantizer, x, q, note);
-  }
-
-  template <std::size_t N, class Values>
-  KFN void decode(const Code (&q)[N], Code offset, Values* x) const {
-    dequantize(quantizer.step, q, offset, x);
-  }
+struct Cuszp2Coders {
+  FindBlockCoder* coder;
 };
+PYF_LEVEL_TABLE(Cuszp2Coders, kCuszp2Coders, cuszp2_coders)
 
-PYF_END_TARGET
+}  // namespace pyfilter

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "particles/key.hpp"
+#include "particles/plan.hpp"
 #include "stages/quantize.hpp"
 
 PYF_BEGIN_TARGET
@@ -49,7 +49,7 @@ KFN bool code_value(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q
 }
 
 template <class T>
-inline Quantizer<T> quantizer_of(const Plan& plan) {
+inline Quantizer<T> quantizer_of(const ParticlePlan& plan) {
   return make_quantizer(static_cast<T>(plan.bound), static_cast<T>(plan.step), plan.has_sentinel,
                         static_cast<typename FloatTraits<T>::Code>(plan.sentinel));
 }

@@ -8,8 +8,8 @@
 
 #include "core/bits.hpp"
 #include "core/target.hpp"
-#include "stages/entropy/model.hpp"
-#include "stages/entropy/symbols.hpp"
+#include "lorenzo/model.hpp"
+#include "stages/symbols.hpp"
 
 namespace pyfilter {
 

@@ -8,11 +8,21 @@
 #include <cstdint>
 
 #include "core/bits.hpp"
+#include "core/grid.hpp"
 #include "core/target.hpp"
 
 namespace pyfilter {
 
 inline constexpr std::uint32_t kTileParticles = 4096, kGroup = 32;
+
+// Tiles of particles; block_dims are the coordinates of one.
+inline Grid particle_grid(std::uint64_t values, int coordinates) {
+  Grid grid = make_run_grid(values, kTileParticles * static_cast<std::uint64_t>(coordinates));
+  grid.block_dims = coordinates;
+  grid.blocks = grid.tiles * (kTileParticles / kGroup);
+  return grid;
+}
+
 inline constexpr unsigned kMostKeyBits = 24;
 // Key of a special particle, where particles are sorted: above all others.
 inline constexpr std::uint64_t kLastKey = std::uint64_t{1} << kMostKeyBits;

@@ -5,5 +5,11 @@
 // (layout.hpp). Special values come first (specials.hpp). See FORMAT.md.
 #pragma once
 
-#include "progressive/decode.hpp"
-#include "progressive/encode_chunk.hpp"
+#include "core/level.hpp"
+#include "progressive/coder.hpp"
+
+namespace pyfilter {
+
+PYF_LEVEL_TABLE(ProgressiveCoder, kProgressiveCoder, progressive_coder)
+
+}  // namespace pyfilter

@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "core/bits.hpp"
-#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/block_plan.hpp"
 #include "stages/blocks.hpp"
 #include "stages/difference.hpp"
 #include "stages/planes.hpp"
@@ -220,8 +220,9 @@ struct BoxCursor<1> : BlockCursor {
 };
 
 template <class Map, int D>
-inline Status decode_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
+inline Status decode_tile(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
                           std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out) {
+  const auto& plan = static_cast<const BlockPlan&>(base);
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
   const Map map(plan);

@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "core/bits.hpp"
-#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/block_plan.hpp"
 #include "stages/blocks.hpp"
 #include "stages/difference.hpp"
 #include "stages/planes.hpp"
@@ -194,7 +194,7 @@ KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>
 }
 
 template <class Map, int D>
-KFN void encode_planes(const Plan& plan, int first, int count, EncodeScratch<Map, D>& s) {
+KFN void encode_planes(const BlockPlan& plan, int first, int count, EncodeScratch<Map, D>& s) {
   if (plan.mode != 2) [[likely]]
     encode_planes<Map, D, true>(plan.mode == 0, first, count, s);
   else
@@ -220,8 +220,9 @@ template <class Map>
 }
 
 template <class Map, int D>
-inline EncodedTile encode_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch,
+inline EncodedTile encode_tile(const Plan& base, const void* values, std::uint64_t tile, void* scratch,
                                std::uint8_t* out) {
+  const auto& plan = static_cast<const BlockPlan&>(base);
   using Value = typename Map::Value;
   constexpr int B = kBlockValues<D>;
   auto& s = *static_cast<EncodeScratch<Map, D>*>(scratch);

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <memory>
 
-#include "stages/entropy/model.hpp"
-#include "stages/entropy/rounds.hpp"
+#include "lorenzo/model.hpp"
+#include "lorenzo/cpu/rounds.hpp"
 
 using namespace pyfilter;
 using namespace pyfilter::baseline;

@@ -8,11 +8,11 @@
 #include <cstdint>
 
 #include "core/bits.hpp"
-#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/tile_shape.hpp"
 #include "core/types.hpp"
 #include "stages/packed/layout.hpp"
+#include "stages/packed/plan.hpp"
 
 namespace pyfilter {
 

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <new>
 
-#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "stages/packed/choose.hpp"
 #include "stages/packed/choose_narrow.hpp"
 #include "stages/packed/encode.hpp"
 #include "stages/packed/lorenzo.hpp"
+#include "stages/packed/plan.hpp"
 #include "stages/packed/sampled_code.hpp"
 #include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
@@ -155,7 +155,7 @@ KFN void for_present(const TileBox& box, Add&& add) {
 
 // Bits of the present blocks of a tile whose codes are there: as bit planes, or as an entropy coder may take them.
 template <int S, class Map>
-inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBox& box, int order,
+inline std::uint64_t sampled_bits(const Map& map, const PackedPlan& plan, const TileBox& box, int order,
                                   SampleScratch<Map>& s) {
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
@@ -192,7 +192,7 @@ inline std::uint64_t sampled_bits(const Map& map, const Plan& plan, const TileBo
 
 // Adds to each open candidate of a tile shape the bits of its tile with the sampled value.
 template <int S, class Map>
-inline void sample_shape(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+inline void sample_shape(const Request& request, const PackedPlan& plan, const void* values, std::uint64_t count,
                          std::uint64_t sampled, const std::uint8_t* next_tile, SampleScratch<Map>& s,
                          PredictorCosts& costs) {
   const Map map(plan);
@@ -223,7 +223,7 @@ KFN void with_shape(int shape, const Run& run) {
 }
 
 template <class Map>
-inline void sample_predictors(const Request& request, const Plan& plan, const void* values, std::uint64_t count,
+inline void sample_predictors(const Request& request, const PackedPlan& plan, const void* values, std::uint64_t count,
                               std::uint64_t k, void* scratch, PredictorCosts& costs) {
   static_assert(sizeof(SampleScratch<Map>) <= kScratchBytes);
   auto& own = *new (scratch) SampleScratch<Map>;

@@ -8,12 +8,12 @@
 #include <cstring>
 
 #include "core/bits.hpp"
-#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/lorenzo.hpp"
 #include "stages/packed/missing.hpp"
+#include "stages/packed/plan.hpp"
 #include "stages/packed/special.hpp"
 #include "stages/packed/special_integer.hpp"
 #include "stages/packed/tile_bits.hpp"
@@ -86,7 +86,7 @@ template <int S>
 }
 
 template <class Map, int S>
-inline Status find_packed_parts(const Plan& plan, const PresentBlocks& present, const std::uint8_t* bytes,
+inline Status find_packed_parts(const PackedPlan& plan, const PresentBlocks& present, const std::uint8_t* bytes,
                                 std::size_t size, PackedParts<typename Map::Code>& parts) {
   using Code = typename Map::Code;
   const std::uint32_t word = load_le<std::uint32_t>(bytes);
@@ -217,7 +217,7 @@ template <class Map, int S>
 
 // Values of a verbatim tile.
 template <class Map, int S>
-[[gnu::noinline]] inline void store_verbatim(const Plan& plan, const TileBox& box, const std::uint8_t* from,
+[[gnu::noinline]] inline void store_verbatim(const PackedPlan& plan, const TileBox& box, const std::uint8_t* from,
                                              PackedDecodeSpace<Map, S>& space, std::uint64_t start, std::uint64_t stop,
                                              void* out) {
   for (const std::uint32_t b : present_blocks<S>(box)) {
@@ -230,8 +230,9 @@ template <class Map, int S>
 }
 
 template <class Map, int S>
-inline Status decode_packed_tile(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform,
+inline Status decode_packed_tile(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
                                  std::uint64_t tile, std::uint64_t start, std::uint64_t stop, void* out) {
+  const auto& plan = static_cast<const PackedPlan&>(base);
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   using Tile = TileShape<S>;

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "core/bits.hpp"
-#include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/difference.hpp"
@@ -18,6 +17,7 @@
 #include "stages/packed/encode_special.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/lorenzo.hpp"
+#include "stages/packed/plan.hpp"
 #include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/planes.hpp"
@@ -49,7 +49,7 @@ KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unforesee
 
 // Residuals of a block.
 template <class Map, int S>
-KFN void block_residuals(const Map& map, const Plan& plan, std::uint32_t b, PackedScratch<Map, S>& s,
+KFN void block_residuals(const Map& map, const PackedPlan& plan, std::uint32_t b, PackedScratch<Map, S>& s,
                          typename Map::Code* z) {
   using Code = typename Map::Code;
   if constexpr (S == kChain) {
@@ -81,7 +81,7 @@ KFN void note_width(bool exceptions, bool unforeseen, std::uint32_t b, const typ
 
 // Codes -> planes and widths of the present blocks, by twos. Returns the tile's first value as a residual.
 template <class Map, int S>
-KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, const TileBox& box,
+KFN typename Map::Code encode_tile_planes(const Map& map, const PackedPlan& plan, const TileBox& box,
                                           const PresentBlocks& present, PackedScratch<Map, S>& s) {
   using Code = typename Map::Code;
   const Code first = zigzag(map.wrap(s.codes[0]));
@@ -118,7 +118,7 @@ KFN typename Map::Code encode_tile_planes(const Map& map, const Plan& plan, cons
 
 // Planes that blocks keep, and which have an exception.
 template <class Map, int S>
-KFN BlockBits choose_exceptions(const Plan& plan, PackedScratch<Map, S>& s) {
+KFN BlockBits choose_exceptions(const PackedPlan& plan, PackedScratch<Map, S>& s) {
   if (plan.exceptions) {
     BlockBytes split;
     std::uint32_t fewer = 0, count = 0;
@@ -260,8 +260,9 @@ KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::
 }
 
 template <class Map, int S>
-inline EncodedTile encode_packed_tile(const Plan& plan, const void* values, std::uint64_t tile, void* scratch,
+inline EncodedTile encode_packed_tile(const Plan& base, const void* values, std::uint64_t tile, void* scratch,
                                       std::uint8_t* out) {
+  const auto& plan = static_cast<const PackedPlan&>(base);
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   auto& s = *static_cast<PackedScratch<Map, S>*>(scratch);

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Batches of chunks between host memory and a device (core/cuda/lane.hpp).
+#include "core/cuda/lane.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "core/api.hpp"
+#include "core/cuda/driver.hpp"
+#include "core/cuda/memory.cuh"
+#include "progressive/cuda/driver.cuh"
+#include "core/error_text.hpp"
+#include "core/past_cache.hpp"
+#include "core/threads.hpp"
+
+namespace pyfilter {
+namespace {
+
+using cuda::check;
+
+bool same_shape(const Shape& a, const Shape& b) {
+  return a.rank == b.rank && std::equal(a.dims.begin(), a.dims.begin() + a.rank, b.dims.begin());
+}
+
+cudaStream_t stream_of(const CudaLane& lane) { return static_cast<cudaStream_t>(lane.stream); }
+
+Status copy(const CudaLane& lane, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return check(cudaMemcpyAsync(to, from, bytes, kind, stream_of(lane)), "cudaMemcpyAsync");
+}
+
+// Looks, then naps: the driver's own wait that keeps no core busy takes 0.3 ms to wake up, as long as a copy of 16 MB.
+Status wait_for(void* event, const char* what) {
+  cudaError_t found = cudaErrorNotReady;
+  const auto waiting = [&] {
+    found = cudaEventQuery(static_cast<cudaEvent_t>(event));
+    if (found != cudaErrorNotReady) return false;
+    (void)cudaGetLastError();  // it would be taken for the next launch's
+    return true;
+  };
+  spin_while(waiting);
+  while (found == cudaErrorNotReady && waiting()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  return check(found, what);
+}
+
+// How much of a batch passes through half of the lane's memory at a time. That memory is small, so that it stays in the
+// cache: the host's memory would be the limit.
+std::size_t piece_bytes(const CudaLane& lane, const CudaLaneValues& values, std::size_t chunk_bytes) {
+  const std::size_t half = lane.host_value_bytes / 2;
+  return values.move == nullptr ? half : half / chunk_bytes * chunk_bytes;
+}
+
+Status to_device(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneValues& values, std::size_t bytes,
+                 std::size_t chunk_bytes) {
+  if (lane.host_values == nullptr) return copy(lane, lane.values, values.first, bytes, cudaMemcpyHostToDevice);
+  const std::size_t most = piece_bytes(lane, values, chunk_bytes);
+  for (std::size_t at = 0, piece = 0; at < bytes; at += most, ++piece) {
+    const std::size_t half = piece % 2, here = std::min(most, bytes - at);
+    if (piece >= 2) PYF_TRY(waiter.reach(half));
+    std::uint8_t* const by = lane.host_values + half * most;
+    if (values.move == nullptr)
+      std::memcpy(by, values.first + at, here);
+    else
+      values.move(values.context, at / chunk_bytes, here / chunk_bytes, by);
+    PYF_TRY(copy(lane, lane.values + at, by, here, cudaMemcpyHostToDevice));
+    PYF_TRY(waiter.mark(lane, half));
+  }
+  return kOk;
+}
+
+Status to_host(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneValues& values, std::size_t bytes,
+               std::size_t chunk_bytes) {
+  if (lane.host_values == nullptr) return copy(lane, values.first, lane.values, bytes, cudaMemcpyDeviceToHost);
+  const std::size_t most = piece_bytes(lane, values, chunk_bytes);
+  const auto begin = [&](std::size_t at, std::size_t half) {
+    PYF_TRY(copy(lane, lane.host_values + half * most, lane.values + at, std::min(most, bytes - at),
+                 cudaMemcpyDeviceToHost));
+    return waiter.mark(lane, half);
+  };
+  PYF_TRY(begin(0, 0));
+  for (std::size_t at = 0, piece = 0; at < bytes; at += most, ++piece) {
+    const std::size_t half = piece % 2, here = std::min(most, bytes - at);
+    if (bytes - at > most) PYF_TRY(begin(at + most, 1 - half));
+    PYF_TRY(waiter.reach(half));
+    std::uint8_t* const by = lane.host_values + half * most;
+    if (values.move == nullptr)
+      copy_past_cache(values.first + at, by, here);
+    else
+      values.move(values.context, at / chunk_bytes, here / chunk_bytes, by);
+  }
+  return kOk;
+}
+
+Status decode_whole(const CudaLane& lane, const CudaLaneFrames& frames) {
+  std::vector<CudaFrame> batch(frames.count);
+  for (std::size_t i = 0; i < frames.count; ++i) {
+    const std::uint8_t* const header = lane.host_frames + frames.places[i];
+    FrameInfo info;
+    PYF_TRY(frame_info(header, frames.sizes[i], &info));
+    if (info.value_bytes != frames.chunk_bytes || info.dtype != frames.dtype)
+      return fail(Code::corrupt, "a frame of another array than the chunk");
+    batch[i] = {header, frames.sizes[i], lane.frames + frames.places[i], frames.sizes[i],
+                lane.values + i * frames.chunk_bytes};
+  }
+  return cuda_decode(batch.data(), frames.count, 0, frames.chunk_bytes / dtype_bytes(frames.dtype), frames.chunk_bytes,
+                     reinterpret_cast<std::uint32_t*>(lane.notes), lane.stream);
+}
+
+Status decode_parts(const CudaLane& lane, const CudaLaneFrames& frames) {
+  std::vector<cuda::ProgressiveFrame> batch;
+  batch.reserve(frames.count);
+  FrameInfo first;
+  auto* const faults = reinterpret_cast<std::uint32_t*>(lane.notes);
+  for (std::size_t i = 0; i < frames.count; ++i) {
+    FrameInfo info;
+    std::uint64_t end = 0;
+    PYF_TRY(cuda::check_progressive_part(lane.host_frames + frames.places[i], frames.sizes[i], frames.segments[i],
+                                         frames.level, frames.chunk_bytes, &info, &end));
+    if (i == 0) first = info;
+    if (info.dtype != frames.dtype || !same_shape(info.shape, first.shape))
+      return fail(Code::corrupt, "a frame of another array than the chunk");
+    batch.push_back(cuda::progressive_part(info, lane.frames + frames.places[i], end,
+                                           lane.values + i * frames.chunk_bytes, faults + i, frames.segments[i]));
+  }
+  PYF_TRY(check(cudaMemsetAsync(faults, 0, frames.count * sizeof *faults, stream_of(lane)), "cudaMemsetAsync"));
+  return cuda::decode_progressive_frames(first, batch, static_cast<int>(frames.level), 0,
+                                         frames.chunk_bytes / dtype_bytes(frames.dtype), stream_of(lane));
+}
+
+}  // namespace
+
+CudaWaiter::~CudaWaiter() {
+  for (void* event : events_)
+    if (event != nullptr) (void)cudaEventDestroy(static_cast<cudaEvent_t>(event));
+}
+
+Status CudaWaiter::open(const CudaLane& lane) noexcept {
+  PYF_TRY(cuda::usable());
+  PYF_TRY(check(cudaSetDevice(lane.device), "cudaSetDevice"));
+  for (void*& event : events_) {
+    cudaEvent_t made = nullptr;
+    PYF_TRY(check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreate"));
+    event = made;
+  }
+  return kOk;
+}
+
+Status CudaWaiter::wait(const CudaLane& lane, const char* what) const noexcept {
+  PYF_TRY(mark(lane, 2));
+  return wait_for(events_[2], what);
+}
+
+Status CudaWaiter::mark(const CudaLane& lane, std::size_t half) const noexcept {
+  return check(cudaEventRecord(static_cast<cudaEvent_t>(events_[half]), stream_of(lane)), "cudaEventRecord");
+}
+
+Status CudaWaiter::reach(std::size_t half) const noexcept { return wait_for(events_[half], "copies of values"); }
+
+Status cuda_lane_encode(const CudaLane& lane, const CudaWaiter& waiter, const Request& request,
+                        const CudaLaneValues& values, std::size_t count, std::size_t chunk_bytes,
+                        std::size_t stride) noexcept {
+  PYF_TRY(to_device(lane, waiter, values, count * chunk_bytes, chunk_bytes));
+  PYF_TRY(cuda_encode(request, {lane.values, chunk_bytes, lane.frames, stride,
+                                reinterpret_cast<std::uint64_t*>(lane.notes), count, lane.stream}));
+  PYF_TRY(copy(lane, lane.host_notes, lane.notes, count * sizeof(std::uint64_t), cudaMemcpyDeviceToHost));
+  return waiter.wait(lane, "encoding on the device");
+}
+
+Status cuda_lane_fetch(const CudaLane& lane, const CudaWaiter& waiter, std::size_t first, std::size_t count,
+                       std::size_t stride, const std::uint64_t* places) noexcept {
+  std::uint64_t size = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(&size, lane.host_notes + (first + i) * sizeof size, sizeof size);
+    PYF_TRY(copy(lane, lane.host_frames + places[i], lane.frames + (first + i) * stride, size, cudaMemcpyDeviceToHost));
+  }
+  return waiter.wait(lane, "copies of frames");
+}
+
+Status cuda_lane_decode(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneFrames& frames,
+                        const CudaLaneValues& values) noexcept {
+  const std::size_t value_bytes = frames.count * frames.chunk_bytes, note_bytes = frames.count * sizeof(std::uint32_t);
+  try {
+    PYF_TRY(copy(lane, lane.frames, lane.host_frames, frames.bytes, cudaMemcpyHostToDevice));
+    const Status launched = frames.segments == nullptr ? decode_whole(lane, frames) : decode_parts(lane, frames);
+    if (!launched.ok()) {
+      PYF_TRY(waiter.wait(lane, "decoding on the device"));  // the lane's memory is used again
+      return launched;
+    }
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu frames", frames.count);
+  }
+  PYF_TRY(copy(lane, lane.host_notes, lane.notes, note_bytes, cudaMemcpyDeviceToHost));
+  PYF_TRY(to_host(lane, waiter, values, value_bytes, frames.chunk_bytes));
+  PYF_TRY(waiter.wait(lane, "decoding on the device"));
+  for (std::size_t i = 0; i < frames.count; ++i) {
+    std::uint32_t fault = 0;
+    std::memcpy(&fault, lane.host_notes + i * sizeof fault, sizeof fault);
+    if (fault != 0) return cuda_fault(fault);
+  }
+  return kOk;
+}
+
+}  // namespace pyfilter

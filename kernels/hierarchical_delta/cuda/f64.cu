@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// HierarchicalDelta on the GPU: tiles of f64.
+#include "hierarchical_delta/codec.hpp"
+
+#include "hierarchical_delta/cuda/coder.cuh"
+
+namespace pyfilter::cuda {
+
+const Coder* packed_coder_f64(int tile_shape, bool exact) {
+  return exact ? packed_coder<ExactMap<double>>(tile_shape) : packed_coder<QuantizingMap<double>>(tile_shape);
+}
+
+}  // namespace pyfilter::cuda

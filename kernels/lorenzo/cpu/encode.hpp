@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Encoding a group of tiles (docs/format.md, section 8); decode.hpp is the way back. Forwards: tiles to residuals
+// (residuals.hpp) and those to rounds of up to 32 blocks. Backwards: rounds and flags into the stream.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "core/target.hpp"
+#include "core/wire.hpp"
+#include "lorenzo/cpu/counted_tiles.hpp"
+#include "lorenzo/cpu/flags.hpp"
+#include "lorenzo/cpu/huffman_stream.hpp"
+#include "lorenzo/cpu/kept_rounds.hpp"
+#include "lorenzo/cpu/residuals.hpp"
+#include "lorenzo/group.hpp"
+#include "lorenzo/plan.hpp"
+
+PYF_BEGIN_TARGET
+
+// Counts of a tile for the model (lorenzo/model.hpp).
+template <class Map, int S>
+inline void count_tile(const StreamPlan& plan, const void* values, std::uint64_t tile, void* scratch,
+                       SymbolCounts* counts) {
+  auto& s = *static_cast<GroupScratch<Map, S>*>(scratch);
+  auto* const rows = reinterpret_cast<RoundRows*>(static_cast<std::uint8_t*>(scratch) + kGroupScratch<Map, S>);
+  auto* const special = reinterpret_cast<std::uint8_t*>(rows) + kTileStreamBytes;
+  GroupTile t;
+  tile_residuals<Map, S>(plan, values, tile, next_counted(plan, tile), true, s, t, special);
+  ++counts->tiles;
+  if (plan.coder != kRans) {
+    if (t.narrow)
+      count_codewords(s.narrow[0], t.coded, counts->codewords);
+    else
+      count_codewords(s.blocks[0], t.coded, counts->codewords);
+    return;
+  }
+  if (t.coding == kTileFlags) count_flags(t, counts->flags);
+  static_assert(sizeof(RoundRows) + sizeof(TileCounts) <= kTileStreamBytes);
+  auto* const tile_counts = new (rows + 1) TileCounts;
+  CountedTile* const kept = counted_tile(plan, tile);
+  if (kept != nullptr) kept->start(t, s.first, static_cast<std::uint32_t>(s.before));
+  for (std::uint32_t round = 0; round < t.rounds(); ++round) {
+    const std::uint32_t first = round * kLaneCount, lanes = t.lanes(round);
+    const auto keep = [&](const auto& residuals) {
+      if (kept != nullptr) kept->put(round, residuals);
+    };
+    if (t.narrow)
+      count_blocks(kNeighbours<S>, s.narrow + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
+    else
+      count_blocks(kNeighbours<S>, s.blocks + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
+  }
+  tile_counts->finish(*counts);
+}
+
+// Head of a group, lists or flags of blocks, sizes of special parts, padding; special parts.
+inline std::uint8_t* write_group_head(const GroupTile* tiles, std::uint32_t count, bool flags,
+                                      const std::uint8_t* special, std::uint32_t special_bytes, std::uint8_t* out) {
+  std::uint8_t* p = out;
+  std::memset(p, 0, (count + 1) / 2);
+  for (std::uint32_t i = 0; i < count; ++i)
+    p[i / 2] = static_cast<std::uint8_t>(p[i / 2] | (tiles[i].coding | (tiles[i].special_bytes != 0 ? kSpecialPart : 0))
+                                                        << 4 * (i % 2));
+  p += (count + 1) / 2;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const GroupTile& t = tiles[i];
+    if (t.coding == kTileListed) {
+      *p++ = static_cast<std::uint8_t>(t.coded);
+      std::memcpy(p, t.listed, t.coded);
+      p += t.coded;
+    } else if (t.coding == kTileFlags && flags) {
+      std::memcpy(p, t.is_coded, kFlagBytes);
+      p += kFlagBytes;
+    }
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (tiles[i].special_bytes == 0) continue;
+    store_le(p, static_cast<std::uint16_t>(tiles[i].special_bytes / 4));
+    p += 2;
+  }
+  while ((p - out) % 4 != 0) *p++ = 0;
+  std::memcpy(p, special, special_bytes);
+  return p + special_bytes;
+}
+
+// Head, special parts, and a Huffman stream that is written.
+inline EncodedTile write_huffman_group(const GroupTile* tiles, std::uint32_t count, bool has_gaps,
+                                       const std::uint8_t* special, std::uint32_t special_bytes,
+                                       const std::uint8_t* words, std::uint32_t word_count, const std::uint8_t* gaps,
+                                       std::uint8_t* out) {
+  std::uint8_t* p = write_group_head(tiles, count, true, special, special_bytes, out);
+  store_le(p, word_count);
+  p += 4;
+  if (has_gaps) {
+    const std::uint32_t gap_count = (word_count + kGapBits / 32 - 1) / (kGapBits / 32);
+    std::memcpy(p, gaps, gap_count);
+    p += gap_count;
+    while ((p - out) % 4 != 0) *p++ = 0;
+  }
+  std::memcpy(p, words, 4 * std::size_t{word_count});
+  p += 4 * std::size_t{word_count};
+  return {static_cast<std::uint32_t>(p - out), false};
+}
+
+template <class Map, int S>
+inline EncodedTile encode_group(const Plan& base, const void* values, std::uint64_t unit, void* scratch,
+                                std::uint8_t* out) {
+  const auto& plan = static_cast<const StreamPlan&>(base);
+  auto& s = *static_cast<GroupScratch<Map, S>*>(scratch);
+  std::uint8_t* const space = static_cast<std::uint8_t*>(scratch) + kGroupScratch<Map, S>;
+  std::uint8_t* const special = space + plan.unit_tiles * kTileStreamBytes;
+  static_assert(kPackedBlocks / kLaneCount * sizeof(RoundRows) <= kTileStreamBytes);
+  static_assert(kGroupScratch<Map, S> <= kScratchBytes);
+  const auto* const codes = plan.coder == kRans ? nullptr : static_cast<const HuffmanCodes*>(plan.tables);
+  const auto* const tables = plan.coder == kRans ? static_cast<const RoundTables*>(plan.tables) : nullptr;
+  const GroupSpan span = group_span(plan.grid.tiles, plan.unit_tiles, unit);
+  constexpr std::size_t kGapRoom = 16384;
+  HuffmanWriter writer(space + kGapRoom, space);
+
+  // forwards
+  s.before = 0;
+  std::uint32_t special_bytes = 0, lanes = 0, used = 0;
+  KeptRound rounds[kMostGroupTiles * kPackedBlocks / kLaneCount];
+  std::uint8_t* room = space;
+  bool any = false;
+  for (std::uint32_t i = 0; i < span.count; ++i) {
+    GroupTile& t = s.tiles[i];
+    const std::uint64_t tile = span.first + i;
+    const CountedTile* const kept = take_counted<Map, S>(plan, tile, s.before);
+    if (kept != nullptr)
+      t = kept->tile;
+    else
+      tile_residuals<Map, S>(plan, values, tile, next_read(plan, tile), false, s, t, special + special_bytes);
+    special_bytes += t.special_bytes;
+    any = any || t.coding != kTileEmpty || t.special_bytes != 0;
+    if (plan.coder != kRans) {
+      if (t.narrow)
+        encode_blocks(*codes, s.narrow[0], t.coded, writer);
+      else
+        encode_blocks(*codes, s.blocks[0], t.coded, writer);
+      continue;
+    }
+    lanes = t.coding == kTileFlags ? kLaneCount : std::max(lanes, std::min(t.coded, kLaneCount));
+    for (std::uint32_t round = 0; round < t.rounds(); ++round)
+      rounds[used++] =
+          kept != nullptr ? kept->keep(kNeighbours<S>, tables->symbols.contexts, round, room)
+          : t.narrow
+              ? keep_round(kNeighbours<S>, *tables, s.narrow + round * kLaneCount, t.lanes(round), t.bits[round], room)
+              : keep_round(kNeighbours<S>, *tables, s.blocks + round * kLaneCount, t.lanes(round), t.bits[round], room);
+  }
+  if (!any) return {0, false};
+  if (plan.coder != kRans) {
+    const std::uint32_t words = writer.finish();
+    return write_huffman_group(s.tiles, span.count, plan.coder == kHuffmanGaps, special, special_bytes,
+                               space + kGapRoom, words, space, out);
+  }
+
+  // backwards, behind the head and the states
+  LaneStates states;
+  for (std::uint32_t& x : states.x) x = kLowestState;
+  std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
+  WordWriter words{p + 4 * lanes, out + max_group_bytes(span.count, sizeof(typename Map::Value))};
+  for (std::uint32_t i = span.count; i-- > 0;) {
+    const GroupTile& t = s.tiles[i];
+    for (std::uint32_t round = t.rounds(); round-- > 0;)
+      encode_kept(kNeighbours<S>, *tables, rounds[--used], states, words);
+    if (t.coding == kTileFlags) encode_flags(*tables, t, states, words);
+  }
+
+  std::memcpy(p, states.x, 4 * lanes);
+  const std::size_t stream_bytes = finish_words(words);
+  p += 4 * lanes + stream_bytes;
+  if (stream_bytes % 4 != 0) {
+    store_le(p, std::uint16_t{0});
+    p += 2;
+  }
+  return {static_cast<std::uint32_t>(p - out), false};
+}
+
+PYF_END_TARGET

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Residuals of a tile for an entropy coder: the blocks that are not all zero, special values aside. Most tiles have
+// ordinary values only and codes of 28 bits at most: those go strip by strip, in 32 bits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/target.hpp"
+#include "core/wire.hpp"
+#include "lorenzo/group.hpp"
+#include "lorenzo/plan.hpp"
+#include "lorenzo/rans.hpp"
+#include "stages/packed/encode.hpp"
+#include "stages/packed/narrow.hpp"
+
+PYF_BEGIN_TARGET
+
+// A tile's blocks that are not all zero, and what is coded of it.
+struct GroupTile {
+  std::uint32_t coding = kTileEmpty;
+  std::uint32_t special_bytes = 0;
+  std::uint32_t coded = 0, present = 0;  // numbers of blocks
+  std::uint32_t is_coded[4] = {}, is_present[4] = {};
+  std::uint8_t listed[kMostListed] = {};
+  std::uint64_t bits[kPackedBlocks / kLaneCount] = {};  // that residuals of a round have, together
+  bool narrow = false;                                  // residuals are in GroupScratch::narrow
+
+  std::uint32_t lanes(std::uint32_t round) const { return std::min(coded - round * kLaneCount, kLaneCount); }
+  std::uint32_t rounds() const { return (coded + kLaneCount - 1) / kLaneCount; }
+};
+
+template <class Map, int S>
+struct GroupScratch {
+  PackedScratch<Map, S> tile;
+  typename Map::Code before = 0;  // the code that the next tile's first is a difference to
+  std::uint32_t first = 0;        // a narrow tile's own first code
+  union {                         // residuals of the coded blocks
+    alignas(64) typename Map::Code blocks[kPackedBlocks][32];
+    alignas(64) std::uint32_t narrow[kPackedBlocks][32];
+  };
+  NarrowSpace<S> strip;
+  GroupTile tiles[kMostGroupTiles];
+};
+
+// Behind it: rounds, and special parts of tiles.
+template <class Map, int S>
+inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Map, S>) + 63) / 64 * 64;
+
+// Residuals of rows of blocks, neighbours along x, to the block of the first, `to`, and those beside it.
+template <int S>
+KFN void put_residuals(const Words (&rows)[TileShape<S>::kBlockY], std::uint32_t* to) {
+  using Tile = TileShape<S>;
+  constexpr std::uint32_t kWidth = Tile::kBlockX, kNext = 32 * Tile::block_of(0, 0, kWidth);
+#if defined(PYF_LEVEL_AVX512)
+  // which compilers would do through memory
+  static_assert(Tile::kBlockY == 4 && (kWidth == 8 || kWidth == 4));
+  const auto a = (__m512i)rows[0], b = (__m512i)rows[1], c = (__m512i)rows[2], d = (__m512i)rows[3];
+  const __m512i low_ab = _mm512_shuffle_i32x4(a, b, 0x44), high_ab = _mm512_shuffle_i32x4(a, b, 0xEE),
+                low_cd = _mm512_shuffle_i32x4(c, d, 0x44), high_cd = _mm512_shuffle_i32x4(c, d, 0xEE);
+  if constexpr (kWidth == 8) {
+    _mm512_storeu_si512(to, low_ab);
+    _mm512_storeu_si512(to + 16, low_cd);
+    _mm512_storeu_si512(to + kNext, high_ab);
+    _mm512_storeu_si512(to + kNext + 16, high_cd);
+  } else {
+    _mm512_storeu_si512(to, _mm512_shuffle_i32x4(low_ab, low_cd, 0x88));
+    _mm512_storeu_si512(to + kNext, _mm512_shuffle_i32x4(low_ab, low_cd, 0xDD));
+    _mm512_storeu_si512(to + 2 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0x88));
+    _mm512_storeu_si512(to + 3 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0xDD));
+  }
+#else
+  for (std::uint32_t i = 0; i < Tile::kBlockY; ++i)
+    for (std::uint32_t x = 0; x < kHeldWords; x += kWidth)
+      std::memcpy(to + x / kWidth * kNext + i * kWidth, reinterpret_cast<const std::uint32_t*>(&rows[i]) + x,
+                  kWidth * sizeof(std::uint32_t));
+#endif
+}
+
+// Rows of a strip of a plane, or of a slab of a volume, to residuals of blocks, a register of columns at a time; what
+// difference each is of is in tile_differences(). Columns beyond the last block that is present are left out, or not.
+template <int S, int kOrder>
+[[gnu::noinline]] inline void strip_residuals(std::uint32_t strip, std::uint32_t rows, std::uint32_t columns,
+                                              NarrowSpace<S>& s, std::uint32_t (*blocks)[32]) {
+  using Tile = TileShape<S>;
+  const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
+  for (std::uint32_t x = 0; x < columns; x += kHeldWords) {
+    // only the first column is differenced along y by order 1
+    const Words first = x == 0 ? held_at(kTaken<16>.first) : Words{};
+    Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
+    for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
+      std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);
+      alignas(64) Words residuals[Tile::kBlockY];
+#pragma GCC unroll 4
+      for (std::uint32_t i = 0; i < Tile::kBlockY; ++i) {
+        const std::uint32_t* const q = s.row(from + i) + x;
+        const Words along = held_at(q) - held_at(q - 1);
+        Words d = along - (kOrder >= 2 ? above : above & first);
+        above = along;
+        if constexpr (S == kVolume && kOrder >= 3) {
+          Words& behind = held_at(s.behind[from + i] + x);
+          const Words here = d;
+          if (strip != 0) d -= behind;
+          behind = here;
+        }
+        zigzag_words(d, residuals[i]);
+      }
+      put_residuals<S>(residuals, to);
+    }
+    held_at(s.above + x) = above;
+  }
+  if (S == kVolume && kOrder < 3) {  // along z only the line through the tile's first position
+    std::uint32_t& residual = blocks[Tile::block_of(z, 0, 0)][Tile::position_of(z, 0, 0)];
+    const std::uint32_t d = unzigzag(residual);
+    if (strip != 0) residual = zigzag(d - s.behind[0][0]);
+    s.behind[0][0] = d;
+  }
+}
+template <int S>
+KFN void strip_residuals(int order, std::uint32_t strip, std::uint32_t rows, std::uint32_t columns, NarrowSpace<S>& s,
+                         std::uint32_t (*blocks)[32]) {
+  if (S == kVolume && order >= 3)
+    strip_residuals<S, 3>(strip, rows, columns, s, blocks);
+  else if (order >= 2)
+    strip_residuals<S, 2>(strip, rows, columns, s, blocks);
+  else
+    strip_residuals<S, 1>(strip, rows, columns, s, blocks);
+}
+
+// A run of codes to residuals; q[-1] is the code before them.
+KFN void run_residuals(bool sums, const std::uint32_t* q, std::uint32_t* z) {
+  if (sums)
+    for (int i = 0; i < static_cast<int>(kRunValues); ++i) z[i] = zigzag(q[i] - *(q + i - 1));
+  else
+    for (int i = 0; i < static_cast<int>(kRunValues); ++i) z[i] = zigzag(q[i]);
+}
+
+// Residuals of all blocks of a tile without special values, to s.narrow. False where it has some, or wide codes.
+template <class Map, int S>
+[[gnu::noinline]] inline bool narrow_residuals(const StreamPlan& plan, const void* values, const TileBox& box,
+                                               const std::uint8_t* next_tile, bool alone, GroupScratch<Map, S>& s) {
+  using Code = typename Map::Code;
+  if (!alone && !may_shorten(s.before)) return false;
+  auto before = static_cast<std::uint32_t>(s.before);
+  const bool sums = S != kChain || plan.order != 0;
+  const std::uint32_t* const q = s.strip.row(0);
+  std::uint32_t first = 0;
+  const bool narrow = narrow_strips<S>(Map(plan), plan.grid, values, box, next_tile, s.tile.values, s.strip,
+                                       [&](std::uint32_t strip, std::uint32_t rows) {
+                                         if (strip == 0) first = q[0];
+                                         if constexpr (S == kPlane || S == kVolume)
+                                           strip_residuals<S>(plan.order, strip, rows, box.inx, s.strip, s.narrow);
+                                         else
+                                           run_residuals(sums, q, s.narrow[32 * strip]);
+                                       });
+  if (!narrow) return false;
+  s.first = first;
+  if (alone) before = first;
+  if (sums) s.narrow[0][0] = zigzag(first - before);
+  const std::uint32_t last = S == kChain ? q[kRunValues - 1] : first;
+  s.before = static_cast<Code>(static_cast<std::int64_t>(static_cast<std::int32_t>(last)));
+  return true;
+}
+
+// Moves the coded ones of all blocks together. Which are is hard to foretell, so that from the first one that is not,
+// each is moved, to where the next one goes that is coded.
+template <int S>
+[[gnu::noinline]] inline void note_blocks(const TileBox& box, std::uint32_t (*blocks)[32], GroupTile& t) {
+  using Tile = TileShape<S>;
+  constexpr std::uint32_t kParts = 32 / kHeldWords;
+  const std::uint32_t nz = present_along(box.inz, Tile::kBlockZ), ny = present_along(box.iny, Tile::kBlockY),
+                      nx = present_along(box.inx, Tile::kBlockX);
+  alignas(64) BlockBytes is_present = {}, is_coded = {}, order;
+  alignas(64) Words bits{};  // of a round
+  std::uint32_t coded = 0;
+  const auto add = [&](std::uint32_t b) {
+    alignas(64) Words part[kParts], any{};
+    for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
+    for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
+    std::uint32_t counts = is_zero(any) ? 0 : 1;
+    asm("" : "+r"(counts));  // not to become a branch
+    is_coded[b] = static_cast<std::uint8_t>(counts);
+    order[coded] = static_cast<std::uint8_t>(b);
+    bits |= any;
+    const std::uint32_t round = coded / kLaneCount;
+    coded += counts;
+    if (coded / kLaneCount != round) {
+      t.bits[round] = bits_of(bits);
+      bits = Words{};
+    }
+  };
+  if (nx * ny * nz == kPackedBlocks) [[likely]] {
+    std::memset(is_present, 1, sizeof is_present);
+    for (std::uint32_t b = 0; b < kPackedBlocks; ++b) add(b);
+  } else {
+    for (std::uint32_t x = 0; x < nx; ++x) {
+      for (std::uint32_t y = 0; y < ny; ++y) {
+        for (std::uint32_t z = 0; z < nz; ++z) {
+          const std::uint32_t b = z + Tile::kBlocksZ * (y + Tile::kBlocksY * x);
+          is_present[b] = 1;
+          add(b);
+        }
+      }
+    }
+  }
+  if (coded % kLaneCount != 0) t.bits[coded / kLaneCount] = bits_of(bits);
+  std::memcpy(t.is_present, plane_of(is_present, 0).words, sizeof t.is_present);
+  std::memcpy(t.is_coded, plane_of(is_coded, 0).words, sizeof t.is_coded);
+  std::memcpy(t.listed, order, std::min(coded, kMostListed));
+  t.present = nx * ny * nz;
+  t.coded = coded;
+  t.coding = coding_of(t.coded, t.present);
+}
+
+// Residuals of a tile's present blocks that are not all zero, in block order, to s.blocks or s.narrow; special values
+// to `special`. `alone`: the tile's first residual is 0, whatever came before. `next`: the tile that follows.
+template <class Map, int S>
+inline void tile_residuals(const StreamPlan& plan, const void* values, std::uint64_t tile, std::uint64_t next,
+                           bool alone, GroupScratch<Map, S>& s, GroupTile& t, std::uint8_t* special) {
+  using Value = typename Map::Value;
+  using Code = typename Map::Code;
+  const Map map(plan);
+  PackedScratch<Map, S>& p = s.tile;
+  const TileBox box = tile_box<S>(plan.grid, tile);
+  t = {};
+  const std::uint64_t first_of_next = next < plan.grid.tiles ? tile_box<S>(plan.grid, next).first : box.first;
+  if (narrow_residuals<Map, S>(plan, values, box, value_at<Value>(values, first_of_next), alone, s)) [[likely]] {
+    t.narrow = true;
+    note_blocks<S>(box, s.narrow, t);
+    return;
+  }
+  const Loose<Value>* x = load_tile<S>(plan.grid, values, box, p.values);
+  const SpecialBlocks found = encode_tile_codes<Map, S>(map, box, x, p);
+  if (found.any) {
+    std::memset(p.left, 0, sizeof p.left);
+    t.special_bytes = write_packed_tile<Map, S>(box, x, found, 0, {}, p, special).bytes;
+    if ((read_head(load_le<std::uint32_t>(special)).flags & kPackedVerbatim) != 0) return;
+  }
+  const bool sums = S != kChain || plan.order != 0;
+  if (alone) s.before = p.codes[0];
+  if constexpr (S == kChain) {
+    p.codes[-1] = s.before;
+    s.before = p.codes[4095];
+  } else {
+    tile_differences<S>(plan.order, present_rows<S>(box), p.codes.data(), p.differences);
+    p.differences[0] = static_cast<Code>(p.codes[0] - s.before);
+    s.before = p.codes[0];
+  }
+  for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
+    if (!is_present<S>(box, b)) continue;
+    t.is_present[b / 32] |= 1u << b % 32;
+    ++t.present;
+    Code(&z)[32] = s.blocks[t.coded];
+    if constexpr (S == kChain) {
+      const Code* const q = p.codes + 32 * b;
+      if (sums) [[likely]]
+        for (int i = 0; i < 32; ++i) z[i] = zigzag(static_cast<Code>(q[i] - q[i - 1]));
+      else
+        for (int i = 0; i < 32; ++i) z[i] = zigzag(q[i]);
+    } else {
+      take_block<S>(p.differences, b, z);
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(z[i]);
+    }
+    Code any = 0;
+    for (int i = 0; i < 32; ++i) any |= z[i];
+    if (any == 0) continue;
+    t.bits[t.coded / kLaneCount] |= any;
+    if (t.coded < kMostListed) t.listed[t.coded] = static_cast<std::uint8_t>(b);
+    t.is_coded[b / 32] |= 1u << b % 32;
+    ++t.coded;
+  }
+  t.coding = coding_of(t.coded, t.present);
+}
+
+PYF_END_TARGET

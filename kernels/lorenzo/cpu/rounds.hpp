@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rounds of a stream with the instructions of this target (lorenzo/cpu/lanes.hpp says what a round is).
+#pragma once
+
+#include "core/target.hpp"
+#include "lorenzo/cpu/lanes.hpp"
+#if defined(PYF_LEVEL_AVX512)
+#include "lorenzo/cpu/simd/rans_avx512.hpp"
+#include "lorenzo/cpu/simd/rans_decode_avx512.hpp"
+#elif defined(PYF_LEVEL_AVX2)
+#include "lorenzo/cpu/simd/rans_avx2.hpp"
+#include "lorenzo/cpu/simd/rans_decode_avx2.hpp"
+#else
+#include "lorenzo/cpu/simd/rans_generic.hpp"
+#endif
+
+PYF_BEGIN_TARGET
+
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& near, std::uint32_t code_bits,
+                                  std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
+  if (lanes == kLaneCount) [[likely]]
+    return decode_steps<kMostVectors, true>(tables, near, code_bits, lanes, rows, states, words);
+  return with_vectors<kMostVectors>(lanes, [&]<int kVectors>() {
+    return decode_steps<kVectors, false>(tables, near, code_bits, lanes, rows, states, words);
+  });
+}
+#endif
+
+inline void decode_round(const Neighbours& near, const DecodeTables& tables, std::uint32_t code_bits,
+                         std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
+  rows.wide = false;
+  std::uint32_t done = 0;
+#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+  done = decode_steps(tables, near, code_bits, lanes, rows, states, words);
+#endif
+  for (std::uint32_t i = done; i < 32; ++i) decode_step(tables, near, code_bits, lanes, i, rows, states, words);
+}
+
+inline void encode_round(const Neighbours& near, const EncodeTables& tables, std::uint32_t lanes, const RoundRows& rows,
+                         LaneStates& states, WordWriter& words) {
+  for (std::uint32_t i = 32; i-- > 0;) encode_step(tables, near, lanes, i, rows, states, words);
+}
+
+// Puts a stream where its buffer starts. Returns its bytes.
+inline std::size_t finish_words(const WordWriter& words) {
+#if defined(PYF_LEVEL_AVX512)
+  turn_many_round(words.start, words.at);
+  return static_cast<std::size_t>(words.at - words.start);
+#else
+  const auto bytes = static_cast<std::size_t>(words.end - words.at);
+  std::memmove(words.start, words.at, bytes);
+  return bytes;
+#endif
+}
+
+// Adds a round to the counts of a model.
+inline void count_round(const Neighbours& near, std::uint32_t lanes, const RoundRows& rows, SymbolCounts& counts) {
+  if (rows.wide) [[unlikely]] {
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      for (std::uint32_t l = 0; l < lanes; ++l) {
+        const std::uint32_t level =
+            i == 0 ? kLevels : level_of(capped(rows.value(near.first[i], l)) + capped(rows.value(near.second[i], l)));
+        ++counts.of[level * kSymbols + symbol_of(rows.value(i, l))];
+      }
+    }
+    return;
+  }
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    const std::uint32_t *const first = rows.low[near.first[i]], *const second = rows.low[near.second[i]];
+    const std::uint32_t* const value = rows.low[i];
+    alignas(64) std::uint32_t index[kLaneCount];
+    std::uint32_t any = 0;
+    for (std::uint32_t l = 0; l < kLaneCount; ++l) {
+      const std::uint32_t sum = std::min(first[l], kLevelCap) + std::min(second[l], kLevelCap);
+      const std::uint32_t level = i == 0 ? kLevels : level_of(sum);
+      index[l] = level * kSymbols + symbol_of_narrow(value[l]);
+      any |= value[l];
+    }
+    if (any >> 31 != 0) [[unlikely]]  // what symbol_of_narrow() gives for them is more than a symbol
+      for (std::uint32_t l = 0; l < lanes; ++l) index[l] += symbol_of(value[l]) - symbol_of_narrow(value[l]);
+    for (std::uint32_t l = 0; l < lanes; ++l) ++counts.of[index[l]];
+  }
+}
+
+PYF_END_TARGET

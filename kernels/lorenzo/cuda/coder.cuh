@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The launchers of lorenzo for one map, by tile shape. Numbers of thread blocks are bounded: the kernels walk over what
+// is left.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "stages/cuda/coder.cuh"
+#include "lorenzo/cuda/blocks.cuh"
+#include "lorenzo/cuda/decode.cuh"
+#include "lorenzo/cuda/rans_frames.cuh"
+#include "lorenzo/cuda/residuals.cuh"
+#include "lorenzo/cuda/special_values.cuh"
+
+namespace pyfilter::cuda {
+
+template <class Map, int S>
+cudaError_t launch_residuals(const StreamParams& job, cudaStream_t stream) {
+  constexpr int kRounds = 4;  // of the device's blocks: tiles differ
+  unsigned resident = 0;
+  const std::size_t bytes = sizeof(ResidualSpace<Map, S>);
+  PYF_CUDA_TRY(resident_blocks(residual_kernel<Map, S>, kThreads, bytes, &resident));
+  const unsigned blocks = std::min(job.base.tiles * job.base.chunks, kRounds * resident);
+  residual_kernel<Map, S><<<blocks, kThreads, bytes, stream>>>(job);
+  return cudaGetLastError();
+}
+
+// These depend on the width of codes alone, and are compiled with one map of each (codes.cuh).
+template <class Code, int S>
+cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
+template <class Code, int S>
+cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
+
+// A kernel with a warp for each group, as many in a thread block as shared memory has room for beside what the warps
+// share.
+struct WarpLaunch {
+  std::uint32_t warps = 0;
+  std::size_t bytes = 0;
+  unsigned resident = 0;  // thread blocks that run at once
+
+  template <class Kernel>
+  cudaError_t find(Kernel kernel, int most_warps, std::size_t block_bytes, std::size_t warp_bytes) {
+    int device = 0, room = 0;
+    PYF_CUDA_TRY(cudaGetDevice(&device));
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(block_bytes)) /
+                         static_cast<std::int64_t>(warp_bytes);
+    warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
+    bytes = block_bytes + warps * warp_bytes;
+    return resident_blocks(kernel, 32 * static_cast<int>(warps), bytes, &resident);
+  }
+  // Blocks that each frame has to itself, so that all run at once.
+  unsigned own_blocks(std::uint32_t frames, std::uint32_t units) const {
+    return std::clamp(resident / frames, 1u, std::max(units, 1u));
+  }
+  // As few as take the same number of turns: the last one should not have a few only.
+  unsigned fewest_warps(std::uint32_t units, unsigned blocks) const {
+    const std::uint32_t each = (units + blocks - 1) / blocks, turns = std::max(1u, (each + warps - 1) / warps);
+    return std::max(1u, (each + turns - 1) / turns);
+  }
+};
+
+// Frames of columns, as chunks of particles are, share all thread blocks where otherwise a tenth of the device or more
+// would have nothing to do.
+template <class Map, int S>
+cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
+  constexpr auto own = rans_decode_kernel<Map, S, false>;
+  using Own = RansShare<Map, false>;
+  WarpLaunch launch;
+  PYF_CUDA_TRY(launch.find(own, kRansWarps<Map, S, false>, Own::kBlockBytes, Own::kWarpBytes));
+  const unsigned blocks = launch.own_blocks(job.frames, units);
+  if constexpr (S == kColumns) {
+    constexpr unsigned kMostBlocks = 8;  // of a frame: the more, the more they differ
+    const unsigned all = blocks * job.frames, turns = (all + launch.resident - 1) / launch.resident;
+    if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps) {
+      constexpr auto shared = rans_decode_kernel<Map, S, true>;
+      using Shared = RansShare<Map, true>;
+      PYF_CUDA_TRY(launch.find(shared, kRansWarps<Map, S, true>, Shared::kBlockBytes, Shared::kWarpBytes));
+      shared<<<launch.resident, 32 * launch.warps, launch.bytes, stream>>>(job);
+      return cudaGetLastError();
+    }
+  }
+  own<<<dim3(blocks, job.frames), 32 * launch.fewest_warps(units, blocks), launch.bytes, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class Map, int S, class Residual>
+cudaError_t launch_huffman(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
+  constexpr auto kernel = huffman_decode_kernel<Map, S, Residual>;
+  WarpLaunch launch;
+  PYF_CUDA_TRY(launch.find(kernel, (kHuffmanWarps<Map, S, Residual>), sizeof(HuffmanTables),
+                           sizeof(typename HuffmanSource<Map, Residual>::WarpSpace)));
+  const unsigned blocks = launch.own_blocks(job.frames, units);
+  kernel<<<dim3(blocks, job.frames), 32 * launch.fewest_warps(units, blocks), launch.bytes, stream>>>(job);
+  return cudaGetLastError();
+}
+
+// Behind the tables: groups, then what is special in them. `most_units`: of a frame.
+template <class Map, int S>
+cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
+                                 std::uint32_t frames, cudaStream_t stream) {
+  unsigned resident = 0;
+  if (coder == kRans) {
+    PYF_CUDA_TRY((launch_rans<Map, S>(job, most_units, stream)));
+  } else {
+    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint8_t>(job, most_units, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, std::uint16_t>(job, most_units, stream)));
+    PYF_CUDA_TRY((launch_huffman<Map, S, typename Map::Code>(job, most_units, stream)));
+  }
+  if (job.base.tile_count != job.base.tiles) {
+    check_groups_kernel<<<dim3(std::min(64u, most_units / kCheckThreads + 1), frames), kCheckThreads, 0, stream>>>(job);
+    PYF_CUDA_TRY(cudaGetLastError());
+  }
+  PYF_CUDA_TRY(resident_blocks(special_kernel<Map, S>, kThreads, 0, &resident));
+  const std::uint64_t tiles = std::uint64_t{job.base.tile_count} * frames;
+  special_kernel<Map, S><<<static_cast<unsigned>(std::min<std::uint64_t>(tiles, resident)), kThreads, 0, stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class Map, int S>
+inline constexpr StreamCoder kStreamCoder{&launch_residuals<Map, S>, &launch_count<typename Map::Code, S>,
+                                          &launch_streams<typename Map::Code, S>, &launch_stream_decode<Map, S>};
+
+template <class Map>
+const StreamCoder* stream_coder(int tile_shape) {
+  switch (tile_shape) {
+    case kChain:
+      return &kStreamCoder<Map, kChain>;
+    case kPlane:
+      return &kStreamCoder<Map, kPlane>;
+    case kVolume:
+      return &kStreamCoder<Map, kVolume>;
+    case kColumns:
+      return &kStreamCoder<Map, kColumns>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The launchers of lorenzo that work on residuals, whatever values they are of: by the width of codes and tile shape.
+#pragma once
+
+#include <cstddef>
+
+#include "lorenzo/cuda/blocks.cuh"
+#include "lorenzo/cuda/count.cuh"
+#include "lorenzo/cuda/huffman_encode.cuh"
+#include "lorenzo/cuda/rans_encode.cuh"
+
+namespace pyfilter::cuda {
+
+template <class Code, int S>
+cudaError_t launch_count(const StreamParams& job, cudaStream_t stream) {
+  unsigned resident = 0;
+  PYF_CUDA_TRY(resident_blocks(count_kernel<Code, S>, kThreads, sizeof(CountSpace), &resident));
+  const TileSample sample(job.base.tiles);
+  const unsigned blocks = blocks_each(resident, (sample.count + 3) / 4, job.base.chunks);
+  count_kernel<Code, S><<<dim3(blocks, job.base.chunks), kThreads, sizeof(CountSpace), stream>>>(job);
+  return cudaGetLastError();
+}
+
+template <class Code, int S>
+cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
+  const bool rans = job.coder == kRans;
+  const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
+  const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;  // groups have some eight tiles or more
+  const int threads = sharing ? kSharingThreads<Code> : kStreamThreads;
+  unsigned resident = 0;
+  const auto kernel = rans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;
+  const std::size_t bytes = rans ? kEncodeBytes : 0;
+  PYF_CUDA_TRY(resident_blocks(kernel, threads, bytes, &resident));
+  const unsigned warps = static_cast<unsigned>(threads) / 32;
+  const unsigned blocks = blocks_each(resident, (job.base.tiles + warps - 1) / warps, job.base.chunks);
+  kernel<<<dim3(blocks, job.base.chunks), threads, bytes, stream>>>(job);
+  return cudaGetLastError();
+}
+
+#define PYF_INSTANTIATE_CODES(Code, S)                                           \
+  template cudaError_t launch_count<Code, S>(const StreamParams&, cudaStream_t); \
+  template cudaError_t launch_streams<Code, S>(const StreamParams&, cudaStream_t)
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lorenzo on a device (lorenzo/cuda/driver.cuh): the order of its kernels, and the memory that they share.
+#include "lorenzo/cuda/driver.cuh"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "core/cuda/side_stream.cuh"
+#include "core/cuda/sizes.cuh"
+#include "core/error_text.hpp"
+#include "stages/packed/choose.hpp"
+
+namespace pyfilter::cuda {
+
+ChoiceLayout::ChoiceLayout(std::size_t chunks) {
+  const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
+  shape_chunks = place((kColumns + 1) * sizeof(std::uint32_t));
+  bits = place(chunks * kCandidates * sizeof(unsigned long long));
+  zeroed = bytes;
+  plans = place(chunks * sizeof(ChunkPlan));
+}
+
+namespace {
+
+// Tiles that are encoded together at most: their residuals and streams take four times the memory of their values.
+constexpr std::uint64_t kMostStreamTiles = usual_size(std::uint64_t{1} << 17, 24);
+
+// Memory of chunks that are encoded together, likewise.
+struct StreamLayout {
+  std::size_t bytes = 0, zeroed = 0;
+  std::size_t more_units, counts, models, groups, notes, residuals, specials, streams;
+
+  StreamLayout(std::size_t chunks, std::size_t tiles, std::size_t value_size) {
+    const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
+    more_units = place(chunks * sizeof(std::uint32_t));
+    counts = place(chunks * sizeof(SymbolCounts));
+    zeroed = bytes;
+    models = place(chunks * sizeof(StreamModel));
+    groups = place(tiles * sizeof(GroupNote));
+    notes = place(tiles * sizeof(TileNote));
+    residuals = place(tiles * residual_slot(value_size));
+    specials = place(tiles * special_slot(value_size));
+    streams = place(tiles * stream_slot(value_size));
+  }
+};
+
+// Chunks that are encoded together, and what each has room for.
+struct StreamRun {
+  std::uint32_t first = 0, count = 0;
+  std::uint64_t slots = 0;  // tiles; none if none of the chunks has a stream
+  bool shapes[kColumns + 1] = {};
+};
+
+// The runs of a batch. A tile of one shape can hold many times the values of the array that one of another holds, as
+// columns and planes of an array of three columns: then the predictors tell how much memory a chunk needs.
+class StreamRuns {
+ public:
+  StreamRuns(const StreamParams& job, const bool* open_shapes) : job_(job) {
+    std::uint64_t fewest = ~std::uint64_t{0};
+    for (int shape = 1; shape <= kColumns; ++shape) {
+      if (!open_shapes[shape]) continue;
+      any_.shapes[shape] = true;
+      any_.slots = std::max(any_.slots, job.grids[shape].tiles);
+      fewest = std::min(fewest, job.grids[shape].tiles);
+    }
+    differ_ = any_.slots > 2 * fewest && any_.slots * job.base.chunks > kMostStreamTiles;
+  }
+  Status wait_for_predictors(cudaStream_t stream) {
+    if (!differ_) return kOk;
+    plans_.reset(new (std::nothrow) ChunkPlan[job_.base.chunks]);
+    if (!plans_) return fail(Code::no_memory, "no memory for the plans of %u chunks", job_.base.chunks);
+    return check(
+        cudaMemcpyAsync(plans_.get(), job_.plans, job_.base.chunks * sizeof(ChunkPlan), cudaMemcpyDeviceToHost, stream),
+        "copy of the plans");  // to memory that is not pinned: waits
+  }
+  // The one that begins with chunk `first`.
+  StreamRun run(std::uint32_t first) const {
+    StreamRun run;
+    if (!plans_) run = any_;
+    run.first = first;
+    for (std::uint32_t chunk = first; chunk < job_.base.chunks && run.count < kMostStreamChunks; ++chunk) {
+      const bool coded = !plans_ || plans_[chunk].quantise != 0;
+      const std::uint32_t shape = plans_ ? plans_[chunk].predictor & 0xFF : 0;
+      const std::uint64_t slots = std::max(run.slots, plans_ && coded ? job_.grids[shape].tiles : 0);
+      if (run.count != 0 && slots * (run.count + 1) > kMostStreamTiles) break;
+      run.slots = slots;
+      if (plans_ && coded) run.shapes[shape] = true;
+      ++run.count;
+    }
+    return run;
+  }
+  std::size_t most_bytes() const {
+    std::size_t most = 0;
+    for (std::uint32_t chunk = 0; chunk < job_.base.chunks;) {
+      const StreamRun next = run(chunk);
+      most = std::max(most, layout(next).bytes);
+      chunk += next.count;
+    }
+    return most;
+  }
+  StreamLayout layout(const StreamRun& run) const { return {run.count, run.count * run.slots, job_.value_size}; }
+
+ private:
+  const StreamParams& job_;
+  StreamRun any_;
+  bool differ_ = false;
+  std::unique_ptr<ChunkPlan[]> plans_;  // where chunks differ
+};
+
+StreamParams job_of(const StreamParams& batch, const StreamRun& run, const StreamLayout& parts, std::uint8_t* room) {
+  StreamParams job = batch;
+  job.base.chunks = run.count;
+  job.base.values += run.first * job.base.value_stride;
+  job.base.frames += run.first * job.base.frame_stride;
+  job.base.frame_bytes += run.first;
+  job.base.raw += run.first;
+  job.plans += run.first;
+  job.base.plans = job.plans;
+  job.slots = static_cast<std::uint32_t>(run.slots);
+  job.more_units = reinterpret_cast<std::uint32_t*>(room + parts.more_units);
+  job.counts = reinterpret_cast<SymbolCounts*>(room + parts.counts);
+  job.models = reinterpret_cast<StreamModel*>(room + parts.models);
+  job.groups = reinterpret_cast<GroupNote*>(room + parts.groups);
+  job.notes = reinterpret_cast<TileNote*>(room + parts.notes);
+  job.residuals = room + parts.residuals;
+  job.specials = room + parts.specials;
+  job.streams = room + parts.streams;
+  return job;
+}
+
+Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const bool* open_shapes,
+                  std::uint64_t places, cudaStream_t stream) {
+  StreamParams job = params;
+  std::uint64_t tiles = 0;
+  const auto pass = [&](cudaError_t (*StreamCoder::*step)(const StreamParams&, cudaStream_t), cudaStream_t on,
+                        const char* what) {
+    for (int shape = 1; shape <= kColumns; ++shape) {
+      if (!open_shapes[shape]) continue;
+      const StreamCoder* coder = lorenzo_coder(dtype, shape, pointwise);
+      if (coder == nullptr) return fail(Code::internal, "no CUDA kernel for lorenzo with this dtype");
+      job.base.grid = job.grids[shape];
+      job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
+      job.base.blocks = job.base.tiles * kPackedBlocks;
+      job.base.aligned = places % 16 == 0 && (shape == kChain || job.base.grid.nx * job.value_size % 16 == 0);
+      PYF_TRY(check((coder->*step)(job, on), what));
+    }
+    return kOk;
+  };
+  const auto make_residuals = [&](TilesTaken taken) {
+    job.taken = taken;
+    return pass(&StreamCoder::residuals, stream, "launch of the residual kernel");
+  };
+  const auto make_models_on = [&](cudaStream_t on) {
+    PYF_TRY(pass(&StreamCoder::count, on, "launch of the counting kernel"));
+    return check(make_models(job, on), "launch of the model kernel");
+  };
+  for (int shape = 1; shape <= kColumns; ++shape)
+    if (open_shapes[shape]) tiles = std::max(tiles, job.grids[shape].tiles * job.base.chunks);
+  if (tiles < kManyTiles) {
+    PYF_TRY(make_residuals(TilesTaken::all));
+    PYF_TRY(make_models_on(stream));
+  } else {  // models are made of a sample while the memory is busy with the other tiles
+    SideStream side;
+    PYF_TRY(make_residuals(TilesTaken::sampled));
+    PYF_TRY(side.fork(stream));
+    PYF_TRY(make_models_on(side.get()));
+    PYF_TRY(make_residuals(TilesTaken::others));
+    PYF_TRY(side.join(stream));
+  }
+  PYF_TRY(pass(&StreamCoder::encode, stream, "launch of the stream encoder"));
+  return check(place_groups(job, stream), "launch of the placing kernels");
+}
+
+}  // namespace
+
+Status encode_streams(const StreamParams& batch, Dtype dtype, bool pointwise, const bool* open_shapes,
+                      std::uint64_t places, cudaStream_t stream) {
+  StreamRuns runs(batch, open_shapes);
+  PYF_TRY(runs.wait_for_predictors(stream));
+  Workspace workspace(stream);
+  PYF_TRY(workspace.allocate(runs.most_bytes()));
+  for (std::uint32_t chunk = 0; chunk < batch.base.chunks;) {
+    const StreamRun run = runs.run(chunk);
+    chunk += run.count;
+    if (run.slots == 0) continue;
+    const StreamLayout parts = runs.layout(run);
+    PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, parts.zeroed, stream), "cudaMemsetAsync"));
+    PYF_TRY(encode_run(job_of(batch, run, parts, workspace.data()), dtype, pointwise, run.shapes, places, stream));
+  }
+  return kOk;
+}
+
+Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std::uint8_t stream_coder,
+                      std::uint32_t most_units, std::uint32_t frames, cudaStream_t stream) {
+  const std::size_t listed = std::size_t{params.tile_count} * frames;
+  std::size_t bytes = 0;
+  const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
+  const std::size_t count = place(sizeof(std::uint32_t)), zeroed = bytes, tables = place(frames * sizeof(FrameTables)),
+                    specials = place(listed * sizeof(SpecialTile)),
+                    repeats = place(stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
+  Workspace workspace(stream);
+  PYF_TRY(workspace.allocate(bytes));
+  std::uint8_t* const room = workspace.data();
+  PYF_TRY(check(cudaMemsetAsync(room + count, 0, zeroed, stream), "cudaMemsetAsync"));
+  StreamDecodeParams job = {};
+  job.base = params;
+  job.special_count = reinterpret_cast<std::uint32_t*>(room + count);
+  job.tables = reinterpret_cast<FrameTables*>(room + tables);
+  job.specials = reinterpret_cast<SpecialTile*>(room + specials);
+  job.repeats = room + repeats;
+  job.frames = frames;
+  PYF_TRY(check(read_tables(job, frames, stream), "launch of the table kernel"));
+  return check(coder.decode(job, stream_coder, most_units, frames, stream), "launch of the stream decoder");
+}
+
+}  // namespace pyfilter::cuda

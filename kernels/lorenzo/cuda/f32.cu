@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lorenzo on the GPU: tiles of f32.
+#include "lorenzo/codec.hpp"
+
+#include "lorenzo/cuda/coder.cuh"
+
+namespace pyfilter::cuda {
+
+const StreamCoder* stream_coder_f32(int tile_shape) { return stream_coder<QuantizingMap<float>>(tile_shape); }
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lorenzo on the GPU: tiles of f64 with a bound relative to each value.
+#include "lorenzo/codec.hpp"
+
+#include "lorenzo/cuda/coder.cuh"
+
+namespace pyfilter::cuda {
+
+const StreamCoder* stream_coder_pointwise_f64(int tile_shape) { return stream_coder<LogMap<double>>(tile_shape); }
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups of tiles to rans streams (lorenzo/cpu/lanes.hpp has the steps of a round one lane after the other): a warp
+// for each group, a lane for each of a round's blocks. Streams are written backwards, from the end of their room.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "lorenzo/cuda/group_tiles.cuh"
+#include "lorenzo/cuda/rans_words.cuh"
+#include "lorenzo/cuda/residuals.cuh"
+#include "lorenzo/rans.hpp"
+
+namespace pyfilter::cuda {
+
+inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
+// Where there are groups enough for all, the warps of a multiprocessor share one copy of the tables.
+template <class Code>
+inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
+
+// Shared memory: entries of the tables and the neutral one, where those of a table are, by the sum of two neighbours of
+// a byte, and a word that says where the neutral one is.
+inline constexpr std::uint32_t kByteSums = 512, kNeutralAt = kMostTables * kSymbols * sizeof(DeviceEntry),
+                               kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
+                               kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kEncodeBytes = kNeutralSumAt + 4;
+
+// A lane's state, and how many words of the stream there are so far, which all lanes know.
+struct LaneCoder {
+  std::uint32_t x;
+  std::int32_t written;
+
+  // Of the lanes that must give a word, those before come before. `end` is that of the stream.
+  __device__ __forceinline__ void spill(std::uint16_t* end, bool must) {
+    const std::uint32_t giving = __ballot_sync(kAllLanes, must);
+    written += __popc(static_cast<int>(giving));
+    const std::uint32_t below = giving & ((1u << threadIdx.x % 32) - 1);
+    if (must) end[__popc(static_cast<int>(below)) - written] = static_cast<std::uint16_t>(x);
+    x = must ? x >> 16 : x;
+  }
+  // The same where states must from `limit` on; in C++ it is compared twice.
+  __device__ __forceinline__ void spill_from(std::uint16_t* end, std::uint32_t limit) {
+    std::uint32_t giving;
+    asm volatile(
+        "{\n"
+        ".reg .pred must;\n"
+        "setp.ge.u32 must, %1, %2;\n"
+        "vote.sync.ballot.b32 %0, must, 0xffffffff;\n"
+        "}"
+        : "=r"(giving)
+        : "r"(x), "r"(limit));
+    written += __popc(static_cast<int>(giving));
+    const int below = __popc(static_cast<int>(giving & ((1u << threadIdx.x % 32) - 1)));
+    asm volatile(
+        "{\n"
+        ".reg .pred must;\n"
+        "setp.ge.u32 must, %0, %1;\n"
+        "@must st.global.u16 [%2], %3;\n"
+        "@must shr.u32 %0, %0, 16;\n"
+        "}"
+        : "+r"(x)
+        : "r"(limit), "l"(end + (below - written)), "h"(static_cast<std::uint16_t>(x))
+        : "memory");
+  }
+};
+
+// The steps behind that of a symbol, backwards: raw bits, and the symbol of an escape.
+template <class Code>
+__device__ __noinline__ LaneCoder encode_outer(LaneCoder coder, std::uint16_t* end, Code value, std::uint32_t symbol,
+                                               bool escaped, bool outer) {
+  const std::uint32_t raw = raw_bits(symbol);
+  const std::uint32_t steps = !outer    ? 0
+                              : escaped ? 1 + (raw + kStepBits - 1) / kStepBits
+                                        : (outer_bits(symbol) + kStepBits - 1) / kStepBits;
+#pragma unroll 1
+  for (int step = warp_max(static_cast<int>(steps)) - 1; step >= 0; --step) {
+    const bool takes = static_cast<std::uint32_t>(step) < steps;
+    std::uint32_t bits = kEscapeBits, part = symbol;
+    if (!escaped || step > 0) {
+      const std::uint32_t from = escaped ? (static_cast<unsigned>(step) - 1) * kStepBits
+                                         : kInnerBits + static_cast<unsigned>(step) * kStepBits;
+      bits = takes ? min(raw - from, kStepBits) : 0;
+      part = takes ? static_cast<std::uint32_t>(value >> from) & ((1u << bits) - 1) : 0;
+    }
+    coder.spill(end, takes && must_spill_raw(coder.x, bits));
+    if (takes) coder.x = coder.x << bits | part;
+  }
+  return coder;
+}
+
+// An entry by its address in shared memory; entries do not change.
+__device__ __forceinline__ DeviceEntry load_entry(std::uint32_t address) {
+  DeviceEntry e;
+  asm("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.growth), "=r"(e.place)
+      : "r"(address));
+  return e;
+}
+
+// The step of a symbol.
+template <class Code>
+__device__ __forceinline__ void encode_step(const DeviceEntry& e, Code z, std::uint16_t* end, LaneCoder& coder) {
+  coder.spill_from(end, e.limit);
+  const std::uint32_t x = shift_left(coder.x, e.growth) | (static_cast<std::uint32_t>(z) & ~shift_left(~0u, e.growth));
+  const std::uint32_t quotient = shift_right(__umulhi(x << 1, e.reciprocal), e.place);
+  coder.x = x + (e.place >> 16) + quotient * (e.growth >> 16);
+}
+
+// The steps behind that of a symbol, if a lane has one: as a rule one of all lanes.
+template <class Code>
+__device__ __forceinline__ LaneCoder encode_outer_bits(LaneCoder coder, std::uint16_t* end, Code z,
+                                                       const DeviceEntry& e) {
+  const bool slow = (e.growth & kGrowthSlow) != 0, escaped = (e.growth & kGrowthEscaped) != 0;
+  const std::uint32_t symbol = symbol_of(z), bits = slow && !escaped ? outer_bits(symbol) : 0;
+  if (__any_sync(kAllLanes, escaped || bits > kStepBits)) return encode_outer(coder, end, z, symbol, escaped, slow);
+  coder.spill(end, must_spill_raw(coder.x, bits));
+  coder.x = coder.x << bits | (static_cast<std::uint32_t>(z >> kInnerBits) & ((1u << bits) - 1));
+  return coder;
+}
+
+// Four steps where symbols have outer bits or are escapes, z3 first, down to that of number `last`. `a0` to `a3`:
+// addresses of entries.
+template <class Code>
+__device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* end, Code z0, Code z1, Code z2, Code z3,
+                                              std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
+                                              int last) {
+#pragma unroll
+  for (int k = 3; k >= 0; --k) {
+    if (k < last) return coder;
+    const Code z = k == 3 ? z3 : k == 2 ? z2 : k == 1 ? z1 : z0;
+    const DeviceEntry e = load_entry(k == 3 ? a3 : k == 2 ? a2 : k == 1 ? a1 : a0);
+    coder = encode_outer_bits(coder, end, z, e);
+    encode_step(e, z, end, coder);
+  }
+  return coder;
+}
+
+// Where a lane's entries are, and the words by sums. A lane without a block has one entry that changes nothing,
+// whatever its table and symbol.
+struct EntryPlaces {
+  std::uint32_t first, stride, by_sum;
+};
+
+// A lane's residuals in a round, or of eight steps of it, as they wait, in registers where they are narrow; but for the
+// round's first.
+template <std::uint32_t kWidth, int kSteps, class Code>
+struct RoundResiduals {
+  static constexpr bool kWide = kWidth == kNoteWide, kBytes = kWidth == kNoteBytes;
+  static constexpr int kFour = kWidth == kNoteBytes ? 1 : 2;  // words of four steps
+  const void* from;
+  bool active;  // the others have zeros
+  std::uint32_t words[kWide ? 1 : kSteps / 4 * kFour];
+  Code first;
+
+  __device__ __forceinline__ RoundResiduals(const std::uint8_t* slot, std::uint32_t index, bool has_block)
+      : active(has_block) {
+    if constexpr (kWide)
+      from = reinterpret_cast<const Code*>(slot) + index / 32 * 1024 + index % 32;
+    else
+      from = reinterpret_cast<const std::uint32_t*>(slot) + index / 32 * (256 * kFour) + index % 32;
+  }
+  // Those of a four of the round, for the four `to` of these steps.
+  __device__ __forceinline__ void load(int four, int to) {
+    if constexpr (!kWide) {
+#pragma unroll
+      for (int i = 0; i < kFour; ++i)
+        words[to * kFour + i] = active ? static_cast<const std::uint32_t*>(from)[32 * (four * kFour + i)] : 0;
+    }
+  }
+  template <int kAt>
+  __device__ __forceinline__ Code at() const {
+    if constexpr (kWidth == kNoteBytes)
+      return __byte_perm(words[kAt / 4], 0, 0x4440 + kAt % 4);
+    else if constexpr (kWidth == kNoteHalves)
+      return kAt % 2 == 0 ? words[kAt / 2] & 0xFFFF : words[kAt / 2] >> 16;
+    else
+      return active ? static_cast<const Code*>(from)[32 * kAt] : 0;
+  }
+};
+
+// Step kAt: where its entry is. kFirst: steps are those of a round, so that 0 is `first`.
+template <int kAt, int S, bool kFirst, class Residuals>
+__device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const EntryPlaces& places,
+                                                       std::uint32_t first_table, const TableOfSum& table_of) {
+  constexpr Neighbours kNear = make_neighbours<S>();
+  constexpr int kA = kNear.first[kAt], kB = kNear.second[kAt];
+  constexpr bool kSmall = !Residuals::kWide, kOwn = kFirst && kAt == 0;  // but for the first
+  using Code = decltype(z.first);
+  std::uint32_t symbol;
+  if constexpr (kSmall && !kOwn) {
+    symbol = symbol_of_small(static_cast<std::uint32_t>(z.template at<kAt>()));
+  } else {
+    const Code own = kOwn ? z.first : z.template at<kAt>();
+    symbol = symbol_of_word(static_cast<std::uint32_t>(own));
+    if constexpr (sizeof(Code) == 8) symbol = (own >> 32) != 0 ? symbol_of(own) : symbol;
+  }
+  if constexpr (kOwn) {
+    return places.first + (first_table * kSymbols + symbol) * places.stride;
+  } else {
+    constexpr bool kFirstA = kFirst && kA == 0, kFirstB = kFirst && kB == 0;
+    const Code a = kFirstA ? z.first : z.template at<kA>(), b = kFirstB ? z.first : z.template at<kB>();
+    if constexpr (Residuals::kBytes && !kFirstA && !kFirstB)
+      return load_table(places.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
+    const std::uint32_t sum = (kSmall && !kFirstA ? static_cast<std::uint32_t>(a) : capped(a)) +
+                              (kSmall && !kFirstB ? static_cast<std::uint32_t>(b) : capped(b));
+    return places.first + (table_of(sum) * kSymbols + symbol) * places.stride;
+  }
+}
+
+// Steps kAt + 3 to kAt. A first step is looked at by itself: it is the one that often is slow.
+template <int kAt, int S, bool kFirst, class Residuals>
+__device__ __forceinline__ void encode_four(const Residuals& z, const EntryPlaces& places, std::uint32_t first_table,
+                                            const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
+  constexpr bool kStarts = kFirst && kAt == 0;
+  const auto address = [&]<int kStep>(std::integral_constant<int, kStep>) {
+    return entry_address<kAt + kStep, S, kFirst>(z, places, first_table, table_of);
+  };
+  const std::uint32_t a3 = address(std::integral_constant<int, 3>{}), a2 = address(std::integral_constant<int, 2>{}),
+                      a1 = address(std::integral_constant<int, 1>{}), a0 = address(std::integral_constant<int, 0>{});
+  const DeviceEntry e3 = load_entry(a3), e2 = load_entry(a2), e1 = load_entry(a1), e0 = load_entry(a0);
+  using Code = decltype(z.first);
+  const Code z3 = z.template at<kAt + 3>(), z2 = z.template at<kAt + 2>(), z1 = z.template at<kAt + 1>(),
+             z0 = kStarts ? z.first : z.template at<kAt>();
+  if (__any_sync(kAllLanes, ((e3.growth | e2.growth | e1.growth | (kStarts ? 0 : e0.growth)) & kGrowthSlow) != 0)) {
+    coder = encode_slow(coder, end, z0, z1, z2, z3, a0, a1, a2, a3, kStarts ? 1 : 0);
+    if constexpr (!kStarts) return;
+  } else {
+    encode_step(e3, z3, end, coder);
+    encode_step(e2, z2, end, coder);
+    encode_step(e1, z1, end, coder);
+  }
+  if constexpr (kStarts) {
+    if (__any_sync(kAllLanes, (e0.growth & kGrowthSlow) != 0)) coder = encode_outer_bits(coder, end, z0, e0);
+  }
+  encode_step(e0, z0, end, coder);
+}
+
+// A round: residuals of a block a lane, the `index`-th of the tile, backwards; its first is `first` if there is one.
+template <std::uint32_t kWidth, class Code, int S>
+__device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint32_t index, bool active, bool has_first,
+                                             Code first, const EntryPlaces& places, std::uint32_t first_table,
+                                             const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
+  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two steps before: one loop has small code
+    RoundResiduals<kWidth, 8, Code> z(slot, index, active), ahead(slot, index, active);
+    z.load(7, 1);
+    z.load(6, 0);
+    ahead.load(5, 0);
+    if constexpr (kWidth == kNoteWide) z.from = static_cast<const Code*>(z.from) + 32 * 24;
+#pragma unroll 1
+    for (int four = 7; four > 0; --four) {
+      ahead.load(max(four - 3, 0), 1);
+      encode_four<4, S, false>(z, places, first_table, table_of, end, coder);
+      if constexpr (kWidth == kNoteWide) {
+        z.from = static_cast<const Code*>(z.from) - 32 * 4;
+      } else {
+        constexpr int kFour = RoundResiduals<kWidth, 8, Code>::kFour;
+#pragma unroll
+        for (int i = 0; i < kFour; ++i) {
+          z.words[kFour + i] = z.words[i];
+          z.words[i] = ahead.words[i];
+          ahead.words[i] = ahead.words[kFour + i];
+        }
+      }
+    }
+    if constexpr (kWidth == kNoteWide) z.from = static_cast<const Code*>(z.from) + 32 * 4;
+#pragma unroll
+    for (int i = 0; kWidth != kNoteWide && i < RoundResiduals<kWidth, 8, Code>::kFour; ++i)
+      z.words[i] = z.words[RoundResiduals<kWidth, 8, Code>::kFour + i];
+    z.first = has_first ? first : z.template at<0>();
+    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+  } else {
+    RoundResiduals<kWidth, 32, Code> z(slot, index, active);
+#pragma unroll
+    for (int four = 0; four < 8; ++four) z.load(four, four);
+    z.first = has_first ? first : z.template at<0>();
+    [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
+      (encode_four<28 - 4 * kFour, S, true>(z, places, first_table, table_of, end, coder), ...);
+    }(std::make_integer_sequence<int, 7>{});
+    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+  }
+}
+
+// Flags of a tile's blocks, backwards.
+template <int S>
+__device__ __noinline__ LaneCoder encode_tile_flags(std::uint32_t frequencies, const TileBox& box,
+                                                    const std::uint32_t (&coded)[4], std::uint16_t* end,
+                                                    LaneCoder coder) {
+  const unsigned lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (unsigned step = 4; step-- > 0;) {
+    const std::uint32_t b = 4 * lane + step;
+    const bool active = is_present<S>(box, b), has_before = step > 0 && is_present<S>(box, b - 1);
+    const std::uint32_t word = coded[0] * (lane / 8 == 0) + coded[1] * (lane / 8 == 1) + coded[2] * (lane / 8 == 2) +
+                               coded[3] * (lane / 8 == 3);
+    const bool is_coded = (word >> b % 32 & 1) != 0, before = has_before && (word >> (b - 1) % 32 & 1) != 0;
+    const std::uint32_t of = frequencies >> 10 * flag_context(has_before, before) & (kFrequencySum - 1);
+    coder.spill(end, active && must_spill(coder.x, is_coded ? of : kFrequencySum - of, 0));
+    if (active) coder.x = encode_flag(coder.x, of, is_coded);
+  }
+  return coder;
+}
+
+template <class Code, int S>
+__device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint32_t chunk, std::uint32_t unit,
+                                              std::uint32_t group_tiles, std::uint32_t entries,
+                                              std::uint32_t first_table, const TableOfSum& table_of,
+                                              std::uint32_t frequencies) {
+  const unsigned lane = threadIdx.x % 32;
+  const GroupSpan span = group_span(job.base.tiles, group_tiles, unit);
+  const LaneTile own = finish_tiles<Code, S>(job, chunk, span);
+  const std::size_t slot = std::size_t{chunk} * job.slots + static_cast<std::uint32_t>(span.first);
+  auto* const end = reinterpret_cast<std::uint16_t*>(job.streams + (slot + span.count) * stream_slot(sizeof(Code)));
+  LaneCoder coder{kLowestState, 0};
+  const auto lanes = static_cast<std::uint32_t>(
+      warp_max(static_cast<int>(own.coding == kTileFlags ? kLaneCount : min(own.count, kLaneCount))));
+#pragma unroll 1
+  for (std::uint32_t i = span.count; i-- > 0;) {
+    const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
+    if (count == 0) continue;
+    const std::uint32_t width = __shfl_sync(kAllLanes, own.flags, static_cast<int>(i)) & kNoteWidth;
+    const bool first_coded = __shfl_sync(kAllLanes, own.first_coded ? 1 : 0, static_cast<int>(i)) != 0;
+    const auto first_residual = static_cast<Code>(
+        __shfl_sync(kAllLanes, static_cast<unsigned long long>(own.first_residual), static_cast<int>(i)));
+    const std::uint8_t* const from = job.residuals + (slot + i) * residual_slot(sizeof(Code));
+#pragma unroll 1
+    for (std::uint32_t round = (count + 31) / 32; round-- > 0;) {
+      const std::uint32_t k = 32 * round + lane;
+      const bool active = k < count;
+      const EntryPlaces places = active ? EntryPlaces{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
+                                        : EntryPlaces{entries + kNeutralAt, 0, entries + kNeutralSumAt};
+      const bool has_first = k == 0 && first_coded;
+      const std::uint32_t index = k + (first_coded ? 0 : 1);
+      if (width == kNoteBytes)
+        encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
+                                          end, coder);
+      else if (width == kNoteHalves)
+        encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, places, first_table,
+                                           table_of, end, coder);
+      else
+        encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
+                                         end, coder);
+    }
+    if (__shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
+      std::uint32_t coded[4];
+#pragma unroll
+      for (int w = 0; w < 4; ++w) coded[w] = __shfl_sync(kAllLanes, own.coded[w], static_cast<int>(i));
+      coder = encode_tile_flags<S>(frequencies, box_of<S>(job.base.grid, static_cast<std::uint32_t>(span.first) + i),
+                                   coded, end, coder);
+    }
+  }
+  const GroupHead head = group_head(span.count, list_bytes(own.coding, own.count, false), own.special_words);
+  const bool any = __any_sync(kAllLanes, own.count != 0 || own.special_words != 0);
+  const auto stream_bytes = static_cast<std::uint32_t>(2 * coder.written);
+  // the states go where the first tile's special part cannot: in front of the stream
+  if (any && lane < lanes)
+    reinterpret_cast<std::uint32_t*>(job.streams + slot * stream_slot(sizeof(Code)))[lane] = coder.x;
+  if (lane == 0)
+    job.groups[std::size_t{chunk} * job.slots + unit] = {
+        any ? head.bytes + 4 * head.special_words + 4 * lanes + (stream_bytes + 3) / 4 * 4 : 0, stream_bytes, lanes};
+}
+
+// Groups differ in what is coded of them, so warps take the next one when they are done.
+template <class Code, int S>
+__global__ void __launch_bounds__(kSharingThreads<Code>, 1)
+    rans_encode_kernel(const __grid_constant__ StreamParams job) {
+  extern __shared__ uint4 shared_memory[];
+  const std::uint32_t chunk = blockIdx.y;
+  if (!takes_part(job.base.plans[chunk], S)) return;
+  const StreamModel& model = job.models[chunk];
+  const std::uint32_t group_tiles = 1u << model.model.group_log2,
+                      units = (job.base.tiles + group_tiles - 1) / group_tiles;
+  if (blockIdx.x >= units) return;
+  const Contexts contexts = model.tables.contexts;
+  const std::uint32_t frequencies = flag_word(model.model);
+  auto* const entries = reinterpret_cast<DeviceEntry*>(shared_memory);
+  for (unsigned i = threadIdx.x; i < (contexts.count + 1) * kSymbols; i += blockDim.x)
+    entries[i] = device_encode_entry(model.tables.entries[i], i % kSymbols,
+                                     model.tables.entries[i / kSymbols * kSymbols + kEscape]);
+  const std::uint32_t address = shared_address(shared_memory);
+  const TableOfSum table_of(contexts);
+  for (std::uint32_t sum = threadIdx.x; sum < kByteSums; sum += blockDim.x)
+    store_word(address + kByteSumsAt + 4 * sum,
+               address + table_of(sum) * kSymbols * static_cast<std::uint32_t>(sizeof(DeviceEntry)));
+  if (threadIdx.x == 0) {
+    entries[kMostTables * kSymbols] = kNeutralEntry;
+    store_word(address + kNeutralSumAt, address + kNeutralAt);
+  }
+  __syncthreads();
+  // a group for each warp first, spread over the multiprocessors
+  for (std::uint32_t unit = threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < units;) {
+    encode_stream<Code, S>(job, chunk, unit, group_tiles, address, contexts.count, table_of, frequencies);
+    const std::uint32_t more = threadIdx.x % 32 == 0 ? atomicAdd(&job.more_units[chunk], 1) : 0;
+    unit = gridDim.x * (blockDim.x / 32) + __shfl_sync(kAllLanes, more, 0);
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames of rans streams to values: which groups of which frames a thread block takes, and what its warps share.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "lorenzo/cuda/decode.cuh"
+#include "lorenzo/cuda/rans_decode.cuh"
+
+namespace pyfilter::cuda {
+
+// Warps of a thread block, the only one of its multiprocessor: registers suffice for so many, and shared memory, which
+// has the tables of two frames where blocks share all frames. Columns have fewer and more registers: where few of their
+// blocks are coded, rounds and runs lie across each other, and what has no register then is often wanted.
+template <class Map, int S, bool kShared>
+inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? ((S == kPlane || S == kVolume) || kShared ? 12 : 16)
+                                  : S == kChain && !kShared       ? 32
+                                                                  : 16;
+
+// A frame of which a thread block decodes groups first, first + step, ..., `count` in all.
+template <class Map>
+struct alignas(16) BlockFrame {
+  DecodeFrame frame, groups;  // the latter with its directory at the beginning
+  Map map;
+  RansTables tables;
+  std::uint32_t index, table_bytes, units, first, step, count;
+};
+
+// Shared memory of a thread block: from a multiple of a table's size on the tables of one or two frames, each with its
+// table by sums, the rings of the warps, a row of zeros, the frames, the number of groups that were begun, and for each
+// warp room for the rows of a run and what it knows of a tile.
+template <class Map, bool kShared>
+struct RansShare {
+  static constexpr unsigned kFrames = kShared ? 2 : 1;
+  static constexpr std::size_t kAlignment = 4 * kFrequencySum, kTables = kMostTables * kAlignment + kLevelBytes,
+                               kRing = 2 * kRingWords, kZeros = 32 * sizeof(typename Map::Value),
+                               kRows = kRunBytes<typename Map::Value>, kNumber = 16,
+                               kBlockBytes =
+                                   kAlignment + kFrames * (kTables + sizeof(BlockFrame<Map>)) + kZeros + kNumber,
+                               kWarpBytes = kRing + kRows + sizeof(WarpTile);
+  std::uint8_t* at;
+
+  __device__ __forceinline__ std::uint8_t* tables(unsigned i) const { return at + i * kTables; }
+  __device__ __forceinline__ std::uint8_t* ring(unsigned warp) const { return tables(kFrames) + warp * kRing; }
+  __device__ __forceinline__ std::uint8_t* zeros() const { return ring(blockDim.x / 32); }
+  __device__ __forceinline__ BlockFrame<Map>& frame(unsigned i) const {
+    return reinterpret_cast<BlockFrame<Map>*>(zeros() + kZeros)[i];
+  }
+  __device__ __forceinline__ std::uint32_t& begun() const {
+    return *reinterpret_cast<std::uint32_t*>(zeros() + kZeros + kFrames * sizeof(BlockFrame<Map>));
+  }
+  __device__ __forceinline__ std::uint8_t* rows(unsigned warp) const {
+    return zeros() + kZeros + kFrames * sizeof(BlockFrame<Map>) + kNumber + warp * (kRows + sizeof(WarpTile));
+  }
+};
+
+// Where all blocks share all frames, each takes as many tiles: where those of a block begin.
+struct SharedPlace {
+  std::uint32_t frame, tile;  // the tile: of those that the launch decodes of a frame
+};
+__device__ __forceinline__ SharedPlace shared_place(const StreamDecodeParams& job, std::uint32_t block) {
+  const std::uint64_t at = std::uint64_t{job.base.tile_count} * job.frames * block / gridDim.x;
+  const auto frame = static_cast<std::uint32_t>(at / job.base.tile_count);
+  return {frame, static_cast<std::uint32_t>(at - std::uint64_t{frame} * job.base.tile_count)};
+}
+
+// Frame `index` as this block has it; by one thread. It has the groups that begin in its tiles, or, where a frame has
+// blocks of its own, groups that lie among those of the others, since neighbours are alike.
+template <bool kShared, class Map>
+__device__ __forceinline__ void open_frame(const StreamDecodeParams& job, std::uint32_t index, std::uint32_t tables_at,
+                                           BlockFrame<Map>& out) {
+  out.count = 0;
+  if (index >= job.frames) return;
+  const DecodeFrame& frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
+  const FrameTables& given = job.tables[index];
+  if (given.bytes == 0) return;
+  const UnitRange range = unit_range(job.base, frame.group_log2());
+  std::uint32_t first = range.first + blockIdx.x, last = range.last;
+  out.step = gridDim.x;
+  if constexpr (kShared) {
+    const SharedPlace begin = shared_place(job, blockIdx.x), end = shared_place(job, blockIdx.x + 1);
+    const std::uint32_t before = (1u << frame.group_log2()) - 1;
+    const auto group_at = [&](std::uint32_t tile) {
+      return (job.base.first_tile + tile + before) >> frame.group_log2();
+    };
+    first = index == begin.frame && begin.tile != 0 ? group_at(begin.tile) : range.first;
+    if (index >= end.frame) last = index == end.frame && end.tile != 0 ? group_at(end.tile) : 0;
+    out.step = 1;
+  }
+  if (first >= last) return;
+  out.first = first;
+  out.count = (last - first + out.step - 1) / out.step;
+  out.units = range.units;
+  out.index = index;
+  out.table_bytes = given.bytes;
+  out.frame = frame;
+  out.groups = behind_tables(frame, given.bytes);
+  out.map = decoding_map<Map>(frame);
+  out.tables = {tables_at, tables_at + static_cast<std::uint32_t>(kMostTables * RansShare<Map, kShared>::kAlignment),
+                TableOfSum(given.contexts), given.contexts.count,
+                given.flag_frequency[0] | given.flag_frequency[1] << 10 | given.flag_frequency[2] << 20};
+}
+
+// A frame's tables, by all threads.
+template <class Map>
+__device__ __forceinline__ void copy_tables(const StreamDecodeParams& job, const BlockFrame<Map>& frame,
+                                            std::uint8_t* to) {
+  if (frame.count == 0) return;
+  const FrameTables& given = job.tables[frame.index];
+  const auto* const entries = reinterpret_cast<const uint4*>(given.entries);
+  for (unsigned i = threadIdx.x; i < (given.contexts.count + 1) * kFrequencySum / 4; i += blockDim.x)
+    reinterpret_cast<uint4*>(to)[i] = entries[i];
+  const RansTables tables = frame.tables;
+  for (std::uint32_t sum = threadIdx.x; sum < kLevelSums; sum += blockDim.x)
+    store_word(tables.levels + 4 * sum, tables.entries + tables.of_sum(sum) * (4 * kFrequencySum));
+}
+
+// Thread blocks of their own for each frame (the y dimension), or, kShared, all frames in as many parts as there are
+// blocks: then a block has two frames at a time, whose groups its warps take one after the other.
+template <class Map, int S, bool kShared>
+__global__ void __launch_bounds__(32 * kRansWarps<Map, S, kShared>, 1)
+    rans_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
+  using Source = RansSource<Map, S, kShared>;
+  using Share = RansShare<Map, kShared>;
+  extern __shared__ __align__(1024) uint4 shared_memory[];
+  const std::uint32_t base = shared_address(shared_memory);
+  const Share share = {reinterpret_cast<std::uint8_t*>(shared_memory) +
+                       (Share::kAlignment - base % Share::kAlignment) % Share::kAlignment};
+  const unsigned warp = threadIdx.x / 32;
+  typename Source::WarpSpace space = {reinterpret_cast<std::uint16_t*>(share.ring(warp)), share.rows(warp),
+                                      share.zeros(), reinterpret_cast<WarpTile*>(share.rows(warp) + Share::kRows)};
+  const auto open = [&](std::uint32_t index) {
+    if (threadIdx.x < Share::kFrames)
+      open_frame<kShared>(job, index + threadIdx.x, shared_address(share.tables(threadIdx.x)),
+                          share.frame(threadIdx.x));
+    if (threadIdx.x == 0) share.begun() = 0;
+    __syncthreads();
+    for (unsigned i = 0; i < Share::kFrames; ++i) copy_tables(job, share.frame(i), share.tables(i));
+    __syncthreads();
+  };
+  for (unsigned i = threadIdx.x; i < Share::kZeros / 4; i += blockDim.x)
+    reinterpret_cast<std::uint32_t*>(share.zeros())[i] = 0;
+  if constexpr (!kShared) {
+    open(blockIdx.y);
+    const BlockFrame<Map> frame = share.frame(0);  // of one there is room in registers
+    for (std::uint32_t number = warp; number < frame.count; number += blockDim.x / 32)
+      decode_unit<Map, S, Source>(job, frame.frame, frame.groups, frame.map, frame.index, frame.table_bytes, false,
+                                  frame.units, frame.first + number * frame.step, frame.tables, space);
+  } else {
+    const std::uint32_t last = min(shared_place(job, blockIdx.x + 1).frame, job.frames - 1);
+#pragma unroll 1
+    for (std::uint32_t index = shared_place(job, blockIdx.x).frame; index <= last; index += 2) {
+      __syncthreads();  // the frames before are done
+      open(index);
+#pragma unroll 1
+      for (;;) {
+        std::uint32_t number = threadIdx.x % 32 == 0 ? atomicAdd(&share.begun(), 1u) : 0;
+        number = __shfl_sync(kAllLanes, number, 0);
+        const std::uint32_t before = share.frame(0).count, behind = number >= before ? 1 : 0;
+        if (number >= before + share.frame(1).count) break;
+        const BlockFrame<Map>& frame = share.frame(behind);
+        decode_unit<Map, S, Source>(job, frame.frame, frame.groups, frame.map, frame.index, frame.table_bytes, false,
+                                    frame.units, frame.first + (number - behind * before) * frame.step, frame.tables,
+                                    space);
+      }
+    }
+  }
+}
+
+}  // namespace pyfilter::cuda

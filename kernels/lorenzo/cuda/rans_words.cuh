@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Shared memory by addresses of 32 bits, and the words of a rans stream in it.
+#pragma once
+
+#include <cstdint>
+
+#include "stages/cuda/residuals.cuh"
+#include "lorenzo/rans.hpp"
+
+namespace pyfilter::cuda {
+
+// Loads from shared memory by addresses of 32 bits. What the tables hold does not change.
+__device__ __forceinline__ std::uint32_t shared_address(const void* at) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+}
+__device__ __forceinline__ std::uint32_t load_table(std::uint32_t address) {
+  std::uint32_t word;
+  asm("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
+  return word;
+}
+__device__ __forceinline__ std::uint32_t load_half(std::uint32_t address) {
+  std::uint16_t half;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(half) : "r"(address));
+  return half;
+}
+__device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
+
+// The words of a stream, forwards, through a ring of four parts in shared memory: what the next four steps may take is
+// there, the part behind it on its way. Words behind the end are 0.
+inline constexpr std::uint32_t kPartWords = 64, kRingWords = 4 * kPartWords;
+struct WordsForth {
+  const std::uint32_t* from;
+  std::uint32_t ring;         // its address, a multiple of its size
+  std::uint32_t count, at;    // words; used so far
+  std::uint32_t parts, next;  // parts that are or were in the ring; two words of this lane, of the part behind them
+
+  __device__ __forceinline__ std::uint32_t load(std::uint32_t part) const {
+    const std::uint32_t word = part * kPartWords + 2 * (threadIdx.x % 32);
+    return word < count ? from[word / 2] : 0;  // the number of words is even
+  }
+  __device__ __forceinline__ void put(std::uint32_t words) {
+    store_word(ring | (parts % 4 * (2 * kPartWords) + 4 * (threadIdx.x % 32)), words);
+    ++parts;
+  }
+  __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* room)
+      : from(static_cast<const std::uint32_t*>(bytes)), ring(shared_address(room)), count(words), at(0), parts(0) {
+    __syncwarp();
+#pragma unroll
+    for (std::uint32_t part = 0; part < 4; ++part) put(load(part));
+    next = load(4);
+    __syncwarp();
+  }
+  // Before up to four times refill().
+  __device__ __forceinline__ void advance() {
+    if (at / kPartWords + 4 <= parts) return;  // in all lanes
+    __syncwarp();                              // what is overwritten was read by the steps before
+#pragma unroll 1
+    do {
+      put(next);
+      next = load(parts);
+    } while (at / kPartWords + 4 > parts);
+    __syncwarp();
+  }
+  // Of the lanes whose state is too small, those before come before.
+  __device__ __forceinline__ void refill(std::uint32_t& x, bool active) {
+    const bool needs = active && x < kLowestState;
+    const std::uint32_t taking = __ballot_sync(kAllLanes, needs);
+    const auto below = static_cast<std::uint32_t>(__popc(static_cast<int>(taking & ((1u << threadIdx.x % 32) - 1))));
+    if (needs) x = (x << 16) + load_half(ring | ((at + below) * 2 & (2 * kRingWords - 1)));
+    at += static_cast<std::uint32_t>(__popc(static_cast<int>(taking)));
+  }
+};
+
+}  // namespace pyfilter::cuda

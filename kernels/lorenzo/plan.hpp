@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The plan of a chunk whose tiles share streams, and the coders of groups of tiles.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "stages/packed/plan.hpp"
+
+namespace pyfilter {
+
+// Coders, as frames name them.
+inline constexpr std::uint8_t kRans = 1, kHuffmanGaps = 2, kHuffman = 3;
+
+// Largest group: its tiles' special parts, symbols of 10 bits with all raw bits and an escape, heads and states.
+inline constexpr std::uint32_t kMostGroupLog2 = 5, kMostGroupTiles = 1u << kMostGroupLog2;
+constexpr std::size_t max_group_bytes(std::uint32_t tiles, std::size_t value_bytes) {
+  return 512 + tiles * (4096 * (2 * value_bytes + 3) + 256);
+}
+
+// Scratch memory of a group beyond a tile's, for each of its tiles: four rounds (cpu/lanes.hpp) or the words and gaps
+// of a Huffman stream, and a special part.
+inline constexpr std::size_t kRoundBytes = 8256, kTileStreamBytes = 8 * kRoundBytes;
+constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
+  return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;
+}
+
+// Tiles that were counted for a model and are kept until they are encoded: so many at most, and no more memory than an
+// eighth of the chunk.
+inline constexpr std::uint64_t kMostCountedTiles = 128;
+inline constexpr std::size_t kCountedTileBytes = 8384;
+
+// Chunks of up to so many tiles are stored as hierarchical_delta stores them where streams are not shorter.
+inline constexpr std::uint64_t kCompareTiles = 16;
+
+struct StreamPlan : PackedPlan {
+  std::uint8_t coder = 0;  // kRans or one of the others
+  // to encode: the first of the counted tiles are kept here, kCountedTileBytes each
+  std::uint8_t* counted = nullptr;
+  std::uint64_t counted_tiles = 0;
+  const void* tables = nullptr;  // of the coder (rans.hpp, huffman.hpp), to encode or decode
+};
+
+struct SymbolCounts;
+struct GroupCoder {
+  TileCoder groups;
+  // Counts a tile's symbols (model.hpp), from which the chunk's tables are chosen.
+  void (*count)(const StreamPlan& plan, const void* values, std::uint64_t tile, void* scratch, SymbolCounts* counts);
+};
+
+}  // namespace pyfilter

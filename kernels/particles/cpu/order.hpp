@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The order of particles that takes the fewest bytes: along the keys of the whole chunk, then of each tile. A stable
+// sort, special particles last, so that an order once made is made again, and threads and devices agree.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/target.hpp"
+#include "particles/codes.hpp"
+#include "particles/plan.hpp"
+
+PYF_BEGIN_TARGET
+
+// Sorts `count` entries by their bits from 32 to 32 + bits; `other` has as much room. The result is in `entries`.
+template <unsigned kDigit>
+inline void sort_by_digits(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
+  constexpr std::uint32_t kValues = 1u << kDigit, kMostPasses = (kMostKeyBits + kDigit) / kDigit;
+  std::uint32_t places[kMostPasses][kValues] = {};
+  const unsigned passes = (bits + kDigit - 1) / kDigit;
+  const auto digit = [](std::uint64_t entry, unsigned pass) { return entry >> (32 + pass * kDigit) & (kValues - 1); };
+  for (std::size_t i = 0; i < count; ++i)
+    for (unsigned pass = 0; pass < passes; ++pass) ++places[pass][digit(entries[i], pass)];
+  std::uint64_t *from = entries, *to = other;
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    std::uint32_t* const place = places[pass];
+    if (place[digit(from[0], pass)] == count) continue;  // all have the same digit
+    std::uint32_t sum = 0;
+    for (std::uint32_t value = 0; value < kValues; ++value) {
+      const std::uint32_t here = place[value];
+      place[value] = sum;
+      sum += here;
+    }
+    for (std::size_t i = 0; i < count; ++i) to[place[digit(from[i], pass)]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != entries) std::memcpy(entries, from, count * sizeof *entries);
+}
+
+// The same with digits of as many bits as take the fewest passes, but for more counters than a tile is worth.
+inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
+  if (bits > 16 && bits <= 20)
+    sort_by_digits<10>(entries, other, count, bits);
+  else if (bits > 20 && bits <= 22)
+    sort_by_digits<11>(entries, other, count, bits);
+  else
+    sort_by_digits<8>(entries, other, count, bits);
+}
+
+// Indices of `count` particles of a tile, at most kTileParticles, by their keys of `bits` bits; those of equal keys
+// rise. The result is in space.order, and the keys in that order are in space.other_keys. A radix sort with two digits,
+// or with three where there are too few keys for many counters.
+template <class T>
+inline void sort_keys(std::uint32_t count, unsigned bits, TileSpace<T>& space) {
+  const unsigned passes = count >= kTileParticles / 4 ? 2 : 3, width = std::max(1u, (bits + passes - 1) / passes);
+  const std::size_t values = std::size_t{1} << width;
+  const std::uint32_t mask = static_cast<std::uint32_t>(values - 1), *__restrict const keys = space.keys;
+  std::uint16_t* __restrict const counters = space.counters;
+  std::memset(counters, 0, passes * values * sizeof *counters);
+  const auto count_digits = [&](std::uint32_t key) {
+    for (unsigned pass = 0; pass < passes; ++pass) ++counters[pass * values + (key >> pass * width & mask)];
+  };
+  // neighbours often share their highest digit, and a counter must be written before it is read again
+  const std::uint32_t quarter = count / 4;
+  for (std::uint32_t i = 0; i < quarter; ++i)
+    for (std::uint32_t part = 0; part < 4; ++part) count_digits(keys[part * quarter + i]);
+  for (std::uint32_t i = 4 * quarter; i < count; ++i) count_digits(keys[i]);
+  bool sorted = false;  // by the digits before: space.order says how
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    std::uint16_t* __restrict const place = counters + pass * values;
+    const unsigned shift = pass * width;
+    if (place[keys[0] >> shift & mask] == count) continue;  // all have the same digit
+    std::uint16_t sum = 0;
+    for (std::size_t value = 0; value < values; ++value) {
+      const std::uint16_t here = place[value];
+      place[value] = sum;
+      sum = static_cast<std::uint16_t>(sum + here);
+    }
+    const std::uint16_t* __restrict const from = space.order;
+    std::uint16_t* __restrict const to = space.other_order;
+    if (sorted) {
+      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[from[i]] >> shift & mask]++] = from[i];
+    } else {
+      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[i] >> shift & mask]++] = static_cast<std::uint16_t>(i);
+    }
+    std::swap(space.order, space.other_order);
+    sorted = true;
+  }
+  for (std::uint32_t i = 0; !sorted && i < count; ++i) space.order[i] = static_cast<std::uint16_t>(i);
+  for (std::uint32_t i = 0; i < count; ++i) space.other_keys[i] = keys[space.order[i]];
+}
+
+// Keys of `count` particles of a tile at space.values, from their own extent: space.keys.
+template <class T, int D>
+struct TileKeys {
+  using Code = typename FloatTraits<T>::Code;
+  Code origin[3] = {};
+  unsigned width[3] = {};
+  KeyLayout layout;
+  std::uint32_t specials;
+
+  TileKeys(const Quantizer<T>& p, std::uint32_t count, TileSpace<T>& space) {
+    specials = code_particles<T, D>(p, space.values, count, space.q, space.special);
+    const auto is_special = [&](std::uint32_t i) { return (space.special[i / 32] >> i % 32 & 1) != 0; };
+    Extent<Code> extents[3];
+    if (specials == 0) {
+      for (int d = 0; d < D; ++d) extents[d].add(space.q[d], count);
+    } else {
+      for (std::uint32_t i = 0; i < count; ++i)
+        for (int d = 0; d < D && !is_special(i); ++d) extents[d].add(space.q[d] + i, 1);
+    }
+    for (int d = 0; d < D; ++d) {
+      origin[d] = static_cast<Code>(extents[d].low);
+      width[d] = extents[d].width();
+    }
+    layout = make_layout(width, lowest_shift(width));
+    make_keys<Code, D>(layout, space.q, origin, count, space.keys);
+    for (std::uint32_t i = 0; specials != 0 && i < count; ++i)
+      if (is_special(i)) space.keys[i] = static_cast<std::uint32_t>(kLastKey);
+  }
+  unsigned bits() const { return specials == 0 ? layout.bits() : kMostKeyBits + 1; }
+};
+
+// Lays particles[0 .. count) of one tile (indices into the chunk) in order.
+template <class T, int D>
+inline void order_tile(const ParticlePlan& plan, const void* values, std::uint32_t* particles, std::uint32_t count,
+                       void* scratch) {
+  TileSpace<T> space(scratch);
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  for (std::uint32_t i = 0; i < count; ++i)
+    std::memcpy(space.values + i * D, from + std::size_t{particles[i]} * D * sizeof(T), D * sizeof(T));
+  const TileKeys<T, D> keys(quantizer_of<T>(plan), count, space);
+  sort_keys(count, keys.bits(), space);
+  for (std::uint32_t i = 0; i < count; ++i) space.gaps[i] = particles[space.order[i]];
+  std::memcpy(particles, space.gaps, count * sizeof *particles);
+}
+
+// How many of a tile's `count` particles, the first of which is number `first`, may be moved.
+inline std::uint32_t movable_particles(const ParticlePlan& plan, std::uint64_t first, std::uint32_t count) {
+  const std::uint64_t movable = plan.sorted_particles > first ? plan.sorted_particles - first : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(movable, count));
+}
+
+inline constexpr std::uint32_t kAhead = 32;  // particles that are asked for before they are taken
+
+// The particles of a tile to space.values: those that may be moved come from where the chunk's order has them.
+template <class T, int D>
+inline void take_tile(const ParticlePlan& plan, const void* values, std::uint64_t first, std::uint32_t count,
+                      std::uint32_t movable, TileSpace<T>& space) {
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  const std::uint32_t taken = plan.entries != nullptr ? movable : 0;
+  const auto at = [&](std::uint32_t i) { return from + (plan.entries[first + i] & 0xFFFFFFFFu) * D * sizeof(T); };
+  for (std::uint32_t i = 0; i < taken; ++i) {
+    if (i + kAhead < taken) {
+      const std::uint8_t* const ahead = at(i + kAhead);
+      __builtin_prefetch(ahead);
+      __builtin_prefetch(ahead + D * sizeof(T) - 1);
+    }
+    std::memcpy(space.values + i * D, at(i), D * sizeof(T));
+  }
+  std::memcpy(space.values + std::size_t{taken} * D, from + (first + taken) * D * sizeof(T),
+              std::size_t{count - taken} * D * sizeof(T));
+}
+
+// The entries of a tile need not be in order among themselves: particles that its own keys do not part are brought into
+// that of the chunk's here. Keys of no shift part all that the chunk's keys part.
+template <class T>
+inline void settle_equals(const std::uint64_t* entries, std::uint32_t count, TileSpace<T>& space) {
+  const std::uint32_t* const keys = space.other_keys;
+  const auto before = [entries](std::uint16_t a, std::uint16_t b) { return entries[a] < entries[b]; };
+  std::uint32_t falls = 0;
+  for (std::uint32_t i = 1; i < count; ++i)
+    falls |= (keys[i] == keys[i - 1] ? 1u : 0u) & (before(space.order[i], space.order[i - 1]) ? 1u : 0u);
+  if (falls == 0) return;
+  for (std::uint32_t i = 0, end; i < count; i = end) {
+    for (end = i + 1; end < count && keys[end] == keys[i];) ++end;
+    std::uint16_t *const from = space.order + i, *const to = space.order + end;
+    if (end - i > 1 && !std::is_sorted(from, to, before)) std::sort(from, to, before);
+  }
+}
+
+// Lays the first `movable` particles at space.values in the order of space.order.
+template <class T, int D>
+inline void lay_in_order(std::uint32_t count, std::uint32_t movable, TileSpace<T>& space) {
+  for (std::uint32_t i = 0; i < movable; ++i)
+    std::memcpy(space.other_values + i * D, space.values + std::size_t{space.order[i]} * D, D * sizeof(T));
+  std::memcpy(space.other_values + std::size_t{movable} * D, space.values + std::size_t{movable} * D,
+              std::size_t{count - movable} * D * sizeof(T));
+  std::swap(space.values, space.other_values);
+}
+
+// The lowest and highest codes of a chunk's ordinary particles along each axis.
+template <class T, int D>
+inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std::uint32_t count,
+                         Extent<typename FloatTraits<T>::Code> (&extents)[3]) {
+  using Code = typename FloatTraits<T>::Code;
+  using S = std::make_signed_t<Code>;
+  constexpr std::size_t kPlaces = std::size_t{8} * D;  // as many as fill vectors; an axis is the same in each round
+  S low[kPlaces], high[kPlaces];
+  for (std::size_t j = 0; j < kPlaces; ++j) {
+    low[j] = extents[0].low;
+    high[j] = extents[0].high;
+  }
+  for (std::uint32_t from = 0; from < count; from += kBatch) {
+    alignas(64) Code codes[std::size_t{kBatch} * D];
+    std::uint32_t special[kBatch / 32];
+    const std::uint32_t here = std::min(kBatch, count - from);
+    if (code_batch<T, D>(p, values + std::size_t{from} * D * sizeof(T), here, codes, special) == 0) {
+      for (std::size_t i = 0; i < std::size_t{kBatch} * D; i += kPlaces) {
+        for (std::size_t j = 0; j < kPlaces; ++j) {
+          const auto code = static_cast<S>(codes[i + j]);
+          low[j] = code < low[j] ? code : low[j];
+          high[j] = code > high[j] ? code : high[j];
+        }
+      }
+      continue;
+    }
+    for (std::uint32_t i = 0; i < here; ++i)
+      for (int d = 0; d < D && (special[i / 32] >> i % 32 & 1) == 0; ++d)
+        extents[d].add(codes + i * D + static_cast<std::uint32_t>(d), 1);
+  }
+  for (std::size_t j = 0; j < kPlaces; ++j) {
+    extents[j % D].low = std::min(extents[j % D].low, low[j]);
+    extents[j % D].high = std::max(extents[j % D].high, high[j]);
+  }
+}
+
+// Entries (key, index) of all particles of a chunk, by the keys of its extent. The driver sorts them.
+template <class T, int D>
+inline void order_chunk(const ParticlePlan& plan, const void* values, std::uint32_t count, std::uint64_t* entries,
+                        void* scratch) {
+  using Code = typename FloatTraits<T>::Code;
+  const Quantizer<T> p = quantizer_of<T>(plan);
+  const auto* const from = static_cast<const std::uint8_t*>(values);
+  TileSpace<T> space(scratch);
+  Extent<Code> extents[3];
+  find_extents<T, D>(p, from, count, extents);
+  unsigned width[3] = {};
+  Code origin[3] = {};
+  for (int d = 0; d < D; ++d) {
+    origin[d] = static_cast<Code>(extents[d].low);
+    width[d] = extents[d].width();
+  }
+  const KeyLayout layout = make_layout(width, lowest_shift(width));
+  for (std::uint32_t first = 0; first < count; first += kTileParticles) {
+    const std::uint32_t here = std::min(kTileParticles, count - first);
+    const std::uint32_t specials =
+        code_particles<T, D>(p, from + std::size_t{first} * D * sizeof(T), here, space.q, space.special);
+    make_keys<Code, D>(layout, space.q, origin, here, space.keys);
+    std::uint64_t* const to = entries + first;
+    for (std::uint32_t i = 0; i < here; ++i) to[i] = std::uint64_t{space.keys[i]} << 32 | (first + i);
+    for (std::uint32_t i = 0; specials != 0 && i < here; ++i)
+      if ((space.special[i / 32] >> i % 32 & 1) != 0) to[i] = kLastKey << 32 | (first + i);
+  }
+}
+
+PYF_END_TARGET

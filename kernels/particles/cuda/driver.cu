@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Particles on a device (particles/cuda/driver.cuh): the order of the kernels, their memory, and lorenzo in their place.
+#include "particles/cuda/driver.cuh"
+
+#include <algorithm>
+#include <new>
+#include <vector>
+
+#include "core/api.hpp"
+#include "core/cuda/memory.cuh"
+#include "core/cuda/plans.cuh"
+#include "core/cuda/side_stream.cuh"
+#include "core/cuda/sizes.cuh"
+#include "core/error_text.hpp"
+#include "core/header.hpp"
+#include "particles/driver.hpp"
+#include "core/request.hpp"
+#include "particles/estimate.hpp"
+#include "particles/key.hpp"
+#include "stages/cuda/chunk_plan.cuh"
+#include "stages/cuda/header.cuh"
+#include "particles/cuda/params.cuh"
+
+namespace pyfilter::cuda {
+namespace {
+
+// Particles that are encoded together at most, and the part of the device's memory that they may take; a chunk that has
+// more is encoded by itself.
+constexpr std::uint64_t kMostParticles = usual_size(std::uint64_t{1} << 27, 1 << 20), kMemoryPart = 16;
+// From so many on they take longer than what goes beside them.
+constexpr std::uint64_t kEncoderFirstTiles = usual_size(4096, 8);
+// Of chunks that are launched together, at least.
+constexpr std::uint64_t kGroupTiles = usual_size(1536, 12);
+// Groups that have slots: one is encoded when the tiles of the fourth before it have been moved, by the second before.
+constexpr std::uint32_t kGroupsWithSlots = 4;
+
+// Memory of a part of a batch: one allocation.
+struct ParticleLayout {
+  std::size_t bytes = 0;
+  std::size_t ranges, plans, movable, choices, bounds, lorenzo_bytes, extents, ordered, sizes, sort[4], tried_frames;
+
+  ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
+                 std::size_t tried_stride) {
+    const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
+    ranges = place(chunks * sizeof(RangeKeys));
+    ordered = place(chunks * sizeof(std::uint32_t));
+    plans = place(chunks * sizeof(ChunkPlan));
+    movable = place(chunks * sizeof(std::uint32_t));
+    choices = place(chunks * sizeof(std::uint32_t));
+    bounds = place(chunks * sizeof(double));
+    lorenzo_bytes = place(chunks * sizeof(std::uint64_t));
+    extents = place(chunks * sizeof(ChunkExtent));
+    sizes = place(chunks * tiles * sizeof(std::uint32_t));
+    for (std::size_t& part : sort) part = place(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
+    tried_frames = place(chunks * tried_stride);
+  }
+};
+
+// Memory for a chunk of so many particles, in tiles with room for `places`: its own, and lorenzo's where it is tried.
+std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t places) {
+  const std::uint64_t values = static_cast<std::uint64_t>(coordinates) * dtype_bytes(request.dtype),
+                      own = values + 4 * sizeof(std::uint32_t);
+  return places * own + (particles <= kTriedParticles ? particles * 6 * values : 0);
+}
+
+std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Chunks through order chunk: keys of their extents, then all sorted together.
+Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uint8_t* memory,
+                   const ParticleLayout& layout, Workspace& room, cudaStream_t stream) {
+  const auto at = [&](std::size_t part) { return reinterpret_cast<std::uint32_t*>(memory + part); };
+  std::uint32_t* const keys[2] = {at(layout.sort[0]), at(layout.sort[1])};
+  std::uint32_t* const entries[2] = {at(layout.sort[2]), at(layout.sort[3])};
+  const std::uint64_t count = std::uint64_t{job.particles} * job.base.chunks;
+  // no code is as large, of either sign
+  PYF_TRY(check(cudaMemsetAsync(job.extents, 0x7F, job.base.chunks * sizeof(ChunkExtent), stream), "cudaMemsetAsync"));
+  job.sort_keys = keys[0];
+  job.sort_entries = entries[0];
+  PYF_TRY(check(encoder.make_keys(job, stream), "launch of the keys of particles"));
+  std::size_t bytes = 0;
+  int which = 0;
+  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, nullptr, &bytes, &which, stream),
+                "size of a radix sort"));
+  PYF_TRY(room.allocate(std::max<std::size_t>(bytes, 16)));
+  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, room.data(), &bytes, &which, stream),
+                "launch of a radix sort"));
+  job.entries = entries[which];
+  return kOk;
+}
+
+// Words of a batch's chunks. A copy to memory that is not pinned waits for what was put before it; unlike a
+// synchronisation it takes no memory from the pool, which the next call would have to ask the driver for.
+Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<std::uint32_t>& read,
+                  cudaStream_t stream) {
+  read.resize(chunks);
+  return check(cudaMemcpyAsync(read.data(), words, chunks * sizeof *words, cudaMemcpyDeviceToHost, stream),
+               "copy of what is known of chunks");
+}
+
+// Whether any chunk is in the order that particles are sorted in; waits for the device.
+Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
+  std::vector<std::uint32_t> found;
+  PYF_TRY(read_words(job.ordered, job.base.chunks, found, stream));
+  *any = std::any_of(found.begin(), found.end(), [&](std::uint32_t tiles) { return job.is_order(tiles); });
+  return kOk;
+}
+
+// Encodes by lorenzo the chunks that it was chosen for.
+Status encode_others(const Request& other, const CudaEncodeBatch& batch, const std::vector<std::uint32_t>& chosen) {
+  for (std::size_t first = 0; first < batch.count;) {
+    std::size_t last = first;
+    while (last < batch.count && chosen[last] != 0) ++last;
+    if (last == first) {
+      ++first;
+      continue;
+    }
+    CudaEncodeBatch part = batch;
+    part.count = last - first;
+    part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
+    part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
+    part.frame_bytes = batch.frame_bytes + first;
+    PYF_TRY(cuda_encode(other, part));
+    first = last;
+  }
+  return kOk;
+}
+
+// Tiles from slots to frames.
+Status place_chunks(const ParticleParams& job, cudaStream_t stream) {
+  PYF_TRY(check(place_particles(job, stream), "launch of the search for the places of tiles"));
+  return check(move_particles(job, stream), "launch of the copy of tiles");
+}
+
+// Slots of the largest of so many groups.
+std::size_t group_bytes(const ParticleParams& job, std::uint32_t groups) {
+  const std::uint64_t most_chunks = (job.base.chunks - 1) / groups + 1;
+  return most_chunks * job.base.tiles * job.slot_bytes;
+}
+
+// Tiles to slots and slots to frames, by groups of chunks: when one has its places, the next but one is encoded, by
+// thread blocks that each move a tile of it, too. What leaves room at the end of a group the next takes, which is on
+// another stream. The choices of all chunks are known, and read, before the last tiles have been moved: the less there
+// is to do for the host between that and its return, the earlier it can put the next batch behind them.
+Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
+                     std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
+  const auto slots_of = [&, bytes = group_bytes(job, groups)](std::uint32_t group) {
+    return job.slots + group % kGroupsWithSlots * bytes;
+  };
+  SideStream odd(Turn::as_others, Life::kept), places(Turn::first, Life::kept);
+  PYF_TRY(places.mark(stream));
+  const auto chunk_of = [&](std::uint32_t group) {
+    return static_cast<std::uint32_t>(std::uint64_t{job.base.chunks} * group / groups);
+  };
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    ParticleParams group = job;
+    group.first_chunk = chunk_of(g);
+    group.base.chunks = chunk_of(g + 1) - group.first_chunk;
+    group.slots = slots_of(g);
+    if (g >= 2) {
+      group.moved_slots = slots_of(g - 2);
+      group.moved_chunk = chunk_of(g - 2);
+      group.moved_chunks = chunk_of(g - 1) - group.moved_chunk;
+    }
+    const cudaStream_t own = g % 2 != 0 ? odd.get() : stream;
+    PYF_TRY(check(encoder.encode(group, own), "launch of the encoder of particles"));
+    if (g == 0) {
+      PYF_TRY(odd.fork(places));
+      PYF_TRY(places.fork());
+      PYF_TRY(check(encoder.estimate_lorenzo(job, places.get()), "launch of the estimate of lorenzo's size"));
+    }
+    const char* const search = "launch of the search for the places of tiles";
+    if (g + 1 < groups) {
+      PYF_TRY(places.follow(own));
+      PYF_TRY(check(place_particles(group, places.get()), search));
+      PYF_TRY(places.lead(own));
+    } else {  // the device waits for the last one's places: they are found with no detour
+      if (g < 2) PYF_TRY(places.lead(own));  // for the estimate; else that has been done
+      PYF_TRY(check(place_particles(group, own), search));
+      PYF_TRY(places.follow(own));
+    }
+    if (g + 2 >= groups) PYF_TRY(check(move_particles(group, own), "launch of the copy of tiles"));
+  }
+  PYF_TRY(places.fetch(job.choices, job.base.chunks));
+  PYF_TRY(odd.join(stream));
+  PYF_TRY(places.wait());
+  chosen.assign(places.words(), places.words() + job.base.chunks);
+  return kOk;
+}
+
+// What all kernels need of a batch, its plans and which particles may be moved.
+Status start_job(const ParticleEncoder& encoder, const Request& request, const void* values, std::size_t value_stride,
+                 std::uint32_t chunks, std::uint64_t count, int coordinates, const ParticleLayout& layout,
+                 Workspace& workspace, ParticleParams& job, cudaStream_t stream) {
+  PYF_TRY(workspace.allocate(layout.bytes));
+  std::uint8_t* const memory = workspace.data();
+  job.base.grid = make_particle_grid(count, coordinates);
+  job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
+  job.base.chunks = chunks;
+  job.base.values = static_cast<const std::uint8_t*>(values);
+  job.base.value_stride = value_stride;
+  job.base.value_bytes = count * dtype_bytes(request.dtype);
+  job.particles = static_cast<std::uint32_t>(count / static_cast<std::uint64_t>(coordinates));
+  job.order = request.parameters[0];
+  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
+  job.base.plans = plans;
+  job.movable = reinterpret_cast<std::uint32_t*>(memory + layout.movable);
+  job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
+  job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
+  job.ordered = reinterpret_cast<std::uint32_t*>(memory + layout.ordered);
+  job.sizes = reinterpret_cast<std::uint32_t*>(memory + layout.sizes);
+  PlanParams plan = plan_params(request, count, true, job.base);
+  plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
+  plan.plans = plans;
+  if (request.bound_mode == Bound::relative)
+    PYF_TRY(check(cudaMemsetAsync(plan.ranges, 0, chunks * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
+  PYF_TRY(find_ranges(request.dtype, plan, chunks, stream));
+  return check(encoder.start(job, plan, stream), "launch of the plans of particles");
+}
+
+// A batch whose chunks fit the counters of one launch.
+Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count, int coordinates) {
+  const auto stream = static_cast<cudaStream_t>(batch.stream);
+  const auto chunks = static_cast<std::uint32_t>(batch.count);
+  const std::size_t width = dtype_bytes(request.dtype);
+  const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates);
+  const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
+  const FrameInfo info = frame_template(request, request.codec, count);
+  const Request other = lorenzo_request(request);
+  const Request part = tried_request(other, 1.0, particles, coordinates);  // bounds are on the device
+  const bool tried = particles <= kTriedParticles;
+  const std::size_t tried_stride = tried ? padded(max_frame_bytes(part)) : 0;
+
+  ParticleParams job = {};
+  job.base.frames = static_cast<std::uint8_t*>(batch.frames);
+  job.base.frame_stride = batch.frame_stride;
+  job.base.frame_bytes = batch.frame_bytes;
+  job.base.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
+  job.base.headers[0] = job.base.headers[1] = header_template(info);
+  fill_crc_powers(job.base.crc_powers);
+  job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
+  const ParticleLayout layout(chunks, make_particle_grid(count, coordinates).tiles, particles, request.parameters[0],
+                              tried_stride);
+  Workspace workspace(stream), sort_room(stream);
+  PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace,
+                    job, stream));
+  std::uint8_t* const memory = workspace.data();
+  auto* const bounds = reinterpret_cast<double*>(memory + layout.bounds);
+  job.lorenzo_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.lorenzo_bytes);
+  if (job.order == kOrderKept) {
+    bool any = false;
+    PYF_TRY(check(encoder->check_order(job, stream), "launch of the search for order"));
+    PYF_TRY(any_ordered(job, &any, stream));
+    if (!any) return cuda_encode(other, batch);
+  }
+
+  SideStream side(Turn::first, Life::kept);
+  if (tried) PYF_TRY(side.mark(stream));
+  const auto try_lorenzo = [&] {
+    PYF_TRY(side.fork());
+    PYF_TRY(check(note_bounds(job, bounds, side.get()), "launch of the copy of bounds"));
+    CudaEncodeBatch all = batch;
+    all.frames = memory + layout.tried_frames;
+    all.frame_stride = tried_stride;
+    all.frame_bytes = job.lorenzo_bytes;
+    all.stream = side.get();
+    all.bounds = bounds;
+    return cuda_encode(part, all);
+  };
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
+  std::vector<std::uint32_t> chosen;
+  {
+    const auto groups =
+        static_cast<std::uint32_t>(tried ? 1 : std::clamp<std::uint64_t>(job.all_tiles() / kGroupTiles, 1, chunks));
+    Workspace slots(stream);  // lorenzo may have its memory next
+    PYF_TRY(slots.allocate(std::min(groups, kGroupsWithSlots) * group_bytes(job, groups)));
+    job.slots = slots.data();
+    if (tried) {
+      const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
+      if (!encoder_first) PYF_TRY(try_lorenzo());
+      PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
+      if (encoder_first) PYF_TRY(try_lorenzo());
+      PYF_TRY(side.join(stream));
+      PYF_TRY(place_chunks(job, stream));
+    } else if (groups > 1) {
+      PYF_TRY(encode_groups(*encoder, job, groups, chosen, stream));
+    } else {
+      PYF_TRY(check(encoder->estimate_lorenzo(job, stream), "launch of the estimate of lorenzo's size"));
+      PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
+      PYF_TRY(place_chunks(job, stream));
+    }
+  }
+  if (chosen.empty()) PYF_TRY(read_words(job.choices, chunks, chosen, stream));
+  return encode_others(other, batch, chosen);
+}
+
+}  // namespace
+
+Status order_particles(const Request& request, const void* values, std::uint64_t count, int coordinates,
+                       std::uint32_t* particles, cudaStream_t stream) noexcept {
+  const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
+  ParticleParams job = {};
+  const ParticleLayout layout(1, make_particle_grid(count, coordinates).tiles,
+                              count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0);
+  Workspace workspace(stream), sort_room(stream);
+  PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout,
+                    workspace, job, stream));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, workspace.data(), layout, sort_room, stream));
+  return check(encoder->find_order(job, particles, stream), "launch of the order of particles");
+}
+
+Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept {
+  const int coordinates = coordinates_of(request.shape.rank, request.shape.dims);
+  if (count == 0 || coordinates == 0) return cuda_encode(lorenzo_request(request), batch);
+  try {
+    std::uint64_t memory = 0;
+    PYF_TRY(device_memory(&memory));
+    const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates),
+                        places = make_particle_grid(count, coordinates).tiles * kTileParticles;
+    const std::uint64_t most_chunks =
+        std::min(kMostParticles / places, memory / kMemoryPart / chunk_memory(request, coordinates, particles, places));
+    const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, most_chunks)),
+                      most = request.parameters[0] == kOrderChunk ? kSortedChunks : kMostOfLaunch;
+    for (std::size_t first = 0; first < batch.count;) {
+      CudaEncodeBatch part = batch;
+      part.count = std::min({batch.count - first, fitting, most});
+      part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
+      part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
+      part.frame_bytes = batch.frame_bytes + first;
+      PYF_TRY(encode_part(request, part, count, coordinates));
+      first += part.count;
+    }
+    return kOk;
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu chunks", batch.count);
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Encoding progressive frames on a device (progressive/cuda/driver.cuh): the order of the kernels, their memory, and the CPU
+// where they do not do.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "core/api.hpp"
+#include "core/cuda/memory.cuh"
+#include "core/cuda/plans.cuh"
+#include "progressive/cuda/driver.cuh"
+#include "core/error_text.hpp"
+#include "core/request.hpp"
+#include "stages/cuda/chunk_plan.cuh"
+#include "stages/cuda/header.cuh"
+#include "progressive/cuda/launch.cuh"
+
+namespace pyfilter::cuda {
+namespace {
+
+// What a reader knows of a grid; of the coarsest one, which all know, nothing of its own.
+std::size_t reader_grid_bytes(const ProgressiveLayout& layout, int level, std::size_t width) {
+  return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
+}
+
+// Memory of a batch that is encoded.
+struct EncodeLayout {
+  std::size_t bytes = 0;
+  std::size_t shared, heads, ranges, plans;
+  std::uint64_t integers = 0, grid_at[kMostLevels + 1] = {};
+  FramePart notes, grids, slots, planes, largest, pieces, sizes, places, segment_bytes, segments, segment_places,
+      states;
+  // where planes are: grids of a reader, two by turns, and bricks of errors
+  std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, planes_bytes = 0;
+
+  EncodeLayout(const ProgressivePlan& plan, std::size_t count, std::size_t width, bool measured) {
+    MemoryParts parts;
+    const auto each = [&](std::size_t part) { return parts.place_each(part, count); };
+    const ProgressiveLayout& layout = plan.shared.layout;
+    for (int level = 0; level <= layout.levels; ++level) {
+      grid_at[level] = integers;
+      integers += (layout.grids[level].count() + 31) / 32 * 32;
+    }
+    const auto units = static_cast<std::size_t>(layout.units);
+    const std::size_t all_pieces = std::size_t{plan.tiles} * static_cast<std::size_t>(most_pieces(width)),
+                      slot_bytes = std::size_t{plan.tiles} * kSlotValues * width;
+    shared = parts.place(sizeof(ProgressiveShared));
+    heads = parts.place(count * sizeof(FrameHead));
+    ranges = parts.place(count * sizeof(RangeKeys));
+    plans = parts.place(count * sizeof(ChunkPlan));
+    notes = each(sizeof(EncodeNote));
+    grids = each(integers * width);
+    slots = each(slot_bytes);
+    largest = each(4 * std::size_t{plan.tiles} * sizeof(std::uint64_t));
+    // planes are done with when errors are measured
+    for (int i = 0; i < 2; ++i) {
+      reader_at[i] = reader_bytes;
+      reader_bytes += reader_grid_bytes(layout, i + 1, width);
+    }
+    if (layout.levels > 1 && has_wide_rows(layout, 0, width)) {
+      const Extents g = layout.grids[1];
+      brick_bytes = MemoryParts::padded(tiles_along(g.z, kBrickZ) * tiles_along(g.y, kBrickY) *
+                                        tiles_along(g.x, kBrickX) * sizeof(std::uint64_t));
+    }
+    planes_bytes = slot_bytes;
+    if (measured) {
+      const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
+      planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
+      // of all readers at once where that does not take much more: planes do then, volumes as it is
+      const std::size_t all =
+          std::size_t{kMostMeasures} *
+          (reader_bytes + brick_bytes + reader_grid_bytes(layout, 3, width) + reader_grid_bytes(layout, 4, width));
+      if (all <= planes_bytes + planes_bytes / 2) planes_bytes = std::max(planes_bytes, all);
+    }
+    planes = each(planes_bytes);
+    pieces = each(slot_bytes);
+    sizes = each(all_pieces * sizeof(std::uint32_t));
+    places = each(all_pieces * sizeof(std::uint64_t));
+    segment_bytes = each(units * 64 * sizeof(std::uint64_t));
+    segments = each((units * static_cast<std::size_t>(most_pieces(width)) + 1) * sizeof(ProgressiveSegment));
+    segment_places = each(units * 64 * sizeof(SegmentPlace));
+    states = each(std::size_t{kMostMeasures} * kMostUnits);
+    bytes = parts.bytes();
+  }
+};
+
+bool is_measured(const Request& request) { return request.parameters[0] == 0; }
+
+// A chunk by the CPU, and its frame back to the device.
+Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, std::size_t chunk, std::uint64_t count,
+                        cudaStream_t stream) {
+  const std::size_t bytes = count * dtype_bytes(request.dtype), most = max_frame_bytes(request);
+  const std::unique_ptr<std::uint8_t[]> values(new (std::nothrow) std::uint8_t[bytes + 1]),
+      frame(new (std::nothrow) std::uint8_t[most]);
+  if (!values || !frame) return fail(Code::no_memory, "no memory for a chunk");
+  const auto* const from = static_cast<const std::uint8_t*>(batch.values) + chunk * batch.value_stride;
+  std::uint64_t size = 0;
+  // copies from and to memory that is not pinned wait
+  if (bytes != 0)
+    PYF_TRY(check(cudaMemcpyAsync(values.get(), from, bytes, cudaMemcpyDeviceToHost, stream), "copy of the values"));
+  PYF_TRY(check(cudaStreamSynchronize(stream), "copy of the values"));
+  std::size_t made = 0;
+  PYF_TRY(encode_on_cpu(request, values.get(), bytes, frame.get(), most, &made));
+  size = made;
+  auto* const to = static_cast<std::uint8_t*>(batch.frames) + chunk * batch.frame_stride;
+  PYF_TRY(check(cudaMemcpyAsync(to, frame.get(), made, cudaMemcpyHostToDevice, stream), "copy of the frame"));
+  PYF_TRY(check(cudaMemcpyAsync(batch.frame_bytes + chunk, &size, sizeof size, cudaMemcpyHostToDevice, stream),
+                "copy of the size"));
+  return check(cudaStreamSynchronize(stream), "copy of the frame");
+}
+
+// Errors that are measured, of arrays with short rows: all passes for each of them.
+Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const ProgressiveEncode& job,
+                         const EncodeLayout& parts, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
+  const int levels = plan.shared.layout.levels;
+  const std::size_t width = static_cast<std::size_t>(job.width);
+  const FramePart room[2] = {parts.planes,
+                             {parts.planes.at + MemoryParts::padded(plan.room[0] * width), parts.planes.stride}};
+  for (std::uint32_t m = 0; m < most; ++m) {
+    MeasurePass pass = {};
+    pass.job = job;
+    pass.index = static_cast<int>(m);
+    pass.in = {job.grids.data + job.grid_at[levels] * width, job.grids.stride};
+    PYF_TRY(run_passes(plan, room, memory, pass, [&](const MeasurePass& one, int axis, bool last) {
+      return kernels.measure_pass(one, axis, last, stream);
+    }));
+  }
+  return kOk;
+}
+
+// Sets the first bytes of each frame's grids to 0; a call has pitches up to 2 GiB.
+Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cudaStream_t stream) {
+  if (frames > 1 && grids.frame_stride <= std::size_t{INT32_MAX})
+    return check(cudaMemset2DAsync(grids.data, grids.frame_stride, 0, bytes, frames, stream), "cudaMemset2DAsync");
+  for (std::size_t i = 0; i < frames; ++i)
+    PYF_TRY(check(cudaMemsetAsync(grids.data + i * grids.frame_stride, 0, bytes, stream), "cudaMemsetAsync"));
+  return kOk;
+}
+
+// Of all others: the passes of a level in one launch, of lines those of three levels. Small grids are made for all
+// readers at once, the others for as many as there is room for.
+Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
+                         const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
+                         cudaStream_t stream) {
+  if (most == 0) return kOk;  // errors are bounds
+  const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
+  const auto grid_bytes = [&](int level) { return reader_grid_bytes(layout, level, width); };
+  int split = std::min(3, layout.levels);  // grids from this one on are small
+  const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= parts.planes_bytes;
+  const std::size_t own_bytes = line ? 0 : parts.reader_bytes + parts.brick_bytes;
+  while (!line && split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8)
+    ++split;
+  const std::size_t small_bytes = grid_bytes(split) + grid_bytes(split + 1), all_small = most * small_bytes;
+  const std::size_t room =
+      own_bytes == 0 ? most : std::max<std::size_t>(1, (parts.planes_bytes - all_small) / own_bytes);
+  const auto groups = static_cast<std::uint32_t>((most + room - 1) / room), readers = (most + groups - 1) / groups;
+  std::uint8_t *const small = job.planes.data, *const grids = small + all_small;
+
+  MeasureLevel pass = {};
+  pass.job = job;
+  const auto levels = [&](int from, int to, auto&& out) {
+    for (int level = from; level >= to; --level) {
+      if (line && (level + 1 - to) % 3 == 0 && is_line(layout, level - 2)) {
+        level -= 2;
+        pass.out = out(level);
+        const MeasureLine three = {job, level, {}, {}, pass.in, pass.out, pass.first, pass.readers, 0, 0};
+        PYF_TRY(check(kernels.measure_line(three, layout, stream), "launch of the kernel for errors of lines"));
+        pass.in = pass.out;
+        continue;
+      }
+      pass.level = level;
+      pass.from = layout.grids[level + 1];
+      pass.to = layout.grids[level];
+      units_of_level(layout, level, pass.unit);
+      pass.out = out(level);
+      PYF_TRY(check(kernels.measure(pass, layout, stream), "launch of the kernel for errors"));
+      pass.in = pass.out;
+    }
+    return kOk;
+  };
+  pass.readers = most;
+  pass.in = {job.grids.data + job.grid_at[layout.levels] * width, job.grids.stride, 0};
+  PYF_TRY(levels(layout.levels - 1, split, [&](int level) {
+    return ReaderGrids{small + ((level - split) % 2 == 0 ? 0 : grid_bytes(split)), stride, small_bytes};
+  }));
+  const ReaderGrids coarse = pass.in;
+  for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
+    pass.readers = std::min(readers, most - pass.first);
+    if (parts.brick_bytes != 0 && !line) {
+      pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
+      PYF_TRY(clear(pass.bricks, pass.readers * parts.brick_bytes, job.frame_count, stream));
+    }
+    pass.in = coarse;
+    pass.in.data += pass.first * coarse.reader_stride;
+    PYF_TRY(levels(split - 1, 0, [&](int level) {
+      return ReaderGrids{grids + parts.reader_at[(level + 1) % 2], stride, parts.reader_bytes};
+    }));
+  }
+  return kOk;
+}
+
+// Chunks that fit together.
+Status encode_part(const ProgressivePlan& plan, const Request& request, const CudaEncodeBatch& batch,
+                   std::uint64_t count) {
+  const auto stream = static_cast<cudaStream_t>(batch.stream);
+  const ProgressiveKernels* const kernels = progressive_kernels(request.dtype);
+  if (kernels == nullptr) return fail(Code::internal, "progressive has no CUDA kernel for this dtype");
+  const ProgressiveLayout& layout = plan.shared.layout;
+  const std::size_t width = dtype_bytes(request.dtype);
+  const FrameInfo info = frame_template(request, request.codec, count);
+  const EncodeLayout parts(plan, batch.count, width, is_measured(request));
+  Workspace workspace(stream);
+  PYF_TRY(workspace.allocate(parts.bytes));
+  std::uint8_t* const memory = workspace.data();
+  PYF_TRY(
+      check(cudaMemcpyAsync(memory + parts.shared, &plan.shared, sizeof plan.shared, cudaMemcpyHostToDevice, stream),
+            "cudaMemcpyAsync"));
+  PYF_TRY(check(cudaMemsetAsync(memory + parts.ranges, 0, batch.count * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
+
+  ProgressiveEncode job = {};
+  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + parts.shared);
+  job.heads = reinterpret_cast<FrameHead*>(memory + parts.heads);
+  job.frame_count = static_cast<std::uint32_t>(batch.count);
+  job.tiles = plan.tiles;
+  job.width = static_cast<int>(width);
+  job.pieces = most_pieces(width);
+  job.measured = is_measured(request) && layout.units != 0;
+  job.has_fill = request.has_fill;
+  job.bound_mode = request.bound_mode;
+  job.bound = request.bound;
+  job.fill = request.fill;
+  job.count = count;
+  job.value_bytes = info.value_bytes;
+  job.values = static_cast<const std::uint8_t*>(batch.values);
+  job.value_stride = batch.value_stride;
+  job.payloads = static_cast<std::uint8_t*>(batch.frames) + info.header_bytes;
+  job.frame_stride = batch.frame_stride;
+  std::copy(std::begin(parts.grid_at), std::end(parts.grid_at), job.grid_at);
+  job.notes = parts.notes.in<EncodeNote>(memory);
+  job.grids = parts.grids.in<std::uint8_t>(memory);
+  job.slots = parts.slots.in<std::uint32_t>(memory);
+  job.planes = parts.planes.in<std::uint32_t>(memory);
+  job.largest = parts.largest.in<std::uint64_t>(memory);
+  job.bytes = parts.pieces.in<std::uint32_t>(memory);
+  job.sizes = parts.sizes.in<std::uint32_t>(memory);
+  job.places = parts.places.in<std::uint64_t>(memory);
+  job.segment_bytes = parts.segment_bytes.in<std::uint64_t>(memory);
+  job.segments = parts.segments.in<ProgressiveSegment>(memory);
+  job.segment_places = parts.segment_places.in<SegmentPlace>(memory);
+  job.states = parts.states.in<std::int8_t>(memory);
+
+  const auto units = static_cast<std::uint32_t>(layout.units);
+  std::uint32_t most_tiles = 0;
+  for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
+  auto* const ranges = reinterpret_cast<RangeKeys*>(memory + parts.ranges);
+  PYF_TRY(check(kernels->quantise(job, ranges, stream), "launch of the quantiser"));
+  PYF_TRY(check(kernels->forward(job, layout, stream), "launch of the transform"));
+  PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
+  PYF_TRY(check(kernels->encode_planes(job, stream), "launch of the kernel for planes"));
+  PYF_TRY(check(encode_tiles(job, units, most_tiles, stream), "launch of the encoder of tiles"));
+  PYF_TRY(check(order_segments(job, units, stream), "launch of the order of segments"));
+
+  // what became of the chunks, and how many errors are to be measured: the first words of their notes
+  struct Begin {
+    Outcome outcome;
+    std::uint32_t measures;
+  };
+  static_assert(offsetof(EncodeNote, outcome) == 0 && offsetof(EncodeNote, measures) == 4);
+  std::vector<Begin> begins(batch.count);
+  PYF_TRY(check(cudaMemcpy2DAsync(begins.data(), sizeof(Begin), job.notes.data, job.notes.stride, sizeof(Begin),
+                                  batch.count, cudaMemcpyDeviceToHost, stream),
+                "copy of the outcomes"));
+  PYF_TRY(check(cudaStreamSynchronize(stream), "encoding on the device"));
+  std::uint32_t most = 0;
+  for (const Begin& begin : begins) most = std::max(most, begin.outcome == Outcome::progressive ? begin.measures : 0);
+  PYF_TRY(measured_by_levels(layout, width) ? measure_by_levels(*kernels, layout, job, parts, most, stream)
+                                            : measure_by_passes(*kernels, plan, job, parts, memory, most, stream));
+
+  EncodeParams frame = {};
+  frame.chunks = static_cast<std::uint32_t>(batch.count);
+  frame.frames = static_cast<std::uint8_t*>(batch.frames);
+  frame.frame_stride = batch.frame_stride;
+  frame.frame_bytes = batch.frame_bytes;
+  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + parts.plans);
+  frame.plans = plans;
+  frame.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
+  frame.headers[0] = frame.headers[1] = header_template(info);
+  fill_crc_powers(frame.crc_powers);
+  PYF_TRY(check(write_frames(job, units, most_tiles, frame, plans, stream), "launch of the kernels for segments"));
+  for (std::size_t i = 0; i < batch.count; ++i)
+    if (begins[i].outcome == Outcome::elsewhere) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
+  return kOk;
+}
+
+}  // namespace
+
+Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept {
+  const auto stream = static_cast<cudaStream_t>(batch.stream);
+  if (count == 0) {
+    for (std::size_t i = 0; i < batch.count; ++i) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
+    return kOk;
+  }
+  try {
+    const ProgressivePlan plan(request.shape, 0);
+    const std::size_t width = dtype_bytes(request.dtype);
+    std::uint64_t memory = 0;
+    PYF_TRY(device_memory(&memory));
+    const bool measured = is_measured(request);
+    const std::size_t each =
+        EncodeLayout(plan, 2, width, measured).bytes - EncodeLayout(plan, 1, width, measured).bytes;
+    const std::size_t most = std::clamp<std::size_t>(memory / kFramesPart / each, 1, kMostFrames);
+    for (std::size_t first = 0; first < batch.count; first += most) {
+      CudaEncodeBatch part = batch;
+      part.count = std::min(most, batch.count - first);
+      part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
+      part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
+      part.frame_bytes = batch.frame_bytes + first;
+      PYF_TRY(encode_part(plan, request, part, count));
+    }
+    return kOk;
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory for a batch of %zu chunks", batch.count);
+  }
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From integers to coefficients (docs/format.md, section 13.3): grids, the basis of each unit, and its coefficients in
+// the slots of tiles. Every coefficient is made of the integers of one grid, so nothing waits for anything.
+#pragma once
+
+#include <cstdint>
+
+#include "progressive/values.hpp"
+#include "progressive/cuda/bits.cuh"
+#include "progressive/cuda/grids.cuh"
+#include "progressive/cuda/inverse.cuh"
+
+namespace pyfilter::cuda {
+
+inline constexpr int kBasisThreads = 256;
+
+template <class Int>
+__device__ __forceinline__ const Int* grid_integers(const ProgressiveEncode& job, int level) {
+  return reinterpret_cast<const Int*>(job.grids.of(blockIdx.y)) + job.grid_at[level];
+}
+
+// Every second point of a grid.
+template <class Int>
+__global__ void __launch_bounds__(kGridThreads)
+    coarsen_kernel(const __grid_constant__ ProgressiveEncode job, int level, RowShare share) {
+  if (job.heads[blockIdx.y].dead != 0) return;
+  const Extents from = job.shared->layout.grids[level - 1], to = job.shared->layout.grids[level];
+  const auto ty = static_cast<std::uint32_t>(to.y), tx = static_cast<std::uint32_t>(to.x),
+             rows = static_cast<std::uint32_t>(to.z * to.y);
+  const RowPart part(share, tx);
+  const std::uint32_t row = part.row;
+  if (row >= rows) return;
+  const Int* const in = grid_integers<Int>(job, level - 1) + (2 * (row / ty) * from.y + 2 * (row % ty)) * from.x;
+  Int* const out = const_cast<Int*>(grid_integers<Int>(job, level)) + std::uint64_t{row} * tx;
+  for (std::uint32_t x = part.x; x < part.end; x += part.step) out[x] = in[2 * x];
+}
+
+// Coefficients of a unit, by any basis.
+template <class Int>
+struct UnitForward {
+  const Int* grid;
+  Extents g;
+  int axis;
+  Limits<Int> limits;
+
+  // visit(x, coefficient) for points x, x + step, ... of a row.
+  template <class Visit>
+  __device__ __forceinline__ void row(std::uint32_t z, std::uint32_t y, std::uint32_t x, std::uint32_t end,
+                                      std::uint32_t step, bool cubic, const Visit& visit) const {
+    const std::uint64_t plane = g.y * g.x;
+    if (axis == 2) {
+      const Int* const line = grid + z * plane + y * g.x;
+      const std::uint64_t evens = half_up(g.x);
+      for (; x < end; x += step) {
+        const Int predicted = predict_target<Int>(x, evens, cubic, [&](std::uint64_t i) { return line + 2 * i; });
+        Int target = line[2 * x + 1];
+        visit(x, forward_value(limits, predicted, target));
+      }
+      return;
+    }
+    // the same stencil all along the row
+    const std::uint64_t stride = 2 * (axis == 0 ? plane : g.x), evens = half_up(axis == 0 ? g.z : g.y);
+    const std::uint32_t j = axis == 0 ? z : y;
+    const Int* const line = axis == 0 ? grid + 2 * std::uint64_t{y} * g.x : grid + z * plane;
+    const Int* const targets = line + j * stride + stride / 2;
+    const Neighbours<Int> from =
+        neighbours_of<Int>(j, evens, cubic, [&](std::uint64_t i) { return line + i * stride; });
+    for (; x < end; x += step) {
+      Int target = targets[2 * x];
+      visit(x, forward_value(limits, predict_by(from, 2 * x), target));
+    }
+  }
+};
+template <class Int>
+__device__ __forceinline__ UnitForward<Int> unit_forward(const ProgressiveEncode& job, const ProgressiveUnit& unit) {
+  const ProgressiveHead& head = job.heads[blockIdx.y].head;
+  return {grid_integers<Int>(job, unit.level),
+          job.shared->layout.grids[unit.level],
+          unit.axis,
+          {static_cast<Int>(head.low), static_cast<Int>(head.high)}};
+}
+
+// A block a unit: prefers_cubic().
+template <class Int>
+__global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __grid_constant__ ProgressiveEncode job) {
+  __shared__ std::uint64_t room[2][kBasisThreads / 32];
+  FrameHead& head = job.heads[blockIdx.y];
+  if (head.dead != 0) return;
+  const ProgressiveUnit& unit = job.shared->layout.unit[blockIdx.x];
+  const UnitForward<Int> forward = unit_forward<Int>(job, unit);
+  const std::uint64_t across = (unit.shape.x + kBasisValues - 1) / kBasisValues,
+                      all = unit.shape.z * unit.shape.y * across, every = all / kBasisRuns + 1;
+  std::uint64_t bits[2] = {0, 0};
+  for (std::uint64_t t = threadIdx.x;; t += kBasisThreads) {
+    const std::uint64_t i = t / kBasisValues * every;
+    if (i >= all) break;
+    const std::uint64_t row = i / across, x = i % across * kBasisValues + t % kBasisValues;
+    if (x >= unit.shape.x) continue;
+    const auto z = static_cast<std::uint32_t>(row / unit.shape.y), y = static_cast<std::uint32_t>(row % unit.shape.y),
+               at = static_cast<std::uint32_t>(x);
+    for (int cubic = 0; cubic < 2; ++cubic)
+      forward.row(z, y, at, at + 1, 1, cubic != 0, [&](std::uint32_t, Int d) { bits[cubic] += coefficient_bits(d); });
+  }
+  for (int cubic = 0; cubic < 2; ++cubic) {
+    const std::uint64_t sum = warp_total(bits[cubic]);
+    if (threadIdx.x % 32 == 0) room[cubic][threadIdx.x / 32] = sum;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  std::uint64_t sums[2] = {0, 0};
+  for (int cubic = 0; cubic < 2; ++cubic)
+    for (const std::uint64_t sum : room[cubic]) sums[cubic] += sum;
+  head.head.cubic[blockIdx.x] = sums[1] < sums[0];
+}
+
+// Magnitudes of a unit's coefficients, all bits of which the threads of a warp have seen.
+template <class Int>
+__device__ __forceinline__ void note_bits(EncodeNote& note, int u, Int any) {
+  any = warp_combined_or(any);
+  // what is there already is not written again; others write the same word
+  const auto bits = static_cast<unsigned long long>(any);
+  if (threadIdx.x % 32 == 0 && (bits & ~*static_cast<volatile unsigned long long*>(&note.any[u])) != 0)
+    atomicOr(&note.any[u], bits);
+}
+
+// Rows of any length.
+template <class Int>
+__global__ void __launch_bounds__(kGridThreads)
+    forward_kernel(const __grid_constant__ ProgressiveEncode job, int u, RowShare share) {
+  FrameHead& head = job.heads[blockIdx.y];
+  if (head.dead != 0) return;
+  const ProgressiveUnit& unit = job.shared->layout.unit[u];
+  const UnitForward<Int> forward = unit_forward<Int>(job, unit);
+  const UnitPlaces places(unit);
+  const bool cubic = head.head.cubic[u];
+  Int* const slots = reinterpret_cast<Int*>(job.slots_of(blockIdx.y, u));
+  const auto sx = static_cast<std::uint32_t>(unit.shape.x), sy = static_cast<std::uint32_t>(unit.shape.y);
+  const RowPart part(share, sx);
+  Int any = 0;
+  if (part.row < static_cast<std::uint32_t>(unit.shape.z) * sy) {
+    const std::uint32_t y = part.row % sy, z = part.row / sy;
+    const CoefficientRow to(places, z, y);
+    forward.row(z, y, part.x, part.end, part.step, cubic, [&](std::uint32_t x, Int d) {
+      slots[to.place(x)] = d;
+      any |= d < 0 ? -d : d;
+    });
+  }
+  note_bits(*job.notes.of(blockIdx.y), u, any);
+}
+
+// All units of a level whose rows are at multiples of 16 bytes. `across` lanes have pieces of `rows` rows, one behind
+// the other; each lane's points are those of two numbers of 16 bytes. Known ones among them predict the others along x;
+// of rows that are not known themselves, they are predicted from rows above and below, or in front and behind.
+template <class Int>
+__global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __grid_constant__ ForwardLevel pass) {
+  using Values = Wide<Int>;
+  constexpr std::uint32_t kN = kWide<Int>;
+  const ProgressiveEncode& job = pass.job;
+  const FrameHead& frame = job.heads[blockIdx.y];
+  if (frame.dead != 0) return;
+  const ProgressiveHead& head = frame.head;
+  const ProgressiveLayout& layout = job.shared->layout;
+  const Extents g = layout.grids[pass.level];
+  const auto tx = static_cast<std::uint32_t>(g.x), ty = static_cast<std::uint32_t>(g.y),
+             tz = static_cast<std::uint32_t>(g.z), evens = tx / 2;
+  const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
+  const Int* const grid = grid_integers<Int>(job, pass.level);
+  const std::uint32_t lane = threadIdx.x % pass.across,
+                      item = blockIdx.x * (kGridThreads / pass.across) + threadIdx.x / pass.across,
+                      group = item / pass.pieces % pass.groups, z = item / pass.pieces / pass.groups,
+                      x = (item % pass.pieces * pass.across + lane) * kN;
+  const bool there = z < tz && x < evens;
+  const std::uint64_t plane = std::uint64_t{ty} * tx;
+  Int any[3] = {0, 0, 0};
+
+  // known points of a row, and those between them
+  const auto load_evens = [x](const Int* row) {
+    const Values low = load_wide(row + 2 * x), high = load_wide(row + 2 * x + kN);
+    Values known;
+#pragma unroll
+    for (unsigned k = 0; k < kN; ++k) known.v[k] = (k < kN / 2 ? low : high).v[2 * k % kN];
+    return known;
+  };
+  const auto put = [&](int axis, std::uint32_t at_z, std::uint32_t at_y, const Values& predicted,
+                       const Values& target) {
+    const int u = pass.unit[axis];
+    const UnitPlaces places(layout.unit[u]);
+    Values d;
+#pragma unroll
+    for (unsigned k = 0; k < kN; ++k) {
+      Int value = target.v[k];
+      d.v[k] = forward_value(limits, predicted.v[k], value);
+      any[axis] |= d.v[k] < 0 ? -d.v[k] : d.v[k];
+    }
+    *reinterpret_cast<Values*>(reinterpret_cast<Int*>(job.slots_of(blockIdx.y, u)) +
+                               places.tiled_place(at_z, at_y, x)) = d;
+  };
+  for (std::uint32_t r = 0; r < pass.rows; ++r) {
+    const std::uint32_t y = group * pass.rows + r;
+    const bool on = there && y < ty;
+    const Int* const row = grid + (on ? z * plane + std::uint64_t{y} * tx : 0);
+    Values known = {}, between = {};
+    if (on) {
+      const Values low = load_wide(row + 2 * x), high = load_wide(row + 2 * x + kN);
+#pragma unroll
+      for (unsigned k = 0; k < kN; ++k) {
+        known.v[k] = (k < kN / 2 ? low : high).v[2 * k % kN];
+        between.v[k] = (k < kN / 2 ? low : high).v[2 * k % kN + 1];
+      }
+    }
+    const auto lanes = static_cast<int>(pass.across);
+    Int before = __shfl_up_sync(kAllLanes, known.v[kN - 1], 1, lanes),
+        behind = __shfl_down_sync(kAllLanes, known.v[0], 1, lanes),
+        further = __shfl_down_sync(kAllLanes, known.v[1], 1, lanes);
+    if (!on) continue;
+    if (lane == 0 && x != 0) before = row[2 * x - 2];
+    if (lane + 1 == pass.across && x + kN < evens) {
+      behind = row[2 * (x + kN)];
+      further = row[2 * min(x + kN + 1, evens - 1)];
+    }
+    put(2, z, y,
+        predict_wide_along<Int>(x, evens, head.cubic[pass.unit[2]], before, known, behind, further,
+                                [row](std::uint64_t i) { return row + 2 * i; }),
+        between);
+    if (y % 2 != 0) {
+      const Int* const line = grid + z * plane;
+      put(1, z, y / 2,
+          predict_wide(neighbours_of<Int>(y / 2, half_up(ty), head.cubic[pass.unit[1]],
+                                          [&](std::uint64_t i) { return line + 2 * i * tx; }),
+                       load_evens),
+          known);
+    } else if (z % 2 != 0) {
+      const Int* const line = grid + std::uint64_t{y} * tx;
+      put(0, z / 2, y / 2,
+          predict_wide(neighbours_of<Int>(z / 2, half_up(tz), head.cubic[pass.unit[0]],
+                                          [&](std::uint64_t i) { return line + 2 * i * plane; }),
+                       load_evens),
+          known);
+    }
+  }
+#pragma unroll
+  for (int axis = 0; axis < 3; ++axis)
+    if (pass.unit[axis] >= 0) note_bits(*job.notes.of(blockIdx.y), pass.unit[axis], any[axis]);
+}
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What measuring errors keeps in shared memory for each step along y (measure.cuh), how it comes there, and what a
+// reader makes of a coefficient.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "progressive/choices.hpp"
+#include "progressive/transform.hpp"
+#include "progressive/cuda/inverse.cuh"
+#include "stages/cuda/residuals.cuh"
+
+namespace pyfilter::cuda {
+
+// What all readers share of a step, and what is one's own: vectors of a lane each.
+template <bool kHasZ>
+struct MeasuredItems {
+  static constexpr std::uint32_t kRows = kHasZ ? 2 : 1, kAlongZ = 0, kAlongY = kHasZ ? 1 : 0, kAlongX = kAlongY + kRows,
+                                 kOriginals = kAlongX + 2 * kRows, kShared = kOriginals + 4 * kRows,
+                                 kOwn = kHasZ ? 4 : 1;
+  // bytes, of `readers` warps
+  static constexpr std::size_t vectors(std::uint32_t readers) { return 2 * 512 * (kShared + readers * kOwn); }
+  static constexpr std::size_t room(std::uint32_t readers) {
+    return vectors(readers) + 32 * sizeof(std::int64_t) * (kShared + kOwn) + kShared * sizeof(std::uint64_t);
+  }
+};
+
+// 16 bytes to shared memory; they are there after wait_for_copies().
+template <class Value>
+__device__ __forceinline__ void copy_later(Wide<Value>* to, const Value* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+      "l"(from)
+      : "memory");
+#else
+  *to = load_wide(from);
+#endif
+}
+__device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// What a reader makes of a coefficient of a unit.
+template <class Int>
+struct KnownOfUnit {
+  int planes, plane;
+
+  __device__ __forceinline__ bool none() const { return plane >= planes; }
+  __device__ __forceinline__ void add(const Limits<Int>& limits, Wide<Int>& predicted, const Wide<Int>& d) const {
+    if (none()) {
+#pragma unroll
+      for (unsigned k = 0; k < kWide<Int>; ++k) predicted.v[k] = clamp_to(limits, predicted.v[k]);
+      return;
+    }
+    Wide<Int> part = d;
+    if (plane >= 0) {
+      const KnownPart<Int> known(plane);
+#pragma unroll
+      for (unsigned k = 0; k < kWide<Int>; ++k) part.v[k] = known(d.v[k]);
+    }
+#pragma unroll
+    for (unsigned k = 0; k < kWide<Int>; ++k) predicted.v[k] = inverse_value(limits, predicted.v[k], part.v[k]);
+  }
+};
+
+}  // namespace pyfilter::cuda

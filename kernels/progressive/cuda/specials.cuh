@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Special values of progressive frames to their places (docs/format.md, section 13.7), behind the last pass.
+#pragma once
+
+#include <cstdint>
+
+#include "progressive/values.hpp"
+#include "progressive/cuda/params.cuh"
+
+namespace pyfilter::cuda {
+
+// Whether a value is missing.
+__device__ __forceinline__ bool is_missing(const SpecialDecode& job, const SpecialNote& note, std::uint64_t i) {
+  if (note.mask_at == 0) return note.missing != 0;
+  const std::uint64_t row = i / job.row, x = i % job.row;
+  return (job.mask.of(blockIdx.y)[row * job.words + x / 32] >> (x % 32) & 1) != 0;
+}
+
+// Missing values of the grid that is wanted; a thread a value.
+template <class T>
+__global__ void __launch_bounds__(kMaskThreads) put_missing_kernel(const __grid_constant__ SpecialDecode job) {
+  using Code = typename FloatTraits<T>::Code;
+  const SpecialNote& note = *job.notes.of(blockIdx.y);
+  if (job.job.heads[blockIdx.y].dead != 0 || note.missing == 0) return;
+  const ProgressiveLayout& layout = job.job.shared->layout;
+  const Extents g = layout.grids[job.job.level], whole = layout.grids[0];
+  const ProgressiveFrame& frame = job.job.frames[blockIdx.y];
+  auto* const out = reinterpret_cast<Code*>(frame.out);
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * kMaskThreads;
+  for (std::uint64_t i = job.start + std::uint64_t{blockIdx.x} * kMaskThreads + threadIdx.x; i < job.stop;
+       i += stride) {
+    std::uint64_t at = i;
+    if (job.job.level != 0) {
+      const std::uint64_t x = i % g.x, row = i / g.x, y = row % g.y, z = row / g.y;
+      at = (((z << job.job.level) * whole.y + (y << job.job.level)) * whole.x) + (x << job.job.level);
+    }
+    if (is_missing(job, note, at)) out[i - job.start] = static_cast<Code>(frame.sentinel);
+  }
+}
+
+// A thread a frame: the values that are stored as they are, whose places depend on each other; and whether all that was
+// said of special values is so.
+template <class T>
+__global__ void __launch_bounds__(32) put_verbatim_kernel(const __grid_constant__ SpecialDecode job) {
+  FrameHead& head = job.job.heads[blockIdx.y];
+  const SpecialNote& note = *job.notes.of(blockIdx.y);
+  if (threadIdx.x != 0 || head.dead != 0 || head.head.special_bytes == 0) return;
+  const ProgressiveFrame& frame = job.job.frames[blockIdx.y];
+  if (note.mask_at != 0 && note.found != note.missing) return damage(frame, head);
+  const ProgressiveLayout& layout = job.job.shared->layout;
+  const Extents g = layout.grids[job.job.level], whole = layout.grids[0];
+  const std::uint64_t every = (std::uint64_t{1} << job.job.level) - 1;
+  const std::uint8_t *value = frame.payload + note.verbatim_at, *const end = frame.payload + head.head.specials_at +
+                                                                             head.head.special_bytes;
+  auto* const out = reinterpret_cast<T*>(frame.out);
+  std::uint64_t next = 0;
+  for (std::uint64_t i = 0; i < note.verbatim; ++i) {
+    std::uint64_t gap;
+    value = take_varint(value, end, &gap);
+    if (value == nullptr || gap >= job.count - next || end - value < static_cast<std::ptrdiff_t>(sizeof(T)))
+      return damage(frame, head);
+    next += gap;
+    if (note.missing != 0 && is_missing(job, note, next)) return damage(frame, head);
+    const std::uint64_t x = next % whole.x, y = next / whole.x % whole.y, z = next / whole.x / whole.y;
+    if (((x | y | z) & every) == 0) {
+      const int l = job.job.level;
+      const std::uint64_t at = ((z >> l) * g.y + (y >> l)) * g.x + (x >> l);
+      T bits;
+      memcpy(&bits, value, sizeof bits);
+      if (at >= job.start && at < job.stop) out[at - job.start] = bits;
+    }
+    ++next;
+    value += sizeof(T);
+  }
+  if (value != end) damage(frame, head);
+}
+
+}  // namespace pyfilter::cuda

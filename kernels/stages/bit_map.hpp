@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The map between values and codes where nothing may be lost: bit patterns themselves, those of floats in the order of
+// the values.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/plan.hpp"
+#include "core/target.hpp"
+#include "stages/quantize.hpp"
+
+PYF_BEGIN_TARGET
+
+// Value: the unsigned integer of the value's width. Floats are mapped so that their order becomes the integers'.
+template <class U, bool kFloat>
+struct BitMap {
+  using Value = U;
+  using Code = std::conditional_t<sizeof(U) == 8, std::uint64_t, std::uint32_t>;
+  static constexpr bool kHasSpecial = false;
+  static constexpr unsigned kMasks = 0;
+  static constexpr Code kBias = 0;
+
+  BitMap() = default;
+  explicit BitMap(const Plan&) {}
+
+  // Differences of 8- and 16-bit integers are taken modulo their own width, so they never need more planes than that.
+  static KFN Code wrap(Code difference) {
+    return static_cast<Code>(
+        static_cast<std::make_signed_t<Code>>(static_cast<std::make_signed_t<U>>(static_cast<U>(difference))));
+  }
+
+  static KFN Code fold(Code bits) {
+    using S = std::make_signed_t<Code>;
+    return bits ^ (static_cast<Code>(static_cast<S>(bits) >> (8 * sizeof(Code) - 1)) >> 1);
+  }
+
+  static KFN Code encode_biased(Value value) {
+    return kFloat ? fold(static_cast<Code>(value)) : wrap(static_cast<Code>(value));
+  }
+  static KFN Value decode_biased(Code code) { return static_cast<Value>(kFloat ? fold(code) : code); }
+
+  template <std::size_t N, class Values, class Note>
+  KFN void encode(const Values* x, Code* q, Note&& /*note*/) const {
+    for (std::size_t i = 0; i < N; ++i) q[i] = encode_biased(x[i]);
+  }
+
+  template <std::size_t N, class Values>
+  KFN void decode(const Code (&q)[N], Code offset, Values* x) const {
+    for (std::size_t i = 0; i < N; ++i) x[i] = decode_biased(static_cast<Code>(q[i] + offset));
+  }
+};
+
+// Of floats.
+template <class T>
+using ExactMap = BitMap<typename FloatTraits<T>::Code, true>;
+
+PYF_END_TARGET

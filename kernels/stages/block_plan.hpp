@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The plan of a chunk whose tiles are blocks that stand alone (docs/format.md, section 4), and its coders.
+#pragma once
+
+#include <cstdint>
+
+#include "core/plan.hpp"
+
+namespace pyfilter {
+
+// Requests and frames: 0 outlier, 1 plain, 2 fixed.
+struct BlockPlan : Plan {
+  std::uint8_t mode = 0;
+};
+
+inline BlockPlan block_plan(const FrameInfo& info) {
+  BlockPlan plan;
+  read_plan(info, plan);
+  plan.mode = info.parameters[0];
+  plan.grid = make_grid(info.shape, info.value_count, info.parameters[1]);
+  return plan;
+}
+
+// nullptr where a codec does not take the dtype.
+using FindBlockCoder = const TileCoder*(Dtype dtype, int block_dims);
+
+}  // namespace pyfilter
