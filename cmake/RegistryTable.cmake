@@ -1,5 +1,5 @@
-# registry.json -> registry_table.hpp and codec_table.cpp: the C++ side of the single list of codecs. A room exports its
-# codec as k<class>Codec (kernels/core/codec.hpp).
+# registry.json -> registry_table.hpp, codec_table.cpp and device_codec_table.cpp: the C++ side of the single list of
+# codecs. A room exports k<class>Codec (kernels/core/codec.hpp) and k<class>Device (kernels/core/cuda/codec.cuh).
 function(pyf_generate_registry_table json_file folder)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${json_file})
   file(READ ${json_file} json)
@@ -33,6 +33,8 @@ function(pyf_generate_registry_table json_file folder)
   set(codec_names "")
   set(codec_declarations "")
   set(codec_cases "")
+  set(device_declarations "")
+  set(device_cases "")
   string(JSON exact GET ${json} exact_codec)
   string(JSON last LENGTH ${json} codecs)
   math(EXPR last "${last} - 1")
@@ -62,6 +64,8 @@ function(pyf_generate_registry_table json_file folder)
     string(APPEND codec_ids "inline constexpr std::uint8_t kCodec${class} = ${id};\n")
     string(APPEND codec_declarations "extern const Codec k${class}Codec;\n")
     string(APPEND codec_cases "    case ${id}:\n      return &k${class}Codec;\n")
+    string(APPEND device_declarations "extern const DeviceCodec k${class}Device;\n")
+    string(APPEND device_cases "    case ${id}:\n      return &k${class}Device;\n")
     if(name STREQUAL exact)
       set(exact_codec ${id})
     endif()
@@ -70,5 +74,6 @@ function(pyf_generate_registry_table json_file folder)
 
   configure_file(${CMAKE_CURRENT_SOURCE_DIR}/cmake/registry_table.hpp.in ${folder}/registry_table.hpp @ONLY)
   configure_file(${CMAKE_CURRENT_SOURCE_DIR}/cmake/codec_table.cpp.in ${folder}/codec_table.cpp @ONLY)
+  configure_file(${CMAKE_CURRENT_SOURCE_DIR}/cmake/device_codec_table.cpp.in ${folder}/device_codec_table.cpp @ONLY)
   set(PYF_CODECS ${codec_names} PARENT_SCOPE)
 endfunction()

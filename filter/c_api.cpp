@@ -16,6 +16,8 @@
 #include "filter/guard.hpp"
 #include "filter/plugin.hpp"
 #include "particles/codec.hpp"
+#include "particles/device.hpp"
+#include "progressive/device.hpp"
 #include "progressive/driver.hpp"
 #include "registry_table.hpp"
 
@@ -286,6 +288,17 @@ int pyf_cuda_encode(const pyf_request* request, size_t count, const void* values
     PYF_TRY(need(frame_bytes, "frame_bytes"));
     PYF_TRY(check_request(checked));
     return cuda_encode(without_psnr(checked), {values, value_stride, frames, frame_stride, frame_bytes, count, stream});
+  });
+}
+
+int pyf_cuda_pack(const void* slots, size_t slot_bytes, const uint64_t* sizes, const uint64_t* ends, size_t count,
+                  void* packed, void* stream) {
+  return call([&] {
+    PYF_TRY(need(slots, "slots"));
+    PYF_TRY(need(sizes, "sizes"));
+    PYF_TRY(need(ends, "ends"));
+    PYF_TRY(need(packed, "packed"));
+    return cuda_pack_frames(slots, slot_bytes, sizes, ends, count, packed, stream);
   });
 }
 

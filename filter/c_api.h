@@ -192,6 +192,11 @@ PYF_API int pyf_parse_cd_values(const unsigned* cd_values, size_t count, pyf_req
 PYF_API int pyf_cuda_encode(const pyf_request* request, size_t count, const void* values, size_t value_stride,
                             void* frames, size_t frame_stride, uint64_t* frame_bytes, void* stream);
 
+/* Frames of a batch, one behind the other: frame i of slots + i * slot_bytes (device; a multiple of 16) to where it ends
+ * before packed + ends[i] (device; a multiple of 16). sizes and ends are device memory. */
+PYF_API int pyf_cuda_pack(const void* slots, size_t slot_bytes, const uint64_t* sizes, const uint64_t* ends,
+                          size_t count, void* packed, void* stream);
+
 typedef struct pyf_cuda_frame {
   const void* header;  /* a copy in host memory of the frame's first bytes, at least its header (at most 312) */
   size_t header_bytes; /* bytes of that copy */

@@ -76,6 +76,7 @@ constexpr Setting kSettings[] = {
     {"cpu_level", set_level, [] { return cpu_level(); }},
     {"backend", set_backend_of, [] { return backend_name(); }},
     {"cuda", set_never, [] { return has_cuda() ? "1" : "0"; }},
+    {"cuda_problem", set_never, cuda_problem},
     {"cuda_devices", set_never, device_count},
     {"release_memory", set_release, [] { return ""; }},
 };

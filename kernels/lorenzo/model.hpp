@@ -11,6 +11,7 @@
 #include "lorenzo/huffman.hpp"
 #include "lorenzo/plan.hpp"
 #include "lorenzo/tables.hpp"
+#include "stages/count_log.hpp"
 #include "stages/symbols.hpp"
 
 namespace pyfilter {
@@ -32,18 +33,6 @@ struct SymbolCounts {
     tiles += other.tiles;
   }
 };
-
-// log2 with six bits behind the point, for n > 0: the sixteenth of an octave that n is in, and a line through it.
-inline constexpr std::uint32_t kLogOne = 64;
-KFN std::uint32_t log2_of_count(std::uint64_t n) {
-  // 64 * log2(1 + i / 16)
-  constexpr std::uint8_t kParts[17] = {0, 6, 11, 16, 21, 25, 29, 33, 37, 41, 45, 48, 52, 55, 58, 61, 64};
-  const int width = bit_width(n);
-  const std::uint64_t scaled = width > 11 ? n >> (width - 11) : n << (11 - width);  // 1024 to 2047
-  const std::uint32_t part = static_cast<std::uint32_t>(scaled >> 6) & 15,
-                      rest = static_cast<std::uint32_t>(scaled) & 63;
-  return static_cast<std::uint32_t>(width - 1) * kLogOne + kParts[part] + (kParts[part + 1] - kParts[part]) * rest / 64;
-}
 
 // Bits, times 64, of symbols in one table, and of the table itself. Parts of one table's symbols add up.
 inline constexpr std::uint64_t kTableCost = 20 * kLogOne, kSymbolCost = 9 * kLogOne / 2;

@@ -20,10 +20,6 @@ struct ParticleCoders {
 };
 PYF_LEVEL_TABLE(ParticleCoders, kParticleCoders, particle_coders)
 
-// Whether a request can be one for an order of `value_bytes` bytes of positions; how many coordinates there are.
-Status check_order_request(const Request& request, std::size_t value_bytes, std::uint64_t* count,
-                           int* coordinates) noexcept;
-
 // Writes the indices of the particles in the order that the request's parameters ask for, as encode() would lay them.
 Status particle_order(const Request& request, const void* values, std::size_t value_bytes,
                       std::uint32_t* particles) noexcept;

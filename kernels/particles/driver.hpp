@@ -16,6 +16,10 @@ namespace pyfilter {
 // How requests and frames name the order of particles: as given, sorted in each tile, sorted through the chunk.
 inline constexpr std::uint8_t kOrderKept = 0, kOrderTile = 1, kOrderChunk = 2;
 
+// Whether a request can be one for an order of `value_bytes` bytes of positions; how many coordinates there are.
+Status check_order_request(const Request& request, std::size_t value_bytes, std::uint64_t* count,
+                           int* coordinates) noexcept;
+
 // What lorenzo is asked where particles are not worth it.
 Request lorenzo_request(const Request& request) noexcept;
 

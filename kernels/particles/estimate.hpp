@@ -8,7 +8,7 @@
 
 #include "core/bits.hpp"
 #include "core/target.hpp"
-#include "lorenzo/model.hpp"
+#include "stages/count_log.hpp"
 #include "stages/symbols.hpp"
 
 namespace pyfilter {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Batches of chunks on the GPU (cuda_driver.cu; core/cuda/absent.cpp in builds without CUDA). Device calls put work on
-// a stream and return; nothing inside waits for the device, but encoding particles, which has to know which chunks
-// lorenzo encodes in their place, and lorenzo of many chunks whose memory depends on their predictors. Frames are byte
-// for byte those of the CPU.
+// Batches of chunks on the GPU (absent.cpp in builds without CUDA). Device calls put work on
+// a stream and return; nothing inside waits for the device, but what codecs' rooms say. Frames are byte for byte those of
+// the CPU.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +30,6 @@ struct CudaEncodeBatch {
 };
 Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcept;
 
-// particle_order() of api.hpp, in device memory: particles[i] becomes the row that comes to place i.
-Status cuda_particle_order(const Request& request, const void* values, std::size_t value_bytes,
-                           std::uint32_t* particles, void* stream) noexcept;
-
 // One frame of a batch to decode. `header` is a copy in host memory of at least the frame's header.
 struct CudaFrame {
   const void* header = nullptr;
@@ -50,10 +45,10 @@ Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t sta
                    std::size_t value_bytes, std::uint32_t* faults, void* stream) noexcept;
 Status cuda_fault(std::uint32_t fault) noexcept;
 
-// decode_progressive_part() of progressive/driver.hpp for values in device memory: the frame is in host memory, what is
-// needed of it is copied. Waits.
-Status cuda_decode_progressive_part(const void* frame, std::size_t available, std::uint32_t segments,
-                                    std::uint32_t level, void* values, std::size_t value_bytes, void* stream) noexcept;
+// Moves `count` frames from slots of `slot_bytes` bytes, a multiple of 16, one behind the other: frame i to where it ends
+// before packed + ends[i], a multiple of 16. sizes and ends are device memory. Up to 15 bytes behind a frame are read.
+Status cuda_pack_frames(const void* slots, std::size_t slot_bytes, const std::uint64_t* sizes,
+                        const std::uint64_t* ends, std::size_t count, void* packed, void* stream) noexcept;
 
 // Host memory, for the HDF5 pipeline: copies there and back and waits. Same contracts as encode() and decode_range()
 // of api.hpp, whose checks were made.

@@ -16,23 +16,17 @@ namespace pyfilter::cuda {
 namespace {
 
 constexpr std::size_t kPiece = 128;  // frames that a thread reads at a time
-constexpr std::size_t kGroups = std::tuple_size_v<decltype(SortedFrames::groups)>;
-// of frames that no group has
-constexpr std::uint8_t kRaw = kGroups, kProgressive = kGroups + 1;
+// Groups of all codecs, by id; then frames that are stored raw.
+constexpr std::size_t kCodecIds = [] {
+  std::size_t most = 0;
+  for (const auto& row : registry::kCodecs) most = std::max<std::size_t>(most, row.id);
+  return most + 1;
+}();
+constexpr std::size_t kRaw = kCodecIds * kGroupsOfCodec, kKinds = kRaw + 1;
 
 bool same_array(const FrameInfo& a, const FrameInfo& b) {
   return a.dtype == b.dtype && a.shape.rank == b.shape.rank &&
          std::equal(a.shape.dims.begin(), a.shape.dims.begin() + a.shape.rank, b.shape.dims.begin());
-}
-
-// Which frames go together.
-std::size_t group_of(const FrameInfo& info, const Grid& grid) {
-  const auto dims = static_cast<std::size_t>(grid.block_dims);
-  if (info.codec == registry::kCodecLorenzo)
-    return 17 + dims + (info.pointwise ? 4 : 0) + (info.parameters[1] == kRans ? 0 : 8);
-  if (info.codec == registry::kCodecParticles) return 32 + dims;
-  if (grid.packed) return 5 + dims + (info.step == 0 ? 4 : info.pointwise ? 8 : 0);
-  return dims - 1 + (info.codec == registry::kCodecCuszp2 ? 3 : 0);
 }
 
 // The batch, and what its headers say.
@@ -44,7 +38,7 @@ struct Reading {
   std::uint32_t* faults;
   const FrameInfo* first;
   DecodeFrame* frames;
-  std::uint8_t* kinds;  // numbers of groups, and the two above
+  std::uint16_t* kinds;  // numbers of groups, or kRaw
   std::atomic<std::size_t> failed;
 
   Status read(std::size_t i) {
@@ -71,17 +65,13 @@ struct Reading {
     frame.step = info.step;
     frame.sentinel = info.sentinel;
     frame.has_sentinel = info.has_sentinel ? 1 : 0;
-    frame.mode = 0;
     if (info.stored_raw) {
-      kinds[i] = kRaw;
-    } else if (info.codec == registry::kCodecProgressive) {
-      kinds[i] = kProgressive;
+      frame.mode = 0;
+      kinds[i] = static_cast<std::uint16_t>(kRaw);
     } else {
-      const Grid grid = grid_of(info);
-      kinds[i] = static_cast<std::uint8_t>(group_of(info, grid));
-      frame.mode = info.codec == registry::kCodecLorenzo
-                       ? DecodeFrame::stream_mode(info.parameters[2], info.parameters[1], info.parameters[3])
-                       : info.parameters[grid.packed ? 2 : 0];
+      const DeviceCodec& codec = *device_codec_of(info.codec);
+      frame.mode = codec.mode(info);
+      kinds[i] = static_cast<std::uint16_t>(info.codec * kGroupsOfCodec + codec.group(info));
     }
     return kOk;
   }
@@ -98,41 +88,20 @@ struct Reading {
   }
 };
 
-// The kernels of a group; `info` is one of its frames.
-Status find_coders(const FrameInfo& info, FrameGroup& group) {
-  group.grid = grid_of(info);
-  const Grid& grid = group.grid;
-  const int dims = grid.block_dims;
-  if (info.codec == registry::kCodecLorenzo) {
-    group.streams = lorenzo_coder(info.dtype, dims, info.pointwise);
-    group.stream_coder = info.parameters[1];
-    for (std::size_t i = 0; i < group.count; ++i)
-      group.most_units =
-          std::max(group.most_units, grid.tiles / (std::uint64_t{1} << group.frames[i].group_log2()) + 1);
-  } else {
-    group.coder = grid.packed ? hierarchical_delta_coder(info.dtype, dims, info.step == 0, info.pointwise)
-                  : info.codec == registry::kCodecParticles ? particles_coder(info.dtype, dims)
-                  : info.codec == registry::kCodecCuszp2    ? cuszp2_coder(info.dtype, dims)
-                                                            : lossless_coder(info.dtype, dims);
-  }
-  if (group.coder == nullptr && group.streams == nullptr)
-    return fail(Code::internal, "codec %d has no CUDA kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
-  return kOk;
-}
-
 }  // namespace
 
 Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
                    std::size_t value_bytes, std::uint32_t* faults, SortedFrames& sorted) {
-  PYF_TRY(frame_info(frames[0].header, frames[0].header_bytes, &sorted.first));
+  FrameInfo first;
+  PYF_TRY(frame_info(frames[0].header, frames[0].header_bytes, &first));
   std::unique_ptr<DecodeFrame[]> found(new DecodeFrame[count]);
-  const std::unique_ptr<std::uint8_t[]> kinds(new std::uint8_t[count]);
-  Reading all{frames, count, start, stop, value_bytes, faults, &sorted.first, found.get(), kinds.get(), {count}};
+  const std::unique_ptr<std::uint16_t[]> kinds(new std::uint16_t[count]);
+  Reading all{frames, count, start, stop, value_bytes, faults, &first, found.get(), kinds.get(), {count}};
   const std::size_t pieces = (count + kPiece - 1) / kPiece;
   parallel_for(pieces > 2 ? resolved_threads() : 1, pieces, Reading::read_piece, &all);
   if (all.failed < count) return all.read(all.failed);  // the text of an error is of the thread that made it
 
-  std::size_t places[kGroups + 2] = {}, numbers[kGroups + 2];  // frames of each kind, and one of them
+  std::size_t places[kKinds] = {}, numbers[kKinds];  // frames of each kind, and one of them
   for (std::size_t i = 0; i < count; ++i) {
     ++places[kinds[i]];
     numbers[kinds[i]] = i;
@@ -141,32 +110,29 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
     sorted.all = std::move(found);
   } else {
     sorted.all.reset(new DecodeFrame[count]);
-    std::size_t next[kGroups + 2], begin = 0;
-    for (std::size_t kind = 0; kind < kGroups + 2; ++kind) {
+    std::size_t next[kKinds], begin = 0;
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
       next[kind] = begin;
       begin += places[kind];
     }
     for (std::size_t i = 0; i < count; ++i) sorted.all[next[kinds[i]]++] = found[i];
   }
   const DecodeFrame* frame = sorted.all.get();
-  for (std::size_t kind = 0; kind < kGroups; ++kind) {
+  sorted.grouped = count - places[kRaw];
+  for (std::size_t kind = 0; kind < kRaw; ++kind) {
     if (places[kind] == 0) continue;
-    FrameGroup& group = sorted.groups[kind];
+    CodecGroup group;
+    PYF_TRY(frame_info(frames[numbers[kind]].header, frames[numbers[kind]].header_bytes, &group.info));
+    group.codec = device_codec_of(group.info.codec);
     group.frames = frame;
     group.count = places[kind];
     frame += group.count;
-    FrameInfo info;
-    PYF_TRY(frame_info(frames[numbers[kind]].header, frames[numbers[kind]].header_bytes, &info));
-    PYF_TRY(find_coders(info, group));
+    sorted.groups.push_back(group);
   }
   sorted.copies.reserve(places[kRaw]);
-  const std::size_t skipped = start * dtype_bytes(sorted.first.dtype);
+  const std::size_t skipped = start * dtype_bytes(first.dtype);
   for (std::size_t i = 0; i < places[kRaw]; ++i, ++frame)
     sorted.copies.push_back({frame->payload + skipped, frame->out, value_bytes});
-  sorted.progressive.reserve(places[kProgressive]);
-  for (std::size_t i = 0; i < places[kProgressive]; ++i, ++frame)
-    sorted.progressive.push_back({frame->payload, frame->payload_bytes, frame->out, frame->fault, frame->step,
-                                  frame->sentinel, frame->has_sentinel, kAllSegments});
   return kOk;
 }
 

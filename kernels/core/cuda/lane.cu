@@ -12,7 +12,7 @@
 #include "core/api.hpp"
 #include "core/cuda/driver.hpp"
 #include "core/cuda/memory.cuh"
-#include "progressive/cuda/driver.cuh"
+#include "core/cuda/codec.cuh"
 #include "core/error_text.hpp"
 #include "core/past_cache.hpp"
 #include "core/threads.hpp"
@@ -21,10 +21,6 @@ namespace pyfilter {
 namespace {
 
 using cuda::check;
-
-bool same_shape(const Shape& a, const Shape& b) {
-  return a.rank == b.rank && std::equal(a.dims.begin(), a.dims.begin() + a.rank, b.dims.begin());
-}
 
 cudaStream_t stream_of(const CudaLane& lane) { return static_cast<cudaStream_t>(lane.stream); }
 
@@ -109,32 +105,24 @@ Status decode_whole(const CudaLane& lane, const CudaLaneFrames& frames) {
                      reinterpret_cast<std::uint32_t*>(lane.notes), lane.stream);
 }
 
+// Frames of one codec, which the first one names.
 Status decode_parts(const CudaLane& lane, const CudaLaneFrames& frames) {
-  std::vector<cuda::ProgressiveFrame> batch;
-  batch.reserve(frames.count);
-  FrameInfo first;
-  auto* const faults = reinterpret_cast<std::uint32_t*>(lane.notes);
-  for (std::size_t i = 0; i < frames.count; ++i) {
-    FrameInfo info;
-    std::uint64_t end = 0;
-    PYF_TRY(cuda::check_progressive_part(lane.host_frames + frames.places[i], frames.sizes[i], frames.segments[i],
-                                         frames.level, frames.chunk_bytes, &info, &end));
-    if (i == 0) first = info;
-    if (info.dtype != frames.dtype || !same_shape(info.shape, first.shape))
-      return fail(Code::corrupt, "a frame of another array than the chunk");
-    batch.push_back(cuda::progressive_part(info, lane.frames + frames.places[i], end,
-                                           lane.values + i * frames.chunk_bytes, faults + i, frames.segments[i]));
-  }
-  PYF_TRY(check(cudaMemsetAsync(faults, 0, frames.count * sizeof *faults, stream_of(lane)), "cudaMemsetAsync"));
-  return cuda::decode_progressive_frames(first, batch, static_cast<int>(frames.level), 0,
-                                         frames.chunk_bytes / dtype_bytes(frames.dtype), stream_of(lane));
+  FrameInfo info;
+  PYF_TRY(frame_info(lane.host_frames + frames.places[0], frames.sizes[0], &info));
+  const auto decode = cuda::device_codec_of(info.codec)->decode_parts;
+  if (info.stored_raw || decode == nullptr)
+    return fail(Code::unsupported, "frames of codec %d%s cannot be read in parts", info.codec,
+                info.stored_raw ? ", stored raw," : "");
+  return decode(lane, frames);
 }
 
 }  // namespace
 
-CudaWaiter::~CudaWaiter() {
-  for (void* event : events_)
+void CudaWaiter::close() noexcept {
+  for (void*& event : events_) {
     if (event != nullptr) (void)cudaEventDestroy(static_cast<cudaEvent_t>(event));
+    event = nullptr;
+  }
 }
 
 Status CudaWaiter::open(const CudaLane& lane) noexcept {

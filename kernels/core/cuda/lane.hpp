@@ -31,10 +31,11 @@ struct CudaLane {
 class CudaWaiter {
  public:
   CudaWaiter() = default;
-  ~CudaWaiter();
+  ~CudaWaiter() { close(); }
   CudaWaiter(const CudaWaiter&) = delete;
   CudaWaiter& operator=(const CudaWaiter&) = delete;
   Status open(const CudaLane& lane) noexcept;
+  void close() noexcept;
   Status wait(const CudaLane& lane, const char* what) const noexcept;
   // A place on the stream for each half of the lane's memory for values, and the wait for it.
   Status mark(const CudaLane& lane, std::size_t half) const noexcept;
@@ -55,6 +56,10 @@ struct CudaLaneValues {
 
 // Encodes `count` chunks; frames are every `stride` bytes then, their sizes (64 bits
 // each) in lane.host_notes.
+// open() and wait() of a waiter, for the other library (bridge.hpp).
+Status cuda_open_waiter(CudaWaiter& waiter, const CudaLane& lane) noexcept;
+Status cuda_wait(const CudaWaiter& waiter, const CudaLane& lane, const char* what) noexcept;
+
 Status cuda_lane_encode(const CudaLane& lane, const CudaWaiter& waiter, const Request& request,
                         const CudaLaneValues& values, std::size_t count, std::size_t chunk_bytes,
                         std::size_t stride) noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HierarchicalDelta on the GPU: tiles of f64.
-#include "hierarchical_delta/codec.hpp"
-
 #include "hierarchical_delta/cuda/coder.cuh"
+#include "stages/bit_map.hpp"
+#include "stages/quantizing_map.hpp"
 
 namespace pyfilter::cuda {
 

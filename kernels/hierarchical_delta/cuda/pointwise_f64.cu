@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HierarchicalDelta on the GPU: tiles of f64 with a bound relative to each value.
-#include "hierarchical_delta/codec.hpp"
-
 #include "hierarchical_delta/cuda/coder.cuh"
+#include "stages/logarithm.hpp"
 
 namespace pyfilter::cuda {
 

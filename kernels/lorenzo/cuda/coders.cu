@@ -2,8 +2,6 @@
 // Lorenzo on the GPU: what does not depend on the type of the values. The kernels for tiles are compiled in
 // cuda_f32.cu, cuda_f64.cu and, for bounds relative to each value, cuda_pointwise_*.cu, those for residuals in
 // cuda_codes_*.cu, side by side.
-#include "lorenzo/codec.hpp"
-
 #include <algorithm>
 
 #include "lorenzo/cuda/model.cuh"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lorenzo on the GPU: residuals of 64 bits to streams.
-#include "lorenzo/codec.hpp"
-
 #include "lorenzo/cuda/codes.cuh"
 
 namespace pyfilter::cuda {

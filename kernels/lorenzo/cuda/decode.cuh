@@ -145,7 +145,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 #pragma unroll
         for (int n = 0; n < 32; ++n) y[n] = 0;
       }
-      const auto order = static_cast<int>(frame.order());
+      const auto order = static_cast<int>(order_of(frame));
       const bool sums = S != kChain || order != 0;
       if (run == 0) {
         if (lane == 0 && sums) y[0] += carry;
@@ -187,7 +187,7 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
                                               std::uint32_t frame_index, std::uint32_t unit, const TilePlace& place,
                                               std::uint64_t groups_at, const typename Source::Tables& tables,
                                               NotedTiles& noted, typename Source::WarpSpace& space) {
-  const GroupSpan span = group_span(job.base.tiles, 1u << frame.group_log2(), unit);
+  const GroupSpan span = group_span(job.base.tiles, 1u << group_log2_of(frame), unit);
   const std::uint32_t size = 4 * place.count;
   const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{place.first};
   const std::uint8_t* const bytes = frame.payload + bytes_at;
@@ -203,7 +203,7 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
     Source source(tables, space);
     const std::uint32_t total = residuals_of_group<S>(job.base, span, bytes, own);
     const Fault fault =
-        size != 0 ? source.open(bytes + rest, size - rest, frame.coder() == kHuffmanGaps, total) : Fault::none;
+        size != 0 ? source.open(bytes + rest, size - rest, coder_of(frame) == kHuffmanGaps, total) : Fault::none;
     if (fault != Fault::none) return fault;
     return decode_tiles<Map, S>(job, frame, map, frame_index, span, bytes, size, bytes_at, own, noted, source);
   } else {
@@ -263,7 +263,7 @@ static __global__ void __launch_bounds__(kCheckThreads)
   const std::uint32_t table_bytes = job.tables[blockIdx.y].bytes;
   if (table_bytes == 0) return;
   const DecodeFrame groups = behind_tables(frame, table_bytes);
-  const UnitRange range = unit_range(job.base, frame.group_log2());
+  const UnitRange range = unit_range(job.base, group_log2_of(frame));
   for (std::uint32_t unit = blockIdx.x * kCheckThreads + threadIdx.x; unit < range.units;
        unit += gridDim.x * kCheckThreads) {
     const bool room = groups.payload_bytes / 4 > range.units;
@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
   const FrameTables& given = job.tables[index];
   const std::uint32_t table_bytes = given.bytes;
-  const UnitRange range = unit_range(job.base, frame.group_log2());
+  const UnitRange range = unit_range(job.base, group_log2_of(frame));
   const std::uint32_t own_class = residual_class(given.last_residual, sizeof(typename Map::Code));
   if (table_bytes == 0 || own_class > sizeof(Residual) || range.first + blockIdx.x >= range.last) return;
   static_assert(sizeof(HuffmanTables) % 16 == 0);

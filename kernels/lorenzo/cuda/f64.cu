@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lorenzo on the GPU: tiles of f64.
-#include "lorenzo/codec.hpp"
-
 #include "lorenzo/cuda/coder.cuh"
+#include "stages/quantizing_map.hpp"
 
 namespace pyfilter::cuda {
 

@@ -17,6 +17,14 @@
 
 namespace pyfilter::cuda {
 
+// DecodeFrame::mode: the order of differences, the coder, and how many tiles are a group.
+inline std::uint32_t stream_mode(std::uint32_t order, std::uint32_t coder, std::uint32_t log2) {
+  return order | coder << 8 | log2 << 16;
+}
+__device__ __forceinline__ std::uint32_t order_of(const DecodeFrame& frame) { return frame.mode & 0xFF; }
+__device__ __forceinline__ std::uint32_t coder_of(const DecodeFrame& frame) { return frame.mode >> 8 & 0xFF; }
+__host__ __device__ inline std::uint32_t group_log2_of(const DecodeFrame& frame) { return frame.mode >> 16; }
+
 inline constexpr std::uint32_t kNoteBytes = 8, kNoteHalves = 16, kNoteWidth = 24;  // residuals below 2^8, 2^16
 inline constexpr std::uint32_t kNoteWide = 0;                                      // or none of these
 inline constexpr std::uint32_t kNoteVerbatim = 32;                                 // nothing of the tile is coded

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lorenzo on the GPU: tiles of f32 with a bound relative to each value.
-#include "lorenzo/codec.hpp"
-
 #include "lorenzo/cuda/coder.cuh"
+#include "stages/logarithm.hpp"
 
 namespace pyfilter::cuda {
 

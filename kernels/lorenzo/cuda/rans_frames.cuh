@@ -76,14 +76,14 @@ __device__ __forceinline__ void open_frame(const StreamDecodeParams& job, std::u
   const DecodeFrame& frame = job.base.frames != nullptr ? job.base.frames[index] : job.base.only_frame;
   const FrameTables& given = job.tables[index];
   if (given.bytes == 0) return;
-  const UnitRange range = unit_range(job.base, frame.group_log2());
+  const UnitRange range = unit_range(job.base, group_log2_of(frame));
   std::uint32_t first = range.first + blockIdx.x, last = range.last;
   out.step = gridDim.x;
   if constexpr (kShared) {
     const SharedPlace begin = shared_place(job, blockIdx.x), end = shared_place(job, blockIdx.x + 1);
-    const std::uint32_t before = (1u << frame.group_log2()) - 1;
+    const std::uint32_t before = (1u << group_log2_of(frame)) - 1;
     const auto group_at = [&](std::uint32_t tile) {
-      return (job.base.first_tile + tile + before) >> frame.group_log2();
+      return (job.base.first_tile + tile + before) >> group_log2_of(frame);
     };
     first = index == begin.frame && begin.tile != 0 ? group_at(begin.tile) : range.first;
     if (index >= end.frame) last = index == end.frame && end.tile != 0 ? group_at(end.tile) : 0;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lossless on the GPU.
-#include "lossless/codec.hpp"
+#include "core/request.hpp"
+#include "stages/bit_map.hpp"
+#include "stages/cuda/block_batch.cuh"
 #include "stages/cuda/coder.cuh"
+#include "stages/cuda/decode_frames.cuh"
+#include "stages/cuda/exact_blocks.cuh"
 
 namespace pyfilter::cuda {
 
-const Coder* lossless_coder(Dtype dtype, int block_dims) {
-  if (dtype == Dtype::f32) return coder<BitMap<std::uint32_t, true>>(block_dims);
-  if (dtype == Dtype::f64) return coder<BitMap<std::uint64_t, true>>(block_dims);
+const Coder* exact_block_coder(Dtype dtype, int block_dims) {
+  if (dtype == Dtype::f32) return coder<ExactMap<float>>(block_dims);
+  if (dtype == Dtype::f64) return coder<ExactMap<double>>(block_dims);
   switch (dtype_bytes(dtype)) {
     case 1:
       return coder<BitMap<std::uint8_t, false>>(block_dims);
@@ -21,5 +25,26 @@ const Coder* lossless_coder(Dtype dtype, int block_dims) {
       return nullptr;
   }
 }
+
+namespace {
+
+Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
+  const FrameInfo header = frame_template(request, request.codec, count);
+  return encode_block_batch(request, batch, count, {header, header}, nullptr, exact_block_coder);
+}
+
+std::uint32_t group(const FrameInfo& info) { return info.parameters[1]; }
+std::uint32_t mode(const FrameInfo& info) { return info.parameters[0]; }
+
+Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
+  const FrameInfo& info = frames.info;
+  return decode_tile_frames(frames, make_grid(info.shape, info.value_count, info.parameters[1]),
+                            exact_block_coder(info.dtype, info.parameters[1]), start, stop, stream);
+}
+
+}  // namespace
+
+extern const DeviceCodec kLosslessDevice;
+const DeviceCodec kLosslessDevice{encode, group, mode, decode, nullptr, nullptr};
 
 }  // namespace pyfilter::cuda

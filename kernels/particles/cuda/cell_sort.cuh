@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "particles/cuda/plain.cuh"
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 #include "particles/cuda/tile_sort.cuh"
 
 namespace pyfilter::cuda {

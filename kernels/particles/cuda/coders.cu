@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Particles on the GPU: the decoder, and where the encoders are (cuda_f32.cu, cuda_f64.cu, particles/cuda/sort.cu).
-#include "particles/codec.hpp"
-
 #include "particles/cuda/decode.cuh"
+#include "particles/cuda/driver.cuh"
 #include "particles/cuda/params.cuh"
+#include "stages/cuda/decode_frames.cuh"
 
 namespace pyfilter::cuda {
 
@@ -16,7 +16,7 @@ cudaError_t launch_particle_decode(const DecodeParams& job, std::uint32_t frames
 template <class T, int D>
 inline constexpr Coder kParticleCoder{nullptr, &launch_particle_decode<T, D>};
 
-const Coder* particles_coder(Dtype dtype, int coordinates) {
+static const Coder* find_coder(Dtype dtype, int coordinates) {
   const bool pairs = coordinates == 2;
   if (dtype == Dtype::f32) return pairs ? &kParticleCoder<float, 2> : &kParticleCoder<float, 3>;
   if (dtype == Dtype::f64) return pairs ? &kParticleCoder<double, 2> : &kParticleCoder<double, 3>;
@@ -29,5 +29,24 @@ const ParticleEncoder* particle_encoder_f64(int coordinates);
 const ParticleEncoder* particle_encoder(Dtype dtype, int coordinates) {
   return dtype == Dtype::f32 ? particle_encoder_f32(coordinates) : particle_encoder_f64(coordinates);
 }
+
+namespace {
+
+std::uint32_t group(const FrameInfo& info) {
+  return static_cast<std::uint32_t>(coordinates_of(info.shape.rank, info.shape.dims));
+}
+std::uint32_t mode(const FrameInfo& info) { return info.parameters[0]; }
+
+Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
+  const FrameInfo& info = frames.info;
+  const int coordinates = coordinates_of(info.shape.rank, info.shape.dims);
+  return decode_tile_frames(frames, particle_grid(info.value_count, coordinates), find_coder(info.dtype, coordinates),
+                            start, stop, stream);
+}
+
+}  // namespace
+
+extern const DeviceCodec kParticlesDevice;
+const DeviceCodec kParticlesDevice{encode_particles, group, mode, decode, nullptr, nullptr};
 
 }  // namespace pyfilter::cuda

@@ -12,7 +12,7 @@
 #include "particles/head.hpp"
 #include "particles/key.hpp"
 #include "stages/cuda/directory.cuh"
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 #include "stages/cuda/tile_decode.cuh"
 #include "stages/quantize.hpp"
 
@@ -288,7 +288,7 @@ __device__ __forceinline__ Fault decode_particle_tile(const DecodeParams& job, c
   const auto count = static_cast<std::uint32_t>(min(job.grid.values / D - first, std::uint64_t{kTileParticles}));
   const std::uint32_t size = place.count;
   const std::uint8_t* const bytes = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
-  if (place.uniform) return Fault::particles;
+  if (place.uniform) return Fault::keys;
   const std::uint32_t staged = min(size, kParticleArena / 4);
   const auto *const far = reinterpret_cast<const std::uint32_t*>(bytes), *const near =
                                                                              reinterpret_cast<const std::uint32_t*>(
@@ -298,10 +298,10 @@ __device__ __forceinline__ Fault decode_particle_tile(const DecodeParams& job, c
   TileHead<Code> head;
   const auto word = [near](std::uint32_t i) { return near[i]; };
   std::uint32_t at = read_head<Code, D>(word, size, count, head);
-  if (at == 0) return Fault::particles;
+  if (at == 0) return Fault::keys;
   const std::uint32_t offset_words = head.planes() * ((head.ordinary + kGroup - 1) / kGroup),
                       stored_words = head.stored * D * (sizeof(T) / 4);
-  if (size - at < offset_words + stored_words) return Fault::particles;
+  if (size - at < offset_words + stored_words) return Fault::keys;
   const std::uint32_t keys_end = size - offset_words - stored_words;
   KeyLayout layout;
   if (head.ordinary != 0) {
@@ -311,12 +311,12 @@ __device__ __forceinline__ Fault decode_particle_tile(const DecodeParams& job, c
       const std::uint32_t* const keys = keys_end <= staged ? near : far;
       const std::uint32_t key_words =
           read_keys(keys + at, keys_end - at, head.ordinary, head.runs, layout.bits(), space);
-      if (key_words == 0) return Fault::particles;
+      if (key_words == 0) return Fault::keys;
       at += key_words;
     }
     __syncthreads();
   }
-  if (at != keys_end) return Fault::particles;
+  if (at != keys_end) return Fault::keys;
   const std::uint32_t* const offsets = (size <= staged ? near : far) + at;
   const WantedValues<T> wanted(job, frame, first * D, count * D);
   const auto step = static_cast<T>(frame.step);

@@ -8,13 +8,14 @@
 
 #include "core/api.hpp"
 #include "core/cuda/memory.cuh"
-#include "core/cuda/plans.cuh"
+#include "stages/cuda/plans.cuh"
 #include "core/cuda/side_stream.cuh"
 #include "core/cuda/sizes.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "particles/driver.hpp"
 #include "core/request.hpp"
+#include "particles/device.hpp"
 #include "particles/estimate.hpp"
 #include "particles/key.hpp"
 #include "stages/cuda/chunk_plan.cuh"
@@ -193,7 +194,7 @@ Status start_job(const ParticleEncoder& encoder, const Request& request, const v
                  Workspace& workspace, ParticleParams& job, cudaStream_t stream) {
   PYF_TRY(workspace.allocate(layout.bytes));
   std::uint8_t* const memory = workspace.data();
-  job.base.grid = make_particle_grid(count, coordinates);
+  job.base.grid = particle_grid(count, coordinates);
   job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
   job.base.chunks = chunks;
   job.base.values = static_cast<const std::uint8_t*>(values);
@@ -238,7 +239,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.base.headers[0] = job.base.headers[1] = header_template(info);
   fill_crc_powers(job.base.crc_powers);
   job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
-  const ParticleLayout layout(chunks, make_particle_grid(count, coordinates).tiles, particles, request.parameters[0],
+  const ParticleLayout layout(chunks, particle_grid(count, coordinates).tiles, particles, request.parameters[0],
                               tried_stride);
   Workspace workspace(stream), sort_room(stream);
   PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace,
@@ -299,7 +300,7 @@ Status order_particles(const Request& request, const void* values, std::uint64_t
                        std::uint32_t* particles, cudaStream_t stream) noexcept {
   const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
   ParticleParams job = {};
-  const ParticleLayout layout(1, make_particle_grid(count, coordinates).tiles,
+  const ParticleLayout layout(1, particle_grid(count, coordinates).tiles,
                               count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0);
   Workspace workspace(stream), sort_room(stream);
   PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout,
@@ -308,14 +309,14 @@ Status order_particles(const Request& request, const void* values, std::uint64_t
   return check(encoder->find_order(job, particles, stream), "launch of the order of particles");
 }
 
-Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept {
+Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
   const int coordinates = coordinates_of(request.shape.rank, request.shape.dims);
   if (count == 0 || coordinates == 0) return cuda_encode(lorenzo_request(request), batch);
   try {
     std::uint64_t memory = 0;
     PYF_TRY(device_memory(&memory));
     const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates),
-                        places = make_particle_grid(count, coordinates).tiles * kTileParticles;
+                        places = particle_grid(count, coordinates).tiles * kTileParticles;
     const std::uint64_t most_chunks =
         std::min(kMostParticles / places, memory / kMemoryPart / chunk_memory(request, coordinates, particles, places));
     const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, most_chunks)),
@@ -336,3 +337,19 @@ Status encode_particles(const Request& request, const CudaEncodeBatch& batch, st
 }
 
 }  // namespace pyfilter::cuda
+
+namespace pyfilter {
+
+Status cuda_particle_order(const Request& request, const void* values, std::size_t value_bytes,
+                           std::uint32_t* particles, void* stream) noexcept {
+  PYF_TRY(cuda::usable());
+  std::uint64_t count = 0;
+  int coordinates = 0;
+  PYF_TRY(check_order_request(request, value_bytes, &count, &coordinates));
+  if (reinterpret_cast<std::uintptr_t>(values) % dtype_bytes(request.dtype) != 0)
+    return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", dtype_bytes(request.dtype));
+  if (count == 0) return kOk;
+  return cuda::order_particles(request, values, count, coordinates, particles, static_cast<cudaStream_t>(stream));
+}
+
+}  // namespace pyfilter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on a device, from the host's side: encoding batches (core/cuda/encode.cu calls it).
+// Particles on a device, from the host's side: encoding batches .
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,7 +13,7 @@
 namespace pyfilter::cuda {
 
 // A batch that has been checked. Waits for the device once, to know which chunks lorenzo has to encode.
-Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept;
+Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
 
 // particles[i] (device memory) becomes the row of the one chunk at `values` that comes to place i, as particle_order()
 // of api.hpp has it. There is a particle at least.

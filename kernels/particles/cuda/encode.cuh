@@ -12,7 +12,7 @@
 #include "particles/cuda/keys.cuh"
 #include "particles/cuda/params.cuh"
 #include "particles/cuda/prepare.cuh"
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 #include "particles/cuda/source.cuh"
 
 namespace pyfilter::cuda {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Particles on the GPU: the encoder of f32.
-#include "particles/codec.hpp"
-
 #include "particles/cuda/coder.cuh"
 
 namespace pyfilter::cuda {

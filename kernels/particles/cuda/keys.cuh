@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "particles/head.hpp"
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 #include "particles/cuda/sequence.cuh"
 
 namespace pyfilter::cuda {

@@ -8,7 +8,7 @@
 #include "particles/head.hpp"
 #include "particles/sequence.hpp"
 #include "particles/cuda/codes.cuh"
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 
 namespace pyfilter::cuda {
 

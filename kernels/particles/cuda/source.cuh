@@ -6,7 +6,7 @@
 
 #include "particles/codes.hpp"
 #include "particles/cuda/params.cuh"
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 #include "stages/quantize.hpp"
 
 namespace pyfilter::cuda {

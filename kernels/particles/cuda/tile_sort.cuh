@@ -12,7 +12,7 @@
 
 #include "particles/key.hpp"
 #include "particles/cuda/codes.cuh"
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 #include "particles/cuda/windows.cuh"
 
 namespace pyfilter::cuda {

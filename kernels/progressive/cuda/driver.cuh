@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive on a device, from the host's side (core/cuda/encode.cu and core/cuda/decode.cu call it).
+// Progressive on a device, from the host's side.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -109,7 +109,7 @@ Status run_passes(const ProgressivePlan& plan, const FramePart (&room)[2], std::
 
 // A batch that has been checked, of chunks of `count` values. Waits for the device once, to know which chunks the CPU
 // has to encode: those with special values, and those whose bound is finer than integers are.
-Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept;
+Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
 
 // Values [start, stop) of the grid of `level` of frames of one shape and dtype, those of `info`. What is wrong with a
 // frame is noted in its fault word, which must be 0.

@@ -10,7 +10,7 @@
 
 #include "core/api.hpp"
 #include "core/cuda/memory.cuh"
-#include "core/cuda/plans.cuh"
+#include "stages/cuda/plans.cuh"
 #include "progressive/cuda/driver.cuh"
 #include "core/error_text.hpp"
 #include "core/request.hpp"
@@ -297,7 +297,7 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
 
 }  // namespace
 
-Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) noexcept {
+Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
   if (count == 0) {
     for (std::size_t i = 0; i < batch.count; ++i) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));

@@ -303,7 +303,7 @@ inline bool measured_by_levels(const ProgressiveLayout& layout, std::size_t widt
 
 // Notes that a frame is damaged.
 __device__ __forceinline__ void damage(const ProgressiveFrame& frame, FrameHead& head) {
-  atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(Fault::progressive));
+  atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(Fault::segments));
   *static_cast<volatile std::uint32_t*>(&head.dead) = 1;
 }
 // Whether one is, in a kernel that finds it out: other threads may meanwhile. So threads that work together have to

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "particles/cuda/rows.cuh"
+#include "stages/cuda/rows.cuh"
 #include "progressive/cuda/params.cuh"
 
 namespace pyfilter::cuda {

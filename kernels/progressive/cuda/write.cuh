@@ -9,7 +9,7 @@
 #include "stages/cuda/header.cuh"
 #include "progressive/cuda/bits.cuh"
 #include "progressive/cuda/params.cuh"
-#include "stages/cuda/raw_chunks.cuh"
+#include "core/cuda/raw_chunks.cuh"
 
 namespace pyfilter::cuda {
 

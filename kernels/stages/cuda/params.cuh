@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/cuda/codec.cuh"
 #include "core/plan.hpp"
 #include "core/types.hpp"
 #include "stages/quantize.hpp"
@@ -120,41 +121,6 @@ struct EncodeParams {
   std::uint32_t crc_powers[kMaxHeaderWords + 1];  // x^(32 k) modulo the polynomial of CRC-32
 };
 
-// Faults that the decoder finds in a frame; 0 is none.
-enum class Fault : std::uint32_t {
-  none,
-  directory,
-  size,
-  rate,
-  padding,
-  count,
-  tables,
-  head,
-  state,
-  stream,
-  particles,
-  progressive,
-  wide  // residuals that a decoder has no room for: another decodes them, no frame is damaged by it
-};
-
-// A frame to decode: as its header says, with bounds checked by the host.
-struct DecodeFrame {
-  const std::uint8_t* payload;  // behind the header
-  std::uint64_t payload_bytes;
-  std::uint8_t* out;  // where value `start` goes
-  std::uint32_t* fault;
-  double bound, step;
-  std::uint64_t sentinel;
-  std::uint32_t has_sentinel, mode;  // mode of packed tiles: their order; of lorenzo, its coder and groups too
-
-  __host__ __device__ static std::uint32_t stream_mode(std::uint32_t order, std::uint32_t coder, std::uint32_t log2) {
-    return order | coder << 8 | log2 << 16;
-  }
-  __device__ __forceinline__ std::uint32_t order() const { return mode & 0xFF; }
-  __device__ __forceinline__ std::uint32_t coder() const { return mode >> 8 & 0xFF; }
-  __host__ __device__ std::uint32_t group_log2() const { return mode >> 16; }
-};
-
 struct DecodeParams {
   LaunchGrid grid;
   std::uint32_t tiles, blocks;
@@ -170,11 +136,5 @@ struct Coder {
   cudaError_t (*encode)(const EncodeParams& params, cudaStream_t stream);
   cudaError_t (*decode)(const DecodeParams& params, std::uint32_t frames, cudaStream_t stream);
 };
-
-// nullptr where the codec does not take the dtype.
-const Coder* cuszp2_coder(Dtype dtype, int block_dims);
-const Coder* lossless_coder(Dtype dtype, int block_dims);
-const Coder* hierarchical_delta_coder(Dtype dtype, int tile_shape, bool exact, bool pointwise);
-const Coder* particles_coder(Dtype dtype, int coordinates);
 
 }  // namespace pyfilter::cuda

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 
-#include "hierarchical_delta/codec.hpp"
+#include "stages/bit_map.hpp"
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/packed/values.cuh"
+#include "stages/logarithm.hpp"
 #include "stages/packed/choose.hpp"
 #include "stages/packed/sampled_code.hpp"
+#include "stages/quantizing_map.hpp"
 
 namespace pyfilter::cuda {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Headers and plans of a batch that is encoded (core/cuda/plans.cuh).
-#include "core/cuda/plans.cuh"
+#include "stages/cuda/plans.cuh"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The first library's side of bridge.hpp: loads cuda/libh5pyfilter_cuda.so, in the folder beside this library, when a
+// device is first needed, and calls its functions through its table. It lies in a folder of its own because HDF5 opens
+// every file named lib*.so beside a plugin that it looks for. PYFILTER_CUDA_LIBRARY names another file.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/api.hpp"
+#include "core/cuda/bridge.hpp"
+#include "core/error_text.hpp"
+#include "core/header.hpp"
+#include "core/request.hpp"
+#include "core/settings.hpp"
+#include "core/threads.hpp"
+#include "particles/driver.hpp"
+#include "progressive/driver.hpp"
+
+#if !defined(PYF_HAVE_CUDA)
+
+namespace pyfilter {
+namespace {
+
+Status fail_with(Code code, const char* text) noexcept { return fail(code, "%s", text); }
+
+constexpr HostFunctions kHost{PYF_HOST_FUNCTIONS(PYF_TABLE_ENTRY) & fail_with};
+
+struct Loaded {
+  const DeviceFunctions* functions = nullptr;
+  char problem[1024] = "";
+};
+
+// The path of the second library; false where it is too long or this library's own is not known.
+bool library_path(char* path, std::size_t size) {
+  if (const char* const named = std::getenv("PYFILTER_CUDA_LIBRARY"); named != nullptr && *named != '\0')
+    return std::snprintf(path, size, "%s", named) < static_cast<int>(size);
+  Dl_info own;
+  if (dladdr(reinterpret_cast<const void*>(&library_path), &own) == 0 || own.dli_fname == nullptr) return false;
+  const char* const slash = std::strrchr(own.dli_fname, '/');
+  const int folder = slash == nullptr ? 1 : static_cast<int>(slash - own.dli_fname);
+  return std::snprintf(path, size, "%.*s/cuda/libh5pyfilter_cuda.so", folder,
+                       slash == nullptr ? "." : own.dli_fname) < static_cast<int>(size);
+}
+
+Loaded load() {
+  Loaded loaded;
+  const auto problem = [&](const char* format, auto... values) {
+    std::snprintf(loaded.problem, sizeof loaded.problem, format, values...);
+    return loaded;
+  };
+  char path[768];
+  if (!library_path(path, sizeof path)) return problem("the folder of libh5pyfilter.so is not known");
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return problem("the kernels for GPUs cannot be loaded: %s", dlerror());
+  auto* const open = reinterpret_cast<OpenDeviceFunctions*>(dlsym(library, kOpenDeviceFunctions));
+  if (open == nullptr) return problem("%s is no library of pyfilter's kernels for GPUs", path);
+  const BridgeVersion version;
+  BridgeVersion own;
+  loaded.functions = open(&version, &kHost, &own);
+  if (loaded.functions == nullptr)
+    return problem("%s belongs to pyfilter %s (frame format %u), this is %s (%u) or another build of it", path,
+                   own.release, own.format, version.release, version.format);
+  return loaded;
+}
+
+const Loaded& loaded() {
+  static const Loaded once = load();
+  return once;
+}
+
+Status absent() noexcept { return fail(Code::device, "%s", loaded().problem); }
+
+}  // namespace
+
+bool has_cuda() noexcept { return loaded().functions != nullptr; }
+const char* cuda_problem() noexcept { return loaded().problem; }
+
+#define PYF_CALL_DEVICE(Result, name, parameters, arguments)                          \
+  Result name parameters noexcept {                                                   \
+    const DeviceFunctions* const functions = loaded().functions;                      \
+    return functions != nullptr ? functions->name arguments : absent();               \
+  }
+PYF_DEVICE_FUNCTIONS(PYF_CALL_DEVICE)
+
+void CudaWaiter::close() noexcept {
+  for (void* event : events_)
+    if (event != nullptr) return loaded().functions->close_waiter(*this);
+}
+Status CudaWaiter::open(const CudaLane& lane) noexcept { return cuda_open_waiter(*this, lane); }
+Status CudaWaiter::wait(const CudaLane& lane, const char* what) const noexcept { return cuda_wait(*this, lane, what); }
+
+}  // namespace pyfilter
+
+#endif

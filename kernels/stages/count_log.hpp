@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Logarithms of counts in integers, so that CPU and GPU agree: for estimates of sizes.
+#pragma once
+
+#include <cstdint>
+
+#include "core/bits.hpp"
+#include "core/target.hpp"
+
+namespace pyfilter {
+
+// log2 with six bits behind the point, for n > 0: the sixteenth of an octave that n is in, and a line through it.
+inline constexpr std::uint32_t kLogOne = 64;
+KFN std::uint32_t log2_of_count(std::uint64_t n) {
+  // 64 * log2(1 + i / 16)
+  constexpr std::uint8_t kParts[17] = {0, 6, 11, 16, 21, 25, 29, 33, 37, 41, 45, 48, 52, 55, 58, 61, 64};
+  const int width = bit_width(n);
+  const std::uint64_t scaled = width > 11 ? n >> (width - 11) : n << (11 - width);  // 1024 to 2047
+  const std::uint32_t part = static_cast<std::uint32_t>(scaled >> 6) & 15,
+                      rest = static_cast<std::uint32_t>(scaled) & 63;
+  return static_cast<std::uint32_t>(width - 1) * kLogOne + kParts[part] + (kParts[part + 1] - kParts[part]) * rest / 64;
+}
+
+}  // namespace pyfilter
