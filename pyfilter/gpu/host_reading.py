@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import chunks, transfer
+from pyfilter._chunks import layout, transfer
+from pyfilter._chunks.stored import StoredChunks
 from pyfilter.errors import NoMemory, Unsupported
 from pyfilter.gpu import arrays, host_memory, lanes, reading, staging
-from pyfilter.gpu.crew import Crew
+from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
-from pyfilter.stored import StoredChunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter.gpu.staging import Lane
-    from pyfilter.pipeline import ChunkCodec
 
 
 def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
@@ -108,7 +108,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     first = [part.start for part in region]
 
     def decoded(lane: Lane, stored: reading.StoredFrames) -> reading.StoredFrames:
-        target = out[chunks.shifted(stored.box, first)]
+        target = out[layout.shifted(stored.box, first)]
         if places.descriptor is not None:
             stored.read(partial(_room, lane))
         try:
@@ -135,14 +135,14 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
         return values
 
     def by_cpu(stored: reading.StoredFrames) -> None:
-        origins = chunks.origins(shape, how.chunk, stored.box)
+        origins = layout.origins(shape, how.chunk, stored.box)
         for number, origin in enumerate(origins):
             data = None if number in stored.missing else stored.frames[number]
             transfer.place_chunk(how, (origin, data, int(number in stored.unfiltered)), shape, region, out)
 
     def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
-        boxes = chunks.batches(region, how.chunk, how.dtype.itemsize, limit)
+        boxes = layout.batches(region, how.chunk, how.dtype.itemsize, limit)
         for box in lanes.left(shape, region, how.chunk, done) if done.any() else boxes:
             stored = reading.StoredFrames(places, box)
             if places.descriptor is None:
@@ -158,9 +158,9 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
         with (
             cupy.cuda.Device(devices[0]),
             host_memory.Copier(len(devices)) as copier,
-            Crew(devices, decoded) as crew,
+            DeviceThreads(devices, decoded) as threads,
         ):
-            for stored in crew.run(jobs(crew.most)):
+            for stored in threads.run(jobs(threads.most)):
                 if places.descriptor is None:
                     rooms.give(stored.frames.buffer)
                 count += 1

@@ -3,7 +3,7 @@
 
 A lane is a thread of the library with a stream and memory for a batch. Where chunks lie in line in pinned memory,
 devices copy from and to it by themselves; else lanes copy, by way of a little pinned memory. Chunks with anything
-unusual about them are left to crew.py's threads, which also say what was wrong.
+unusual about them are left to the threads of device_threads.py, which also say what was wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _foreign, _native, _native_cuda, _native_lanes, chunks, dtypes, settings
+from pyfilter import dtypes, settings
+from pyfilter._chunks import layout
+from pyfilter._lib import abi, cuda, device_chunks, hdf5, host
 from pyfilter.errors import NoMemory
 from pyfilter.gpu import arrays, host_memory, staging
 
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
-    from pyfilter.pipeline import ChunkCodec
-    from pyfilter.stored import StoredChunks
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
+    from pyfilter._chunks.stored import StoredChunks
 
 #: of smaller chunks, many to a batch, a kernel packs the frames
 LEAST_CHUNK_BYTES = 256 << 10
@@ -63,7 +65,7 @@ class Run(NamedTuple):
     """
 
     values: NDArray[Any]
-    grid: _native.Grid | None
+    grid: host.Grid | None
     padding: NDArray[Any]
     chunks: int
     chunk_bytes: int
@@ -71,12 +73,12 @@ class Run(NamedTuple):
     lanes: int
     pinned: bool
 
-    def behind(self, done: int, state: NDArray[np.uint8]) -> _native_lanes.Chunks:
+    def behind(self, done: int, state: NDArray[np.uint8]) -> device_chunks.Chunks:
         """Return what the library is to do when so many are done; ``state`` is that of the others."""
         if self.grid is not None:
-            return _native_lanes.Chunks((self.grid, done, self.padding), self.chunk_bytes, self.batch, state)
+            return device_chunks.Chunks((self.grid, done, self.padding), self.chunk_bytes, self.batch, state)
         first = self.values.ctypes.data + done * self.chunk_bytes
-        return _native_lanes.Chunks(first, self.chunk_bytes, self.batch, state)
+        return device_chunks.Chunks(first, self.chunk_bytes, self.batch, state)
 
     def passing(self, least: int) -> int:
         """Return how much pinned memory values pass through, 0 where they do not."""
@@ -105,7 +107,7 @@ def run_of(
     if count < whole and not pinned:
         count = whole if chunk_bytes <= MOST_PASSING and values.size > 0 else count
         begin = [part.start % edge for part, edge in zip(region, chunk, strict=True)]
-        grid = _native.Grid(values, begin, chunk) if count == whole else None
+        grid = host.Grid(values, begin, chunk) if count == whole else None
     if count == 0:
         return None
     lanes = PINNED_LANES if pinned else max(min(COPYING_LANES, settings.config().threads // devices), 1)
@@ -143,9 +145,9 @@ class _Rooms(NamedTuple):
 
 @contextmanager
 def _opened(devices: Sequence[int], count: int, rooms: _Rooms) -> Iterator[NDArray[Any]]:
-    """Give lanes on devices as `_native_lanes.LANE`."""
+    """Give lanes on devices as `abi.CUDA_LANE`."""
     cupy = arrays.import_cupy()
-    table = np.zeros((len(devices), count), _native_lanes.LANE)
+    table = np.zeros((len(devices), count), abi.CUDA_LANE)
     kept: list[Any] = []
     frames_at = -(-rooms.values // 256) * 256
     notes_at = frames_at + -(-rooms.frames // 256) * 256
@@ -177,7 +179,7 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Seque
     if run is None:
         return np.zeros(0, np.bool_)
     state = np.zeros(run.chunks, np.uint8)
-    slot = -(-_native.max_frame_bytes(how.request) // 256) * 256
+    slot = -(-host.max_frame_bytes(how.request) // 256) * 256
     batch_bytes = run.batch * run.chunk_bytes
     passing = run.passing(PASSING_TO_DEVICE)
     rooms = _Rooms(batch_bytes, run.batch * slot, 8 * run.batch, passing, max(slot, batch_bytes // 4))
@@ -187,10 +189,10 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Seque
         with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
             while done < run.chunks:
                 some = run.behind(done, state[done:])
-                with _foreign.writer_of(dataset.id.id, origins[done:]) as writer:
+                with hdf5.writer_of(dataset.id.id, origins[done:]) as writer:
                     if writer is None:
                         break
-                    _native_lanes.write_chunks(how.request, some, lanes, slot, writer)
+                    device_chunks.write_chunks(how.request, some, lanes, slot, writer)
                 done += _begun(state[done:])
     except NoMemory:  # for lanes; others have smaller ones
         pass
@@ -206,7 +208,7 @@ def read(
     devices: Sequence[int],
 ) -> NDArray[np.bool_]:
     """Read what chunks of a region can go this way; return which did, the first ones in C order of the grid."""
-    usable = places.descriptor is not None and _native_cuda.has_kernels(how.request)
+    usable = places.descriptor is not None and cuda.has_kernels(how.request)
     run = run_of(out, how.dtype, shape, region, how.chunk, how.padding, len(devices)) if usable else None
     if run is None or places.descriptor is None:
         return np.zeros(0, np.bool_)
@@ -215,8 +217,8 @@ def read(
         if slab <= staging.batch_bytes(how.chunk_bytes):  # a device puts chunks to their places in it, and copies it
             return np.zeros(0, np.bool_)
     found = places.of_box(region)
-    usual = (found.offsets >= 0) & (found.masks & 1 == 0) & (found.sizes <= _native.max_frame_bytes(how.request))
-    ranges = np.zeros(run.chunks, _native.RANGE)
+    usual = (found.offsets >= 0) & (found.masks & 1 == 0) & (found.sizes <= host.max_frame_bytes(how.request))
+    ranges = np.zeros(run.chunks, abi.RANGE)
     # no bytes are no frame: such a chunk is left to others
     ranges["offset"], ranges["bytes"] = (
         np.where(usual, part, 0)[: run.chunks] for part in (found.offsets, found.sizes)
@@ -240,7 +242,7 @@ def decode(
             while done < run.chunks:
                 chosen = None if segments is None else segments[done:]
                 some = run.behind(done, state[done:])
-                _native_lanes.read_chunks(code, some, lanes, descriptor, ranges[done:], chosen)
+                device_chunks.read_chunks(code, some, lanes, descriptor, ranges[done:], chosen)
                 done += _begun(state[done:])
     except NoMemory:
         pass
@@ -249,7 +251,7 @@ def decode(
 
 def left(shape: Sequence[int], region: Region, chunk: Sequence[int], done: NDArray[np.bool_]) -> Iterator[Region]:
     """Yield what a region has of each chunk but of those that are done, the first ones in C order of the grid."""
-    for number, origin in enumerate(chunks.origins(shape, chunk, region)):
+    for number, origin in enumerate(layout.origins(shape, chunk, region)):
         if number < len(done) and done[number]:
             continue
         yield tuple(
@@ -259,13 +261,13 @@ def left(shape: Sequence[int], region: Region, chunk: Sequence[int], done: NDArr
 
 
 def _done(state: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    done: NDArray[np.bool_] = state == _native_lanes.DONE
+    done: NDArray[np.bool_] = state == abi.CHUNK_DONE
     return done
 
 
 def _begun(state: NDArray[np.uint8]) -> int:
     """Return how many chunks a call has begun: all before the first that waits."""
-    waiting = np.flatnonzero(state == _native_lanes.WAITING)
+    waiting = np.flatnonzero(state == abi.CHUNK_WAITING)
     return int(waiting[0]) if waiting.size else len(state)
 
 

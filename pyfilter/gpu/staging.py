@@ -2,7 +2,7 @@
 """Lanes: streams with buffers on the device and in pinned host memory. A few overlap copies, kernels and files.
 
 For arrays on a device one thread puts everything on the streams of three lanes and waits for events. For arrays in host
-memory each lane has a thread of its own (crew.py). HDF5 is entered by the calling thread alone.
+memory each lane has a thread of its own (device_threads.py). HDF5 is entered by the calling thread alone.
 """
 
 from __future__ import annotations

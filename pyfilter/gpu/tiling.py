@@ -15,7 +15,7 @@ from pyfilter.gpu import arrays
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
 
 # CuPy has at most 32 dimensions, and the views here have twice the array's
 _MAX_VIEW_RANK = 12

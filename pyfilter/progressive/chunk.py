@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native, _native_cuda
+from pyfilter._lib import abi, cuda, host
 from pyfilter.errors import CorruptFrame
 from pyfilter.frames import FrameInfo, checked_info
 from pyfilter.gpu import arrays, frames
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: bytes of a frame that are fetched first: most heads are shorter
 HEAD_BYTES = 2048
-_FIRST_BYTES = max(HEAD_BYTES, 8 * (7 + _native.MAX_RANK) + 132)
+_FIRST_BYTES = max(HEAD_BYTES, 8 * (7 + abi.MAX_RANK) + 132)
 _NOTHING = np.zeros(0, np.uint8)
 
 
@@ -85,7 +85,7 @@ class Chunk:
         return self._here == 0
 
     def adopt(self, frame: NDArray[np.uint8], choice: Any) -> None:
-        """Take the begin of a frame that others have looked at and fetched, a `_native_lanes.CHOICE` of level 0."""
+        """Take the begin of a frame that others have looked at and fetched, a `abi.PROGRESSIVE_CHOICE` of level 0."""
         _, self.error, self._count, self._segments, self.levels, _ = choice
         self._frame, self._here, self._level = frame, len(frame), 0
         self.prefix = min(self.prefix, self._here)
@@ -115,7 +115,7 @@ class Chunk:
         if not self.progressive:
             self.prefix = self.size
             return
-        summary = _native.progressive_summary(self._frame)
+        summary = host.progressive_summary(self._frame)
         self.prefix = max(self._here, summary.prefix_bytes)
         self.levels = summary.levels
         if self._here >= self.prefix:
@@ -131,7 +131,7 @@ class Chunk:
         if self._parts is None:
             self._parts = {}
         if level not in self._parts:
-            self._parts[level] = _native.progressive_parts(self._frame, level, self._segments)
+            self._parts[level] = host.progressive_parts(self._frame, level, self._segments)
         return self._parts[level]
 
     def ask(self, tolerance: float, level: int) -> list[Range]:
@@ -196,9 +196,9 @@ class Chunk:
         out = np.empty(self.grid(), self.dtype)
         if not self.progressive:
             whole = np.empty(self.shape, self.dtype) if step > 1 else out
-            _native.decode(self._frame, whole)
+            host.decode(self._frame, whole)
             return whole[tuple(slice(None, None, step) for _ in self.shape)] if step > 1 else out
-        _native.progressive_decode(self._frame, self._count, self._level, out)
+        host.progressive_decode(self._frame, self._count, self._level, out)
         return out
 
     def device_values(self) -> Any:
@@ -216,7 +216,7 @@ class Chunk:
     def decode_to(self, out: Any) -> None:
         """Decode what was asked for of a progressive chunk to a cupy.ndarray on the current device; waits."""
         stream = arrays.import_cupy().cuda.get_current_stream().ptr
-        _native_cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
+        cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
 
     def grid(self) -> tuple[int, ...]:
         """Return the shape of the grid that was asked for."""

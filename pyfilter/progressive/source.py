@@ -7,8 +7,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyfilter._chunks.stored import own_descriptor
 from pyfilter.errors import InvalidArgument, Unsupported
-from pyfilter.stored import own_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

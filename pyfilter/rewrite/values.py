@@ -13,7 +13,8 @@ import h5py
 import numpy as np
 from h5py import h5, h5a, h5g, h5o, h5p, h5r, h5s, h5t
 
-from pyfilter import _foreign, checking
+from pyfilter import checking
+from pyfilter._lib import hdf5
 from pyfilter.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def copy_attributes(source: Any, target: Any, objects: ObjectMap, *, by_creation
             attribute.read(raw, mtype=tid)
             copy.write(raw, mtype=tid)
             if has_sequences(tid):
-                _foreign.reclaim(tid.id, space.id, raw.ctypes.data)
+                hdf5.reclaim(tid.id, space.id, raw.ctypes.data)
 
 
 def _readable(dtype: Any, name: bytes) -> Any:

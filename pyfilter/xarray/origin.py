@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 from h5py import h5z
 
-from pyfilter import checking, pipeline
+from pyfilter import checking
+from pyfilter._chunks import pipeline
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError
 

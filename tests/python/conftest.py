@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import transfer
+from pyfilter._chunks import transfer
 
 from .support import field
 

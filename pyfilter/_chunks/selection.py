@@ -13,7 +13,7 @@ from pyfilter.errors import InvalidArgument, Unsupported
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
 
 #: the first index along each dimension, and the one behind the last
 Box = tuple[tuple[int, int], ...]

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 import numpy as np
 
-from pyfilter import _foreign, _native, chunks, settings
-from pyfilter._foreign import ChunkPlaces
+from pyfilter import settings
+from pyfilter._chunks import layout
+from pyfilter._lib import abi, hdf5, host
+from pyfilter._lib.hdf5 import ChunkPlaces
 from pyfilter.errors import TruncatedFrame
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
 
 # HDF5 walks over its index for each chunk that it is asked for, and a pass over all of it tells all places.
 _WORTH_A_PASS = 8
@@ -86,8 +88,8 @@ class StoredBox(NamedTuple):
     masks: NDArray[np.uint32]
 
 
-def places_are_told(dataset: h5py.Dataset) -> bool:
-    """Whether HDF5's calls for places of chunks can be believed.
+def offsets_are_reliable(dataset: h5py.Dataset) -> bool:
+    """Whether HDF5's calls for where chunks are stored report the right offsets.
 
     All of them (``H5Dchunk_iter``, ``H5Dget_chunk_info`` and ``_by_coord``, in every release up to 2.0 at least) name
     other chunks than those that are there where the index is an extensible array, and its unlimited dimension is not
@@ -95,7 +97,7 @@ def places_are_told(dataset: h5py.Dataset) -> bool:
     ``libver="latest"`` (or 1.10) and one unlimited dimension. What moves values or bytes of a chunk is right.
     """
     limits: Sequence[int | None] = dataset.maxshape
-    if None not in limits or _foreign.chunk_index(dataset.id.id) != _EXTENSIBLE_ARRAY:
+    if None not in limits or hdf5.chunk_index(dataset.id.id) != _EXTENSIBLE_ARRAY:
         return True
     before = list(zip(limits, dataset.chunks, strict=True))[: list(limits).index(None)]
     return all(extent is not None and extent <= edge for extent, edge in before)
@@ -103,18 +105,18 @@ def places_are_told(dataset: h5py.Dataset) -> bool:
 
 def origins_of(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
     """Return the first coordinates of the chunks that were written."""
-    if not places_are_told(dataset):
-        grid = chunks.origins(dataset.shape, dataset.chunks)
-        return (origin for origin in grid if _foreign.chunk_size(dataset.id.id, origin) > 0)
+    if not offsets_are_reliable(dataset):
+        grid = layout.origins(dataset.shape, dataset.chunks)
+        return (origin for origin in grid if hdf5.chunk_size(dataset.id.id, origin) > 0)
     return map(tuple, listed(dataset).origins.tolist())
 
 
 def listed(dataset: h5py.Dataset) -> ChunkPlaces:
     """Return the chunks that were written, in the order of the file's index.
 
-    Their coordinates are right where `places_are_told`.
+    Their coordinates are right only where `offsets_are_reliable`.
     """
-    found = _foreign.chunk_places(dataset.id.id, len(dataset.chunks))
+    found = hdf5.chunk_places(dataset.id.id, len(dataset.chunks))
     if found is None:  # no such call, no library of ours, or the walk failed, and h5py says why
         infos: list[Any] = []
         if hasattr(dataset.id, "chunk_iter"):
@@ -147,7 +149,7 @@ class StoredChunks:
     Parameters
     ----------
     dataset
-        A chunked dataset of an open file, whose `places_are_told`.
+        A chunked dataset of an open file, whose `offsets_are_reliable`.
     chunk
         The shape of its chunks.
     region
@@ -185,13 +187,13 @@ class StoredChunks:
 
     def _ask(self) -> None:
         """Make the index."""
-        heard = listed(self._dataset)
-        places = heard.origins.astype(np.int64) // self._chunk - self._first
+        found = listed(self._dataset)
+        places = found.origins.astype(np.int64) // self._chunk - self._first
         inside = ((places >= 0) & (places < self.grid)).all(axis=1)
         at = tuple(places[inside].T)
-        self._offsets[at] = np.minimum(heard.offsets, np.uint64(_FARTHEST)).astype(np.int64)[inside]
-        self._sizes[at] = heard.sizes[inside]
-        self._masks[at] = heard.masks[inside]
+        self._offsets[at] = np.minimum(found.offsets, np.uint64(_FARTHEST)).astype(np.int64)[inside]
+        self._sizes[at] = found.sizes[inside]
+        self._masks[at] = found.masks[inside]
 
     def find(self, origin: tuple[int, ...]) -> Stored:
         """Return what is stored of the chunk at ``origin``, which meets the region."""
@@ -212,7 +214,7 @@ class StoredChunks:
             return StoredBox(
                 self._offsets[part].reshape(-1), self._sizes[part].reshape(-1), self._masks[part].reshape(-1)
             )
-        found = [self.find(origin) for origin in chunks.origins(self._dataset.shape, self._chunk, box)]
+        found = [self.find(origin) for origin in layout.origins(self._dataset.shape, self._chunk, box)]
         return StoredBox(
             np.array([-1 if one.offset is None else one.offset for one in found], dtype=np.int64),
             np.array([one.size for one in found], dtype=np.int64),
@@ -231,12 +233,12 @@ class StoredChunks:
         """
         numbers = np.flatnonzero(stored.offsets >= 0)
         if self.descriptor is None:
-            origins = list(chunks.origins(self._dataset.shape, self._chunk, box))
+            origins = list(layout.origins(self._dataset.shape, self._chunk, box))
             for number in numbers.tolist():
                 _read_chunk(self._dataset, origins[number], into[number])
             return
         ranges = _pieces(stored.offsets[numbers], stored.sizes[numbers], into.addresses[numbers])
-        _native.read_ranges(self.descriptor, ranges, min(settings.config().threads, _READERS))
+        host.read_ranges(self.descriptor, ranges, min(settings.config().threads, _READERS))
         if (ranges["done"] < ranges["bytes"]).any():
             for number in numbers.tolist():  # one of them says why
                 _read_range(self.descriptor, int(stored.offsets[number]), into[number].data)
@@ -312,11 +314,11 @@ def _read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...], into: NDArray[np
 
 
 def _pieces(offsets: NDArray[np.int64], sizes: NDArray[np.int64], addresses: NDArray[np.int64]) -> NDArray[Any]:
-    """Return what to read as `_native.RANGE`, large chunks in pieces."""
+    """Return what to read as `abi.RANGE`, large chunks in pieces."""
     counts = np.maximum(-(-sizes // _PIECE_BYTES), 1)
     chunk = np.repeat(np.arange(len(sizes)), counts)
     begin = (np.arange(len(chunk)) - np.repeat(np.cumsum(counts) - counts, counts)) * _PIECE_BYTES
-    ranges = np.zeros(len(chunk), _native.RANGE)
+    ranges = np.zeros(len(chunk), abi.RANGE)
     ranges["offset"] = offsets[chunk] + begin
     ranges["bytes"] = np.minimum(sizes[chunk] - begin, _PIECE_BYTES)
     ranges["to"] = addresses[chunk] + begin

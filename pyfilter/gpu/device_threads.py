@@ -29,7 +29,7 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-class Crew(Generic[Job, Result]):
+class DeviceThreads(Generic[Job, Result]):
     """Threads with a lane each, for the length of a ``with`` block.
 
     Parameters

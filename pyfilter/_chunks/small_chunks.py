@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _native, chunks, dtypes, settings
-from pyfilter.stored import Frames
+from pyfilter import dtypes, settings
+from pyfilter._chunks import layout
+from pyfilter._chunks.stored import Frames
+from pyfilter._lib import abi, host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
-    from pyfilter.pipeline import ChunkCodec
-    from pyfilter.stored import StoredChunks
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
+    from pyfilter._chunks.stored import StoredChunks
 
 #: chunks up to this size are written here
 MOST_BYTES = 1 << 20
@@ -60,15 +62,15 @@ def read(
     assert code is not None
     threads = settings.config().threads
     together = max(BATCH_BYTES, 4 * threads * how.chunk_bytes)
-    for box in chunks.batches(region, how.chunk, how.dtype.itemsize, together):
+    for box in layout.batches(region, how.chunk, how.dtype.itemsize, together):
         stored = places.of_box(box)
-        ranges = np.zeros(len(stored.sizes), _native.RANGE)
+        ranges = np.zeros(len(stored.sizes), abi.RANGE)
         usual = (stored.offsets >= 0) & (stored.masks == 0)
         ranges["offset"][usual] = stored.offsets[usual]
         ranges["bytes"][usual] = stored.sizes[usual]
         begin = [part.start % edge for part, edge in zip(box, how.chunk, strict=True)]
-        grid = _native.Grid(out[chunks.shifted(box, [asked.start for asked in region])], begin, how.chunk)
-        _native.read_grid(grid, code, places.descriptor, ranges, threads)
+        grid = host.Grid(out[layout.shifted(box, [asked.start for asked in region])], begin, how.chunk)
+        host.read_grid(grid, code, places.descriptor, ranges, threads)
         left = np.flatnonzero(ranges["done"] == 0)
         if left.size:
             others(left.tolist(), box)
@@ -87,23 +89,23 @@ def encoded(how: ChunkCodec, values: NDArray[Any]) -> Iterator[Encoded]:
 
     What was yielded may be used until the next one is asked for.
     """
-    slot = -(-_native.max_frame_bytes(how.request) // 64) * 64
+    slot = -(-host.max_frame_bytes(how.request) // 64) * 64
     padding = np.asarray(how.padding, dtype=how.dtype).reshape(1)
     threads = settings.config().threads
     rooms = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
 
     def encode(number: int, box: Region) -> Encoded:
         part = values[box]
-        starts = np.arange(chunks.count(part.shape, how.chunk) + 1, dtype=np.int64) * slot
+        starts = np.arange(layout.count(part.shape, how.chunk) + 1, dtype=np.int64) * slot
         if rooms[number % 2].nbytes < starts[-1]:
             rooms[number % 2] = np.empty(starts[-1], np.uint8)
         room = rooms[number % 2][: starts[-1]]
-        grid = _native.Grid(part, [0] * part.ndim, how.chunk)
-        sizes = _native.encode_grid(how.request, grid, padding, room, slot, threads)
+        grid = host.Grid(part, [0] * part.ndim, how.chunk)
+        sizes = host.encode_grid(how.request, grid, padding, room, slot, threads)
         return Encoded(box, part.size, Frames(room, starts[:-1], sizes))
 
     whole = tuple(slice(0, extent) for extent in values.shape)
-    boxes = chunks.batches(whole, how.chunk, how.dtype.itemsize, BATCH_BYTES)
+    boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, BATCH_BYTES)
     if threads == 1:
         yield from map(encode, count(), boxes)
         return
