@@ -245,7 +245,7 @@ def _chosen(devices: Devices | None, values: Any) -> tuple[int, ...]:
     if devices is None:
         return ()
     if is_device_array(values):
-        message = "devices is for values in host memory; those of a device are worked on there"
+        message = "devices= applies to arrays in host memory; arrays on a device are compressed and decompressed there"
         raise InvalidArgument(message)
     from pyfilter.gpu import devices as cuda
 

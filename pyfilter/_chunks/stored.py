@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The chunks of a dataset as they are stored: where they are, and their bytes.
 
-HDF5's call for the place of one chunk walks over all of them, so who wants many asks once. Its call for their bytes is
-one thread's alone; where the file is a plain one that nobody here writes to, any thread may read its bytes itself.
+HDF5's call for the location of one chunk walks over all chunks, so one walk lists many locations at once. Its call for
+their bytes takes one thread at a time; a plain file that is open for reading only is read by any thread, past HDF5.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from pyfilter import settings
 from pyfilter._chunks import layout
 from pyfilter._lib import abi, hdf5, host
-from pyfilter._lib.hdf5 import ChunkPlaces
+from pyfilter._lib.hdf5 import ChunkLocations
 from pyfilter.errors import TruncatedFrame
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     from pyfilter._chunks.layout import Region
 
-# HDF5 walks over its index for each chunk that it is asked for, and a pass over all of it tells all places.
-_WORTH_A_PASS = 8
+# HDF5 walks over its whole index for each chunk asked for: of more chunks than this, one walk lists all locations
+_MIN_CHUNKS_FOR_INDEX = 8
 _READS_INTO_BUFFERS = h5py.version.version_tuple[:2] >= (3, 9)
 _READERS = 8
-# what a thread reads before it looks for more
+# bytes that a thread reads at a time
 _PIECE_BYTES = 512 << 10
 _EXTENSIBLE_ARRAY = 4  # H5D_CHUNK_IDX_EARRAY
-# places in files of several parts (driver "split") are from 2**63 on: for HDF5, not for us
-_FARTHEST = (1 << 63) - 1
+# in files of several parts (driver "split") offsets are from 2**63 on: only HDF5 can use those
+_MAX_OFFSET = (1 << 63) - 1
 
 
 class Stored(NamedTuple):
@@ -111,19 +111,19 @@ def origins_of(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
     return map(tuple, listed(dataset).origins.tolist())
 
 
-def listed(dataset: h5py.Dataset) -> ChunkPlaces:
+def listed(dataset: h5py.Dataset) -> ChunkLocations:
     """Return the chunks that were written, in the order of the file's index.
 
     Their coordinates are right only where `offsets_are_reliable`.
     """
-    found = hdf5.chunk_places(dataset.id.id, len(dataset.chunks))
+    found = hdf5.chunk_locations(dataset.id.id, len(dataset.chunks))
     if found is None:  # no such call, no library of ours, or the walk failed, and h5py says why
         infos: list[Any] = []
         if hasattr(dataset.id, "chunk_iter"):
             dataset.id.chunk_iter(infos.append)
         else:  # an h5py built with HDF5 before 1.12.3
             infos += [dataset.id.get_chunk_info(number) for number in range(dataset.id.get_num_chunks())]
-        found = ChunkPlaces(
+        found = ChunkLocations(
             np.array([info.chunk_offset for info in infos], np.uint64).reshape(len(infos), len(dataset.chunks)),
             np.array([info.byte_offset for info in infos], np.uint64),
             np.array([info.size for info in infos], np.uint64),
@@ -140,7 +140,7 @@ def place_of(dataset: h5py.Dataset, origin: tuple[int, ...]) -> Stored:
     info = dataset.id.get_chunk_info_by_coord(origin)
     if info.byte_offset is None:  # the other fields may then be anything
         return Stored(None, 0, 0)
-    return Stored(min(info.byte_offset, _FARTHEST), int(info.size), int(info.filter_mask))
+    return Stored(min(info.byte_offset, _MAX_OFFSET), int(info.size), int(info.filter_mask))
 
 
 class StoredChunks:
@@ -167,37 +167,37 @@ class StoredChunks:
         self._dataset = dataset
         self._chunk = chunk
         self._first, self.grid = _grid(region, chunk)
-        # what a writer beside us moves while we read must be looked up when it is read
+        # a writer of the same file may move chunks meanwhile: each is then looked up when it is read
         file = dataset.file
         moving = bool(file.swmr_mode)
-        many = int(np.prod(self.grid, dtype=np.int64)) > _WORTH_A_PASS
-        self._known = many and not moving and hasattr(dataset.id, "chunk_iter")
-        if self._known:
+        many = int(np.prod(self.grid, dtype=np.int64)) > _MIN_CHUNKS_FOR_INDEX
+        self._indexed = many and not moving and hasattr(dataset.id, "chunk_iter")
+        if self._indexed:
             self._offsets = np.full(self.grid, -1, dtype=np.int64)
             self._sizes = np.zeros(self.grid, dtype=np.int64)
             self._masks = np.zeros(self.grid, dtype=np.uint32)
-            self._ask()
+            self._build_index()
         #: a descriptor that any thread may read the file's bytes from, None where only HDF5 may
         self.descriptor = None if moving else _descriptor(file)
         if self.descriptor is not None:
-            self._let_go = weakref.finalize(self, os.close, self.descriptor)
+            self._close_descriptor = weakref.finalize(self, os.close, self.descriptor)
 
     def _place(self, origin: Sequence[int]) -> tuple[int, ...]:
         return tuple(at // edge - first for at, edge, first in zip(origin, self._chunk, self._first, strict=True))
 
-    def _ask(self) -> None:
-        """Make the index."""
+    def _build_index(self) -> None:
+        """List the locations of all chunks of the region."""
         found = listed(self._dataset)
         places = found.origins.astype(np.int64) // self._chunk - self._first
         inside = ((places >= 0) & (places < self.grid)).all(axis=1)
         at = tuple(places[inside].T)
-        self._offsets[at] = np.minimum(found.offsets, np.uint64(_FARTHEST)).astype(np.int64)[inside]
+        self._offsets[at] = np.minimum(found.offsets, np.uint64(_MAX_OFFSET)).astype(np.int64)[inside]
         self._sizes[at] = found.sizes[inside]
         self._masks[at] = found.masks[inside]
 
     def find(self, origin: tuple[int, ...]) -> Stored:
         """Return what is stored of the chunk at ``origin``, which meets the region."""
-        if not self._known:
+        if not self._indexed:
             return place_of(self._dataset, origin)
         place = self._place(origin)
         offset = int(self._offsets[place])
@@ -206,7 +206,7 @@ class StoredChunks:
     def of_box(self, box: Region) -> StoredBox:
         """Return what is stored of the chunks that ``box``, a part of the region, meets."""
         first, grid = _grid(box, self._chunk)
-        if self._known:
+        if self._indexed:
             part = tuple(
                 slice(low - start, low - start + extent)
                 for low, start, extent in zip(first, self._first, grid, strict=True)
@@ -244,10 +244,10 @@ class StoredChunks:
                 _read_range(self.descriptor, int(stored.offsets[number]), into[number].data)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the descriptor."""
         if self.descriptor is not None:
             self.descriptor = None
-            self._let_go()
+            self._close_descriptor()
 
     def __enter__(self) -> Self:
         return self

@@ -36,8 +36,8 @@ Result = TypeVar("Result")
 
 # what is read at a time from a source that is not in memory
 SLAB_BYTES = 64 << 20
-# smaller chunks are done sooner than handed over to a thread of Python
-_HANDED_OVER_BYTES = 128 << 10
+# smaller chunks take less time to code than to hand over to a thread of Python
+_MIN_BYTES_FOR_THREADS = 128 << 10
 _scratch = threading.local()
 
 
@@ -109,7 +109,7 @@ def _pool(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[I
 def _workers(chunk_count: int, chunk_bytes: int) -> int:
     """Return the number of threads for so many chunks; 1 leaves the parallelism to the library."""
     wanted = settings.config().threads
-    return min(wanted, chunk_count) if chunk_count >= wanted and chunk_bytes >= _HANDED_OVER_BYTES else 1
+    return min(wanted, chunk_count) if chunk_count >= wanted and chunk_bytes >= _MIN_BYTES_FOR_THREADS else 1
 
 
 def padded(how: ChunkCodec, values: NDArray[Any]) -> NDArray[Any]:

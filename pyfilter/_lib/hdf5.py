@@ -80,7 +80,7 @@ def _h5py_hdf5() -> ctypes.CDLL:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _hdf5_lock() -> Iterator[None]:
     """Hold h5py's lock: ctypes lets other threads go on, and HDF5 is not for two at a time.
 
     Where HDF5 reads or writes through a file object of Python, what that one raises goes on as it is.
@@ -118,7 +118,7 @@ def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[n
         return False
     place = (ctypes.c_uint64 * len(origin))(*origin)
     address = frame if isinstance(frame, bytes) else frame.ctypes.data
-    with _alone():
+    with _hdf5_lock():
         return bool(write(dataset_id, 0, mask, ctypes.addressof(place), len(frame), address) >= 0)
 
 
@@ -141,7 +141,7 @@ def write_chunks(
         return 0
     first, step = origins.ctypes.data, origins.strides[0]
     done = 0
-    with _alone():
+    with _hdf5_lock():
         for size, address in zip(sizes.tolist(), addresses.tolist(), strict=True):
             if write(dataset_id, 0, 0, first + done * step, size, address) < 0:
                 break
@@ -156,11 +156,11 @@ def writer_of(dataset_id: int, origins: NDArray[np.uint64]) -> Iterator[abi.Chun
     if write is None:
         yield None
         return
-    with _alone():
+    with _hdf5_lock():
         yield abi.ChunkWriter(ctypes.cast(write, abi.WRITE_CHUNK), dataset_id, origins.ctypes.data, origins.shape[1])
 
 
-class ChunkPlaces(NamedTuple):
+class ChunkLocations(NamedTuple):
     """The chunks that a file has of a dataset, in the order of its index, each array of their number.
 
     Attributes
@@ -179,7 +179,7 @@ class ChunkPlaces(NamedTuple):
     masks: NDArray[np.uint32]
 
 
-def chunk_places(dataset_id: int, rank: int) -> ChunkPlaces | None:
+def chunk_locations(dataset_id: int, rank: int) -> ChunkLocations | None:
     """Return the chunks of a dataset that h5py has open in one walk over them, None where that cannot be done.
 
     As `h5py.h5d.DatasetID.chunk_iter`, but without a call of Python for each chunk.
@@ -195,11 +195,11 @@ def chunk_places(dataset_id: int, rank: int) -> ChunkPlaces | None:
     count_of.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64))
     walk.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
     count = ctypes.c_uint64()
-    with _alone():
+    with _hdf5_lock():
         if count_of(dataset_id, 0, ctypes.byref(count)) < 0:
             return None
         room = count.value
-        found = ChunkPlaces(
+        found = ChunkLocations(
             np.empty((room, rank), np.uint64),
             np.empty(room, np.uint64),
             np.empty(room, np.uint64),
@@ -209,7 +209,7 @@ def chunk_places(dataset_id: int, rank: int) -> ChunkPlaces | None:
         if walk(dataset_id, 0, append, ctypes.addressof(filled)) != 0:
             return None
     listed = slice(0, int(filled.count))
-    return ChunkPlaces(found.origins[listed], found.offsets[listed], found.sizes[listed], found.masks[listed])
+    return ChunkLocations(found.origins[listed], found.offsets[listed], found.sizes[listed], found.masks[listed])
 
 
 def chunk_index(dataset_id: int) -> int | None:
@@ -220,7 +220,7 @@ def chunk_index(dataset_id: int) -> int | None:
         return None
     get.argtypes = (ctypes.c_int64, ctypes.POINTER(ctypes.c_int))
     index = ctypes.c_int()
-    with _alone():
+    with _hdf5_lock():
         return index.value if get(dataset_id, ctypes.byref(index)) >= 0 else None
 
 
@@ -229,7 +229,7 @@ def chunk_size(dataset_id: int, origin: Sequence[int]) -> int:
     get = _h5py_hdf5().H5Dget_chunk_storage_size
     get.argtypes = (ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64))
     size = ctypes.c_uint64(0)
-    with _alone():
+    with _hdf5_lock():
         found = get(dataset_id, (ctypes.c_uint64 * len(origin))(*origin), ctypes.byref(size))
     return int(size.value) if found >= 0 else 0
 
@@ -243,7 +243,7 @@ def filters_partial_chunks(dcpl_id: int) -> bool:
     get.argtypes = (ctypes.c_int64, ctypes.POINTER(ctypes.c_uint))
     options = ctypes.c_uint(0)
     dont_filter_partial_chunks = 0x0002
-    with _alone():
+    with _hdf5_lock():
         return bool(get(dcpl_id, ctypes.byref(options)) < 0 or not options.value & dont_filter_partial_chunks)
 
 
@@ -269,7 +269,7 @@ def filters_of(dcpl_id: int) -> list[tuple[int, tuple[int, ...]]]:
     words = (ctypes.c_uint * room)()
     found: list[tuple[int, tuple[int, ...]]] = []
     flags, config = ctypes.c_uint(), ctypes.c_uint()
-    with _alone():
+    with _hdf5_lock():
         for i in range(count_of(dcpl_id)):
             count = ctypes.c_size_t(room)
             identity = get(dcpl_id, i, ctypes.byref(flags), ctypes.byref(count), words, 0, None, ctypes.byref(config))
@@ -282,7 +282,7 @@ def comment_of(object_id: int) -> bytes:
     get = _h5py_hdf5().H5Oget_comment
     get.restype = ctypes.c_ssize_t
     get.argtypes = (ctypes.c_int64, ctypes.c_char_p, ctypes.c_size_t)
-    with _alone():
+    with _hdf5_lock():
         length = get(object_id, None, 0)
         if length <= 0:
             return b""
@@ -295,5 +295,5 @@ def reclaim(type_id: int, space_id: int, buffer: int) -> None:
     """Free what HDF5 allocated for the sequences in a buffer (an address) of raw values that it has read."""
     free = _h5py_hdf5().H5Dvlen_reclaim
     free.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
-    with _alone():
+    with _hdf5_lock():
         free(type_id, space_id, 0, buffer)

@@ -36,12 +36,12 @@ def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
     try:
         with arrays.device_errors():
             return staging.pinned_bytes(cupy, size)
-    except NoMemory:  # other memory does too, more slowly
+    except NoMemory:  # pageable memory does too, more slowly
         return np.empty(max(size, 1), dtype=np.uint8)
 
 
-def _room(lane: Lane, size: int) -> NDArray[np.uint8]:
-    """Return memory of a lane for frames."""
+def _frame_buffer(lane: Lane, size: int) -> NDArray[np.uint8]:
+    """Return a buffer of a lane for frames."""
     try:
         with arrays.device_errors():
             return lane.pinned_bytes("stored", size)
@@ -49,8 +49,8 @@ def _room(lane: Lane, size: int) -> NDArray[np.uint8]:
         return np.empty(size, dtype=np.uint8)
 
 
-class _Rooms:
-    """Pinned memory for the frames of jobs, used again; of the calling thread alone."""
+class _PinnedBuffers:
+    """Pinned buffers for the frames of jobs, used again; only the calling thread takes and gives them back."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -58,17 +58,17 @@ class _Rooms:
         self._lent: dict[int, NDArray[np.uint8]] = {}
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        self._free.sort(key=lambda room: room.nbytes)
-        fitting = next((i for i, room in enumerate(self._free) if room.nbytes >= size), None)
+        self._free.sort(key=lambda buffer: buffer.nbytes)
+        fitting = next((i for i, buffer in enumerate(self._free) if buffer.nbytes >= size), None)
         if fitting is not None:
-            room = self._free.pop(fitting)
+            buffer = self._free.pop(fitting)
         else:
-            del self._free[-1:]  # a larger one takes its place
-            room = _pinned(self._cupy, size)
-        self._lent[room.ctypes.data] = room
-        return room[:size]
+            del self._free[-1:]  # the largest is too small: a larger one replaces it
+            buffer = _pinned(self._cupy, size)
+        self._lent[buffer.ctypes.data] = buffer
+        return buffer[:size]
 
-    def give(self, part: NDArray[np.uint8]) -> None:
+    def give_back(self, part: NDArray[np.uint8]) -> None:
         self._free.append(self._lent.pop(part.ctypes.data))
 
 
@@ -110,7 +110,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     def decoded(lane: Lane, stored: reading.StoredFrames) -> reading.StoredFrames:
         target = out[layout.shifted(stored.box, first)]
         if places.descriptor is not None:
-            stored.read(partial(_room, lane))
+            stored.read(partial(_frame_buffer, lane))
         try:
             with arrays.device_errors():
                 values = on_device(lane, stored, target)
@@ -143,14 +143,14 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
         boxes = layout.batches(region, how.chunk, how.dtype.itemsize, limit)
-        for box in lanes.left(shape, region, how.chunk, done) if done.any() else boxes:
+        for box in lanes.remaining(shape, region, how.chunk, done) if done.any() else boxes:
             stored = reading.StoredFrames(places, box)
             if places.descriptor is None:
-                stored.read(rooms.take)
+                stored.read(buffers.take)
             yield stored
 
     count = 0
-    rooms = _Rooms(cupy)
+    buffers = _PinnedBuffers(cupy)
     with StoredChunks(dataset, how.chunk, region) as places:
         done = lanes.read(places, how, shape, region, out, devices)
         if len(done) == math.prod(places.grid) and done.all():
@@ -162,6 +162,6 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
         ):
             for stored in threads.run(jobs(threads.most)):
                 if places.descriptor is None:
-                    rooms.give(stored.frames.buffer)
+                    buffers.give_back(stored.frames.buffer)
                 count += 1
     fallbacks.tell(count)

@@ -120,7 +120,7 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
     def jobs(threads: int) -> Iterator[_Job]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, dataset.size * how.dtype.itemsize, threads)
         boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, limit)
-        for box in lanes.left(shape, whole, how.chunk, done) if done.any() else boxes:
+        for box in lanes.remaining(shape, whole, how.chunk, done) if done.any() else boxes:
             yield _Job(box, np.asarray(source[box]))
 
     count = 0

@@ -146,10 +146,10 @@ class StoredFrames:
         self.missing = np.flatnonzero(~there).tolist()
         self.unfiltered = np.flatnonzero(there & (self._found.masks & 1 != 0)).tolist()
 
-    def read(self, room: Callable[[int], NDArray[np.uint8]]) -> None:
-        """Read the bytes to memory, of which ``room`` gives so many; by any thread where there is a descriptor."""
+    def read(self, allocate: Callable[[int], NDArray[np.uint8]]) -> None:
+        """Read the bytes to memory from ``allocate``, called with a size; by any thread where there is a descriptor."""
         starts = staging.starts(self._sizes)
-        self.frames = Frames(room(int(starts[-1])), starts[:-1], self._sizes)
+        self.frames = Frames(allocate(int(starts[-1])), starts[:-1], self._sizes)
         self._places.read(self.box, self._found, self.frames)
 
 

@@ -199,7 +199,7 @@ class Reader:
         return same
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -208,7 +208,7 @@ class Reader:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    # -- parts of that
+    # -- steps of reading
 
     def _check_level(self, level: int, selection: Any) -> None:
         if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or level < 0:
@@ -260,7 +260,7 @@ class Reader:
         with self._counting:
             self.bytes_read += fetched
 
-    def _ask(
+    def _choose(
         self, tolerance: float, touched: Sequence[Chunk | tuple[int, ...]], level: int
     ) -> tuple[list[Chunk], list[list[Range]], bool]:
         """Return the chunks that were written, what each lacks for a tolerance, and whether all were written."""
@@ -268,15 +268,15 @@ class Reader:
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
         return chunks, asked, len(chunks) == len(touched)
 
-    def _bring(self, chunks: list[Chunk], asked: list[list[Range]]) -> None:
+    def _fetch_missing(self, chunks: list[Chunk], asked: list[list[Range]]) -> None:
         """Fetch what chunks lack, all at once."""
         data = iter(self._fetch([one for ranges in asked for one in ranges]))
         for chunk, ranges in zip(chunks, asked, strict=True):
             chunk.put(ranges, [next(data) for _ in ranges])
 
     def _read_to_device(self, tolerance: float, box: Box, level: int, device: int, shape: tuple[int, ...]) -> Any:
-        chunks, asked, whole = self._ask(tolerance, self._touched(box), level)
-        self._bring(chunks, asked)
+        chunks, asked, whole = self._choose(tolerance, self._touched(box), level)
+        self._fetch_missing(chunks, asked)
         with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
             result = arrays.import_cupy().empty(shape, self.dtype)
             if not whole:
@@ -298,7 +298,7 @@ class Reader:
             if not touched:
                 self.max_error = max(chunk.error for chunk in done)
                 return
-        chunks, asked, whole = self._ask(tolerance, touched, level)
+        chunks, asked, whole = self._choose(tolerance, touched, level)
         if not whole:
             values[...] = self._unwritten  # chunks that were never written
         wanted = [
@@ -308,7 +308,7 @@ class Reader:
         if devices:
             decode(wanted, values, self._fetch, devices)
         else:
-            self._bring(chunks, asked)
+            self._fetch_missing(chunks, asked)
 
             def place(one: Wanted) -> None:
                 values[one.target] = one.chunk.values()[one.source]

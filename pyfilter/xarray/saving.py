@@ -167,7 +167,7 @@ def to_netcdf(
     if kwargs.get("unlimited_dims") is None:
         limits = [name for name in dataset.encoding.get("unlimited_dims") or () if name in dataset.dims]
         kwargs["unlimited_dims"] = limits or None
-    with origin.looked_at():
+    with origin.codecs_decided():
         return dataset.to_netcdf(path, engine=engine, encoding=extra, **kwargs)
 
 
@@ -197,7 +197,7 @@ def _save_tree(
     if history:
         tree = tree.copy(deep=False)
         tree.attrs.update(_history(tree.attrs, named))
-    with origin.looked_at():
+    with origin.codecs_decided():
         return tree.to_netcdf(path, engine=engine, encoding=extra, **kwargs)
 
 
@@ -228,10 +228,12 @@ def _plan(
         found = choice.chosen(dataset, codecs, {}, extra)
     else:
         found = choice.chosen(dataset, None, _by_name(codecs), extra)
-    elsewise = {name for name, items in extra.items() if any(items.get(key) for key in choice.COMPRESSIONS)}
-    found.update(origin.stored_codecs(dataset, skip={*found, *elsewise}, group=group))
+    with_other_compression = {
+        name for name, items in extra.items() if any(items.get(key) for key in choice.COMPRESSIONS)
+    }
+    found.update(origin.stored_codecs(dataset, skip={*found, *with_other_compression}, group=group))
     for name, variable in dataset.variables.items():
-        if variable.encoding.get("compression") == origin.UNKNOWN and name not in elsewise:
+        if variable.encoding.get("compression") == origin.UNKNOWN and name not in with_other_compression:
             found.setdefault(str(name), None)  # xarray would refuse to write what it has read
     for name, item in found.items():
         ours = extra.get(name, {})

@@ -204,9 +204,9 @@ def test_devices_that_are_none(cp: Any, file: h5py.File) -> None:
     assert "b" not in file
     with pytest.raises(ValueError, match="device 0 twice"):
         pyfilter.read(dataset, devices=["cuda:0", 0])
-    with pytest.raises(ValueError, match="those of a device are worked on there"):
+    with pytest.raises(ValueError, match="arrays on a device are compressed and decompressed there"):
         pyfilter.write(dataset, cp.asarray(values), devices="all")
-    with pytest.raises(ValueError, match="those of a device are worked on there"):
+    with pytest.raises(ValueError, match="arrays on a device are compressed and decompressed there"):
         pyfilter.read(dataset, out=cp.asarray(values), devices="all")
     with pytest.raises(ValueError, match="device or devices"):
         pyfilter.read(dataset, device="cuda", devices="all")

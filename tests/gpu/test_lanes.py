@@ -31,8 +31,8 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "LEAST_CHUNK_BYTES", 1)
     monkeypatch.setattr(staging, "LEAST_BATCH_BYTES", 1)
     monkeypatch.setattr(staging, "BATCH_BYTES", 40_000)
-    monkeypatch.setattr(lanes, "PASSING_TO_DEVICE", 128 * 77)
-    monkeypatch.setattr(lanes, "PASSING_TO_HOST", 128 * 99)
+    monkeypatch.setattr(lanes, "STAGING_TO_DEVICE", 128 * 77)
+    monkeypatch.setattr(lanes, "STAGING_TO_HOST", 128 * 99)
 
 
 @pytest.fixture(params=["pageable", "pinned"])

@@ -51,9 +51,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["one by one", "in one pass", "in one pass by h5py"])
 def ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "_WORTH_A_PASS", 10**9 if request.param == "one by one" else 0)
+    monkeypatch.setattr(stored, "_MIN_CHUNKS_FOR_INDEX", 10**9 if request.param == "one by one" else 0)
     if request.param == "in one pass by h5py":  # as where HDF5 has no such call
-        monkeypatch.setattr(hdf5, "chunk_places", lambda *given: None)
+        monkeypatch.setattr(hdf5, "chunk_locations", lambda *given: None)
 
 
 @pytest.mark.parametrize("region", REGIONS, ids=str)
@@ -250,7 +250,7 @@ def test_a_file_that_is_closed_meanwhile_is_read_to_its_end(path: Path, monkeypa
             opened.extend(os.open(other, os.O_RDONLY) for _ in range(4))
         return plain(descriptor, place)
 
-    monkeypatch.setattr(stored, "_WORTH_A_PASS", 0)
+    monkeypatch.setattr(stored, "_MIN_CHUNKS_FOR_INDEX", 0)
     monkeypatch.setattr(stored, "read_bytes", read)
     before = len(list(Path("/proc/self/fd").iterdir()))
     file = h5py.File(path)
