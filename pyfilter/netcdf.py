@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Variables of netCDF4-python. It has no call for filters of others, so netCDF-C's own is used (_lib/netcdf_c.py)."""
+"""Variables of netCDF4-python. It cannot set third-party filters, so netCDF-C is called for that (_lib/netcdf_c.py)."""
 
 from __future__ import annotations
 

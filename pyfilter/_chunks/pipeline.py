@@ -21,7 +21,7 @@ from pyfilter.registry import registry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: what comes before a lossy codec changes values to something that it cannot keep to its bound
+#: the usual names of filters, for messages
 FILTER_NAMES = {
     h5z.FILTER_DEFLATE: "gzip",
     h5z.FILTER_SHUFFLE: "shuffle",
@@ -40,7 +40,7 @@ FILTER_NAMES = {
     32026: "blosc2",
     32028: "sperr",
 }
-#: filters of others that keep values to a bound as ours do, and need them as they are
+#: third-party filters that keep values to a bound, as ours does, and so must come first
 LOSSY_FILTERS = (32013, 32017, 32024, 32028)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Selections of a dataset as boxes, where they are such."""
+"""Selections of a dataset: which of them are boxes, and those boxes."""
 
 from __future__ import annotations
 

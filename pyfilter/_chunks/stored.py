@@ -71,7 +71,7 @@ class Frames:
 
 
 class StoredBox(NamedTuple):
-    """The chunks that a box meets, in C order of the grid, each array of their number.
+    """The chunks that a box overlaps, in C order of the grid, each array of their number.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ def place_of(dataset: h5py.Dataset, origin: tuple[int, ...]) -> Stored:
 
 
 class StoredChunks:
-    """The chunks that a region of a dataset meets, as they are stored when this is made.
+    """The chunks that a region of a dataset overlaps, as they are stored when this object is made.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class StoredChunks:
     Attributes
     ----------
     grid
-        How many chunks the region meets along each axis.
+        How many chunks the region overlaps along each axis.
     """
 
     def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region) -> None:
@@ -196,7 +196,7 @@ class StoredChunks:
         self._masks[at] = found.masks[inside]
 
     def find(self, origin: tuple[int, ...]) -> Stored:
-        """Return what is stored of the chunk at ``origin``, which meets the region."""
+        """Return what is stored of the chunk at ``origin``, which overlaps the region."""
         if not self._indexed:
             return place_of(self._dataset, origin)
         place = self._place(origin)
@@ -204,7 +204,7 @@ class StoredChunks:
         return Stored(None if offset < 0 else offset, int(self._sizes[place]), int(self._masks[place]))
 
     def of_box(self, box: Region) -> StoredBox:
-        """Return what is stored of the chunks that ``box``, a part of the region, meets."""
+        """Return what is stored of the chunks that ``box``, a part of the region, overlaps."""
         first, grid = _grid(box, self._chunk)
         if self._indexed:
             part = tuple(
@@ -222,7 +222,7 @@ class StoredChunks:
         )
 
     def read(self, box: Region, stored: StoredBox, into: Frames) -> None:
-        """Read the bytes of the chunks of a box, each to its place; those never written are left out.
+        """Read the bytes of the chunks of a box, each to its part of ``into``; chunks never written are left out.
 
         Raises
         ------
@@ -259,7 +259,7 @@ class StoredChunks:
 
 
 def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the number along each axis of the first chunk that a region meets, and how many it meets."""
+    """Return the number along each axis of the first chunk that a region overlaps, and how many it overlaps."""
     first = tuple(part.start // edge for part, edge in zip(region, chunk, strict=True))
     counts = tuple(
         max(-(-part.stop // edge) - low, 0) if part.stop > part.start else 0
@@ -269,24 +269,24 @@ def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tupl
 
 
 def _descriptor(file: h5py.File) -> int | None:
-    """Return a descriptor of a file whose bytes are what HDF5 would read, None where that cannot be said.
+    """Return a descriptor of a file whose bytes are certainly those that HDF5 would read, None for other files.
 
-    It must be a plain file that is open for reading only, and without a user block: what HDF5 reports as a chunk's
-    place counted from behind it in some releases.
+    It must be a plain file that is open for reading only, and without a user block: some releases of HDF5 count the
+    offsets of chunks from the end of the user block.
     """
     if file.driver != "sec2" or file.mode != "r" or file.userblock_size != 0:
         return None
     try:
         return own_descriptor(file)
-    except OSError:  # there are too many, or it may not be opened any more: HDF5 has it
+    except OSError:  # too many open files, or no permission to open it again: HDF5 reads it
         return None
 
 
 def own_descriptor(file: h5py.File) -> int:
     """Return a new descriptor of a file that HDF5 has open with its driver "sec2".
 
-    HDF5's own would be another file's as soon as somebody closes this one and opens the next, and a duplicate of it
-    would keep the file locked.
+    HDF5's own number may belong to another file as soon as this one is closed, and a duplicate of it would keep the
+    file locked.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks between arrays and files, compressed and decompressed by several threads.
 
-HDF5 is entered by the calling thread only, through its direct chunk calls; the threads call the C library, which
-needs no GIL. What they write is byte for byte what the filter would have written. h5.py is what users call.
+Only the calling thread calls HDF5, by its direct chunk calls; worker threads call the C library, which needs no GIL.
+What they write is byte for byte what the filter would have written. h5.py is what users call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# what is read at a time from a source that is not in memory
+# bytes that are read at a time from a source that is not in memory
 SLAB_BYTES = 64 << 20
 # smaller chunks take less time to code than to hand over to a thread of Python
 _MIN_BYTES_FOR_THREADS = 128 << 10
@@ -187,7 +187,7 @@ def store_chunks(
 ) -> None:
     """Write frames to the file in their order; ``values`` is asked for a chunk's by its number, where needed."""
     places = np.array(origins, dtype=np.uint64).reshape(len(origins), -1)
-    alone = np.flatnonzero(frames.sizes == how.chunk_bytes).tolist()  # these need a look at what is there
+    alone = np.flatnonzero(frames.sizes == how.chunk_bytes).tolist()  # of these store_chunk reads the mask
     done = 0
     for number in (*alone, len(origins)):
         while done < number:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The calls of libh5pyfilter.so that take many chunks through several devices (filter/c_api.h).
 
-One call does with threads of the library what Python's threads would wait for each other at: a batch's copies and
-launches are some 40 calls, and each of them lets go of Python's lock and has to take it again.
+Threads of the library do a batch without the GIL. Threads of Python would wait for it at each of the batch's copies and
+launches, some 40 calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyfilter._lib.host import Grid
 
-# seconds after which a call begins no further batch, so that Python sees signals and others come to h5py's lock
+# seconds after which a call begins no further batch, so that Python handles signals and other threads get h5py's lock
 _SECONDS = 0.5
 
 
@@ -44,7 +44,7 @@ class Chunks(abi.CudaChunks):
 def write_chunks(
     request: abi.Request, chunks: Chunks, lanes: NDArray[Any], frame_stride: int, writer: abi.ChunkWriter
 ) -> None:
-    """Encode chunks on lanes, an array of `abi.CUDA_LANE`, and write them; ``chunks.state`` says which were."""
+    """Encode chunks on lanes, an array of `abi.CUDA_LANE`, and write them; ``chunks.state`` says which were written."""
     library.check(
         library.load().pyf_cuda_write_chunks(
             ctypes.byref(request),
@@ -65,7 +65,7 @@ def read_chunks(
     ranges: NDArray[Any],
     segments: NDArray[Any] | None,
 ) -> None:
-    """Read frames, an array of `abi.RANGE`, and decode them, or so many segments of each; see `write_chunks`."""
+    """Read frames, an array of `abi.RANGE`, and decode them, or their first ``segments``; see `write_chunks`."""
     library.check(
         library.load().pyf_cuda_read_chunks(
             dtype,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls into libhdf5, which other packages have loaded: into each (`mapped_libraries`), or into the one of h5py.
 
-It is found where it is (/proc/self/maps, or through h5py's extension module that is linked to it), never loaded by us.
+It is found in /proc/self/maps or through h5py's extension module that is linked to it, and never loaded by pyfilter.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _h5py_hdf5() -> ctypes.CDLL:
 
 @contextmanager
 def _hdf5_lock() -> Iterator[None]:
-    """Hold h5py's lock: ctypes lets other threads go on, and HDF5 is not for two at a time.
+    """Hold h5py's lock: ctypes drops the GIL, and HDF5 takes one call at a time.
 
-    Where HDF5 reads or writes through a file object of Python, what that one raises goes on as it is.
+    An exception of a Python file object, through which HDF5 reads or writes, is raised as it is.
     """
     import h5py
 
@@ -110,8 +110,8 @@ def write_chunk(dataset_id: int, origin: Sequence[int], frame: bytes | NDArray[n
 
     ``mask`` has a bit for each filter that they have not gone through.
 
-    As `h5py.h5d.DatasetID.write_direct_chunk`, but other threads of Python go on meanwhile, which that call holds up
-    while it copies or waits for a disk.
+    As `h5py.h5d.DatasetID.write_direct_chunk`, which holds the GIL while it copies or waits for a disk; this call drops
+    it.
     """
     write = _chunk_writer()
     if write is None:
@@ -151,7 +151,7 @@ def write_chunks(
 
 @contextmanager
 def writer_of(dataset_id: int, origins: NDArray[np.uint64]) -> Iterator[abi.ChunkWriter | None]:
-    """Give what the library needs to do as `write_chunk` with chunks of a dataset, None where that cannot be done."""
+    """Give what the library needs to write chunks as `write_chunk` does, None where HDF5 has no such call."""
     write = _chunk_writer()
     if write is None:
         yield None

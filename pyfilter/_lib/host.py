@@ -44,7 +44,7 @@ def encode(request: abi.Request, values: NDArray[Any], out: NDArray[np.uint8]) -
 
 
 def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
-    """Do the same for values of which some come from the frame ``old``, decoded."""
+    """As `encode`, for values some of which were decoded from the frame ``old``."""
     size = ctypes.c_size_t(0)
     library.check(
         library.load().pyf_encode_updated(
@@ -113,7 +113,7 @@ def progressive_summary(frame: NDArray[np.uint8]) -> abi.ProgressiveSummary:
 
 
 def progressive_parts(frame: NDArray[np.uint8], level: int, count: int) -> NDArray[Any]:
-    """Return the segments of a frame whose head is at hand, as `abi.PROGRESSIVE_PART`."""
+    """Return the segments of a frame, of which ``frame`` has at least the head, as `abi.PROGRESSIVE_PART`."""
     parts = np.empty(count, abi.PROGRESSIVE_PART)
     library.check(
         library.load().pyf_progressive_parts(frame.ctypes.data, frame.nbytes, level, parts.ctypes.data, count)
@@ -151,7 +151,7 @@ def progressive_choose(
 
 
 def read_ranges(descriptor: int, ranges: NDArray[Any], threads: int) -> None:
-    """Read ranges of an open file, an array of `abi.RANGE`, as far as that goes: ``done`` says how far."""
+    """Read ranges of an open file, an array of `abi.RANGE`; ``done`` becomes how many bytes of each were read."""
     library.check(library.load().pyf_read_ranges(descriptor, ranges.ctypes.data, len(ranges), threads))
 
 
@@ -168,7 +168,7 @@ class Grid(abi.Grid):
 
 
 def read_grid(grid: Grid, dtype: int, descriptor: int, ranges: NDArray[Any], threads: int) -> None:
-    """Read and decode the chunks of a grid, `abi.RANGE` each: ``done`` is 0 of those that could not be."""
+    """Read and decode the chunks of a grid, one `abi.RANGE` each; ``done`` stays 0 for chunks that failed."""
     library.check(
         library.load().pyf_read_grid(ctypes.byref(grid), dtype, descriptor, ranges.ctypes.data, len(ranges), threads)
     )
@@ -177,7 +177,7 @@ def read_grid(grid: Grid, dtype: int, descriptor: int, ranges: NDArray[Any], thr
 def encode_grid(
     request: abi.Request, grid: Grid, padding: NDArray[Any], frames: NDArray[np.uint8], stride: int, threads: int
 ) -> NDArray[np.int64]:
-    """Encode the chunks of a grid to frames every ``stride`` bytes; return their sizes, 0 where one could not be."""
+    """Encode the chunks of a grid to frames every ``stride`` bytes; return their sizes, 0 where encoding failed."""
     sizes = np.zeros(len(frames) // stride, dtype=np.int64)
     library.check(
         library.load().pyf_encode_grid(

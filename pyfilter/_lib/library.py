@@ -26,7 +26,7 @@ def _candidates() -> Iterator[Path]:
     override = os.environ.get("PYFILTER_LIBRARY")
     if override:
         yield Path(override)
-        return  # who names a file wants that file, not another one
+        return  # no other file is used in place of the one named
     for folder in pyfilter.__path__:  # two entries in an editable install: the source tree and site-packages
         yield Path(folder) / "lib" / LIBRARY_NAME
     try:

@@ -231,7 +231,7 @@ def read(
 def decode(
     descriptor: int, ranges: NDArray[Any], segments: NDArray[np.uint32] | None, run: Run, devices: Sequence[int]
 ) -> NDArray[np.bool_]:
-    """Read the frames of chunks, ranges of a file, and decode them; return of which that was done."""
+    """Read the frames of chunks, ranges of a file, and decode them; return which chunks were decoded."""
     state = np.zeros(run.chunks, np.uint8)
     sizes = -(-ranges["bytes"].astype(np.int64) // staging.ALIGNMENT) * staging.ALIGNMENT
     most = max(int(np.add.reduceat(sizes, np.arange(0, run.chunks, run.batch)).max()), 1)

@@ -14,7 +14,7 @@ from pyfilter.gpu import arrays
 if TYPE_CHECKING:
     from pyfilter._lib import abi
 
-# what is looked at at a time: the masks and copies made of it are as large
+# bytes of values per step; the masks and copies made of them are as large
 SLAB_BYTES = 256 << 20
 
 

@@ -202,7 +202,7 @@ def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
 
 
 class _Columns:
-    """A field as arrays with a row for each particle, NumPy's or CuPy's, by column; "" where it is one array."""
+    """A field as arrays of NumPy or CuPy with a row for each particle, by column; one array has the column ""."""
 
     def __init__(self, kind: str, arrays: dict[str, Any]) -> None:
         self.kind = kind

@@ -228,7 +228,7 @@ class Reader:
                 raise InvalidArgument(message)
 
     def _touched(self, box: Box) -> list[Chunk | tuple[int, ...]]:
-        """Return the chunks that a box touches; the place of those that were never written."""
+        """Return the chunks that a box touches; for a chunk that was never written, its first coordinates."""
         along = [
             range(start // edge * edge, stop, edge) for (start, stop), edge in zip(box, self.chunk_shape, strict=True)
         ]
@@ -342,7 +342,7 @@ def _filters(dataset: h5py.Dataset) -> int:
 
 
 def _for_each(work: Callable[[Wanted], None], chunks: Sequence[Wanted]) -> None:
-    """Do the work on several threads; the library lets go of Python's lock."""
+    """Do the work on several threads; the library drops the GIL."""
     threads = min(config().threads, len(chunks))
     if threads <= 1:
         for chunk in chunks:

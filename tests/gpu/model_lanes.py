@@ -18,9 +18,6 @@ from . import model_machine as machine
 
 def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, writer: Any) -> None:
     """Batches by lanes in turn; as in the library, what is unusual is left to the caller."""
-    write = ctypes.CFUNCTYPE(
-        ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
-    )(writer.write)
     state = _states(chunks)
     for lane, first, count in _batches(chunks, lanes):
         size = count * chunks.chunk_bytes
@@ -41,7 +38,7 @@ def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, write
                 _copy(lane, int(lane["host_frames"]), int(lane["frames"]) + number * frame_stride, bytes_of, 2)
                 machine.Stream.of(int(lane["stream"])).synchronize()
                 origin = writer.origins + (first + number) * writer.rank * 8
-                if write(writer.dataset, 0, 0, origin, bytes_of, int(lane["host_frames"])) < 0:
+                if writer.write(writer.dataset, 0, 0, origin, bytes_of, int(lane["host_frames"])) < 0:
                     state[state == abi.CHUNK_WAITING] = abi.CHUNK_LEFT
                     return
                 state[first + number] = abi.CHUNK_DONE
