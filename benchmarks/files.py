@@ -22,7 +22,7 @@ import numpy as np
 import pyfilter
 from benchmarks.compare import Outcome, compare
 from benchmarks.memory import Bench
-from pyfilter import chunks
+from pyfilter._chunks import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ MAX_ROUNDS, ENOUGH_SECONDS = 7, 0.12
 METHOD = (
     "Through h5py: a field smaller than the least size (--at-least-mib) is repeated along its first axis until the "
     "dataset has it, so that making and opening a file (0.3 ms) does not hide the filters. Chunks are those that "
-    "pyfilter.chunks.choose makes for the field itself, up to 4 MiB and the same for all, so that none holds two "
+    "pyfilter chooses for the field itself, up to 4 MiB and the same for all, so that none holds two "
     f"copies. A new file for every round; up to {MAX_ROUNDS} rounds until {ENOUGH_SECONDS} s are spent, after one that "
     "does not count, unless that took so long by itself; medians. 'core driver': the file is in the process' memory, "
     "never on disk (HDF5's core driver without backing store, no chunk cache), one chunk for each copy of the field. "
@@ -280,7 +280,7 @@ def _through_h5py(job: Job) -> Callable[[str], Result]:
         bound = field.bound(float(relative)) if relative else 0.0
         arguments = _codec(name, bound)
         shape = field.values.shape
-        arguments["chunks"] = shape if core else chunks.choose(shape, values.dtype.itemsize)
+        arguments["chunks"] = shape if core else layout.choose(shape, values.dtype.itemsize)
         if field.fill is not None:
             arguments["fillvalue"] = field.fill
         writes: list[float] = []

@@ -18,7 +18,8 @@ from benchmarks import bitcomp
 from benchmarks.gpu_fields import FIELDS
 from benchmarks.gpu_origin import gpu_origin
 from benchmarks.report import Rows, keep
-from pyfilter import _native, _native_cuda, frames
+from pyfilter import frames
+from pyfilter._lib import abi, cuda, host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,11 +51,11 @@ def event_seconds(work: Callable[[int], None]) -> float:
 class Batch:
     """Device memory for ``copies`` chunks, encoded and decoded by one call each."""
 
-    def __init__(self, inputs: list[Any], request: _native.Request, copies: int = 1) -> None:
+    def __init__(self, inputs: list[Any], request: abi.Request, copies: int = 1) -> None:
         self.inputs, self.request, self.copies = inputs, request, copies
         self.chunk_values = inputs[0].size // copies
         self.chunk_bytes = self.chunk_values * inputs[0].itemsize
-        self.capacity = -(-_native.max_frame_bytes(request) // 256) * 256
+        self.capacity = -(-host.max_frame_bytes(request) // 256) * 256
         self.frames = cupy.full(self.capacity * copies, 0xA5, dtype=cupy.uint8)
         self.sizes = cupy.zeros(copies, dtype=cupy.uint64)
         self.out = cupy.full(inputs[0].size, -1, dtype=inputs[0].dtype)
@@ -64,7 +65,7 @@ class Batch:
     def encode(self, i: int) -> None:
         """Encode input number ``i``, modulo their number."""
         values = self.inputs[i % len(self.inputs)].data.ptr
-        _native_cuda.encode(
+        cuda.encode(
             self.request, self.copies, values, self.chunk_bytes, self.frames.data.ptr, self.capacity,
             self.sizes.data.ptr, self.stream,
         )  # fmt: skip
@@ -72,10 +73,10 @@ class Batch:
     def prepare_decode(self) -> int:
         """Read sizes and headers of what was encoded; return the bytes of all frames."""
         sizes = self.sizes.get()
-        most = _native_cuda.MAX_HEADER_BYTES
+        most = cuda.MAX_HEADER_BYTES
         self.heads = np.ascontiguousarray(self.frames.reshape(self.copies, self.capacity)[:, :most].get())
         numbers = np.arange(self.copies, dtype=np.uint64)
-        self.table = np.zeros(self.copies, dtype=_native_cuda.FRAME)
+        self.table = np.zeros(self.copies, dtype=abi.CUDA_FRAME)
         self.table["header"] = self.heads.ctypes.data + self.heads.strides[0] * numbers
         self.table["header_bytes"] = self.heads.shape[1]
         self.table["frame"] = self.frames.data.ptr + self.capacity * numbers
@@ -85,7 +86,7 @@ class Batch:
 
     def decode(self, _: int) -> None:
         """Decode the frames."""
-        _native_cuda.decode(self.table, 0, self.chunk_values, self.chunk_bytes, self.faults.data.ptr, self.stream)
+        cuda.decode(self.table, 0, self.chunk_values, self.chunk_bytes, self.faults.data.ptr, self.stream)
 
 
 def largest_error(a: Any, b: Any) -> float:

@@ -24,7 +24,7 @@ import pyfilter
 from benchmarks.gpu_fields import FIELDS
 from benchmarks.report import Floor, Rows, origin, report
 from benchmarks.timing import in_turns
-from pyfilter.gpu import crew, staging
+from pyfilter.gpu import device_threads, staging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -226,7 +226,7 @@ def pinned(run: Run) -> Iterator[None]:
 def allow(batch_mib: int, devices: int) -> int:
     """Set the size of a batch, and how much memory of each device batches may have; return that."""
     staging.BATCH_BYTES = batch_mib << 20
-    cap = crew.THREADS * 5 * staging.BATCH_BYTES
+    cap = device_threads.THREADS * 5 * staging.BATCH_BYTES
     for number in range(devices):
         with cupy.cuda.Device(number):
             cupy.get_default_memory_pool().set_limit(size=cap)

@@ -19,7 +19,7 @@ import pyfilter
 from benchmarks.gpu_fields import FIELDS
 from benchmarks.gpu_origin import gpu_origin
 from benchmarks.report import Rows, keep
-from pyfilter.chunks import origins
+from pyfilter._chunks.layout import origins
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,8 @@ import pyfilter
 from benchmarks.gpu_fields import FIELDS
 from benchmarks.gpu_origin import gpu_origin
 from benchmarks.report import Rows, keep
-from pyfilter import _native, frames
+from pyfilter import frames
+from pyfilter._lib import host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,11 +48,11 @@ def speed(size: int, work: Callable[[], object]) -> float:
 def both_ways(values: NDArray[np.float32], codec: pyfilter.Codec) -> str:
     """Return the speeds of a cell under the settings in force."""
     request = frames.make_request(codec, values.dtype, values.shape)
-    frame = np.ones(_native.max_frame_bytes(request), np.uint8)
+    frame = np.ones(host.max_frame_bytes(request), np.uint8)
     out = np.ones_like(values)
-    compress = speed(values.nbytes, lambda: _native.encode(request, values, frame))
-    done = frame[: _native.encode(request, values, frame)]
-    return f"{compress:.1f} / {speed(values.nbytes, lambda: _native.decode(done, out)):.1f}"
+    compress = speed(values.nbytes, lambda: host.encode(request, values, frame))
+    done = frame[: host.encode(request, values, frame)]
+    return f"{compress:.1f} / {speed(values.nbytes, lambda: host.decode(done, out)):.1f}"
 
 
 def main(

@@ -18,7 +18,7 @@ import pyfilter
 from benchmarks.compare import Outcome, compare
 from benchmarks.fields import MIB
 from benchmarks.report import cache_bytes
-from pyfilter import _native
+from pyfilter._lib import host, library
 from pyfilter.frames import make_request
 
 if TYPE_CHECKING:
@@ -175,26 +175,26 @@ class Bench:
         values, size, count = loaded.values, loaded.values.nbytes, len(self._sources)
         request = make_request(codec, values.dtype, values.shape, loaded.fill)
         reference = ctypes.byref(request)
-        capacity = _native.max_frame_bytes(request)
+        capacity = host.max_frame_bytes(request)
         frames, frame_bytes = self._frame.places(count, capacity)
         frame_bytes.fill(0xA5)
         outputs, output_bytes = self._output.places(count, size)
         copies, _ = self._copy.places(count, size)
-        library = _native.library()
+        native = library.load()
         sizes = [ctypes.c_size_t(0) for _ in frames]
         pairs = zip(self._sources, frames, sizes, strict=True)
         encode = [(reference, source, size, frame, capacity, ctypes.byref(out)) for source, frame, out in pairs]
         copy = [(target, source, size) for target, source in zip(copies, self._sources, strict=True)]
         with pyfilter.config(threads=1):
-            _timed(library.pyf_encode, encode)
+            _timed(native.pyf_encode, encode)
             frame_size = sizes[0].value
             decode = [(frame, frame_size, out, size) for frame, out in zip(frames, outputs, strict=True)]
             output_bytes.fill(0xA5)
             works: list[tuple[Callable[..., Any], Calls, int]] = [
-                (_memcpy, copy, 1), (library.pyf_encode, encode, 1), (library.pyf_decode, decode, 1)
+                (_memcpy, copy, 1), (native.pyf_encode, encode, 1), (native.pyf_decode, decode, 1)
             ]  # fmt: skip
             if two_threads:
-                works += [(library.pyf_encode, encode, 2), (library.pyf_decode, decode, 2)]
+                works += [(native.pyf_encode, encode, 2), (native.pyf_decode, decode, 2)]
             samples = _rounds(works, size, rounds)
             if any(out.value != frame_size for out in sizes):
                 message = f"{loaded.name}: frames of equal values differ in size"
@@ -256,7 +256,7 @@ def _timed(function: Callable[..., Any], calls: Calls) -> tuple[float, float]:
             bad += 1
     stop = time.perf_counter_ns()
     if bad:
-        message = f"{bad} calls failed: {_native.library().pyf_last_error().decode()}"
+        message = f"{bad} calls failed: {library.load().pyf_last_error().decode()}"
         raise RuntimeError(message)
     return (stop - start) * 1e-9, (time.thread_time_ns() - cpu) * 1e-9
 
@@ -272,12 +272,12 @@ def _rounds(works: Sequence[tuple[Callable[..., Any], Calls, int]], size: int, r
             part = (turn + (0, 2, 3, 1, 0)[index]) % parts
             chosen = calls[edges[part] : edges[part + 1]]
             if threads > 1:
-                _native.configure("threads", str(threads))
+                library.configure("threads", str(threads))
                 if turn == 0:  # starts the workers
                     _timed(function, chosen[:1])
             wall, cpu = _timed(function, chosen)
             if threads > 1:
-                _native.configure("threads", "1")
+                library.configure("threads", "1")
             samples[index].wall.append(wall / (len(chosen) * size))
             samples[index].cpu.append(cpu / (len(chosen) * size))
     return samples

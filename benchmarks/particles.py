@@ -20,7 +20,7 @@ from benchmarks.fields import find_data
 from benchmarks.lorenzo import seconds
 from benchmarks.ratios import sz3_ratio
 from benchmarks.report import Rows, geometric_mean, origin, report
-from pyfilter import _native
+from pyfilter._lib import host
 from pyfilter.frames import make_request
 
 MARKER = "particles"
@@ -50,7 +50,7 @@ def ratio(values: NDArray[Any], codec: pyfilter.Codec) -> tuple[float, str]:
     info, decoded = pyfilter.frame_info(frame), pyfilter.decode(frame)
     given = values
     if info.codec == "particles":
-        given = values[_native.particle_order(make_request(codec, values.dtype, values.shape), values)]
+        given = values[host.particle_order(make_request(codec, values.dtype, values.shape), values)]
     error = np.abs(decoded.astype(np.longdouble) - given)
     if not (error <= codec.bound[1]).all():
         message = f"{codec!r} misses its bound"
@@ -91,7 +91,7 @@ def speed_row(name: str, relative: str, values: NDArray[Any], bound: float) -> l
         codec = pyfilter.Particles(absolute=bound, order=order)
         frame = pyfilter.encode(values, codec)
         cells += [seconds(partial(pyfilter.encode, values, codec)), seconds(partial(pyfilter.decode, frame))]
-    index = _native.particle_order(make_request(codec, values.dtype, values.shape), values)
+    index = host.particle_order(make_request(codec, values.dtype, values.shape), values)
     laid, plain = values[index], pyfilter.Particles(absolute=bound)
     cells.append(seconds(lambda: pyfilter.encode(laid, plain)))
     lorenzo = pyfilter.Lorenzo(absolute=bound)

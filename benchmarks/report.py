@@ -20,7 +20,7 @@ from rich.table import Table
 
 import pyfilter
 from benchmarks.fields import ROOT
-from pyfilter import _native
+from pyfilter._lib import library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,11 +65,11 @@ def load() -> str:
 
 def origin(command: str, peers: Sequence[str] = ()) -> list[str]:
     """Return the lines that say what was measured, where and when."""
-    library = _native.library_path()
+    file = library.path()
     shown = "missing"
-    if library is not None:
-        place = library.relative_to(ROOT) if library.is_relative_to(ROOT) else library.name
-        shown = f"{place}, sha256 {hashlib.sha256(library.read_bytes()).hexdigest()[:12]}"
+    if file is not None:
+        place = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
+        shown = f"{place}, sha256 {hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
     return [
         f"command: {shlex.join(Path(word).name if word.startswith('/') else word for word in shlex.split(command))}",
         f"commit: {_commit()}; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC",

@@ -25,7 +25,7 @@ import pyfilter
 from benchmarks.fields import MIB, Field, fields, find_data
 from benchmarks.report import Floor, Rows, keep, origin
 from benchmarks.turns import CODECS
-from pyfilter import _native
+from pyfilter._lib import host
 from pyfilter.frames import make_request
 
 if TYPE_CHECKING:
@@ -58,18 +58,18 @@ class Arrays:
         """Return arrays with a copy of the field, encoded once."""
         values = chosen.values.copy()
         request = make_request(codec, values.dtype, values.shape, chosen.fill)
-        made = cls(values, request, np.ones(_native.max_frame_bytes(request), np.uint8), np.ones_like(values))
+        made = cls(values, request, np.ones(host.max_frame_bytes(request), np.uint8), np.ones_like(values))
         made.encode()
         made.decode()
         return made
 
     def encode(self) -> None:
         """Make the frame."""
-        self.frame_bytes = _native.encode(self.request, self.values, self.room)
+        self.frame_bytes = host.encode(self.request, self.values, self.room)
 
     def decode(self) -> None:
         """Decode the frame into the target."""
-        _native.decode(self.room[: self.frame_bytes], self.target)
+        host.decode(self.room[: self.frame_bytes], self.target)
 
 
 @dataclass

@@ -24,7 +24,7 @@ from rich.console import Console
 import pyfilter
 from benchmarks.fields import MIB, ROOT, Field, fields, find_data
 from benchmarks.report import Rows, keep, origin
-from pyfilter import _native
+from pyfilter._lib import host
 from pyfilter.frames import make_request
 
 if TYPE_CHECKING:
@@ -111,13 +111,13 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def measure(values: NDArray[Any], codec: pyfilter.Codec, fill: float | None) -> dict[str, Any]:
     """Return the CPU seconds of one encoding, decoding and copy, to memory whose pages are there, and a checksum."""
     request = make_request(codec, values.dtype, values.shape, fill)
-    room, target = np.ones(_native.max_frame_bytes(request), np.uint8), np.ones_like(values)
-    frame = room[: _native.encode(request, values, room)]
+    room, target = np.ones(host.max_frame_bytes(request), np.uint8), np.ones_like(values)
+    frame = room[: host.encode(request, values, room)]
     return {
         "frame": zlib.crc32(frame.tobytes()),
-        "decode": cpu_seconds(lambda: _native.decode(frame, target)),
+        "decode": cpu_seconds(lambda: host.decode(frame, target)),
         "memcpy": cpu_seconds(lambda: np.copyto(target, values)),
-        "encode": cpu_seconds(lambda: _native.encode(request, values, room)),
+        "encode": cpu_seconds(lambda: host.encode(request, values, room)),
     }
 
 

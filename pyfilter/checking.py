@@ -12,7 +12,8 @@ import h5py
 import numpy as np
 from h5py import h5, h5d, h5g, h5l, h5o, h5p, h5z
 
-from pyfilter import pipeline, plugin, stored
+from pyfilter import plugin
+from pyfilter._chunks import pipeline, stored
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError, Unsupported
 from pyfilter.frames import frame_info
@@ -21,7 +22,7 @@ from pyfilter.registry import registry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyfilter.pipeline import Pipeline
+    from pyfilter._chunks.pipeline import Pipeline
 
 
 _NOT_A_VARIABLE = "This is a netCDF dimension but not a netCDF variable"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 
-from pyfilter import _native, dtypes
+from pyfilter import dtypes
+from pyfilter._lib import abi, host
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import CorruptFrame, InvalidArgument, TruncatedFrame, Unsupported
 from pyfilter.gpu.arrays import is_device_array
@@ -109,9 +110,7 @@ class FrameInfo:
         return self.value_bytes / self.frame_bytes
 
 
-def make_request(
-    codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object = None
-) -> _native.Request:
+def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fill_value: object = None) -> abi.Request:
     """Return the C library's description of what is to be encoded.
 
     Raises
@@ -125,12 +124,12 @@ def make_request(
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
     code = dtypes.require(codec.spec().name, dtype)
-    if len(shape) > _native.MAX_RANK:
-        message = f"an array has at most {_native.MAX_RANK} dimensions here, got {len(shape)}"
+    if len(shape) > abi.MAX_RANK:
+        message = f"an array has at most {abi.MAX_RANK} dimensions here, got {len(shape)}"
         raise InvalidArgument(message)
     mode, bound = codec.bound
     fill = 0 if fill_value is None else dtypes.pattern(fill_value, dtype)
-    request = _native.Request(
+    request = abi.Request(
         codec=codec.spec().id,
         dtype=code,
         bound_mode=registry().bounds[mode],
@@ -208,11 +207,11 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
     given = plain_array(array)
     request = make_request(codec, given.dtype, given.shape, fill_value)
     values = np.asarray(given, dtype=dtypes.native(given.dtype), order="C")
-    frame = np.empty(_native.max_frame_bytes(request), dtype=np.uint8)
+    frame = np.empty(host.max_frame_bytes(request), dtype=np.uint8)
     if over is None:
-        size = _native.encode(request, values, frame)
+        size = host.encode(request, values, frame)
     else:
-        size = _native.encode_updated(request, values, frame_bytes(over), frame)
+        size = host.encode_updated(request, values, frame_bytes(over), frame)
     return frame[:size].tobytes()
 
 
@@ -244,11 +243,11 @@ def frame_info(frame: Buffer | DeviceArray) -> FrameInfo:
     if is_device_array(frame):
         from pyfilter.gpu import frames as device_frames
 
-        return _info(_native.frame_info(device_frames.header_bytes(frame)))
-    return _info(_native.frame_info(frame_bytes(frame)))  # type: ignore[arg-type]
+        return _info(host.frame_info(device_frames.header_bytes(frame)))
+    return _info(host.frame_info(frame_bytes(frame)))  # type: ignore[arg-type]
 
 
-def _info(raw: _native.Info) -> FrameInfo:
+def _info(raw: abi.Info) -> FrameInfo:
     spec = registry().codec_by_id(raw.codec)
     if spec is None:
         message = f"codec {raw.codec} is unknown"
@@ -296,7 +295,7 @@ def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo
         Bytes of the whole frame, where ``frame`` is not all of it.
     """
     size = frame.nbytes if size is None else size
-    info = _info(_native.frame_info(frame))
+    info = _info(host.frame_info(frame))
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
@@ -363,9 +362,9 @@ def decode(
     given: Any = out
     target = np.empty(shape, dtype=info.dtype) if out is None else _direct(out, shape, info.dtype)
     if start is not None or stop is not None:
-        _native.decode_range(data, first, last, target)
+        host.decode_range(data, first, last, target)
     else:
-        _native.decode(data, target)
+        host.decode(data, target)
     if given is not None and target is not given:
         given[...] = target
     return target if given is None else given

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Datasets of h5py written and read by several threads. The work is in transfer.py, chunk shapes are in chunks.py.
+"""Datasets of h5py written and read by several threads. The work is done in _chunks/.
 
 Device arrays go on to gpu/writing.py and gpu/reading.py.
 """
@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import chunks as chunk_shapes
-from pyfilter import dtypes, mpi, pipeline, plugin, transfer, zero_extents
+from pyfilter import dtypes, mpi, plugin
+from pyfilter._chunks import layout as chunk_shapes
+from pyfilter._chunks import pipeline, transfer, zero_extents
+from pyfilter._chunks.selection import basic_selection, wrong_out
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.selection import basic_selection, wrong_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
+    from pyfilter._chunks.transfer import Source
     from pyfilter.frames import DeviceArray
     from pyfilter.gpu.devices import Devices
-    from pyfilter.pipeline import ChunkCodec
-    from pyfilter.transfer import Source
 
 _REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
 
@@ -244,7 +245,7 @@ def _chosen(devices: Devices | None, values: Any) -> tuple[int, ...]:
     if devices is None:
         return ()
     if is_device_array(values):
-        message = "devices is for values in host memory; those of a device are worked on there"
+        message = "devices= applies to arrays in host memory; arrays on a device are compressed and decompressed there"
         raise InvalidArgument(message)
     from pyfilter.gpu import devices as cuda
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Variables of netCDF4-python. It has no call for filters of others, so netCDF-C's own is used (_foreign.py)."""
+"""Variables of netCDF4-python. It cannot set third-party filters, so netCDF-C is called for that (_lib/netcdf_c.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from pyfilter import _foreign, chunks, dtypes, pipeline, plugin
+from pyfilter import dtypes, plugin
+from pyfilter._chunks import layout, pipeline
+from pyfilter._lib import netcdf_c
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, NetcdfError, Unsupported, missing_extra
 from pyfilter.registry import registry
@@ -54,7 +56,7 @@ def compress(variable: Any, codec: Codec) -> None:
     MissingExtra
         If netCDF4 is not installed.
     """
-    library = _foreign.netcdf()
+    library = netcdf_c.library()
     _require_variable(variable)
     if not isinstance(codec, Codec):
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
@@ -126,7 +128,7 @@ def create_variable(
     ValueError, TypeError, NetcdfError, MissingExtra
         As `compress`.
     """
-    library = _foreign.netcdf()
+    library = netcdf_c.library()
     netCDF4 = require_netcdf4()
     dtype = np.dtype(datatype)
     dtypes.require(codec.spec().name, dtype)
@@ -139,7 +141,7 @@ def create_variable(
     if chunksizes is None:
         shape = [len(dimension) for dimension in found]
         limits = [None if dimension.isunlimited() else len(dimension) for dimension in found]
-        chunksizes = chunks.choose(shape, dtype.itemsize, limits, codec.edges)
+        chunksizes = layout.choose(shape, dtype.itemsize, limits, codec.edges)
     elif len(chunksizes) != len(found):
         message = f"chunksizes must have {len(found)} numbers, one for each dimension; got {tuple(chunksizes)!r}"
         raise InvalidArgument(message)
@@ -210,7 +212,7 @@ def codec_of(variable: Any) -> Codec | None:
     ValueError
         If the stored settings are not those of this release.
     """
-    library = _foreign.netcdf()
+    library = netcdf_c.library()
     _require_variable(variable)
     group, number = variable._grpid, variable._varid
     try:
@@ -229,7 +231,7 @@ def _require_variable(variable: Any) -> None:
         raise Unsupported(message)
 
 
-def _refuse_other_filters(library: _foreign.Netcdf, name: str, group: int, number: int) -> None:
+def _refuse_other_filters(library: netcdf_c.Netcdf, name: str, group: int, number: int) -> None:
     others = {pipeline.filter_name(identity) for identity in library.filter_ids(group, number)}
     if library.is_shuffled(group, number):
         others.add("shuffle")

@@ -3,7 +3,7 @@
 
 A filter is known to one libhdf5, and wheels bring their own: h5py and netCDF4 have two. On import we register with
 each that is loaded, extend HDF5_PLUGIN_PATH for those that will be, and watch for the packages that bring one
-(_import_hook.py), because HDF5 loads no plugin to append to an existing dataset: it would store the chunks raw and
+(_hooks/imports.py), because HDF5 loads no plugin to append to an existing dataset: it would store the chunks raw and
 say nothing.
 """
 
@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 
 import h5py
 
-from pyfilter import _foreign, _import_hook, _native, _xarray_hook, errors
+from pyfilter import errors
+from pyfilter._hooks import imports, xarray_stores
+from pyfilter._lib import hdf5, library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +34,7 @@ _modules_seen = -1
 
 def plugin_folder() -> str:
     """Return the folder that HDF5 programs need in HDF5_PLUGIN_PATH, also where the library is missing."""
-    path = _native.library_path()
+    path = library.path()
     return str(path.parent if path is not None else Path(__file__).resolve().parent / "lib")
 
 
@@ -58,18 +60,18 @@ def register(force: bool = False) -> list[str]:
         If pyfilter's own compiled library is not there.
     """
     global _modules_seen
-    _native.library()
+    library.load()
     _modules_seen = len(sys.modules)
-    present = _foreign.mapped_libraries()
+    present = hdf5.mapped_libraries()
     folder = plugin_folder()
     for path in present:
         if path in _registered and not force:
             continue
         with h5py._objects.phil:  # HDF5 is not to be entered twice at a time
             with contextlib.suppress(errors.PyfilterError):
-                _native.register(path)
+                library.register(path)
                 _registered[path] = None
-            _foreign.append_plugin_folder(path, folder)
+            hdf5.append_plugin_folder(path, folder)
     return [path for path in present if path in _registered]
 
 
@@ -114,15 +116,15 @@ def _folders_of_others() -> list[str]:
 def install() -> None:
     """Do what the import of pyfilter does; warns and goes on where the compiled library is missing."""
     try:
-        _native.library()
+        library.load()
     except errors.LibraryMissing as error:
         warnings.warn(str(error), RuntimeWarning, stacklevel=3)
         return
     register()  # before the variable changes: h5py's HDF5 keeps the search path that it started with
     os.environ[VARIABLE] = extended_path(os.environ.get(VARIABLE), plugin_folder(), _folders_of_others())
-    _xarray_hook.install()  # where xarray was imported before
-    brings_hdf5 = dict.fromkeys(_import_hook.WATCHED, _after_import)
-    _import_hook.install({**brings_hdf5, **dict.fromkeys(_xarray_hook.MODULES, _xarray_hook.install)})
+    xarray_stores.install()  # where xarray was imported before
+    brings_hdf5 = dict.fromkeys(imports.WATCHED, _after_import)
+    imports.install({**brings_hdf5, **dict.fromkeys(xarray_stores.MODULES, xarray_stores.install)})
 
 
 def _after_import() -> None:

@@ -11,7 +11,8 @@ import contextlib
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from pyfilter import _native, errors
+from pyfilter import errors
+from pyfilter._lib import library
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -60,11 +61,11 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
             changes["threads"] = str(int(threads))
         if cpu_level is not None:
             changes["cpu_level"] = _one_of("cpu_level", cpu_level, CPU_LEVELS)
-        self._before = {key: _native.config(key) or "" for key in changes}
+        self._before = {key: library.config(key) or "" for key in changes}
         done: list[str] = []
         try:
             for key, value in changes.items():
-                _native.configure(key, value)
+                library.configure(key, value)
                 done.append(key)
         except errors.PyfilterError:
             self._restore(done)
@@ -73,7 +74,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     def _restore(self, keys: list[str]) -> None:
         for key in keys:
             with contextlib.suppress(errors.PyfilterError):
-                _native.configure(key, self._before[key])
+                library.configure(key, self._before[key])
 
     def __enter__(self) -> config:
         """Return the settings; they were changed when the object was made."""
@@ -88,27 +89,27 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     @property
     def backend(self) -> str:
         """The backend in use."""
-        return _native.config("backend") or "cpu"
+        return library.config("backend") or "cpu"
 
     @property
     def threads(self) -> int:
         """The number of threads that a call may use, at least 1."""
-        return int(_native.config("threads") or 1)
+        return int(library.config("threads") or 1)
 
     @property
     def cpu_level(self) -> str:
         """The instruction set in use."""
-        return _native.config("cpu_level") or "baseline"
+        return library.config("cpu_level") or "baseline"
 
     @property
     def cuda(self) -> bool:
         """Whether the library was built with CUDA."""
-        return _native.config("cuda") == "1"
+        return library.config("cuda") == "1"
 
     @property
     def cuda_devices(self) -> int:
         """The number of CUDA devices that can be used here; asking initialises CUDA."""
-        return int(_native.config("cuda_devices") or 0)
+        return int(library.config("cuda_devices") or 0)
 
     def __repr__(self) -> str:
         """Return the settings in use."""

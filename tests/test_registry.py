@@ -21,7 +21,7 @@ import pytest
 from reference import decoder
 
 import pyfilter
-from pyfilter import _native
+from pyfilter._lib import abi, host, library
 from pyfilter.registry import parameter_value
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -147,7 +147,7 @@ def version_problems(registry: dict[str, Any]) -> Iterator[str]:
         "registry.json": registry["version"],
         "pyproject.toml": match[1] if match else None,
         "pyfilter.__version__": pyfilter.__version__,
-        "the library": _native.version(),
+        "the library": library.version(),
     }
     if len(set(versions.values())) > 1:
         yield f"versions differ: {versions}"
@@ -165,7 +165,7 @@ def library_problems(registry: dict[str, Any]) -> Iterator[str]:
     for codec in registry["codecs"]:
         for name, spec in registry["dtypes"].items():
             values = (100 * np.sin(np.arange(20000) / 50)).astype(spec["numpy"])  # enough for tables of their own
-            request = _native.Request(codec=codec["id"], dtype=spec["code"], rank=1)
+            request = abi.Request(codec=codec["id"], dtype=spec["code"], rank=1)
             request.dims[0] = values.size
             if codec["name"] == "particles":  # positions, in any order
                 values = np.random.default_rng(1).permutation(values)
@@ -173,7 +173,7 @@ def library_problems(registry: dict[str, Any]) -> Iterator[str]:
             request.bound_mode = registry["bounds"][codec["bounds"][0]]
             request.bound = 0.0 if codec["bounds"][0] == "none" else 1.0
             try:
-                _native.check_request(request)
+                host.check_request(request)
                 taken = True
             except pyfilter.errors.Unsupported:
                 taken = False
@@ -181,8 +181,8 @@ def library_problems(registry: dict[str, Any]) -> Iterator[str]:
                 yield f"the library {'takes' if taken else 'does not take'} {name} with {codec['name']}"
             if not taken:
                 continue
-            frame = np.zeros(_native.max_frame_bytes(request), np.uint8)
-            _native.encode(request, values, frame)
+            frame = np.zeros(host.max_frame_bytes(request), np.uint8)
+            host.encode(request, values, frame)
             if (frame[8], frame[9]) != (codec["id"], spec["code"]):
                 yield f"{codec['name']} with {name} gives a frame of codec {frame[8]} and dtype {frame[9]}"
             if frame[4] != codec["min_format_version"]:

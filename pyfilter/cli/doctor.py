@@ -15,7 +15,8 @@ import numpy as np
 import typer
 from rich.markup import escape
 
-from pyfilter import _native, _native_cuda, checking, h5, netcdf, plugin, settings, verification
+from pyfilter import checking, h5, netcdf, plugin, settings, verification
+from pyfilter._lib import cuda, library
 from pyfilter.cli import options, tables
 from pyfilter.cli.tables import Column
 from pyfilter.codecs import Cuszp2
@@ -48,12 +49,12 @@ def doctor(json: options.Json = False) -> None:
 
 
 def _findings() -> list[tuple[str, str, bool]]:
-    path = _native.library_path()
+    path = library.path()
     rows = [("library", "missing" if path is None else str(path), path is not None)]
     if path is None:
         return rows
     try:
-        version = _native.version()
+        version = library.version()
     except PyfilterError as error:
         return [*rows, ("library", str(error), False)]
     now = settings.config()
@@ -73,7 +74,7 @@ def _findings() -> list[tuple[str, str, bool]]:
         rows.append(_try("netCDF4 write and read", _by_netcdf4))
     else:
         rows.append(("netCDF4", "not installed", True))
-    rows += [("registered with", library, True) for library in plugin.register()]
+    rows += [("registered with", hdf5, True) for hdf5 in plugin.register()]
     return rows
 
 
@@ -82,7 +83,7 @@ def _cuda(now: settings.config) -> str:
     if not now.cuda:
         return "not built in"
     try:
-        _native_cuda.require()
+        cuda.require()
     except PyfilterError as error:
         return f"built in, not usable here: {error}"
     cupy = "with cupy" if importlib.util.find_spec("cupy") is not None else "without cupy: pip install 'pyfilter[gpu]'"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import _cleanup, checking
+from pyfilter import checking
+from pyfilter._hooks import signals
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3
 from pyfilter.rewrite.copy import is_number
@@ -25,7 +26,7 @@ def readable(path: Path, stack: ExitStack) -> Path:
         return path
     temporary = tempfile.TemporaryDirectory(prefix="pyfilter-")
     folder = Path(stack.enter_context(temporary))
-    stack.enter_context(_cleanup.on_end(temporary.cleanup))
+    stack.enter_context(signals.on_end(temporary.cleanup))
     netcdf3.convert(path, folder / "converted")
     return folder / "converted"
 

@@ -15,13 +15,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from pyfilter import checking, pipeline
+from pyfilter import checking
+from pyfilter._chunks import pipeline
+from pyfilter._chunks.stored import origins_of
 from pyfilter.cli import options, tables
 from pyfilter.cli.tables import Column
 from pyfilter.errors import FrameError, InvalidArgument, PyfilterError
 from pyfilter.frames import frame_info
 from pyfilter.rewrite import netcdf3
-from pyfilter.stored import origins_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from pyfilter import _cleanup
+from pyfilter._hooks import signals
 from pyfilter.cli import args, check, compare, compress, doctor, inspect, progress, retrieve, verify
 from pyfilter.errors import PyfilterError
 from pyfilter.registry import registry
@@ -71,7 +71,7 @@ def main() -> None:
 
 def _leave(number: int, frame: object) -> None:
     """End by the signal, as a shell reports it (128 + number), after what is temporary has been removed."""
-    _cleanup.run()
+    signals.run()
     progress.show_cursor()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

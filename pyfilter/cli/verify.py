@@ -15,12 +15,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from pyfilter import checking, samebits, verification
+from pyfilter import checking, verification
 from pyfilter.cli import files, options, progress, tables
 from pyfilter.cli.tables import Column
 from pyfilter.errors import PyfilterError
 from pyfilter.rewrite.copy import is_number
-from pyfilter.verification import Verification
+from pyfilter.verification import Verification, same_bits
 
 if TYPE_CHECKING:
     from pyfilter.codecs import Codec
@@ -131,11 +131,11 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
     try:
         codec = checking.codec_of(other)
         shown = None if codec is None else repr(codec)
-        difference = samebits.difference(dataset, other)
+        difference = same_bits.difference(dataset, other)
         if difference is not None:
             return Row(path, shown, False, None, difference)
         if dataset.shape is None or not is_number(dataset.id.get_type()):
-            result = samebits.compare(dataset, other)
+            result = same_bits.compare(dataset, other)
         else:
             bound: Codec | float = 0.0
             if codec is not None and not codec.is_lossless:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cuszp2: the fast codec. Its room in the library is kernels/cuszp2/, its payload docs/format.md."""
+"""Cuszp2: the fast codec. In the library it is kernels/cuszp2/, its payload docs/format.md."""
 
 from __future__ import annotations
 

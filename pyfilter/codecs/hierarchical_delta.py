@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HierarchicalDelta: the dense codec. Its room in the library is kernels/hierarchical_delta/.
+"""HierarchicalDelta: the dense codec. In the library it is kernels/hierarchical_delta/.
 
 Its payload is section 7 of docs/format.md. The scheme is that of AATROX: differences run through whole tiles, of which
 only the first value is stored.

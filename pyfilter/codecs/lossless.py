@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lossless: every value back bit for bit. Its room in the library is kernels/lossless/, its payload docs/format.md."""
+"""Lossless: every value back bit for bit. In the library it is kernels/lossless/, its payload docs/format.md."""
 
 from __future__ import annotations
 

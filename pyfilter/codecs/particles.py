@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Particles: the codec of positions. Its room in the library is kernels/particles/.
+"""Particles: the codec of positions. In the library it is kernels/particles/.
 
 Its payload is section 12 of docs/format.md. Segments, sorting inside blocks and the coding of sorted segments follow
 GPZ; gaps between sorted keys are Rice codes. `pyfilter.particles` writes groups of fields with it.

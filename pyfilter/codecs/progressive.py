@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progressive: data that are read as precisely as the question needs. Its room in the library is kernels/progressive/.
+"""Progressive: data that are read as precisely as the question needs. In the library it is kernels/progressive/.
 
 Its payload is section 13 of docs/format.md.
 """

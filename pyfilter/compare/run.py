@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pyfilter
-from pyfilter import _cleanup
+from pyfilter._hooks import signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -128,7 +128,7 @@ class Bench:
         self._folder = tempfile.TemporaryDirectory(prefix="pyfilter-")
         self._process: subprocess.Popen[str] | None = None
         self._answers: Queue[str] = Queue()
-        self._ending = _cleanup.on_end(self._end)
+        self._ending = signals.on_end(self._end)
 
     def __enter__(self) -> Self:
         """Lay the sample out."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import chunks, dtypes
+from pyfilter import dtypes
+from pyfilter._chunks import layout
 from pyfilter.errors import Unsupported
 from pyfilter.rewrite.plan import chunk_of, missing_values
 
@@ -81,7 +82,7 @@ def take(dataset: h5py.Dataset | NDArray[Any], name: str, limit_bytes: int) -> S
         chunk = chunk_of(dataset, _EDGES[-len(shape) :])
     else:
         fill, others = None, ()
-        chunk = chunks.choose(shape, dtype.itemsize, None, _EDGES[-len(shape) :])
+        chunk = layout.choose(shape, dtype.itemsize, None, _EDGES[-len(shape) :])
     chunk = tuple(min(edge, extent) for edge, extent in zip(chunk, shape, strict=True))
     specials = tuple(value for value in (fill, *others) if value is not None)
     if math.prod(shape) * dtype.itemsize <= limit_bytes:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import dtypes, stored
+from pyfilter import dtypes
+from pyfilter._chunks import stored
 from pyfilter.verification import Comparison
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native_cuda, dtypes
+from pyfilter import dtypes
+from pyfilter._lib import cuda
 from pyfilter.errors import (
     DeviceError,
     InvalidArgument,
@@ -101,7 +102,7 @@ def require() -> Any:
         If there is no driver or no device, the library has no CUDA, or the process was forked after CUDA was used.
     """
     cupy = import_cupy()
-    _native_cuda.require()
+    cuda.require()
     return cupy
 
 
@@ -220,7 +221,7 @@ def device_number(device: object) -> int | None:
             cupy = require()
             if not number:
                 return int(cupy.cuda.Device().id)
-            count = _native_cuda.device_count()
+            count = cuda.device_count()
             if int(number) < count:
                 return int(number)
             message = f"device {device!r} is not there: {count} can be used"

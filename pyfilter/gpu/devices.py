@@ -6,7 +6,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from pyfilter import _native_cuda
+from pyfilter._lib import cuda
 from pyfilter.errors import InvalidArgument
 from pyfilter.gpu import arrays
 
@@ -33,7 +33,7 @@ def numbers(devices: Devices) -> tuple[int, ...]:
     """
     if isinstance(devices, str) and devices == "all":
         arrays.require()
-        return tuple(range(_native_cuda.device_count()))
+        return tuple(range(cuda.device_count()))
     try:
         several = [devices] if isinstance(devices, (str, Integral)) else list(devices)  # type: ignore[arg-type]
     except TypeError:

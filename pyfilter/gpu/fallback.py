@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the CPU does where a device cannot: batches of host values that it has no memory for. The caller is told."""
+"""Batches of host values that the CPU takes over because a device has no memory for them; the caller is warned."""
 
 from __future__ import annotations
 

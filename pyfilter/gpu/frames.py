@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native, _native_cuda
-from pyfilter import frames as host
+from pyfilter import frames as host_frames
+from pyfilter._lib import abi, cuda, host
 from pyfilter.errors import InvalidArgument
 from pyfilter.gpu import arrays
 
@@ -29,13 +29,13 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     """
     values = arrays.device_array(array)
     cupy = arrays.import_cupy()
-    request = host.make_request(codec, values.dtype, values.shape, fill_value)
+    request = host_frames.make_request(codec, values.dtype, values.shape, fill_value)
     with cupy.cuda.Device(values.device.id):
         values = arrays.readable_by_library(values)
         stream = cupy.cuda.get_current_stream()
-        frame = cupy.empty(_native.max_frame_bytes(request), dtype=np.uint8)
+        frame = cupy.empty(host.max_frame_bytes(request), dtype=np.uint8)
         size = cupy.empty(1, dtype=np.uint64)
-        _native_cuda.encode(request, 1, values.data.ptr, 0, frame.data.ptr, 0, size.data.ptr, stream.ptr)
+        cuda.encode(request, 1, values.data.ptr, 0, frame.data.ptr, 0, size.data.ptr, stream.ptr)
         return frame[: int(size.get()[0])].copy()
 
 
@@ -52,7 +52,7 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
     number = arrays.device_number(device) if device is not None else None
     to_host = device is not None and number is None
     if to_host or (out is not None and not arrays.is_device_array(out)):
-        return host.decode(host_bytes(frame).data, start, stop, out)
+        return host_frames.decode(host_bytes(frame).data, start, stop, out)
     target = None if out is None else arrays.out_array(out)
     given = arrays.device_array(frame) if arrays.is_device_array(frame) else None
     if target is not None:
@@ -60,8 +60,8 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
     elif number is None:
         number = given.device.id if given is not None else arrays.device_number("cuda")
     data, header = (_of_device(given, number)) if given is not None else _of_host(frame, number)
-    info = host.checked_info(header, data.nbytes)
-    first, last, shape = host.asked_range(info, start, stop)
+    info = host_frames.checked_info(header, data.nbytes)
+    first, last, shape = host_frames.asked_range(info, start, stop)
     cupy = arrays.import_cupy()
     with cupy.cuda.Device(number):
         if target is not None:
@@ -79,18 +79,18 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
 
 def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, last: int, values: Any) -> None:
     """Decode a frame on the current device and wait for the end of it."""
-    entry = np.zeros(1, dtype=_native_cuda.FRAME)
+    entry = np.zeros(1, dtype=abi.CUDA_FRAME)
     entry[0] = (header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)
     fault = cupy.empty(1, dtype=np.uint32)
     stream = cupy.cuda.get_current_stream()
-    _native_cuda.decode(entry, first, last, values.nbytes, fault.data.ptr, stream.ptr)
-    _native_cuda.check_fault(int(fault.get()[0]))
+    cuda.decode(entry, first, last, values.nbytes, fault.data.ptr, stream.ptr)
+    cuda.check_fault(int(fault.get()[0]))
 
 
 def _of_host(frame: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
     """Return a copy of a host frame on a device, and the bytes that begin with its header."""
     cupy = arrays.require()
-    data = host.frame_bytes(frame)
+    data = host_frames.frame_bytes(frame)
     with cupy.cuda.Device(number):
         return cupy.asarray(data), data
 
@@ -102,7 +102,7 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        header = data[: _native_cuda.MAX_HEADER_BYTES].get()  # waits for what makes the frame
+        header = data[: cuda.MAX_HEADER_BYTES].get()  # waits for what makes the frame
     if given.device.id != number:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
@@ -122,14 +122,14 @@ def header_bytes(frame: Any) -> NDArray[np.uint8]:
     given = arrays.device_array(frame)
     cupy = arrays.import_cupy()
     with arrays.device_errors(), cupy.cuda.Device(given.device.id):
-        header: NDArray[np.uint8] = _bytes_of(given)[: _native_cuda.MAX_HEADER_BYTES].get()
+        header: NDArray[np.uint8] = _bytes_of(given)[: cuda.MAX_HEADER_BYTES].get()
     return header
 
 
 def host_bytes(frame: Any) -> NDArray[np.uint8]:
     """Return the bytes of a frame of either memory as a NumPy array."""
     if not arrays.is_device_array(frame):
-        return host.frame_bytes(frame)
+        return host_frames.frame_bytes(frame)
     given = arrays.device_array(frame)
     cupy = arrays.import_cupy()
     with cupy.cuda.Device(given.device.id):

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import chunks, transfer
+from pyfilter._chunks import layout, transfer
+from pyfilter._chunks.stored import StoredChunks
 from pyfilter.errors import NoMemory, Unsupported
 from pyfilter.gpu import arrays, host_memory, lanes, reading, staging
-from pyfilter.gpu.crew import Crew
+from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
-from pyfilter.stored import StoredChunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter.gpu.staging import Lane
-    from pyfilter.pipeline import ChunkCodec
 
 
 def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
     try:
         with arrays.device_errors():
             return staging.pinned_bytes(cupy, size)
-    except NoMemory:  # other memory does too, more slowly
+    except NoMemory:  # pageable memory does too, more slowly
         return np.empty(max(size, 1), dtype=np.uint8)
 
 
-def _room(lane: Lane, size: int) -> NDArray[np.uint8]:
-    """Return memory of a lane for frames."""
+def _frame_buffer(lane: Lane, size: int) -> NDArray[np.uint8]:
+    """Return a buffer of a lane for frames."""
     try:
         with arrays.device_errors():
             return lane.pinned_bytes("stored", size)
@@ -49,8 +49,8 @@ def _room(lane: Lane, size: int) -> NDArray[np.uint8]:
         return np.empty(size, dtype=np.uint8)
 
 
-class _Rooms:
-    """Pinned memory for the frames of jobs, used again; of the calling thread alone."""
+class _PinnedBuffers:
+    """Pinned buffers for the frames of jobs, used again; only the calling thread takes and gives them back."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -58,17 +58,17 @@ class _Rooms:
         self._lent: dict[int, NDArray[np.uint8]] = {}
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        self._free.sort(key=lambda room: room.nbytes)
-        fitting = next((i for i, room in enumerate(self._free) if room.nbytes >= size), None)
+        self._free.sort(key=lambda buffer: buffer.nbytes)
+        fitting = next((i for i, buffer in enumerate(self._free) if buffer.nbytes >= size), None)
         if fitting is not None:
-            room = self._free.pop(fitting)
+            buffer = self._free.pop(fitting)
         else:
-            del self._free[-1:]  # a larger one takes its place
-            room = _pinned(self._cupy, size)
-        self._lent[room.ctypes.data] = room
-        return room[:size]
+            del self._free[-1:]  # the largest is too small: a larger one replaces it
+            buffer = _pinned(self._cupy, size)
+        self._lent[buffer.ctypes.data] = buffer
+        return buffer[:size]
 
-    def give(self, part: NDArray[np.uint8]) -> None:
+    def give_back(self, part: NDArray[np.uint8]) -> None:
         self._free.append(self._lent.pop(part.ctypes.data))
 
 
@@ -108,9 +108,9 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     first = [part.start for part in region]
 
     def decoded(lane: Lane, stored: reading.StoredFrames) -> reading.StoredFrames:
-        target = out[chunks.shifted(stored.box, first)]
+        target = out[layout.shifted(stored.box, first)]
         if places.descriptor is not None:
-            stored.read(partial(_room, lane))
+            stored.read(partial(_frame_buffer, lane))
         try:
             with arrays.device_errors():
                 values = on_device(lane, stored, target)
@@ -135,22 +135,22 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
         return values
 
     def by_cpu(stored: reading.StoredFrames) -> None:
-        origins = chunks.origins(shape, how.chunk, stored.box)
+        origins = layout.origins(shape, how.chunk, stored.box)
         for number, origin in enumerate(origins):
             data = None if number in stored.missing else stored.frames[number]
             transfer.place_chunk(how, (origin, data, int(number in stored.unfiltered)), shape, region, out)
 
     def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
-        boxes = chunks.batches(region, how.chunk, how.dtype.itemsize, limit)
-        for box in lanes.left(shape, region, how.chunk, done) if done.any() else boxes:
+        boxes = layout.batches(region, how.chunk, how.dtype.itemsize, limit)
+        for box in lanes.remaining(shape, region, how.chunk, done) if done.any() else boxes:
             stored = reading.StoredFrames(places, box)
             if places.descriptor is None:
-                stored.read(rooms.take)
+                stored.read(buffers.take)
             yield stored
 
     count = 0
-    rooms = _Rooms(cupy)
+    buffers = _PinnedBuffers(cupy)
     with StoredChunks(dataset, how.chunk, region) as places:
         done = lanes.read(places, how, shape, region, out, devices)
         if len(done) == math.prod(places.grid) and done.all():
@@ -158,10 +158,10 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
         with (
             cupy.cuda.Device(devices[0]),
             host_memory.Copier(len(devices)) as copier,
-            Crew(devices, decoded) as crew,
+            DeviceThreads(devices, decoded) as threads,
         ):
-            for stored in crew.run(jobs(crew.most)):
+            for stored in threads.run(jobs(threads.most)):
                 if places.descriptor is None:
-                    rooms.give(stored.frames.buffer)
+                    buffers.give_back(stored.frames.buffer)
                 count += 1
     fallbacks.tell(count)

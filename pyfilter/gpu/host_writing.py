@@ -3,7 +3,7 @@
 
 Batches of chunks are copied to pinned memory and from there to whichever device has room, are encoded there and written
 as they come back, so that neither the array nor the dataset need fit a device, or several. Threads of the library do it
-where they can (lanes.py), those of Python the rest (crew.py).
+where they can (lanes.py), those of Python the rest (device_threads.py).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _native_cuda, chunks, transfer
+from pyfilter._chunks import layout, transfer
+from pyfilter._lib import cuda
 from pyfilter.errors import NoMemory
 from pyfilter.gpu import arrays, host_memory, lanes, staging, writing
-from pyfilter.gpu.crew import Crew
+from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
+    from pyfilter._chunks.transfer import Source
     from pyfilter.gpu.staging import Lane
-    from pyfilter.pipeline import ChunkCodec
-    from pyfilter.transfer import Source
 
 
 class _Job(NamedTuple):
@@ -45,8 +46,8 @@ class _OfCpu:
         self._how = how
         first = [part.start for part in job.box]
         self._chunks = [
-            (origin, job.values[chunks.shifted(chunks.box(origin, how.chunk, shape), first)])
-            for origin in chunks.origins(shape, how.chunk, job.box)
+            (origin, job.values[layout.shifted(layout.box(origin, how.chunk, shape), first)])
+            for origin in layout.origins(shape, how.chunk, job.box)
         ]
         self._frames = [transfer.encode_chunk(how, values) for _, values in self._chunks]
 
@@ -81,13 +82,13 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
     RuntimeWarning
         If the CPU encoded chunks because a device had no memory for them.
     """
-    if not _native_cuda.has_kernels(how.request):
+    if not cuda.has_kernels(how.request):
         transfer.write_chunks(dataset, how, source)
         return
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
     done = lanes.write(dataset, how, source, devices)
-    if len(done) == chunks.count(shape, how.chunk) and done.all():
+    if len(done) == layout.count(shape, how.chunk) and done.all():
         return
     fallbacks = Fallbacks("encoded")
     pinned = host_memory.is_pinned(source)
@@ -118,13 +119,13 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
 
     def jobs(threads: int) -> Iterator[_Job]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, dataset.size * how.dtype.itemsize, threads)
-        boxes = chunks.batches(whole, how.chunk, how.dtype.itemsize, limit)
-        for box in lanes.left(shape, whole, how.chunk, done) if done.any() else boxes:
+        boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, limit)
+        for box in lanes.remaining(shape, whole, how.chunk, done) if done.any() else boxes:
             yield _Job(box, np.asarray(source[box]))
 
     count = 0
-    with host_memory.Copier(len(devices)) as copier, Crew(devices, encoded, held=True) as crew:
-        for batch in crew.run(jobs(crew.most)):
+    with host_memory.Copier(len(devices)) as copier, DeviceThreads(devices, encoded, held=True) as threads:
+        for batch in threads.run(jobs(threads.most)):
             batch.store(dataset)
             count += 1
     fallbacks.tell(count)

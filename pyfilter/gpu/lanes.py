@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Large chunks between host memory and files through devices, by threads of the library.
 
-A lane is a thread of the library with a stream and memory for a batch. Where chunks lie in line in pinned memory,
-devices copy from and to it by themselves; else lanes copy, by way of a little pinned memory. Chunks with anything
-unusual about them are left to crew.py's threads, which also say what was wrong.
+A lane is a thread of the library with a stream and memory for a batch. Where chunks are contiguous in pinned memory,
+devices copy from and to it by themselves; else lanes copy, through a small staging buffer of pinned memory. Chunks that
+were never written, are damaged or failed are left to the threads of device_threads.py, which raise the error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _foreign, _native, _native_cuda, _native_lanes, chunks, dtypes, settings
+from pyfilter import dtypes, settings
+from pyfilter._chunks import layout
+from pyfilter._lib import abi, cuda, device_chunks, hdf5, host
 from pyfilter.errors import NoMemory
 from pyfilter.gpu import arrays, host_memory, staging
 
@@ -24,19 +26,20 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
-    from pyfilter.pipeline import ChunkCodec
-    from pyfilter.stored import StoredChunks
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
+    from pyfilter._chunks.stored import StoredChunks
 
-#: of smaller chunks, many to a batch, a kernel packs the frames
+#: smaller chunks go by device_threads.py: with many to a batch, a kernel packs their frames
 LEAST_CHUNK_BYTES = 256 << 10
-#: lanes of a device, and what each has of values, where devices copy from and to the caller's own memory
+#: lanes of a device, and bytes of values of each, where devices copy from and to the caller's own memory
 PINNED_LANES, PINNED_BYTES = 4, 64 << 20
-#: and where the lanes' threads copy it, by way of so much pinned memory each, which is to stay in the cache
+#: and where the lanes' threads copy it
 COPYING_LANES, COPYING_BYTES = 12, 32 << 20
-PASSING_TO_DEVICE, PASSING_TO_HOST = 4 << 20, 8 << 20
-#: chunks that do not lie in line pass as a whole, so they may not be larger
-MOST_PASSING = 16 << 20
+#: bytes of a lane's staging buffer of pinned memory: small, so that it stays in the cache
+STAGING_TO_DEVICE, STAGING_TO_HOST = 4 << 20, 8 << 20
+#: chunks that are not contiguous in the array are staged whole, so they may not be larger
+MAX_STAGED_CHUNK = 16 << 20
 
 
 class Run(NamedTuple):
@@ -47,11 +50,11 @@ class Run(NamedTuple):
     values
         The array.
     grid
-        Where its chunks are; None where each lies behind the one before it, from the first value on.
+        Where its chunks are; None where they are contiguous, one behind the other, from the first value on.
     padding
         What is in a chunk outside of the array.
     chunks
-        How many there are; behind those that lie in line may be parts of chunks.
+        How many there are; parts of chunks may follow those that are contiguous.
     chunk_bytes
         Of each.
     batch
@@ -63,7 +66,7 @@ class Run(NamedTuple):
     """
 
     values: NDArray[Any]
-    grid: _native.Grid | None
+    grid: host.Grid | None
     padding: NDArray[Any]
     chunks: int
     chunk_bytes: int
@@ -71,15 +74,15 @@ class Run(NamedTuple):
     lanes: int
     pinned: bool
 
-    def behind(self, done: int, state: NDArray[np.uint8]) -> _native_lanes.Chunks:
-        """Return what the library is to do when so many are done; ``state`` is that of the others."""
+    def remaining(self, done: int, state: NDArray[np.uint8]) -> device_chunks.Chunks:
+        """Return the chunks that remain when ``done`` of them are done; ``state`` is that of those that remain."""
         if self.grid is not None:
-            return _native_lanes.Chunks((self.grid, done, self.padding), self.chunk_bytes, self.batch, state)
+            return device_chunks.Chunks((self.grid, done, self.padding), self.chunk_bytes, self.batch, state)
         first = self.values.ctypes.data + done * self.chunk_bytes
-        return _native_lanes.Chunks(first, self.chunk_bytes, self.batch, state)
+        return device_chunks.Chunks(first, self.chunk_bytes, self.batch, state)
 
-    def passing(self, least: int) -> int:
-        """Return how much pinned memory values pass through, 0 where they do not."""
+    def staging_bytes(self, least: int) -> int:
+        """Return the size of a lane's staging buffer, 0 where devices copy from and to the array by themselves."""
         if self.pinned:
             return 0
         return max(least, -(-2 * self.chunk_bytes // 128) * 128) if self.grid is not None else least
@@ -99,13 +102,13 @@ def run_of(
     if not isinstance(values, np.ndarray) or values.dtype != dtype or chunk_bytes < LEAST_CHUNK_BYTES:
         return None
     whole = math.prod(-(-part.stop // edge) - part.start // edge for part, edge in zip(region, chunk, strict=True))
-    count = _in_order(shape, region, chunk) if values.flags.c_contiguous else 0
+    count = _contiguous_chunks(shape, region, chunk) if values.flags.c_contiguous else 0
     pinned = count > 0 and host_memory.is_pinned(values)
     grid = None
     if count < whole and not pinned:
-        count = whole if chunk_bytes <= MOST_PASSING and values.size > 0 else count
+        count = whole if chunk_bytes <= MAX_STAGED_CHUNK and values.size > 0 else count
         begin = [part.start % edge for part, edge in zip(region, chunk, strict=True)]
-        grid = _native.Grid(values, begin, chunk) if count == whole else None
+        grid = host.Grid(values, begin, chunk) if count == whole else None
     if count == 0:
         return None
     lanes = PINNED_LANES if pinned else max(min(COPYING_LANES, settings.config().threads // devices), 1)
@@ -117,8 +120,8 @@ def run_of(
     return Run(values, grid, np.array(padding, dtype), count, chunk_bytes, batch, lanes, pinned)
 
 
-def _in_order(shape: Sequence[int], region: Region, chunk: tuple[int, ...]) -> int:
-    """Return how many whole chunks of a region lie one behind the other in an array of it, from its first value on."""
+def _contiguous_chunks(shape: Sequence[int], region: Region, chunk: tuple[int, ...]) -> int:
+    """Return how many whole chunks of a region are contiguous in an array of the region, from its first value on."""
     cut = next((axis for axis, edge in enumerate(chunk) if edge > 1), len(chunk) - 1)
     whole = all(
         part.start == 0 and part.stop == extent == edge
@@ -131,7 +134,7 @@ def _in_order(shape: Sequence[int], region: Region, chunk: tuple[int, ...]) -> i
     return before * along if rest == 0 or before == 1 else 0
 
 
-class _Rooms(NamedTuple):
+class _LaneMemory(NamedTuple):
     """Memory of a lane, in bytes."""
 
     values: int
@@ -142,20 +145,21 @@ class _Rooms(NamedTuple):
 
 
 @contextmanager
-def _opened(devices: Sequence[int], count: int, rooms: _Rooms) -> Iterator[NDArray[Any]]:
-    """Give lanes on devices as `_native_lanes.LANE`."""
+def _opened(devices: Sequence[int], count: int, memory: _LaneMemory) -> Iterator[NDArray[Any]]:
+    """Give lanes on devices as `abi.CUDA_LANE`."""
     cupy = arrays.import_cupy()
-    table = np.zeros((len(devices), count), _native_lanes.LANE)
+    table = np.zeros((len(devices), count), abi.CUDA_LANE)
     kept: list[Any] = []
-    frames_at = -(-rooms.values // 256) * 256
-    notes_at = frames_at + -(-rooms.frames // 256) * 256
+    frames_at = -(-memory.values // 256) * 256
+    notes_at = frames_at + -(-memory.frames // 256) * 256
     with ExitStack() as stack:
         for number, row in zip(devices, table, strict=True):
             stack.enter_context(cupy.cuda.Device(number))
             for lane, entry in zip(stack.enter_context(staging.open_lanes(count)), row, strict=True):
-                there = lane.device_bytes("lane", notes_at + rooms.notes).data.ptr
-                notes, frames = lane.pinned_bytes("notes", rooms.notes), lane.pinned_bytes("frames", rooms.host_frames)
-                values = lane.pinned_bytes("values", rooms.host_values).ctypes.data if rooms.host_values else 0
+                there = lane.device_bytes("lane", notes_at + memory.notes).data.ptr
+                notes = lane.pinned_bytes("notes", memory.notes)
+                frames = lane.pinned_bytes("frames", memory.host_frames)
+                values = lane.pinned_bytes("values", memory.host_values).ctypes.data if memory.host_values else 0
                 entry["device"], entry["stream"] = number, lane.stream.ptr
                 entry["values"], entry["frames"], entry["notes"] = there, there + frames_at, there + notes_at
                 entry["host_values"], entry["host_frames"], entry["host_notes"] = (
@@ -163,36 +167,36 @@ def _opened(devices: Sequence[int], count: int, rooms: _Rooms) -> Iterator[NDArr
                     frames.ctypes.data,
                     notes.ctypes.data,
                 )
-                entry["host_value_bytes"], entry["host_frame_bytes"] = rooms.host_values, rooms.host_frames
+                entry["host_value_bytes"], entry["host_frame_bytes"] = memory.host_values, memory.host_frames
                 kept.append(lane)
         # a batch goes to the next device in turn
         yield np.ascontiguousarray(table.T).reshape(-1)
 
 
 def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Sequence[int]) -> NDArray[np.bool_]:
-    """Write what chunks of a dataset can go this way; return which did, the first ones in C order of the grid."""
+    """Write the chunks that lanes can; return which were written, of the first ones in C order of the grid."""
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
     run = run_of(source, how.dtype, shape, whole, how.chunk, how.padding, len(devices))
     if run is None:
         return np.zeros(0, np.bool_)
     state = np.zeros(run.chunks, np.uint8)
-    slot = -(-_native.max_frame_bytes(how.request) // 256) * 256
+    slot = -(-host.max_frame_bytes(how.request) // 256) * 256
     batch_bytes = run.batch * run.chunk_bytes
-    passing = run.passing(PASSING_TO_DEVICE)
-    rooms = _Rooms(batch_bytes, run.batch * slot, 8 * run.batch, passing, max(slot, batch_bytes // 4))
+    staged = run.staging_bytes(STAGING_TO_DEVICE)
+    memory = _LaneMemory(batch_bytes, run.batch * slot, 8 * run.batch, staged, max(slot, batch_bytes // 4))
     origins = _origins(shape, how.chunk, run.chunks)
     done = 0
     try:
-        with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
+        with arrays.device_errors(), _opened(devices, run.lanes, memory) as lanes:
             while done < run.chunks:
-                some = run.behind(done, state[done:])
-                with _foreign.writer_of(dataset.id.id, origins[done:]) as writer:
+                some = run.remaining(done, state[done:])
+                with hdf5.writer_of(dataset.id.id, origins[done:]) as writer:
                     if writer is None:
                         break
-                    _native_lanes.write_chunks(how.request, some, lanes, slot, writer)
+                    device_chunks.write_chunks(how.request, some, lanes, slot, writer)
                 done += _begun(state[done:])
-    except NoMemory:  # for lanes; others have smaller ones
+    except NoMemory:  # the threads of device_threads.py need less
         pass
     return _done(state)
 
@@ -205,8 +209,8 @@ def read(
     out: NDArray[Any],
     devices: Sequence[int],
 ) -> NDArray[np.bool_]:
-    """Read what chunks of a region can go this way; return which did, the first ones in C order of the grid."""
-    usable = places.descriptor is not None and _native_cuda.has_kernels(how.request)
+    """Read the chunks of a region that lanes can; return which were read, of the first ones in C order of the grid."""
+    usable = places.descriptor is not None and cuda.has_kernels(how.request)
     run = run_of(out, how.dtype, shape, region, how.chunk, how.padding, len(devices)) if usable else None
     if run is None or places.descriptor is None:
         return np.zeros(0, np.bool_)
@@ -215,9 +219,9 @@ def read(
         if slab <= staging.batch_bytes(how.chunk_bytes):  # a device puts chunks to their places in it, and copies it
             return np.zeros(0, np.bool_)
     found = places.of_box(region)
-    usual = (found.offsets >= 0) & (found.masks & 1 == 0) & (found.sizes <= _native.max_frame_bytes(how.request))
-    ranges = np.zeros(run.chunks, _native.RANGE)
-    # no bytes are no frame: such a chunk is left to others
+    usual = (found.offsets >= 0) & (found.masks & 1 == 0) & (found.sizes <= host.max_frame_bytes(how.request))
+    ranges = np.zeros(run.chunks, abi.RANGE)
+    # no bytes are no frame: the library leaves such a chunk to the caller
     ranges["offset"], ranges["bytes"] = (
         np.where(usual, part, 0)[: run.chunks] for part in (found.offsets, found.sizes)
     )
@@ -227,29 +231,29 @@ def read(
 def decode(
     descriptor: int, ranges: NDArray[Any], segments: NDArray[np.uint32] | None, run: Run, devices: Sequence[int]
 ) -> NDArray[np.bool_]:
-    """Read the frames of chunks, ranges of a file, and decode them; return of which that was done."""
+    """Read the frames of chunks, ranges of a file, and decode them; return which chunks were decoded."""
     state = np.zeros(run.chunks, np.uint8)
     sizes = -(-ranges["bytes"].astype(np.int64) // staging.ALIGNMENT) * staging.ALIGNMENT
     most = max(int(np.add.reduceat(sizes, np.arange(0, run.chunks, run.batch)).max()), 1)
     code = dtypes.code_of(run.values.dtype)
     assert code is not None
-    rooms = _Rooms(run.batch * run.chunk_bytes, most, 8 * run.batch, run.passing(PASSING_TO_HOST), most)
+    memory = _LaneMemory(run.batch * run.chunk_bytes, most, 8 * run.batch, run.staging_bytes(STAGING_TO_HOST), most)
     done = 0
     try:
-        with arrays.device_errors(), _opened(devices, run.lanes, rooms) as lanes:
+        with arrays.device_errors(), _opened(devices, run.lanes, memory) as lanes:
             while done < run.chunks:
                 chosen = None if segments is None else segments[done:]
-                some = run.behind(done, state[done:])
-                _native_lanes.read_chunks(code, some, lanes, descriptor, ranges[done:], chosen)
+                some = run.remaining(done, state[done:])
+                device_chunks.read_chunks(code, some, lanes, descriptor, ranges[done:], chosen)
                 done += _begun(state[done:])
     except NoMemory:
         pass
     return _done(state)
 
 
-def left(shape: Sequence[int], region: Region, chunk: Sequence[int], done: NDArray[np.bool_]) -> Iterator[Region]:
-    """Yield what a region has of each chunk but of those that are done, the first ones in C order of the grid."""
-    for number, origin in enumerate(chunks.origins(shape, chunk, region)):
+def remaining(shape: Sequence[int], region: Region, chunk: Sequence[int], done: NDArray[np.bool_]) -> Iterator[Region]:
+    """Yield the parts of a region in chunks that are not done; ``done`` has the first ones in C order of the grid."""
+    for number, origin in enumerate(layout.origins(shape, chunk, region)):
         if number < len(done) and done[number]:
             continue
         yield tuple(
@@ -259,13 +263,13 @@ def left(shape: Sequence[int], region: Region, chunk: Sequence[int], done: NDArr
 
 
 def _done(state: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    done: NDArray[np.bool_] = state == _native_lanes.DONE
+    done: NDArray[np.bool_] = state == abi.CHUNK_DONE
     return done
 
 
 def _begun(state: NDArray[np.uint8]) -> int:
-    """Return how many chunks a call has begun: all before the first that waits."""
-    waiting = np.flatnonzero(state == _native_lanes.WAITING)
+    """Return how many chunks a call has begun: all before the first that is waiting."""
+    waiting = np.flatnonzero(state == abi.CHUNK_WAITING)
     return int(waiting[0]) if waiting.size else len(state)
 
 

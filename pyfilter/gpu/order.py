@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyfilter import _native_cuda
+from pyfilter._lib import cuda
 from pyfilter.frames import make_request
 from pyfilter.gpu import arrays
 
@@ -43,7 +43,7 @@ def permutation(positions: Any, sorting: Codec, rows: int) -> Any:
         for first in range(0, len(values), rows):
             part = values[first : first + rows]
             request = make_request(sorting, part.dtype, part.shape)
-            _native_cuda.particle_order(request, part.data.ptr, part.nbytes, found[first:].data.ptr, stream)
+            cuda.particle_order(request, part.data.ptr, part.nbytes, found[first:].data.ptr, stream)
         return found + cupy.arange(len(values), dtype=cupy.int64) // rows * rows
 
 

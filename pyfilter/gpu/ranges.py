@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The value range of a device array, for relative bounds: what `pyfilter.transfer.value_range` is on the host."""
+"""The value range of a device array, for relative bounds: as _chunks/transfer.py finds that of host arrays."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import chunks, dtypes
+from pyfilter import dtypes
+from pyfilter._chunks import layout
 from pyfilter.gpu import arrays
 
 if TYPE_CHECKING:
-    from pyfilter import _native
+    from pyfilter._lib import abi
 
-# what is looked at at a time: the masks and copies made of it are as large
+# bytes of values per step; the masks and copies made of them are as large
 SLAB_BYTES = 256 << 20
 
 
 @arrays.device_errors()
-def value_range(source: Any, request: _native.Request) -> tuple[float, float] | None:
+def value_range(source: Any, request: abi.Request) -> tuple[float, float] | None:
     """Return the lowest and the highest finite value of a cupy.ndarray, its fill value left out.
 
     The same values count as in kernels/stages/sample.hpp: finite ones that are not equal to the fill.
@@ -30,7 +31,7 @@ def value_range(source: Any, request: _native.Request) -> tuple[float, float] | 
     highest, lowest = (np.inf, -np.inf) if limits is None else (limits.max, limits.min)
     with cupy.cuda.Device(source.device.id):
         lows, highs = [], []
-        for slab in chunks.slabs(source.shape, (1,) * source.ndim, dtype.itemsize, SLAB_BYTES):
+        for slab in layout.slabs(source.shape, (1,) * source.ndim, dtype.itemsize, SLAB_BYTES):
             values = source[slab]
             if values.size == 0:
                 continue

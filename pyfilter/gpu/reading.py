@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import _native, _native_cuda, chunks, dtypes, pipeline
+from pyfilter import dtypes
+from pyfilter._chunks import layout, pipeline
+from pyfilter._chunks.selection import basic_selection
+from pyfilter._chunks.stored import Frames, StoredChunks
+from pyfilter._lib import abi, cuda, host
 from pyfilter.errors import CorruptFrame, InvalidArgument, Unsupported
 from pyfilter.gpu import arrays, staging, tiling
-from pyfilter.selection import basic_selection
-from pyfilter.stored import Frames, StoredChunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter.gpu.staging import Lane
-    from pyfilter.pipeline import ChunkCodec
 
 # of a frame's header (docs/format.md, section 2): its size in words of 8 bytes, then element type and rank, which are
 # some bytes of the first two words, and the shape, words from the eighth on
@@ -105,11 +107,11 @@ def _by_chunks(
 def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values: Any) -> None:
     with StoredChunks(dataset, how.chunk, region) as places, staging.open_lanes() as lanes:
         under_way: deque[Batch] = deque()
-        boxes = chunks.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
+        boxes = layout.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
         for lane, box in zip(cycle(lanes), boxes):
             if len(under_way) == len(lanes):
                 under_way.popleft().finish()
-            place = chunks.shifted(box, [asked.start for asked in region])
+            place = layout.shifted(box, [asked.start for asked in region])
             found = StoredFrames(places, box)
             found.read(partial(lane.pinned_bytes, "stored"))
             batch = Batch(lane, how, found)
@@ -144,10 +146,10 @@ class StoredFrames:
         self.missing = np.flatnonzero(~there).tolist()
         self.unfiltered = np.flatnonzero(there & (self._found.masks & 1 != 0)).tolist()
 
-    def read(self, room: Callable[[int], NDArray[np.uint8]]) -> None:
-        """Read the bytes to memory, of which ``room`` gives so many; by any thread where there is a descriptor."""
+    def read(self, allocate: Callable[[int], NDArray[np.uint8]]) -> None:
+        """Read the bytes to memory from ``allocate``, called with a size; by any thread where there is a descriptor."""
         starts = staging.starts(self._sizes)
-        self.frames = Frames(room(int(starts[-1])), starts[:-1], self._sizes)
+        self.frames = Frames(allocate(int(starts[-1])), starts[:-1], self._sizes)
         self._places.read(self.box, self._found, self.frames)
 
 
@@ -189,7 +191,7 @@ class Batch:
         code = dtypes.code_of(how.dtype)
         alike = self._alike(numbers)  # the first then speaks for all
         for number in (numbers[:1] if alike else numbers).tolist():
-            info = _native.frame_info(self.stored.frames[number])
+            info = host.frame_info(self.stored.frames[number])
             if info.value_bytes != how.chunk_bytes or info.dtype != code:
                 found = f"a frame of shape {info.shape}, {dtypes.from_code(info.dtype)}"
                 message = f"a chunk of shape {how.chunk}, {how.dtype} holds {found}"
@@ -220,13 +222,13 @@ class Batch:
         faults = lane.device_bytes("faults", 4 * total).view(np.uint32)
         done = 0
         for numbers in groups:
-            entries = np.zeros(len(numbers), dtype=_native_cuda.FRAME)
+            entries = np.zeros(len(numbers), dtype=abi.CUDA_FRAME)
             entries["header"] = frames.addresses[numbers]
             entries["header_bytes"] = entries["frame_bytes"] = frames.sizes[numbers]
             entries["frame"] = on_device.data.ptr + frames.starts[numbers]
             entries["values"] = stack.data.ptr + numbers * chunk_bytes
             count = chunk_bytes // self.how.dtype.itemsize
-            _native_cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, lane.stream.ptr)
+            cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, lane.stream.ptr)
             done += len(numbers)
         self.faults = lane.pinned_bytes("faults", 4 * total).view(np.uint32)
         lane.to_host(self.faults, faults)
@@ -252,7 +254,7 @@ class Batch:
     def check(self) -> None:
         """Raise CorruptFrame where a frame was damaged, once all is done."""
         if self.faults is not None and self.faults.any():
-            _native_cuda.check_fault(int(self.faults[np.flatnonzero(self.faults)[0]]))
+            cuda.check_fault(int(self.faults[np.flatnonzero(self.faults)[0]]))
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 """Lanes: streams with buffers on the device and in pinned host memory. A few overlap copies, kernels and files.
 
 For arrays on a device one thread puts everything on the streams of three lanes and waits for events. For arrays in host
-memory each lane has a thread of its own (crew.py). HDF5 is entered by the calling thread alone.
+memory each lane has a thread of its own (device_threads.py). HDF5 is entered by the calling thread alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LANES = 3
 #: where frames begin in a buffer of many
 ALIGNMENT = 16
 
-# streams that nobody uses, by device: CuPy has a pool of memory for each stream, so they are made once
+# idle streams by device: CuPy has a pool of memory for each stream, so streams are made once and used again
 _idle: dict[int, list[Any]] = {}
 _idle_lock = threading.Lock()
 
@@ -54,7 +54,7 @@ class Lane:
         buffer = self._device.get(name)
         if buffer is None or buffer.nbytes < size:
             self._device.pop(name, None)
-            # from the caller's part of CuPy's pool: memory of a stream of ours could be used by nobody else later
+            # from the pool of the caller's stream: memory from the pool of ours could not be used by other code later
             with self._home:
                 buffer = self._empty(_rounded(size))
                 self.stream.wait_event(self._home.record())
@@ -64,7 +64,7 @@ class Lane:
     def _empty(self, size: int) -> Any:
         try:
             return self.cupy.empty(size, dtype=np.uint8)
-        except MemoryError:  # a pool with a limit does not look for blocks that nobody uses
+        except MemoryError:  # a pool with a limit does not free its unused blocks by itself
             self.cupy.get_default_memory_pool().free_all_blocks()
             return self.cupy.empty(size, dtype=np.uint8)
 
@@ -77,7 +77,7 @@ class Lane:
         return buffer[:size]
 
     def drop(self) -> None:
-        """Give the buffers back, once what uses them is done."""
+        """Free the buffers once the stream is done with them."""
         self.stream.synchronize()
         self._device.clear()
         self._pinned.clear()
@@ -158,7 +158,7 @@ def open_lanes(count: int = LANES) -> Iterator[list[Lane]]:
 
 
 def _borrow(cupy: Any, number: int, count: int) -> list[Any]:
-    """Return streams of the current device that nobody uses."""
+    """Return idle streams of the current device."""
     with _idle_lock:
         idle = _idle.setdefault(number, [])
         streams = [idle.pop() for _ in range(min(count, len(idle)))]

@@ -15,7 +15,7 @@ from pyfilter.gpu import arrays
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
 
 # CuPy has at most 32 dimensions, and the views here have twice the array's
 _MAX_VIEW_RANK = 12
@@ -26,8 +26,8 @@ Segment = tuple[slice, slice, slice]
 def segments(start: int, stop: int, edge: int) -> list[Segment]:
     """Cut one axis of a box into a part of a chunk, whole chunks, and a part of a chunk, where there are such.
 
-    Each has the numbers of the chunks (0 is the first that the box meets), what of each chunk it is, and what of the
-    box.
+    Each has the numbers of the chunks (0 is the first that the box overlaps), its part of each chunk, and its part of
+    the box.
     """
     base = start // edge * edge
     found: list[Segment] = []
@@ -43,7 +43,7 @@ def segments(start: int, stop: int, edge: int) -> list[Segment]:
 
 
 def stack_size(box: Region, chunk: tuple[int, ...]) -> int:
-    """Return the number of chunks that a box meets."""
+    """Return the number of chunks that a box overlaps."""
     return math.prod(_grid(box, chunk))
 
 

@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native, _native_cuda, chunks, dtypes, transfer
+from pyfilter import dtypes
+from pyfilter._chunks import layout, transfer
+from pyfilter._chunks.stored import Frames
+from pyfilter._lib import cuda, host
 from pyfilter.errors import InternalError
 from pyfilter.gpu import arrays, staging, tiling
-from pyfilter.stored import Frames
 
 if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter.gpu.staging import Lane
-    from pyfilter.pipeline import ChunkCodec
 
 # Frames one behind the other, each from a multiple of 16 bytes on. Reads up to 15 bytes behind a frame, which its slot
 # has: slots begin at multiples of 256.
@@ -58,9 +60,9 @@ class Batch:
         self.lane = lane
         self.how = how
         self.box = box
-        self.origins = list(chunks.origins(shape, how.chunk, box))
+        self.origins = list(layout.origins(shape, how.chunk, box))
         self.count = len(self.origins)
-        self.slot_bytes = -(-_native.max_frame_bytes(how.request) // 256) * 256
+        self.slot_bytes = -(-host.max_frame_bytes(how.request) // 256) * 256
 
     def encode(self, values: Any) -> None:
         """Put the gathering and the encoding on the stream; ``values`` are those of the box, on the lane's device."""
@@ -69,7 +71,7 @@ class Batch:
             self.stack = self._stack(values)
             slots = lane.device_bytes("slots", self.count * self.slot_bytes)
             sizes = lane.device_bytes("sizes", 8 * self.count).view(np.uint64)
-            _native_cuda.encode(
+            cuda.encode(
                 how.request,
                 self.count,
                 self.stack.data.ptr,
@@ -159,14 +161,14 @@ def write(dataset: h5py.Dataset, how: ChunkCodec | None, source: Any) -> None:
 
 def _through_hdf5(dataset: h5py.Dataset, source: Any) -> None:
     chunk = dataset.chunks or (1,) * source.ndim
-    for slab in chunks.slabs(source.shape, chunk, source.dtype.itemsize, transfer.SLAB_BYTES):
+    for slab in layout.slabs(source.shape, chunk, source.dtype.itemsize, transfer.SLAB_BYTES):
         dataset[slab] = arrays.to_host(source[slab])
 
 
 def _write_chunks(dataset: h5py.Dataset, how: ChunkCodec, source: Any) -> None:
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
-    boxes = chunks.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
+    boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
     with staging.open_lanes() as lanes:
         under_way: deque[Batch] = deque()  # encoded, fetched or being either
         for lane, box in zip(cycle(lanes), boxes):

@@ -5,7 +5,8 @@
 derived from several datasets. Only the bytes that a tolerance needs are read, from local files and over the network.
 """
 
+from pyfilter.progressive.opening import open
 from pyfilter.progressive.qoi import Retrieved, retrieve
-from pyfilter.progressive.reader import Reader, open
+from pyfilter.progressive.reader import Reader
 
 __all__ = ["Reader", "Retrieved", "open", "retrieve"]

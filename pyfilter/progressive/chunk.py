@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One chunk of a progressive dataset: what of its frame is here, what a tolerance needs, and its values."""
+"""One chunk of a progressive dataset: the segments in memory, those that a tolerance needs, and its values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native, _native_cuda
+from pyfilter._lib import abi, cuda, host
 from pyfilter.errors import CorruptFrame
 from pyfilter.frames import FrameInfo, checked_info
 from pyfilter.gpu import arrays, frames
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: bytes of a frame that are fetched first: most heads are shorter
 HEAD_BYTES = 2048
-_FIRST_BYTES = max(HEAD_BYTES, 8 * (7 + _native.MAX_RANK) + 132)
+_FIRST_BYTES = max(HEAD_BYTES, 8 * (7 + abi.MAX_RANK) + 132)
 _NOTHING = np.zeros(0, np.uint8)
 
 
@@ -37,74 +37,76 @@ class Chunk:
         Of its values.
     """
 
-    # of one that nobody has asked for anything: there may be very many
+    # the state before the first request, kept in the class: a dataset may have very many chunks
     levels = 0
     error = math.inf  # of the values last asked for
     _count = 0  # segments of the values last asked for
     _level = 0
     _info: FrameInfo | None = None
     _frame = _NOTHING
-    _here = 0  # bytes of the frame from its start on
+    _available = 0  # bytes of the frame that are in memory, from its start on
     _parts: dict[int, NDArray[Any]] | None = None
     _segments = 0
-    _known: NDArray[np.bool_] | None = None
+    _fetched_segments: NDArray[np.bool_] | None = None
 
     def __init__(
         self, start: int, size: int, place: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         self.start, self.size, self.place = start, size, place
         self.shape, self.dtype = shape, dtype
-        self.prefix = min(size, _FIRST_BYTES)  # how much of the frame's begin is to be here
+        self.prefix = min(size, _FIRST_BYTES)  # bytes of the frame's begin that are needed
 
-    def _forget(self) -> None:
-        """Have nothing of the frame."""
-        self._info, self._frame, self._here, self._parts = None, _NOTHING, 0, None
-        self._segments, self._known = 0, None
+    def _reset(self) -> None:
+        """Drop all that is in memory of the frame."""
+        self._info, self._frame, self._available, self._parts = None, _NOTHING, 0, None
+        self._segments, self._fetched_segments = 0, None
         self.prefix = min(self.size, _FIRST_BYTES)
 
     @property
     def info(self) -> FrameInfo | None:
-        """What the header says, once it is here."""
-        if self._info is None and self._here:
+        """What the header says, once it is in memory."""
+        if self._info is None and self._available:
             self._info = checked_info(self._frame, self.size)
         return self._info
 
     @property
     def _fetched(self) -> NDArray[np.bool_]:
-        """Which segments are here."""
-        if self._known is None or self._known.size != self._segments:
-            self._known = np.zeros(self._segments, np.bool_)
+        """Which segments are in memory."""
+        if self._fetched_segments is None or self._fetched_segments.size != self._segments:
+            self._fetched_segments = np.zeros(self._segments, np.bool_)
             if self._segments:
                 parts = self._parts_of(0)
-                self._known[:] = parts["offset"] + parts["size"] <= self._here  # what came with the head
-        return self._known
+                self._fetched_segments[:] = (
+                    parts["offset"] + parts["size"] <= self._available
+                )  # they came with the head
+        return self._fetched_segments
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing of it has been asked for."""
-        return self._here == 0
+        """Whether nothing of its frame is in memory."""
+        return self._available == 0
 
     def adopt(self, frame: NDArray[np.uint8], choice: Any) -> None:
-        """Take the begin of a frame that others have looked at and fetched, a `_native_lanes.CHOICE` of level 0."""
+        """Take the begin of the frame as `lanes.decode` has fetched it for an `abi.PROGRESSIVE_CHOICE` of level 0."""
         _, self.error, self._count, self._segments, self.levels, _ = choice
-        self._frame, self._here, self._level = frame, len(frame), 0
-        self.prefix = min(self.prefix, self._here)
+        self._frame, self._available, self._level = frame, len(frame), 0
+        self.prefix = min(self.prefix, self._available)
 
     def head_ranges(self) -> list[Range]:
-        """Return the ranges of the file that are missing of the head; none once it is here."""
-        return [(self.start + self._here, self.start + self.prefix)] if self._here < self.prefix else []
+        """Return the ranges of the file that are missing of the head; none once it is in memory."""
+        return [(self.start + self._available, self.start + self.prefix)] if self._available < self.prefix else []
 
     def put_head(self, data: bytes) -> None:
         """Take the bytes of `head_ranges`; more may be asked for. Of a head that is damaged nothing is kept."""
         try:
             self._put_head(data)
         except BaseException:
-            self._forget()
+            self._reset()
             raise
 
     def _put_head(self, data: bytes) -> None:
         self._frame = np.concatenate((self._frame, np.frombuffer(data, np.uint8)))
-        self._here += len(data)
+        self._available += len(data)
         self._info = info = checked_info(self._frame, self.size)
         if info.frame_bytes != self.size:
             message = f"the frame has {info.frame_bytes} bytes, its chunk {self.size}"
@@ -115,10 +117,10 @@ class Chunk:
         if not self.progressive:
             self.prefix = self.size
             return
-        summary = _native.progressive_summary(self._frame)
-        self.prefix = max(self._here, summary.prefix_bytes)
+        summary = host.progressive_summary(self._frame)
+        self.prefix = max(self._available, summary.prefix_bytes)
         self.levels = summary.levels
-        if self._here >= self.prefix:
+        if self._available >= self.prefix:
             self._segments = summary.segments
 
     @property
@@ -131,7 +133,7 @@ class Chunk:
         if self._parts is None:
             self._parts = {}
         if level not in self._parts:
-            self._parts[level] = _native.progressive_parts(self._frame, level, self._segments)
+            self._parts[level] = host.progressive_parts(self._frame, level, self._segments)
         return self._parts[level]
 
     def ask(self, tolerance: float, level: int) -> list[Range]:
@@ -148,7 +150,7 @@ class Chunk:
         for i in self._missing():
             begin = int(parts["offset"][i])
             stop = self.start + begin + int(parts["size"][i])
-            start = self.start + max(begin, self._here)  # some of it may have come with the head
+            start = self.start + max(begin, self._available)  # some of it may have come with the head
             if ranges and ranges[-1][1] == start:
                 ranges[-1] = (ranges[-1][0], stop)
             elif stop > start:
@@ -196,9 +198,9 @@ class Chunk:
         out = np.empty(self.grid(), self.dtype)
         if not self.progressive:
             whole = np.empty(self.shape, self.dtype) if step > 1 else out
-            _native.decode(self._frame, whole)
+            host.decode(self._frame, whole)
             return whole[tuple(slice(None, None, step) for _ in self.shape)] if step > 1 else out
-        _native.progressive_decode(self._frame, self._count, self._level, out)
+        host.progressive_decode(self._frame, self._count, self._level, out)
         return out
 
     def device_values(self) -> Any:
@@ -216,7 +218,7 @@ class Chunk:
     def decode_to(self, out: Any) -> None:
         """Decode what was asked for of a progressive chunk to a cupy.ndarray on the current device; waits."""
         stream = arrays.import_cupy().cuda.get_current_stream().ptr
-        _native_cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
+        cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
 
     def grid(self) -> tuple[int, ...]:
         """Return the shape of the grid that was asked for."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from pyfilter.errors import InvalidArgument
 from pyfilter.progressive.expression import Expression
+from pyfilter.progressive.opening import open as open_reader
 from pyfilter.progressive.reader import Reader
-from pyfilter.progressive.reader import open as open_reader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -13,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import pipeline, stored
+from pyfilter._chunks import pipeline, stored
+from pyfilter._chunks.selection import Box, box_of, expanded
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
 from pyfilter.gpu import arrays
 from pyfilter.gpu import devices as cuda
 from pyfilter.progressive.chunk import Chunk
-from pyfilter.progressive.source import LocalSource, RemoteSource, source_of
+from pyfilter.progressive.source import LocalSource
 from pyfilter.progressive.through_devices import Place, Wanted, decode, read
 from pyfilter.registry import registry
-from pyfilter.selection import Box, box_of, expanded
 from pyfilter.settings import config
 
 if TYPE_CHECKING:
@@ -36,65 +35,8 @@ if TYPE_CHECKING:
     from pyfilter.progressive.source import Range, Source
 
 
-def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None, **options: Any) -> Reader:
-    """Open a progressive dataset for reading in part.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset, path or URL
-        A dataset of a local file that is open; or a file: a path, or an address that fsspec knows (``https://``,
-        ``s3://``, ``memory://``, ...). Of files that are not here, only what is needed is fetched. Where chunks lie is
-        asked here: open the dataset again after it was written to.
-    name : str, optional
-        The dataset's name, where ``dataset`` is a file.
-    **options
-        Further arguments for fsspec's file system.
-
-    Returns
-    -------
-    Reader
-        Which holds the file open until it is closed; a context manager.
-
-    Raises
-    ------
-    TypeError
-        If the dataset is not compressed with `pyfilter.Progressive`, or with another filter too, or its file is open
-        with a driver of HDF5 for other than plain files (`pyfilter.errors.Unsupported`).
-    ValueError
-        If there is no such dataset (`pyfilter.errors.InvalidArgument`).
-    """
-    if isinstance(dataset, h5py.Dataset):
-        if name is not None:
-            message = "name is for files; the dataset is given already"
-            raise InvalidArgument(message)
-        return Reader(dataset, source_of(dataset.file))
-    if name is None:
-        message = f"which dataset of {dataset}? Give its name"
-        raise InvalidArgument(message)
-    address = os.fspath(dataset)
-    if "://" not in address:
-        with h5py.File(address) as file:
-            return Reader(_named(file, name, address), LocalSource(address))
-    try:
-        import fsspec
-    except ImportError as error:
-        message = f"fsspec is needed to read {address}: pip install 'pyfilter[remote]'"
-        raise Unsupported(message) from error
-    filesystem, path = fsspec.core.url_to_fs(address, **options)
-    with filesystem.open(path, "rb", block_size=1 << 16) as stream, h5py.File(stream) as file:
-        return Reader(_named(file, name, address), RemoteSource(filesystem, path))
-
-
-def _named(file: h5py.File, name: str, address: str) -> h5py.Dataset:
-    found = file.get(name)
-    if not isinstance(found, h5py.Dataset):
-        message = f"{address} has no dataset {name!r}"
-        raise InvalidArgument(message)
-    return found
-
-
 class Reader:
-    """A progressive dataset; made by `open`.
+    """A progressive dataset; made by `pyfilter.progressive.open`.
 
     Bytes that were fetched are kept, so that a second question costs only what the first has not brought.
 
@@ -124,10 +66,10 @@ class Reader:
         if len(names) > 1:
             message = f"{dataset.name} has filters behind pyfilter's ({names[1:]}): its parts cannot be read one by one"
             raise Unsupported(message)
-        if not stored.places_are_told(dataset):
+        if not stored.offsets_are_reliable(dataset):
             message = (
-                f"HDF5 does not tell where which chunk of {dataset.name} is: with libver='latest' it names other chunks"
-                f" where an unlimited dimension is not the first (maxshape is {dataset.maxshape}); use pyfilter.read"
+                f"HDF5 reports wrong chunk locations for {dataset.name}, as it does with libver='latest' where an "
+                f"unlimited dimension is not the first (maxshape is {dataset.maxshape}); use pyfilter.read"
             )
             raise Unsupported(message)
         codec = Progressive.from_cd_values(dataset.id.get_create_plist().get_filter(0)[2])
@@ -257,7 +199,7 @@ class Reader:
         return same
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -266,7 +208,7 @@ class Reader:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    # -- parts of that
+    # -- steps of reading
 
     def _check_level(self, level: int, selection: Any) -> None:
         if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or level < 0:
@@ -286,7 +228,7 @@ class Reader:
                 raise InvalidArgument(message)
 
     def _touched(self, box: Box) -> list[Chunk | tuple[int, ...]]:
-        """Return the chunks that a box touches; the place of those that were never written."""
+        """Return the chunks that a box touches; for a chunk that was never written, its first coordinates."""
         along = [
             range(start // edge * edge, stop, edge) for (start, stop), edge in zip(box, self.chunk_shape, strict=True)
         ]
@@ -318,7 +260,7 @@ class Reader:
         with self._counting:
             self.bytes_read += fetched
 
-    def _ask(
+    def _choose(
         self, tolerance: float, touched: Sequence[Chunk | tuple[int, ...]], level: int
     ) -> tuple[list[Chunk], list[list[Range]], bool]:
         """Return the chunks that were written, what each lacks for a tolerance, and whether all were written."""
@@ -326,15 +268,15 @@ class Reader:
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
         return chunks, asked, len(chunks) == len(touched)
 
-    def _bring(self, chunks: list[Chunk], asked: list[list[Range]]) -> None:
+    def _fetch_missing(self, chunks: list[Chunk], asked: list[list[Range]]) -> None:
         """Fetch what chunks lack, all at once."""
         data = iter(self._fetch([one for ranges in asked for one in ranges]))
         for chunk, ranges in zip(chunks, asked, strict=True):
             chunk.put(ranges, [next(data) for _ in ranges])
 
     def _read_to_device(self, tolerance: float, box: Box, level: int, device: int, shape: tuple[int, ...]) -> Any:
-        chunks, asked, whole = self._ask(tolerance, self._touched(box), level)
-        self._bring(chunks, asked)
+        chunks, asked, whole = self._choose(tolerance, self._touched(box), level)
+        self._fetch_missing(chunks, asked)
         with arrays.device_errors(), arrays.import_cupy().cuda.Device(device):
             result = arrays.import_cupy().empty(shape, self.dtype)
             if not whole:
@@ -356,7 +298,7 @@ class Reader:
             if not touched:
                 self.max_error = max(chunk.error for chunk in done)
                 return
-        chunks, asked, whole = self._ask(tolerance, touched, level)
+        chunks, asked, whole = self._choose(tolerance, touched, level)
         if not whole:
             values[...] = self._unwritten  # chunks that were never written
         wanted = [
@@ -366,7 +308,7 @@ class Reader:
         if devices:
             decode(wanted, values, self._fetch, devices)
         else:
-            self._bring(chunks, asked)
+            self._fetch_missing(chunks, asked)
 
             def place(one: Wanted) -> None:
                 values[one.target] = one.chunk.values()[one.source]
@@ -400,7 +342,7 @@ def _filters(dataset: h5py.Dataset) -> int:
 
 
 def _for_each(work: Callable[[Wanted], None], chunks: Sequence[Wanted]) -> None:
-    """Do the work on several threads; the library lets go of Python's lock."""
+    """Do the work on several threads; the library drops the GIL."""
     threads = min(config().threads, len(chunks))
     if threads <= 1:
         for chunk in chunks:

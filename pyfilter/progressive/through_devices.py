@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks of a progressive read, fetched and decoded by several devices, the values to be in host memory.
 
-Threads of the library (gpu/lanes.py) do it where they can. Of the rest each thread of a device (gpu/crew.py) takes a
-chunk from its bytes in the file to its place in the result, so that fetching, copies and kernels overlap, and no more
-is on a device than the chunks that its threads are at.
+Threads of the library (gpu/lanes.py) do it where they can. Of the other chunks each thread of a device
+(gpu/device_threads.py) takes one from its bytes in the file to its place in the result, so that fetching, copies and
+kernels overlap, and a device holds no more than one chunk for each of its threads.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _native, _native_lanes, settings
+from pyfilter import settings
+from pyfilter._lib import abi, host
 from pyfilter.errors import NoMemory, Unsupported
 from pyfilter.gpu import arrays, host_memory, lanes, staging
-from pyfilter.gpu.crew import Crew
+from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
 from pyfilter.progressive.chunk import HEAD_BYTES
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
     from pyfilter.gpu.staging import Lane
     from pyfilter.progressive.chunk import Chunk
     from pyfilter.progressive.source import LocalSource, Range
@@ -82,8 +83,8 @@ def decode(
             fallbacks.take_over(lane, error)
         return chunk.values()
 
-    with arrays.device_errors(), host_memory.Copier(len(devices)) as copier, Crew(devices, work) as crew:
-        for _ in crew.run(wanted):
+    with arrays.device_errors(), host_memory.Copier(len(devices)) as copier, DeviceThreads(devices, work) as threads:
+        for _ in threads.run(wanted):
             pass
     fallbacks.tell(len(wanted))
 
@@ -92,7 +93,7 @@ def decode(
 def read(
     source: LocalSource,
     wanted: Sequence[Chunk],
-    request: _native.Request,
+    request: abi.Request,
     tolerance: float,
     place: Place,
     devices: Sequence[int],
@@ -129,13 +130,15 @@ def read(
     if run is None or not all(chunk.untouched for chunk in wanted):
         return [], list(wanted)
     first = wanted[: run.chunks]
-    ranges = np.zeros(run.chunks, _native.RANGE)
+    ranges = np.zeros(run.chunks, abi.RANGE)
     ranges["offset"] = [chunk.start for chunk in first]
     ranges["bytes"] = sizes = np.array([chunk.size for chunk in first])
     heads = np.empty((run.chunks, HEAD_BYTES), np.uint8)
     ranges["to"] = heads.ctypes.data + HEAD_BYTES * np.arange(run.chunks)
-    choices = _native_lanes.choose(source.descriptor, ranges, HEAD_BYTES, request, tolerance, settings.config().threads)
-    known = (choices["known"] != 0) & (sizes <= _native.max_frame_bytes(request))
+    choices = host.progressive_choose(
+        source.descriptor, ranges, HEAD_BYTES, request, tolerance, settings.config().threads
+    )
+    known = (choices["known"] != 0) & (sizes <= host.max_frame_bytes(request))
     begins = np.maximum(choices["end"].astype(np.int64), np.minimum(sizes, HEAD_BYTES))
     starts = staging.starts(np.where(known, begins, 0))
     kept = np.empty(int(starts[-1]), np.uint8)

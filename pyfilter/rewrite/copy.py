@@ -16,7 +16,9 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5s, h5t, h5z
 
-from pyfilter import _foreign, checking, chunks, dtypes, pipeline, stored, transfer
+from pyfilter import checking, dtypes
+from pyfilter._chunks import layout, pipeline, stored, transfer
+from pyfilter._lib import hdf5
 from pyfilter.errors import Unsupported
 from pyfilter.rewrite import values
 from pyfilter.rewrite.values import ObjectMap
@@ -79,7 +81,7 @@ class FileCopy:
             self._copy_references(original, copy)
         for original, copy, by_creation in self._pending:
             values.copy_attributes(original, copy, self.objects, by_creation=by_creation)
-            comment = _foreign.comment_of(original.id)
+            comment = hdf5.comment_of(original.id)
             if comment:
                 h5o.set_comment(copy, comment)
 
@@ -149,7 +151,7 @@ class FileCopy:
         if how is not None and dtypes.code_of(source.dtype) == dtypes.code_of(how.dtype):
             transfer.write_chunks(target, how, source, self.progress)
             return
-        for region in chunks.slabs(source.shape, target.chunks, source.dtype.itemsize, transfer.SLAB_BYTES):
+        for region in layout.slabs(source.shape, target.chunks, source.dtype.itemsize, transfer.SLAB_BYTES):
             target[region] = source[region]  # a checksum follows our filter: HDF5 has to make it
             if self.progress is not None:
                 self.progress(int(np.prod([part.stop - part.start for part in region])))
@@ -197,7 +199,7 @@ def compressed_properties(original: Any, compression: Compression) -> Any:
     Its fill value, fill time and the order of its attributes are kept; a checksum stays, behind our filter.
     """
     before = original.get_create_plist()
-    checksum = any(identity == h5z.FILTER_FLETCHER32 for identity, _ in _foreign.filters_of(before.id))
+    checksum = any(identity == h5z.FILTER_FLETCHER32 for identity, _ in hdf5.filters_of(before.id))
     if before.get_layout() == h5d.VIRTUAL or before.get_external_count():
         dcpl = h5p.create(h5p.DATASET_CREATE)
         dcpl.set_attr_creation_order(before.get_attr_creation_order())
@@ -236,7 +238,7 @@ def _copy_values(source: h5py.Dataset, target: h5py.Dataset) -> None:
     source.id.read(h5s.ALL, h5s.ALL, contents, mtype=tid)
     target.id.write(h5s.ALL, h5s.ALL, contents, mtype=tid)
     if values.has_sequences(tid):
-        _foreign.reclaim(tid.id, source.id.get_space().id, contents.ctypes.data)
+        hdf5.reclaim(tid.id, source.id.get_space().id, contents.ctypes.data)
 
 
 def _text(path: bytes) -> str:

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 
-from pyfilter import _cleanup, chunks, dtypes, pipeline, plugin, provenance, samebits, transfer
+from pyfilter import dtypes, plugin
+from pyfilter._chunks import layout, pipeline, transfer
+from pyfilter._hooks import signals
 from pyfilter.errors import InvalidArgument
-from pyfilter.rewrite import netcdf3
+from pyfilter.rewrite import netcdf3, provenance
 from pyfilter.rewrite.copy import FileCopy, create_like
 from pyfilter.rewrite.plan import Decision, Rules, make_plan
-from pyfilter.verification import Comparison, Verification
+from pyfilter.verification import Comparison, Verification, same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,7 +181,7 @@ def _scratch(folder: Path, name: str) -> Iterator[Path]:
     scratch = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".tmp", dir=folder))
     try:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_cleanup.on_end(functools.partial(shutil.rmtree, scratch, ignore_errors=True)))
+            stack.enter_context(signals.on_end(functools.partial(shutil.rmtree, scratch, ignore_errors=True)))
             with contextlib.suppress(OSError):  # a file system without locks
                 stack.enter_context(_locked(scratch))
             yield scratch
@@ -266,7 +268,7 @@ def _check(
                 found = _compare(original, stored, item, fills[item.path], progress, total)
             yield Row(
                 path=item.path,
-                dtype=samebits.type_of(original),
+                dtype=same_bits.type_of(original),
                 shape=tuple(original.shape or ()),
                 codec=codec,
                 bound=bound,
@@ -290,7 +292,7 @@ def _compare(
     compression = item.compression
     mode, bound = compression.codec.bound if compression is not None else ("none", 0.0)
     comparison = Comparison(original.dtype, bound, item.specials, fill, mode == "pointwise_relative")
-    for region in chunks.slabs(stored.shape, stored.chunks, original.dtype.itemsize, transfer.SLAB_BYTES):
+    for region in layout.slabs(stored.shape, stored.chunks, original.dtype.itemsize, transfer.SLAB_BYTES):
         part = original[region]
         comparison.add(part, stored[region])
         if progress is not None:

@@ -7,7 +7,7 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
-from pyfilter import _foreign
+from pyfilter._lib import netcdf_c
 from pyfilter.errors import NetcdfError
 from pyfilter.netcdf import require_netcdf4
 
@@ -49,7 +49,7 @@ def convert(source: Path, target: Path) -> None:
 
 def _define(before: Any, after: Any) -> None:
     """Define dimensions, variables and attributes in their order; netCDF4's own calls would put _FillValue first."""
-    library = _foreign.netcdf()
+    library = netcdf_c.library()
     for name, dimension in before.dimensions.items():
         after.createDimension(name, None if dimension.isunlimited() else len(dimension))
     old, new = before._grpid, after._grpid
@@ -58,7 +58,7 @@ def _define(before: Any, after: Any) -> None:
         library.redef(new)
     for name in before.ncattrs():
         with _naming(f"attribute {name} of the file"):
-            library.copy_att((old, _foreign.NC_GLOBAL), name, (new, _foreign.NC_GLOBAL))
+            library.copy_att((old, netcdf_c.NC_GLOBAL), name, (new, netcdf_c.NC_GLOBAL))
     for key, variable in before.variables.items():
         dimensions = tuple(after.dimensions[name]._dimid for name in variable.dimensions)
         with _naming(f"variable {key}"):

@@ -12,7 +12,8 @@ import h5py
 import numpy as np
 from h5py import h5d
 
-from pyfilter import checking, chunks, dtypes, h5, netcdf, pipeline, transfer
+from pyfilter import checking, dtypes, h5, netcdf
+from pyfilter._chunks import layout, pipeline, transfer
 from pyfilter.codecs import HierarchicalDelta, Lossless
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
@@ -22,7 +23,7 @@ from pyfilter.rewrite.copy import Compression, is_number
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
     from pyfilter.codecs.base import Codec
 
 #: smaller datasets are copied as they are unless named: a chunk's index in the file costs more than they have
@@ -233,7 +234,7 @@ def chunk_of(dataset: h5py.Dataset, edges: tuple[int, ...]) -> tuple[int, ...]:
         size = math.prod(dataset.chunks) * itemsize
         if _KEPT_CHUNK_BYTES[0] <= size <= _KEPT_CHUNK_BYTES[1]:
             return tuple(dataset.chunks)
-    return chunks.choose(dataset.shape, itemsize, dataset.maxshape, edges)
+    return layout.choose(dataset.shape, itemsize, dataset.maxshape, edges)
 
 
 def _match(file: h5py.File, name: str, found: Mapping[str, h5py.Dataset]) -> str:

@@ -13,7 +13,8 @@ import h5py
 import numpy as np
 from h5py import h5, h5a, h5g, h5o, h5p, h5r, h5s, h5t
 
-from pyfilter import _foreign, checking
+from pyfilter import checking
+from pyfilter._lib import hdf5
 from pyfilter.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ class ObjectMap:
     def __init__(self, target: h5py.File) -> None:
         self.target = target
         self._paths: dict[tuple[int, int], bytes] = {}
-        # types that are used before the link to them is met; a group without a name goes away by itself
-        self._shelf = h5g.create(target.id, None)
-        self._shelved: dict[tuple[int, int], bytes] = {}
+        # an unnamed group for types that are used before their link is copied; HDF5 removes it when it is closed
+        self._types = h5g.create(target.id, None)
+        self._copied_types: dict[tuple[int, int], bytes] = {}
 
     def add(self, identity: Any, path: bytes) -> None:
         """Keep the path of an object's copy."""
@@ -49,19 +50,19 @@ class ObjectMap:
         if not tid.committed():
             return tid
         path = self.path_of(tid)
-        return h5t.open(self.target.id, path) if path is not None else h5t.open(self._shelf, self._shelve(tid))
+        return h5t.open(self.target.id, path) if path is not None else h5t.open(self._types, self._copy_type(tid))
 
     def link_type(self, tid: Any, group: Any, name: bytes, properties: Any) -> None:
         """Give a committed type its place in the copy, under ``name`` in ``group``."""
-        group.links.create_hard(name, self._shelf, self._shelve(tid), lcpl=properties)
+        group.links.create_hard(name, self._types, self._copy_type(tid), lcpl=properties)
 
-    def _shelve(self, tid: Any) -> bytes:
-        """Return the name that the copy of a committed type has on the shelf, copying it there if need be."""
+    def _copy_type(self, tid: Any) -> bytes:
+        """Return the name of a committed type's copy in the unnamed group, copying it there if need be."""
         place = checking.address(tid)
-        if place not in self._shelved:
-            self._shelved[place] = b"%d" % len(self._shelved)
-            tid.copy().commit(self._shelf, self._shelved[place])
-        return self._shelved[place]
+        if place not in self._copied_types:
+            self._copied_types[place] = b"%d" % len(self._copied_types)
+            tid.copy().commit(self._types, self._copied_types[place])
+        return self._copied_types[place]
 
     def reference(self, reference: Any, source: Any) -> Any:
         """Return the reference that means in the copy what ``reference`` means in the source."""
@@ -154,7 +155,7 @@ def copy_attributes(source: Any, target: Any, objects: ObjectMap, *, by_creation
             attribute.read(raw, mtype=tid)
             copy.write(raw, mtype=tid)
             if has_sequences(tid):
-                _foreign.reclaim(tid.id, space.id, raw.ctypes.data)
+                hdf5.reclaim(tid.id, space.id, raw.ctypes.data)
 
 
 def _readable(dtype: Any, name: bytes) -> Any:

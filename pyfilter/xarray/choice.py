@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import chunks, dtypes, h5, netcdf
+from pyfilter import dtypes, h5, netcdf
+from pyfilter._chunks import layout
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 
@@ -166,7 +167,7 @@ def _resolve(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -
         data: NDArray[Any] = np.asarray(variable.values)
         if missing is not None and not _holds(data.dtype, missing):
             missing = None
-        return h5.resolve(codec, data, missing, chunks.choose(data.shape, data.dtype.itemsize))
+        return h5.resolve(codec, data, missing, layout.choose(data.shape, data.dtype.itemsize))
     low, high = _limits(variable.data, missing)
     whole = stored.kind in "iu"
     absolute = h5.absolute_of(fraction, (low, high), whole=whole) if 0 < high - low < math.inf else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which codec a variable had in the file that it was read from, and a word where saving it does not keep that.
+"""Which codec a variable had in the file that it was read from, and warnings where saving does not keep it.
 
 xarray keeps the path of that file, the shape and the chunks, but neither the filter (engine netcdf4) nor more than
 "unknown" of it (engine h5netcdf), nor the group.
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 from h5py import h5z
 
-from pyfilter import checking, pipeline
+from pyfilter import checking
+from pyfilter._chunks import pipeline
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError
 
@@ -35,8 +36,8 @@ _LIBRARIES = frozenset({"xarray", "pyfilter"})
 _NAMED = frozenset({h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32, h5z.FILTER_SZIP, 32000})
 _SOURCES = 8
 
-# set while to_netcdf of this package runs: it has looked at every variable already
-_looked_at: ContextVar[bool] = ContextVar("looked_at", default=False)
+# set while to_netcdf of this package runs: it has chosen the codec of every variable, and warned where one is lost
+_codecs_decided: ContextVar[bool] = ContextVar("codecs_decided", default=False)
 
 
 class _Stored(NamedTuple):
@@ -103,9 +104,9 @@ def codec_before(name: str, encoding: Mapping[str, Any], group: str | None = Non
     return codec
 
 
-def say_what_is_lost(name: str, encoding: Mapping[str, Any]) -> None:
+def warn_of_lost_codec(name: str, encoding: Mapping[str, Any]) -> None:
     """Warn where a variable had a codec, and xarray itself is about to save it without compression."""
-    if _looked_at.get() or encoding.get("chunksizes") is None or any(encoding.get(key) for key in _COMPRESSIONS):
+    if _codecs_decided.get() or encoding.get("chunksizes") is None or any(encoding.get(key) for key in _COMPRESSIONS):
         return
     shape, chunks = encoding.get("original_shape"), tuple(encoding["chunksizes"])
     codecs = {
@@ -124,13 +125,13 @@ def say_what_is_lost(name: str, encoding: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def looked_at() -> Iterator[None]:
-    """Say nothing of variables that lose a codec: whoever saves them has decided."""
-    token = _looked_at.set(True)
+def codecs_decided() -> Iterator[None]:
+    """Do not warn of variables that lose a codec in the block: the caller has chosen all codecs."""
+    token = _codecs_decided.set(True)
     try:
         yield
     finally:
-        _looked_at.reset(token)
+        _codecs_decided.reset(token)
 
 
 def _datasets_in(source: object) -> tuple[_Stored, ...]:

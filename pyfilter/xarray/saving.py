@@ -6,7 +6,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from pyfilter import _xarray_hook, chunks, netcdf, plugin, provenance
+from pyfilter import netcdf, plugin
+from pyfilter._chunks import layout
+from pyfilter._hooks import xarray_stores
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, MissingExtra, Unsupported, missing_extra
 from pyfilter.xarray import choice, origin
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping
 
-ENGINES = _xarray_hook.ENGINES
+ENGINES = xarray_stores.ENGINES
 
 # what CF encoding and both engines keep; the rest of a variable's encoding is about the file that it came from
 _KEPT = frozenset(
@@ -116,7 +118,7 @@ def to_netcdf(
         Further encoding by variable, as in xarray; of a DataTree by group and variable.
     history : bool
         Whether to put a line that names the codecs into the global attribute ``history`` of the file, as CF wants it
-        (provenance.py); ``dataset`` itself stays as it is.
+        (rewrite/provenance.py); ``dataset`` itself stays as it is.
     **kwargs
         As in xarray's own ``to_netcdf``: ``mode``, ``format`` ("NETCDF4" or "NETCDF4_CLASSIC"), ``group``,
         ``unlimited_dims``, ``compute`` and others.
@@ -147,7 +149,7 @@ def to_netcdf(
     _require_engine(engine)
     xarray = _xarray()
     plugin.refresh()
-    _xarray_hook.install()
+    xarray_stores.install()
     if isinstance(dataset, getattr(xarray, "DataTree", ())):
         parts = [variable for _, data in _groups(dataset, False) for variable in data.variables.values()]
         _require_scheduler(path, parts, tree_later=not kwargs.get("compute", True))
@@ -165,7 +167,7 @@ def to_netcdf(
     if kwargs.get("unlimited_dims") is None:
         limits = [name for name in dataset.encoding.get("unlimited_dims") or () if name in dataset.dims]
         kwargs["unlimited_dims"] = limits or None
-    with origin.looked_at():
+    with origin.codecs_decided():
         return dataset.to_netcdf(path, engine=engine, encoding=extra, **kwargs)
 
 
@@ -195,7 +197,7 @@ def _save_tree(
     if history:
         tree = tree.copy(deep=False)
         tree.attrs.update(_history(tree.attrs, named))
-    with origin.looked_at():
+    with origin.codecs_decided():
         return tree.to_netcdf(path, engine=engine, encoding=extra, **kwargs)
 
 
@@ -226,10 +228,12 @@ def _plan(
         found = choice.chosen(dataset, codecs, {}, extra)
     else:
         found = choice.chosen(dataset, None, _by_name(codecs), extra)
-    elsewise = {name for name, items in extra.items() if any(items.get(key) for key in choice.COMPRESSIONS)}
-    found.update(origin.stored_codecs(dataset, skip={*found, *elsewise}, group=group))
+    with_other_compression = {
+        name for name, items in extra.items() if any(items.get(key) for key in choice.COMPRESSIONS)
+    }
+    found.update(origin.stored_codecs(dataset, skip={*found, *with_other_compression}, group=group))
     for name, variable in dataset.variables.items():
-        if variable.encoding.get("compression") == origin.UNKNOWN and name not in elsewise:
+        if variable.encoding.get("compression") == origin.UNKNOWN and name not in with_other_compression:
             found.setdefault(str(name), None)  # xarray would refuse to write what it has read
     for name, item in found.items():
         ours = extra.get(name, {})
@@ -252,6 +256,8 @@ def _by_name(codecs: Any) -> dict[str, Codec | None]:
 
 
 def _history(attributes: Mapping[str, Any], found: Mapping[str, Codec | None]) -> dict[str, str]:
+    from pyfilter.rewrite import provenance
+
     line = provenance.entry("pyfilter.xarray.to_netcdf", {name: item for name, item in found.items() if item})
     return {provenance.ATTRIBUTE: provenance.prepended(line, str(attributes.get(provenance.ATTRIBUTE, "")))}
 
@@ -279,7 +285,7 @@ def _chunked_encoding(dataset: Any, name: str, codec: Codec, given: Mapping[str,
         shape = tuple(max(sizes) for sizes in variable.chunks) if variable.chunks else variable.shape
         limits = [None if name in unlimited else extent for name, extent in zip(variable.dims, shape, strict=True)]
         itemsize = choice.stored_dtype(name, variable, given).itemsize
-        kept["chunksizes"] = chunks.choose(shape, itemsize, limits, codec.edges)
+        kept["chunksizes"] = layout.choose(shape, itemsize, limits, codec.edges)
     return {**kept, **_missing(dataset, name, codec, given)}
 
 

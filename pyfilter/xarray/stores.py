@@ -56,12 +56,12 @@ class Netcdf4Store(NetCDF4DataStore):  # type: ignore[misc]
         codec = variable.encoding.pop(KEY, None)
         before = self.ds.variables.get(name)
         if codec is None and before is None:
-            origin.say_what_is_lost(name, variable.encoding)
+            origin.warn_of_lost_codec(name, variable.encoding)
         if codec is None:
             return _prepared(super(), name, variable, check_encoding, unlimited_dims)
         plugin.refresh()
         if before is not None:
-            _say_what_stays(name, codec, before)
+            _warn_of_kept_codec(name, codec, before)
         elif self.format != "NETCDF4":  # there a variable gets its filter together with its definition only
             netcdf.create_variable(
                 self.ds,
@@ -102,9 +102,9 @@ class H5netcdfStore(H5NetCDFStore):  # type: ignore[misc]
             variable.encoding["compression"] = codec.filter_id
             variable.encoding["compression_opts"] = codec.filter_options
         if before is None:
-            origin.say_what_is_lost(name, variable.encoding)
+            origin.warn_of_lost_codec(name, variable.encoding)
         elif codec is not None:
-            _say_what_stays(name, codec, before)
+            _warn_of_kept_codec(name, codec, before)
         ours = variable.encoding.get("compression") == registry().filter_id
         target, source = _prepared(super(), name, variable, check_encoding, unlimited_dims)
         return H5netcdfArray(name, self) if ours else target, source
@@ -139,7 +139,7 @@ def _readable(store: Any, variable: Any, name: str, stored: Any, kind: Any) -> A
     return type(variable)(variable.dims, array, variable.attrs, variable.encoding)
 
 
-def _say_what_stays(name: str, codec: Codec, variable: Any) -> None:
+def _warn_of_kept_codec(name: str, codec: Codec, variable: Any) -> None:
     """Warn where values go into a variable that the file has already, and that is compressed otherwise."""
     stored = checking.codec_of(variable)
     if stored == codec:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import _foreign
+from pyfilter._lib import hdf5
 
 from .conftest import FILL, field
 
@@ -81,12 +81,14 @@ def test_stored_words_are_taken_and_written_as_the_users(tmp_path: Path, script:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         dataset = pyfilter.create_dataset(file, "x", field(), CODECS[0])
         properties = dataset.id.get_create_plist()
-        ((_, stored),) = _foreign.filters_of(properties.id)
+        ((_, stored),) = hdf5.filters_of(properties.id)
     assert len(stored) > 6
     np.save(tmp_path / "values.npy", field())
-    text = WRITE.replace("pyfilter.netcdf.compress(v, codec)", "_foreign.netcdf().def_var_filter(*place, words)")
+    text = WRITE.replace("pyfilter.netcdf.compress(v, codec)", "netcdf_c.library().def_var_filter(*place, words)")
     text = text.replace("codec =", "words = tuple(map(int, sys.argv[3].split(',')))\n    codec =")
-    text = text.replace("words =", "from pyfilter import _foreign\n    place = v._grpid, v._varid, 52907\n    words =")
+    text = text.replace(
+        "words =", "from pyfilter._lib import netcdf_c\n    place = v._grpid, v._varid, 52907\n    words ="
+    )
     script(text, tmp_path / "values.npy", url(tmp_path / "a"), ",".join(map(str, stored)), "f4")
     about = json.loads((tmp_path / "a" / "v" / ".zarray").read_text())
     assert about["compressor"] == {"id": "pyfilter", "cd_values": list(CODECS[0].filter_options)}
@@ -145,7 +147,7 @@ for store in sys.argv[1:]:
 def test_filters_before_ours_are_refused(tmp_path: Path, env: dict[str, str]) -> None:
     text = """
 import sys, pyfilter, netCDF4
-from pyfilter import _foreign, _native
+from pyfilter._lib import library, netcdf_c
 file = netCDF4.Dataset(sys.argv[1], "w")
 file.createDimension("x", 100)
 v = file.createVariable("v", "f4", ("x",), shuffle=True, zlib=True)
@@ -154,12 +156,12 @@ try:
     pyfilter.netcdf.compress(v, codec)
 except ValueError as error:
     print(error)
-_foreign.netcdf().def_var_filter(v._grpid, v._varid, pyfilter.FILTER_ID, codec.filter_options)  # past our own check
+netcdf_c.library().def_var_filter(v._grpid, v._varid, pyfilter.FILTER_ID, codec.filter_options)  # past our own check
 try:
     v[:] = 1.0
     file.close()
 except RuntimeError as error:
-    print(error, _native.library().pyf_last_error().decode(), flush=True)
+    print(error, library.load().pyf_last_error().decode(), flush=True)
 import os
 os._exit(0)
 """

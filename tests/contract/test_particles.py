@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from reference import decoder
 
 import pyfilter
-from pyfilter import Lorenzo, Particles, _native
+from pyfilter import Lorenzo, Particles
+from pyfilter._lib import host
 from pyfilter.errors import CorruptFrame, InvalidArgument
 from pyfilter.frames import make_request
 
@@ -27,7 +28,7 @@ FILL = 1e35
 
 
 def permutation(values: Array, codec: Particles, fill: Any = None) -> Array:
-    return _native.particle_order(make_request(codec, values.dtype, values.shape, fill), values)
+    return host.particle_order(make_request(codec, values.dtype, values.shape, fill), values)
 
 
 def check(values: Array, codec: Particles, fill: Any = None) -> pyfilter.FrameInfo:

@@ -15,7 +15,8 @@ from reference.header import parse_header
 from reference.progressive import decode_progressive, parse_head
 
 import pyfilter
-from pyfilter import Progressive, _native, errors
+from pyfilter import Progressive, errors
+from pyfilter._lib import abi, host
 
 from . import fields
 from .fields import FAMILIES, Case, family, hunt, levels_here, sprinkle
@@ -32,15 +33,15 @@ def smooth(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int = 1) -> Array
     return np.asarray(np.cumsum(rng.normal(size=shape), axis=-1) if shape else 2.5, dtype)
 
 
-def parts_of(frame: bytes, level: int = 0) -> tuple[_native.ProgressiveSummary, Array]:
+def parts_of(frame: bytes, level: int = 0) -> tuple[abi.ProgressiveSummary, Array]:
     data = np.frombuffer(frame, np.uint8)
-    summary = _native.progressive_summary(data)
-    return summary, _native.progressive_parts(data, level, summary.segments)
+    summary = host.progressive_summary(data)
+    return summary, host.progressive_parts(data, level, summary.segments)
 
 
 def part(frame: bytes, count: int, level: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     out = np.empty(shape, dtype)
-    _native.progressive_decode(np.frombuffer(frame, np.uint8), count, level, out)
+    host.progressive_decode(np.frombuffer(frame, np.uint8), count, level, out)
     return out
 
 
@@ -248,15 +249,15 @@ def test_damaged_frames(dtype: np.dtype[Any]) -> None:
 
 def test_calls_that_do_not_fit() -> None:
     frame = np.frombuffer(pyfilter.encode(smooth((20, 30), np.dtype("f4")), Progressive(absolute=1e-3)), np.uint8)
-    summary = _native.progressive_summary(frame)
+    summary = host.progressive_summary(frame)
     out = np.empty((20, 30), "f4")
     with pytest.raises(errors.InvalidArgument, match="room for 3 segments"):
-        _native.progressive_parts(frame, 0, 3)
+        host.progressive_parts(frame, 0, 3)
     with pytest.raises(errors.InvalidArgument, match="level is 40, allowed: 0 to"):
-        _native.progressive_parts(frame, 40, summary.segments)
+        host.progressive_parts(frame, 40, summary.segments)
     with pytest.raises(errors.InvalidArgument, match="exactly 2400 are decoded"):
-        _native.progressive_decode(frame, 1, 0, out[:5])
+        host.progressive_decode(frame, 1, 0, out[:5])
     with pytest.raises(errors.TruncatedFrame):
-        _native.progressive_decode(frame[: summary.prefix_bytes], summary.segments, 0, out)
+        host.progressive_decode(frame[: summary.prefix_bytes], summary.segments, 0, out)
     with pytest.raises(errors.Unsupported, match="not a progressive one"):
-        _native.progressive_summary(np.frombuffer(pyfilter.encode(out, pyfilter.Lossless()), np.uint8))
+        host.progressive_summary(np.frombuffer(pyfilter.encode(out, pyfilter.Lossless()), np.uint8))

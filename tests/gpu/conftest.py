@@ -15,7 +15,8 @@ from typing import Any
 import h5py
 import pytest
 
-from pyfilter import _native_cuda, errors
+from pyfilter import errors
+from pyfilter._lib import cuda
 from pyfilter.gpu import host_memory, staging, writing
 
 from . import model
@@ -29,7 +30,7 @@ if MODEL:
 def why_not() -> str | None:
     """Return why nothing here can run, None where it can."""
     try:
-        _native_cuda.require()
+        cuda.require()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import cupy  # noqa: F401

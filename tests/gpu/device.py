@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfilter import _native, _native_cuda
+from pyfilter._lib import abi, cuda, host
 
 Array = NDArray[Any]
 
@@ -23,16 +23,16 @@ def poison(size: int) -> Any:
     return cupy.full(max(size, 1), 0xA5, dtype=cupy.uint8)
 
 
-def encode(request: _native.Request, chunks: list[Array]) -> list[bytes]:
+def encode(request: abi.Request, chunks: list[Array]) -> list[bytes]:
     """Frames of chunks of one shape, encoded in one call."""
     value_stride = stride_of(chunks[0].nbytes)
-    capacity = stride_of(_native.max_frame_bytes(request))
+    capacity = stride_of(host.max_frame_bytes(request))
     values, frames = poison(value_stride * len(chunks)), poison(capacity * len(chunks))
     for i, chunk in enumerate(chunks):
         flat = np.frombuffer(np.ascontiguousarray(chunk).tobytes(), np.uint8)
         values[i * value_stride : i * value_stride + flat.size] = cupy.asarray(flat)
     sizes = cupy.full(len(chunks), 0xFFFFFFFF, dtype=cupy.uint64)
-    _native_cuda.encode(
+    cuda.encode(
         request, len(chunks), values.data.ptr, value_stride, frames.data.ptr, capacity, sizes.data.ptr,
         cupy.cuda.get_current_stream().ptr,
     )  # fmt: skip
@@ -41,12 +41,12 @@ def encode(request: _native.Request, chunks: list[Array]) -> list[bytes]:
     return [frames[i * capacity : i * capacity + int(size)].get().tobytes() for i, size in enumerate(done)]
 
 
-def particle_order(request: _native.Request, positions: Array) -> Array:
+def particle_order(request: abi.Request, positions: Array) -> Array:
     """The rows that come to the places of sorted positions."""
     values = cupy.asarray(np.ascontiguousarray(positions))
     found = cupy.full(len(positions), 0xFFFFFFFF, dtype=cupy.uint32)
     stream = cupy.cuda.get_current_stream()
-    _native_cuda.particle_order(request, values.data.ptr, values.nbytes, found.data.ptr, stream.ptr)
+    cuda.particle_order(request, values.data.ptr, values.nbytes, found.data.ptr, stream.ptr)
     order: Array = found.get()
     return order
 
@@ -62,19 +62,19 @@ def decode(
     value_stride = stride_of(wanted)
     values = poison(value_stride * len(frames))
     faults = cupy.full(len(frames), 77, dtype=cupy.uint32)
-    table = np.zeros(len(frames), dtype=_native_cuda.FRAME)
-    host = [np.frombuffer(frame, np.uint8) for frame in frames]
-    for i, frame in enumerate(host):
+    table = np.zeros(len(frames), dtype=abi.CUDA_FRAME)
+    arrays = [np.frombuffer(frame, np.uint8) for frame in frames]
+    for i, frame in enumerate(arrays):
         packed[int(offsets[i]) : int(offsets[i]) + frame.size] = cupy.asarray(frame)
         table[i] = (
-            frame.ctypes.data, min(frame.size, _native_cuda.MAX_HEADER_BYTES), packed.data.ptr + int(offsets[i]),
+            frame.ctypes.data, min(frame.size, cuda.MAX_HEADER_BYTES), packed.data.ptr + int(offsets[i]),
             frame.size, values.data.ptr + i * value_stride,
         )  # fmt: skip
     stream = cupy.cuda.get_current_stream()
-    _native_cuda.decode(table, start, stop, wanted, faults.data.ptr, stream.ptr)
+    cuda.decode(table, start, stop, wanted, faults.data.ptr, stream.ptr)
     stream.synchronize()
     for fault in faults.get():
-        _native_cuda.check_fault(int(fault))
+        cuda.check_fault(int(fault))
     return [values[i * value_stride : i * value_stride + wanted].get().view(dtype) for i in range(len(frames))]
 
 
@@ -82,6 +82,6 @@ def decode_part(frame: NDArray[np.uint8], segments: int, level: int, like: Array
     """Values of the grid of `level` of a progressive frame, from its first segments."""
     values = poison(like.nbytes)
     stream = cupy.cuda.get_current_stream()
-    _native_cuda.progressive_decode(frame, segments, level, values.data.ptr, like.nbytes, stream.ptr)
+    cuda.progressive_decode(frame, segments, level, values.data.ptr, like.nbytes, stream.ptr)
     found: Array = values[: like.nbytes].get().view(like.dtype)
     return found

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 import pyfilter
 from gpu import device
-from pyfilter import _native, frames
+from pyfilter import frames
+from pyfilter._lib import host
 
 Array = NDArray[Any]
 
@@ -100,13 +101,13 @@ def compare_parts(group: Group, frame: bytes) -> None:
     if info.codec != "progressive" or info.stored_raw:
         return
     data = np.frombuffer(frame, np.uint8)
-    summary = _native.progressive_summary(data)
+    summary = host.progressive_summary(data)
     for level, part in itertools.product({0, min(1, summary.levels)}, (0, 1, 2, 3)):
         if level and len(info.shape) > 3:
             continue
         group.cases += 1
         count = summary.segments * part // 3
         expected = np.empty(tuple(-(-extent >> level) for extent in info.shape), info.dtype)
-        _native.progressive_decode(data, count, level, expected)
+        host.progressive_decode(data, count, level, expected)
         if device.decode_part(data, count, level, expected).tobytes() != expected.tobytes():
             group.bad.append(f"{info.dtype} {info.shape}: {count} segments, level {level}: decoded values differ")

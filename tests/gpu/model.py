@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pyfilter import _native, _native_cuda, _native_lanes, dtypes, errors
+from pyfilter import dtypes, errors
+from pyfilter._lib import abi, cuda, device_chunks, host, library
 from pyfilter.registry import registry
 
 from . import model_machine as machine
@@ -222,7 +223,7 @@ def encode(
     on = machine.Stream.of(stream)
     dtype = dtypes.from_code(request.dtype)
     value_bytes = int(np.prod(request.shape, dtype=np.int64)) * dtype.itemsize
-    most = _native.max_frame_bytes(request)
+    most = host.max_frame_bytes(request)
     codec = registry().codec_by_id(request.codec)
     assert codec is not None
     if codec.name != "lossless" and dtype.kind != "f":
@@ -235,13 +236,13 @@ def encode(
         machine.check_here(values, (count - 1) * value_stride + value_bytes)
     machine.check_here(frames, (count - 1) * frame_stride + most)
     machine.check_here(sizes, 8 * count)
-    kept = _native.Request.from_buffer_copy(request)
+    kept = abi.Request.from_buffer_copy(request)
 
     def work() -> None:
         for number in range(count):
             size = ctypes.c_size_t(0)
-            _native.check(
-                _native.library().pyf_encode(
+            library.check(
+                library.load().pyf_encode(
                     ctypes.byref(kept),
                     (values + number * value_stride) or None,
                     value_bytes,
@@ -263,7 +264,7 @@ def decode(frames: Any, start: int, stop: int, value_bytes: int, faults: int, st
     for frame in entries:
         memory: Any = (ctypes.c_ubyte * int(frame["header_bytes"])).from_address(int(frame["header"]))
         header = np.frombuffer(memory, dtype=np.uint8)
-        info = _native.frame_info(header)
+        info = host.frame_info(header)
         if info.frame_bytes != frame["frame_bytes"]:
             raise errors.TruncatedFrame("truncated")
         assert int(frame["frame"]) % 4 == 0
@@ -273,7 +274,7 @@ def decode(frames: Any, start: int, stop: int, value_bytes: int, faults: int, st
 
     def work() -> None:
         for number, frame in enumerate(entries):
-            code = _native.library().pyf_decode_range(
+            code = library.load().pyf_decode_range(
                 int(frame["frame"]), int(frame["frame_bytes"]), start, stop, int(frame["values"]) or None, value_bytes
             )
             ctypes.c_uint32.from_address(faults + 4 * number).value = int(code != 0)
@@ -284,14 +285,14 @@ def decode(frames: Any, start: int, stop: int, value_bytes: int, faults: int, st
 def progressive_decode(frame: Any, segments: int, level: int, values: int, nbytes: int, stream: int) -> None:
     machine.check_here(values, nbytes)
     machine.Stream.of(stream).synchronize()
-    _native.check(
-        _native.library().pyf_progressive_decode(frame.ctypes.data, frame.nbytes, segments, level, values, nbytes)
+    library.check(
+        library.load().pyf_progressive_decode(frame.ctypes.data, frame.nbytes, segments, level, values, nbytes)
     )
 
 
 def particle_order(request: Any, values: int, value_bytes: int, particles: int, stream: int) -> None:
     machine.Stream.of(stream).synchronize()
-    _native.check(_native.library().pyf_particle_order(ctypes.byref(request), values or None, value_bytes, particles))
+    library.check(library.load().pyf_particle_order(ctypes.byref(request), values or None, value_bytes, particles))
 
 
 def check_fault(fault: int) -> None:
@@ -348,9 +349,9 @@ def install() -> None:
     sys.modules["cupy"] = cupy
     from . import model_lanes
 
-    many: Any = _native_lanes
+    many: Any = device_chunks
     many.write_chunks, many.read_chunks = model_lanes.write_chunks, model_lanes.read_chunks
-    patched: Any = _native_cuda
+    patched: Any = cuda
     patched.encode, patched.decode, patched.progressive_decode = encode, decode, progressive_decode
     patched.particle_order = particle_order
     patched.check_fault = check_fault

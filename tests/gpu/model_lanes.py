@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The model's calls for many chunks (_native_lanes.py), batch after batch on the model's streams."""
+"""The model's calls for many chunks (_lib/device_chunks.py), batch after batch on the model's streams."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from pyfilter import _native, _native_cuda, _native_lanes, errors
+from pyfilter import errors
+from pyfilter._lib import abi, cuda, host, library
 
 from . import model_machine as machine
 
 
 def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, writer: Any) -> None:
     """Batches by lanes in turn; as in the library, what is unusual is left to the caller."""
-    write = ctypes.CFUNCTYPE(
-        ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
-    )(writer.write)
     state = _states(chunks)
     for lane, first, count in _batches(chunks, lanes):
         size = count * chunks.chunk_bytes
         with machine.Device(int(lane["device"])):
             _move(lane, chunks, first, size, 1)
-            _native_cuda.encode(
+            cuda.encode(
                 request, count, int(lane["values"]), chunks.chunk_bytes, int(lane["frames"]), frame_stride,
                 int(lane["notes"]), int(lane["stream"]),
             )  # fmt: skip
@@ -34,23 +32,23 @@ def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, write
             sizes = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(int(lane["host_notes"]))).tolist()
             assert max(sizes) <= int(lane["host_frame_bytes"])
             if chunks.chunk_bytes in sizes:
-                state[first : first + count] = _native_lanes.LEFT
+                state[first : first + count] = abi.CHUNK_LEFT
                 continue
             for number, bytes_of in enumerate(sizes):
                 _copy(lane, int(lane["host_frames"]), int(lane["frames"]) + number * frame_stride, bytes_of, 2)
                 machine.Stream.of(int(lane["stream"])).synchronize()
                 origin = writer.origins + (first + number) * writer.rank * 8
-                if write(writer.dataset, 0, 0, origin, bytes_of, int(lane["host_frames"])) < 0:
-                    state[state == _native_lanes.WAITING] = _native_lanes.LEFT
+                if writer.write(writer.dataset, 0, 0, origin, bytes_of, int(lane["host_frames"])) < 0:
+                    state[state == abi.CHUNK_WAITING] = abi.CHUNK_LEFT
                     return
-                state[first + number] = _native_lanes.DONE
+                state[first + number] = abi.CHUNK_DONE
 
 
 def read_chunks(dtype: int, chunks: Any, lanes: Any, descriptor: int, ranges: Any, segments: Any) -> None:
     """As `write_chunks`."""
     state = _states(chunks)
     for lane, first, count in _batches(chunks, lanes):
-        state[first : first + count] = _native_lanes.LEFT
+        state[first : first + count] = abi.CHUNK_LEFT
         part = ranges[first : first + count]
         places = np.cumsum([0, *(-(-part["bytes"].astype(np.int64) // 16) * 16)])
         assert places[-1] <= int(lane["host_frame_bytes"])
@@ -67,7 +65,7 @@ def read_chunks(dtype: int, chunks: Any, lanes: Any, descriptor: int, ranges: An
                 size = count * chunks.chunk_bytes
                 _move(lane, chunks, first, size, 2)
                 machine.Stream.of(int(lane["stream"])).synchronize()
-                state[first : first + count] = _native_lanes.DONE
+                state[first : first + count] = abi.CHUNK_DONE
 
 
 def _decoded(dtype: int, chunks: Any, lane: Any, part: Any, places: Any, segments: Any) -> bool:
@@ -78,13 +76,13 @@ def _decoded(dtype: int, chunks: Any, lane: Any, part: Any, places: Any, segment
         frame, values = np.frombuffer(memory, np.uint8), int(lane["values"]) + number * chunks.chunk_bytes
         machine.check_here(values, chunks.chunk_bytes)
         try:
-            info = _native.frame_info(frame)
+            info = host.frame_info(frame)
             if (info.dtype, info.value_bytes) != (dtype, chunks.chunk_bytes):
                 return False
             if segments is None:
-                _native.check(_native.library().pyf_decode(frame.ctypes.data, frame.nbytes, values, chunks.chunk_bytes))
+                library.check(library.load().pyf_decode(frame.ctypes.data, frame.nbytes, values, chunks.chunk_bytes))
             else:
-                _native_cuda.progressive_decode(
+                cuda.progressive_decode(
                     frame, int(segments[number]), 0, values, chunks.chunk_bytes, int(lane["stream"])
                 )
         except errors.PyfilterError:
@@ -94,7 +92,7 @@ def _decoded(dtype: int, chunks: Any, lane: Any, part: Any, places: Any, segment
 
 def _states(chunks: Any) -> Any:
     found = np.ctypeslib.as_array((ctypes.c_uint8 * chunks.count).from_address(chunks.state))
-    found[:] = _native_lanes.WAITING
+    found[:] = abi.CHUNK_WAITING
     return found
 
 
@@ -107,23 +105,23 @@ def _batches(chunks: Any, lanes: Any) -> Iterator[tuple[Any, int, int]]:
 
 
 def _move(lane: Any, chunks: Any, first: int, size: int, kind: int) -> None:
-    """Values between the host and the device, piece by piece where they pass through memory of the lane."""
+    """Values between host memory and the device, piece by piece where they pass through memory of the lane."""
     passing, there = int(lane["host_values"]), int(lane["values"])
-    host = None if chunks.grid else chunks.values + first * chunks.chunk_bytes
+    address = None if chunks.grid else chunks.values + first * chunks.chunk_bytes
     if not passing:
-        assert host is not None
-        target, source = (there, host) if kind == 1 else (host, there)
+        assert address is not None
+        target, source = (there, address) if kind == 1 else (address, there)
         _copy(lane, target, source, size, kind)
         return
     most = int(lane["host_value_bytes"]) // 2
-    most = most if host is not None else most // chunks.chunk_bytes * chunks.chunk_bytes
+    most = most if address is not None else most // chunks.chunk_bytes * chunks.chunk_bytes
     assert most > 0
     for at in range(0, size, most):
         here = min(most, size - at)
 
         def pass_on(at: int = at, here: int = here) -> None:
-            if host is not None:
-                to, by = (passing, host + at) if kind == 1 else (host + at, passing)
+            if address is not None:
+                to, by = (passing, address + at) if kind == 1 else (address + at, passing)
                 ctypes.memmove(to, by, here)
                 return
             for number in range(here // chunks.chunk_bytes):

@@ -29,7 +29,8 @@ import pyfilter
 from gpu import device, particle_cases, progressive_cases
 from gpu.damaged_frames import damaged
 from gpu.group import Group, check_batch, compare_parts
-from pyfilter import _native, frames
+from pyfilter import frames
+from pyfilter._lib import host
 from pyfilter.registry import registry
 
 Array = NDArray[Any]
@@ -184,7 +185,7 @@ def particles(quick: bool, every: int) -> Iterator[Group]:
             group.check(values, codec, fill, copies=3 if i % 20 == 0 else 1)
             if i % 4 in (1, 2):  # sorted in tiles, through the chunk
                 request = frames.make_request(codec, values.dtype, values.shape, fill)
-                if not np.array_equal(device.particle_order(request, values), _native.particle_order(request, values)):
+                if not np.array_equal(device.particle_order(request, values), host.particle_order(request, values)):
                     group.bad.append(f"{values.dtype} {values.shape} {codec!r} fill={fill!r}: another order")
         yield group
     group = Group("particles, batches of different chunks")

@@ -14,7 +14,8 @@ from python.test_h5 import CASES, case_values, stored_chunks
 from python.test_h5_read import SELECTIONS
 
 import pyfilter
-from pyfilter import Cuszp2, HierarchicalDelta, Lossless, Progressive, _native_cuda, errors
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless, Progressive, errors
+from pyfilter._lib import cuda
 from pyfilter.gpu import host_memory, staging
 
 from . import conftest
@@ -23,7 +24,7 @@ BOUND = Cuszp2(absolute=1e-3)
 
 
 def some_devices() -> list[Any]:
-    count = _native_cuda.device_count() if conftest.why_not() is None else 0
+    count = cuda.device_count() if conftest.why_not() is None else 0
     return ["cuda", *(["all", [1, 0]] if count > 1 else [])]
 
 
@@ -189,7 +190,7 @@ def test_a_file_that_is_too_short(tmp_path: Path) -> None:
 def test_devices_that_are_none(cp: Any, file: h5py.File) -> None:
     values = field((20, 30))
     dataset = pyfilter.create_dataset(file, "a", values, BOUND)
-    count = _native_cuda.device_count()
+    count = cuda.device_count()
     wrong: Any
     for wrong in ("gpu", "cuda:", "cuda:x", "cpu", "", [], True, -1, 1.5, [0, "all"], [[0]], {}, b"all"):
         with pytest.raises(ValueError, match="devices must be 'all', 'cuda'"):
@@ -203,9 +204,9 @@ def test_devices_that_are_none(cp: Any, file: h5py.File) -> None:
     assert "b" not in file
     with pytest.raises(ValueError, match="device 0 twice"):
         pyfilter.read(dataset, devices=["cuda:0", 0])
-    with pytest.raises(ValueError, match="those of a device are worked on there"):
+    with pytest.raises(ValueError, match="arrays on a device are compressed and decompressed there"):
         pyfilter.write(dataset, cp.asarray(values), devices="all")
-    with pytest.raises(ValueError, match="those of a device are worked on there"):
+    with pytest.raises(ValueError, match="arrays on a device are compressed and decompressed there"):
         pyfilter.read(dataset, out=cp.asarray(values), devices="all")
     with pytest.raises(ValueError, match="device or devices"):
         pyfilter.read(dataset, device="cuda", devices="all")

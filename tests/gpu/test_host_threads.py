@@ -21,8 +21,9 @@ from python.support import field
 from python.test_h5 import stored_chunks
 
 import pyfilter
-from pyfilter import Cuszp2, _native_cuda, errors
-from pyfilter.gpu import crew, staging
+from pyfilter import Cuszp2, errors
+from pyfilter._lib import cuda
+from pyfilter.gpu import device_threads, staging
 
 from . import conftest
 
@@ -56,10 +57,12 @@ class Watch:
 
 @pytest.mark.usefixtures("small", "threads_end")
 def test_devices_share_the_batches(file: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
-    if _native_cuda.device_count() < 2:
+    if cuda.device_count() < 2:
         pytest.skip("one device only")
     watch = Watch()
-    monkeypatch.setattr(crew.Crew, "_take_and_work", watch.around(crew.Crew._take_and_work, 0.002))
+    monkeypatch.setattr(
+        device_threads.DeviceThreads, "_take_and_work", watch.around(device_threads.DeviceThreads._take_and_work, 0.002)
+    )
     values = field((400, 1000))
     host = pyfilter.create_dataset(file, "host", values, BOUND, chunks=(4, 1000))
     through = pyfilter.create_dataset(file, "through", values, BOUND, chunks=(4, 1000), devices="all")
@@ -67,7 +70,7 @@ def test_devices_share_the_batches(file: h5py.File, monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(pyfilter.read(through, devices="all"), host[...])
     assert set(watch.done) == {0, 1}
     assert min(watch.done.values()) >= 3
-    assert max(watch.most.values()) <= crew.THREADS
+    assert max(watch.most.values()) <= device_threads.THREADS
 
 
 @pytest.mark.parametrize("held", [False, True])
@@ -96,15 +99,15 @@ def test_jobs_are_bounded(held: bool) -> None:
             at_work -= 1
         return job * job
 
-    with crew.Crew((0,), work, held=held) as team:
-        assert team.most == crew.THREADS + 1
+    with device_threads.DeviceThreads((0,), work, held=held) as threads:
+        assert threads.most == device_threads.THREADS + 1
         found = []
-        for square in team.run(jobs()):
+        for square in threads.run(jobs()):
             found.append(square)
             used += 1
     assert sorted(found) == [i * i for i in range(100)]
-    assert most <= team.most + 1  # one more is asked for than is on its way
-    assert 2 <= most_at_work <= crew.THREADS
+    assert most <= threads.most + 1  # one more is asked for than is on its way
+    assert 2 <= most_at_work <= device_threads.THREADS
 
 
 @pytest.mark.usefixtures("threads_end")
@@ -116,9 +119,9 @@ def test_a_held_result_is_kept_until_it_is_used(monkeypatch: pytest.MonkeyPatch)
         room[:] = job
         return room
 
-    with crew.Crew((0,), work, held=True) as team:
+    with device_threads.DeviceThreads((0,), work, held=True) as threads:
         found = []
-        for room in team.run(range(50)):
+        for room in threads.run(range(50)):
             time.sleep(0.0005)
             found.append(int(room[0]))
     assert sorted(found) == list(range(50))
@@ -142,8 +145,8 @@ def test_an_interrupt_ends_all() -> None:
     before = signal.signal(signal.SIGUSR1, raise_it)
     taken: list[int] = []
     try:
-        with pytest.raises(Interrupt), crew.Crew((0,), work) as team:
-            taken.extend(team.run(range(1000)))
+        with pytest.raises(Interrupt), device_threads.DeviceThreads((0,), work) as threads:
+            taken.extend(threads.run(range(1000)))
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert len(taken) < 100
@@ -155,7 +158,7 @@ def test_an_error_of_a_device_ends_all(file: h5py.File, monkeypatch: pytest.Monk
     values = field((400, 1000))
     dataset = pyfilter.create_dataset(file, "a", values, BOUND, chunks=(1, 1000))
     lock, calls, batches = threading.Lock(), 0, 400 * 4000 // staging.BATCH_BYTES
-    real = getattr(_native_cuda, where)
+    real = getattr(cuda, where)
 
     def failing(*arguments: Any) -> Any:
         nonlocal calls
@@ -168,11 +171,11 @@ def test_an_error_of_a_device_ends_all(file: h5py.File, monkeypatch: pytest.Monk
             raise errors.DeviceError("unspecified launch failure")
         return real(*arguments)
 
-    monkeypatch.setattr(_native_cuda, where, failing)
+    monkeypatch.setattr(cuda, where, failing)
     with pytest.raises(errors.DeviceError, match="unspecified launch failure"):
         pyfilter.write(dataset, values, devices="all") if where == "encode" else pyfilter.read(dataset, devices="all")
     assert calls < batches - 10
-    monkeypatch.setattr(_native_cuda, where, real)
+    monkeypatch.setattr(cuda, where, real)
     pyfilter.write(dataset, values, devices="all")
     np.testing.assert_array_equal(pyfilter.read(dataset, devices="all"), pyfilter.read(dataset))
 
@@ -231,7 +234,7 @@ def test_what_a_device_has_no_memory_for_the_cpu_does(
     through.id.write_direct_chunk((0, 0), bytes(4 * 4 * 700), 1)
     pool = cp.get_default_memory_pool()
     gc.collect()  # else arrays of other tests, given back later, are memory that the limit does not see
-    for device in range(_native_cuda.device_count()):
+    for device in range(cuda.device_count()):
         with cp.cuda.Device(device):
             pool.free_all_blocks()
             pool.set_limit(size=pool.total_bytes() + 10_000)
@@ -242,7 +245,7 @@ def test_what_a_device_has_no_memory_for_the_cpu_does(
         with pytest.warns(RuntimeWarning, match=r"(\d+) of \1 batches of chunks were decoded by the CPU: device \d: "):
             np.testing.assert_array_equal(pyfilter.read(through, devices="all"), host[...])
     finally:
-        for device in range(_native_cuda.device_count()):
+        for device in range(cuda.device_count()):
             with cp.cuda.Device(device):
                 pool.set_limit(size=0)
     with warnings.catch_warnings():
@@ -256,7 +259,7 @@ def test_single_batches_without_memory(file: h5py.File, monkeypatch: pytest.Monk
     values = field((400, 1000))
     host = pyfilter.create_dataset(file, "host", values, BOUND, chunks=(4, 1000))
     through = file.create_dataset("through", values.shape, "f4", chunks=(4, 1000), compression=BOUND)
-    real, calls = getattr(_native_cuda, where), itertools.count()
+    real, calls = getattr(cuda, where), itertools.count()
 
     def sometimes(*arguments: Any) -> Any:
         if next(calls) in (3, 5, 20):  # the first of encode asks whether there are kernels
@@ -265,7 +268,7 @@ def test_single_batches_without_memory(file: h5py.File, monkeypatch: pytest.Monk
 
     if where == "decode":
         pyfilter.write(through, values, devices="all")
-    monkeypatch.setattr(_native_cuda, where, sometimes)
+    monkeypatch.setattr(cuda, where, sometimes)
     found = np.empty_like(values)
     message = rf"^3 of \d+ batches of chunks were {where}d by the CPU: device \d: no device memory"
     with pytest.warns(RuntimeWarning, match=message):  # noqa: PT031
@@ -283,10 +286,10 @@ def test_device_memory_is_bounded(cp: Any, file: h5py.File, monkeypatch: pytest.
     """Sixteen times the cap goes through: a thread has four buffers of a batch, each an eighth too large at most."""
     batch = 1 << (16 if conftest.MODEL else 20)
     monkeypatch.setattr(staging, "BATCH_BYTES", batch)
-    most = crew.THREADS * 5 * batch
+    most = device_threads.THREADS * 5 * batch
     values = field((16 * most // 4 // 1000, 1000))
     pool = cp.get_default_memory_pool()
-    for device in range(_native_cuda.device_count()):
+    for device in range(cuda.device_count()):
         with cp.cuda.Device(device):
             pool.free_all_blocks()
             pool.set_limit(size=pool.total_bytes() + most)
@@ -296,7 +299,7 @@ def test_device_memory_is_bounded(cp: Any, file: h5py.File, monkeypatch: pytest.
             dataset = pyfilter.create_dataset(file, "a", values, Cuszp2(absolute=0.5), chunks=(10, 500), devices="all")
             found = pyfilter.read(dataset, devices="all")
     finally:
-        for device in range(_native_cuda.device_count()):
+        for device in range(cuda.device_count()):
             with cp.cuda.Device(device):
                 pool.set_limit(size=0)
     np.testing.assert_array_equal(found, pyfilter.read(dataset))

@@ -14,18 +14,9 @@ from python.support import field
 from python.test_h5 import stored_chunks
 
 import pyfilter
-from pyfilter import (
-    Cuszp2,
-    HierarchicalDelta,
-    Lorenzo,
-    Lossless,
-    Progressive,
-    _native_cuda,
-    _native_lanes,
-    errors,
-    progressive,
-)
-from pyfilter.gpu import crew, host_memory, lanes, staging
+from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Progressive, errors, progressive
+from pyfilter._lib import cuda, device_chunks
+from pyfilter.gpu import device_threads, host_memory, lanes, staging
 
 CODECS = (
     Cuszp2(absolute=1e-3), Lorenzo(absolute=1e-3), HierarchicalDelta(relative=1e-3), Lossless(),
@@ -40,8 +31,8 @@ def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "LEAST_CHUNK_BYTES", 1)
     monkeypatch.setattr(staging, "LEAST_BATCH_BYTES", 1)
     monkeypatch.setattr(staging, "BATCH_BYTES", 40_000)
-    monkeypatch.setattr(lanes, "PASSING_TO_DEVICE", 128 * 77)
-    monkeypatch.setattr(lanes, "PASSING_TO_HOST", 128 * 99)
+    monkeypatch.setattr(lanes, "STAGING_TO_DEVICE", 128 * 77)
+    monkeypatch.setattr(lanes, "STAGING_TO_HOST", 128 * 99)
 
 
 @pytest.fixture(params=["pageable", "pinned"])
@@ -59,12 +50,12 @@ def host(request: pytest.FixtureRequest, cp: Any) -> Callable[[Array], Array]:
 
 
 @pytest.fixture
-def no_crew(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_device_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is left to threads of Python."""
-    monkeypatch.setattr(crew.Crew, "__enter__", None)
+    monkeypatch.setattr(device_threads.DeviceThreads, "__enter__", None)
 
 
-@pytest.mark.usefixtures("no_crew")
+@pytest.mark.usefixtures("no_device_threads")
 @pytest.mark.parametrize("devices", ["cuda", "all"])
 @pytest.mark.parametrize("codec", CODECS, ids=str)
 def test_whole_chunks(tmp_path: Path, codec: pyfilter.Codec, host: Callable[[Array], Array], devices: str) -> None:
@@ -115,7 +106,7 @@ def test_layouts(tmp_path: Path, layout: str, host: Callable[[Array], Array]) ->
         )
 
 
-@pytest.mark.usefixtures("no_crew")
+@pytest.mark.usefixtures("no_device_threads")
 @pytest.mark.parametrize("order", ["F", "strided", "turned"])
 def test_memory_layouts(tmp_path: Path, order: str) -> None:
     values = field((40, 50, 60))
@@ -185,7 +176,7 @@ def test_errors_of_devices(file: h5py.File, monkeypatch: pytest.MonkeyPatch, kin
         raise kind("of the device")
 
     for name in ("write_chunks", "read_chunks"):
-        monkeypatch.setattr(_native_lanes, name, fail)
+        monkeypatch.setattr(device_chunks, name, fail)
     dataset = file.create_dataset("a", values.shape, "f4", chunks=(5, 500), compression=CODECS[0])
     if kind is errors.NoMemory:
         pyfilter.write(dataset, values, devices="all")
@@ -196,7 +187,7 @@ def test_errors_of_devices(file: h5py.File, monkeypatch: pytest.MonkeyPatch, kin
 
 
 def test_a_call_may_end_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_lanes, "_SECONDS", 0.0)
+    monkeypatch.setattr(device_chunks, "_SECONDS", 0.0)
     values = field((200, 1000))
     with h5py.File(tmp_path / "a.h5", "w") as file:
         expected = pyfilter.create_dataset(file, "expected", values, CODECS[0], chunks=(5, 1000))
@@ -242,4 +233,4 @@ def test_a_damaged_head(tmp_path: Path) -> None:
             with pytest.raises(errors.FrameError):
                 reader.read(0.01, devices="all")
             np.testing.assert_array_equal(reader.read(0.01, np.s_[30:], devices="all"), reader.read(0.01, np.s_[30:]))
-    assert _native_cuda.device_count() >= 1
+    assert cuda.device_count() >= 1

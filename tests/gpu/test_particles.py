@@ -56,18 +56,18 @@ def test_choices_are_those_of_the_call(cp: Any) -> None:
 @pytest.mark.device_only
 def test_calls_that_follow_each_other_without_a_wait(cp: Any) -> None:
     """The last tiles of a batch are on their way when the call returns: the next one comes behind them."""
-    from pyfilter import _native, _native_cuda
+    from pyfilter._lib import cuda, host
 
     codec = pyfilter.Particles(absolute=0.01, order="tile")
     batches = [batch(24, 0, 4), batch(24, 2, 5)]
     expected = [[pyfilter.encode(chunk, codec) for chunk in chunks] for chunks in batches]
     request = frames.make_request(codec, np.dtype("f4"), (ROWS, 2))
-    capacity = -(-_native.max_frame_bytes(request) // 256) * 256
+    capacity = -(-host.max_frame_bytes(request) // 256) * 256
     with cp.cuda.Stream(non_blocking=True) as stream:
         given = [cp.asarray(np.stack(batches[i % 2])) for i in range(4)]
         rounds = [(cp.zeros(24 * capacity, cp.uint8), cp.zeros(24, cp.uint64)) for _ in given]
         for values, (place, sizes) in zip(given, rounds, strict=True):
-            _native_cuda.encode(
+            cuda.encode(
                 request, 24, values.data.ptr, values.nbytes // 24, place.data.ptr, capacity, sizes.data.ptr, stream.ptr
             )
             values.fill(np.nan)  # what comes behind it on the stream may write to its input

@@ -14,7 +14,8 @@ from python.support import field
 
 import pyfilter
 from gpu import progressive_cases
-from pyfilter import Progressive, _native_cuda, errors, progressive
+from pyfilter import Progressive, errors, progressive
+from pyfilter._lib import cuda
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -116,7 +117,7 @@ def test_failures_through_devices(file: h5py.File, monkeypatch: pytest.MonkeyPat
     dataset = file.create_dataset("x", data=field((70, 64, 32)), chunks=(10, 32, 32), **Progressive())
     with progressive.open(dataset) as host, progressive.open(dataset) as reader:
         expected = host.read(0.01)
-        real = _native_cuda.progressive_decode
+        real = cuda.progressive_decode
         calls = itertools.count()
         faults: dict[int, Exception] = {2: errors.NoMemory("no memory"), 7: errors.DeviceError("launch failure")}
 
@@ -126,7 +127,7 @@ def test_failures_through_devices(file: h5py.File, monkeypatch: pytest.MonkeyPat
                 raise fault
             real(*arguments)
 
-        monkeypatch.setattr(_native_cuda, "progressive_decode", failing)
+        monkeypatch.setattr(cuda, "progressive_decode", failing)
         with pytest.raises(errors.DeviceError, match="launch failure"):
             reader.read(0.01, devices="all")
         calls, faults = itertools.count(), {3: errors.NoMemory("no memory")}

@@ -13,7 +13,8 @@ from python.support import field
 from python.test_h5 import CASES, case_values, stored_chunks
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless, pipeline
+from pyfilter import Cuszp2, Lossless
+from pyfilter._chunks import pipeline
 from pyfilter.gpu import ranges, staging, writing
 
 BOUND = Cuszp2(absolute=1e-3)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_double, c_int, c_size_t, c_uint
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from reference.library import Info, Library, Request
+from reference.library import Info, Library, Request, abi
 
 from .support import DTYPES, LOSSLESS, Array, field, largest_error, loaded, lossless, stored, words
 
@@ -21,15 +21,7 @@ OK, INVALID_ARGUMENT, UNSUPPORTED, CORRUPT, TRUNCATED, TOO_NEW, NO_SPACE, DEVICE
 
 @pytest.fixture
 def c(library: Library) -> Iterator[Any]:
-    """The functions, with what reference.library leaves out."""
-    library.c.pyf_version.restype = library.c.pyf_config.restype = c_char_p
-    library.c.pyf_config.argtypes = [c_char_p]
-    library.c.pyf_register.argtypes = [c_char_p]
-    request, number = ctypes.POINTER(Request), ctypes.POINTER(c_double)
-    library.c.pyf_value_range.argtypes = [request, c_void_p, c_size_t, number, number, ctypes.POINTER(c_int)]
-    library.c.pyf_parse_cd_values.argtypes = [ctypes.POINTER(c_uint), c_size_t, request]
-    library.c.pyf_list_chunk.argtypes = [c_void_p, c_uint, c_uint64, c_uint64, c_void_p]
-    library.c.pyf_read_ranges.argtypes = [c_int, c_void_p, c_size_t, c_int]
+    """The functions; settings are put back."""
     yield library.c
     library.c.pyf_configure(b"threads", b"0")
     library.c.pyf_configure(b"local_threads", b"0")
@@ -38,7 +30,7 @@ def c(library: Library) -> Iterator[Any]:
 
 def request_for(values: Array, codec: int = 1, bound: float = 1e-3, **fields: Any) -> Request:
     dtype = DTYPES[values.dtype.str[1:]]
-    request = Request(struct_bytes=ctypes.sizeof(Request), codec=codec, dtype=dtype, rank=values.ndim)
+    request = Request(codec=codec, dtype=dtype, rank=values.ndim)
     request.bound_mode, request.bound = (0, 0) if codec == 2 else (1, bound)
     request.dims[: values.ndim] = values.shape
     for name, value in fields.items():
@@ -159,7 +151,7 @@ def test_nothing_needs_no_memory(c: Any) -> None:
     request, frame, used = request_for(values), ctypes.create_string_buffer(1000), c_size_t()
     assert c.pyf_encode(byref(request), None, 0, frame, 1000, byref(used)) == OK
     assert c.pyf_decode(frame, used.value, None, 0) == OK
-    assert c.pyf_frame_info(None, 0, byref(Info(struct_bytes=ctypes.sizeof(Info)))) == TRUNCATED
+    assert c.pyf_frame_info(None, 0, byref(Info())) == TRUNCATED
     assert c.pyf_decode(None, 0, None, 0) == TRUNCATED
 
 
@@ -247,7 +239,7 @@ def test_value_range(c: Any) -> None:
 @pytest.mark.parametrize("fill", [None, 0xC479C000])
 def test_parse_stored_cd_values(c: Any, fill: int | None, big_endian: bool) -> None:
     values = stored(words(0.25, 2, parameters=0x0201), "f4", (5, 2**33), big_endian, fill)
-    request = Request(struct_bytes=ctypes.sizeof(Request))
+    request = Request()
     assert c.pyf_parse_cd_values((c_uint * len(values))(*values), len(values), byref(request)) == OK
     assert (request.codec, request.dtype, request.bound_mode, request.bound) == (1, 1, 2, 0.25)
     assert list(request.parameters) == [1, 2, 0, 0, 0, 0, 0, 0]
@@ -256,7 +248,7 @@ def test_parse_stored_cd_values(c: Any, fill: int | None, big_endian: bool) -> N
 
 
 def test_parse_user_cd_values(c: Any) -> None:
-    request = Request(struct_bytes=ctypes.sizeof(Request), rank=9)
+    request = Request(rank=9)
     values = words(1e-7)
     assert c.pyf_parse_cd_values((c_uint * 6)(*values), 6, byref(request)) == OK
     assert (request.codec, request.dtype, request.bound_mode, request.bound, request.rank) == (1, 0, 1, 1e-7, 0)
@@ -340,11 +332,11 @@ def test_ranges_are_read_as_far_as_the_file_goes(c: Any, tmp_path: Path) -> None
 
 def test_a_list_of_chunks_ends_the_walk_when_it_is_full(c: Any) -> None:
     origins, sizes, masks = np.zeros((2, 3), "u8"), np.zeros((2, 2), "u8"), np.zeros(2, "u4")
-    heard = np.array([2, 0, 3, *(array.ctypes.data for array in (origins, *sizes, masks))], "u8")
+    listed = abi.ChunkList(2, 0, 3, *(array.ctypes.data for array in (origins, *sizes, masks)))
     for number, ended in enumerate((0, 0, 1)):
         place = (ctypes.c_uint64 * 3)(number, number + 1, number + 2)
-        assert c.pyf_list_chunk(place, number + 5, 100 + number, 1000 + number, heard.ctypes.data) == ended
-    assert heard[1] == 2
+        assert c.pyf_list_chunk(place, number + 5, 100 + number, 1000 + number, byref(listed)) == ended
+    assert listed.count == 2
     assert (origins.tolist(), sizes.tolist(), masks.tolist()) == (
         [[0, 1, 2], [1, 2, 3]],
         [[100, 101], [1000, 1001]],

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import transfer
+from pyfilter._chunks import transfer
 
 from .support import field
 
 
 @pytest.fixture(params=[1, 2, 4])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(transfer, "_HANDED_OVER_BYTES", 0)  # else the small chunks of tests would stay in one thread
+    monkeypatch.setattr(
+        transfer, "_MIN_BYTES_FOR_THREADS", 0
+    )  # else the small chunks of tests would stay in one thread
     with pyfilter.config(threads=request.param):
         yield request.param
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pyfilter
-from pyfilter import _native
+from pyfilter._lib import library
 
 TIMEOUT = 120
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -33,9 +33,9 @@ def field(shape: Sequence[int], dtype: str = "f4", seed: int = 0) -> NDArray[Any
 def clean_environment(**extra: str) -> dict[str, str]:
     """Return this process's environment without what importing pyfilter (or netCDF4) added to it."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("HDF5_PLUGIN")}
-    library = _native.library_path()
-    assert library is not None
-    env["PYFILTER_LIBRARY"] = str(library)
+    file = library.path()
+    assert file is not None
+    env["PYFILTER_LIBRARY"] = str(file)
     package = Path(pyfilter.__file__).resolve().parent.parent
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     return {**env, **extra}
@@ -66,11 +66,11 @@ def run_script(
 
 def run_tool(name: str, *arguments: str | Path) -> str:
     """Run a command-line program of HDF5 or netCDF with the plugin in reach and return what it printed."""
-    library = _native.library_path()
-    assert library is not None
+    file = library.path()
+    assert file is not None
     result = subprocess.run(
         [name, *map(str, arguments)],
-        env={**clean_environment(), "HDF5_PLUGIN_PATH": str(library.parent)},
+        env={**clean_environment(), "HDF5_PLUGIN_PATH": str(file.parent)},
         capture_output=True,
         text=True,
         timeout=TIMEOUT,

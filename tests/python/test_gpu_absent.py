@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, _native_cuda
+from pyfilter import Cuszp2
+from pyfilter._lib import cuda
 from pyfilter.cli import doctor
 from pyfilter.gpu import is_device_array
 
@@ -52,7 +53,7 @@ class Gradient:
 
 
 def devices() -> int:
-    return _native_cuda.device_count()
+    return cuda.device_count()
 
 
 def test_what_is_a_device_array() -> None:
@@ -106,7 +107,7 @@ def test_without_a_device_the_reason_is_given(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(pyfilter.errors.DeviceError, match=r"CUDA"):
         pyfilter.encode(fake, BOUND)
     with pytest.raises(RuntimeError, match=r"CUDA"):
-        _native_cuda.require()
+        cuda.require()
     assert pyfilter.gpu.device_count() == pyfilter.config().cuda_devices == 0
     pyfilter.gpu.release_memory()  # nothing there, nothing wrong
 
@@ -136,13 +137,13 @@ def test_names_of_devices(tmp_path: Path) -> None:
 def test_a_fault_is_an_exception() -> None:
     if not pyfilter.config().cuda:
         with pytest.raises(pyfilter.errors.DeviceError, match="without CUDA"):
-            _native_cuda.check_fault(0)
+            cuda.check_fault(0)
         return
-    _native_cuda.check_fault(0)
+    cuda.check_fault(0)
     with pytest.raises(pyfilter.errors.CorruptFrame, match="directory"):
-        _native_cuda.check_fault(1)
+        cuda.check_fault(1)
     with pytest.raises(pyfilter.errors.InternalError):
-        _native_cuda.check_fault(4_000_000_000)
+        cuda.check_fault(4_000_000_000)
 
 
 def test_the_python_side_on_a_model_of_a_device() -> None:

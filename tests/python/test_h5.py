@@ -12,7 +12,8 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import pyfilter
-from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, pipeline, transfer
+from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless
+from pyfilter._chunks import pipeline, transfer
 
 from .support import field
 

@@ -16,7 +16,9 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless, _foreign, pipeline
+from pyfilter import Cuszp2, Lossless
+from pyfilter._chunks import pipeline
+from pyfilter._lib import hdf5
 
 from .support import field
 
@@ -186,13 +188,13 @@ def test_a_frame_as_long_as_the_raw_chunk_before_it_is_read_rightly(
         dataset = file.create_dataset("a", (1000,), "u4", chunks=(1000,), compression=Lossless())
         dataset.id.write_direct_chunk((0,), bytes(4000), 1)
         written: list[Any] = []
-        write = _foreign.write_chunk
+        write = hdf5.write_chunk
 
         def note(*given: Any) -> bool:
             written.append(given[2:])
             return write(*given)
 
-        monkeypatch.setattr(_foreign, "write_chunk", note)
+        monkeypatch.setattr(hdf5, "write_chunk", note)
         pyfilter.write(dataset, values)
         assert written == [(values.tobytes(), 1)]  # so that an HDF5 that takes the new mask is right, too
     with h5py.File(tmp_path / "a.h5") as file:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import pyfilter
 from pyfilter import Lorenzo, Particles, particles
-from pyfilter.particle_rows import sorted_index
+from pyfilter.particles.rows import sorted_index
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(11)

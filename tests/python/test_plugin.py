@@ -187,7 +187,6 @@ def test_the_import_hook_leaves_modules_as_they_are(tmp_path: Path) -> None:
 import sys, importlib, inspect
 sys.path.insert(0, sys.argv[1])
 import pyfilter
-from pyfilter import _import_hook
 import tables
 assert tables.value == 5
 assert type(tables.__loader__).__name__ == "SourceFileLoader"

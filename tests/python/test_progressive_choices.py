@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import _native, _native_lanes, progressive
+from pyfilter import progressive
+from pyfilter._lib import abi, host, library
 from pyfilter.frames import make_request
 from pyfilter.progressive.chunk import HEAD_BYTES, Chunk
 from python.support import field
@@ -21,12 +22,12 @@ SHAPE = (10, 40, 50)
 
 def choose(path: Path, chunks: list[Chunk], tolerance: float) -> tuple[Any, Any]:
     heads = np.zeros((len(chunks), HEAD_BYTES), np.uint8)
-    ranges = np.zeros(len(chunks), _native.RANGE)
+    ranges = np.zeros(len(chunks), abi.RANGE)
     ranges["offset"], ranges["bytes"] = [chunk.start for chunk in chunks], [chunk.size for chunk in chunks]
     ranges["to"] = heads.ctypes.data + HEAD_BYTES * np.arange(len(chunks))
     like = make_request(pyfilter.Progressive(), np.dtype("f4"), SHAPE)
     with path.open("rb") as file:
-        return _native_lanes.choose(file.fileno(), ranges, HEAD_BYTES, like, tolerance, 2), ranges
+        return host.progressive_choose(file.fileno(), ranges, HEAD_BYTES, like, tolerance, 2), ranges
 
 
 def chunks_of(path: Path) -> list[Chunk]:
@@ -92,8 +93,8 @@ def test_what_is_no_such_frame(path: Path) -> None:
     ):
         assert not choose(path, [one], 0.1)[0]["known"].any()
     with pytest.raises(pyfilter.errors.InvalidArgument, match="NULL"):
-        _native.check(
-            _native.library().pyf_progressive_choose(
+        library.check(
+            library.load().pyf_progressive_choose(
                 0, None, 1, HEAD_BYTES, make_request(pyfilter.Progressive(), np.dtype("f4"), SHAPE), 0.1, None, 1
             )
         )

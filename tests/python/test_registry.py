@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import _native
+from pyfilter._lib import library
 from pyfilter.registry import parameter_name, registry
 
 
@@ -50,7 +50,7 @@ def test_unknown_ids_are_none() -> None:
 
 
 def test_the_library_is_of_the_same_release() -> None:
-    assert _native.version() == registry().version == pyfilter.__version__
+    assert library.version() == registry().version == pyfilter.__version__
 
 
 def test_the_filter_id_is_in_the_range_for_unregistered_filters() -> None:

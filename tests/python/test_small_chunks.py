@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pyfilter
-from pyfilter import Cuszp2, HierarchicalDelta, Lossless, _native, chunks, errors, small_chunks, transfer
+from pyfilter import Cuszp2, HierarchicalDelta, Lossless, errors
+from pyfilter._chunks import layout, pipeline, small_chunks, transfer
+from pyfilter._lib import abi, host, library
 from pyfilter.errors import InvalidArgument
 
 from .support import field
@@ -115,7 +117,7 @@ def test_what_is_unusual_with_a_chunk(tmp_path: Path, fill: float, threads: int)
 
 
 def test_what_the_library_does_not_encode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = _native.encode_grid
+    plain = host.encode_grid
 
     def some(*given: Any) -> Any:
         sizes = plain(*given)
@@ -125,7 +127,7 @@ def test_what_the_library_does_not_encode(tmp_path: Path, monkeypatch: pytest.Mo
     values = field((40, 50))
     with h5py.File(tmp_path / "a.h5", "w") as file:
         expected = pyfilter.create_dataset(file, "b", values, BOUND, chunks=(8, 10))
-        monkeypatch.setattr(_native, "encode_grid", some)
+        monkeypatch.setattr(host, "encode_grid", some)
         found = pyfilter.create_dataset(file, "a", values, BOUND, chunks=(8, 10))
         assert stored_chunks(found) == stored_chunks(expected)
 
@@ -138,7 +140,7 @@ def test_sources_that_are_not_in_memory(tmp_path: Path, monkeypatch: pytest.Monk
         told: list[int] = []
         for name, codec in (("a", BOUND), ("c", HierarchicalDelta(absolute=1e-3))):
             found = file.create_dataset(name, source.shape, "f4", chunks=(8, 10), **codec)
-            how = pyfilter.pipeline.chunk_codec(found)
+            how = pipeline.chunk_codec(found)
             assert how is not None
             transfer.write_chunks(found, how, source, told.append)
             assert abs(found[...] - source[...]).max() <= 1e-3
@@ -149,22 +151,22 @@ def test_sources_that_are_not_in_memory(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_batches_are_boxes_of_chunks() -> None:
     region = (slice(3, 40), slice(0, 17))
-    boxes = list(chunks.batches(region, (4, 5), 4, 200))
+    boxes = list(layout.batches(region, (4, 5), 4, 200))
     assert sum((a.stop - a.start) * (b.stop - b.start) for a, b in boxes) == 37 * 17
-    assert all(chunks.count([p.stop - p.start // e * e for p, e in zip(box, (4, 5), strict=True)], (4, 5)) * 80 <= 200
+    assert all(layout.count([p.stop - p.start // e * e for p, e in zip(box, (4, 5), strict=True)], (4, 5)) * 80 <= 200
                for box in boxes)  # fmt: skip
 
 
 def test_slips_of_who_calls() -> None:
-    c = _native.library()
-    values, ranges = np.zeros((4, 6), "f4"), np.zeros(4, _native.RANGE)
+    c = library.load()
+    values, ranges = np.zeros((4, 6), "f4"), np.zeros(4, abi.RANGE)
 
-    def read(grid: _native.Grid | None, count: int = 4) -> None:
+    def read(grid: host.Grid | None, count: int = 4) -> None:
         asked = None if grid is None else ctypes.byref(grid)
-        _native.check(c.pyf_read_grid(asked, 1, -1, ranges.ctypes.data, count, 1))
+        library.check(c.pyf_read_grid(asked, 1, -1, ranges.ctypes.data, count, 1))
 
-    def grid(rank: int = 2, begin: tuple[int, int] = (0, 0), chunk: tuple[int, int] = (2, 3)) -> _native.Grid:
-        made = _native.Grid(values, begin, chunk)
+    def grid(rank: int = 2, begin: tuple[int, int] = (0, 0), chunk: tuple[int, int] = (2, 3)) -> host.Grid:
+        made = host.Grid(values, begin, chunk)
         made.rank = rank
         return made
 
@@ -181,4 +183,4 @@ def test_slips_of_who_calls() -> None:
     read(grid())
     assert not ranges["done"].any()
     with pytest.raises(InvalidArgument, match="request is NULL"):
-        _native.check(c.pyf_encode_grid(None, ctypes.byref(grid()), None, None, 0, None, 4, 1))
+        library.check(c.pyf_encode_grid(None, ctypes.byref(grid()), None, None, 0, None, 4, 1))

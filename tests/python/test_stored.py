@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless, _foreign, _native, chunks, errors, stored
-from pyfilter.chunks import Region
-from pyfilter.stored import StoredChunks
+from pyfilter import Cuszp2, Lossless, errors
+from pyfilter._chunks import layout, stored
+from pyfilter._chunks.layout import Region
+from pyfilter._chunks.stored import StoredChunks
+from pyfilter._lib import hdf5, host
 
 from .support import field
 
@@ -49,9 +51,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["one by one", "in one pass", "in one pass by h5py"])
 def ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "_WORTH_A_PASS", 10**9 if request.param == "one by one" else 0)
+    monkeypatch.setattr(stored, "_MIN_CHUNKS_FOR_INDEX", 10**9 if request.param == "one by one" else 0)
     if request.param == "in one pass by h5py":  # as where HDF5 has no such call
-        monkeypatch.setattr(_foreign, "chunk_places", lambda *given: None)
+        monkeypatch.setattr(hdf5, "chunk_locations", lambda *given: None)
 
 
 @pytest.mark.parametrize("region", REGIONS, ids=str)
@@ -61,7 +63,7 @@ def test_places_are_those_that_hdf5_tells(path: Path, region: Region, mode: str)
     with h5py.File(path, mode) as file:
         dataset = file["a"]
         places = StoredChunks(dataset, CHUNK, region)
-        origins = list(chunks.origins(SHAPE, CHUNK, region))
+        origins = list(layout.origins(SHAPE, CHUNK, region))
         infos = [dataset.id.get_chunk_info_by_coord(origin) for origin in origins]
         expected = [
             (None, 0, 0) if info.byte_offset is None else (info.byte_offset, info.size, info.filter_mask)
@@ -106,13 +108,13 @@ def test_nothing_is_believed_of_a_chunk_that_is_not_there() -> None:
 def test_large_chunks_are_read_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     region = REGIONS[0]
     pieces: list[int] = []
-    plain = _native.read_ranges
+    plain = host.read_ranges
 
     def note(descriptor: int, ranges: Any, threads: int) -> None:
         pieces.append(len(ranges))
         plain(descriptor, ranges, threads)
 
-    monkeypatch.setattr(_native, "read_ranges", note)
+    monkeypatch.setattr(host, "read_ranges", note)
     with h5py.File(path) as file, StoredChunks(file["a"], CHUNK, region) as places:
         box = places.of_box(region)
         expected, found = room_for(box), room_for(box)
@@ -140,7 +142,7 @@ def test_what_the_system_does_not_read_at_once_is_read_by_and_by(path: Path, mon
         box = places.of_box(REGIONS[0])
         expected, found = room_for(box), room_for(box)
         places.read(REGIONS[0], box, expected)
-        monkeypatch.setattr(_native, "read_ranges", nothing)
+        monkeypatch.setattr(host, "read_ranges", nothing)
         monkeypatch.setattr(os, "preadv", short)
         places.read(REGIONS[0], box, found)
     assert found.buffer.tobytes() == expected.buffer.tobytes()
@@ -204,15 +206,15 @@ def turned(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("ask")
 @pytest.mark.parametrize("mode", ["r", "r+"])
-def test_what_hdf5_tells_of_a_turned_index_is_not_believed(turned: Path, mode: str) -> None:
+def test_offsets_under_a_turned_index_are_not_used(turned: Path, mode: str) -> None:
     """For `H5Dchunk_iter`, `H5Dget_chunk_info` and `H5Dget_chunk_info_by_coord` chunks have other coordinates."""
     with h5py.File(turned, mode) as file:
         dataset = file["ours"]
-        assert not stored.places_are_told(dataset)
+        assert not stored.offsets_are_reliable(dataset)
         assert list(stored.origins_of(dataset)) == [(2, 8), (2, 16), (4, 8), (4, 16)]
         np.testing.assert_array_equal(pyfilter.read(dataset), dataset[...])
         assert abs(pyfilter.read(dataset, np.s_[3, 10:20]) - field(TURNED[0])[3, 10:20]).max() <= 1e-3
-        with pytest.raises(errors.Unsupported, match="does not tell where which chunk of /p is"):
+        with pytest.raises(errors.Unsupported, match="reports wrong chunk locations for /p"):
             pyfilter.progressive.open(file["p"])
         if mode == "r+":
             pyfilter.write(dataset, field(TURNED[0]) + 1)
@@ -221,15 +223,15 @@ def test_what_hdf5_tells_of_a_turned_index_is_not_believed(turned: Path, mode: s
 
 
 @pytest.mark.parametrize("limits", [(None, 40), (6, 40), (None, None), (2, None)], ids=str)
-def test_what_hdf5_tells_of_other_indices_is(tmp_path: Path, limits: tuple[int | None, ...]) -> None:
+def test_offsets_under_other_indices_are_used(tmp_path: Path, limits: tuple[int | None, ...]) -> None:
     shape = tuple(min(extent, limit or extent) for extent, limit in zip(TURNED[0], limits, strict=True))
     with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
         dataset = file.create_dataset("a", shape, "f4", chunks=TURNED[1], maxshape=limits, **BOUND)
         dataset[-2:, 8:24] = 1
-        assert stored.places_are_told(dataset)
-        told = map(tuple, stored.listed(dataset).origins.tolist())
+        assert stored.offsets_are_reliable(dataset)
+        listed = map(tuple, stored.listed(dataset).origins.tolist())
         written = [(shape[0] - 2, 8), (shape[0] - 2, 16)]
-        assert (sorted(told), sorted(stored.origins_of(dataset))) == (written, written)
+        assert (sorted(listed), sorted(stored.origins_of(dataset))) == (written, written)
 
 
 @pytest.mark.skipif(not hasattr(h5py.h5d.DatasetID, "chunk_iter"), reason="each chunk's place is asked for by itself")
@@ -248,7 +250,7 @@ def test_a_file_that_is_closed_meanwhile_is_read_to_its_end(path: Path, monkeypa
             opened.extend(os.open(other, os.O_RDONLY) for _ in range(4))
         return plain(descriptor, place)
 
-    monkeypatch.setattr(stored, "_WORTH_A_PASS", 0)
+    monkeypatch.setattr(stored, "_MIN_CHUNKS_FOR_INDEX", 0)
     monkeypatch.setattr(stored, "read_bytes", read)
     before = len(list(Path("/proc/self/fd").iterdir()))
     file = h5py.File(path)
@@ -298,7 +300,7 @@ def test_random_datasets_are_read_as_by_hdf5(tmp_path: Path, libver: str) -> Non
             at = [int(random.integers(extent)) for extent in expected.shape]
             origin = tuple(place // edge * edge for place, edge in zip(at, chunk, strict=True))
             file["a"].id.write_direct_chunk(origin, np.full(chunk, 7, "i4").tobytes(), 1)
-            expected[chunks.box(origin, chunk, expected.shape)] = 7
+            expected[layout.box(origin, chunk, expected.shape)] = 7
         for mode in ("r", "r+"):
             with h5py.File(path, mode) as file:
                 np.testing.assert_array_equal(pyfilter.read(file["a"]), expected)

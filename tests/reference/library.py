@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library through filter/c_api.h, by ctypes alone: for tests that compare it with the reference decoder.
+"""The library by ctypes alone, not through the package: for tests that compare it with the reference decoder.
 
 Run as a module (`python -m reference.library PATH [FIRST LAST]` from tests/) it decodes all of hostile.py, or its
 mutated frames of these seeds, and prints lines of JSON: in a process of its own, so that a crash is a finding and not
@@ -10,14 +10,15 @@ is a crash too.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import mmap
 import os
 import sys
 import zlib
-from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char, c_double, c_int, c_int32, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
-from typing import Any, ClassVar
+from ctypes import byref, c_char, c_int, c_size_t, c_void_p
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,50 +28,15 @@ from . import hostile
 OK, INVALID_ARGUMENT, CORRUPT, TRUNCATED, TOO_NEW, NO_SPACE = 0, 10, 30, 31, 32, 40
 FAMILIES = {CORRUPT: hostile.CORRUPT, TRUNCATED: hostile.TRUNCATED, TOO_NEW: hostile.TOO_NEW}
 
-
-class Request(ctypes.Structure):
-    """pyf_request."""
-
-    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (
-        ("struct_bytes", c_uint32),
-        ("codec", c_uint8),
-        ("dtype", c_uint8),
-        ("bound_mode", c_uint8),
-        ("has_fill", c_uint8),
-        ("bound", c_double),
-        ("fill", c_uint64),
-        ("parameters", c_uint8 * 8),
-        ("source_big_endian", c_uint8),
-        ("reserved", c_uint8 * 3),
-        ("rank", c_int32),
-        ("dims", c_uint64 * 32),
-    )
-
-
-class Info(ctypes.Structure):
-    """pyf_info."""
-
-    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (
-        ("struct_bytes", c_uint32),
-        ("format_version", c_uint8),
-        ("codec", c_uint8),
-        ("dtype", c_uint8),
-        ("stored_raw", c_uint8),
-        ("source_big_endian", c_uint8),
-        ("has_sentinel", c_uint8),
-        ("reserved", c_uint8 * 2),
-        ("rank", c_int32),
-        ("bound", c_double),
-        ("step", c_double),
-        ("sentinel", c_uint64),
-        ("parameters", c_uint8 * 8),
-        ("header_bytes", c_uint64),
-        ("frame_bytes", c_uint64),
-        ("value_count", c_uint64),
-        ("value_bytes", c_uint64),
-        ("dims", c_uint64 * 32),
-        ("carried_bound", c_double),
-    )
+if TYPE_CHECKING:
+    from pyfilter._lib import abi as abi
+    from pyfilter._lib.abi import Info as Info
+    from pyfilter._lib.abi import Request as Request
+else:  # by its path: the import of pyfilter itself would register the filter with the libhdf5 that tests load
+    spec = importlib.util.spec_from_file_location("abi", Path(__file__).parents[2] / "pyfilter" / "_lib" / "abi.py")
+    abi = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(abi)
+    Info, Request = abi.Info, abi.Request
 
 
 class LibraryError(Exception):
@@ -86,15 +52,7 @@ class Library:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.c = ctypes.CDLL(os.fspath(path))
-        self.c.pyf_last_error.restype = ctypes.c_char_p
-        self.c.pyf_max_frame_bytes.restype = c_size_t
-        size = POINTER(c_size_t)
-        self.c.pyf_max_frame_bytes.argtypes = [POINTER(Request)]
-        self.c.pyf_encode.argtypes = [POINTER(Request), c_void_p, c_size_t, c_void_p, c_size_t, size]
-        self.c.pyf_frame_info.argtypes = [c_void_p, c_size_t, POINTER(Info)]
-        self.c.pyf_decode.argtypes = [c_void_p, c_size_t, c_void_p, c_size_t]
-        self.c.pyf_decode_range.argtypes = [c_void_p, c_size_t, c_uint64, c_uint64, c_void_p, c_size_t]
-        self.c.pyf_configure.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+        abi.declare(self.c)
 
     def check(self, code: int) -> None:
         if code != OK:
@@ -104,7 +62,7 @@ class Library:
         self.check(self.c.pyf_configure(key.encode(), value.encode()))
 
     def info(self, frame: bytes) -> Info:
-        info = Info(struct_bytes=ctypes.sizeof(Info))
+        info = Info()
         self.check(self.c.pyf_frame_info(frame, len(frame), byref(info)))
         return info
 
@@ -154,7 +112,7 @@ def codes_of_frame(
 ) -> tuple[list[int], int]:
     """Codes of pyf_frame_info, pyf_decode and pyf_decode_range of the whole; the address of the values."""
     frame, size = source.put(data), len(data)
-    info = Info(struct_bytes=ctypes.sizeof(Info))
+    info = Info()
     codes = [library.c.pyf_frame_info(frame, size, byref(info))]
     # What a caller would give. A size beyond our memory is a lie of the header: to be found before any value.
     count, value_bytes = (info.value_count, info.value_bytes) if codes[0] == OK else (40, 160)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import struct
 from pathlib import Path
@@ -83,6 +82,6 @@ def test_library() -> None:
     assert PATH is not None
     library, frame = Library(PATH), frame_bytes()
     assert library.decode(frame, 160) == DECODED.tobytes()
-    request = Request(struct_bytes=ctypes.sizeof(Request), codec=1, dtype=1, bound_mode=1, bound=0.01, rank=1)
+    request = Request(codec=1, dtype=1, bound_mode=1, bound=0.01, rank=1)
     request.dims[0] = 40
     assert library.encode(request, VALUES) == frame

@@ -6,7 +6,6 @@ So docs/format.md says all there is to know about missing values, the codes belo
 
 from __future__ import annotations
 
-import ctypes
 import math
 import struct
 from typing import Any
@@ -36,7 +35,7 @@ def library_frame(values: Array, shape: int, bound: float, mode: int = ABSOLUTE,
     """What the library makes of an array whose fill value is FILL."""
     assert PATH is not None
     dtype = values.dtype
-    request = Request(struct_bytes=ctypes.sizeof(Request), codec=3, bound_mode=mode, bound=bound, has_fill=1)
+    request = Request(codec=3, bound_mode=mode, bound=bound, has_fill=1)
     request.dtype, request.rank = DTYPE_CODES[dtype.str[1:]], values.ndim
     request.fill = int(np.array([FILL if dtype.kind == "f" else 5], dtype).view(f"u{dtype.itemsize}")[0])
     request.parameters[0], request.parameters[1] = shape, outliers

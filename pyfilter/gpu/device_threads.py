@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads that work on several devices at a time: each has a lane, and takes jobs from one queue.
+"""A pool of worker threads for several devices: each thread has a lane, and takes jobs from one queue.
 
 A thread does one job from its first copy to its last, and waits for each; copies and kernels overlap because a device
-has several threads. The calling thread makes the jobs and takes the results as they come, so that files are its own
-business. Nothing is without bound: there are never more jobs on their way than threads, and one more for each device.
-An error anywhere ends all threads, and is raised where the results are taken.
+has several threads. The calling thread makes the jobs and takes the results as they come; only it uses files. At most
+as many jobs are under way as there are threads, and one more for each device. An error anywhere ends all threads; the
+calling thread raises it where it takes results.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-class Crew(Generic[Job, Result]):
+class DeviceThreads(Generic[Job, Result]):
     """Threads with a lane each, for the length of a ``with`` block.
 
     Parameters
@@ -40,7 +40,7 @@ class Crew(Generic[Job, Result]):
         What a thread does with a job: it has the lane's device as its current one. What it puts on the lane's stream
         must be done when it returns.
     held
-        Whether a result is in buffers of the lane, so that a thread may go on only when the result has been used.
+        Whether a result is in buffers of the lane, so that a thread takes no job until its result has been used.
     """
 
     def __init__(self, devices: Sequence[int], work: Callable[[Lane, Job], Result], *, held: bool = False) -> None:
@@ -76,7 +76,7 @@ class Crew(Generic[Job, Result]):
         self._end()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        """Yield the results of jobs in the order in which they are done; a result is used up with the next one's call.
+        """Yield the results of jobs in the order in which they are done; each may be used until the next is asked for.
 
         ``jobs`` is asked for a job when there is no result to be used and room for a job.
         """
@@ -86,7 +86,7 @@ class Crew(Generic[Job, Result]):
             result = self._next(wait=not more or self._under_way >= self.most)
             if result is not None:
                 yield result.value
-                self._use_up(result)
+                self._mark_used(result)
             elif not more:
                 return
             else:
@@ -103,7 +103,7 @@ class Crew(Generic[Job, Result]):
     # -- the calling thread
 
     def _next(self, *, wait: bool) -> _Result[Result] | None:
-        """Return a result, None where there is none: none yet, or, where it is waited for, none to come."""
+        """Return a result; None where there is none yet or, with ``wait``, where no job is under way."""
         with self._changed:
             while True:
                 if self._error is not None:
@@ -114,14 +114,14 @@ class Crew(Generic[Job, Result]):
                     return None
                 self._changed.wait()
 
-    def _use_up(self, result: _Result[Result]) -> None:
+    def _mark_used(self, result: _Result[Result]) -> None:
         with self._changed:
             result.used = True
             self._under_way -= 1
             self._changed.notify_all()
 
     def _end(self) -> None:
-        """Let the threads end what they are at, and wait for them."""
+        """Let the threads finish their jobs, and wait for them."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()

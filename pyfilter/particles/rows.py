@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter import _native, dtypes, h5
+from pyfilter import dtypes, h5
+from pyfilter._lib import host
 from pyfilter.codecs import Particles
 from pyfilter.frames import encode, make_request
 from pyfilter.gpu.arrays import is_device_array
@@ -72,7 +73,7 @@ def sorted_index(positions: Any, codec: Codec, order: str, rows: int) -> Any:
     for first in range(0, len(native), rows):
         part = native[first : first + rows]
         request = make_request(sorting, part.dtype, part.shape)
-        index[first : first + rows] = first + _native.particle_order(request, part).astype(np.int64)
+        index[first : first + rows] = first + host.particle_order(request, part).astype(np.int64)
     return index
 
 

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups of particle fields: positions, velocities, ids and what else belongs to the same particles, kept aligned.
-
-`write` may sort the particles, chunk by chunk and all fields alike, where that makes the chunk's fields smaller
-(particle_rows.py): positions up to six times at coarse bounds. `read` gives the fields back. Codec:
-`pyfilter.Particles`.
-"""
+"""The fields of a set of particles, written to a group of a file and read back: row i of each is the same particle."""
 
 from __future__ import annotations
 
@@ -17,10 +12,10 @@ import numpy as np
 
 from pyfilter import h5
 from pyfilter.codecs import Codec, Lossless, Particles
-from pyfilter.coordinates import codec_apart
 from pyfilter.errors import InvalidArgument
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.particle_rows import Column, on_host, rearranged, sorted_index, worthwhile
+from pyfilter.particles.coordinates import codec_apart
+from pyfilter.particles.rows import Column, on_host, rearranged, sorted_index, worthwhile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +51,7 @@ def write(
     codec : Codec
         Of the position, usually ``Particles(...)``. A relative bound is taken of all coordinates together. Where
         `Particles` has to keep the order and a sample takes fewer bytes coordinate by coordinate, the dataset gets
-        another of our codecs with the same bound, and chunks of one coordinate each (`pyfilter.coordinates`).
+        another of our codecs with the same bound, and chunks of one coordinate each (coordinates.py).
     reorder : bool or {"tile", "chunk"}, optional
         Whether particles may be sorted. True is "chunk": through each chunk. "tile" sorts in tiles of 4096 only, which
         moves particles less and gains less. Needs a `Particles` codec. A chunk is sorted only where all its fields
@@ -207,7 +202,7 @@ def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
 
 
 class _Columns:
-    """A field as arrays with a row for each particle, NumPy's or CuPy's, by column; "" where it is one array."""
+    """A field as arrays of NumPy or CuPy with a row for each particle, by column; one array has the column ""."""
 
     def __init__(self, kind: str, arrays: dict[str, Any]) -> None:
         self.kind = kind

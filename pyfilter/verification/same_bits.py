@@ -15,9 +15,10 @@ import h5py
 import numpy as np
 from h5py import h5r, h5s
 
-from pyfilter import chunks, dtypes
+from pyfilter import dtypes
+from pyfilter._chunks import layout
 from pyfilter.errors import Unsupported
-from pyfilter.verification import Verification
+from pyfilter.verification.bounds import Verification
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,7 @@ def compare(before: h5py.Dataset, after: h5py.Dataset) -> Verification:
     first: int | None = None
     if before.shape is not None:  # else it has no values at all
         itemsize = max(before.dtype.itemsize, 1)
-        for region in chunks.slabs(before.shape, (1,) * before.ndim, itemsize, _SLAB_BYTES):
+        for region in layout.slabs(before.shape, (1,) * before.ndim, itemsize, _SLAB_BYTES):
             x, y = (_values(item, region) for item in (before, after))
             same = equal(x, y, before.id, after.id).reshape(-1)
             wrong = int(same.size - np.count_nonzero(same))

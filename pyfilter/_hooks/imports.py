@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls functions after the import of modules: of packages that bring a libhdf5 of their own, and of xarray's writers.
+"""Calls functions after the import of modules: packages that bring their own libhdf5, and xarray's writers.
 
 A finder at the front of ``sys.meta_path`` looks at those names only. It finds the module by the other finders and
 lets the loader, which stays the object that they made, call us once it has run the module.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 WATCHED = frozenset({"esmpy", "fiona", "netCDF4", "Nio", "openpmd_api", "osgeo", "pyogrio", "rasterio", "tables"})
-# made anew for each module, so that a change to one touches no other module; others are left alone
+# these are made for each module, so that a change to one affects no other module; other loaders stay unchanged
 _OWN_LOADERS = (ExtensionFileLoader, SourceFileLoader, SourcelessFileLoader)
 
 

@@ -117,7 +117,7 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def origins(shape: Sequence[int], chunk: Sequence[int], region: Region | None = None) -> Iterator[tuple[int, ...]]:
-    """Yield the first coordinate of every chunk of the grid that meets ``region`` (all of it by default), C order."""
+    """Yield the first coordinates of the chunks of the grid that overlap ``region`` (by default all), in C order."""
     if region is None:
         region = tuple(slice(0, extent) for extent in shape)
     axes = [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The CUDA functions of libh5pyfilter.so (filter/c_api.h). Addresses and streams are integers, as CuPy gives them.
 
-All work on the current device, put their work on a stream and return; who calls keeps the memory alive until it is
-done. Prototypes are in _native.py.
+All work on the current device, put their work on a stream and return; the caller keeps the memory alive until that
+work is done.
 """
 
 from __future__ import annotations
@@ -10,18 +10,15 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pyfilter import _native, errors
+from pyfilter import errors
+from pyfilter._lib import abi, library
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 #: a header is never longer
 MAX_HEADER_BYTES = 312
-
-#: ``pyf_cuda_frame``: addresses of a copy of the header (host), of the frame and of its values (device)
-FRAME = np.dtype([("header", "u8"), ("header_bytes", "u8"), ("frame", "u8"), ("frame_bytes", "u8"), ("values", "u8")])
 
 
 def require() -> None:
@@ -30,16 +27,16 @@ def require() -> None:
     Asking initialises CUDA.
     """
     faults = ctypes.c_uint32(0)  # a batch of no frames: nothing is written
-    _native.check(_native.library().pyf_cuda_decode(None, 0, 0, 0, 0, ctypes.byref(faults), None))
+    library.check(library.load().pyf_cuda_decode(None, 0, 0, 0, 0, ctypes.byref(faults), None))
 
 
 def device_count() -> int:
     """Return the number of devices that can be used, 0 where there are none or CUDA is not built in."""
-    return int(_native.config("cuda_devices") or 0)
+    return int(library.config("cuda_devices") or 0)
 
 
 def encode(
-    request: _native.Request,
+    request: abi.Request,
     count: int,
     values: int,
     value_stride: int,
@@ -52,8 +49,8 @@ def encode(
 
     ``frame_bytes`` is the address of ``count`` unsigned 64-bit integers (device) for the sizes of the frames.
     """
-    _native.check(
-        _native.library().pyf_cuda_encode(
+    library.check(
+        library.load().pyf_cuda_encode(
             ctypes.byref(request),
             count,
             values or None,
@@ -66,7 +63,7 @@ def encode(
     )
 
 
-def has_kernels(request: _native.Request) -> bool:
+def has_kernels(request: abi.Request) -> bool:
     """Return whether devices can encode this; where not, the CPU can."""
     anywhere = 256  # a batch of no chunks: nothing is written
     try:
@@ -79,19 +76,20 @@ def has_kernels(request: _native.Request) -> bool:
 def decode(frames: NDArray[Any], start: int, stop: int, value_bytes: int, faults: int, stream: int) -> None:
     """Decode the values ``start`` to ``stop`` of frames of one shape and element type.
 
-    ``frames`` has the element type `FRAME`; ``faults`` is the address of as many unsigned 32-bit integers (device).
+    ``frames`` has the element type `abi.CUDA_FRAME`; ``faults`` is the address of as many unsigned 32-bit integers
+    (device).
     """
-    _native.check(
-        _native.library().pyf_cuda_decode(
+    library.check(
+        library.load().pyf_cuda_decode(
             frames.ctypes.data, len(frames), start, stop, value_bytes, faults, stream or None
         )
     )
 
 
-def particle_order(request: _native.Request, values: int, value_bytes: int, particles: int, stream: int) -> None:
+def particle_order(request: abi.Request, values: int, value_bytes: int, particles: int, stream: int) -> None:
     """Write the row that comes to each place of sorted positions to ``particles``: 32-bit integers on the device."""
-    _native.check(
-        _native.library().pyf_cuda_particle_order(
+    library.check(
+        library.load().pyf_cuda_particle_order(
             ctypes.byref(request), values or None, value_bytes, particles, stream or None
         )
     )
@@ -99,15 +97,15 @@ def particle_order(request: _native.Request, values: int, value_bytes: int, part
 
 def check_fault(fault: int) -> None:
     """Raise CorruptFrame for a fault word that `decode` left, nothing for 0."""
-    _native.check(_native.library().pyf_cuda_fault(fault))
+    library.check(library.load().pyf_cuda_fault(fault))
 
 
 def progressive_decode(
     frame: NDArray[np.uint8], segments: int, level: int, values: int, nbytes: int, stream: int
 ) -> None:
     """Decode the first segments of a progressive frame in host memory to ``nbytes`` at ``values`` (device). Waits."""
-    _native.check(
-        _native.library().pyf_cuda_progressive_decode(
+    library.check(
+        library.load().pyf_cuda_progressive_decode(
             frame.ctypes.data, frame.nbytes, segments, level, values, nbytes, stream or None
         )
     )

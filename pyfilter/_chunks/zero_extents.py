@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunked datasets with an axis that has no values and never will: shapes such as (0,) and (0, 5) without maxshape.
 
-HDF5 takes any chunk shape for them, h5py none but one that it guesses by itself.
+HDF5 takes any chunk shape for them; h5py refuses every shape that the user gives.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Datasets of small chunks and arrays in memory: many chunks in one call of the library, by all its threads.
 
-Python takes longer for each chunk than the codecs for small ones (transfer.py has the others). What is unusual with a
-chunk, never written, stored without its filter, damaged, is left to transfer.py, which knows what to do or to say.
+For a small chunk Python takes longer than the codecs; larger ones go through transfer.py. So do chunks that were never
+written, are stored without the filter or are damaged: transfer.py fills, copies or raises the error.
 """
 
 from __future__ import annotations
@@ -13,34 +13,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyfilter import _native, chunks, dtypes, settings
-from pyfilter.stored import Frames
+from pyfilter import dtypes, settings
+from pyfilter._chunks import layout
+from pyfilter._chunks.stored import Frames
+from pyfilter._lib import abi, host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
-    from pyfilter.pipeline import ChunkCodec
-    from pyfilter.stored import StoredChunks
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
+    from pyfilter._chunks.stored import StoredChunks
 
-#: chunks up to this size are written here
-MOST_BYTES = 1 << 20
-#: and up to this size read, where there are as many as threads
-MOST_READ_BYTES = 4 << 20
-#: values of a call, at least
+#: the largest chunks that are written here
+MAX_WRITE_BYTES = 1 << 20
+#: the largest that are read here, where there are at least as many as threads
+MAX_READ_BYTES = 4 << 20
+#: bytes of values of one call, at least
 BATCH_BYTES = 32 << 20
 
 
 def to_write(how: ChunkCodec, dtype: np.dtype[Any], count: int) -> bool:
     """Whether so many chunks of a dataset, from values of this type, are for this module."""
-    return count > 1 and how.chunk_bytes <= MOST_BYTES and dtype == how.dtype
+    return count > 1 and how.chunk_bytes <= MAX_WRITE_BYTES and dtype == how.dtype
 
 
 def to_read(how: ChunkCodec, dtype: np.dtype[Any], count: int) -> bool:
     """Whether so many chunks of a dataset, to values of this type, are for this module."""
-    most = MOST_READ_BYTES if count >= settings.config().threads else MOST_BYTES
+    most = MAX_READ_BYTES if count >= settings.config().threads else MAX_WRITE_BYTES
     return count > 1 and how.chunk_bytes <= most and dtype == how.dtype
 
 
@@ -49,29 +51,29 @@ def read(
     region: Region,
     out: NDArray[Any],
     places: StoredChunks,
-    others: Callable[[list[int], Region], None],
+    read_others: Callable[[list[int], Region], None],
 ) -> None:
     """Decompress the part ``region`` of a dataset into ``out``, of its shape and element type.
 
-    ``others`` is called with the numbers of chunks that were not read, in C order of those that a box meets, and it.
+    ``read_others`` is called for each box that has chunks left, with their numbers in C order and the box.
     """
     assert places.descriptor is not None
     code = dtypes.code_of(how.dtype)
     assert code is not None
     threads = settings.config().threads
     together = max(BATCH_BYTES, 4 * threads * how.chunk_bytes)
-    for box in chunks.batches(region, how.chunk, how.dtype.itemsize, together):
+    for box in layout.batches(region, how.chunk, how.dtype.itemsize, together):
         stored = places.of_box(box)
-        ranges = np.zeros(len(stored.sizes), _native.RANGE)
+        ranges = np.zeros(len(stored.sizes), abi.RANGE)
         usual = (stored.offsets >= 0) & (stored.masks == 0)
         ranges["offset"][usual] = stored.offsets[usual]
         ranges["bytes"][usual] = stored.sizes[usual]
         begin = [part.start % edge for part, edge in zip(box, how.chunk, strict=True)]
-        grid = _native.Grid(out[chunks.shifted(box, [asked.start for asked in region])], begin, how.chunk)
-        _native.read_grid(grid, code, places.descriptor, ranges, threads)
+        grid = host.Grid(out[layout.shifted(box, [asked.start for asked in region])], begin, how.chunk)
+        host.read_grid(grid, code, places.descriptor, ranges, threads)
         left = np.flatnonzero(ranges["done"] == 0)
         if left.size:
-            others(left.tolist(), box)
+            read_others(left.tolist(), box)
 
 
 class Encoded(NamedTuple):
@@ -87,23 +89,23 @@ def encoded(how: ChunkCodec, values: NDArray[Any]) -> Iterator[Encoded]:
 
     What was yielded may be used until the next one is asked for.
     """
-    slot = -(-_native.max_frame_bytes(how.request) // 64) * 64
+    slot = -(-host.max_frame_bytes(how.request) // 64) * 64
     padding = np.asarray(how.padding, dtype=how.dtype).reshape(1)
     threads = settings.config().threads
-    rooms = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
+    buffers = [np.empty(0, np.uint8), np.empty(0, np.uint8)]
 
     def encode(number: int, box: Region) -> Encoded:
         part = values[box]
-        starts = np.arange(chunks.count(part.shape, how.chunk) + 1, dtype=np.int64) * slot
-        if rooms[number % 2].nbytes < starts[-1]:
-            rooms[number % 2] = np.empty(starts[-1], np.uint8)
-        room = rooms[number % 2][: starts[-1]]
-        grid = _native.Grid(part, [0] * part.ndim, how.chunk)
-        sizes = _native.encode_grid(how.request, grid, padding, room, slot, threads)
-        return Encoded(box, part.size, Frames(room, starts[:-1], sizes))
+        starts = np.arange(layout.count(part.shape, how.chunk) + 1, dtype=np.int64) * slot
+        if buffers[number % 2].nbytes < starts[-1]:
+            buffers[number % 2] = np.empty(starts[-1], np.uint8)
+        buffer = buffers[number % 2][: starts[-1]]
+        grid = host.Grid(part, [0] * part.ndim, how.chunk)
+        sizes = host.encode_grid(how.request, grid, padding, buffer, slot, threads)
+        return Encoded(box, part.size, Frames(buffer, starts[:-1], sizes))
 
     whole = tuple(slice(0, extent) for extent in values.shape)
-    boxes = chunks.batches(whole, how.chunk, how.dtype.itemsize, BATCH_BYTES)
+    boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, BATCH_BYTES)
     if threads == 1:
         yield from map(encode, count(), boxes)
         return

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import checking, chunks, dtypes, h5, pipeline
+from pyfilter import checking, dtypes, h5
+from pyfilter._chunks import layout, pipeline
 from pyfilter.codecs.base import Codec, positive_float
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import plain_array
@@ -265,7 +266,7 @@ def verify(
     if dtypes.code_of(x.dtype) is None:
         message = f"values of type {x.dtype} cannot be compared: numbers are needed"
         raise Unsupported(message)
-    chunk = chunks.choose(x.shape, x.dtype.itemsize)
+    chunk = layout.choose(x.shape, x.dtype.itemsize)
     if isinstance(codec, Codec):
         resolved = h5.resolve(codec, x, fill_value, chunk)
         # nothing but special values and one number have no range: then nothing may change at all
@@ -276,7 +277,7 @@ def verify(
     specials = () if fill_value is None else (fill_value,)
     comparison = Comparison(x.dtype, bound, specials, fill_value, mode == "pointwise_relative")
     index = 0
-    for slab in chunks.slabs(x.shape, (1,) * len(x.shape), x.dtype.itemsize, _SLAB_BYTES):
+    for slab in layout.slabs(x.shape, (1,) * len(x.shape), x.dtype.itemsize, _SLAB_BYTES):
         part = np.asarray(x[slab])
         comparison.add(part, np.asarray(y[slab]), index)
         index += part.size

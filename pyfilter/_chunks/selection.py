@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Selections of a dataset as boxes, where they are such."""
+"""Selections of a dataset: which of them are boxes, and those boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyfilter.errors import InvalidArgument, Unsupported
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
 
 #: the first index along each dimension, and the one behind the last
 Box = tuple[tuple[int, int], ...]

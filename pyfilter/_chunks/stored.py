@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The chunks of a dataset as they are stored: where they are, and their bytes.
 
-HDF5's call for the place of one chunk walks over all of them, so who wants many asks once. Its call for their bytes is
-one thread's alone; where the file is a plain one that nobody here writes to, any thread may read its bytes itself.
+HDF5's call for the location of one chunk walks over all chunks, so one walk lists many locations at once. Its call for
+their bytes takes one thread at a time; a plain file that is open for reading only is read by any thread, past HDF5.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 import numpy as np
 
-from pyfilter import _foreign, _native, chunks, settings
-from pyfilter._foreign import ChunkPlaces
+from pyfilter import settings
+from pyfilter._chunks import layout
+from pyfilter._lib import abi, hdf5, host
+from pyfilter._lib.hdf5 import ChunkLocations
 from pyfilter.errors import TruncatedFrame
 
 if TYPE_CHECKING:
@@ -25,17 +27,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from pyfilter.chunks import Region
+    from pyfilter._chunks.layout import Region
 
-# HDF5 walks over its index for each chunk that it is asked for, and a pass over all of it tells all places.
-_WORTH_A_PASS = 8
+# HDF5 walks over its whole index for each chunk asked for: of more chunks than this, one walk lists all locations
+_MIN_CHUNKS_FOR_INDEX = 8
 _READS_INTO_BUFFERS = h5py.version.version_tuple[:2] >= (3, 9)
 _READERS = 8
-# what a thread reads before it looks for more
+# bytes that a thread reads at a time
 _PIECE_BYTES = 512 << 10
 _EXTENSIBLE_ARRAY = 4  # H5D_CHUNK_IDX_EARRAY
-# places in files of several parts (driver "split") are from 2**63 on: for HDF5, not for us
-_FARTHEST = (1 << 63) - 1
+# in files of several parts (driver "split") offsets are from 2**63 on: only HDF5 can use those
+_MAX_OFFSET = (1 << 63) - 1
 
 
 class Stored(NamedTuple):
@@ -69,7 +71,7 @@ class Frames:
 
 
 class StoredBox(NamedTuple):
-    """The chunks that a box meets, in C order of the grid, each array of their number.
+    """The chunks that a box overlaps, in C order of the grid, each array of their number.
 
     Attributes
     ----------
@@ -86,8 +88,8 @@ class StoredBox(NamedTuple):
     masks: NDArray[np.uint32]
 
 
-def places_are_told(dataset: h5py.Dataset) -> bool:
-    """Whether HDF5's calls for places of chunks can be believed.
+def offsets_are_reliable(dataset: h5py.Dataset) -> bool:
+    """Whether HDF5's calls for where chunks are stored report the right offsets.
 
     All of them (``H5Dchunk_iter``, ``H5Dget_chunk_info`` and ``_by_coord``, in every release up to 2.0 at least) name
     other chunks than those that are there where the index is an extensible array, and its unlimited dimension is not
@@ -95,7 +97,7 @@ def places_are_told(dataset: h5py.Dataset) -> bool:
     ``libver="latest"`` (or 1.10) and one unlimited dimension. What moves values or bytes of a chunk is right.
     """
     limits: Sequence[int | None] = dataset.maxshape
-    if None not in limits or _foreign.chunk_index(dataset.id.id) != _EXTENSIBLE_ARRAY:
+    if None not in limits or hdf5.chunk_index(dataset.id.id) != _EXTENSIBLE_ARRAY:
         return True
     before = list(zip(limits, dataset.chunks, strict=True))[: list(limits).index(None)]
     return all(extent is not None and extent <= edge for extent, edge in before)
@@ -103,25 +105,25 @@ def places_are_told(dataset: h5py.Dataset) -> bool:
 
 def origins_of(dataset: h5py.Dataset) -> Iterator[tuple[int, ...]]:
     """Return the first coordinates of the chunks that were written."""
-    if not places_are_told(dataset):
-        grid = chunks.origins(dataset.shape, dataset.chunks)
-        return (origin for origin in grid if _foreign.chunk_size(dataset.id.id, origin) > 0)
+    if not offsets_are_reliable(dataset):
+        grid = layout.origins(dataset.shape, dataset.chunks)
+        return (origin for origin in grid if hdf5.chunk_size(dataset.id.id, origin) > 0)
     return map(tuple, listed(dataset).origins.tolist())
 
 
-def listed(dataset: h5py.Dataset) -> ChunkPlaces:
+def listed(dataset: h5py.Dataset) -> ChunkLocations:
     """Return the chunks that were written, in the order of the file's index.
 
-    Their coordinates are right where `places_are_told`.
+    Their coordinates are right only where `offsets_are_reliable`.
     """
-    found = _foreign.chunk_places(dataset.id.id, len(dataset.chunks))
+    found = hdf5.chunk_locations(dataset.id.id, len(dataset.chunks))
     if found is None:  # no such call, no library of ours, or the walk failed, and h5py says why
         infos: list[Any] = []
         if hasattr(dataset.id, "chunk_iter"):
             dataset.id.chunk_iter(infos.append)
         else:  # an h5py built with HDF5 before 1.12.3
             infos += [dataset.id.get_chunk_info(number) for number in range(dataset.id.get_num_chunks())]
-        found = ChunkPlaces(
+        found = ChunkLocations(
             np.array([info.chunk_offset for info in infos], np.uint64).reshape(len(infos), len(dataset.chunks)),
             np.array([info.byte_offset for info in infos], np.uint64),
             np.array([info.size for info in infos], np.uint64),
@@ -138,16 +140,16 @@ def place_of(dataset: h5py.Dataset, origin: tuple[int, ...]) -> Stored:
     info = dataset.id.get_chunk_info_by_coord(origin)
     if info.byte_offset is None:  # the other fields may then be anything
         return Stored(None, 0, 0)
-    return Stored(min(info.byte_offset, _FARTHEST), int(info.size), int(info.filter_mask))
+    return Stored(min(info.byte_offset, _MAX_OFFSET), int(info.size), int(info.filter_mask))
 
 
 class StoredChunks:
-    """The chunks that a region of a dataset meets, as they are stored when this is made.
+    """The chunks that a region of a dataset overlaps, as they are stored when this object is made.
 
     Parameters
     ----------
     dataset
-        A chunked dataset of an open file, whose `places_are_told`.
+        A chunked dataset of an open file, whose `offsets_are_reliable`.
     chunk
         The shape of its chunks.
     region
@@ -158,53 +160,53 @@ class StoredChunks:
     Attributes
     ----------
     grid
-        How many chunks the region meets along each axis.
+        How many chunks the region overlaps along each axis.
     """
 
     def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region) -> None:
         self._dataset = dataset
         self._chunk = chunk
         self._first, self.grid = _grid(region, chunk)
-        # what a writer beside us moves while we read must be looked up when it is read
+        # a writer of the same file may move chunks meanwhile: each is then looked up when it is read
         file = dataset.file
         moving = bool(file.swmr_mode)
-        many = int(np.prod(self.grid, dtype=np.int64)) > _WORTH_A_PASS
-        self._known = many and not moving and hasattr(dataset.id, "chunk_iter")
-        if self._known:
+        many = int(np.prod(self.grid, dtype=np.int64)) > _MIN_CHUNKS_FOR_INDEX
+        self._indexed = many and not moving and hasattr(dataset.id, "chunk_iter")
+        if self._indexed:
             self._offsets = np.full(self.grid, -1, dtype=np.int64)
             self._sizes = np.zeros(self.grid, dtype=np.int64)
             self._masks = np.zeros(self.grid, dtype=np.uint32)
-            self._ask()
+            self._build_index()
         #: a descriptor that any thread may read the file's bytes from, None where only HDF5 may
         self.descriptor = None if moving else _descriptor(file)
         if self.descriptor is not None:
-            self._let_go = weakref.finalize(self, os.close, self.descriptor)
+            self._close_descriptor = weakref.finalize(self, os.close, self.descriptor)
 
     def _place(self, origin: Sequence[int]) -> tuple[int, ...]:
         return tuple(at // edge - first for at, edge, first in zip(origin, self._chunk, self._first, strict=True))
 
-    def _ask(self) -> None:
-        """Make the index."""
-        heard = listed(self._dataset)
-        places = heard.origins.astype(np.int64) // self._chunk - self._first
+    def _build_index(self) -> None:
+        """List the locations of all chunks of the region."""
+        found = listed(self._dataset)
+        places = found.origins.astype(np.int64) // self._chunk - self._first
         inside = ((places >= 0) & (places < self.grid)).all(axis=1)
         at = tuple(places[inside].T)
-        self._offsets[at] = np.minimum(heard.offsets, np.uint64(_FARTHEST)).astype(np.int64)[inside]
-        self._sizes[at] = heard.sizes[inside]
-        self._masks[at] = heard.masks[inside]
+        self._offsets[at] = np.minimum(found.offsets, np.uint64(_MAX_OFFSET)).astype(np.int64)[inside]
+        self._sizes[at] = found.sizes[inside]
+        self._masks[at] = found.masks[inside]
 
     def find(self, origin: tuple[int, ...]) -> Stored:
-        """Return what is stored of the chunk at ``origin``, which meets the region."""
-        if not self._known:
+        """Return what is stored of the chunk at ``origin``, which overlaps the region."""
+        if not self._indexed:
             return place_of(self._dataset, origin)
         place = self._place(origin)
         offset = int(self._offsets[place])
         return Stored(None if offset < 0 else offset, int(self._sizes[place]), int(self._masks[place]))
 
     def of_box(self, box: Region) -> StoredBox:
-        """Return what is stored of the chunks that ``box``, a part of the region, meets."""
+        """Return what is stored of the chunks that ``box``, a part of the region, overlaps."""
         first, grid = _grid(box, self._chunk)
-        if self._known:
+        if self._indexed:
             part = tuple(
                 slice(low - start, low - start + extent)
                 for low, start, extent in zip(first, self._first, grid, strict=True)
@@ -212,7 +214,7 @@ class StoredChunks:
             return StoredBox(
                 self._offsets[part].reshape(-1), self._sizes[part].reshape(-1), self._masks[part].reshape(-1)
             )
-        found = [self.find(origin) for origin in chunks.origins(self._dataset.shape, self._chunk, box)]
+        found = [self.find(origin) for origin in layout.origins(self._dataset.shape, self._chunk, box)]
         return StoredBox(
             np.array([-1 if one.offset is None else one.offset for one in found], dtype=np.int64),
             np.array([one.size for one in found], dtype=np.int64),
@@ -220,7 +222,7 @@ class StoredChunks:
         )
 
     def read(self, box: Region, stored: StoredBox, into: Frames) -> None:
-        """Read the bytes of the chunks of a box, each to its place; those never written are left out.
+        """Read the bytes of the chunks of a box, each to its part of ``into``; chunks never written are left out.
 
         Raises
         ------
@@ -231,21 +233,21 @@ class StoredChunks:
         """
         numbers = np.flatnonzero(stored.offsets >= 0)
         if self.descriptor is None:
-            origins = list(chunks.origins(self._dataset.shape, self._chunk, box))
+            origins = list(layout.origins(self._dataset.shape, self._chunk, box))
             for number in numbers.tolist():
                 _read_chunk(self._dataset, origins[number], into[number])
             return
         ranges = _pieces(stored.offsets[numbers], stored.sizes[numbers], into.addresses[numbers])
-        _native.read_ranges(self.descriptor, ranges, min(settings.config().threads, _READERS))
+        host.read_ranges(self.descriptor, ranges, min(settings.config().threads, _READERS))
         if (ranges["done"] < ranges["bytes"]).any():
             for number in numbers.tolist():  # one of them says why
                 _read_range(self.descriptor, int(stored.offsets[number]), into[number].data)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the descriptor."""
         if self.descriptor is not None:
             self.descriptor = None
-            self._let_go()
+            self._close_descriptor()
 
     def __enter__(self) -> Self:
         return self
@@ -257,7 +259,7 @@ class StoredChunks:
 
 
 def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the number along each axis of the first chunk that a region meets, and how many it meets."""
+    """Return the number along each axis of the first chunk that a region overlaps, and how many it overlaps."""
     first = tuple(part.start // edge for part, edge in zip(region, chunk, strict=True))
     counts = tuple(
         max(-(-part.stop // edge) - low, 0) if part.stop > part.start else 0
@@ -267,24 +269,24 @@ def _grid(region: Region, chunk: tuple[int, ...]) -> tuple[tuple[int, ...], tupl
 
 
 def _descriptor(file: h5py.File) -> int | None:
-    """Return a descriptor of a file whose bytes are what HDF5 would read, None where that cannot be said.
+    """Return a descriptor of a file whose bytes are certainly those that HDF5 would read, None for other files.
 
-    It must be a plain file that is open for reading only, and without a user block: what HDF5 reports as a chunk's
-    place counted from behind it in some releases.
+    It must be a plain file that is open for reading only, and without a user block: some releases of HDF5 count the
+    offsets of chunks from the end of the user block.
     """
     if file.driver != "sec2" or file.mode != "r" or file.userblock_size != 0:
         return None
     try:
         return own_descriptor(file)
-    except OSError:  # there are too many, or it may not be opened any more: HDF5 has it
+    except OSError:  # too many open files, or no permission to open it again: HDF5 reads it
         return None
 
 
 def own_descriptor(file: h5py.File) -> int:
     """Return a new descriptor of a file that HDF5 has open with its driver "sec2".
 
-    HDF5's own would be another file's as soon as somebody closes this one and opens the next, and a duplicate of it
-    would keep the file locked.
+    HDF5's own number may belong to another file as soon as this one is closed, and a duplicate of it would keep the
+    file locked.
 
     Raises
     ------
@@ -312,11 +314,11 @@ def _read_chunk(dataset: h5py.Dataset, origin: tuple[int, ...], into: NDArray[np
 
 
 def _pieces(offsets: NDArray[np.int64], sizes: NDArray[np.int64], addresses: NDArray[np.int64]) -> NDArray[Any]:
-    """Return what to read as `_native.RANGE`, large chunks in pieces."""
+    """Return what to read as `abi.RANGE`, large chunks in pieces."""
     counts = np.maximum(-(-sizes // _PIECE_BYTES), 1)
     chunk = np.repeat(np.arange(len(sizes)), counts)
     begin = (np.arange(len(chunk)) - np.repeat(np.cumsum(counts) - counts, counts)) * _PIECE_BYTES
-    ranges = np.zeros(len(chunk), _native.RANGE)
+    ranges = np.zeros(len(chunk), abi.RANGE)
     ranges["offset"] = offsets[chunk] + begin
     ranges["bytes"] = np.minimum(sizes[chunk] - begin, _PIECE_BYTES)
     ranges["to"] = addresses[chunk] + begin

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks between arrays and files, compressed and decompressed by several threads.
 
-HDF5 is entered by the calling thread only, through its direct chunk calls; the threads call the C library, which
-needs no GIL. What they write is byte for byte what the filter would have written. h5.py is what users call.
+Only the calling thread calls HDF5, by its direct chunk calls; worker threads call the C library, which needs no GIL.
+What they write is byte for byte what the filter would have written. h5.py is what users call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from pyfilter import _foreign, _native, chunks, dtypes, settings, small_chunks, stored
+from pyfilter import dtypes, settings
+from pyfilter._chunks import layout, small_chunks, stored
+from pyfilter._lib import abi, hdf5, host, library
 from pyfilter.errors import CorruptFrame
 
 if TYPE_CHECKING:
@@ -25,17 +27,17 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    from pyfilter.chunks import Region
-    from pyfilter.pipeline import ChunkCodec
-    from pyfilter.stored import Frames, Stored
+    from pyfilter._chunks.layout import Region
+    from pyfilter._chunks.pipeline import ChunkCodec
+    from pyfilter._chunks.stored import Frames, Stored
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# what is read at a time from a source that is not in memory
+# bytes that are read at a time from a source that is not in memory
 SLAB_BYTES = 64 << 20
-# smaller chunks are done sooner than handed over to a thread of Python
-_HANDED_OVER_BYTES = 128 << 10
+# smaller chunks take less time to code than to hand over to a thread of Python
+_MIN_BYTES_FOR_THREADS = 128 << 10
 _scratch = threading.local()
 
 
@@ -71,7 +73,7 @@ def _scratch_block(how: ChunkCodec) -> NDArray[Any]:
 
 def _one_thread() -> None:
     """Make a pool's thread compute alone: the parallelism is between chunks."""
-    _native.configure("local_threads", "1")
+    library.configure("local_threads", "1")
 
 
 @contextmanager
@@ -107,7 +109,7 @@ def _pool(count: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[I
 def _workers(chunk_count: int, chunk_bytes: int) -> int:
     """Return the number of threads for so many chunks; 1 leaves the parallelism to the library."""
     wanted = settings.config().threads
-    return min(wanted, chunk_count) if chunk_count >= wanted and chunk_bytes >= _HANDED_OVER_BYTES else 1
+    return min(wanted, chunk_count) if chunk_count >= wanted and chunk_bytes >= _MIN_BYTES_FOR_THREADS else 1
 
 
 def padded(how: ChunkCodec, values: NDArray[Any]) -> NDArray[Any]:
@@ -127,8 +129,8 @@ def padded(how: ChunkCodec, values: NDArray[Any]) -> NDArray[Any]:
 def encode_chunk(how: ChunkCodec, values: NDArray[Any]) -> bytes:
     """Return the frame for one chunk; ``values`` may be smaller than the chunk at the dataset's edge."""
     block = padded(how, values)
-    scratch = _scratch_bytes("frame", _native.max_frame_bytes(how.request))
-    size = _native.encode(how.request, block, scratch)
+    scratch = _scratch_bytes("frame", host.max_frame_bytes(how.request))
+    size = host.encode(how.request, block, scratch)
     return scratch[:size].tobytes()
 
 
@@ -148,14 +150,14 @@ def decode_chunk(
             message = f"an unfiltered chunk has {data.nbytes} bytes, it should have {how.chunk_bytes}"
             raise CorruptFrame(message)
         return data.view(how.file_dtype).reshape(how.chunk)
-    info = _native.frame_info(data)
+    info = host.frame_info(data)
     if info.value_bytes != how.chunk_bytes or info.dtype != dtypes.code_of(how.dtype):
         found = f"a frame of shape {info.shape}, {dtypes.from_code(info.dtype)}"
         message = f"a chunk of shape {how.chunk}, {how.dtype} holds {found}"
         raise CorruptFrame(message)
     fits = out is not None and out.shape == how.chunk and out.dtype == how.dtype and out.flags.c_contiguous
     target = out if out is not None and fits else _scratch_block(how)
-    _native.decode(data, target)
+    host.decode(data, target)
     return target
 
 
@@ -172,7 +174,7 @@ def store_chunk(
     if len(frame) == how.chunk_bytes and stored.place_of(dataset, origin).filter_mask:
         # HDF5 keeps the mask of the unfiltered chunk that is there, as the size is the same; a release may not
         data, mask = values().astype(how.file_dtype).tobytes(), 1
-    if not _foreign.write_chunk(dataset.id.id, origin, data, mask):
+    if not hdf5.write_chunk(dataset.id.id, origin, data, mask):
         dataset.id.write_direct_chunk(origin, data, mask)  # says why
 
 
@@ -185,12 +187,12 @@ def store_chunks(
 ) -> None:
     """Write frames to the file in their order; ``values`` is asked for a chunk's by its number, where needed."""
     places = np.array(origins, dtype=np.uint64).reshape(len(origins), -1)
-    alone = np.flatnonzero(frames.sizes == how.chunk_bytes).tolist()  # these need a look at what is there
+    alone = np.flatnonzero(frames.sizes == how.chunk_bytes).tolist()  # of these store_chunk reads the mask
     done = 0
     for number in (*alone, len(origins)):
         while done < number:
             part = slice(done, number)
-            done += _foreign.write_chunks(dataset.id.id, places[part], frames.sizes[part], frames.addresses[part])
+            done += hdf5.write_chunks(dataset.id.id, places[part], frames.sizes[part], frames.addresses[part])
             if done < number:
                 dataset.id.write_direct_chunk(origins[done], frames[done], 0)  # says why
                 done += 1
@@ -216,22 +218,22 @@ def write_chunks(
         Called with the number of values of each chunk written.
     """
     shape = dataset.shape
-    if small_chunks.to_write(how, source.dtype, chunks.count(shape, how.chunk)):
+    if small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):
         for slab, values in _slabs(source, how):
             _write_small(dataset, how, slab, values, progress)
         return
 
     def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
         for slab, values in _slabs(source, how):
-            for origin in chunks.origins(shape, how.chunk, slab):
-                part = chunks.box(origin, how.chunk, shape)
-                yield origin, values[chunks.shifted(part, [whole.start for whole in slab])]
+            for origin in layout.origins(shape, how.chunk, slab):
+                part = layout.box(origin, how.chunk, shape)
+                yield origin, values[layout.shifted(part, [whole.start for whole in slab])]
 
     def encode(job: tuple[tuple[int, ...], NDArray[Any]]) -> tuple[tuple[int, ...], bytes, NDArray[Any]]:
         origin, block = job
         return origin, encode_chunk(how, block), block
 
-    with _pool(_workers(chunks.count(shape, how.chunk), how.chunk_bytes)) as ordered:
+    with _pool(_workers(layout.count(shape, how.chunk), how.chunk_bytes)) as ordered:
         for origin, frame, block in ordered(encode, regions()):
             store_chunk(dataset, how, origin, frame, partial(padded, how, block))
             if progress is not None:
@@ -243,7 +245,7 @@ def _slabs(source: Source, how: ChunkCodec) -> Iterator[tuple[Region, NDArray[An
     if isinstance(source, np.ndarray):
         yield tuple(slice(0, extent) for extent in source.shape), source
         return
-    for slab in chunks.slabs(source.shape, how.chunk, how.dtype.itemsize, SLAB_BYTES):
+    for slab in layout.slabs(source.shape, how.chunk, how.dtype.itemsize, SLAB_BYTES):
         yield slab, source[slab]
 
 
@@ -258,10 +260,10 @@ def _write_small(
     corner = [part.start for part in slab]
     for made in small_chunks.encoded(how, values):
         frames = made.frames
-        origins = list(chunks.origins(values.shape, how.chunk, made.box))
+        origins = list(layout.origins(values.shape, how.chunk, made.box))
 
         def block(number: int, origins: list[tuple[int, ...]] = origins) -> NDArray[Any]:
-            return padded(how, values[chunks.box(origins[number], how.chunk, values.shape)])
+            return padded(how, values[layout.box(origins[number], how.chunk, values.shape)])
 
         places = [tuple(map(sum, zip(origin, corner, strict=True))) for origin in origins] if any(corner) else origins
         if frames.sizes.all():
@@ -284,10 +286,10 @@ def _read_chunks(
 ) -> None:
     shape = dataset.shape
     descriptor = places.descriptor
-    count = chunks.count([part.stop - part.start for part in region], how.chunk)
+    count = layout.count([part.stop - part.start for part in region], how.chunk)
 
     def jobs() -> Iterator[tuple[tuple[int, ...], Stored, bytes | None]]:
-        for origin in chunks.origins(shape, how.chunk, region):
+        for origin in layout.origins(shape, how.chunk, region):
             place = places.find(origin)
             # for a chunk that was never written reading it would raise the error of a damaged one
             read_here = descriptor is None and place.offset is not None
@@ -301,7 +303,7 @@ def _read_chunks(
         place_chunk(how, (origin, data, place.filter_mask), shape, region, out)
 
     def others(numbers: list[int], box: Region) -> None:
-        origins = list(chunks.origins(shape, how.chunk, box))
+        origins = list(layout.origins(shape, how.chunk, box))
         for number in numbers:
             decode((origins[number], places.find(origins[number]), None))
 
@@ -325,21 +327,21 @@ def place_chunk(
     ``chunk`` is its first coordinate, its bytes (None where it was never written) and its filter mask.
     """
     origin, data, mask = chunk
-    covered = chunks.box(origin, how.chunk, shape)
+    covered = layout.box(origin, how.chunk, shape)
     wanted = tuple(
         slice(max(part.start, asked.start), min(part.stop, asked.stop))
         for part, asked in zip(covered, region, strict=True)
     )
-    target = out[chunks.shifted(wanted, [asked.start for asked in region])]
+    target = out[layout.shifted(wanted, [asked.start for asked in region])]
     if data is None:
         target[...] = how.padding
         return
     values = decode_chunk(how, data, mask, target)
     if values is not target:
-        np.copyto(target, values[chunks.shifted(wanted, origin)], casting="same_kind")
+        np.copyto(target, values[layout.shifted(wanted, origin)], casting="same_kind")
 
 
-def value_range(source: Source, request: _native.Request, chunk: tuple[int, ...]) -> tuple[float, float] | None:
+def value_range(source: Source, request: abi.Request, chunk: tuple[int, ...]) -> tuple[float, float] | None:
     """Return the lowest and the highest finite value of a source, its fill value left out.
 
     Of 64-bit integers that are no floats the next float inwards, so that the range is not too large.
@@ -356,11 +358,11 @@ def value_range(source: Source, request: _native.Request, chunk: tuple[int, ...]
     low, high = np.inf, -np.inf
     dtype = dtypes.native(source.dtype)
     request.parameters[:] = bytes(8)  # a shape of blocks that may not fit the pieces
-    for slab in chunks.slabs(source.shape, chunk, dtype.itemsize, SLAB_BYTES):
+    for slab in layout.slabs(source.shape, chunk, dtype.itemsize, SLAB_BYTES):
         values = np.asarray(source[slab], dtype=dtype, order="C")
         request.rank = 1
         request.dims[0] = values.size
-        found = _native.value_range(request, values)
+        found = host.value_range(request, values)
         if found is not None:
             low, high = min(low, found[0]), max(high, found[1])
     return (low, high) if low <= high else None

@@ -12,14 +12,16 @@ import h5py
 import numpy as np
 from h5py import h5d, h5z
 
-from pyfilter import _foreign, _native, dtypes, stored
+from pyfilter import dtypes
+from pyfilter._chunks import stored
+from pyfilter._lib import abi, hdf5, host
 from pyfilter.codecs.base import STAMP, Codec
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: what comes before a lossy codec changes values to something that it cannot keep to its bound
+#: the usual names of filters, for messages
 FILTER_NAMES = {
     h5z.FILTER_DEFLATE: "gzip",
     h5z.FILTER_SHUFFLE: "shuffle",
@@ -38,7 +40,7 @@ FILTER_NAMES = {
     32026: "blosc2",
     32028: "sperr",
 }
-#: filters of others that keep values to a bound as ours do, and need them as they are
+#: third-party filters that keep values to a bound, as ours does, and so must come first
 LOSSY_FILTERS = (32013, 32017, 32024, 32028)
 
 
@@ -85,7 +87,7 @@ def filter_name(filter_id: int) -> str:
 def pipeline_of(dataset: h5py.Dataset) -> Pipeline:
     """Return the filters of an h5py dataset."""
     plist = dataset.id.get_create_plist()
-    filters = _foreign.filters_of(plist.id)
+    filters = hdf5.filters_of(plist.id)
     words = next((values for identity, values in filters if identity == registry().filter_id), None)
     return Pipeline(tuple(identity for identity, _ in filters), words)
 
@@ -108,7 +110,7 @@ class ChunkCodec:
         What HDF5 puts in the part of an edge chunk that is outside the dataset.
     """
 
-    request: _native.Request
+    request: abi.Request
     dtype: np.dtype[Any]
     file_dtype: np.dtype[Any]
     chunk: tuple[int, ...]
@@ -124,7 +126,8 @@ def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:
     """Return how to encode and decode the dataset's chunks, None where only HDF5 may do it.
 
     That is so where another filter takes part, chunks at the edge are stored unfiltered, the layout is not chunked,
-    the element type is not a plain number, the file is written through MPI, or HDF5 does not tell where which chunk is.
+    the element type is not a plain number, the file is written through MPI, or HDF5 reports wrong locations for its
+    chunks.
     """
     if dataset.chunks is None or dataset.file.driver == "mpio" or dtypes.code_of(dataset.dtype) is None:
         return None
@@ -132,9 +135,9 @@ def chunk_codec(dataset: h5py.Dataset) -> ChunkCodec | None:
     if pipeline.words is None or not pipeline.only_ours:
         return None
     plist = dataset.id.get_create_plist()
-    if not _foreign.filters_partial_chunks(plist.id) or not stored.places_are_told(dataset):
+    if not hdf5.filters_partial_chunks(plist.id) or not stored.offsets_are_reliable(dataset):
         return None
-    request = _native.parse_cd_values(pipeline.words)
+    request = host.parse_cd_values(pipeline.words)
     if int(np.prod(request.shape, dtype=np.int64)) != int(np.prod(dataset.chunks, dtype=np.int64)):
         return None
     dtype = dtypes.native(dataset.dtype)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls into libh5pyfilter.so on host memory: frames, parts of progressive frames, chunks of files, cd_values."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfilter import errors
+from pyfilter._lib import abi, library
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+def check_request(request: abi.Request) -> None:
+    """Raise InvalidArgument or Unsupported where the library would refuse to encode this."""
+    library.check(library.load().pyf_check_request(ctypes.byref(request)))
+
+
+def max_frame_bytes(request: abi.Request) -> int:
+    """Return the size that a frame of this request never exceeds."""
+    size = int(library.load().pyf_max_frame_bytes(ctypes.byref(request)))
+    if size == 0:
+        check_request(request)
+        message = f"an array of shape {request.shape} is too large for one frame"
+        raise errors.InvalidArgument(message)
+    return size
+
+
+def encode(request: abi.Request, values: NDArray[Any], out: NDArray[np.uint8]) -> int:
+    """Write the frame of C-contiguous native ``values`` to the start of ``out`` and return its size in bytes."""
+    size = ctypes.c_size_t(0)
+    library.check(
+        library.load().pyf_encode(
+            ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data, out.nbytes, ctypes.byref(size)
+        )
+    )
+    return size.value
+
+
+def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
+    """As `encode`, for values some of which were decoded from the frame ``old``."""
+    size = ctypes.c_size_t(0)
+    library.check(
+        library.load().pyf_encode_updated(
+            ctypes.byref(request),
+            values.ctypes.data,
+            values.nbytes,
+            old.ctypes.data,
+            old.nbytes,
+            out.ctypes.data,
+            out.nbytes,
+            ctypes.byref(size),
+        )
+    )
+    return size.value
+
+
+def frame_info(frame: NDArray[np.uint8]) -> abi.Info:
+    """Return what the header at the start of ``frame`` says."""
+    info = abi.Info()
+    library.check(library.load().pyf_frame_info(frame.ctypes.data, frame.nbytes, ctypes.byref(info)))
+    return info
+
+
+def decode(frame: NDArray[np.uint8], out: NDArray[Any]) -> None:
+    """Decode a whole frame into the C-contiguous array ``out``, whose size in bytes must be the frame's."""
+    library.check(library.load().pyf_decode(frame.ctypes.data, frame.nbytes, out.ctypes.data, out.nbytes))
+
+
+def decode_range(frame: NDArray[np.uint8], start: int, stop: int, out: NDArray[Any]) -> None:
+    """Decode the values ``start`` to ``stop`` (C order) into the C-contiguous array ``out``."""
+    library.check(
+        library.load().pyf_decode_range(frame.ctypes.data, frame.nbytes, start, stop, out.ctypes.data, out.nbytes)
+    )
+
+
+def value_range(request: abi.Request, values: NDArray[Any]) -> tuple[float, float] | None:
+    """Return the lowest and highest finite value other than the fill value, None where there is none."""
+    low, high, found = ctypes.c_double(), ctypes.c_double(), ctypes.c_int()
+    library.check(
+        library.load().pyf_value_range(
+            ctypes.byref(request),
+            values.ctypes.data,
+            values.nbytes,
+            ctypes.byref(low),
+            ctypes.byref(high),
+            ctypes.byref(found),
+        )
+    )
+    return (low.value, high.value) if found.value else None
+
+
+def particle_order(request: abi.Request, values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the indices of the particles of C-contiguous native ``values`` in the order that the request asks for."""
+    out = np.empty(max(int(np.prod(values.shape[:-1])), 1), np.uint32)
+    library.check(
+        library.load().pyf_particle_order(ctypes.byref(request), values.ctypes.data, values.nbytes, out.ctypes.data)
+    )
+    return out[: int(np.prod(values.shape[:-1]))]
+
+
+def progressive_summary(frame: NDArray[np.uint8]) -> abi.ProgressiveSummary:
+    """Return the size of a progressive frame's head and the numbers of its segments and levels."""
+    summary = abi.ProgressiveSummary()
+    library.check(library.load().pyf_progressive_summary(frame.ctypes.data, frame.nbytes, ctypes.byref(summary)))
+    return summary
+
+
+def progressive_parts(frame: NDArray[np.uint8], level: int, count: int) -> NDArray[Any]:
+    """Return the segments of a frame, of which ``frame`` has at least the head, as `abi.PROGRESSIVE_PART`."""
+    parts = np.empty(count, abi.PROGRESSIVE_PART)
+    library.check(
+        library.load().pyf_progressive_parts(frame.ctypes.data, frame.nbytes, level, parts.ctypes.data, count)
+    )
+    return parts
+
+
+def progressive_decode(frame: NDArray[np.uint8], segments: int, level: int, out: NDArray[Any]) -> None:
+    """Decode the first ``segments`` segments of a frame, or of a grid of ``level``, into the C-contiguous ``out``."""
+    library.check(
+        library.load().pyf_progressive_decode(
+            frame.ctypes.data, frame.nbytes, segments, level, out.ctypes.data, out.nbytes
+        )
+    )
+
+
+def progressive_choose(
+    descriptor: int, ranges: NDArray[Any], head_bytes: int, like: abi.Request, tolerance: float, threads: int
+) -> NDArray[Any]:
+    """Read the heads of progressive frames, and return as `abi.PROGRESSIVE_CHOICE` what a tolerance needs of each."""
+    choices = np.zeros(len(ranges), abi.PROGRESSIVE_CHOICE)
+    library.check(
+        library.load().pyf_progressive_choose(
+            descriptor,
+            ranges.ctypes.data,
+            len(ranges),
+            head_bytes,
+            ctypes.byref(like),
+            tolerance,
+            choices.ctypes.data,
+            threads,
+        )
+    )
+    return choices
+
+
+def read_ranges(descriptor: int, ranges: NDArray[Any], threads: int) -> None:
+    """Read ranges of an open file, an array of `abi.RANGE`; ``done`` becomes how many bytes of each were read."""
+    library.check(library.load().pyf_read_ranges(descriptor, ranges.ctypes.data, len(ranges), threads))
+
+
+class Grid(abi.Grid):
+    """``pyf_grid`` of an array, the first of whose chunks begins ``begin`` values before the array does.
+
+    It keeps the lists whose addresses it has, not the array.
+    """
+
+    def __init__(self, values: NDArray[Any], begin: Sequence[int], chunk: Sequence[int]) -> None:
+        self._lists = np.array([values.strides, values.shape, begin, chunk], dtype=np.int64)
+        rows = [self._lists.ctypes.data + number * self._lists.strides[0] for number in range(4)]
+        super().__init__(values.ctypes.data, *rows, values.ndim, values.itemsize)
+
+
+def read_grid(grid: Grid, dtype: int, descriptor: int, ranges: NDArray[Any], threads: int) -> None:
+    """Read and decode the chunks of a grid, one `abi.RANGE` each; ``done`` stays 0 for chunks that failed."""
+    library.check(
+        library.load().pyf_read_grid(ctypes.byref(grid), dtype, descriptor, ranges.ctypes.data, len(ranges), threads)
+    )
+
+
+def encode_grid(
+    request: abi.Request, grid: Grid, padding: NDArray[Any], frames: NDArray[np.uint8], stride: int, threads: int
+) -> NDArray[np.int64]:
+    """Encode the chunks of a grid to frames every ``stride`` bytes; return their sizes, 0 where encoding failed."""
+    sizes = np.zeros(len(frames) // stride, dtype=np.int64)
+    library.check(
+        library.load().pyf_encode_grid(
+            ctypes.byref(request),
+            ctypes.byref(grid),
+            padding.ctypes.data,
+            frames.ctypes.data,
+            stride,
+            sizes.ctypes.data,
+            len(sizes),
+            threads,
+        )
+    )
+    return sizes
+
+
+def parse_cd_values(cd_values: Sequence[int]) -> abi.Request:
+    """Return the request that cd_values stand for; the stored form brings shape, dtype and fill value along."""
+    words = (ctypes.c_uint * len(cd_values))(*(word & 0xFFFFFFFF for word in cd_values))
+    request = abi.Request()
+    library.check(library.load().pyf_parse_cd_values(words, len(cd_values), ctypes.byref(request)))
+    return request
