@@ -171,7 +171,7 @@ PYF_API int pyf_progressive_choose(int file, pyf_range* ranges, size_t count, si
 /* key: "threads" (0..1024, 0 = one per core), "local_threads" (this thread only), "cpu_level" (auto, baseline, avx2,
  * avx512), "backend" (auto, cpu, cuda), "release_memory" (any value: pooled device memory goes back to the driver) */
 PYF_API int pyf_configure(const char* key, const char* value);
-/* Value in use, NULL for an unknown key; also "cuda" (built in: 0/1) and "cuda_devices" (usable here; asking
+/* Value in use, NULL for an unknown key; also "cuda" (the CUDA library is there: 0/1), "cuda_problem" (why not) and "cuda_devices" (usable here; asking
  * initialises CUDA). */
 PYF_API const char* pyf_config(const char* key);
 

@@ -39,7 +39,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
     ValueError
         If a value is none of those; nothing is changed then.
     DeviceError
-        If ``backend="cuda"`` is asked of a library built without CUDA, or where no device can be used; nothing is
+        If ``backend="cuda"`` is asked where pyfilter's CUDA library or a device is missing; nothing is
         changed then.
 
     Examples
@@ -103,7 +103,7 @@ class config:  # used like a function: pyfilter.config(threads=2), with pyfilter
 
     @property
     def cuda(self) -> bool:
-        """Whether the library was built with CUDA."""
+        """Whether pyfilter's CUDA library is there; asking loads it."""
         return library.config("cuda") == "1"
 
     @property

@@ -273,6 +273,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pyf_register": (c_int, (c_char_p,)),
     "pyf_parse_cd_values": (c_int, (_WORDS, c_size_t, _REQUEST)),
     # devices
+    "pyf_cuda_pack": (c_int, (c_void_p, c_size_t, c_void_p, c_void_p, c_size_t, c_void_p, c_void_p)),
     "pyf_cuda_encode": (c_int, (_REQUEST, c_size_t, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p)),
     "pyf_cuda_decode": (c_int, (c_void_p, c_size_t, c_uint64, c_uint64, c_size_t, c_void_p, c_void_p)),
     "pyf_cuda_fault": (c_int, (c_uint32,)),

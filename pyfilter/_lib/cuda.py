@@ -31,7 +31,7 @@ def require() -> None:
 
 
 def device_count() -> int:
-    """Return the number of devices that can be used, 0 where there are none or CUDA is not built in."""
+    """Return the number of devices that can be used, 0 where there are none or the CUDA library is missing."""
     return int(library.config("cuda_devices") or 0)
 
 
@@ -61,6 +61,14 @@ def encode(
             stream or None,
         )
     )
+
+
+def pack(slots: int, slot_bytes: int, sizes: int, ends: int, count: int, packed: int, stream: int) -> None:
+    """Move ``count`` frames from slots of ``slot_bytes`` bytes to where they end before ``packed`` + ends.
+
+    All are addresses of device memory; ``sizes`` and ``ends`` hold unsigned 64-bit integers.
+    """
+    library.check(library.load().pyf_cuda_pack(slots, slot_bytes, sizes, ends, count, packed, stream or None))
 
 
 def has_kernels(request: abi.Request) -> bool:

@@ -79,15 +79,15 @@ def _findings() -> list[tuple[str, str, bool]]:
 
 
 def _cuda(now: settings.config) -> str:
-    """Return whether CUDA is built in, and which devices can be used or why none; having none is no fault."""
+    """Return whether the CUDA library is there, and which devices can be used or why none; having none is no fault."""
     if not now.cuda:
-        return "not built in"
+        return library.config("cuda_problem") or "no CUDA library"
     try:
         cuda.require()
     except PyfilterError as error:
-        return f"built in, not usable here: {error}"
+        return f"library loaded, not usable here: {error}"
     cupy = "with cupy" if importlib.util.find_spec("cupy") is not None else "without cupy: pip install 'pyfilter[gpu]'"
-    return f"built in, devices: {now.cuda_devices}, {cupy}"
+    return f"library loaded, devices: {now.cuda_devices}, {cupy}"
 
 
 def _try(name: str, action: Callable[[Path], None]) -> tuple[str, str, bool]:

@@ -8,7 +8,6 @@ the file by HDF5's direct chunk calls. While one batch is written, the next is c
 from __future__ import annotations
 
 from collections import deque
-from functools import cache
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -29,28 +28,8 @@ if TYPE_CHECKING:
     from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter.gpu.staging import Lane
 
-# Frames one behind the other, each from a multiple of 16 bytes on. Reads up to 15 bytes behind a frame, which its slot
-# has: slots begin at multiples of 256.
-_PACK = r"""
-extern "C" __global__ void pyfilter_pack(const unsigned char* slots, unsigned long long slot_bytes,
-                                         const unsigned long long* sizes, const unsigned long long* ends,
-                                         unsigned char* packed) {
-  const unsigned long long frame = blockIdx.y;
-  const unsigned long long words = (sizes[frame] + 15) / 16;
-  const uint4* from = reinterpret_cast<const uint4*>(slots + frame * slot_bytes);
-  uint4* to = reinterpret_cast<uint4*>(packed + ends[frame]) - words;
-  for (unsigned long long word = blockIdx.x * blockDim.x + threadIdx.x; word < words; word += gridDim.x * blockDim.x)
-    to[word] = from[word];
-}
-"""
-_PACK_THREADS = 256
 #: so many frames of a batch are copied one by one; of more, packing them first is less work
 FEW = 16
-
-
-@cache
-def _pack_kernel() -> Any:
-    return arrays.import_cupy().RawKernel(_PACK, "pyfilter_pack")
 
 
 class Batch:
@@ -84,12 +63,15 @@ class Batch:
             self.slots, self.packed = slots, None
             if self.count > FEW:
                 self.packed = lane.device_bytes("packed", self.count * self.slot_bytes)
-                blocks = max(1, min(64, self.slot_bytes // (16 * _PACK_THREADS)))
                 ends = cupy.cumsum((sizes + np.uint64(15)) & np.uint64(0xFFFFFFFFFFFFFFF0), dtype=np.uint64)
-                _pack_kernel()(
-                    (blocks, self.count),
-                    (_PACK_THREADS,),
-                    (slots, np.uint64(self.slot_bytes), sizes, ends, self.packed),
+                cuda.pack(
+                    slots.data.ptr,
+                    self.slot_bytes,
+                    sizes.data.ptr,
+                    ends.data.ptr,
+                    self.count,
+                    self.packed.data.ptr,
+                    lane.stream.ptr,
                 )
             self.sizes = lane.pinned_bytes("sizes", 8 * self.count).view(np.uint64)
             lane.to_host(self.sizes, sizes)

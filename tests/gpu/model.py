@@ -196,25 +196,22 @@ def copyto(target: ndarray, source: ndarray, casting: Any = "same_kind") -> None
     machine.current_stream().put(lambda: np.copyto(target.values, source.values, casting=casting))
 
 
-class RawKernel:
-    """The one kernel of pyfilter.gpu."""
+def pack(slots: int, slot_bytes: int, sizes: int, ends: int, count: int, packed: int, stream: int) -> None:
+    assert slots % 16 == packed % 16 == slot_bytes % 16 == 0
+    machine.check_here(slots, count * slot_bytes)
+    machine.check_here(sizes, 8 * count)
+    machine.check_here(ends, 8 * count)
+    machine.check_here(packed, 1)
 
-    def __init__(self, text: str, name: str) -> None:
-        assert name == "pyfilter_pack"
-        assert name in text
+    def work() -> None:
+        for frame in range(count):
+            size = ctypes.c_uint64.from_address(sizes + 8 * frame).value
+            end = ctypes.c_uint64.from_address(ends + 8 * frame).value
+            whole = -(-size // 16) * 16
+            machine.check_here(packed + end - whole, whole)
+            ctypes.memmove(packed + end - whole, slots + frame * slot_bytes, whole)
 
-    def __call__(self, grid: tuple[int, int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
-        slots, slot_bytes, sizes, ends, packed = map(bare, arguments)
-        assert (len(sizes), slot_bytes.dtype, ends.dtype) == (grid[1], np.uint64, np.uint64)
-        assert grid[0] >= 1
-
-        def pack() -> None:
-            for frame, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
-                whole = -(-size // 16) * 16
-                first = frame * int(slot_bytes)
-                packed[end - whole : end] = slots[first : first + whole]
-
-        machine.current_stream().put(pack)
+    machine.Stream.of(stream).put(work)
 
 
 def encode(
@@ -312,7 +309,6 @@ def install() -> None:
     cupy.ndarray, cupy.asarray, cupy.from_dlpack, cupy.copyto = ndarray, asarray, from_dlpack, copyto
     cupy.array = asarray
     cupy.asnumpy = lambda values: values.get()
-    cupy.RawKernel = RawKernel
     cupy.empty = lambda shape, dtype=float: ndarray(machine.allocate(shape, dtype), machine.current_device())
     cupy.zeros = lambda shape, dtype=float: kernel(lambda: np.zeros(shape, dtype=dtype))
     cupy.ascontiguousarray = lambda values: kernel(lambda: np.ascontiguousarray(bare(values)))
@@ -353,7 +349,7 @@ def install() -> None:
     many.write_chunks, many.read_chunks = model_lanes.write_chunks, model_lanes.read_chunks
     patched: Any = cuda
     patched.encode, patched.decode, patched.progressive_decode = encode, decode, progressive_decode
-    patched.particle_order = particle_order
+    patched.pack, patched.particle_order = pack, particle_order
     patched.check_fault = check_fault
     patched.require = lambda: None
     patched.device_count = lambda: machine.DEVICES

@@ -3,6 +3,7 @@
 // device is first needed, and calls its functions through its table. It lies in a folder of its own because HDF5 opens
 // every file named lib*.so beside a plugin that it looks for. PYFILTER_CUDA_LIBRARY names another file.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -52,10 +53,12 @@ Loaded load() {
   };
   char path[768];
   if (!library_path(path, sizeof path)) return problem("the folder of libh5pyfilter.so is not known");
+  if (access(path, R_OK) != 0)
+    return problem("this pyfilter has no CUDA library: %s is not there; build with CMAKE_ARGS=-DPYF_CUDA=ON", path);
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return problem("the kernels for GPUs cannot be loaded: %s", dlerror());
+  if (library == nullptr) return problem("pyfilter's CUDA library cannot be loaded: %s", dlerror());
   auto* const open = reinterpret_cast<OpenDeviceFunctions*>(dlsym(library, kOpenDeviceFunctions));
-  if (open == nullptr) return problem("%s is no library of pyfilter's kernels for GPUs", path);
+  if (open == nullptr) return problem("%s is not pyfilter's CUDA library", path);
   const BridgeVersion version;
   BridgeVersion own;
   loaded.functions = open(&version, &kHost, &own);

@@ -38,8 +38,8 @@ Status cuda_pack_frames(const void* slots, std::size_t slot_bytes, const std::ui
     return fail(Code::invalid_argument, "slots and packed frames must be at multiples of 16 bytes");
   const auto blocks =
       static_cast<unsigned>(std::clamp<std::size_t>(slot_bytes / (16 * kPackThreads), 1, kMostPackBlocks));
-  for (std::size_t first = 0; first < count; first += kMostOfLaunch) {
-    const auto here = static_cast<unsigned>(std::min<std::size_t>(count - first, kMostOfLaunch));
+  for (std::size_t first = 0; first < count; first += cuda::kMostOfLaunch) {
+    const auto here = static_cast<unsigned>(std::min<std::size_t>(count - first, cuda::kMostOfLaunch));
     const PackParams job{static_cast<const std::uint8_t*>(slots) + first * slot_bytes, slot_bytes, sizes + first,
                          ends + first, static_cast<std::uint8_t*>(packed)};
     pack_kernel<<<dim3(blocks, here), kPackThreads, 0, static_cast<cudaStream_t>(stream)>>>(job);
