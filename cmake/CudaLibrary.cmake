@@ -1,5 +1,5 @@
 # cuda/libh5pyfilter_cuda.so: kernels for GPUs and their host side, which libh5pyfilter.so loads when a device is first
-# needed (kernels/core/cuda/bridge.hpp). In a folder of its own: HDF5 opens every lib*.so in a plugin's folder.
+# needed (kernels/bridge/functions.hpp). In a folder of its own: HDF5 opens every lib*.so in a plugin's folder.
 set(PYF_CUDA_ARCHITECTURES "" CACHE STRING
     "GPUs to compile for: CMake's list, 'release' for all supported ones; empty: this machine's, or 90 where it has none")
 option(PYF_CUDA_FAST_COMPILE "Kernels that are compiled quickly and run slowly: to see that they compile" OFF)
@@ -17,7 +17,7 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # opens the driver when it is first used: no GPU, no driver, no problem
 find_package(CUDAToolkit REQUIRED)
-add_library(h5pyfilter_cuda MODULE ${cuda_sources} kernels/core/cuda/bridge.cpp ${PYF_DEVICE_TABLE})
+add_library(h5pyfilter_cuda MODULE ${cuda_sources} kernels/bridge/cuda_library.cpp ${PYF_DEVICE_TABLE})
 target_include_directories(h5pyfilter_cuda PRIVATE kernels . ${PYF_GENERATED})
 target_compile_definitions(h5pyfilter_cuda PRIVATE PYF_HAVE_CUDA=1 PYF_CUDA_LIBRARY=1)
 set_target_properties(h5pyfilter_cuda PROPERTIES PREFIX lib CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX

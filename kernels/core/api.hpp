@@ -54,8 +54,8 @@ Status set_local_thread_count(int count) noexcept;
 
 // Instruction set used on the CPU: "auto", "baseline", "avx2", "avx512" (x86-64 with GFNI/VBMI). Frames are the same.
 Status set_cpu_level(const char* name) noexcept;
-const char* cpu_level() noexcept;  // the level in use
-bool has_cuda() noexcept;             // kernels for GPUs are there; loads their library (core/cuda/loader.cpp)
+const char* cpu_level() noexcept;     // the level in use
+bool has_cuda() noexcept;             // kernels for GPUs are there; loads their library (bridge/loader.cpp)
 const char* cuda_problem() noexcept;  // why not
 
 // Where encode() and decode() compute: "auto", "cpu", "cuda". Whatever is chosen, what the GPU cannot do the CPU does.

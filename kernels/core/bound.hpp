@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From bounds that depend on the value range to absolute ones (kernels/cuszp2/FORMAT.md, "Once per chunk").
+// From bounds that depend on the value range to absolute ones (docs/format.md, section 6).
 #pragma once
 
 #include <bit>

@@ -15,7 +15,7 @@
 namespace pyfilter {
 namespace {
 
-// Codecs of requests: "1 (cuszp2), 2 (lossless), ...".
+// All codecs, as "id (name), id (name), ...".
 void list_codecs(char* out, std::size_t size) {
   std::size_t used = 0;
   out[0] = '\0';

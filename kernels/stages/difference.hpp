@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // First differences inside a block of codes and back (docs/format.md, section 5): along the block (1-D), or along
-// every axis of an 8x8 or 4x4x4 block in turn, which is the Lorenzo predictor with zeros outside the block.
+// every axis of an 8x8 or 4x4x4 block in turn, which is the parallelepiped predictor (Ibarria et al. 2003) with zeros
+// outside the block.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantisation of integers (docs/format.md, section 6; why it is exact is in kernels/hierarchical_delta/FORMAT.md).
+// Quantisation of integers (docs/format.md, section 6).
 // Signed and unsigned types of a width share the code: what they differ in is in the quantiser. With a step of 1 it is
 // the map of bit-exact frames.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Quantisation of log2 |x|, for bounds relative to each value (docs/format.md, section 6; why the bound is exact is in
-// kernels/hierarchical_delta/FORMAT.md). Signs and zeros go by masks of their own (stages/packed/special.hpp).
+// docs/format.md, section 6). Signs and zeros go by masks of their own (stages/packed/special.hpp).
 #pragma once
 
 #include <bit>

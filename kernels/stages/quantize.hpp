@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Linear quantisation with a proven bound (docs/format.md, section 6; kernels/cuszp2/FORMAT.md says why it is exact).
+// Linear quantisation with a proven bound (docs/format.md, section 6; FORMAT.md of codec 1 has the proof).
 //
 // One fused multiply-add to the magic number M rounds x / step to an integer and leaves it in the float's own bits:
 // t = fma(x, 1 / step, M), q = bits(t) - bits(M), x' = (t - M) * step. The map q <-> t is one to one over all bit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The map between values and codes of quantised floats: codes are multiples of the step (kernels/cuszp2/FORMAT.md), and
-// values that no multiple comes near enough are noted.
+// The map between values and codes of quantised floats: codes are multiples of the step (docs/format.md, section 6),
+// and values that no multiple comes near enough are noted.
 #pragma once
 
 #include "core/plan.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The choices that cuszp2 makes once per chunk, from a deterministic sample of it: whether to quantise at all, and a
-// sentinel where the caller names none (kernels/cuszp2/FORMAT.md). Only the first of some values and counts are taken
+// The choices that are made once per chunk, from a deterministic sample of it: whether to quantise at all, and a
+// sentinel where the caller names none (docs/format.md, section 6). Only the first of some values and counts are taken
 // of the sample, so any order of evaluation gives the same result. Also the value range, over all values.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encoding a tile of blocks (docs/format.md, sections 4.3 to 5); tile_decode.hpp is the way back. A Map turns values
-// into codes: cuszp2 quantises (QuantizingMap), lossless takes the bits as they are (BitMap). Sizes are fixed first,
+// into codes: QuantizingMap quantises, BitMap takes the bits as they are. Sizes are fixed first,
 // for all blocks of the tile, then the parts are written, so that a GPU does the same with a scan in between.
 #pragma once
 

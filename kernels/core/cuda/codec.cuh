@@ -28,7 +28,7 @@ enum class Fault : std::uint32_t {
   stream,
   keys,      // of a tile whose values are sorted
   segments,  // of a frame that is read in parts
-  wide  // residuals that a decoder has no room for: another decodes them, no frame is damaged by it
+  wide       // residuals that a decoder has no room for: another decodes them, no frame is damaged by it
 };
 
 // A frame to decode: as its header says, with bounds checked by the host.
@@ -48,7 +48,6 @@ struct DecodeFrame {
   __device__ __forceinline__ std::uint32_t coder() const { return mode >> 8 & 0xFF; }
   __host__ __device__ std::uint32_t group_log2() const { return mode >> 16; }
 };
-
 
 // Frames of one codec that one launch can decode: of one group().
 struct FrameGroup {

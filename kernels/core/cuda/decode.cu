@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding batches of frames on a stream (core/cuda/driver.hpp): one launch for frames that are alike; raw ones are copied.
+// Decoding batches of frames on a stream (core/cuda/driver.hpp): one launch for frames that are alike; raw ones are
+// copied.
 #include <algorithm>
 #include <new>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Batches of chunks on the GPU (absent.cpp in builds without CUDA). Device calls put work on
-// a stream and return; nothing inside waits for the device, but what codecs' rooms say. Frames are byte for byte those of
-// the CPU.
+// a stream and return; nothing inside waits for the device, but what codecs' rooms say. Frames are byte for byte those
+// of the CPU.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +45,9 @@ Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t sta
                    std::size_t value_bytes, std::uint32_t* faults, void* stream) noexcept;
 Status cuda_fault(std::uint32_t fault) noexcept;
 
-// Moves `count` frames from slots of `slot_bytes` bytes, a multiple of 16, one behind the other: frame i to where it ends
-// before packed + ends[i], a multiple of 16. sizes and ends are device memory. Up to 15 bytes behind a frame are read.
+// Moves `count` frames from slots of `slot_bytes` bytes, a multiple of 16, one behind the other: frame i to where it
+// ends before packed + ends[i], a multiple of 16. sizes and ends are device memory. Up to 15 bytes behind a frame are
+// read.
 Status cuda_pack_frames(const void* slots, std::size_t slot_bytes, const std::uint64_t* sizes,
                         const std::uint64_t* ends, std::size_t count, void* packed, void* stream) noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading and sorting the frames of a batch (core/cuda/frames.cuh), by several threads where there are many: a header takes
-// 80 ns, as long as the device takes for the values of a small chunk.
+// Reading and sorting the frames of a batch (core/cuda/frames.cuh), by several threads where there are many: a header
+// takes 80 ns, as long as the device takes for the values of a small chunk.
 #include "core/cuda/frames.cuh"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks in host memory through the GPU, for the HDF5 pipeline (core/cuda/driver.hpp): copy, encode or decode, copy back,
-// each on a stream of the calling thread.
+// Chunks in host memory through the GPU, for the HDF5 pipeline (core/cuda/driver.hpp): copy, encode or decode, copy
+// back, each on a stream of the calling thread.
 #include <cstring>
 
 #include "core/api.hpp"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/api.hpp"
+#include "core/cuda/codec.cuh"
 #include "core/cuda/driver.hpp"
 #include "core/cuda/memory.cuh"
-#include "core/cuda/codec.cuh"
 #include "core/error_text.hpp"
 #include "core/past_cache.hpp"
 #include "core/threads.hpp"

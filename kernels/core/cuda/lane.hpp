@@ -56,7 +56,7 @@ struct CudaLaneValues {
 
 // Encodes `count` chunks; frames are every `stride` bytes then, their sizes (64 bits
 // each) in lane.host_notes.
-// open() and wait() of a waiter, for the other library (bridge.hpp).
+// open() and wait() of a waiter, for the other library (bridge/functions.hpp).
 Status cuda_open_waiter(CudaWaiter& waiter, const CudaLane& lane) noexcept;
 Status cuda_wait(const CudaWaiter& waiter, const CudaLane& lane, const char* what) noexcept;
 
@@ -73,7 +73,7 @@ struct CudaLaneFrames {
   std::size_t count, bytes, chunk_bytes;
   const std::uint64_t* places;
   const std::uint64_t* sizes;     // of what is there of each
-  const std::uint32_t* segments;  // of progressive frames in part: how many; NULL: the frames are whole
+  const std::uint32_t* segments;  // of frames that are read in parts: how many; NULL: the frames are whole
   std::uint32_t level;            // of the grids that these are decoded to
 };
 Status cuda_lane_decode(const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneFrames& frames,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CUDA errors, fork detection and the memory pools (core/cuda/memory.cuh). One pool a device, so that nothing of it shows in
-// the default pool that other libraries of the process use.
+// CUDA errors, fork detection and the memory pools (core/cuda/memory.cuh). One pool a device, so that nothing of it
+// shows in the default pool that other libraries of the process use.
 #include "core/cuda/memory.cuh"
 
 #include <unistd.h>

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "hierarchical_delta/cuda/encode.cuh"
 #include "stages/cuda/coder.cuh"
 #include "stages/cuda/packed/decode.cuh"
-#include "hierarchical_delta/cuda/encode.cuh"
 
 namespace pyfilter::cuda {
 

@@ -73,13 +73,12 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
   const StreamCoder* const coder = lorenzo_coder(info.dtype, info.parameters[0], info.pointwise);
   if (coder == nullptr) return no_kernel(info);
   DecodeParams params = {};
-  PYF_TRY(decode_params(frames, make_packed_grid(info.shape, info.value_count, info.parameters[0]), start, stop,
-                        params));
+  PYF_TRY(
+      decode_params(frames, make_packed_grid(info.shape, info.value_count, info.parameters[0]), start, stop, params));
   if (params.tile_count == 0) return kOk;
   std::uint64_t most_units = 0;
   for (std::size_t i = 0; i < frames.count; ++i)
-    most_units =
-        std::max(most_units, params.grid.tiles / (std::uint64_t{1} << group_log2_of(frames.frames[i])) + 1);
+    most_units = std::max(most_units, params.grid.tiles / (std::uint64_t{1} << group_log2_of(frames.frames[i])) + 1);
   const std::size_t most = std::min<std::size_t>(kMostStreamChunks, (std::size_t{1} << 26) / params.tile_count + 1);
   return decode_in_parts(frames, params, most, [&](const DecodeParams& job, std::uint32_t here) {
     return decode_streams(*coder, job, info.parameters[1], static_cast<std::uint32_t>(most_units), here, stream);

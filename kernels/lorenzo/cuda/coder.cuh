@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "stages/cuda/coder.cuh"
 #include "lorenzo/cuda/blocks.cuh"
 #include "lorenzo/cuda/decode.cuh"
 #include "lorenzo/cuda/rans_frames.cuh"
 #include "lorenzo/cuda/residuals.cuh"
 #include "lorenzo/cuda/special_values.cuh"
+#include "stages/cuda/coder.cuh"
 
 namespace pyfilter::cuda {
 

@@ -10,9 +10,9 @@
 #include <cstdint>
 
 #include "lorenzo/cuda/group_parts.cuh"
+#include "lorenzo/huffman.hpp"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
-#include "lorenzo/huffman.hpp"
 
 namespace pyfilter::cuda {
 

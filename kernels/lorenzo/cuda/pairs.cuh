@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
+#include "lorenzo/huffman.hpp"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
-#include "lorenzo/huffman.hpp"
 
 namespace pyfilter::cuda {
 

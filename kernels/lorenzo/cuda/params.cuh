@@ -8,11 +8,11 @@
 #include <cstdint>
 
 #include "core/tile_shape.hpp"
-#include "stages/cuda/params.cuh"
 #include "lorenzo/group.hpp"
 #include "lorenzo/huffman.hpp"
 #include "lorenzo/model.hpp"
 #include "lorenzo/rans.hpp"
+#include "stages/cuda/params.cuh"
 #include "stages/packed/layout.hpp"
 
 namespace pyfilter::cuda {

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "stages/cuda/block_sum.cuh"
 #include "lorenzo/cuda/group_tiles.cuh"
 #include "lorenzo/cuda/huffman_encode.cuh"
 #include "lorenzo/cuda/rans_encode.cuh"
+#include "stages/cuda/block_sum.cuh"
 #include "stages/cuda/header.cuh"
 
 namespace pyfilter::cuda {

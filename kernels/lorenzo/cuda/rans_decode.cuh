@@ -11,9 +11,9 @@
 #include "lorenzo/cuda/rans_steps.cuh"
 #include "lorenzo/cuda/rans_words.cuh"
 #include "lorenzo/cuda/warp_sums.cuh"
+#include "lorenzo/rans.hpp"
 #include "stages/cuda/params.cuh"
 #include "stages/cuda/residuals.cuh"
-#include "lorenzo/rans.hpp"
 
 namespace pyfilter::cuda {
 

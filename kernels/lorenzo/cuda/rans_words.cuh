@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "stages/cuda/residuals.cuh"
 #include "lorenzo/rans.hpp"
+#include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
 

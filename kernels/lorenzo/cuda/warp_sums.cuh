@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums through a tile (docs/format.md, section 7.3) by one warp, which takes the tile's 128 blocks in four runs of 32;
-// packed/lorenzo.cuh is the same for four warps. What runs before give to those behind stays in registers.
+// packed/differences.cuh is the same for four warps. What runs before give to those behind stays in registers.
 #pragma once
 
 #include <cstdint>
 
-#include "stages/cuda/packed/lorenzo.cuh"
+#include "stages/cuda/packed/differences.cuh"
 #include "stages/cuda/packed/values.cuh"
 
 namespace pyfilter::cuda {

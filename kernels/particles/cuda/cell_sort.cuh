@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "particles/cuda/plain.cuh"
-#include "stages/cuda/rows.cuh"
 #include "particles/cuda/tile_sort.cuh"
+#include "stages/cuda/rows.cuh"
 
 namespace pyfilter::cuda {
 

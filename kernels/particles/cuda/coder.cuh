@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "stages/cuda/launch.cuh"
 #include "particles/cuda/encode.cuh"
 #include "particles/cuda/estimate.cuh"
 #include "particles/cuda/order.cuh"
 #include "particles/cuda/sort.cuh"
 #include "particles/cuda/start.cuh"
+#include "stages/cuda/launch.cuh"
 
 namespace pyfilter::cuda {
 

@@ -7,10 +7,10 @@
 #include <type_traits>
 
 #include "particles/codes.hpp"
-#include "particles/key.hpp"
-#include "stages/cuda/packed/planes.cuh"
 #include "particles/cuda/params.cuh"
 #include "particles/cuda/source.cuh"
+#include "particles/key.hpp"
+#include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on a device (particles/cuda/driver.cuh): the order of the kernels, their memory, and lorenzo in their place.
+// Particles on a device (particles/cuda/driver.cuh): the order of the kernels, their memory, and lorenzo in their
+// place.
 #include "particles/cuda/driver.cuh"
 
 #include <algorithm>
@@ -8,19 +9,19 @@
 
 #include "core/api.hpp"
 #include "core/cuda/memory.cuh"
-#include "stages/cuda/plans.cuh"
 #include "core/cuda/side_stream.cuh"
 #include "core/cuda/sizes.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
-#include "particles/driver.hpp"
 #include "core/request.hpp"
+#include "particles/cuda/params.cuh"
 #include "particles/device.hpp"
+#include "particles/driver.hpp"
 #include "particles/estimate.hpp"
 #include "particles/key.hpp"
 #include "stages/cuda/chunk_plan.cuh"
 #include "stages/cuda/header.cuh"
-#include "particles/cuda/params.cuh"
+#include "stages/cuda/plans.cuh"
 
 namespace pyfilter::cuda {
 namespace {

@@ -7,13 +7,13 @@
 
 #include <cstdint>
 
-#include "particles/driver.hpp"
-#include "particles/head.hpp"
 #include "particles/cuda/keys.cuh"
 #include "particles/cuda/params.cuh"
 #include "particles/cuda/prepare.cuh"
-#include "stages/cuda/rows.cuh"
 #include "particles/cuda/source.cuh"
+#include "particles/driver.hpp"
+#include "particles/head.hpp"
+#include "stages/cuda/rows.cuh"
 
 namespace pyfilter::cuda {
 

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "particles/estimate.hpp"
 #include "particles/cuda/codes.cuh"
 #include "particles/cuda/params.cuh"
 #include "particles/cuda/source.cuh"
+#include "particles/estimate.hpp"
 
 namespace pyfilter::cuda {
 

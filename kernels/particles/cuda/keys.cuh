@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "particles/cuda/sequence.cuh"
 #include "particles/head.hpp"
 #include "stages/cuda/rows.cuh"
-#include "particles/cuda/sequence.cuh"
 
 namespace pyfilter::cuda {
 

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
+#include "particles/cuda/move.cuh"
+#include "particles/cuda/params.cuh"
 #include "stages/cuda/block_sum.cuh"
 #include "stages/cuda/header.cuh"
 #include "stages/cuda/launch.cuh"
-#include "particles/cuda/move.cuh"
-#include "particles/cuda/params.cuh"
 
 namespace pyfilter::cuda {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "particles/key.hpp"
 #include "particles/cuda/codes.cuh"
 #include "particles/cuda/source.cuh"
+#include "particles/key.hpp"
 
 namespace pyfilter::cuda {
 

@@ -6,12 +6,12 @@
 
 #include <cstdint>
 
-#include "particles/key.hpp"
 #include "particles/cuda/cell_sort.cuh"
 #include "particles/cuda/codes.cuh"
 #include "particles/cuda/plain_tile.cuh"
 #include "particles/cuda/space.cuh"
 #include "particles/cuda/tile_sort.cuh"
+#include "particles/key.hpp"
 
 namespace pyfilter::cuda {
 

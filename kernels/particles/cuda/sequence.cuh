@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
+#include "particles/cuda/codes.cuh"
 #include "particles/head.hpp"
 #include "particles/sequence.hpp"
-#include "particles/cuda/codes.cuh"
 #include "stages/cuda/rows.cuh"
 
 namespace pyfilter::cuda {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 
-#include "stages/cuda/launch.cuh"
 #include "particles/cuda/place.cuh"
+#include "stages/cuda/launch.cuh"
 
 namespace pyfilter::cuda {
 

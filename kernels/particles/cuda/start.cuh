@@ -6,8 +6,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "stages/cuda/chunk_plan.cuh"
 #include "particles/cuda/params.cuh"
+#include "stages/cuda/chunk_plan.cuh"
 
 namespace pyfilter::cuda {
 

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <cub/block/block_radix_sort.cuh>
 
-#include "particles/key.hpp"
 #include "particles/cuda/codes.cuh"
-#include "stages/cuda/rows.cuh"
 #include "particles/cuda/windows.cuh"
+#include "particles/key.hpp"
+#include "stages/cuda/rows.cuh"
 
 namespace pyfilter::cuda {
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,21 +13,11 @@
 #include "core/target.hpp"
 #include "progressive/choices.hpp"
 #include "progressive/cpu/measured_finest.hpp"
+#include "progressive/cpu/measured_room.hpp"
 #include "progressive/cpu/measured_runs.hpp"
 #include "progressive/cpu/points.hpp"
 #include "progressive/head.hpp"
 #include "progressive/scan.hpp"
-
-namespace pyfilter {
-
-// A reader: of unit u it has the segments down to that of plane state[u].
-struct Cut {
-  int segment = 0;  // the last one
-  std::int8_t state[kMostUnits] = {};
-  std::atomic<std::uint64_t> error{0};  // the largest one of an ordinary value
-};
-
-}  // namespace pyfilter
 
 PYF_BEGIN_TARGET
 
@@ -38,35 +27,10 @@ class MeasuredBlock {
  public:
   using Run = MeasuredRun<Int>;
   using Finest = FinestGrid<T, Int>;
-  static constexpr std::uint64_t kMostEnds = 3, kPadding = kChunkPadding;
+  static constexpr std::uint64_t kPadding = kChunkPadding;
   static constexpr double kLikely = 0.75;
-  // What one needs room for.
-  struct Room {
-    std::uint64_t runs = 0, numbers = 0;
-    std::size_t bytes() const { return static_cast<std::size_t>(runs * sizeof(Run) + numbers * sizeof(Int)); }
-  };
-  static Room room(const ProgressiveLayout& layout, Extents block) {
-    Room total;
-    std::uint64_t side[3] = {block.z, block.y, block.x}, made[3] = {0, 0, 0};
-    for (int k = 0; k < layout.levels; ++k) {
-      const Extents g = layout.grids[k + 1];
-      const std::uint64_t evens[3] = {g.z, g.y, g.x};
-      std::uint64_t next[3];
-      for (int a = 0; a < 3; ++a) next[a] = std::min(evens[a], side[a] / 2 + 4);
-      const std::uint64_t rows[3] = {(side[0] / 2 + 1) * next[1], side[0] * (side[1] / 2 + 1), side[0] * side[1]};
-      const bool finest = k == 0 && Finest::serves(layout);
-      if (finest) total.numbers += Finest::room({side[0], side[1], side[2]}, {next[0], next[1], next[2]});
-      for (int a = 0; a < 3 && !finest; ++a) {
-        total.numbers += 2 * rows[a] * (next[2] + (a == 2 ? kMostEnds : 0));  // coefficients, integers
-        if (a != 2 || k != 0) made[a] = std::max(made[a], rows[a] * next[2]);
-      }
-      total.numbers += 2 * kPadding + next[0] * next[1] * row_places(layout, k + 1, next[2]);  // grid k + 1
-      if (!finest) total.runs += rows[0] + rows[1] + 2 * side[0] * (1 + kMostEnds);
-      for (int a = 0; a < 3; ++a) side[a] = next[a];
-    }
-    for (const std::uint64_t numbers : made) total.numbers += 2 * kPadding + numbers;
-    return total;
-  }
+  using Room = MeasuredRoom<Int>;
+  static Room room(const ProgressiveLayout& layout, Extents block) { return measured_room<T, Int>(layout, block); }
 
   MeasuredBlock(const Points<Int>& q, const ProgressiveHead& head, const KindOf<T>* kind, const void* values,
                 const Region& block, const Room& room, std::uint8_t* bytes)
@@ -88,7 +52,8 @@ class MeasuredBlock {
       for (int a = 0; a < 3; ++a)
         coarser_range(region_[k].lo[a], region_[k].hi[a], evens[a], &region_[k + 1].lo[a], &region_[k + 1].hi[a]);
       const Region& r = region_[k + 1];
-      const std::uint64_t row = row_places(layout_, k + 1, r.extent(2)), count = r.extent(0) * r.extent(1) * row;
+      const std::uint64_t row = row_places<T, Int>(layout_, k + 1, r.extent(2)),
+                          count = r.extent(0) * r.extent(1) * row;
       grid_[k + 1] = take_padded(count, 0);
       for (std::uint64_t i = row; row != r.extent(2) && i <= count; i += row)
         std::fill(grid_[k + 1] + (i - (row - r.extent(2))), grid_[k + 1] + i, limits_.low);
@@ -116,7 +81,7 @@ class MeasuredBlock {
     const Region& r = region_[layout_.levels];
     Int* to = grid_[layout_.levels];
     for (std::uint64_t z = r.lo[0]; z < r.hi[0]; ++z)
-      for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y, to += row_places(layout_, layout_.levels, r.extent(2)))
+      for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y, to += row_places<T, Int>(layout_, layout_.levels, r.extent(2)))
         for (std::uint64_t x = r.lo[2]; x < r.hi[2]; ++x) to[x - r.lo[2]] = *q.point(layout_.levels, z, y, x);
     if (units_ == layout_.units) return;
     finest_.emplace(q, head, kind, values, region_[0], region_[1], memory_);
@@ -165,11 +130,6 @@ class MeasuredBlock {
   }
 
  private:
-  // Places of a row of points of a grid.
-  static std::uint64_t row_places(const ProgressiveLayout& layout, int level, std::uint64_t points) {
-    return level == 1 && Finest::serves(layout) ? (points + kChunk - 1) / kChunk * kChunk : points;
-  }
-
   // The points of a unit that are needed: rows (z, y) and columns as the unit has them.
   Region part_of(const ProgressiveUnit& unit) const {
     const Region &fine = region_[unit.level], &coarse = region_[unit.level + 1];
@@ -396,7 +356,7 @@ class MeasuredBlock {
     const Int* const even = even_row(level, z, y);
     const Int* const made = made_[2] + number * pitch(level);  // the point behind known one `from` first
     Int* __restrict const to =
-        grid_[level] + ((z - r.lo[0]) * r.extent(1) + (y - r.lo[1])) * row_places(layout_, level, n);
+        grid_[level] + ((z - r.lo[0]) * r.extent(1) + (y - r.lo[1])) * row_places<T, Int>(layout_, level, n);
     if (odd != 0) to[0] = made[x0 / 2 - from];
     const Int *const e = even + ((x0 + odd) / 2 - from), *const o = made + ((x0 + odd) / 2 - from);
     const std::uint64_t pairs = (n - odd) / 2;

@@ -41,16 +41,16 @@ Status decode_parts(const CudaLane& lane, const CudaLaneFrames& frames) {
     FrameInfo info;
     std::uint64_t end = 0;
     PYF_TRY(check_progressive_part(lane.host_frames + frames.places[i], frames.sizes[i], frames.segments[i],
-                                         frames.level, frames.chunk_bytes, &info, &end));
+                                   frames.level, frames.chunk_bytes, &info, &end));
     if (i == 0) first = info;
     if (info.dtype != frames.dtype || !same_shape(info.shape, first.shape))
       return fail(Code::corrupt, "a frame of another array than the chunk");
-    batch.push_back(progressive_part(info, lane.frames + frames.places[i], end,
-                                           lane.values + i * frames.chunk_bytes, faults + i, frames.segments[i]));
+    batch.push_back(progressive_part(info, lane.frames + frames.places[i], end, lane.values + i * frames.chunk_bytes,
+                                     faults + i, frames.segments[i]));
   }
   PYF_TRY(check(cudaMemsetAsync(faults, 0, frames.count * sizeof *faults, stream), "cudaMemsetAsync"));
   return decode_progressive_frames(first, batch, static_cast<int>(frames.level), 0,
-                                         frames.chunk_bytes / dtype_bytes(frames.dtype), stream);
+                                   frames.chunk_bytes / dtype_bytes(frames.dtype), stream);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "stages/cuda/launch.cuh"
 #include "progressive/cuda/forward.cuh"
 #include "progressive/cuda/inverse.cuh"
 #include "progressive/cuda/launch.cuh"
@@ -16,6 +15,7 @@
 #include "progressive/cuda/planes.cuh"
 #include "progressive/cuda/scan.cuh"
 #include "progressive/cuda/specials.cuh"
+#include "stages/cuda/launch.cuh"
 
 namespace pyfilter::cuda {
 

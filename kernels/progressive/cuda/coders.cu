@@ -2,7 +2,6 @@
 // Progressive on the GPU: what does not depend on the dtype, and which kernels a dtype has.
 #include <algorithm>
 
-#include "stages/cuda/launch.cuh"
 #include "progressive/cuda/decode_tiles.cuh"
 #include "progressive/cuda/encode_tiles.cuh"
 #include "progressive/cuda/launch.cuh"
@@ -10,6 +9,7 @@
 #include "progressive/cuda/open.cuh"
 #include "progressive/cuda/order.cuh"
 #include "progressive/cuda/write.cuh"
+#include "stages/cuda/launch.cuh"
 
 namespace pyfilter::cuda {
 

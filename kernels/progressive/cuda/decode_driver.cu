@@ -9,10 +9,10 @@
 #include "core/api.hpp"
 #include "core/cuda/memory.cuh"
 #include "core/error_text.hpp"
+#include "progressive/cuda/launch.cuh"
 #include "progressive/device.hpp"
 #include "progressive/driver.hpp"
 #include "progressive/specials.hpp"
-#include "progressive/cuda/launch.cuh"
 
 namespace pyfilter::cuda {
 namespace {

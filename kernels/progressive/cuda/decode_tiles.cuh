@@ -6,10 +6,10 @@
 
 #include <cstdint>
 
-#include "stages/cuda/prefetch.cuh"
 #include "progressive/cuda/bits.cuh"
 #include "progressive/cuda/params.cuh"
 #include "progressive/cuda/runs.cuh"
+#include "stages/cuda/prefetch.cuh"
 
 namespace pyfilter::cuda {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding progressive frames on a device (progressive/cuda/driver.cuh): the order of the kernels, their memory, and the CPU
-// where they do not do.
+// Encoding progressive frames on a device (progressive/cuda/driver.cuh): the order of the kernels, their memory, and
+// the CPU where they do not do.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 #include "core/api.hpp"
 #include "core/cuda/memory.cuh"
-#include "stages/cuda/plans.cuh"
-#include "progressive/cuda/driver.cuh"
 #include "core/error_text.hpp"
 #include "core/request.hpp"
+#include "progressive/cuda/driver.cuh"
+#include "progressive/cuda/launch.cuh"
 #include "stages/cuda/chunk_plan.cuh"
 #include "stages/cuda/header.cuh"
-#include "progressive/cuda/launch.cuh"
+#include "stages/cuda/plans.cuh"
 
 namespace pyfilter::cuda {
 namespace {

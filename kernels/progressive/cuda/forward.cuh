@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-#include "progressive/values.hpp"
 #include "progressive/cuda/bits.cuh"
 #include "progressive/cuda/grids.cuh"
 #include "progressive/cuda/inverse.cuh"
+#include "progressive/values.hpp"
 
 namespace pyfilter::cuda {
 

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
+#include "progressive/cuda/params.cuh"
 #include "progressive/layout.hpp"
 #include "progressive/tile.hpp"
 #include "progressive/transform.hpp"
-#include "progressive/cuda/params.cuh"
 
 namespace pyfilter::cuda {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "progressive/values.hpp"
 #include "progressive/cuda/grids.cuh"
+#include "progressive/values.hpp"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "progressive/specials.hpp"
 #include "progressive/cuda/bits.cuh"
 #include "progressive/cuda/params.cuh"
+#include "progressive/specials.hpp"
 
 namespace pyfilter::cuda {
 

@@ -10,12 +10,12 @@
 #include <type_traits>
 
 #include "progressive/choices.hpp"
-#include "progressive/values.hpp"
 #include "progressive/cuda/forward.cuh"
 #include "progressive/cuda/grids.cuh"
 #include "progressive/cuda/inverse.cuh"
 #include "progressive/cuda/measured_items.cuh"
 #include "progressive/cuda/measured_part.cuh"
+#include "progressive/values.hpp"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {

@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "progressive/choices.hpp"
-#include "progressive/values.hpp"
 #include "progressive/cuda/grids.cuh"
 #include "progressive/cuda/inverse.cuh"
+#include "progressive/values.hpp"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {

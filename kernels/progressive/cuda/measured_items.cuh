@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "progressive/choices.hpp"
-#include "progressive/transform.hpp"
 #include "progressive/cuda/inverse.cuh"
+#include "progressive/transform.hpp"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {

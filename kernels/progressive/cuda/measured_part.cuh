@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "progressive/cuda/inverse.cuh"
 #include "progressive/layout.hpp"
 #include "progressive/tile.hpp"
 #include "progressive/transform.hpp"
-#include "progressive/cuda/inverse.cuh"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {

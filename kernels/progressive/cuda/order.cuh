@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "progressive/choices.hpp"
-#include "progressive/order.hpp"
-#include "progressive/values.hpp"
 #include "progressive/cuda/bits.cuh"
 #include "progressive/cuda/params.cuh"
+#include "progressive/order.hpp"
+#include "progressive/values.hpp"
 
 namespace pyfilter::cuda {
 

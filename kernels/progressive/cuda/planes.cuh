@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "stages/cuda/rows.cuh"
 #include "progressive/cuda/params.cuh"
+#include "stages/cuda/rows.cuh"
 
 namespace pyfilter::cuda {
 

@@ -7,11 +7,11 @@
 #include <limits>
 
 #include "core/bound.hpp"
+#include "progressive/cuda/bits.cuh"
+#include "progressive/cuda/params.cuh"
 #include "progressive/scan.hpp"
 #include "progressive/values.hpp"
 #include "stages/cuda/chunk_plan.cuh"
-#include "progressive/cuda/bits.cuh"
-#include "progressive/cuda/params.cuh"
 
 namespace pyfilter::cuda {
 

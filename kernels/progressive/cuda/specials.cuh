@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "progressive/values.hpp"
 #include "progressive/cuda/params.cuh"
+#include "progressive/values.hpp"
 
 namespace pyfilter::cuda {
 

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
-#include "progressive/values.hpp"
-#include "stages/cuda/header.cuh"
+#include "core/cuda/raw_chunks.cuh"
 #include "progressive/cuda/bits.cuh"
 #include "progressive/cuda/params.cuh"
-#include "core/cuda/raw_chunks.cuh"
+#include "progressive/values.hpp"
+#include "stages/cuda/header.cuh"
 
 namespace pyfilter::cuda {
 

@@ -2,13 +2,13 @@
 // Batches of chunks in tiles (batch.cuh).
 #include "stages/cuda/batch.cuh"
 
+#include "core/cuda/raw_chunks.cuh"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "stages/cuda/chunk_plan.cuh"
 #include "stages/cuda/header.cuh"
 #include "stages/cuda/launch.cuh"
 #include "stages/cuda/plans.cuh"
-#include "core/cuda/raw_chunks.cuh"
 
 namespace pyfilter::cuda {
 namespace {

@@ -43,7 +43,7 @@ __device__ __forceinline__ void write_row(std::uint8_t* arena, const Value (&x)[
 }
 
 // A tile's values are pieces of 16 bytes, kRowPieces in a row. A thread moves every 128th, or a lane every 32nd of the
-// rows of its warp, for which no warp waits for another. HierarchicalDelta's chains are loaded and stored by warps (2
+// rows of its warp, for which no warp waits for another. Chains of packed tiles are loaded and stored by warps (2
 // and 3 % faster), 1-D blocks only stored: loaded so they encode 9 % slower, for then not all warps' pieces of one step
 // are side by side in memory, and warps fall out of step.
 enum class Mover { block, warp };

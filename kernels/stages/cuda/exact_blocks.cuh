@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Launchers for bit-exact blocks: those of lossless, which other codecs of blocks fall back on.
+// Launchers for bit-exact blocks, which codecs of quantised blocks fall back on; the room of the exact codec has them.
 #pragma once
 
 #include "stages/cuda/params.cuh"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The 4096 particles of a tile over the threads of a block: a thread has the 32 of a group, and their numbers in shared
-// memory are a row of it, which both the thread and a warp (a lane for each particle) reach without bank conflicts.
-// Sums and transpositions that need more than one thread.
+// The 4096 items of a tile over the threads of a block: a thread has 32 in a row, and their numbers in shared memory
+// are a row of it, which both the thread and a warp (a lane for each item) reach without bank conflicts. Sums and
+// transpositions that need more than one thread.
 #pragma once
 
 #include <cstdint>
 
-#include "particles/key.hpp"
 #include "stages/cuda/bit_transpose.cuh"
 #include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/params.cuh"
@@ -14,12 +13,13 @@
 
 namespace pyfilter::cuda {
 
-static_assert(kThreads * kGroup == kTileParticles);
+inline constexpr std::uint32_t kRowItems = 32;  // of a thread
+static_assert(kThreads * kRowItems == 4096);
 
-inline constexpr std::uint32_t kRow = kGroup + 1;
+inline constexpr std::uint32_t kRow = kRowItems + 1;
 inline constexpr std::uint32_t kRowWords = kThreads * kRow;
 
-__device__ __forceinline__ std::uint32_t row_index(std::uint32_t particle) { return particle + particle / kGroup; }
+__device__ __forceinline__ std::uint32_t row_index(std::uint32_t item) { return item + item / kRowItems; }
 
 // One of three that lie in registers.
 template <class X>

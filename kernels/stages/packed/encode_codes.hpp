@@ -8,8 +8,8 @@
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
+#include "stages/packed/differences.hpp"
 #include "stages/packed/encode_special.hpp"
-#include "stages/packed/lorenzo.hpp"
 #include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/tile_encode.hpp"

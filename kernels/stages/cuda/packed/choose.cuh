@@ -72,7 +72,7 @@ __device__ void sample_run(const ChooseParams& job, const ChunkPlan& plan, const
   }
 }
 
-// The difference at a position, as stages/packed/lorenzo.hpp takes it.
+// The difference at a position, as stages/packed/differences.hpp takes it.
 template <int S, class Code>
 __device__ Code sample_difference(const Code* q, int order, unsigned z, unsigned y, unsigned x) {
   using Tile = TileShape<S>;

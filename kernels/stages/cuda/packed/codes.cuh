@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/bits.hpp"
-#include "stages/cuda/packed/lorenzo.cuh"
+#include "stages/cuda/packed/differences.cuh"
 #include "stages/cuda/packed/special.cuh"
 #include "stages/cuda/packed/values.cuh"
 #include "stages/cuda/residuals.cuh"

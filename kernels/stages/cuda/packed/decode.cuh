@@ -8,7 +8,7 @@
 
 #include "core/bits.hpp"
 #include "stages/cuda/directory.cuh"
-#include "stages/cuda/packed/lorenzo.cuh"
+#include "stages/cuda/packed/differences.cuh"
 #include "stages/cuda/packed/planes.cuh"
 #include "stages/cuda/packed/values.cuh"
 #include "stages/cuda/tile_decode.cuh"

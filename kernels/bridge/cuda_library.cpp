@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The second library's side of bridge.hpp: functions of the first one, called through its table, and its own entry point.
-// Compiled into libh5pyfilter_cuda.so alone.
-#include "core/cuda/bridge.hpp"
+// The second library's side of functions.hpp: functions of the first one, called through its table, and its own entry
+// point. Compiled into libh5pyfilter_cuda.so alone.
+#include "bridge/functions.hpp"
 
 #include <cstdarg>
 #include <cstdio>
@@ -54,8 +54,7 @@ static void close_waiter(CudaWaiter& waiter) { waiter.close(); }
 
 extern "C" __attribute__((visibility("default"))) const pyfilter::DeviceFunctions* pyfilter_cuda_open(
     const pyfilter::BridgeVersion* version, const pyfilter::HostFunctions* host, pyfilter::BridgeVersion* own) {
-  static constexpr pyfilter::DeviceFunctions kFunctions{PYF_DEVICE_FUNCTIONS(PYF_TABLE_ENTRY) &
-                                                        pyfilter::close_waiter};
+  static constexpr pyfilter::DeviceFunctions kFunctions{PYF_DEVICE_FUNCTIONS(PYF_TABLE_ENTRY) & pyfilter::close_waiter};
   *own = {};
   if (!pyfilter::same(*version, *own)) return nullptr;
   pyfilter::host = *host;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Differences through a packed tile and their sums (docs/format.md, section 7.3), by threads that hold a block each;
-// stages/packed/lorenzo.hpp is the same for the CPU. Blocks are numbered along z, then y, then x: neighbours along z
-// and y are lanes of a warp; along x every second pair is, and the others are in the warp before, from where codes come
-// through shared memory (`faces`, behind a barrier). Codes are biased, which only the tile's first one shows.
+// stages/packed/differences.hpp is the same for the CPU. Blocks are numbered along z, then y, then x: neighbours along
+// z and y are lanes of a warp; along x every second pair is, and the others are in the warp before, from where codes
+// come through shared memory (`faces`, behind a barrier). Codes are biased, which only the tile's first one shows.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first library's side of bridge.hpp: loads cuda/libh5pyfilter_cuda.so, in the folder beside this library, when a
-// device is first needed, and calls its functions through its table. It lies in a folder of its own because HDF5 opens
-// every file named lib*.so beside a plugin that it looks for. PYFILTER_CUDA_LIBRARY names another file.
+// The first library's side of functions.hpp: loads cuda/libh5pyfilter_cuda.so, in the folder beside this library, when
+// a device is first needed, and calls its functions through its table. It lies in a folder of its own because HDF5
+// opens every file named lib*.so beside a plugin that it looks for. PYFILTER_CUDA_LIBRARY names another file.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bridge/functions.hpp"
 #include "core/api.hpp"
-#include "core/cuda/bridge.hpp"
 #include "core/error_text.hpp"
 #include "core/header.hpp"
 #include "core/request.hpp"
@@ -41,8 +41,8 @@ bool library_path(char* path, std::size_t size) {
   if (dladdr(reinterpret_cast<const void*>(&library_path), &own) == 0 || own.dli_fname == nullptr) return false;
   const char* const slash = std::strrchr(own.dli_fname, '/');
   const int folder = slash == nullptr ? 1 : static_cast<int>(slash - own.dli_fname);
-  return std::snprintf(path, size, "%.*s/cuda/libh5pyfilter_cuda.so", folder,
-                       slash == nullptr ? "." : own.dli_fname) < static_cast<int>(size);
+  return std::snprintf(path, size, "%.*s/cuda/libh5pyfilter_cuda.so", folder, slash == nullptr ? "." : own.dli_fname) <
+         static_cast<int>(size);
 }
 
 Loaded load() {
@@ -80,10 +80,10 @@ Status absent() noexcept { return fail(Code::device, "%s", loaded().problem); }
 bool has_cuda() noexcept { return loaded().functions != nullptr; }
 const char* cuda_problem() noexcept { return loaded().problem; }
 
-#define PYF_CALL_DEVICE(Result, name, parameters, arguments)                          \
-  Result name parameters noexcept {                                                   \
-    const DeviceFunctions* const functions = loaded().functions;                      \
-    return functions != nullptr ? functions->name arguments : absent();               \
+#define PYF_CALL_DEVICE(Result, name, parameters, arguments)            \
+  Result name parameters noexcept {                                     \
+    const DeviceFunctions* const functions = loaded().functions;        \
+    return functions != nullptr ? functions->name arguments : absent(); \
   }
 PYF_DEVICE_FUNCTIONS(PYF_CALL_DEVICE)
 
