@@ -38,4 +38,4 @@ target_link_libraries(h5pyfilter_cuda PRIVATE CUDA::cudart_static Threads::Threa
 target_link_options(h5pyfilter_cuda PRIVATE -static-libstdc++ -static-libgcc LINKER:-z,nodelete LINKER:-z,relro
                     LINKER:-z,now LINKER:-z,noexecstack LINKER:--no-undefined LINKER:--exclude-libs,ALL)
 install(TARGETS h5pyfilter_cuda LIBRARY DESTINATION pyfilter/lib/cuda)
-message(STATUS "pyfilter: CPU levels ${PYF_LEVELS}; kernels for GPUs ${CMAKE_CUDA_ARCHITECTURES}")
+message(STATUS "pyfilter: CPU levels ${levels}; kernels for GPUs ${CMAKE_CUDA_ARCHITECTURES}")

@@ -40,6 +40,9 @@ def __getattr__(name: str) -> Any:
     """Import the modules for other packages when they are first used."""
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
+    for codec in FILTERS.values():  # one that is being added, without a line above
+        if codec.__name__ == name:
+            return codec
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

@@ -26,7 +26,7 @@ from pyfilter.registry import parameter_value
 
 ROOT = Path(__file__).resolve().parents[1]
 REGISTRY: dict[str, Any] = json.loads((ROOT / "registry.json").read_text(encoding="utf-8"))
-ROOM = ("FORMAT.md", "codec.hpp", "cpu.cpp")
+ROOM = ("FORMAT.md", "codec.hpp", "codec.cpp", "cpu/coders.cpp")
 
 
 def repeated(numbers: list[Any], what: str) -> Iterator[str]:
@@ -70,7 +70,7 @@ def room_problems(registry: dict[str, Any], kernels: Path) -> Iterator[str]:
     names = {codec["name"] for codec in registry["codecs"]}
     for name in sorted(names):
         yield from (f"kernels/{name}/{file} is missing" for file in ROOM if not (kernels / name / file).is_file())
-    for room in sorted(path.parent.name for path in kernels.glob("*/codec.hpp")):
+    for room in sorted(path.parent.name for path in kernels.glob("*/FORMAT.md")):
         if room not in names:
             yield f"kernels/{room} is no codec of the registry"
 

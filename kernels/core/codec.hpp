@@ -44,7 +44,8 @@ struct Codec {
   bool may_be_exact = false;        // but need none: without one they are bit-exact
   bool may_be_pointwise = false;    // the bound may be relative to each value
   bool powers_of_two = false;       // steps are powers of two
-  bool integers_on_devices = true;  // devices encode and decode integers, too, if the codec takes them
+  // What devices encode and decode of the dtypes that the codec takes.
+  bool floats_on_devices = true, integers_on_devices = true;
 };
 
 // nullptr where registry.json has no codec of this id.

@@ -191,7 +191,8 @@ Status no_kernel(const FrameInfo& info) noexcept {
 }
 
 bool on_devices(std::uint8_t codec, Dtype dtype) noexcept {
-  return is_float(dtype) || codec_of(codec)->integers_on_devices;
+  const Codec& room = *codec_of(codec);
+  return is_float(dtype) ? room.floats_on_devices : room.integers_on_devices;
 }
 
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from pyfilter.codecs.auto import Auto
 from pyfilter.codecs.base import Codec
 from pyfilter.codecs.cuszp2 import Cuszp2
@@ -11,10 +13,15 @@ from pyfilter.codecs.lorenzo import Lorenzo
 from pyfilter.codecs.lossless import Lossless
 from pyfilter.codecs.particles import Particles
 from pyfilter.codecs.progressive import Progressive
+from pyfilter.registry import registry
 
 #: every codec class by its name in registry.json
 FILTERS: dict[str, type[Codec]] = {
     cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive)
 }
+
+for _spec in registry().codecs.values():  # codecs that are being added (docs/adding-a-codec.md)
+    if _spec.name not in FILTERS:
+        FILTERS[_spec.name] = getattr(importlib.import_module(f"{__name__}.{_spec.name}"), _spec.class_name)
 
 __all__ = ["FILTERS", "Auto", "Codec", "Cuszp2", "HierarchicalDelta", "Lorenzo", "Lossless", "Particles", "Progressive"]
