@@ -83,7 +83,7 @@ def test_programs_that_only_read_do_not_load_it(tmp_path: Path) -> None:
     h5dump = shutil.which("h5dump")
     if h5dump is None:
         pytest.skip("h5dump is not installed")
-    own = library.library_path()
+    own = library.path()
     assert own is not None
     (tmp_path / "cuda").mkdir()
     shutil.copy(own, tmp_path / "libh5pyfilter.so")
