@@ -6,21 +6,28 @@ Tests of what entry points do need processes without them too, also where the te
 
 from __future__ import annotations
 
-import importlib.metadata
+import contextlib
+import importlib
 import site
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 INSTALLED = {Path(folder).resolve() for folder in (*site.getsitepackages(), site.getusersitepackages())}
-discover = importlib.metadata.Distribution.discover
 
 
-def discover_others(**arguments: Any) -> Iterator[importlib.metadata.Distribution]:
+def others(discover: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     """Leave out pyfilter where it was installed; a folder on the path that a test made counts."""
-    for found in discover(**arguments):
-        if found.metadata["Name"] != "pyfilter" or Path(str(found.locate_file(""))).resolve() not in INSTALLED:
-            yield found
+
+    def discover_others(**arguments: Any) -> Iterator[Any]:
+        for found in discover(**arguments):
+            if found.metadata["Name"] != "pyfilter" or Path(found.locate_file("")).resolve() not in INSTALLED:
+                yield found
+
+    return discover_others
 
 
-importlib.metadata.Distribution.discover = staticmethod(discover_others)  # type: ignore[assignment,method-assign]
+for name in ("importlib.metadata", "importlib_metadata"):  # dask asks the latter before Python 3.12
+    with contextlib.suppress(ImportError):
+        distribution: Any = importlib.import_module(name).Distribution
+        distribution.discover = staticmethod(others(distribution.discover))
