@@ -22,7 +22,7 @@ struct Codec {
   // Turns the parameters of a request into those of its frame; what depends on values is settled by encode().
   void (*frame_parameters)(Parameters& parameters);
   // Checks a header's bound and step, which are finite and above 0. nullptr: the rules of all codecs suffice.
-  Status (*check_step)(const FrameInfo& info);
+  Status (*check_step)(const FrameInfo& info) = nullptr;
   // A payload of `payload_bytes` bytes is no shorter than the header allows.
   Status (*check_size)(const FrameInfo& info, std::uint64_t payload_bytes);
 
@@ -37,13 +37,13 @@ struct Codec {
   // For other codecs to fall back on: the payload of a header that is complete, and its size, for few tiles. nullptr
   // where none does.
   Status (*encode_planned)(const FrameInfo& info, const void* values, std::uint8_t* out, std::size_t limit,
-                           std::size_t* bytes);
-  Status (*planned_bytes)(const FrameInfo& info, const void* values, std::size_t* bytes);
+                           std::size_t* bytes) = nullptr;
+  Status (*planned_bytes)(const FrameInfo& info, const void* values, std::size_t* bytes) = nullptr;
 
-  bool quantises = true;            // its frames have a step
-  bool may_be_exact = false;        // but need none: without one they are bit-exact
-  bool may_be_pointwise = false;    // the bound may be relative to each value
-  bool powers_of_two = false;       // steps are powers of two
+  bool quantises = true;          // its frames have a step
+  bool may_be_exact = false;      // but need none: without one they are bit-exact
+  bool may_be_pointwise = false;  // the bound may be relative to each value
+  bool powers_of_two = false;     // steps are powers of two
   // What devices encode and decode of the dtypes that the codec takes.
   bool floats_on_devices = true, integers_on_devices = true;
 };

@@ -180,6 +180,14 @@ FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64
   return info;
 }
 
+Status check_zero_parameters(const registry::CodecRow& row, const std::array<std::uint8_t, kParameterBytes>& parameters,
+                             std::size_t first, bool in_frame) noexcept {
+  for (std::size_t i = first; i < parameters.size(); ++i)
+    if (parameters[i] != 0)
+      return fail(parameter_code(in_frame), "%s: parameter byte %zu is %d, must be 0", row.name, i, parameters[i]);
+  return kOk;
+}
+
 Status check_directory_size(std::uint64_t entries, std::uint64_t payload_bytes) noexcept {
   if (payload_bytes / 4 <= entries)
     return fail(Code::corrupt, "corrupt frame: the frame is too short for its directory");

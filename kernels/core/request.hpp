@@ -2,6 +2,7 @@
 // What the registry allows: checks of requests (before encoding) and of frames' codec fields (before decoding).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -36,7 +37,12 @@ Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_
 // the request's or the bit-exact one that stands in for it.
 FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept;
 
-// For rooms. A payload of tiles is longer than a directory of so many entries.
+// For rooms. What parameters that are not allowed are called, in a frame or in a request.
+constexpr Code parameter_code(bool in_frame) { return in_frame ? Code::corrupt : Code::invalid_argument; }
+// Parameters from `first` on must be 0.
+Status check_zero_parameters(const registry::CodecRow& row, const std::array<std::uint8_t, kParameterBytes>& parameters,
+                             std::size_t first, bool in_frame) noexcept;
+// A payload of tiles is longer than a directory of so many entries.
 Status check_directory_size(std::uint64_t entries, std::uint64_t payload_bytes) noexcept;
 // An error of this library: a codec that registry.json allows for a dtype has no kernel for it.
 Status no_kernel(const FrameInfo& info) noexcept;

@@ -36,12 +36,9 @@ extern const Codec kCuszp2Codec;
 const Codec kCuszp2Codec{
     .check_parameters = check_parameters,
     .frame_parameters = block_frame_parameters,
-    .check_step = nullptr,
     .check_size = check_block_size,
     .encode = encode,
     .decode = decode,
-    .encode_planned = nullptr,
-    .planned_bytes = nullptr,
 };
 
 }  // namespace pyfilter

@@ -145,7 +145,7 @@ Status decode(const FrameInfo& info, const std::uint8_t* payload, std::size_t pa
 
 Status check_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& shape,
                         bool in_frame) {
-  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
+  const Code code = parameter_code(in_frame);
   PYF_TRY(check_zero_parameters(row, parameters, in_frame ? 4 : 3, in_frame));
   PYF_TRY(check_predictor(row, parameters, false, in_frame));
   if (parameters[1] > (in_frame ? 3 : 2) || (in_frame && parameters[1] == 0))
@@ -179,12 +179,9 @@ extern const Codec kLorenzoCodec;
 const Codec kLorenzoCodec{
     .check_parameters = check_parameters,
     .frame_parameters = frame_parameters,
-    .check_step = nullptr,
     .check_size = check_size,
     .encode = encode,
     .decode = decode,
-    .encode_planned = nullptr,
-    .planned_bytes = nullptr,
     .may_be_pointwise = true,
 };
 

@@ -36,12 +36,9 @@ extern const Codec kLosslessCodec;
 const Codec kLosslessCodec{
     .check_parameters = check_parameters,
     .frame_parameters = frame_parameters,
-    .check_step = nullptr,
     .check_size = check_block_size,
     .encode = encode,
     .decode = decode,
-    .encode_planned = nullptr,
-    .planned_bytes = nullptr,
     .quantises = false,
 };
 

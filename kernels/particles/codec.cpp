@@ -89,9 +89,8 @@ Status decode(const FrameInfo& info, const std::uint8_t* payload, std::size_t pa
 // Their order, and arrays that are to be laid in another (docs/format.md, section 12.1).
 Status check_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& shape,
                         bool in_frame) {
-  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
-  for (std::size_t i = 1; i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", row.name, i, parameters[i]);
+  const Code code = parameter_code(in_frame);
+  PYF_TRY(check_zero_parameters(row, parameters, 1, in_frame));
   if (parameters[0] > kOrderChunk)
     return fail(code, "%s: order %d, allowed: 0 (kept), 1 (tile), 2 (chunk)", row.name, parameters[0]);
   if (coordinates_of(shape.rank, shape.dims) != 0) return kOk;
@@ -143,12 +142,9 @@ extern const Codec kParticlesCodec;
 const Codec kParticlesCodec{
     .check_parameters = check_parameters,
     .frame_parameters = frame_parameters,
-    .check_step = nullptr,
     .check_size = check_size,
     .encode = encode,
     .decode = decode,
-    .encode_planned = nullptr,
-    .planned_bytes = nullptr,
 };
 
 }  // namespace pyfilter

@@ -33,9 +33,8 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
 // How its errors were found.
 Status check_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& /*shape*/,
                         bool in_frame) {
-  const Code code = in_frame ? Code::corrupt : Code::invalid_argument;
-  for (std::size_t i = 1; i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", row.name, i, parameters[i]);
+  const Code code = parameter_code(in_frame);
+  PYF_TRY(check_zero_parameters(row, parameters, 1, in_frame));
   if (in_frame ? parameters[0] != 1 && parameters[0] != 2 : parameters[0] != 0 && parameters[0] != 2)
     return fail(code, "%s: errors %d, allowed: %d (measured), 2 (bounds)", row.name, parameters[0], in_frame ? 1 : 0);
   return kOk;
@@ -71,8 +70,6 @@ const Codec kProgressiveCodec{
     .check_size = check_size,
     .encode = encode,
     .decode = decode_progressive_range,
-    .encode_planned = nullptr,
-    .planned_bytes = nullptr,
     .powers_of_two = true,
 };
 

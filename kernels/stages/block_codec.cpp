@@ -12,8 +12,7 @@ Status check_block_parameters(const registry::CodecRow& row, const Parameters& p
   constexpr std::uint8_t kMaxBlockDims = 3;
   const Code code = parameter_code(in_frame);
   if (in_frame && parameters[1] == 0) return fail(code, "corrupt frame: block dimensions 0, allowed: 1, 2, 3");
-  for (std::size_t i = 2; i < parameters.size(); ++i)
-    if (parameters[i] != 0) return fail(code, "%s: parameter byte %zu is %d, must be 0", row.name, i, parameters[i]);
+  PYF_TRY(check_zero_parameters(row, parameters, 2, in_frame));
   if (parameters[1] > kMaxBlockDims) return fail(code, "%s: block_dims %d, allowed: 1, 2, 3", row.name, parameters[1]);
   if (parameters[1] > (shape.rank > 1 ? shape.rank : 1))
     return fail(code, "%s: block_dims %d needs data of at least that rank, this has rank %d", row.name, parameters[1],

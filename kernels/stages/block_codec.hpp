@@ -7,11 +7,10 @@
 
 #include "core/codec.hpp"
 #include "core/error_text.hpp"
+#include "core/request.hpp"
 #include "stages/block_plan.hpp"
 
 namespace pyfilter {
-
-constexpr Code parameter_code(bool in_frame) { return in_frame ? Code::corrupt : Code::invalid_argument; }
 
 // Parameter 1, the block dimensions, and those that must be 0.
 Status check_block_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& shape,

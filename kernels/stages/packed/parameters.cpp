@@ -3,24 +3,15 @@
 #include "stages/packed/parameters.hpp"
 
 #include "core/error_text.hpp"
+#include "core/request.hpp"
 
 namespace pyfilter {
-
-static constexpr Code code_of(bool in_frame) { return in_frame ? Code::corrupt : Code::invalid_argument; }
-
-Status check_zero_parameters(const registry::CodecRow& row, const Parameters& parameters, std::size_t first,
-                             bool in_frame) noexcept {
-  for (std::size_t i = first; i < parameters.size(); ++i)
-    if (parameters[i] != 0)
-      return fail(code_of(in_frame), "%s: parameter byte %zu is %d, must be 0", row.name, i, parameters[i]);
-  return kOk;
-}
 
 Status check_predictor(const registry::CodecRow& row, const Parameters& parameters, bool may_be_fast,
                        bool in_frame) noexcept {
   const int shape = parameters[0];
   if (shape > (may_be_fast ? kAskFast : kColumns) || (in_frame && shape == kAskAny))
-    return fail(code_of(in_frame),
+    return fail(parameter_code(in_frame),
                 "%s: predictor %d, allowed: %s1 (chain), 2 (lorenzo2d), 3 (lorenzo3d), 4 (columns)%s", row.name, shape,
                 in_frame ? "" : "0 (auto), ", may_be_fast ? ", 5 (fast)" : "");
   return kOk;
@@ -31,10 +22,10 @@ Status check_predictor_shape(const registry::CodecRow& row, const Parameters& pa
   constexpr int kRanks[] = {0, 0, 2, 3, 2, 0}, kOrders[] = {0, 1, 2, 3, 1, 0};
   const int tile_shape = parameters[0], lowest = tile_shape == kChain ? 0 : 1;
   if (in_frame && (parameters[2] < lowest || parameters[2] > kOrders[tile_shape]))
-    return fail(code_of(in_frame), "%s: order %d, allowed for this tile shape: %d to %d", row.name, parameters[2],
-                lowest, kOrders[tile_shape]);
+    return fail(parameter_code(in_frame), "%s: order %d, allowed for this tile shape: %d to %d", row.name,
+                parameters[2], lowest, kOrders[tile_shape]);
   if (shape.rank < kRanks[tile_shape])
-    return fail(code_of(in_frame), "%s: predictor %d needs data of rank %d or more, this has rank %d", row.name,
+    return fail(parameter_code(in_frame), "%s: predictor %d needs data of rank %d or more, this has rank %d", row.name,
                 tile_shape, kRanks[tile_shape], shape.rank);
   return kOk;
 }

@@ -3,16 +3,11 @@
 // order of differences.
 #pragma once
 
-#include <cstddef>
-
 #include "core/codec.hpp"
 #include "stages/packed/plan.hpp"
 
 namespace pyfilter {
 
-// Those from `first` on must be 0.
-Status check_zero_parameters(const registry::CodecRow& row, const Parameters& parameters, std::size_t first,
-                             bool in_frame) noexcept;
 // The predictor that a request asks for, `fast` if that may be, or a frame's tile shape.
 Status check_predictor(const registry::CodecRow& row, const Parameters& parameters, bool may_be_fast,
                        bool in_frame) noexcept;
