@@ -91,8 +91,10 @@ void CudaWaiter::close() noexcept {
   for (void* event : events_)
     if (event != nullptr) return loaded().functions->close_waiter(*this);
 }
-Status CudaWaiter::open(const CudaLane& lane) noexcept { return cuda_open_waiter(*this, lane); }
-Status CudaWaiter::wait(const CudaLane& lane, const char* what) const noexcept { return cuda_wait(*this, lane, what); }
+Status CudaWaiter::open(const CudaChannel& channel) noexcept { return cuda_open_waiter(*this, channel); }
+Status CudaWaiter::wait(const CudaChannel& channel, const char* what) const noexcept {
+  return cuda_wait(*this, channel, what);
+}
 
 }  // namespace pyfilter
 

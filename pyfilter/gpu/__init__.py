@@ -4,7 +4,7 @@
 arrays.py recognises device arrays, frames.py encodes and decodes without a file, ranges.py finds value ranges,
 writing.py and reading.py move chunks between device and file (tiling.py: boxes to chunks and back; staging.py: streams
 and buffers). host_writing.py and host_reading.py send values of host memory through several devices (devices.py: which;
-lanes.py: by threads of the library; device_threads.py: by those of Python; host_memory.py: copies; fallback.py: what
+channels.py: by threads of the library; device_threads.py: by those of Python; host_memory.py: copies; fallback.py: what
 the CPU does instead). CuPy is imported when a device is first met, and does all but the coding itself.
 """
 

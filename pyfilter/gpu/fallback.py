@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
 
 class Fallbacks:
@@ -20,12 +20,12 @@ class Fallbacks:
         self._count = 0
         self._reason = ""
 
-    def take_over(self, lane: Lane, error: Exception) -> None:
-        """Note a batch that failed on a lane, whose buffers are given back."""
-        lane.drop()
+    def take_over(self, channel: Channel, error: Exception) -> None:
+        """Note a batch that failed on a channel, whose buffers are given back."""
+        channel.drop()
         with self._lock:
             self._count += 1
-            self._reason = self._reason or f"device {lane.number}: {error}"
+            self._reason = self._reason or f"device {channel.number}: {error}"
 
     def tell(self, batches: int) -> None:
         """Warn of what was noted."""

@@ -17,7 +17,7 @@ import numpy as np
 from pyfilter._chunks import layout, transfer
 from pyfilter._chunks.stored import StoredChunks
 from pyfilter.errors import NoMemory, Unsupported
-from pyfilter.gpu import arrays, host_memory, lanes, reading, staging
+from pyfilter.gpu import arrays, channels, host_memory, reading, staging
 from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyfilter._chunks.layout import Region
     from pyfilter._chunks.pipeline import ChunkCodec
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
 
 def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
@@ -40,11 +40,11 @@ def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
         return np.empty(max(size, 1), dtype=np.uint8)
 
 
-def _frame_buffer(lane: Lane, size: int) -> NDArray[np.uint8]:
-    """Return a buffer of a lane for frames."""
+def _frame_buffer(channel: Channel, size: int) -> NDArray[np.uint8]:
+    """Return a buffer of a channel for frames."""
     try:
         with arrays.device_errors():
-            return lane.pinned_bytes("stored", size)
+            return channel.pinned_bytes("stored", size)
     except NoMemory:
         return np.empty(size, dtype=np.uint8)
 
@@ -107,30 +107,30 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     pinned = out.dtype == how.dtype and host_memory.is_pinned(out)
     first = [part.start for part in region]
 
-    def decoded(lane: Lane, stored: reading.StoredFrames) -> reading.StoredFrames:
+    def decoded(channel: Channel, stored: reading.StoredFrames) -> reading.StoredFrames:
         target = out[layout.shifted(stored.box, first)]
         if places.descriptor is not None:
-            stored.read(partial(_frame_buffer, lane))
+            stored.read(partial(_frame_buffer, channel))
         try:
             with arrays.device_errors():
-                values = on_device(lane, stored, target)
+                values = on_device(channel, stored, target)
         except (NoMemory, Unsupported) as error:
-            fallbacks.take_over(lane, error)
+            fallbacks.take_over(channel, error)
             by_cpu(stored)
         else:
             if values is not target:
                 copier.copy(target, values)
         return stored
 
-    def on_device(lane: Lane, stored: reading.StoredFrames, target: NDArray[Any]) -> NDArray[Any]:
+    def on_device(channel: Channel, stored: reading.StoredFrames, target: NDArray[Any]) -> NDArray[Any]:
         size = target.size * how.dtype.itemsize
-        there = lane.device_bytes("box", size)
-        batch = reading.Batch(lane, how, stored)
+        there = channel.device_bytes("box", size)
+        batch = reading.Batch(channel, how, stored)
         batch.decode(there.view(how.dtype).reshape(target.shape))
         direct = pinned and target.flags.c_contiguous
-        values = target if direct else lane.pinned_bytes("box", size).view(how.dtype).reshape(target.shape)
-        lane.to_host(values, there)
-        lane.wait()
+        values = target if direct else channel.pinned_bytes("box", size).view(how.dtype).reshape(target.shape)
+        channel.to_host(values, there)
+        channel.wait()
         batch.check()
         return values
 
@@ -143,7 +143,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
         boxes = layout.batches(region, how.chunk, how.dtype.itemsize, limit)
-        for box in lanes.remaining(shape, region, how.chunk, done) if done.any() else boxes:
+        for box in channels.remaining(shape, region, how.chunk, done) if done.any() else boxes:
             stored = reading.StoredFrames(places, box)
             if places.descriptor is None:
                 stored.read(buffers.take)
@@ -152,7 +152,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     count = 0
     buffers = _PinnedBuffers(cupy)
     with StoredChunks(dataset, how.chunk, region) as places:
-        done = lanes.read(places, how, shape, region, out, devices)
+        done = channels.read(places, how, shape, region, out, devices)
         if len(done) == math.prod(places.grid) and done.all():
             return
         with (

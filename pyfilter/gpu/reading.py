@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyfilter._chunks.layout import Region
     from pyfilter._chunks.pipeline import ChunkCodec
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
 # of a frame's header (docs/format.md, section 2): its size in words of 8 bytes, then element type and rank, which are
 # some bytes of the first two words, and the shape, words from the eighth on
@@ -105,16 +105,16 @@ def _by_chunks(
 
 
 def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values: Any) -> None:
-    with StoredChunks(dataset, how.chunk, region) as places, staging.open_lanes() as lanes:
+    with StoredChunks(dataset, how.chunk, region) as places, staging.open_channels() as channels:
         under_way: deque[Batch] = deque()
         boxes = layout.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
-        for lane, box in zip(cycle(lanes), boxes):
-            if len(under_way) == len(lanes):
+        for channel, box in zip(cycle(channels), boxes):
+            if len(under_way) == len(channels):
                 under_way.popleft().finish()
             place = layout.shifted(box, [asked.start for asked in region])
             found = StoredFrames(places, box)
-            found.read(partial(lane.pinned_bytes, "stored"))
-            batch = Batch(lane, how, found)
+            found.read(partial(channel.pinned_bytes, "stored"))
+            batch = Batch(channel, how, found)
             batch.decode(values[place])
             under_way.append(batch)
         for batch in under_way:
@@ -156,25 +156,25 @@ class StoredFrames:
 class Batch:
     """A box of chunks on its way to a device: `decode`, then `finish`, other batches' in between."""
 
-    def __init__(self, lane: Lane, how: ChunkCodec, stored: StoredFrames) -> None:
-        self.lane = lane
+    def __init__(self, channel: Channel, how: ChunkCodec, stored: StoredFrames) -> None:
+        self.channel = channel
         self.how = how
         self.stored = stored
         self.faults: NDArray[np.uint32] | None = None
 
     def decode(self, values: Any) -> None:
         """Put the copy to the device and the decoding on the stream; ``values`` is where the box goes."""
-        lane, how, stored = self.lane, self.how, self.stored
+        channel, how, stored = self.channel, self.how, self.stored
         groups = self._groups(np.delete(np.arange(stored.count), stored.missing + stored.unfiltered))
-        with lane.stream:
+        with channel.stream:
             found = tiling.same_memory(values, stored.box, how.chunk) if values.dtype == how.dtype else None
             stack = found
             if stack is None:
-                buffer = lane.device_bytes("values", stored.count * how.chunk_bytes)
+                buffer = channel.device_bytes("values", stored.count * how.chunk_bytes)
                 stack = buffer.view(how.dtype).reshape((stored.count, *how.chunk))
-            on_device = lane.device_bytes("stored", stored.frames.buffer.nbytes)
+            on_device = channel.device_bytes("stored", stored.frames.buffer.nbytes)
             if stored.frames.buffer.nbytes:
-                lane.to_device(on_device, stored.frames.buffer)
+                channel.to_device(on_device, stored.frames.buffer)
             for first, last in _runs(stored.missing):
                 arrays.fill_bits(stack[first:last], how.padding)
             for number in stored.unfiltered:
@@ -182,7 +182,7 @@ class Batch:
             self._decode_frames(groups, on_device, stack)
             if found is None:
                 tiling.scatter(stack, stored.box, how.chunk, values)
-            self.done = lane.stream.record()
+            self.done = channel.stream.record()
 
     def _groups(self, numbers: NDArray[np.intp]) -> list[NDArray[np.intp]]:
         """Return the numbers of frames by their shape, after a look at the headers: a call takes frames of one."""
@@ -215,11 +215,11 @@ class Batch:
         return bool((words == words[0]).all())
 
     def _decode_frames(self, groups: list[NDArray[np.intp]], on_device: Any, stack: Any) -> None:
-        lane, frames, chunk_bytes = self.lane, self.stored.frames, self.how.chunk_bytes
+        channel, frames, chunk_bytes = self.channel, self.stored.frames, self.how.chunk_bytes
         total = sum(map(len, groups))
         if total == 0:
             return
-        faults = lane.device_bytes("faults", 4 * total).view(np.uint32)
+        faults = channel.device_bytes("faults", 4 * total).view(np.uint32)
         done = 0
         for numbers in groups:
             entries = np.zeros(len(numbers), dtype=abi.CUDA_FRAME)
@@ -228,10 +228,10 @@ class Batch:
             entries["frame"] = on_device.data.ptr + frames.starts[numbers]
             entries["values"] = stack.data.ptr + numbers * chunk_bytes
             count = chunk_bytes // self.how.dtype.itemsize
-            cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, lane.stream.ptr)
+            cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, channel.stream.ptr)
             done += len(numbers)
-        self.faults = lane.pinned_bytes("faults", 4 * total).view(np.uint32)
-        lane.to_host(self.faults, faults)
+        self.faults = channel.pinned_bytes("faults", 4 * total).view(np.uint32)
+        channel.to_host(self.faults, faults)
 
     def _copy_unfiltered(self, number: int, on_device: Any, stack: Any) -> None:
         """Copy a chunk that HDF5 stored as it was."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lanes: streams with buffers on the device and in pinned host memory. A few overlap copies, kernels and files.
+"""Channels: streams with buffers on the device and in pinned host memory. A few overlap copies, kernels and files.
 
-For arrays on a device one thread puts everything on the streams of three lanes and waits for events. For arrays in host
-memory each lane has a thread of its own (device_threads.py). HDF5 is entered by the calling thread alone.
+For arrays on a device, one thread puts everything on the streams of three channels and waits for events. For arrays in
+host memory, each channel has a thread of its own (device_threads.py). Only the calling thread calls HDF5.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BATCH_BYTES = 128 << 20
 LEAST_BATCH_BYTES = 8 << 20
 #: of a batch, however small they are
 MAX_CHUNKS = 32768
-LANES = 3
+CHANNELS = 3
 #: where frames begin in a buffer of many
 ALIGNMENT = 16
 
@@ -35,7 +35,7 @@ _idle: dict[int, list[Any]] = {}
 _idle_lock = threading.Lock()
 
 
-class Lane:
+class Channel:
     """One stream of one device and its buffers, which grow and are used again from batch to batch.
 
     To be used where its device, ``number``, is the current one.
@@ -136,18 +136,21 @@ def shared_batch_bytes(chunk_bytes: int, total_bytes: int, threads: int) -> int:
 
 
 @contextmanager
-def open_lanes(count: int = LANES) -> Iterator[list[Lane]]:
-    """Give lanes on the current device that begin behind what is on the current stream; all is done when they end."""
+def open_channels(count: int = CHANNELS) -> Iterator[list[Channel]]:
+    """Give channels on the current device.
+
+    Their work begins after the work on the current stream. All of it is done when the block ends.
+    """
     cupy = arrays.import_cupy()
     number = int(cupy.cuda.Device().id)
     home = cupy.cuda.get_current_stream()
     streams = _borrow(cupy, number, count)
     try:
-        lanes = [Lane(cupy, number, home, stream) for stream in streams]
+        channels = [Channel(cupy, number, home, stream) for stream in streams]
         begin = home.record()
-        for lane in lanes:
-            lane.stream.wait_event(begin)
-        yield lanes
+        for channel in channels:
+            channel.stream.wait_event(begin)
+        yield channels
     finally:
         try:
             for stream in streams:

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/cuda/channel.hpp"
 #include "core/cuda/driver.hpp"
-#include "core/cuda/lane.hpp"
 #include "core/status.hpp"
 #include "core/types.hpp"
 
@@ -70,8 +70,8 @@ struct DeviceCodec {
   // Decodes the values [start, stop) of each frame of a group. May throw std::bad_alloc.
   Status (*decode)(const FrameGroup& group, std::uint64_t start, std::uint64_t stop, cudaStream_t stream);
 
-  // For codecs whose frames can be read in parts: those of a lane (core/cuda/lane.hpp). May throw std::bad_alloc.
-  Status (*decode_parts)(const CudaLane& lane, const CudaLaneFrames& frames);
+  // For codecs whose frames can be read in parts: those of a channel (core/cuda/channel.hpp). May throw std::bad_alloc.
+  Status (*decode_parts)(const CudaChannel& channel, const CudaChannelFrames& frames);
   // For other codecs to fall back on: the launchers for packed tiles of a shape.
   const Coder* (*packed_coder)(Dtype dtype, int tile_shape, bool exact, bool pointwise);
 };

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Large chunks between host memory and files through devices, by threads of the library.
 
-A lane is a thread of the library with a stream and memory for a batch. Where chunks are contiguous in pinned memory,
-devices copy from and to it by themselves; else lanes copy, through a small staging buffer of pinned memory. Chunks that
-were never written, are damaged or failed are left to the threads of device_threads.py, which raise the error.
+A channel is a stream with memory for a batch, used by one thread of the library. Where chunks are contiguous in pinned
+memory, the device copies from and to that memory itself. Otherwise the channel's thread copies, through a small staging
+buffer of pinned memory. Chunks that were never written, are damaged or failed are left to the threads of
+device_threads.py, which raise the error.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ if TYPE_CHECKING:
 
 #: smaller chunks go by device_threads.py: with many to a batch, a kernel packs their frames
 LEAST_CHUNK_BYTES = 256 << 10
-#: lanes of a device, and bytes of values of each, where devices copy from and to the caller's own memory
-PINNED_LANES, PINNED_BYTES = 4, 64 << 20
-#: and where the lanes' threads copy it
-COPYING_LANES, COPYING_BYTES = 12, 32 << 20
-#: bytes of a lane's staging buffer of pinned memory: small, so that it stays in the cache
+#: channels of a device, and bytes of values of each, where devices copy from and to the caller's own memory
+PINNED_CHANNELS, PINNED_BYTES = 4, 64 << 20
+#: and where the channels' threads copy it
+COPYING_CHANNELS, COPYING_BYTES = 12, 32 << 20
+#: bytes of a channel's staging buffer of pinned memory: small, so that it stays in the cache
 STAGING_TO_DEVICE, STAGING_TO_HOST = 4 << 20, 8 << 20
 #: chunks that are not contiguous in the array are staged whole, so they may not be larger
 MAX_STAGED_CHUNK = 16 << 20
 
 
 class Run(NamedTuple):
-    """The chunks of an array that go through lanes, the first ones in C order of their grid.
+    """The chunks of an array that go through channels, the first ones in C order of their grid.
 
     Attributes
     ----------
@@ -58,8 +59,8 @@ class Run(NamedTuple):
     chunk_bytes
         Of each.
     batch
-        How many a lane takes at a time.
-    lanes
+        How many a channel takes at a time.
+    channels
         Of each device.
     pinned
         Whether devices copy from and to the array by themselves.
@@ -71,7 +72,7 @@ class Run(NamedTuple):
     chunks: int
     chunk_bytes: int
     batch: int
-    lanes: int
+    channels: int
     pinned: bool
 
     def remaining(self, done: int, state: NDArray[np.uint8]) -> device_chunks.Chunks:
@@ -82,7 +83,7 @@ class Run(NamedTuple):
         return device_chunks.Chunks(first, self.chunk_bytes, self.batch, state)
 
     def staging_bytes(self, least: int) -> int:
-        """Return the size of a lane's staging buffer, 0 where devices copy from and to the array by themselves."""
+        """Return the size of a channel's staging buffer, 0 where devices copy from and to the array by themselves."""
         if self.pinned:
             return 0
         return max(least, -(-2 * self.chunk_bytes // 128) * 128) if self.grid is not None else least
@@ -97,7 +98,7 @@ def run_of(
     padding: object,
     devices: int,
 ) -> Run | None:
-    """Return what of an array for a region of a dataset may go through lanes, None where nothing may."""
+    """Return what of an array for a region of a dataset may go through channels, None where nothing may."""
     chunk_bytes = math.prod(chunk) * dtype.itemsize
     if not isinstance(values, np.ndarray) or values.dtype != dtype or chunk_bytes < LEAST_CHUNK_BYTES:
         return None
@@ -111,13 +112,13 @@ def run_of(
         grid = host.Grid(values, begin, chunk) if count == whole else None
     if count == 0:
         return None
-    lanes = PINNED_LANES if pinned else max(min(COPYING_LANES, settings.config().threads // devices), 1)
-    share = count * chunk_bytes // (2 * lanes * devices)  # so that each has a few
+    channels = PINNED_CHANNELS if pinned else max(min(COPYING_CHANNELS, settings.config().threads // devices), 1)
+    share = count * chunk_bytes // (2 * channels * devices)  # so that each has a few
     most = min(PINNED_BYTES if pinned else COPYING_BYTES, staging.BATCH_BYTES)
     batch = max(min(most, max(share, staging.LEAST_BATCH_BYTES)) // chunk_bytes, 1)
-    fitting = max(8 * staging.BATCH_BYTES // (batch * chunk_bytes), PINNED_LANES)  # of large chunks not too many
-    lanes = min(lanes, fitting, -(-count // (batch * devices)))
-    return Run(values, grid, np.array(padding, dtype), count, chunk_bytes, batch, lanes, pinned)
+    fitting = max(8 * staging.BATCH_BYTES // (batch * chunk_bytes), PINNED_CHANNELS)  # of large chunks not too many
+    channels = min(channels, fitting, -(-count // (batch * devices)))
+    return Run(values, grid, np.array(padding, dtype), count, chunk_bytes, batch, channels, pinned)
 
 
 def _contiguous_chunks(shape: Sequence[int], region: Region, chunk: tuple[int, ...]) -> int:
@@ -134,8 +135,8 @@ def _contiguous_chunks(shape: Sequence[int], region: Region, chunk: tuple[int, .
     return before * along if rest == 0 or before == 1 else 0
 
 
-class _LaneMemory(NamedTuple):
-    """Memory of a lane, in bytes."""
+class _ChannelMemory(NamedTuple):
+    """Memory of a channel, in bytes."""
 
     values: int
     frames: int
@@ -145,22 +146,22 @@ class _LaneMemory(NamedTuple):
 
 
 @contextmanager
-def _opened(devices: Sequence[int], count: int, memory: _LaneMemory) -> Iterator[NDArray[Any]]:
-    """Give lanes on devices as `abi.CUDA_LANE`."""
+def _opened(devices: Sequence[int], count: int, memory: _ChannelMemory) -> Iterator[NDArray[Any]]:
+    """Give channels on devices as `abi.CUDA_CHANNEL`."""
     cupy = arrays.import_cupy()
-    table = np.zeros((len(devices), count), abi.CUDA_LANE)
+    table = np.zeros((len(devices), count), abi.CUDA_CHANNEL)
     kept: list[Any] = []
     frames_at = -(-memory.values // 256) * 256
     notes_at = frames_at + -(-memory.frames // 256) * 256
     with ExitStack() as stack:
         for number, row in zip(devices, table, strict=True):
             stack.enter_context(cupy.cuda.Device(number))
-            for lane, entry in zip(stack.enter_context(staging.open_lanes(count)), row, strict=True):
-                there = lane.device_bytes("lane", notes_at + memory.notes).data.ptr
-                notes = lane.pinned_bytes("notes", memory.notes)
-                frames = lane.pinned_bytes("frames", memory.host_frames)
-                values = lane.pinned_bytes("values", memory.host_values).ctypes.data if memory.host_values else 0
-                entry["device"], entry["stream"] = number, lane.stream.ptr
+            for channel, entry in zip(stack.enter_context(staging.open_channels(count)), row, strict=True):
+                there = channel.device_bytes("channel", notes_at + memory.notes).data.ptr
+                notes = channel.pinned_bytes("notes", memory.notes)
+                frames = channel.pinned_bytes("frames", memory.host_frames)
+                values = channel.pinned_bytes("values", memory.host_values).ctypes.data if memory.host_values else 0
+                entry["device"], entry["stream"] = number, channel.stream.ptr
                 entry["values"], entry["frames"], entry["notes"] = there, there + frames_at, there + notes_at
                 entry["host_values"], entry["host_frames"], entry["host_notes"] = (
                     values,
@@ -168,13 +169,16 @@ def _opened(devices: Sequence[int], count: int, memory: _LaneMemory) -> Iterator
                     notes.ctypes.data,
                 )
                 entry["host_value_bytes"], entry["host_frame_bytes"] = memory.host_values, memory.host_frames
-                kept.append(lane)
+                kept.append(channel)
         # a batch goes to the next device in turn
         yield np.ascontiguousarray(table.T).reshape(-1)
 
 
 def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Sequence[int]) -> NDArray[np.bool_]:
-    """Write the chunks that lanes can; return which were written, of the first ones in C order of the grid."""
+    """Write the chunks that channels can write.
+
+    Returns which chunks were written: an entry for each of the first chunks, in C order of the grid.
+    """
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
     run = run_of(source, how.dtype, shape, whole, how.chunk, how.padding, len(devices))
@@ -184,17 +188,17 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Seque
     slot = -(-host.max_frame_bytes(how.request) // 256) * 256
     batch_bytes = run.batch * run.chunk_bytes
     staged = run.staging_bytes(STAGING_TO_DEVICE)
-    memory = _LaneMemory(batch_bytes, run.batch * slot, 8 * run.batch, staged, max(slot, batch_bytes // 4))
+    memory = _ChannelMemory(batch_bytes, run.batch * slot, 8 * run.batch, staged, max(slot, batch_bytes // 4))
     origins = _origins(shape, how.chunk, run.chunks)
     done = 0
     try:
-        with arrays.device_errors(), _opened(devices, run.lanes, memory) as lanes:
+        with arrays.device_errors(), _opened(devices, run.channels, memory) as channels:
             while done < run.chunks:
                 some = run.remaining(done, state[done:])
                 with hdf5.writer_of(dataset.id.id, origins[done:]) as writer:
                     if writer is None:
                         break
-                    device_chunks.write_chunks(how.request, some, lanes, slot, writer)
+                    device_chunks.write_chunks(how.request, some, channels, slot, writer)
                 done += _begun(state[done:])
     except NoMemory:  # the threads of device_threads.py need less
         pass
@@ -209,7 +213,10 @@ def read(
     out: NDArray[Any],
     devices: Sequence[int],
 ) -> NDArray[np.bool_]:
-    """Read the chunks of a region that lanes can; return which were read, of the first ones in C order of the grid."""
+    """Read the chunks of a region that channels can read.
+
+    Returns which chunks were read: an entry for each of the first chunks, in C order of the grid.
+    """
     usable = places.descriptor is not None and cuda.has_kernels(how.request)
     run = run_of(out, how.dtype, shape, region, how.chunk, how.padding, len(devices)) if usable else None
     if run is None or places.descriptor is None:
@@ -237,14 +244,14 @@ def decode(
     most = max(int(np.add.reduceat(sizes, np.arange(0, run.chunks, run.batch)).max()), 1)
     code = dtypes.code_of(run.values.dtype)
     assert code is not None
-    memory = _LaneMemory(run.batch * run.chunk_bytes, most, 8 * run.batch, run.staging_bytes(STAGING_TO_HOST), most)
+    memory = _ChannelMemory(run.batch * run.chunk_bytes, most, 8 * run.batch, run.staging_bytes(STAGING_TO_HOST), most)
     done = 0
     try:
-        with arrays.device_errors(), _opened(devices, run.lanes, memory) as lanes:
+        with arrays.device_errors(), _opened(devices, run.channels, memory) as channels:
             while done < run.chunks:
                 chosen = None if segments is None else segments[done:]
                 some = run.remaining(done, state[done:])
-                device_chunks.read_chunks(code, some, lanes, descriptor, ranges[done:], chosen)
+                device_chunks.read_chunks(code, some, channels, descriptor, ranges[done:], chosen)
                 done += _begun(state[done:])
     except NoMemory:
         pass

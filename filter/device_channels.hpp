@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads of lanes (device_chunks.cpp): what they share, and what they hand to the calling thread.
+// Threads of channels (device_chunks.cpp): what they share, and what they hand to the calling thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/api.hpp"
-#include "core/cuda/lane.hpp"
+#include "core/cuda/channel.hpp"
 #include "core/error_text.hpp"
 #include "filter/c_api.h"
 #include "filter/guard.hpp"
@@ -26,7 +26,7 @@ namespace pyfilter::filter {
 // Errors that are a device's end, not a batch's.
 inline bool is_fatal(Code code) { return code == Code::device || code == Code::internal; }
 
-// What all lanes share: batches, and what ends them.
+// What all channels share: batches, and what ends them.
 class Batches {
  public:
   explicit Batches(const pyf_cuda_chunks& chunks)
@@ -73,26 +73,26 @@ inline void set_state(const pyf_cuda_chunks& chunks, std::size_t first, std::siz
   std::memset(chunks.state + first, state, count);
 }
 
-// Batches by one lane until there are none: work(waiter, first, count) does one. One that fails is left to the caller;
-// what it has put on the stream is done before the next begins, or the call ends.
+// Batches by one channel until there are none: work(waiter, first, count) does one. One that fails is left to the
+// caller; what it has put on the stream is done before the next begins, or the call ends.
 template <class Work>
-void serve(const CudaLane& lane, const pyf_cuda_chunks& chunks, Batches& batches, const Work& work) noexcept {
+void serve(const CudaChannel& channel, const pyf_cuda_chunks& chunks, Batches& batches, const Work& work) noexcept {
   const Status all = guarded([&] {
     CudaWaiter waiter;
-    PYF_TRY(waiter.open(lane));
+    PYF_TRY(waiter.open(channel));
     for (std::size_t first = 0, count = 0; batches.take(&first, &count);) {
       const Status status = guarded([&] { return work(waiter, first, count); });
       if (status.ok()) continue;
       set_state(chunks, first, count, PYF_CHUNK_LEFT);
       if (is_fatal(status.code)) batches.fail_with(status);
-      PYF_TRY(waiter.wait(lane, "what is on a stream"));
+      PYF_TRY(waiter.wait(channel, "what is on a stream"));
     }
     return kOk;
   });
   if (!all.ok()) batches.fail_with(all);
 }
 
-// The threads of all lanes, for the length of a call.
+// The threads of all channels, for the length of a call.
 class Threads {
  public:
   template <class Start>
@@ -117,15 +117,15 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
-// Frames of a lane that wait to be written; the lane waits until they are.
+// Frames of a channel that wait to be written; the channel waits until they are.
 struct Portion {
-  const CudaLane* lane = nullptr;
+  const CudaChannel* channel = nullptr;
   std::size_t first = 0;                     // of the chunks
-  std::vector<std::uint64_t> places, sizes;  // in the lane's memory
+  std::vector<std::uint64_t> places, sizes;  // in the channel's memory
   bool written = false;
 };
 
-// From the lanes to the calling thread.
+// From the channels to the calling thread.
 class Outbox {
  public:
   // Hands frames over; returns when they have been written, or never will be.
@@ -136,15 +136,15 @@ class Outbox {
     came_.notify_one();
     went_.wait(lock, [&] { return portion.written; });
   }
-  void leave() {  // a lane has ended
+  void leave() {  // a channel has ended
     const std::lock_guard<std::mutex> lock(mutex_);
     ++left_;
     came_.notify_one();
   }
-  // The next portion, NULL once all lanes have ended.
-  Portion* take(std::size_t lanes) {
+  // The next portion, NULL once all channels have ended.
+  Portion* take(std::size_t channels) {
     std::unique_lock<std::mutex> lock(mutex_);
-    came_.wait(lock, [&] { return !ready_.empty() || left_ == lanes; });
+    came_.wait(lock, [&] { return !ready_.empty() || left_ == channels; });
     if (ready_.empty()) return nullptr;
     Portion* const portion = ready_.front();
     ready_.pop_front();
