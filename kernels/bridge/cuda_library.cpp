@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The second library's side of functions.hpp: functions of the first one, called through its table, and its own entry
-// point. Compiled into libh5pyfilter_cuda.so alone.
+// The CUDA library's side of functions.hpp: its entry point, and the host library's functions called through the table.
+// Compiled into libh5pyfilter_cuda.so only.
 #include "bridge/functions.hpp"
 
 #include <cstdarg>

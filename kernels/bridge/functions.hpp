@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two libraries: libh5pyfilter.so (the plugin, the C ABI, the CPU) and cuda/libh5pyfilter_cuda.so, which the first
-// loads when a device is first needed (loader.cpp). Neither links the other: each gives the other a table of functions.
-// A function is named once here; the macros make the tables and, in the library that does not have it, a function of
-// the same name that goes through the table.
+// Joins the host library, libh5pyfilter.so (the plugin, the C ABI, the CPU), and cuda/libh5pyfilter_cuda.so. The host
+// library loads the CUDA library when a device is first needed (loader.cpp). Neither links the other: each gives the
+// other a table of functions. Each function is listed once here. The macros make the tables and, in the library that
+// does not define the function, a function of the same name that calls through the table.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace pyfilter {
 struct ProgressiveSummary;
 struct ProgressivePart;
 
-// What kernels' host side needs of the first library: F(result, name, (parameters), (arguments)).
+// Functions of the host library that the CUDA library calls: F(result, name, (parameters), (arguments)).
 #define PYF_HOST_FUNCTIONS(F)                                                                                        \
   F(Status, check_decode,                                                                                            \
     (const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,                        \
@@ -65,7 +65,7 @@ struct ProgressivePart;
     (request, bound, particles, coordinates))                                                                        \
   F(bool, value_count, (const Shape& shape, std::uint64_t* count), (shape, count))
 
-// What the first library needs of the second.
+// Functions of the CUDA library that the host library calls.
 #define PYF_DEVICE_FUNCTIONS(F)                                                                                      \
   F(Status, cuda_device_count, (int* count), (count))                                                                \
   F(Status, cuda_encode, (const Request& request, const CudaEncodeBatch& batch), (request, batch))                   \
@@ -101,8 +101,8 @@ struct ProgressivePart;
     (channel, waiter, request, values, count, chunk_bytes, stride))                                                  \
   F(Status, cuda_channel_fetch,                                                                                      \
     (const CudaChannel& channel, const CudaWaiter& waiter, std::size_t first, std::size_t count, std::size_t stride, \
-     const std::uint64_t* places),                                                                                   \
-    (channel, waiter, first, count, stride, places))                                                                 \
+     const std::uint64_t* offsets),                                                                                  \
+    (channel, waiter, first, count, stride, offsets))                                                                \
   F(Status, cuda_channel_decode,                                                                                     \
     (const CudaChannel& channel, const CudaWaiter& waiter, const CudaChannelFrames& frames,                          \
      const CudaChannelValues& values),                                                                               \
@@ -122,7 +122,7 @@ struct DeviceFunctions {
   void (*close_waiter)(CudaWaiter& waiter) = nullptr;
 };
 
-// What must be the same in both libraries.
+// Values that must be equal in both libraries.
 struct BridgeVersion {
   const char* release = registry::kVersion;
   std::uint32_t format = registry::kFormatVersion, host_bytes = sizeof(HostFunctions),
@@ -130,7 +130,7 @@ struct BridgeVersion {
                 channel_bytes = sizeof(CudaChannel) + sizeof(CudaChannelFrames) + sizeof(CudaEncodeBatch);
 };
 
-// Exported by the second library: its functions, or nullptr where `version` is not its own, which *own becomes.
+// Exported by the CUDA library: returns its functions, or nullptr if `version` differs from its own; *own is set.
 using OpenDeviceFunctions = const DeviceFunctions*(const BridgeVersion* version, const HostFunctions* host,
                                                    BridgeVersion* own);
 inline constexpr const char* kOpenDeviceFunctions = "pyfilter_cuda_open";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Batches of chunks between host memory and a device (core/cuda/channel.hpp).
+// Copies, encodes and decodes batches of chunks between host memory and a device (channel.hpp).
 #include "core/cuda/channel.hpp"
 
 #include <algorithm>
@@ -28,13 +28,13 @@ Status copy(const CudaChannel& channel, void* to, const void* from, std::size_t 
   return check(cudaMemcpyAsync(to, from, bytes, kind, stream_of(channel)), "cudaMemcpyAsync");
 }
 
-// Looks, then naps: the driver's own wait that keeps no core busy takes 0.3 ms to wake up, as long as a copy of 16 MB.
+// Spins, then sleeps 20 us at a time. The driver's own blocking wait takes 0.3 ms to wake up, as long as copying 16 MB.
 Status wait_for(void* event, const char* what) {
   cudaError_t found = cudaErrorNotReady;
   const auto waiting = [&] {
     found = cudaEventQuery(static_cast<cudaEvent_t>(event));
     if (found != cudaErrorNotReady) return false;
-    (void)cudaGetLastError();  // it would be taken for the next launch's
+    (void)cudaGetLastError();  // clears the error, which the next launch would report
     return true;
   };
   spin_while(waiting);
@@ -42,8 +42,8 @@ Status wait_for(void* event, const char* what) {
   return check(found, what);
 }
 
-// How much of a batch passes through half of the channel's memory at a time. That memory is small, so that it stays in
-// the cache: the host's memory would be the limit.
+// Bytes of values that are staged at a time: at most half of the staging buffer, and whole chunks if they are moved.
+// The buffer is small so that it stays in the cache; otherwise host memory would limit the speed.
 std::size_t piece_bytes(const CudaChannel& channel, const CudaChannelValues& values, std::size_t chunk_bytes) {
   const std::size_t half = channel.host_value_bytes / 2;
   return values.move == nullptr ? half : half / chunk_bytes * chunk_bytes;
@@ -93,22 +93,22 @@ Status to_host(const CudaChannel& channel, const CudaWaiter& waiter, const CudaC
 Status decode_whole(const CudaChannel& channel, const CudaChannelFrames& frames) {
   std::vector<CudaFrame> batch(frames.count);
   for (std::size_t i = 0; i < frames.count; ++i) {
-    const std::uint8_t* const header = channel.host_frames + frames.places[i];
+    const std::uint8_t* const header = channel.host_frames + frames.offsets[i];
     FrameInfo info;
     PYF_TRY(frame_info(header, frames.sizes[i], &info));
     if (info.value_bytes != frames.chunk_bytes || info.dtype != frames.dtype)
       return fail(Code::corrupt, "a frame of another array than the chunk");
-    batch[i] = {header, frames.sizes[i], channel.frames + frames.places[i], frames.sizes[i],
+    batch[i] = {header, frames.sizes[i], channel.frames + frames.offsets[i], frames.sizes[i],
                 channel.values + i * frames.chunk_bytes};
   }
   return cuda_decode(batch.data(), frames.count, 0, frames.chunk_bytes / dtype_bytes(frames.dtype), frames.chunk_bytes,
                      reinterpret_cast<std::uint32_t*>(channel.notes), channel.stream);
 }
 
-// Frames of one codec, which the first one names.
+// All frames have the codec of the first frame.
 Status decode_parts(const CudaChannel& channel, const CudaChannelFrames& frames) {
   FrameInfo info;
-  PYF_TRY(frame_info(channel.host_frames + frames.places[0], frames.sizes[0], &info));
+  PYF_TRY(frame_info(channel.host_frames + frames.offsets[0], frames.sizes[0], &info));
   const auto decode = cuda::device_codec_of(info.codec)->decode_parts;
   if (info.stored_raw || decode == nullptr)
     return fail(Code::unsupported, "frames of codec %d%s cannot be read in parts", info.codec,
@@ -158,11 +158,11 @@ Status cuda_channel_encode(const CudaChannel& channel, const CudaWaiter& waiter,
 }
 
 Status cuda_channel_fetch(const CudaChannel& channel, const CudaWaiter& waiter, std::size_t first, std::size_t count,
-                          std::size_t stride, const std::uint64_t* places) noexcept {
+                          std::size_t stride, const std::uint64_t* offsets) noexcept {
   std::uint64_t size = 0;
   for (std::size_t i = 0; i < count; ++i) {
     std::memcpy(&size, channel.host_notes + (first + i) * sizeof size, sizeof size);
-    PYF_TRY(copy(channel, channel.host_frames + places[i], channel.frames + (first + i) * stride, size,
+    PYF_TRY(copy(channel, channel.host_frames + offsets[i], channel.frames + (first + i) * stride, size,
                  cudaMemcpyDeviceToHost));
   }
   return waiter.wait(channel, "copies of frames");
@@ -175,7 +175,7 @@ Status cuda_channel_decode(const CudaChannel& channel, const CudaWaiter& waiter,
     PYF_TRY(copy(channel, channel.frames, channel.host_frames, frames.bytes, cudaMemcpyHostToDevice));
     const Status launched = frames.segments == nullptr ? decode_whole(channel, frames) : decode_parts(channel, frames);
     if (!launched.ok()) {
-      PYF_TRY(waiter.wait(channel, "decoding on the device"));  // the channel's memory is used again
+      PYF_TRY(waiter.wait(channel, "decoding on the device"));  // before the channel's buffers are used again
       return launched;
     }
   } catch (const std::bad_alloc&) {

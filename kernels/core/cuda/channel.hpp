@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Batches of chunks between host memory and a device (core/cuda/channel.cu; core/cuda/absent.cpp in builds without
-// CUDA): copies and kernels of one batch on one stream, by one thread, which waits for them. Several channels overlap.
+// Channels: batches of chunks between host memory and a device (channel.cu). A channel is a CUDA stream with buffers
+// for one batch, used by one host thread, which waits for its copies and kernels. Several channels overlap.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,24 @@
 
 namespace pyfilter {
 
-// A stream of a device, and memory for a batch.
+// A stream of a device, and buffers for one batch.
 struct CudaChannel {
   std::int32_t device;
   std::int32_t reserved;
   void* stream;
-  // device
+  // in device memory
   std::uint8_t* values;
   std::uint8_t* frames;
-  std::uint8_t* notes;  // 8 bytes a chunk
-  // host, pinned
-  std::uint8_t* host_values;  // two halves that values pass through by turns; NULL: the caller's values are pinned
+  std::uint8_t* notes;  // 8 bytes for each chunk: frame sizes or faults
+  // in pinned host memory
+  std::uint8_t* host_values;  // staging buffer of two halves, used in turn; NULL: the caller's values are pinned
   std::uint8_t* host_frames;
   std::uint8_t* host_notes;
   std::size_t host_value_bytes, host_frame_bytes;
 };
 
-// What a thread waits by, without keeping a core busy. open() makes the channel's device the thread's.
+// Lets a thread wait for its stream without keeping a core busy. open() makes the channel's device the current device
+// of the thread.
 class CudaWaiter {
  public:
   CudaWaiter() = default;
@@ -37,7 +38,7 @@ class CudaWaiter {
   Status open(const CudaChannel& channel) noexcept;
   void close() noexcept;
   Status wait(const CudaChannel& channel, const char* what) const noexcept;
-  // A place on the stream for each half of the channel's memory for values, and the wait for it.
+  // mark() records an event on the stream for a half of the staging buffer; reach() waits for that event.
   Status mark(const CudaChannel& channel, std::size_t half) const noexcept;
   Status reach(std::size_t half) const noexcept;
 
@@ -45,36 +46,35 @@ class CudaWaiter {
   void* events_[3] = {};
 };
 
-// The values of a batch in host memory: one chunk behind the other from `first` on, or, with `move`, anywhere: it
-// copies chunks of the batch between there and a buffer in which they lie so. The channel's host_values must have room
-// for two.
+// The values of a batch in host memory. Without `move`, the chunks are contiguous from `first` on. With `move`, they
+// may be anywhere: move() copies chunks between their memory and a contiguous buffer. The channel's host_values must
+// then hold at least two chunks.
 struct CudaChannelValues {
   std::uint8_t* first = nullptr;
   void (*move)(void* context, std::size_t chunk, std::size_t count, std::uint8_t* buffer) = nullptr;
   void* context = nullptr;
 };
 
-// Encodes `count` chunks; frames are every `stride` bytes then, their sizes (64 bits
-// each) in channel.host_notes.
-// open() and wait() of a waiter, for the other library (bridge/functions.hpp).
+// open() and wait() of a waiter, for the host library (bridge/functions.hpp).
 Status cuda_open_waiter(CudaWaiter& waiter, const CudaChannel& channel) noexcept;
 Status cuda_wait(const CudaWaiter& waiter, const CudaChannel& channel, const char* what) noexcept;
 
+// Encodes `count` chunks. Frame i is then at channel.frames + i * stride, its size (64 bits) in channel.host_notes.
 Status cuda_channel_encode(const CudaChannel& channel, const CudaWaiter& waiter, const Request& request,
                            const CudaChannelValues& values, std::size_t count, std::size_t chunk_bytes,
                            std::size_t stride) noexcept;
-// Copies frames `first` and behind, `count` of them, to channel.host_frames, each to its place.
+// Copies `count` frames from number `first` on to channel.host_frames, each to its offset there.
 Status cuda_channel_fetch(const CudaChannel& channel, const CudaWaiter& waiter, std::size_t first, std::size_t count,
-                          std::size_t stride, const std::uint64_t* places) noexcept;
+                          std::size_t stride, const std::uint64_t* offsets) noexcept;
 
-// Frames of chunks in channel.host_frames, `bytes` in all.
+// Frames of chunks in channel.host_frames, `bytes` in total.
 struct CudaChannelFrames {
   Dtype dtype;
   std::size_t count, bytes, chunk_bytes;
-  const std::uint64_t* places;
-  const std::uint64_t* sizes;     // of what is there of each
-  const std::uint32_t* segments;  // of frames that are read in parts: how many; NULL: the frames are whole
-  std::uint32_t level;            // of the grids that these are decoded to
+  const std::uint64_t* offsets;
+  const std::uint64_t* sizes;     // bytes of each frame that are in memory
+  const std::uint32_t* segments;  // for frames read in parts: segments of each; NULL: the frames are whole
+  std::uint32_t level;            // for frames read in parts: the level of the grid to decode
 };
 Status cuda_channel_decode(const CudaChannel& channel, const CudaWaiter& waiter, const CudaChannelFrames& frames,
                            const CudaChannelValues& values) noexcept;

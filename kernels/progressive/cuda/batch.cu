@@ -40,12 +40,12 @@ Status decode_parts(const CudaChannel& channel, const CudaChannelFrames& frames)
   for (std::size_t i = 0; i < frames.count; ++i) {
     FrameInfo info;
     std::uint64_t end = 0;
-    PYF_TRY(check_progressive_part(channel.host_frames + frames.places[i], frames.sizes[i], frames.segments[i],
+    PYF_TRY(check_progressive_part(channel.host_frames + frames.offsets[i], frames.sizes[i], frames.segments[i],
                                    frames.level, frames.chunk_bytes, &info, &end));
     if (i == 0) first = info;
     if (info.dtype != frames.dtype || !same_shape(info.shape, first.shape))
       return fail(Code::corrupt, "a frame of another array than the chunk");
-    batch.push_back(progressive_part(info, channel.frames + frames.places[i], end,
+    batch.push_back(progressive_part(info, channel.frames + frames.offsets[i], end,
                                      channel.values + i * frames.chunk_bytes, faults + i, frames.segments[i]));
   }
   PYF_TRY(check(cudaMemsetAsync(faults, 0, frames.count * sizeof *faults, stream), "cudaMemsetAsync"));
