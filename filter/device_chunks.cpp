@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many chunks between host memory and a file through several devices (c_api.h): a thread for each channel, which takes
-// batches from one counter, and the calling thread for HDF5. Python's threads would wait for each other at every call.
+// Moves many chunks between host memory and a file through several devices (c_api.h). A thread for each channel takes
+// batches from one counter; the calling thread calls HDF5. Python's threads would wait for the GIL at every call.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -24,11 +24,11 @@ namespace {
 static_assert(sizeof(pyf_cuda_channel) == sizeof(CudaChannel) &&
               offsetof(pyf_cuda_channel, host_frame_bytes) == offsetof(CudaChannel, host_frame_bytes));
 
-constexpr std::uint64_t kAlignment = 16;  // of frames in a buffer of many
+constexpr std::uint64_t kAlignment = 16;  // of frames in a channel's buffer
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Where the values of a batch are: in line, or anywhere in an array.
+// The values of a batch: contiguous, or chunks of an array.
 class BatchValues {
  public:
   BatchValues(const pyf_cuda_chunks& chunks, std::size_t first, bool to_array)
@@ -73,7 +73,7 @@ struct Writing {
   Outbox& outbox;
 };
 
-// One batch of a channel, from its values to its frames in the file.
+// Encodes one batch on a channel and hands its frames to the calling thread.
 Status encode_batch(const Writing& all, const CudaChannel& channel, const CudaWaiter& waiter, Portion& portion,
                     std::size_t first, std::size_t count) {
   const std::size_t chunk_bytes = all.chunks.chunk_bytes;
@@ -90,22 +90,22 @@ Status encode_batch(const Writing& all, const CudaChannel& channel, const CudaWa
   for (std::size_t at = 0; at < count && !all.batches.stopped(); at += portion.sizes.size()) {
     portion.channel = &channel;
     portion.first = first + at;
-    portion.places.clear();
+    portion.offsets.clear();
     portion.sizes.clear();
     std::uint64_t end = 0;
     for (std::size_t i = at; i < count && end + sizes[i] <= channel.host_frame_bytes; ++i) {
-      portion.places.push_back(end);
+      portion.offsets.push_back(end);
       portion.sizes.push_back(sizes[i]);
       end += aligned(sizes[i]);
     }
     if (portion.sizes.empty()) return fail(Code::invalid_argument, "host_frame_bytes is less than a frame has");
-    PYF_TRY(cuda_channel_fetch(channel, waiter, at, portion.sizes.size(), all.stride, portion.places.data()));
+    PYF_TRY(cuda_channel_fetch(channel, waiter, at, portion.sizes.size(), all.stride, portion.offsets.data()));
     all.outbox.send(portion);
   }
   return kOk;
 }
 
-// Writes what comes; true unless HDF5 refused a chunk.
+// Writes the portions of all channels; false if HDF5 refused a chunk.
 bool write_all(const pyf_cuda_chunks& chunks, const pyf_chunk_writer& writer, Batches& batches, Outbox& outbox,
                std::size_t channels) {
   bool good = true;
@@ -113,7 +113,7 @@ bool write_all(const pyf_cuda_chunks& chunks, const pyf_chunk_writer& writer, Ba
     for (std::size_t i = 0; good && i < portion->sizes.size(); ++i) {
       const std::size_t chunk = portion->first + i;
       good = writer.write(writer.dataset, 0, 0, writer.origins + chunk * writer.rank, portion->sizes[i],
-                          portion->channel->host_frames + portion->places[i]) >= 0;
+                          portion->channel->host_frames + portion->offsets[i]) >= 0;
       if (good) chunks.state[chunk] = PYF_CHUNK_DONE;
     }
     if (!good) batches.stop();
@@ -122,7 +122,7 @@ bool write_all(const pyf_cuda_chunks& chunks, const pyf_chunk_writer& writer, Ba
   return good;
 }
 
-// Chunks that nobody begins any more.
+// Leaves all chunks that were not begun to the caller.
 void leave_rest(const pyf_cuda_chunks& chunks) {
   for (std::size_t i = 0; i < chunks.count; ++i)
     if (chunks.state[i] == PYF_CHUNK_WAITING) chunks.state[i] = PYF_CHUNK_LEFT;
@@ -157,8 +157,8 @@ struct Reading {
   std::uint32_t level;
 };
 
-// Brings a frame's bytes to memory of the channel, by way of where they are kept; false where the file does not have
-// them.
+// Reads a frame's bytes into the channel's memory `to`, and keeps a copy at range.to unless that is NULL. False if the
+// file ends before them.
 bool fetch(int file, pyf_range& range, std::uint8_t* to) noexcept {
   pyf_range here = range;
   if (here.to == nullptr) here.to = to;
@@ -169,26 +169,26 @@ bool fetch(int file, pyf_range& range, std::uint8_t* to) noexcept {
   return true;
 }
 
-// One batch of a channel, from its frames in the file to its values.
+// Reads and decodes one batch on a channel.
 Status decode_batch(const Reading& all, const CudaChannel& channel, const CudaWaiter& waiter, std::size_t first,
                     std::size_t count) {
-  std::vector<std::uint64_t> places(count), sizes(count);
+  std::vector<std::uint64_t> offsets(count), sizes(count);
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    places[i] = end;
+    offsets[i] = end;
     sizes[i] = all.ranges[first + i].bytes;
     end += aligned(sizes[i]);
   }
   if (end > channel.host_frame_bytes) return fail(Code::invalid_argument, "host_frame_bytes is less than frames have");
   bool here = true;
   for (std::size_t i = 0; i < count; ++i)
-    here = fetch(all.file, all.ranges[first + i], channel.host_frames + places[i]) && here;
+    here = fetch(all.file, all.ranges[first + i], channel.host_frames + offsets[i]) && here;
   if (!here) return fail(Code::truncated, "the file ends within a chunk");
   const CudaChannelFrames frames{all.dtype,
                                  count,
                                  static_cast<std::size_t>(end),
                                  all.chunks.chunk_bytes,
-                                 places.data(),
+                                 offsets.data(),
                                  sizes.data(),
                                  all.segments == nullptr ? nullptr : all.segments + first,
                                  all.level};

@@ -101,7 +101,7 @@ class ChunkList(ctypes.Structure):
     """``pyf_chunk_list``: the arrays that ``pyf_list_chunk`` fills."""
 
     _fields_ = (
-        ("room", c_uint64),
+        ("capacity", c_uint64),
         ("count", c_uint64),
         ("rank", c_uint64),
         ("origins", c_void_p),
@@ -187,7 +187,7 @@ class CudaChannel(ctypes.Structure):
 
 
 class CudaChunks(ctypes.Structure):
-    """``pyf_cuda_chunks``: chunks in host memory, one behind the other or of a grid."""
+    """``pyf_cuda_chunks``: chunks in host memory, contiguous or of a grid."""
 
     _fields_ = (
         ("values", c_void_p),

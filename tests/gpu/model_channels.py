@@ -50,29 +50,29 @@ def read_chunks(dtype: int, chunks: Any, channels: Any, descriptor: int, ranges:
     for channel, first, count in _batches(chunks, channels):
         state[first : first + count] = abi.CHUNK_LEFT
         part = ranges[first : first + count]
-        places = np.cumsum([0, *(-(-part["bytes"].astype(np.int64) // 16) * 16)])
-        assert places[-1] <= int(channel["host_frame_bytes"])
-        for entry, place in zip(part, places[:-1].tolist(), strict=True):
+        offsets = np.cumsum([0, *(-(-part["bytes"].astype(np.int64) // 16) * 16)])
+        assert offsets[-1] <= int(channel["host_frame_bytes"])
+        for entry, offset in zip(part, offsets[:-1].tolist(), strict=True):
             data = os.pread(descriptor, int(entry["bytes"]), int(entry["offset"]))
             entry["done"] = len(data)
-            ctypes.memmove(int(channel["host_frames"]) + place, data, len(data))
+            ctypes.memmove(int(channel["host_frames"]) + offset, data, len(data))
             if entry["to"]:
                 ctypes.memmove(int(entry["to"]), data, len(data))
         if (part["done"] < part["bytes"]).any():
             continue
         with machine.Device(int(channel["device"])):
-            if _decoded(dtype, chunks, channel, part, places, None if segments is None else segments[first:]):
+            if _decoded(dtype, chunks, channel, part, offsets, None if segments is None else segments[first:]):
                 size = count * chunks.chunk_bytes
                 _move(channel, chunks, first, size, 2)
                 machine.Stream.of(int(channel["stream"])).synchronize()
                 state[first : first + count] = abi.CHUNK_DONE
 
 
-def _decoded(dtype: int, chunks: Any, channel: Any, part: Any, places: Any, segments: Any) -> bool:
-    _copy(channel, int(channel["frames"]), int(channel["host_frames"]), int(places[-1]), 1)
+def _decoded(dtype: int, chunks: Any, channel: Any, part: Any, offsets: Any, segments: Any) -> bool:
+    _copy(channel, int(channel["frames"]), int(channel["host_frames"]), int(offsets[-1]), 1)
     machine.Stream.of(int(channel["stream"])).synchronize()
-    for number, (entry, place) in enumerate(zip(part, places.tolist(), strict=False)):
-        memory: Any = (ctypes.c_ubyte * int(entry["bytes"])).from_address(int(channel["host_frames"]) + place)
+    for number, (entry, offset) in enumerate(zip(part, offsets.tolist(), strict=False)):
+        memory: Any = (ctypes.c_ubyte * int(entry["bytes"])).from_address(int(channel["host_frames"]) + offset)
         frame, values = np.frombuffer(memory, np.uint8), int(channel["values"]) + number * chunks.chunk_bytes
         machine.check_here(values, chunks.chunk_bytes)
         try:
@@ -125,8 +125,8 @@ def _move(channel: Any, chunks: Any, first: int, size: int, kind: int) -> None:
                 ctypes.memmove(to, by, here)
                 return
             for number in range(here // chunks.chunk_bytes):
-                place = passing + number * chunks.chunk_bytes
-                _pass_chunk(chunks, first + at // chunks.chunk_bytes + number, place, kind)
+                staged = passing + number * chunks.chunk_bytes
+                _pass_chunk(chunks, first + at // chunks.chunk_bytes + number, staged, kind)
 
         if kind == 1:
             pass_on()
@@ -137,7 +137,7 @@ def _move(channel: Any, chunks: Any, first: int, size: int, kind: int) -> None:
             pass_on()
 
 
-def _pass_chunk(chunks: Any, number: int, place: int, kind: int) -> None:
+def _pass_chunk(chunks: Any, number: int, staged: int, kind: int) -> None:
     """A chunk of a grid between its array and memory in which it is whole."""
     grid = chunks.grid.contents
     strides, extents, begin, chunk = (
@@ -152,7 +152,7 @@ def _pass_chunk(chunks: Any, number: int, place: int, kind: int) -> None:
         slice(a + b - int(i) * c, z + b - int(i) * c) for a, z, b, i, c in zip(low, high, begin, at, chunk, strict=True)
     )
     kind_of = np.dtype(("V", grid.item_bytes))
-    memory: Any = (ctypes.c_ubyte * chunks.chunk_bytes).from_address(place)
+    memory: Any = (ctypes.c_ubyte * chunks.chunk_bytes).from_address(staged)
     block = np.frombuffer(memory, kind_of).reshape(chunk)
     first = grid.values + sum(a * s for a, s in zip(low, strides, strict=True))
     one: Any = (ctypes.c_ubyte * grid.item_bytes).from_address(first)
