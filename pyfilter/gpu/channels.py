@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter._chunks.stored import StoredChunks
 
-#: smaller chunks go by device_threads.py: with many to a batch, a kernel packs their frames
+#: smaller chunks are left to device_threads.py, where a kernel packs the many frames of a batch
 LEAST_CHUNK_BYTES = 256 << 10
-#: channels of a device, and bytes of values of each, where devices copy from and to the caller's own memory
+#: channels of a device, and bytes of values in a batch, if devices copy from and to the caller's own memory
 PINNED_CHANNELS, PINNED_BYTES = 4, 64 << 20
-#: and where the channels' threads copy it
+#: the same if the channels' threads copy
 COPYING_CHANNELS, COPYING_BYTES = 12, 32 << 20
 #: bytes of a channel's staging buffer of pinned memory: small, so that it stays in the cache
 STAGING_TO_DEVICE, STAGING_TO_HOST = 4 << 20, 8 << 20
@@ -44,26 +44,26 @@ MAX_STAGED_CHUNK = 16 << 20
 
 
 class Run(NamedTuple):
-    """The chunks of an array that go through channels, the first ones in C order of their grid.
+    """The chunks of an array that go through channels: the first ones in C order of their grid.
 
     Attributes
     ----------
     values
         The array.
     grid
-        Where its chunks are; None where they are contiguous, one behind the other, from the first value on.
+        The grid of its chunks; None if the chunks are contiguous, one after the other from the first value on.
     padding
-        What is in a chunk outside of the array.
+        The value of a chunk's points outside of the array.
     chunks
-        How many there are; parts of chunks may follow those that are contiguous.
+        Number of chunks; after contiguous chunks, parts of chunks may follow that do not count.
     chunk_bytes
-        Of each.
+        Bytes of the values of a chunk.
     batch
-        How many a channel takes at a time.
+        Number of chunks that a channel takes at a time.
     channels
-        Of each device.
+        Number of channels of each device.
     pinned
-        Whether devices copy from and to the array by themselves.
+        Whether devices copy from and to the array themselves.
     """
 
     values: NDArray[Any]
@@ -76,14 +76,14 @@ class Run(NamedTuple):
     pinned: bool
 
     def remaining(self, done: int, state: NDArray[np.uint8]) -> device_chunks.Chunks:
-        """Return the chunks that remain when ``done`` of them are done; ``state`` is that of those that remain."""
+        """Return all chunks but the first ``done``; ``state`` has the states of these remaining chunks."""
         if self.grid is not None:
             return device_chunks.Chunks((self.grid, done, self.padding), self.chunk_bytes, self.batch, state)
         first = self.values.ctypes.data + done * self.chunk_bytes
         return device_chunks.Chunks(first, self.chunk_bytes, self.batch, state)
 
     def staging_bytes(self, least: int) -> int:
-        """Return the size of a channel's staging buffer, 0 where devices copy from and to the array by themselves."""
+        """Return the size of a channel's staging buffer: 0 if devices copy from and to the array themselves."""
         if self.pinned:
             return 0
         return max(least, -(-2 * self.chunk_bytes // 128) * 128) if self.grid is not None else least
@@ -98,7 +98,7 @@ def run_of(
     padding: object,
     devices: int,
 ) -> Run | None:
-    """Return what of an array for a region of a dataset may go through channels, None where nothing may."""
+    """Return the chunks of an array, for a region of a dataset, that may go through channels; None if none may."""
     chunk_bytes = math.prod(chunk) * dtype.itemsize
     if not isinstance(values, np.ndarray) or values.dtype != dtype or chunk_bytes < LEAST_CHUNK_BYTES:
         return None
@@ -113,10 +113,10 @@ def run_of(
     if count == 0:
         return None
     channels = PINNED_CHANNELS if pinned else max(min(COPYING_CHANNELS, settings.config().threads // devices), 1)
-    share = count * chunk_bytes // (2 * channels * devices)  # so that each has a few
+    share = count * chunk_bytes // (2 * channels * devices)  # so that each channel gets a few batches
     most = min(PINNED_BYTES if pinned else COPYING_BYTES, staging.BATCH_BYTES)
     batch = max(min(most, max(share, staging.LEAST_BATCH_BYTES)) // chunk_bytes, 1)
-    fitting = max(8 * staging.BATCH_BYTES // (batch * chunk_bytes), PINNED_CHANNELS)  # of large chunks not too many
+    fitting = max(8 * staging.BATCH_BYTES // (batch * chunk_bytes), PINNED_CHANNELS)  # fewer channels for large chunks
     channels = min(channels, fitting, -(-count // (batch * devices)))
     return Run(values, grid, np.array(padding, dtype), count, chunk_bytes, batch, channels, pinned)
 
@@ -136,7 +136,7 @@ def _contiguous_chunks(shape: Sequence[int], region: Region, chunk: tuple[int, .
 
 
 class _ChannelMemory(NamedTuple):
-    """Memory of a channel, in bytes."""
+    """Sizes of a channel's buffers, in bytes."""
 
     values: int
     frames: int
@@ -147,7 +147,7 @@ class _ChannelMemory(NamedTuple):
 
 @contextmanager
 def _opened(devices: Sequence[int], count: int, memory: _ChannelMemory) -> Iterator[NDArray[Any]]:
-    """Give channels on devices as `abi.CUDA_CHANNEL`."""
+    """Open channels on devices; yield an array of `abi.CUDA_CHANNEL`."""
     cupy = arrays.import_cupy()
     table = np.zeros((len(devices), count), abi.CUDA_CHANNEL)
     kept: list[Any] = []
@@ -170,7 +170,7 @@ def _opened(devices: Sequence[int], count: int, memory: _ChannelMemory) -> Itera
                 )
                 entry["host_value_bytes"], entry["host_frame_bytes"] = memory.host_values, memory.host_frames
                 kept.append(channel)
-        # a batch goes to the next device in turn
+        # neighbouring channels are on different devices
         yield np.ascontiguousarray(table.T).reshape(-1)
 
 
@@ -200,13 +200,13 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: object, devices: Seque
                         break
                     device_chunks.write_chunks(how.request, some, channels, slot, writer)
                 done += _begun(state[done:])
-    except NoMemory:  # the threads of device_threads.py need less
+    except NoMemory:  # the threads of device_threads.py need less memory
         pass
     return _done(state)
 
 
 def read(
-    places: StoredChunks,
+    stored_chunks: StoredChunks,
     how: ChunkCodec,
     shape: Sequence[int],
     region: Region,
@@ -217,28 +217,29 @@ def read(
 
     Returns which chunks were read: an entry for each of the first chunks, in C order of the grid.
     """
-    usable = places.descriptor is not None and cuda.has_kernels(how.request)
+    usable = stored_chunks.descriptor is not None and cuda.has_kernels(how.request)
     run = run_of(out, how.dtype, shape, region, how.chunk, how.padding, len(devices)) if usable else None
-    if run is None or places.descriptor is None:
+    if run is None or stored_chunks.descriptor is None:
         return np.zeros(0, np.bool_)
     if run.grid is not None and host_memory.is_pinned(out):
         slab = how.chunk[0] * (out.nbytes // len(out))
-        if slab <= staging.batch_bytes(how.chunk_bytes):  # a device puts chunks to their places in it, and copies it
+        # device_threads.py is faster: the device arranges a slab of chunks, then copies it
+        if slab <= staging.batch_bytes(how.chunk_bytes):
             return np.zeros(0, np.bool_)
-    found = places.of_box(region)
+    found = stored_chunks.of_box(region)
     usual = (found.offsets >= 0) & (found.masks & 1 == 0) & (found.sizes <= host.max_frame_bytes(how.request))
     ranges = np.zeros(run.chunks, abi.RANGE)
-    # no bytes are no frame: the library leaves such a chunk to the caller
+    # 0 bytes: the library leaves such a chunk to the caller
     ranges["offset"], ranges["bytes"] = (
         np.where(usual, part, 0)[: run.chunks] for part in (found.offsets, found.sizes)
     )
-    return decode(places.descriptor, ranges, None, run, devices)
+    return decode(stored_chunks.descriptor, ranges, None, run, devices)
 
 
 def decode(
     descriptor: int, ranges: NDArray[Any], segments: NDArray[np.uint32] | None, run: Run, devices: Sequence[int]
 ) -> NDArray[np.bool_]:
-    """Read the frames of chunks, ranges of a file, and decode them; return which chunks were decoded."""
+    """Read the frames of chunks (ranges of a file) and decode them; return which chunks were decoded."""
     state = np.zeros(run.chunks, np.uint8)
     sizes = -(-ranges["bytes"].astype(np.int64) // staging.ALIGNMENT) * staging.ALIGNMENT
     most = max(int(np.add.reduceat(sizes, np.arange(0, run.chunks, run.batch)).max()), 1)
@@ -259,7 +260,7 @@ def decode(
 
 
 def remaining(shape: Sequence[int], region: Region, chunk: Sequence[int], done: NDArray[np.bool_]) -> Iterator[Region]:
-    """Yield the parts of a region in chunks that are not done; ``done`` has the first ones in C order of the grid."""
+    """Yield the parts of a region that are in chunks not done; ``done`` is for the first chunks in C order."""
     for number, origin in enumerate(layout.origins(shape, chunk, region)):
         if number < len(done) and done[number]:
             continue
@@ -275,7 +276,7 @@ def _done(state: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def _begun(state: NDArray[np.uint8]) -> int:
-    """Return how many chunks a call has begun: all before the first that is waiting."""
+    """Return the number of chunks that a call has begun: all before the first waiting chunk."""
     waiting = np.flatnonzero(state == abi.CHUNK_WAITING)
     return int(waiting[0]) if waiting.size else len(state)
 

@@ -2,9 +2,9 @@
 """A pool of worker threads for several devices: each thread has a channel, and takes jobs from one queue.
 
 A thread does one job from its first copy to its last, and waits for each; copies and kernels overlap because a device
-has several threads. The calling thread makes the jobs and takes the results as they come; only it uses files. At most
-as many jobs are under way as there are threads, and one more for each device. An error anywhere ends all threads; the
-calling thread raises it where it takes results.
+has several threads. The calling thread makes the jobs and takes the results as they come; only it uses files. The jobs
+under way are at most one for each thread and one more for each device. An error in any thread ends all threads; the
+calling thread raises it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class DeviceThreads(Generic[Job, Result]):
     def __init__(self, devices: Sequence[int], work: Callable[[Channel, Job], Result], *, held: bool = False) -> None:
         self._work = work
         self._held = held
-        self._changed = threading.Condition()  # guards all that follows
+        self._changed = threading.Condition()  # guards the attributes below
         self._jobs: deque[Job] = deque()
         self._results: deque[_Result[Result]] = deque()
         self._under_way = 0  # jobs whose results have not been used
@@ -76,9 +76,9 @@ class DeviceThreads(Generic[Job, Result]):
         self._end()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        """Yield the results of jobs in the order in which they are done; each may be used until the next is asked for.
+        """Yield the results of jobs in the order of completion; a result may be used until the next one is requested.
 
-        ``jobs`` is asked for a job when there is no result to be used and room for a job.
+        Takes the next item of ``jobs`` if no result is ready and fewer than ``most`` jobs are under way.
         """
         source = iter(jobs)
         more = True
@@ -103,7 +103,7 @@ class DeviceThreads(Generic[Job, Result]):
     # -- the calling thread
 
     def _next(self, *, wait: bool) -> _Result[Result] | None:
-        """Return a result; None where there is none yet or, with ``wait``, where no job is under way."""
+        """Return a result. None if there is none yet or, with ``wait``, if no job is under way."""
         with self._changed:
             while True:
                 if self._error is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Datasets into host memory through devices: `pyfilter.read` with ``devices=`` comes here.
 
-Frames are read into pinned memory, past HDF5 by the threads of the devices where that may be, else by the calling
-thread through HDF5. Whichever device has room decodes them, and the values go back through pinned memory to their place
-in the result. As in host_writing.py nothing need fit a device, and threads of the library do what is usual.
+Frames are read into pinned memory: by the devices' threads from a file descriptor if possible, else by the calling
+thread through HDF5. The next free device decodes them. Values go back through pinned memory into the result. As in
+host_writing.py, neither array nor dataset need fit a device, and threads of the library do most chunks (channels.py).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
     try:
         with arrays.device_errors():
             return staging.pinned_bytes(cupy, size)
-    except NoMemory:  # pageable memory does too, more slowly
+    except NoMemory:  # pageable memory works too, more slowly
         return np.empty(max(size, 1), dtype=np.uint8)
 
 
 def _frame_buffer(channel: Channel, size: int) -> NDArray[np.uint8]:
-    """Return a buffer of a channel for frames."""
+    """Return a channel's buffer for frames, pageable if there is no pinned memory."""
     try:
         with arrays.device_errors():
             return channel.pinned_bytes("stored", size)
@@ -50,7 +50,7 @@ def _frame_buffer(channel: Channel, size: int) -> NDArray[np.uint8]:
 
 
 class _PinnedBuffers:
-    """Pinned buffers for the frames of jobs, used again; only the calling thread takes and gives them back."""
+    """Pinned buffers for frames, reused from job to job; only the calling thread takes them and gives them back."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -92,7 +92,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     Raises
     ------
     FrameError
-        If a chunk is damaged; what ``out`` holds then is undefined.
+        If a chunk is damaged; the values in ``out`` are then undefined.
     DeviceError
         If CUDA fails on one of the devices.
 
@@ -109,7 +109,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
 
     def decoded(channel: Channel, stored: reading.StoredFrames) -> reading.StoredFrames:
         target = out[layout.shifted(stored.box, first)]
-        if places.descriptor is not None:
+        if stored_chunks.descriptor is not None:
             stored.read(partial(_frame_buffer, channel))
         try:
             with arrays.device_errors():
@@ -144,16 +144,16 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
         boxes = layout.batches(region, how.chunk, how.dtype.itemsize, limit)
         for box in channels.remaining(shape, region, how.chunk, done) if done.any() else boxes:
-            stored = reading.StoredFrames(places, box)
-            if places.descriptor is None:
+            stored = reading.StoredFrames(stored_chunks, box)
+            if stored_chunks.descriptor is None:
                 stored.read(buffers.take)
             yield stored
 
     count = 0
     buffers = _PinnedBuffers(cupy)
-    with StoredChunks(dataset, how.chunk, region) as places:
-        done = channels.read(places, how, shape, region, out, devices)
-        if len(done) == math.prod(places.grid) and done.all():
+    with StoredChunks(dataset, how.chunk, region) as stored_chunks:
+        done = channels.read(stored_chunks, how, shape, region, out, devices)
+        if len(done) == math.prod(stored_chunks.grid) and done.all():
             return
         with (
             cupy.cuda.Device(devices[0]),
@@ -161,7 +161,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
             DeviceThreads(devices, decoded) as threads,
         ):
             for stored in threads.run(jobs(threads.most)):
-                if places.descriptor is None:
+                if stored_chunks.descriptor is None:
                     buffers.give_back(stored.frames.buffer)
                 count += 1
-    fallbacks.tell(count)
+    fallbacks.warn(count)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Values in host memory into datasets through devices: `pyfilter.write` with ``devices=`` comes here.
 
-Batches of chunks are copied to pinned memory and from there to whichever device has room, are encoded there and written
-as they come back, so that neither the array nor the dataset need fit a device, or several. Threads of the library do it
-where they can (channels.py), those of Python the rest (device_threads.py).
+Batches of chunks are copied to pinned memory, then to the next free device, which encodes them; frames are written as
+they come back. So neither the array nor the dataset need fit the devices. Threads of the library do most chunks
+(channels.py), threads of Python the rest (device_threads.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Job(NamedTuple):
     values: NDArray[Any]
 
 
-class _OfCpu:
+class _CpuBatch:
     """A batch that the CPU encodes."""
 
     def __init__(self, how: ChunkCodec, job: _Job, shape: tuple[int, ...]) -> None:
@@ -66,16 +66,16 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
     dataset
         Where to write.
     how
-        From `pipeline.chunk_codec`. Where devices have no kernels for it the CPU's threads do it.
+        From `pipeline.chunk_codec`. If it has no CUDA kernels, the CPU's threads encode.
     source
-        The values, of either byte order; read box by box where they are not in memory.
+        The values, of either byte order; read box by box if they are not in memory.
     devices
         Numbers of devices.
 
     Raises
     ------
     DeviceError
-        If CUDA fails on one of them. What was written until then stays.
+        If CUDA fails on one of them. Chunks written before stay.
 
     Warns
     -----
@@ -93,13 +93,13 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
     fallbacks = Fallbacks("encoded")
     pinned = host_memory.is_pinned(source)
 
-    def encoded(channel: Channel, job: _Job) -> writing.Batch | _OfCpu:
+    def encoded(channel: Channel, job: _Job) -> writing.Batch | _CpuBatch:
         try:
             with arrays.device_errors():
                 return on_device(channel, job)
         except NoMemory as error:
             fallbacks.take_over(channel, error)
-        return _OfCpu(how, job, shape)
+        return _CpuBatch(how, job, shape)
 
     def on_device(channel: Channel, job: _Job) -> writing.Batch:
         batch = writing.Batch(channel, how, job.box, shape)
@@ -128,4 +128,4 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
         for batch in threads.run(jobs(threads.most)):
             batch.store(dataset)
             count += 1
-    fallbacks.tell(count)
+    fallbacks.warn(count)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Device arrays into datasets: `pyfilter.write` of a device array comes here.
 
-Batches of chunks are made contiguous and encoded on the device; their frames alone go to the host, and from there to
-the file by HDF5's direct chunk calls. While one batch is written, the next is copied and the one behind it encoded.
+Batches of chunks are made contiguous and encoded on the device. Only their frames are copied to the host, and written
+by HDF5's direct chunk calls. While one batch is written, the next is copied and the one after that is encoded.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter.gpu.staging import Channel
 
-#: so many frames of a batch are copied one by one; of more, packing them first is less work
+#: up to so many frames of a batch are copied one by one; more are packed first, which is faster
 FEW = 16
 
 
 class Batch:
-    """A box of chunks on its way: `encode`, `fetch` and `store`, in this order, other batches' in between."""
+    """A box of chunks to be written: call `encode`, `fetch`, `store`; calls for other batches may come between."""
 
     def __init__(self, channel: Channel, how: ChunkCodec, box: Region, shape: tuple[int, ...]) -> None:
         self.channel = channel
@@ -78,7 +78,7 @@ class Batch:
             self.encoded = channel.stream.record()
 
     def _stack(self, values: Any) -> Any:
-        """Return the chunks of the box, contiguous, what is outside of the dataset as HDF5 makes it."""
+        """Return the chunks of the box, contiguous; points outside of the dataset are padded as HDF5 does."""
         found = tiling.same_memory(values, self.box, self.how.chunk)
         if found is not None:
             return found
@@ -126,10 +126,10 @@ def write(dataset: h5py.Dataset, how: ChunkCodec | None, source: Any) -> None:
     Parameters
     ----------
     dataset
-        Where to write.
+        The dataset to write.
     how
-        From `pipeline.chunk_codec`. Where it is None or of another element type, the values go to the host and through
-        HDF5, piece by piece.
+        From `pipeline.chunk_codec`. If it is None or of another element type, the values are copied to the host and
+        written through HDF5, piece by piece.
     source
         The values.
     """
@@ -152,7 +152,7 @@ def _write_chunks(dataset: h5py.Dataset, how: ChunkCodec, source: Any) -> None:
     whole = tuple(slice(0, extent) for extent in shape)
     boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
     with staging.open_channels() as channels:
-        under_way: deque[Batch] = deque()  # encoded, fetched or being either
+        under_way: deque[Batch] = deque()  # batches that are encoded or fetched
         for channel, box in zip(cycle(channels), boxes):
             batch = Batch(channel, how, box, shape)
             batch.encode(source[box])

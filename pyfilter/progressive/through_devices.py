@@ -86,7 +86,7 @@ def decode(
     with arrays.device_errors(), host_memory.Copier(len(devices)) as copier, DeviceThreads(devices, work) as threads:
         for _ in threads.run(wanted):
             pass
-    fallbacks.tell(len(wanted))
+    fallbacks.warn(len(wanted))
 
 
 @arrays.device_errors()
