@@ -7,9 +7,8 @@
 //
 // Values that were not written again keep their value, or move by at most B - A:
 //
-//   B < A       step s / 2^i: old values are multiples of that step, new values keep B, the frame carries A. i is 0 if
-//   B
-//               is only just below A, since decoded extremes may lie a little closer together than the originals
+//   B < A       step s / 2^i: old values are multiples of that step, new values keep B, the frame carries A. i is 0
+//               if B is only just below A, since decoded extremes may lie a little closer together than originals
 //   A <= B      step m * s, m odd: an interval of width m * s is a union of intervals of width s, so an old value gets
 //               the code that its original would have got, within m * s / 2. m is 1 up to B = 3 A
 //   no step     (the old frame is bit-exact, or its steps are powers of two) bound B - A: errors add up to B
