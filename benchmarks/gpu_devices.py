@@ -81,25 +81,25 @@ class Links:
     def __init__(self, host_bytes: int, devices: int) -> None:
         self.host = np.frombuffer(cupy.cuda.alloc_pinned_memory(host_bytes), np.uint8, host_bytes)
         self.host[...] = 1
-        self.lanes: list[list[tuple[Any, int]]] = []
+        self.channels: list[list[tuple[Any, int]]] = []
         for number in range(devices):
             with cupy.cuda.Device(number):
                 streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(self.STREAMS)]
-                self.lanes.append([(stream, cupy.cuda.runtime.malloc(self.PIECE)) for stream in streams])
+                self.channels.append([(stream, cupy.cuda.runtime.malloc(self.PIECE)) for stream in streams])
 
     def copy(self, size: int, devices: Sequence[int], to_host: bool) -> None:
         """Copy so many bytes, piece after piece by devices in turn; returns when all is done."""
         runtime = cupy.cuda.runtime
         for i, at in enumerate(range(0, size, self.PIECE)):
             number = devices[i % len(devices)]
-            stream, there = self.lanes[number][i // len(devices) % self.STREAMS]
+            stream, there = self.channels[number][i // len(devices) % self.STREAMS]
             here = self.host.ctypes.data + at % len(self.host)
             pair = (here, there) if to_host else (there, here)
             kind = runtime.memcpyDeviceToHost if to_host else runtime.memcpyHostToDevice
             with cupy.cuda.Device(number):
                 runtime.memcpyAsync(*pair, min(self.PIECE, size - at), kind, stream.ptr)
         for number in devices:
-            for stream, _ in self.lanes[number]:
+            for stream, _ in self.channels[number]:
                 stream.synchronize()
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ChunkBuffer: memory that HDF5 takes over from us, so from the allocator that the caller's HDF5 frees with.
+// ChunkBuffer: memory that HDF5 takes over, allocated by the allocator with which the caller's HDF5 frees it.
 #pragma once
 
 #include <sys/mman.h>
@@ -23,19 +23,19 @@ class ChunkBuffer {
 
   [[nodiscard]] void* data() const { return data_; }
 
-  // All of it will be written: where memory is fresh, one page fault for 2 MiB in place of 512, if the kernel has large
-  // pages. Faults can take longer than decoding.
+  // Asks for large pages: fresh memory then takes one page fault for each 2 MiB instead of 512. Page faults can take
+  // longer than decoding.
   void expect_all() const {
 #if defined(MADV_HUGEPAGE)
     constexpr std::uintptr_t kPage = 4096;
     if (data_ == nullptr || bytes_ < kLarge) return;
     const auto start = (reinterpret_cast<std::uintptr_t>(data_) + kPage - 1) / kPage * kPage;
     const auto end = (reinterpret_cast<std::uintptr_t>(data_) + bytes_) / kPage * kPage;
-    madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);  // an advice: whether it is taken is no error
+    madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);  // advice only: failure is no error
 #endif
   }
 
-  // Gives memory back when more than half would lie idle: parallel writers hold many chunks at once.
+  // Shrinks the buffer if less than half is used: parallel writers hold many chunks at once.
   void shrink(std::size_t used) {
     if (used == 0 || used > bytes_ / 2) return;
     void* const smaller =
@@ -45,7 +45,7 @@ class ChunkBuffer {
     bytes_ = used;
   }
 
-  // Puts this memory in the place of HDF5's own, which is freed.
+  // Frees HDF5's buffer and replaces it by this memory.
   void replace(void** buffer, std::size_t* buffer_bytes) {
     release(*buffer);
     *buffer = data_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The C ABI (c_api.h): checks what C can get wrong, translates, and calls core/api.hpp. Settings are in config.cpp.
+// The C ABI (c_api.h): checks arguments, translates structures, and calls core/api.hpp. Settings are in config.cpp.
 #include "filter/c_api.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ Status need(const void* pointer, const char* name) {
   return fail(Code::invalid_argument, "%s is NULL", name);
 }
 
-// Memory of `bytes` bytes. NULL will do where that is 0, as an empty vector has it; the kernels get an address even
-// then, since memcpy must not see NULL.
+// Checks that memory of `bytes` bytes is not NULL. NULL is allowed for 0 bytes (an empty vector) and replaced by an
+// address, since memcpy must not get NULL.
 template <class Byte>
 Status need_memory(Byte** memory, std::size_t bytes, const char* name) {
   static std::uint64_t nothing = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What C asks for (c_api.h), checked and translated.
+// Translates a pyf_request (c_api.h) into a Request and checks its form.
 #pragma once
 
 #include "core/request.hpp"

@@ -12,7 +12,7 @@
 namespace pyfilter::filter {
 
 struct Module {
-  const void* base = nullptr;  // load address: what names a module for as long as it is loaded
+  const void* base = nullptr;  // load address: identifies a module while it is loaded
   const char* path = nullptr;
 };
 
@@ -21,7 +21,7 @@ struct Resolver {
   Hdf5& hdf5;
   const Module& module;
 
-  // Symbols of another module are no use: they would belong to another libhdf5, where our caller's ids mean nothing.
+  // Symbols of another module belong to another libhdf5, where our caller's ids are not valid.
   template <class Function>
   bool find(void* symbols, const char* name, Function& function) const {
     void* const symbol = dlsym(symbols, name);
@@ -58,7 +58,7 @@ struct Resolver {
     return major > 1 || (major == 1 && minor >= 10);
   }
 
-  // Whether the module cannot be unloaded any more: it is open, and never closed.
+  // Whether the module stays loaded: it was opened here and is never closed.
   bool resolve() const {
     hdf5.program_symbols_ = dlopen(nullptr, RTLD_LAZY);
     hdf5.own_symbols_ = module.path != nullptr ? dlopen(module.path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
@@ -70,25 +70,25 @@ struct Resolver {
 
 namespace {
 
-// A module, and the places in it that called us: there are few, and dladdr reads through a module's symbols each time.
-// Only of those that stay loaded, since resolve() opened them.
+// A module, and the return addresses in it that called us. They are few, and dladdr searches all symbols of a module
+// each time. Addresses are kept only for modules that stay loaded because resolve() opened them.
 struct Node {
-  static constexpr int kPlaces = 8;
+  static constexpr int kCallSites = 8;
   const void* base = nullptr;
   Hdf5 hdf5;
   bool stays = false;
-  mutable std::atomic<const void*> places[kPlaces] = {};
+  mutable std::atomic<const void*> call_sites[kCallSites] = {};
   const Node* next = nullptr;
 
   bool called_from(const void* address) const {
-    for (const auto& place : places)
-      if (place.load(std::memory_order_relaxed) == address) return true;
+    for (const auto& site : call_sites)
+      if (site.load(std::memory_order_relaxed) == address) return true;
     return false;
   }
-  void note_place(const void* address) const {
-    for (auto& place : places) {
+  void note_call_site(const void* address) const {
+    for (auto& site : call_sites) {
       const void* none = nullptr;
-      if (stays && place.compare_exchange_strong(none, address, std::memory_order_relaxed)) return;
+      if (stays && site.compare_exchange_strong(none, address, std::memory_order_relaxed)) return;
     }
   }
 };
@@ -126,7 +126,7 @@ const Hdf5& hdf5_of(const void* return_address) noexcept {
   if (const Node* known = find_caller(return_address)) return known->hdf5;
   const Module module = module_of(return_address);
   if (const Node* known = find_node(module.base)) {
-    known->note_place(return_address);
+    known->note_call_site(return_address);
     return known->hdf5;
   }
   Node* const node = new (std::nothrow) Node;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hdf5: the functions of the libhdf5 that called us. One process may hold several (h5py's, netCDF4's, a program's own)
-// whose ids mean nothing to each other, so every callback asks hdf5_of() with its own return address.
+// whose ids are not valid in each other. So every callback calls hdf5_of() with its own return address.
 #pragma once
 
 #include "filter/hdf5_abi.hpp"
 
-// X(name, result, parameters): functions that can_apply and set_local cannot do without.
+// X(name, result, parameters): functions that can_apply and set_local require.
 #define PYF_HDF5_REQUIRED(X)                                                                                          \
   X(H5open, herr_t, (void))                                                                                           \
   X(H5get_libversion, herr_t, (unsigned* major, unsigned* minor, unsigned* release))                                  \
@@ -26,7 +26,8 @@
   X(H5Tget_class, int, (hid_t type))                                                                                  \
   X(H5Tget_size, std::size_t, (hid_t type))
 
-// Those that have a stand-in where a static libhdf5 does not export them. `clear` is hbool_t, int in older releases.
+// Functions with a substitute for a static libhdf5 that does not export them. `clear` is hbool_t, int in older
+// releases.
 #define PYF_HDF5_OPTIONAL(X)                                       \
   X(H5allocate_memory, void*, (std::size_t bytes, unsigned clear)) \
   X(H5resize_memory, void*, (void* memory, std::size_t bytes))     \
@@ -47,7 +48,7 @@ class Hdf5 {
   // Value of an id that libhdf5 keeps in a global variable ("H5T_IEEE_F32LE_g"), or -1. open() first.
   [[nodiscard]] hid_t global(const char* name) const;
 
-  // Makes sure that the library, whose global ids are set on opening, is open. Clears its error stack.
+  // Opens the library if it is not open: opening sets its global ids. Clears its error stack.
   [[nodiscard]] bool open() const { return complete_ && H5open() >= 0; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The can_apply callback (callbacks.hpp). HDF5 calls it when a dataset is created, and again on the first write after
-// it was opened.
+// The can_apply callback (callbacks.hpp). HDF5 calls it when a dataset is created, and again before the first write
+// to an opened dataset.
 #include "filter/callbacks.hpp"
 #include "filter/dataset.hpp"
 #include "filter/guard.hpp"

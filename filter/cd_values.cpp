@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parses and writes cd_values (cd_values.hpp, docs/cd_values.md). Every refusal names the word, its value and what is
-// allowed there.
+// Parses and writes cd_values (cd_values.hpp, docs/cd_values.md). Every error names the word, its value and the
+// allowed values.
 #include "filter/cd_values.hpp"
 
 #include <bit>
@@ -54,7 +54,7 @@ Status check_codec_and_mode(const unsigned* words) {
   return fail(Code::invalid_argument, "cd_values[2] is %u: unknown bound mode, allowed: %s", words[2], known);
 }
 
-// Words 1 to 5, which both forms share; the last ones may be missing.
+// Words 1 to 5, which both forms share; trailing words may be missing.
 void read_settings(const unsigned* words, std::size_t count, Request* request) {
   request->codec = static_cast<std::uint8_t>(words[1]);
   request->bound_mode = static_cast<Bound>(words[2]);
@@ -69,9 +69,9 @@ bool takes_integers(const Request& request) {
   return request.bound_mode == Bound::absolute && (codec->dtype_mask >> static_cast<unsigned>(Dtype::i32) & 1) != 0;
 }
 
-// A bound written without its type is the commonest slip: nccopy and ncgen then pass the integer part.
+// The most common mistake is a bound written without its type: nccopy and ncgen then pass its integer part.
 Status check_bound(const Request& request) {
-  // an absolute bound of 0 is one of integers: check_request() has the last word, when the dtype is known
+  // an absolute bound of 0 is allowed for integers: check_request() decides once the dtype is known
   const bool positive = request.bound > 0 || (request.bound == 0 && takes_integers(request));
   if (request.bound_mode == Bound::none || (std::isfinite(request.bound) && positive)) return kOk;
   return fail(Code::invalid_argument,
@@ -80,8 +80,8 @@ Status check_bound(const Request& request) {
               request.bound);
 }
 
-// The codec's own rules on bound mode and parameters. They are asked of a dtype that it takes and of a rank that any
-// parameter fits, as neither is known yet.
+// Checks the codec's rules for bound mode and parameters. Dtype and rank are not known yet: the check uses a dtype that
+// the codec takes and a rank that allows all parameters.
 Status check_codec_rules(const Request& request) {
   const registry::CodecRow* const codec = find_codec(request.codec);
   Request probe = request;
@@ -138,7 +138,7 @@ Status read_type(const unsigned* words, Request* request) {
     return fail(Code::corrupt, "stored cd_values: word 6 is %#x, not a dtype and flags that pyfilter %s knows", word,
                 registry::kVersion);
   request->source_big_endian = (word & kTypeBigEndian) != 0;
-  request->has_fill = true;  // zero without one in the words: what HDF5 then pads edge chunks with
+  request->has_fill = true;  // 0 if the words have none: HDF5 then pads edge chunks with zeros
   request->fill = join(words[7], words[8]);
   const auto bits = 8 * dtype_bytes(request->dtype);
   const bool fits = bits == 64 || request->fill >> bits == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks of an array in memory (pyf_grid of c_api.h): where each is, and copies between them and the array.
+// Chunks of an array in memory (pyf_grid of c_api.h): the part of the array in each chunk, and copies of it.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ inline void copy_items(std::uint8_t* to, std::int64_t to_stride, const std::uint
     each(item);
 }
 
-// The chunks of an array, by number in C order of their grid.
+// The chunks of an array, numbered in C order of their grid.
 class ChunkGrid {
  public:
   explicit ChunkGrid(const pyf_grid& grid) : grid_(grid) {
@@ -53,7 +53,7 @@ class ChunkGrid {
     return all;
   }
 
-  // What the array has of a chunk.
+  // The part of a chunk that is inside the array.
   struct Part {
     std::uint8_t* first;  // in the array
     std::uint64_t low[kMaxRank], extent[kMaxRank];
@@ -74,7 +74,7 @@ class ChunkGrid {
     return part;
   }
 
-  // Whether a part lies in the array as the whole chunk is, one value behind the other.
+  // Whether a part is a whole chunk that is contiguous in the array.
   [[nodiscard]] bool in_place(const Part& part) const {
     if (!part.whole || reinterpret_cast<std::uintptr_t>(part.first) % grid_.item_bytes != 0) return false;
     for (int axis = 0; axis < rank(); ++axis)
@@ -82,7 +82,8 @@ class ChunkGrid {
     return true;
   }
 
-  // Between the array and a whole chunk's values, those outside of the array being *padding.
+  // gather() copies a part from the array to a chunk's buffer; values outside of the array become *padding. scatter()
+  // copies it back.
   void gather(const Part& part, const void* padding, std::uint8_t* block) const {
     if (in_place(part)) {
       std::memcpy(block, part.first, bytes_);
@@ -116,7 +117,7 @@ class ChunkGrid {
     const std::uint64_t row = part.extent[rank() - 1] * grid_.item_bytes,
                         ahead = std::clamp<std::uint64_t>(kRowsAskedAhead / std::max<std::uint64_t>(row, 1), 1, 32);
     for (std::uint64_t i = 0; i < part.extent[axis]; ++i, array += stride, block += inner) {
-      // rows lie in pages of their own, so that the processor does not find the next by itself
+      // rows are in different pages, where the processor's own prefetcher does not find the next one
       if (axis == rank() - 2) {
         if (i + ahead < part.extent[axis]) ask<kToArray>(array + static_cast<std::int64_t>(ahead) * stride, row);
       } else if (axis == rank() - 3 && i + 1 < part.extent[axis]) {
@@ -141,7 +142,7 @@ class ChunkGrid {
   std::uint64_t inner_[kMaxRank], count_[kMaxRank];
 };
 
-// Whether a grid is one.
+// Checks the fields of a grid.
 inline Status check_grid(const pyf_grid* grid) {
   if (grid == nullptr) return fail(Code::invalid_argument, "grid is NULL");
   if (grid->rank < 1 || grid->rank > static_cast<std::uint32_t>(kMaxRank))
@@ -154,7 +155,7 @@ inline Status check_grid(const pyf_grid* grid) {
   return kOk;
 }
 
-// And of `count` chunks.
+// Also checks that the grid has `count` chunks.
 inline Status check_grid(const pyf_grid* grid, std::size_t count) {
   PYF_TRY(check_grid(grid));
   const std::uint64_t chunks = ChunkGrid(*grid).count();

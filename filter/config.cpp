@@ -54,7 +54,7 @@ Status set_backend_of(const char*, const char* value) { return set_backend(value
 
 Status set_release(const char*, const char*) { return cuda_release_memory(); }
 
-// Devices that can be used here and now; asking initialises CUDA.
+// Number of usable devices; asking initialises CUDA.
 const char* device_count() {
   int count = 0;
   return cuda_device_count(&count).ok() ? number(count) : "0";

@@ -19,7 +19,7 @@ constexpr int kFilterId = static_cast<int>(registry::kFilterId);
 struct PipelineEntry {
   int id = -1;
   unsigned flags = 0;
-  std::size_t word_count = kMaxWords;  // room on input, the entry's number of words on output
+  std::size_t word_count = kMaxWords;  // capacity on input, number of words on output
   std::array<unsigned, kMaxWords> words{};
   std::array<char, 64> name{};
 };
@@ -32,8 +32,8 @@ bool read_entry(const Hdf5& hdf5, hid_t dcpl, unsigned index, PipelineEntry* ent
   return entry->id >= 0;
 }
 
-// Shuffled, scaled or compressed bytes are not values any more, and a checksum in front would be of the values before
-// rounding (netCDF puts its fletcher32 there).
+// Checks that this filter is the first. Shuffled, scaled or compressed bytes are no values, and a checksum before this
+// filter (netCDF puts its fletcher32 there) would not match the decoded values.
 Status read_pipeline(const Hdf5& hdf5, hid_t dcpl, PipelineEntry* ours) {
   const int count = hdf5.H5Pget_nfilters(dcpl);
   if (count < 1 || !read_entry(hdf5, dcpl, 0, ours))
@@ -142,8 +142,9 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
   return kOk;
 }
 
-// HDF5 pads edge chunks with the fill value, or with zeros where it has none or never writes it. The range of a chunk
-// leaves out one value, so a relative bound (or psnr) cannot be had where there are two to leave out.
+// HDF5 pads edge chunks with the fill value, or with zeros if there is none or it is never written. The range of a
+// chunk leaves out only one value. So a relative bound or psnr is refused if both the fill value and zero must be left
+// out.
 Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request) noexcept {
   request->has_fill = true;
   PYF_TRY(read_fill_bits(hdf5, dcpl, type, *request, &request->fill));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory of decoded chunks (decoded_chunks.hpp).
 //
-// A chunk is `cached` from its decoding until it is known that HDF5 has freed its values: they were encoded in place,
-// or others were allocated where they lay. HDF5 does not tell when it drops a chunk that nobody wrote to. Frames of
-// chunks that are no longer cached are kept for a while: programs that copy a file, or change what they read, encode
-// the same values soon.
+// A chunk is `cached` from its decoding until HDF5 is known to have freed its values: they were encoded in place, or
+// other values were allocated at their address. HDF5 does not report when it drops a chunk that was not written to.
+// Frames of dropped chunks are kept for a while: programs that copy a file, or modify the values that they read, soon
+// encode the same values.
 #include "filter/decoded_chunks.hpp"
 
 #include <pthread.h>
@@ -25,14 +25,15 @@
 namespace pyfilter::filter {
 namespace {
 
-// More than HDF5's caches hold by default: 1 to 8 MiB a dataset of h5py, 64 MiB of netCDF, both before compression.
+// More than HDF5's chunk caches hold by default: 1 to 8 MiB for each dataset with h5py, 64 MiB with netCDF.
 constexpr std::size_t kMostCachedBytes = std::size_t{256} << 20, kMostCached = 16384;
 constexpr std::size_t kMostDroppedBytes = std::size_t{32} << 20, kMostDropped = 1024;
 constexpr std::size_t kSamples = 16, kProbeBytes = 64, kProbesAtOnce = 256, kPieceBytes = std::size_t{64} << 10;
 
 using Samples = std::array<std::uint64_t, kSamples>;
 
-// Zeros and values that are sampled twice say nothing of a chunk: fill values, constants. They become zeros here.
+// Samples a chunk's values. Zeros and values that are sampled twice (fill values, constants) do not identify a chunk:
+// they become 0.
 Samples sample(const CachedChunk& chunk) {
   Samples samples{};
   const std::size_t count = chunk.bytes / chunk.value_bytes;
@@ -47,7 +48,7 @@ Samples sample(const CachedChunk& chunk) {
   return telling;
 }
 
-// FNV-1a of cd_values: chunks of one key have one dtype, shape, codec and bound.
+// FNV-1a of cd_values: chunks with equal keys have equal dtype, shape, codec and bound.
 std::uint64_t key_of(const CachedChunk& chunk) {
   std::uint64_t hash = 0xCBF29CE484222325u ^ chunk.bytes;
   for (std::size_t i = 0; i < chunk.word_count; ++i) hash = (hash ^ chunk.words[i]) * 0x100000001B3u;
@@ -63,7 +64,7 @@ struct Entry {
   Samples samples{};
   std::shared_ptr<const DecodedFrame> frame;
 };
-using Entries = std::list<Entry>;  // the newest first
+using Entries = std::list<Entry>;  // newest first
 
 class Memory {
  public:
@@ -84,7 +85,7 @@ class Memory {
     const std::uintptr_t address = address_of(chunk.values);
     if (const auto here = by_address_.find(address); here != by_address_.end() && here->second->key == key)
       found.cached[1] = here->second->frame;
-    drop_overlapping(address, chunk.bytes);  // the caller frees the memory, whatever it is
+    drop_overlapping(address, chunk.bytes);  // the caller frees this memory
     found.cached[0] = find_copied(key, chunk);
     if (found.cached[0] == found.cached[1]) found.cached[1] = nullptr;
     found.similar = find_similar(key, chunk);
@@ -92,11 +93,11 @@ class Memory {
   }
 
  private:
-  // A chunk of which HDF5 has copied the values, and still has them: they are equal to `chunk`.
+  // Finds a chunk that is still cached and whose values equal `chunk`: HDF5 handed over a copy of them.
   std::shared_ptr<const DecodedFrame> find_copied(std::uint64_t key, const CachedChunk& chunk) {
     const auto same_key = by_key_.find(key);
     if (same_key == by_key_.end()) return nullptr;
-    const std::vector<Entries::iterator> entries = same_key->second;  // drop() changes the other
+    const std::vector<Entries::iterator> entries = same_key->second;  // a copy: drop() changes the map's vector
     const std::size_t probe_bytes = std::min(kProbeBytes, chunk.bytes), at = (chunk.bytes - probe_bytes) / 2;
     const auto* const values = static_cast<const std::uint8_t*>(chunk.values);
     std::array<std::uint8_t, kProbesAtOnce * kProbeBytes> probes;
@@ -106,14 +107,14 @@ class Memory {
       for (std::size_t i = 0; i < count; ++i)
         from[i] = {reinterpret_cast<void*>(entries[first + i]->address + at), probe_bytes};
       const long got = read_memory(probes.data(), probe_bytes * count, from.data(), count);
-      if (got < 0) return nullptr;  // the system does not let us
+      if (got < 0) return nullptr;  // the system forbids reading
       const std::size_t whole = static_cast<std::size_t>(got) / probe_bytes;
       for (std::size_t i = 0; i < whole; ++i)
         if (std::memcmp(probes.data() + i * probe_bytes, values + at, probe_bytes) == 0 &&
             is_equal(entries[first + i]->address, chunk))
           return entries[first + i]->frame;
       first += whole;
-      if (whole < count) drop(entries[first++]);  // not mapped any more
+      if (whole < count) drop(entries[first++]);  // unmapped: HDF5 has freed it
     }
     return nullptr;
   }
@@ -129,14 +130,14 @@ class Memory {
     return true;
   }
 
-  // Reads memory that may have been freed, up to the first part that is not mapped; -1 where the system forbids it.
+  // Reads memory that may have been freed, up to the first part that is unmapped; -1 if the system forbids it.
   static long read_memory(std::uint8_t* to, std::size_t bytes, const iovec* from, std::size_t parts) {
     iovec local{to, bytes};
     const long got = process_vm_readv(getpid(), &local, 1, from, parts, 0);
     return got >= 0 ? got : errno == EFAULT ? 0 : -1;
   }
 
-  // The chunk that most samples are of, half of them at least.
+  // Finds the chunk that shares the most samples with `chunk`, at least half of those that are not 0.
   std::shared_ptr<const DecodedFrame> find_similar(std::uint64_t key, const CachedChunk& chunk) const {
     const Samples samples = sample(chunk);
     const auto nonzero = static_cast<std::size_t>(
@@ -171,7 +172,7 @@ class Memory {
     }
   }
 
-  // HDF5 has freed its values.
+  // Moves a chunk whose values HDF5 has freed to the dropped ones.
   void drop(Entries::iterator entry) {
     by_address_.erase(entry->address);
     const auto same_key = by_key_.find(entry->key);
@@ -192,8 +193,8 @@ class Memory {
   std::unordered_map<std::uint64_t, std::vector<Entries::iterator>> by_key_;
 };
 
-// Never destroyed: HDF5 may close files while the process ends. A process that forks takes the mutex first, so the
-// child, which has copies of HDF5's caches, has one that nobody holds.
+// Never destroyed: HDF5 may close files while the process ends. A process that forks locks the mutex first, so that no
+// other thread holds it in the child, which has copies of HDF5's caches.
 Memory* memory() {
   static Memory* const made = [] {
     static Memory* only = new (std::nothrow) Memory;

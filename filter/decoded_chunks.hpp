@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What HDF5's chunk caches hold, as far as the filter can know: chunks that it decoded, by the address of their values,
-// with the frames that they came from. HDF5 decodes a chunk before it writes a part of it, in the same process, and
-// hands over either that memory or, where the chunk stays cached, a copy of it. So the frame that a buffer's values
-// came from is found again, and values that were not written stay where they are (core/updated_chunk.hpp).
+// Remembers the chunks that the filter decoded and HDF5's chunk caches may hold: the address of their values, and their
+// frames. Before HDF5 writes a part of a chunk, it decodes the chunk in the same process. It then hands the filter that
+// memory or, if the chunk stays cached, a copy of it. So the frame of a buffer's values can be found, and values that
+// were not written again keep their error (core/updated_chunk.hpp).
 #pragma once
 
 #include <array>
@@ -17,27 +17,27 @@ struct DecodedFrame {
   std::size_t size = 0;
 };
 
-// Frames that the values of a chunk may have come from.
+// Frames from which the values of a chunk may have been decoded.
 struct Origins {
-  // Of chunks that HDF5 may have in its cache: the one whose memory is equal, and the one in the same place. Values of
-  // one of them are values that nobody wrote again.
+  // Frames of chunks that HDF5 may have in its cache: [0] a chunk whose values are equal, [1] the chunk at the same
+  // address. Values that are equal to values of one of them were not written again.
   std::array<std::shared_ptr<const DecodedFrame>, 2> cached;
-  // A frame that samples are of. Where neither of the others is it, a program writes what it read.
+  // The frame that shares the most samples. If it is neither of the others, a program writes values that it read.
   std::shared_ptr<const DecodedFrame> similar;
 };
 
-// A chunk as HDF5 has it: cd_values in their stored form, and values in the dataset's byte order.
+// A chunk as HDF5 passes it: cd_values in the stored form, values in the dataset's byte order.
 struct CachedChunk {
   const unsigned* words;
   std::size_t word_count;
   const void* values;
-  std::size_t bytes, value_bytes;  // value_bytes: of one
+  std::size_t bytes, value_bytes;  // value_bytes: size of one value
 };
 
-// Remembers that `frame` was decoded to memory that HDF5 now caches. Where there is no memory for that it is not.
+// Remembers that `frame` was decoded to memory that HDF5 now caches. Does nothing if there is no memory for this.
 void remember_decoded(const CachedChunk& chunk, const void* frame, std::size_t frame_bytes) noexcept;
 
-// Finds what a chunk that is to be encoded may have been decoded from.
+// Finds the frames from which the values of a chunk, about to be encoded, may have been decoded.
 Origins find_origins(const CachedChunk& chunk) noexcept;
 
 }  // namespace pyfilter::filter

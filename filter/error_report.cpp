@@ -8,7 +8,7 @@
 namespace pyfilter::filter {
 namespace {
 
-// HDF5's minor code that comes closest.
+// The closest minor error code of HDF5.
 const char* minor_of(Code code) {
   switch (code) {
     case Code::invalid_argument:
@@ -38,7 +38,7 @@ void push_error(const Hdf5& hdf5, const char* where, Code code) noexcept {
   const hid_t major = hdf5.global("H5E_PLINE_g");
   const hid_t minor = hdf5.global(minor_of(code));
   if (error_class <= 0 || major <= 0 || minor <= 0) return;
-  // No __FILE__: it would carry the builder's path into everybody's error messages.
+  // No __FILE__: error messages would contain a path of the build machine.
   hdf5.H5Epush2(kDefaultErrorStack, registry::kFilterName, where, 0, error_class, major, minor, "%s: %s",
                 registry::kFilterName, last_error());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tells the caller's HDF5 what went wrong. The text is always the thread's last_error(), which also stays with us,
-// because HDF5 clears its stack when an optional filter fails on writing.
+// Reports errors to the caller's HDF5. The text is the thread's last_error(), which also stays available here, because
+// HDF5 clears its stack when an optional filter fails on writing.
 #pragma once
 
 #include "core/status.hpp"

@@ -17,26 +17,26 @@
 namespace pyfilter::filter {
 namespace {
 
-// HDF5's buffer: `bytes` of it are in use. Replaced on success only.
+// HDF5's buffer, of which `bytes` bytes are used. It is replaced only on success.
 struct Chunk {
   std::size_t bytes;
   std::size_t* buffer_bytes;
   void** buffer;
 };
 
-// parse_stored() has seen to it that the product fits.
+// The product does not overflow: parse_stored() has checked it.
 std::size_t value_bytes_of(const Request& request) {
   std::size_t bytes = dtype_bytes(request.dtype);
   for (int i = 0; i < request.shape.rank; ++i) bytes *= request.shape.dims[static_cast<std::size_t>(i)];
   return bytes;
 }
 
-// What HDF5 hands over or takes, as decoded_chunks.hpp knows it.
+// Describes a chunk of HDF5 for decoded_chunks.hpp.
 CachedChunk cached_chunk(const Request& request, const Words& words, const void* values, std::size_t bytes) {
   return {words.values.data(), words.count, values, bytes, dtype_bytes(request.dtype)};
 }
 
-// A bound that follows the range must not move values that were decoded from one of `origins` a second time.
+// Encodes values. Those decoded from one of `origins` must not move a second time if the bound depends on the range.
 Status encode_into(const Request& request, const Origins& origins, const void* values, std::size_t bytes, void* frame,
                    std::size_t capacity, std::size_t* frame_bytes) {
   std::array<FrameBytes, std::tuple_size_v<decltype(origins.cached)>> frames;
@@ -75,8 +75,8 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
   if (follows_range(request.bound_mode))
     origins = find_origins(cached_chunk(request, words, *chunk.buffer, chunk.bytes));
   if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, origins, *chunk.buffer, chunk);
-  // In place, which saves a copy: the buffer is ours until we return. HDF5 stores it as it was if this fails, so then
-  // it is swapped back.
+  // Swaps in HDF5's buffer, which saves a copy: HDF5 does not use it during this call. If encoding fails, the values
+  // are swapped back, since HDF5 may then store the buffer as it is.
   void* const values = *chunk.buffer;
   const std::size_t bytes = chunk.bytes, value_bytes = dtype_bytes(request.dtype);
   swap_values(values, values, bytes, value_bytes);
@@ -85,7 +85,7 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
   return status;
 }
 
-// A frame must be the one that this dataset's encoder could have made, before anything is allocated for it.
+// Checks that a frame fits the dataset (its size, dtype, shape), before memory is allocated for its values.
 Status check_frame(const Request& request, const Chunk& chunk) {
   FrameInfo info;
   PYF_TRY(frame_info(*chunk.buffer, chunk.bytes, &info));
@@ -125,8 +125,8 @@ Status decode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
 
 extern "C" [[gnu::noinline]] std::size_t pyfilter_filter(unsigned flags, std::size_t word_count, const unsigned words[],
                                                          std::size_t bytes, std::size_t* buffer_bytes, void** buffer) {
-  // HDF5 2.0 skips set_local for variable-length types but calls the filter on their heap references: those must come
-  // through untouched.
+  // HDF5 2.0 skips set_local for variable-length types but calls the filter on their heap references, which must pass
+  // through unchanged.
   if (!is_stamped(words, word_count)) return bytes;
   const Hdf5& hdf5 = hdf5_of(PYF_RETURN_ADDRESS());
   Chunk chunk{bytes, buffer_bytes, buffer};

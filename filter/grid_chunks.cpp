@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many chunks between a file and an array in one call (c_api.h), shared by the library's threads: for small ones,
-// Python takes longer for each than the codecs. What is unusual with a chunk is left to whoever calls.
+// Reads or encodes many chunks in one call (c_api.h), with the library's threads. For each small chunk Python would
+// take longer than the codec. Unusual chunks (never written, damaged) are left to the caller.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,7 @@
 namespace pyfilter::filter {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1 << 20;  // of values, that a thread takes at a time
+constexpr std::uint64_t kPieceBytes = 1 << 20;  // of values that a thread takes at a time
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
@@ -30,7 +30,7 @@ Memory allocate(std::size_t bytes) {
   return Memory(static_cast<std::uint8_t*>(std::malloc(std::max(bytes, sizeof(int)))));
 }
 
-// What a call does with its chunks, a piece of them at a time.
+// The arguments of a call; a thread takes `a_piece` chunks at a time.
 struct Work {
   const ChunkGrid& chunks;
   std::size_t count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What every entry into the library runs under: the floating-point environment that the codecs need, and a net that
-// lets no exception out into C.
+// Every entry point of the library runs in guarded(): it sets the floating-point environment for the codecs and turns
+// exceptions into a Status.
 #pragma once
 
 #include <exception>
@@ -28,7 +28,7 @@ Status guarded(Body&& body) noexcept {
   }
 }
 
-// The same for a callback of HDF5: pushes the text of a failure onto its error stack. True when all went well.
+// The same for a callback of HDF5: on failure it pushes the error's text onto HDF5's error stack. True on success.
 template <class Body>
 bool guarded_callback(const Hdf5& hdf5, const char* where, Body&& body) noexcept {
   const Status status = guarded(static_cast<Body&&>(body));

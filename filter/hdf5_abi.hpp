@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The few types and constants of HDF5's binary interface that a filter meets (H5Zpublic.h, H5PLextern.h, H5public.h).
-// Written out here because the library must load beside any libhdf5 from 1.10 to 2.x and so belongs to none of them.
-// The functions and global ids come from whoever calls: caller.hpp.
+// Types and constants of HDF5's binary interface that a filter needs (H5Zpublic.h, H5PLextern.h, H5public.h). They are
+// written out here because the library works with any libhdf5 from 1.10 to 2.x and is built for none of them. Functions
+// and global ids are those of the calling libhdf5 (caller.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NCZarr, netCDF-C's Zarr: its plugin entry point NCZ_get_codec_info, by which netCDF-C 4.8 to 4.10 turn cd_values into
-// a codec's JSON and back, and learn the stored form of cd_values for a variable. It then calls the filter callback
+// NCZarr, netCDF-C's Zarr: the plugin entry point NCZ_get_codec_info. With it netCDF-C 4.8 to 4.10 turn cd_values into
+// a codec's JSON and back, and get the stored form of cd_values for a variable. netCDF-C then calls the filter callback
 // itself, without HDF5. In .zarray the codec is {"id": "pyfilter", "cd_values": [...]}, the user form
 // (docs/cd_values.md).
 #include <array>
@@ -80,7 +80,7 @@ struct Netcdf {
   }
 };
 
-// nc_type, in its order from NC_BYTE (1) to NC_UINT64 (11); NC_CHAR is none of ours.
+// nc_type, in order from NC_BYTE (1) to NC_UINT64 (11); NC_CHAR is not supported.
 constexpr Dtype kTypes[] = {Dtype::i8, {},         Dtype::i16, Dtype::i32, Dtype::f32, Dtype::f64,
                             Dtype::u8, Dtype::u16, Dtype::u32, Dtype::i64, Dtype::u64};
 
@@ -155,7 +155,7 @@ const char* skip(const char* at, char expected) {
   return *at == expected ? at + 1 : nullptr;
 }
 
-// {"id": "pyfilter", "cd_values": [1, 1, 1, 0, 0, 0]}: netCDF has checked that it is JSON and whose.
+// {"id": "pyfilter", "cd_values": [1, 1, 1, 0, 0, 0]}: netCDF has checked that it is JSON and has this id.
 Status parse_codec(const char* text, Words* words) {
   constexpr const char* kKey = "\"cd_values\"";
   const char* at = text != nullptr ? std::strstr(text, kKey) : nullptr;
@@ -185,7 +185,7 @@ Status write_codec(const unsigned* words, std::size_t count, char** out) {
                                  registry::kFilterName, user.values[0], user.values[1], user.values[2], user.values[3],
                                  user.values[4], user.values[5]);
   if (size < 0 || static_cast<std::size_t>(size) >= text.size()) return fail(Code::internal, "the codec is too long");
-  *out = static_cast<char*>(std::malloc(text.size()));  // netCDF frees it, as it does the words
+  *out = static_cast<char*>(std::malloc(text.size()));  // netCDF frees it, and the words too
   if (*out == nullptr) return fail(Code::no_memory, "no memory for a codec");
   std::memcpy(*out, text.data(), text.size());
   return kOk;
@@ -245,7 +245,7 @@ constexpr CodecClass kCodecClass{
 }  // namespace
 
 extern "C" {
-// NULL to a netCDF-C whose interface is not known: it then has no such codec, and says so.
+// Returns NULL to a netCDF-C whose interface is not known; it then reports that it has no such codec.
 [[gnu::noinline]] PYF_API const void* NCZ_get_codec_info(void) {
   return Netcdf(PYF_RETURN_ADDRESS()).known() ? &kCodecClass : nullptr;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The filter as HDF5 sees it: its class, the two functions that HDF5's plugin loader asks for, and registration with a
-// libhdf5 that is already in the process (c_api.h, pyf_register).
+// The filter as HDF5 sees it: its class, the two functions that HDF5's plugin loader calls, and registration with a
+// libhdf5 that is already loaded (c_api.h, pyf_register).
 #include "filter/plugin.hpp"
 
 #include "core/error_text.hpp"

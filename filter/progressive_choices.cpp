@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a tolerance needs of many progressive frames of a file (c_api.h): their heads read and their tables looked at by
-// the library's threads. Python takes some 100 microseconds for each.
+// Chooses the segments of many progressive frames that a tolerance needs (c_api.h). The library's threads read the
+// heads and their tables; Python would take some 100 microseconds for each frame.
 #include <algorithm>
 #include <limits>
 #include <vector>

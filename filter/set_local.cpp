@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The set_local callback (callbacks.hpp). Idempotent: nccopy, h5repack and reused property lists feed it what it
-// stored before, for a dataset that may have another type, chunk or fill value.
+// The set_local callback (callbacks.hpp). Idempotent: nccopy, h5repack and reused property lists pass it the
+// stored form of another dataset, which may have another type, chunk or fill value.
 #include "core/error_text.hpp"
 #include "filter/callbacks.hpp"
 #include "filter/cd_values.hpp"
@@ -16,8 +16,8 @@ Status store_words(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
   PYF_TRY(read_dataset(hdf5, dcpl, type, &dataset));
   PYF_TRY(read_fill(hdf5, dcpl, type, &dataset.request));
   const Words words = stored_words(dataset.request);
-  // Mandatory, though h5py and netCDF ask for optional: HDF5 loads no plugin when it writes to a dataset that exists,
-  // and skips an optional filter that it does not know, which would store raw chunks and say nothing.
+  // Mandatory, though h5py and netCDF make the filter optional. When HDF5 writes to an existing dataset, it loads no
+  // plugin and skips an optional filter that it does not know: it would silently store raw chunks.
   const unsigned flags = dataset.flags & ~kFlagOptional;
   if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), flags, words.count, words.values.data()) < 0)
     return fail(Code::internal, "HDF5 did not take the stored cd_values");

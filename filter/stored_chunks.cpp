@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks as a file has them (c_api.h): where they are, as HDF5's walk over them tells, and their bytes, read by several
-// threads. Python needs some microseconds a chunk for either.
+// Chunks as they are stored (c_api.h): their offsets in the file, listed by HDF5's walk over the chunks, and their
+// bytes, read by several threads. Python would need some microseconds a chunk for either.
 #include "filter/stored_chunks.hpp"
 
 #include <unistd.h>
@@ -49,7 +49,7 @@ void read_range(int file, pyf_range& range) noexcept {
 
 int pyf_list_chunk(const uint64_t* origin, unsigned mask, uint64_t offset, uint64_t size, void* list) {
   auto& chunks = *static_cast<pyf_chunk_list*>(list);
-  if (chunks.count == chunks.room) return 1;
+  if (chunks.count == chunks.capacity) return 1;
   const std::uint64_t at = chunks.count++;
   std::copy_n(origin, chunks.rank, chunks.origins + at * chunks.rank);
   chunks.offsets[at] = offset;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bytes of a file.
+// Reads bytes of a file.
 #pragma once
 
 #include "filter/c_api.h"
 
 namespace pyfilter::filter {
 
-// As far as the file goes and the system reads; `done` says how far.
+// Reads until the range is complete, the file ends or reading fails; range.done becomes the number of bytes read.
 void read_range(int file, pyf_range& range) noexcept;
 
 }  // namespace pyfilter::filter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The second library's side of functions.hpp: functions of the first one, called through its table, and its own entry
-// point. Compiled into libh5pyfilter_cuda.so alone.
+// The CUDA library's side of functions.hpp: its entry point, and the host library's functions called through the table.
+// Compiled into libh5pyfilter_cuda.so only.
 #include "bridge/functions.hpp"
 
 #include <cstdarg>
@@ -26,7 +26,7 @@ HostFunctions host;
 bool same(const BridgeVersion& a, const BridgeVersion& b) {
   return std::strcmp(a.release, b.release) == 0 && a.format == b.format && a.host_bytes == b.host_bytes &&
          a.device_bytes == b.device_bytes && a.request_bytes == b.request_bytes && a.info_bytes == b.info_bytes &&
-         a.lane_bytes == b.lane_bytes;
+         a.channel_bytes == b.channel_bytes;
 }
 
 }  // namespace
@@ -44,9 +44,9 @@ Status fail(Code code, const char* format, ...) noexcept {
   return host.fail_with(code, text);
 }
 
-Status cuda_open_waiter(CudaWaiter& waiter, const CudaLane& lane) noexcept { return waiter.open(lane); }
-Status cuda_wait(const CudaWaiter& waiter, const CudaLane& lane, const char* what) noexcept {
-  return waiter.wait(lane, what);
+Status cuda_open_waiter(CudaWaiter& waiter, const CudaChannel& channel) noexcept { return waiter.open(channel); }
+Status cuda_wait(const CudaWaiter& waiter, const CudaChannel& channel, const char* what) noexcept {
+  return waiter.wait(channel, what);
 }
 static void close_waiter(CudaWaiter& waiter) { waiter.close(); }
 

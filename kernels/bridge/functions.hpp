@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two libraries: libh5pyfilter.so (the plugin, the C ABI, the CPU) and cuda/libh5pyfilter_cuda.so, which the first
-// loads when a device is first needed (loader.cpp). Neither links the other: each gives the other a table of functions.
-// A function is named once here; the macros make the tables and, in the library that does not have it, a function of
-// the same name that goes through the table.
+// Joins the host library, libh5pyfilter.so (the plugin, the C ABI, the CPU), and cuda/libh5pyfilter_cuda.so. The host
+// library loads the CUDA library when a device is first needed (loader.cpp). Neither links the other: each gives the
+// other a table of functions. Each function is listed once here. The macros make the tables and, in the library that
+// does not define the function, a function of the same name that calls through the table.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "core/cuda/channel.hpp"
 #include "core/cuda/driver.hpp"
-#include "core/cuda/lane.hpp"
 #include "core/grid.hpp"
 #include "core/status.hpp"
 #include "core/types.hpp"
@@ -22,7 +22,7 @@ namespace pyfilter {
 struct ProgressiveSummary;
 struct ProgressivePart;
 
-// What kernels' host side needs of the first library: F(result, name, (parameters), (arguments)).
+// Functions of the host library that the CUDA library calls: F(result, name, (parameters), (arguments)).
 #define PYF_HOST_FUNCTIONS(F)                                                                                        \
   F(Status, check_decode,                                                                                            \
     (const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,                        \
@@ -65,46 +65,48 @@ struct ProgressivePart;
     (request, bound, particles, coordinates))                                                                        \
   F(bool, value_count, (const Shape& shape, std::uint64_t* count), (shape, count))
 
-// What the first library needs of the second.
-#define PYF_DEVICE_FUNCTIONS(F)                                                                                    \
-  F(Status, cuda_device_count, (int* count), (count))                                                              \
-  F(Status, cuda_encode, (const Request& request, const CudaEncodeBatch& batch), (request, batch))                 \
-  F(Status, cuda_decode,                                                                                           \
-    (const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop, std::size_t value_bytes, \
-     std::uint32_t* faults, void* stream),                                                                         \
-    (frames, count, start, stop, value_bytes, faults, stream))                                                     \
-  F(Status, cuda_fault, (std::uint32_t fault), (fault))                                                            \
-  F(Status, cuda_pack_frames,                                                                                      \
-    (const void* slots, std::size_t slot_bytes, const std::uint64_t* sizes, const std::uint64_t* ends,             \
-     std::size_t count, void* packed, void* stream),                                                               \
-    (slots, slot_bytes, sizes, ends, count, packed, stream))                                                       \
-  F(Status, cuda_encode_host,                                                                                      \
-    (const Request& request, const void* values, std::size_t value_bytes, void* frame, std::size_t* frame_bytes),  \
-    (request, values, value_bytes, frame, frame_bytes))                                                            \
-  F(Status, cuda_decode_host,                                                                                      \
-    (const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop, void* values,            \
-     std::size_t value_bytes),                                                                                     \
-    (frame, frame_bytes, start, stop, values, value_bytes))                                                        \
-  F(Status, cuda_particle_order,                                                                                   \
-    (const Request& request, const void* values, std::size_t value_bytes, std::uint32_t* particles, void* stream), \
-    (request, values, value_bytes, particles, stream))                                                             \
-  F(Status, cuda_decode_progressive_part,                                                                          \
-    (const void* frame, std::size_t available, std::uint32_t segments, std::uint32_t level, void* values,          \
-     std::size_t value_bytes, void* stream),                                                                       \
-    (frame, available, segments, level, values, value_bytes, stream))                                              \
-  F(Status, cuda_open_waiter, (CudaWaiter & waiter, const CudaLane& lane), (waiter, lane))                         \
-  F(Status, cuda_wait, (const CudaWaiter& waiter, const CudaLane& lane, const char* what), (waiter, lane, what))   \
-  F(Status, cuda_lane_encode,                                                                                      \
-    (const CudaLane& lane, const CudaWaiter& waiter, const Request& request, const CudaLaneValues& values,         \
-     std::size_t count, std::size_t chunk_bytes, std::size_t stride),                                              \
-    (lane, waiter, request, values, count, chunk_bytes, stride))                                                   \
-  F(Status, cuda_lane_fetch,                                                                                       \
-    (const CudaLane& lane, const CudaWaiter& waiter, std::size_t first, std::size_t count, std::size_t stride,     \
-     const std::uint64_t* places),                                                                                 \
-    (lane, waiter, first, count, stride, places))                                                                  \
-  F(Status, cuda_lane_decode,                                                                                      \
-    (const CudaLane& lane, const CudaWaiter& waiter, const CudaLaneFrames& frames, const CudaLaneValues& values),  \
-    (lane, waiter, frames, values))                                                                                \
+// Functions of the CUDA library that the host library calls.
+#define PYF_DEVICE_FUNCTIONS(F)                                                                                      \
+  F(Status, cuda_device_count, (int* count), (count))                                                                \
+  F(Status, cuda_encode, (const Request& request, const CudaEncodeBatch& batch), (request, batch))                   \
+  F(Status, cuda_decode,                                                                                             \
+    (const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop, std::size_t value_bytes,   \
+     std::uint32_t* faults, void* stream),                                                                           \
+    (frames, count, start, stop, value_bytes, faults, stream))                                                       \
+  F(Status, cuda_fault, (std::uint32_t fault), (fault))                                                              \
+  F(Status, cuda_pack_frames,                                                                                        \
+    (const void* slots, std::size_t slot_bytes, const std::uint64_t* sizes, const std::uint64_t* ends,               \
+     std::size_t count, void* packed, void* stream),                                                                 \
+    (slots, slot_bytes, sizes, ends, count, packed, stream))                                                         \
+  F(Status, cuda_encode_host,                                                                                        \
+    (const Request& request, const void* values, std::size_t value_bytes, void* frame, std::size_t* frame_bytes),    \
+    (request, values, value_bytes, frame, frame_bytes))                                                              \
+  F(Status, cuda_decode_host,                                                                                        \
+    (const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop, void* values,              \
+     std::size_t value_bytes),                                                                                       \
+    (frame, frame_bytes, start, stop, values, value_bytes))                                                          \
+  F(Status, cuda_particle_order,                                                                                     \
+    (const Request& request, const void* values, std::size_t value_bytes, std::uint32_t* particles, void* stream),   \
+    (request, values, value_bytes, particles, stream))                                                               \
+  F(Status, cuda_decode_progressive_part,                                                                            \
+    (const void* frame, std::size_t available, std::uint32_t segments, std::uint32_t level, void* values,            \
+     std::size_t value_bytes, void* stream),                                                                         \
+    (frame, available, segments, level, values, value_bytes, stream))                                                \
+  F(Status, cuda_open_waiter, (CudaWaiter & waiter, const CudaChannel& channel), (waiter, channel))                  \
+  F(Status, cuda_wait, (const CudaWaiter& waiter, const CudaChannel& channel, const char* what),                     \
+    (waiter, channel, what))                                                                                         \
+  F(Status, cuda_channel_encode,                                                                                     \
+    (const CudaChannel& channel, const CudaWaiter& waiter, const Request& request, const CudaChannelValues& values,  \
+     std::size_t count, std::size_t chunk_bytes, std::size_t stride),                                                \
+    (channel, waiter, request, values, count, chunk_bytes, stride))                                                  \
+  F(Status, cuda_channel_fetch,                                                                                      \
+    (const CudaChannel& channel, const CudaWaiter& waiter, std::size_t first, std::size_t count, std::size_t stride, \
+     const std::uint64_t* offsets),                                                                                  \
+    (channel, waiter, first, count, stride, offsets))                                                                \
+  F(Status, cuda_channel_decode,                                                                                     \
+    (const CudaChannel& channel, const CudaWaiter& waiter, const CudaChannelFrames& frames,                          \
+     const CudaChannelValues& values),                                                                               \
+    (channel, waiter, frames, values))                                                                               \
   F(Status, cuda_release_memory, (), ())
 
 #define PYF_TABLE_FIELD(Result, name, parameters, arguments) Result(*name) parameters = nullptr;
@@ -120,15 +122,15 @@ struct DeviceFunctions {
   void (*close_waiter)(CudaWaiter& waiter) = nullptr;
 };
 
-// What must be the same in both libraries.
+// Values that must be equal in both libraries.
 struct BridgeVersion {
   const char* release = registry::kVersion;
   std::uint32_t format = registry::kFormatVersion, host_bytes = sizeof(HostFunctions),
                 device_bytes = sizeof(DeviceFunctions), request_bytes = sizeof(Request), info_bytes = sizeof(FrameInfo),
-                lane_bytes = sizeof(CudaLane) + sizeof(CudaLaneFrames) + sizeof(CudaEncodeBatch);
+                channel_bytes = sizeof(CudaChannel) + sizeof(CudaChannelFrames) + sizeof(CudaEncodeBatch);
 };
 
-// Exported by the second library: its functions, or nullptr where `version` is not its own, which *own becomes.
+// Exported by the CUDA library: returns its functions, or nullptr if `version` differs from its own; *own is set.
 using OpenDeviceFunctions = const DeviceFunctions*(const BridgeVersion* version, const HostFunctions* host,
                                                    BridgeVersion* own);
 inline constexpr const char* kOpenDeviceFunctions = "pyfilter_cuda_open";

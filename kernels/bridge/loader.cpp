@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first library's side of functions.hpp: loads cuda/libh5pyfilter_cuda.so, in the folder beside this library, when
-// a device is first needed, and calls its functions through its table. It lies in a folder of its own because HDF5
-// opens every file named lib*.so beside a plugin that it looks for. PYFILTER_CUDA_LIBRARY names another file.
+// The host library's side of functions.hpp: loads cuda/libh5pyfilter_cuda.so when a device is first needed, and calls
+// its functions through its table. The CUDA library is in a subfolder because HDF5 opens every lib*.so that lies beside
+// a plugin. PYFILTER_CUDA_LIBRARY names another file.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ struct Loaded {
   char problem[1024] = "";
 };
 
-// The path of the second library; false where it is too long or this library's own is not known.
+// Finds the path of the CUDA library; false if it is too long, or if this library's own path is not known.
 bool library_path(char* path, std::size_t size) {
   if (const char* const named = std::getenv("PYFILTER_CUDA_LIBRARY"); named != nullptr && *named != '\0')
     return std::snprintf(path, size, "%s", named) < static_cast<int>(size);
@@ -91,8 +91,10 @@ void CudaWaiter::close() noexcept {
   for (void* event : events_)
     if (event != nullptr) return loaded().functions->close_waiter(*this);
 }
-Status CudaWaiter::open(const CudaLane& lane) noexcept { return cuda_open_waiter(*this, lane); }
-Status CudaWaiter::wait(const CudaLane& lane, const char* what) const noexcept { return cuda_wait(*this, lane, what); }
+Status CudaWaiter::open(const CudaChannel& channel) noexcept { return cuda_open_waiter(*this, channel); }
+Status CudaWaiter::wait(const CudaChannel& channel, const char* what) const noexcept {
+  return cuda_wait(*this, channel, what);
+}
 
 }  // namespace pyfilter
 

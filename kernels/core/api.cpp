@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The entry points (api.hpp): checks, then a device or the CPU; what a frame holds is decided in the codecs' rooms.
+// The entry points (api.hpp): they check their arguments, then call the device or the codec's CPU functions.
 #include "core/api.hpp"
 
 #include <cstring>
@@ -38,7 +38,7 @@ static Status encode_checked(const Request& asked, const void* values, std::size
   if (frame_capacity < max_frame_bytes(request))
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
-  // a device that fails (no memory, a fork) must not fail a write that the CPU can do
+  // on device failure (no memory, a fork) encode on the CPU
   if (may_use_device && prefers_cuda() && on_devices(request.codec, request.dtype) &&
       cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
     return kOk;
@@ -77,7 +77,7 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
     if (value_bytes != 0) std::memcpy(values, payload + start * dtype_bytes(info.dtype), value_bytes);
     return kOk;
   }
-  // where the device fails or finds a fault the CPU looks again, and has the last word on the error
+  // on device failure, or for a damaged frame, decode on the CPU and report its error
   if (prefers_cuda() && on_devices(info.codec, info.dtype) &&
       cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;

@@ -14,7 +14,7 @@ namespace pyfilter {
 // Checks a request against registry.json (codec, dtype, bound, parameters, rank) without any data.
 Status check_request(const Request& request) noexcept;
 
-// Bytes that a frame for this request can never exceed: the raw values plus header and directory. 0 on overflow.
+// Largest size of a frame for this request: the header and the raw values. 0 on overflow.
 std::size_t max_frame_bytes(const Request& request) noexcept;
 
 // Encodes `value_bytes` bytes of values (host byte order, C order, any alignment) into `frame`.
@@ -37,8 +37,8 @@ Status decode(const void* frame, std::size_t frame_bytes, void* values, std::siz
 Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop, void* values,
                     std::size_t value_bytes) noexcept;
 
-// Smallest and largest finite value, leaving out the fill value; *found is false when there is none. An integer that no
-// double is becomes the next one inwards.
+// Smallest and largest finite value, without the fill value; *found is false if there is none. An integer that no
+// double represents is rounded into the range: the smallest up, the largest down.
 Status value_range(const Request& request, const void* values, std::size_t value_bytes, double* low, double* high,
                    bool* found) noexcept;
 
@@ -55,11 +55,11 @@ Status set_local_thread_count(int count) noexcept;
 // Instruction set used on the CPU: "auto", "baseline", "avx2", "avx512" (x86-64 with GFNI/VBMI). Frames are the same.
 Status set_cpu_level(const char* name) noexcept;
 const char* cpu_level() noexcept;     // the level in use
-bool has_cuda() noexcept;             // kernels for GPUs are there; loads their library (bridge/loader.cpp)
-const char* cuda_problem() noexcept;  // why not
+bool has_cuda() noexcept;             // whether the CUDA library can be loaded; loads it (bridge/loader.cpp)
+const char* cuda_problem() noexcept;  // why it cannot be loaded
 
-// Where encode() and decode() compute: "auto", "cpu", "cuda". Whatever is chosen, what the GPU cannot do the CPU does.
-// "cuda" is an error (device) where there is no device.
+// Where encode() and decode() compute: "auto", "cpu", "cuda". With "cuda" the CPU does what the GPU cannot; setting it
+// is an error (device) if there is no device.
 Status set_backend(const char* name) noexcept;
 const char* backend_name() noexcept;
 

@@ -12,12 +12,12 @@
 
 namespace pyfilter {
 
-// A double that is not above fraction * (high - low), four steps below what the arithmetic gives: more than its
-// roundings.
+// A double that is not above fraction * (high - low): four doubles below the computed product, which is more than the
+// roundings can add.
 KFN double resolve_relative(double fraction, double low, double high) {
   constexpr double kHighest = std::numeric_limits<double>::max();
   const double range = high - low;
-  // halves of what overflows are far from the subnormal numbers, so they are exact
+  // where the range overflows, low and high are far from subnormal: their halves are exact
   double bound = range > kHighest ? fraction * (high / 2 - low / 2) * 2 : fraction * range;
   if (bound > kHighest) bound = kHighest;
   const auto bits = std::bit_cast<std::uint64_t>(bound);
@@ -26,15 +26,15 @@ KFN double resolve_relative(double fraction, double low, double high) {
 
 inline constexpr double kHighestPsnr = 6000;  // dB; 10^(-300) of the range
 
-// A fraction of the range that is not above 10^(-psnr / 20): if every error is within it, so is the root of their mean
-// square. The roundings of the quotient, of log2(10) and of the product change the exponent by less than 2^-41 (it is
+// A fraction of the range that is not above 10^(-psnr / 20). If every error is within it, so is their root mean square.
+// The roundings of the quotient, of log2(10) and of the product change the exponent by less than 2^-41 (it is
 // at least -997), those of exp2_of are a few 2^-53: 2^-40 is more than all of them.
 inline double fraction_of_psnr(double psnr) {
   const double exponent = -(psnr / 20) * 0x1.a934f0979a371p+1;
   return exp2_of(exponent) * (1 - 0x1p-40);
 }
 
-// The same request without bound mode psnr, which neither stages nor devices know.
+// The same request with psnr turned into a relative bound: stages and devices have no bound mode psnr.
 inline Request without_psnr(const Request& request) {
   Request same = request;
   if (request.bound_mode == Bound::psnr) {

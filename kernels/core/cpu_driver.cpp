@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Units over threads (cpu_driver.hpp): encoding by encode_job.hpp, decoding here.
+// Shares the units of a chunk among threads (cpu_driver.hpp): decoding is here, encoding in encode_job.hpp.
 #include "core/cpu_driver.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ Buffer allocate(std::size_t bytes) {
   return Buffer(static_cast<std::uint8_t*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
 }
 
-// Memory of a thread, kept between calls.
-struct Room {
+// Memory of one thread, kept from call to call; it grows and never shrinks.
+struct ThreadBuffer {
   Buffer buffer;
   std::size_t bytes = 0;
 
@@ -42,12 +42,13 @@ struct Room {
     return buffer.get();
   }
 };
-thread_local Room scratch_room, segment_room, keeping_room;
+thread_local ThreadBuffer scratch_buffer, segment_buffer, keeping_buffer;
 
 Status no_memory() { return fail(Code::no_memory, "no memory for the codec's scratch buffers"); }
 
-// How many of so many units a thread decodes together. Where tiles lie side by side in a row of values it is whole rows
-// of tiles, if there is enough for all: at a side two threads would write to the same cache lines.
+// Returns how many units a thread decodes together, of `units` in all. Where several tiles share a row of values, that
+// is whole rows of tiles, if every thread gets enough of them. Otherwise two threads would write to the cache lines at
+// the border of two tiles.
 std::uint64_t decoded_together(const Plan& plan, std::uint64_t units, int threads) {
   const std::uint64_t least = segment_units(plan), row = plan.grid.gx;
   if (!plan.grid.packed || plan.grid.block_dims == kChain || plan.unit_tiles != 1 || row >= units) return least;
@@ -89,8 +90,8 @@ struct DecodeJob {
 
 }  // namespace
 
-std::uint8_t* thread_scratch(std::size_t bytes) noexcept { return scratch_room.get(bytes); }
-std::uint8_t* thread_keeping(std::size_t bytes) noexcept { return keeping_room.get(bytes); }
+std::uint8_t* thread_scratch(std::size_t bytes) noexcept { return scratch_buffer.get(bytes); }
+std::uint8_t* thread_keeping(std::size_t bytes) noexcept { return keeping_buffer.get(bytes); }
 
 Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* out, std::size_t limit,
                     std::size_t* bytes) noexcept {
@@ -105,8 +106,8 @@ Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values
       threads, static_cast<std::uint64_t>(threads),
       [](void* context, std::uint64_t) {
         auto& own = *static_cast<EncodeJob*>(context);
-        own.run(scratch_room.get(own.plan().scratch_bytes),
-                segment_room.get(parked_segments(own.plan()) * parked_bytes(own.plan())));
+        own.run(scratch_buffer.get(own.plan().scratch_bytes),
+                segment_buffer.get(parked_segments(own.plan()) * parked_bytes(own.plan())));
       },
       &job);
   if (job.out_of_memory()) return no_memory();
@@ -117,8 +118,8 @@ Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values
 }
 
 Status encoded_bytes(const Plan& plan, const TileCoder& coder, const void* values, std::size_t* bytes) noexcept {
-  std::uint8_t* const scratch = scratch_room.get(kScratchBytes);
-  std::uint8_t* const tile = segment_room.get(kMaxTileBytes + kTileSlackBytes);
+  std::uint8_t* const scratch = scratch_buffer.get(kScratchBytes);
+  std::uint8_t* const tile = segment_buffer.get(kMaxTileBytes + kTileSlackBytes);
   if (scratch == nullptr || tile == nullptr) return no_memory();
   *bytes = 4 * static_cast<std::size_t>(plan.units() + 1);
   for (std::uint64_t unit = 0; unit < plan.units(); ++unit)

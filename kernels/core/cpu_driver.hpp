@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles, or groups of them, over threads: the directory and the payload of a frame, on the CPU (docs/format.md,
-// section 4.2).
+// Encodes and decodes the directory and the units of a frame on the CPU, by several threads (docs/format.md,
+// section 4.2). A unit is a tile or a group of tiles.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace pyfilter {
 Status encode_tiles(const Plan& plan, const TileCoder& coder, const void* values, std::uint8_t* out, std::size_t limit,
                     std::size_t* bytes) noexcept;
 
-// What encode_tiles() would need, for a few tiles.
+// Sets *bytes to the size that encode_tiles() would give. One thread encodes everything: for a few tiles only.
 Status encoded_bytes(const Plan& plan, const TileCoder& coder, const void* values, std::size_t* bytes) noexcept;
 
-// `payload` are the frame's bytes from the directory on. Decodes values [start, stop) to `out`.
+// Decodes values [start, stop) to `out`. `payload` has the frame's bytes from the directory on.
 Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t* payload, std::size_t payload_bytes,
                     std::uint64_t start, std::uint64_t stop, void* out) noexcept;
 
-// Scratch memory of the calling thread, kept between calls; nullptr if there is none.
+// Returns scratch memory of the calling thread, kept from call to call; nullptr if allocation fails.
 std::uint8_t* thread_scratch(std::size_t bytes) noexcept;
-// And memory for what a call keeps from one pass over a chunk to the next.
+// The same for results that a call keeps from its first pass over a chunk to its second.
 std::uint8_t* thread_keeping(std::size_t bytes) noexcept;
 
 }  // namespace pyfilter

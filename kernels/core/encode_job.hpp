@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding the units of a chunk with several threads, for cpu_driver.cpp. Work is handed out in segments of
-// neighbouring units. The first segment without a place in the frame is encoded right there, from the unit on at which
-// it comes to be the first; others are parked in memory of their thread, which goes on with the next one, until the
-// sizes of all before them are known. So the bytes do not depend on the number of threads, and threads wait for each
-// other at the end only.
+// Encodes the units of a chunk with several threads, for cpu_driver.cpp. Threads take segments of neighbouring units.
+// A segment's offset in the frame is known once all segments before it have their size.
+//
+//   the first segment whose size is not known    its units are encoded straight into the frame
+//   any other segment                            its units are encoded into a buffer of the thread ("parked"); the
+//                                                thread goes on, and copies them when their offset is known
+//
+// A segment may become the first while it is encoded: its parked units are copied, the rest go straight into the frame.
+// So the bytes do not depend on the number of threads, and threads wait for each other only at the end.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +28,8 @@
 namespace pyfilter {
 
 inline constexpr std::uint32_t kUniformBit = 0x80000000u;
-inline constexpr std::uint64_t kSegmentTiles = 8;  // 128 KiB of f32: what threads wait for each other at the end
-inline constexpr std::uint64_t kParkedTiles = 32;  // of a thread, mostly
+inline constexpr std::uint64_t kSegmentTiles = 8;  // 128 KiB of f32: the longest wait at the end is for one segment
+inline constexpr std::uint64_t kParkedTiles = 32;  // parked by one thread, unless a unit is longer
 inline constexpr std::size_t kMostParked = kParkedTiles / kSegmentTiles;
 
 inline std::uint64_t segment_units(const Plan& plan) {
@@ -35,7 +39,7 @@ inline std::uint64_t segments_of(const Plan& plan, std::uint64_t units) {
   const std::uint64_t of_segment = segment_units(plan);
   return (units + of_segment - 1) / of_segment;
 }
-// Segments that a thread may park: of long units one, for its memory.
+// Segments that a thread may park: one where units are long, to limit memory.
 inline std::size_t parked_segments(const Plan& plan) {
   const std::uint64_t tiles = segment_units(plan) * plan.unit_tiles;
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(kParkedTiles / tiles, 1, kMostParked));
@@ -62,25 +66,25 @@ class EncodeJob {
     if (!known_) out_of_memory_ = true;
   }
 
-  // What one thread does: segments, until there are none. `scratch` for a unit, `room` for parked_segments() times
-  // parked_bytes(); nullptr where there is no memory.
-  void run(std::uint8_t* scratch, std::uint8_t* room) {
-    if (scratch == nullptr || room == nullptr) {
+  // Work of one thread: takes segments until none are left. `scratch` has plan.scratch_bytes, `buffer` has
+  // parked_segments() * parked_bytes(); either is nullptr if its allocation failed.
+  void run(std::uint8_t* scratch, std::uint8_t* buffer) {
+    if (scratch == nullptr || buffer == nullptr) {
       const std::lock_guard<std::mutex> lock(mutex_);
       out_of_memory_ = true;
-      placed_.notify_all();
+      offset_known_.notify_all();
       return;
     }
     const std::size_t slots = parked_segments(plan_);
-    Parked parked[kMostParked];  // the oldest is the first to get a place
-    for (std::size_t i = 0; i < slots; ++i) parked[i].bytes = room + i * parked_bytes(plan_);
+    Parked parked[kMostParked];  // a ring; the oldest gets its offset first
+    for (std::size_t i = 0; i < slots; ++i) parked[i].bytes = buffer + i * parked_bytes(plan_);
     std::size_t oldest = 0, held = 0;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stopped()) {
       Parked& waiting = parked[oldest];
-      if (held != 0 && waiting.from != kUnknown) {
+      if (held != 0 && waiting.offset != kUnknown) {
         lock.unlock();
-        place(waiting, waiting.from, last_unit(waiting.segment));
+        copy_to_frame(waiting, waiting.offset, last_unit(waiting.segment));
         oldest = (oldest + 1) % slots;
         --held;
         lock_soon(lock);
@@ -95,13 +99,13 @@ class EncodeJob {
         lock_soon(lock);
         known.bytes = bytes;
         if (!in_place) {
-          next.from = kUnknown;
+          next.offset = kUnknown;
           known.parked = &next;
           ++held;
         }
-        give_places();
+        assign_offsets();
       } else if (held != 0) {
-        wait_for_place(lock, waiting);
+        wait_for_offset(lock, waiting);
       } else {
         return;
       }
@@ -114,15 +118,15 @@ class EncodeJob {
   [[nodiscard]] std::size_t used() const { return used_; }
 
  private:
-  // A segment that is encoded and waits for its place.
+  // A segment that is encoded and waits for its offset.
   struct Parked {
     std::uint8_t* bytes;
     std::uint64_t segment;
     std::size_t size;
-    std::atomic<std::size_t> from;
-    std::uint32_t offsets[kSegmentTiles];  // bytes from the segment's start, and the uniform bit
+    std::atomic<std::size_t> offset;       // in the frame; kUnknown until all segments before it have their size
+    std::uint32_t offsets[kSegmentTiles];  // of units, in bytes from the segment's start; with the uniform bit
   };
-  // What is known of a segment without a place, by its number modulo as many as there can be.
+  // State of a segment without an offset, in a ring indexed by segment number modulo known_count_.
   struct Known {
     std::size_t bytes = kUnknown;
     Parked* parked = nullptr;
@@ -138,20 +142,20 @@ class EncodeJob {
     store_le(directory_ + 4 * unit, static_cast<std::uint32_t>(offset / 4) | (uniform ? kUniformBit : 0));
   }
 
-  // Units from `unit` on of the first segment without a place, to `from`. Returns their bytes.
+  // Encodes units [unit, last) of the first segment without an offset, to `from` in the frame. Returns their bytes.
   std::size_t encode_in_place(std::uint64_t unit, std::uint64_t last, std::size_t from, std::uint8_t* scratch,
-                              std::uint8_t* room) {
+                              std::uint8_t* buffer) {
     const std::size_t most = plan_.unit_bytes + kTileSlackBytes;
-    std::size_t at = from, expected = 0;  // bytes of this unit: those of the one before
+    std::size_t at = from, expected = 0;  // size of this unit, guessed from the unit before
     for (; unit < last && !stopped(); ++unit) {
       const bool fits = limit_ - at >= most;
       if (expected <= kMostAsked) ask_for_stores(tiles_ + at, 0, expected);
-      const EncodedTile encoded = coder_.encode(plan_, values_, unit, scratch, fits ? tiles_ + at : room);
+      const EncodedTile encoded = coder_.encode(plan_, values_, unit, scratch, fits ? tiles_ + at : buffer);
       if (encoded.bytes >= limit_ - at) {
         full_ = true;
         break;
       }
-      if (!fits) std::memcpy(tiles_ + at, room, encoded.bytes);
+      if (!fits) std::memcpy(tiles_ + at, buffer, encoded.bytes);
       store_entry(unit, at, encoded.uniform);
       at += encoded.bytes;
       expected = encoded.bytes;
@@ -159,7 +163,7 @@ class EncodeJob {
     return at - from;
   }
 
-  // Returns the bytes of a segment: in their place, or parked.
+  // Encodes a segment into the frame or into `parked`, and returns its bytes.
   std::size_t encode(std::uint64_t segment, Parked& parked, std::uint8_t* scratch, bool& in_place) {
     parked.segment = segment;
     parked.size = 0;
@@ -172,17 +176,17 @@ class EncodeJob {
     }
     in_place = unit < last;
     if (!in_place || stopped()) return parked.size;
-    const std::size_t from = used_;  // of the first segment: nobody changes it before this one is done
+    const std::size_t from = used_;  // offset of the first segment: no thread changes used_ before that segment is done
     if (parked.size >= limit_ - from) {
       full_ = true;
       return parked.size;
     }
-    place(parked, from, unit);
+    copy_to_frame(parked, from, unit);
     return parked.size + encode_in_place(unit, last, from + parked.size, scratch, parked.bytes);
   }
 
-  // What is parked of a segment, which are the units before `last`.
-  void place(const Parked& parked, std::size_t from, std::uint64_t last) {
+  // Copies the parked units, those before `last`, to offset `from` of the frame.
+  void copy_to_frame(const Parked& parked, std::size_t from, std::uint64_t last) {
     std::memcpy(tiles_ + from, parked.bytes, parked.size);
     const std::uint64_t first = first_unit(parked.segment);
     for (std::uint64_t unit = first; unit < last; ++unit) {
@@ -191,8 +195,8 @@ class EncodeJob {
     }
   }
 
-  // To all segments whose place is known by now. With the mutex held.
-  void give_places() {
+  // Sets the offset of every segment for which it is known by now. The caller holds the mutex.
+  void assign_offsets() {
     bool any = false;
     for (; first_ < taken_ && !stopped(); ++first_) {
       const Known& known = known_[first_ % known_count_];
@@ -202,20 +206,20 @@ class EncodeJob {
         break;
       }
       if (known.parked != nullptr) {
-        known.parked->from = used_;
+        known.parked->offset = used_;
         any = true;
       }
       used_ += known.bytes;
     }
-    if (any || stopped()) placed_.notify_all();
+    if (any || stopped()) offset_known_.notify_all();
   }
 
-  // Other threads take less than a wake-up for what they are at: most times there is no need to sleep.
-  void wait_for_place(std::unique_lock<std::mutex>& lock, const Parked& parked) {
+  // Spins first: the other threads usually finish sooner than this thread could sleep and wake up.
+  void wait_for_offset(std::unique_lock<std::mutex>& lock, const Parked& parked) {
     lock.unlock();
-    spin_while([&] { return parked.from == kUnknown && !stopped(); });
+    spin_while([&] { return parked.offset == kUnknown && !stopped(); });
     lock.lock();
-    placed_.wait(lock, [&] { return parked.from != kUnknown || stopped(); });
+    offset_known_.wait(lock, [&] { return parked.offset != kUnknown || stopped(); });
   }
 
   const Plan& plan_;
@@ -227,10 +231,10 @@ class EncodeJob {
   std::uint64_t segments_;
 
   std::mutex mutex_;
-  std::condition_variable placed_;
-  std::uint64_t taken_ = 0;              // segments before it are taken
-  std::atomic<std::uint64_t> first_{0};  // and those before it have their place
-  std::size_t used_ = 0;                 // bytes of these, set before it
+  std::condition_variable offset_known_;
+  std::uint64_t taken_ = 0;              // segments below are taken by a thread
+  std::atomic<std::uint64_t> first_{0};  // segments below have their offset
+  std::size_t used_ = 0;                 // bytes of the segments below first_; written before first_ is
   std::size_t known_count_;
   std::unique_ptr<Known[]> known_;
   std::atomic<bool> full_{false}, out_of_memory_{false};

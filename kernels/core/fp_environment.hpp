@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FpEnvironment: the codecs' arithmetic is IEEE 754 with round-to-nearest and subnormals. Programs built with
-// -ffast-math, and some BLAS, set flush-to-zero or another rounding mode for their thread; this sets the default for
-// the lifetime of the object and puts the caller's state back (sticky exception flags too).
+// -ffast-math, and some BLAS, set flush-to-zero or another rounding mode for their thread. FpEnvironment sets the
+// default for its lifetime, then restores the caller's state with its sticky exception flags.
 #pragma once
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames on the CPU (frame_encoder.hpp): header, payload by the codec's room, raw values where that is shorter.
+// Encodes frames on the CPU (frame_encoder.hpp): the header, then the codec's payload or, if shorter, raw values.
 #include "core/frame_encoder.hpp"
 
 #include <cstring>

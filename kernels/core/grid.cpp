@@ -28,7 +28,7 @@ Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcep
     grid.gz = block_dims == 3 ? blocks_along(grid.nz, side) : 1;
     tile_blocks = 4096 / 64;
   }
-  // padding makes blocks larger than the array where dimensions are short: saturate, the encoder then stores raw
+  // where dimensions are short, padded blocks are larger than the array: saturate, and the encoder stores raw values
   if (__builtin_mul_overflow(grid.gx * grid.gy, grid.gz, &grid.blocks) ||
       __builtin_mul_overflow(grid.blocks, grid.outer, &grid.blocks))
     grid.blocks = ~std::uint64_t{0} / 2;
@@ -70,14 +70,14 @@ Grid make_run_grid(std::uint64_t values, std::uint64_t tile_values) noexcept {
 
 namespace {
 
-// Rows of values to rows of tiles, which are numbered alike.
+// Finds the tiles of a range of values from the rows of tiles; rows of values and rows of tiles have the same order.
 void packed_tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
                            std::uint64_t* last) {
   const TileExtent tile = kTileExtents[g.block_dims];
-  const auto row_of = [&](std::uint64_t index, bool end) {  // of tiles: the first, or the last, that may hold it
+  const auto row_of = [&](std::uint64_t index, bool end) {  // first or last row of tiles that may hold a value
     const std::uint64_t row = index / g.nx, y = row % g.ny, plane = row / g.ny, z = plane % g.nz;
     const std::uint64_t slab = plane / g.nz * g.gz + z / tile.z;
-    // planes of a slab share its tiles: between its first row and its last, any of them may come
+    // the planes of a slab share its tiles: the value may be in any row of the slab
     const bool whole = g.block_dims == kVolume;
     return slab * g.gy + (whole ? (end ? g.gy - 1 : 0) : y / tile.y);
   };
@@ -109,8 +109,8 @@ void tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std:
     return;
   }
   const std::uint64_t side = g.block_dims == 2 ? 8 : 4, slab = g.block_dims == 2 ? 1 : side;
-  // rows of blocks (outer, bz, by) are numbered like the rows of values that they hold, except that the `slab` planes
-  // of a slab of blocks share theirs
+  // rows of blocks (outer, bz, by) have the order of their rows of values, except that the `slab` planes of a slab
+  // share the same rows of blocks
   const auto slab_of = [&](std::uint64_t row) { return row / g.ny / g.nz * g.gz + row / g.ny % g.nz / slab; };
   const std::uint64_t row0 = start / g.nx, row1 = (stop - 1) / g.nx;
   std::uint64_t by0 = 0, by1 = g.gy - 1;

@@ -8,22 +8,23 @@
 
 namespace pyfilter {
 
-// Of blocks, of packed tiles (`packed`), or of tiles that are runs of values (tile_values is not 0). 1-D: n values
-// flat. Otherwise `outer` planes or volumes of nz * ny * nx values; nz is 1 for 2-D.
+// A grid of block tiles, of packed tiles (`packed`), or of tiles that are runs of values (tile_values is not 0). 1-D: n
+// values in a row. Otherwise `outer` planes or volumes of nz * ny * nx values; nz is 1 for 2-D.
 struct Grid {
-  int block_dims = 1;  // packed: the tile shape; runs: what their codec likes
+  int block_dims = 1;  // packed tiles: the tile shape; runs: set by the codec
   bool packed = false;
   std::uint64_t values = 0, outer = 1, nz = 1, ny = 1, nx = 0;
   std::uint64_t gz = 1, gy = 1, gx = 0;  // blocks along each axis; packed: tiles
-  std::uint64_t blocks = 0, tiles = 0;   // packed: blocks that tiles have, absent ones too
-  std::uint64_t tile_values = 0;         // runs: of a whole tile
+  std::uint64_t blocks = 0, tiles = 0;   // packed tiles: all their blocks, also absent ones
+  std::uint64_t tile_values = 0;         // runs: values of a whole tile
 };
 
 Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcept;
 Grid make_packed_grid(const Shape& shape, std::uint64_t values, int tile_shape) noexcept;
 Grid make_run_grid(std::uint64_t values, std::uint64_t tile_values) noexcept;
 
-// Tiles that hold the values [start, stop), start < stop (a superset for 2-D and 3-D blocks).
+// Sets [*first, *last) to the tiles that hold the values [start, stop), start < stop. For 2-D and 3-D blocks the range
+// may have more tiles.
 void tiles_of_range(const Grid& grid, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
                     std::uint64_t* last) noexcept;
 

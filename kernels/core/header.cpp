@@ -22,8 +22,8 @@ constexpr std::uint8_t kFlagRaw = 1, kFlagBigEndian = 2, kFlagSentinel = 4, kFla
 constexpr std::uint8_t kCarriedVersion = 6;  // the format version that brought kFlagCarried
 constexpr std::size_t kCrcAt = 12, kCarriedAt = 52;
 
-// CRC-32 as in zlib and PNG of a header whose field for it is taken as 0: reflected polynomial 0xEDB88320, eight bytes
-// at a time. Headers are multiples of 8 bytes.
+// CRC-32 of a header, as in zlib and PNG, with the checksum's own field taken as 0: reflected polynomial 0xEDB88320,
+// eight bytes at a time. The size of a header is a multiple of 8 bytes.
 std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes) {
   using Table = std::array<std::uint32_t, 256>;
   static constexpr std::array<Table, 8> kTables = [] {
@@ -57,18 +57,20 @@ double carried_of_word(std::uint32_t word) { return std::bit_cast<double>(std::u
 
 Status corrupt(const char* what) { return fail(Code::corrupt, "corrupt frame: %s", what); }
 
-// The frame is as long as its shape needs at least, so that nobody allocates values for a frame that cannot hold them.
+// Checks that the frame has at least the bytes that its shape needs: a caller must not allocate memory for values that
+// the frame cannot hold.
 Status check_size(const FrameInfo& info) {
   if (info.frame_bytes < info.header_bytes) return corrupt("the frame is shorter than its header");
   const std::uint64_t payload = info.frame_bytes - info.header_bytes;
-  if (info.stored_raw) {  // compared so that no sum wraps around
+  if (info.stored_raw) {
     if (payload != info.value_bytes) return corrupt("raw values do not fill the frame");
     return kOk;
   }
   return codec_of(info.codec)->check_size(info, payload);
 }
 
-// The fields behind the checksum, once it holds. Flips are caught by then; what fails here was written wrong.
+// Reads the fields once the checksum matches. A check that fails here means that the writer was wrong: flipped bits are
+// found by the checksum.
 Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   const int rank = frame[11];
   const std::uint8_t flags = frame[10];

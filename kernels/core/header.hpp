@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The frame header (docs/format.md, section 2): the only place that knows its fields.
+// Reads and writes frame headers (docs/format.md, section 2). No other file knows the layout of their fields.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ bool value_count(const Shape& shape, std::uint64_t* count) noexcept;
 // Writes header_bytes(info.shape.rank) bytes with their checksum. info.header_bytes and value counts are not read.
 void write_header(const FrameInfo& info, const registry::CodecRow& codec, std::uint8_t* out) noexcept;
 
-// Reads and checks a header of which `available` bytes are at hand; see api.hpp, frame_info().
+// Reads and checks the header of a frame whose first `available` bytes are given; see api.hpp, frame_info().
 Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* info) noexcept;
 
 }  // namespace pyfilter

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bounds of integer values (docs/format.md, section 6): errors of integers are integers, so every bound is one.
+// Bounds of integer values (docs/format.md, section 6). Errors of integers are integers, so a bound is rounded down to
+// one.
 #pragma once
 
 #include <bit>
@@ -12,37 +13,37 @@
 
 namespace pyfilter {
 
-// The largest bound that a frame can say, so that all that the codec computes fits its codes' width.
+// The largest bound that a frame can have: with it every intermediate result fits the width of codes.
 constexpr KFN double highest_integer_bound(std::size_t value_bytes) { return value_bytes == 8 ? 0x1p62 : 0x1p30; }
 
-// The bound that values of so many bytes keep where `asked` >= 0 is asked for, never above it; 0: bit-exact.
+// The largest usable bound that is at most `asked` >= 0, for values of `value_bytes` bytes; 0: bit-exact.
 constexpr KFN double usable_integer_bound(double asked, std::size_t value_bytes) {
   const double highest = highest_integer_bound(value_bytes);
   if (asked >= highest) return highest;
   return asked >= 1 ? static_cast<double>(static_cast<std::uint64_t>(asked)) : 0;
 }
 
-// The step for a bound: the widest that keeps it, or from 2^52 on, where doubles lack that, one less.
+// The step for a bound: the widest that keeps it, 2 * bound + 1. From 2^52 on that is no double: one less.
 constexpr KFN double integer_step_of(double bound) { return bound < 0x1p52 ? 2 * bound + 1 : 2 * bound; }
 
-// Whether a frame's header may say so.
+// Whether a frame's header may have this bound with this step.
 constexpr KFN bool is_integer_step(double bound, double step, std::size_t value_bytes) {
   return bound >= 1 && usable_integer_bound(bound, value_bytes) == bound && step == integer_step_of(bound);
 }
 
-// The integer part of fraction * range, in exact arithmetic, or what is nearest to it below 2^62. fraction > 0.
+// The integer part of fraction * range, in exact arithmetic, at most 2^62; rounded down to a double. fraction > 0.
 inline double resolve_integer_relative(double fraction, std::uint64_t range) {
   constexpr double kHighest = 0x1p62;
   const auto bits = std::bit_cast<std::uint64_t>(fraction);
-  const int exponent = static_cast<int>(bits >> 52);  // of the sign nothing is left
-  if (exponent == 0) return 0;                        // a subnormal part of 2^64
+  const int exponent = static_cast<int>(bits >> 52);  // the sign bit is 0
+  if (exponent == 0) return 0;                        // a subnormal fraction: the product is below 1
   const auto mantissa = (bits & 0xFFFFFFFFFFFFFull) | 0x10000000000000ull;
-  const unsigned __int128 product = static_cast<unsigned __int128>(mantissa) * range;  // of 117 bits
+  const unsigned __int128 product = static_cast<unsigned __int128>(mantissa) * range;  // at most 117 bits
   const int shift = exponent - 1075;
   if (product == 0 || shift < -117) return 0;
-  if (shift >= 0 || (product >> -shift) >= std::uint64_t{1} << 62) return kHighest;  // a mantissa is 2^52 at least
+  if (shift >= 62 || (shift >= 0 ? product >> (62 - shift) : product >> -shift >> 62) != 0) return kHighest;
   // bounds of 2^53 and more that are no doubles are rounded down
-  auto whole = static_cast<std::uint64_t>(product >> -shift);
+  auto whole = static_cast<std::uint64_t>(shift < 0 ? product >> -shift : product << shift);
   const int surplus = 11 - std::countl_zero(whole);
   if (surplus > 0) whole = whole >> surplus << surplus;
   return static_cast<double>(whole);
@@ -61,8 +62,8 @@ inline StepChoice choose_integer_step(const Request& request, double asked) {
   return choice;
 }
 
-// Lowest and highest value as doubles, which lie between them where no double is the value: their range must not be
-// larger than the values'. Both are given as numbers above the lowest one of the type.
+// Lowest and highest value as doubles. A value that no double represents is rounded into the range, so that the range
+// does not grow. Values are given as differences from the lowest value of the type.
 inline void integer_limits(Dtype dtype, std::uint64_t above_low, std::uint64_t above_high, double* low, double* high) {
   const std::size_t width = dtype_bytes(dtype);
   const std::uint64_t middle = is_signed_integer(dtype) ? std::uint64_t{1} << (8 * width - 1) : 0;

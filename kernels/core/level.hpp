@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CPU levels: code that is compiled once for each (target.hpp) exports tables of functions, and callers take the one of
-// the level in use (settings.hpp).
+// CPU levels. Code that is compiled once for each level (target.hpp) exports tables of functions; callers use the table
+// of the level in use (settings.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace pyfilter {
 
-// The best level that the machine has, or the one that was asked for: 0 baseline, 1 avx2, 2 avx512.
+// The level in use: the best one of the machine, or the one that was set. 0 baseline, 1 avx2, 2 avx512.
 int level_in_use() noexcept;
 
 #if defined(PYF_HAVE_X86_LEVELS)
@@ -24,7 +24,7 @@ int level_in_use() noexcept;
   }
 #define PYF_TABLE_ADDRESS(level, Type, table) &level::table,
 
-// Declares `table`, of which every level has one, and `function`, which returns that of the level in use.
+// Declares `table` for every level, and `function`, which returns the table of the level in use.
 #define PYF_LEVEL_TABLE(Type, table, function)                                                 \
   PYF_EACH_LEVEL(PYF_DECLARE_TABLE, Type, table)                                               \
   inline const Type& function() {                                                              \
@@ -32,13 +32,13 @@ int level_in_use() noexcept;
     return *kTables[level_in_use()];                                                           \
   }
 
-// What a chunk's values are asked before they are encoded (stages/cpu/values.cpp).
+// Functions that look at a chunk's values before they are encoded (stages/cpu/values.cpp).
 struct ValueStages {
-  // `bound` is the absolute one that the request means, or its own where that is relative to each value.
+  // `bound` is the absolute bound of the request, or its pointwise relative bound.
   StepChoice (*choose_step)(const Request& request, double bound, const void* values, std::uint64_t count);
-  // Smallest and largest finite value but the fill's; false when there is none.
+  // Smallest and largest finite value, without the fill value; false if there is none.
   bool (*value_range)(const Request& request, const void* values, std::uint64_t count, double* low, double* high);
-  // The same of integers, as numbers above the lowest one of their type.
+  // The same for integers, as differences from the lowest value of the type.
   bool (*integer_range)(const Request& request, const void* values, std::uint64_t count, std::uint64_t* low,
                         std::uint64_t* high);
 };

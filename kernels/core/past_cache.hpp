@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A copy whose target does not go through the cache: what is read again soon stays there, and lines that are written
-// whole are not read before.
+// A copy that stores past the cache. The cache keeps data that is read again soon, and lines that are written whole are
+// not read from memory first.
 #pragma once
 
 #include <cstddef>

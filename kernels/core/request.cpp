@@ -72,15 +72,15 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   if (info.format_version < codec->format_version)
     return fail(Code::corrupt, "corrupt frame: codec %s in format %d, it came with %d", codec->name,
                 info.format_version, codec->format_version);
-  const Codec& room = *codec_of(info.codec);
-  PYF_TRY(room.check_parameters(*codec, info.parameters, info.shape, true));
-  const bool quantised = room.quantises && !info.stored_raw && !(room.may_be_exact && info.step == 0);
+  const Codec& functions = *codec_of(info.codec);
+  PYF_TRY(functions.check_parameters(*codec, info.parameters, info.shape, true));
+  const bool quantised = functions.quantises && !info.stored_raw && !(functions.may_be_exact && info.step == 0);
   if (!quantised && (info.step != 0 || info.bound != 0))
     return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a bound or a step");
   if (quantised) {
     if (!(info.step > 0) || !(info.bound > 0))
       return fail(Code::corrupt, "corrupt frame: a quantised frame without bound or step");
-    if (info.pointwise && (!room.may_be_pointwise || !is_float(info.dtype)))
+    if (info.pointwise && (!functions.may_be_pointwise || !is_float(info.dtype)))
       return fail(Code::corrupt, "corrupt frame: codec %s, dtype %s with a pointwise relative bound", codec->name,
                   dtype_name(info.dtype));
     if (info.pointwise && info.bound >= 1)
@@ -88,7 +88,7 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     if (!is_float(info.dtype) && !is_integer_step(info.bound, info.step, dtype_bytes(info.dtype)))
       return fail(Code::corrupt, "corrupt frame: a bound of %g and a step of %g of integers, dtype %s", info.bound,
                   info.step, dtype_name(info.dtype));
-    if (room.check_step != nullptr) return room.check_step(info);
+    if (functions.check_step != nullptr) return functions.check_step(info);
     if (!info.pointwise && info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
   } else if (info.has_sentinel || info.pointwise) {
@@ -199,8 +199,8 @@ Status no_kernel(const FrameInfo& info) noexcept {
 }
 
 bool on_devices(std::uint8_t codec, Dtype dtype) noexcept {
-  const Codec& room = *codec_of(codec);
-  return is_float(dtype) ? room.floats_on_devices : room.integers_on_devices;
+  const Codec& functions = *codec_of(codec);
+  return is_float(dtype) ? functions.floats_on_devices : functions.integers_on_devices;
 }
 
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {

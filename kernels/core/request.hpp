@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the registry allows: checks of requests (before encoding) and of frames' codec fields (before decoding).
+// Checks against registry.json: of requests before encoding, of frames' codec fields before decoding.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace pyfilter {
 
-// Row of registry.json, or nullptr.
+// The row of registry.json for a codec id, or nullptr.
 const registry::CodecRow* find_codec(std::uint8_t id) noexcept;
 
 const char* dtype_name(Dtype dtype) noexcept;
@@ -22,32 +22,32 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept;
 // "1 (absolute), 2 (relative)": the bound modes of a mask, by number.
 void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept;
 
-// Whether devices have kernels for the codec and dtype of a request, or of a frame; the rest they say themselves.
+// Whether there are CUDA kernels for a codec and dtype. Kernels may still refuse other properties of a frame.
 bool on_devices(std::uint8_t codec, Dtype dtype) noexcept;
 
-// The codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
+// Checks that codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;
 
-// A frame of `frame_bytes` bytes is as long as its header says, holds the values [start, stop), and `value_bytes` is
-// their size.
+// Checks that a frame of `frame_bytes` bytes has the size in its header and holds the values [start, stop), and that
+// these take `value_bytes` bytes.
 Status check_decode(const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,
                     std::size_t value_bytes) noexcept;
 
-// What a frame of `count` values for this request says in its header but for bound, step, sentinel and size; `codec` is
-// the request's or the bit-exact one that stands in for it.
+// The header of a frame of `count` values for this request, without bound, step, sentinel and size. `codec` is the
+// request's codec, or the codec that it falls back on.
 FrameInfo frame_template(const Request& request, std::uint8_t codec, std::uint64_t count) noexcept;
 
-// For rooms. What parameters that are not allowed are called, in a frame or in a request.
+// Code of an error about parameters: of a damaged frame, or of a request.
 constexpr Code parameter_code(bool in_frame) { return in_frame ? Code::corrupt : Code::invalid_argument; }
 // Parameters from `first` on must be 0.
 Status check_zero_parameters(const registry::CodecRow& row, const std::array<std::uint8_t, kParameterBytes>& parameters,
                              std::size_t first, bool in_frame) noexcept;
-// A payload of tiles is longer than a directory of so many entries.
+// For codecs: checks that a payload is longer than its directory of `entries` entries.
 Status check_directory_size(std::uint64_t entries, std::uint64_t payload_bytes) noexcept;
-// An error of this library: a codec that registry.json allows for a dtype has no kernel for it.
+// The error for a dtype that registry.json allows but the codec has no function for: a fault of this library.
 Status no_kernel(const FrameInfo& info) noexcept;
 
-// Writes the header, with the release that its codec needs.
+// Writes the header, with the lowest release of pyfilter that can read the codec.
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept;
 
 }  // namespace pyfilter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CPU level and thread count: the environment, set_*() and what the machine has (settings.hpp, api.hpp).
+// CPU level, thread count and backend, from the environment, the machine and set_*() (settings.hpp, api.hpp).
 #include "core/settings.hpp"
 
 #include <atomic>

@@ -5,12 +5,12 @@
 
 namespace pyfilter {
 
-int resolved_threads() noexcept;  // for a call made now on this thread, >= 1
+int resolved_threads() noexcept;  // threads of a call that this thread makes now, >= 1
 
 enum class Backend { automatic, cpu, cuda };
 Backend backend() noexcept;
-// Whether a call on values in host memory goes to the GPU first. Backend auto leaves them to the CPU, which is faster
-// than copies to the device and back with both codecs (docs/architecture.md, "Backends"; benchmarks/gpu_pipeline.py).
+// Whether a call on values in host memory goes to the GPU first. Backend auto uses the CPU, which is faster
+// than copies to the device and back (docs/architecture.md, "Backends"; benchmarks/gpu_pipeline.py).
 bool prefers_cuda() noexcept;
 
 }  // namespace pyfilter

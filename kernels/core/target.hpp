@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compilation targets. The codec sources under stages/ and the rooms are compiled once per CPU level: every such
+// Compilation targets. Codec sources (in stages/ and the codecs' folders) are compiled once per CPU level: every such
 // translation unit defines PYF_LEVEL (baseline, avx2, avx512) and one of PYF_LEVEL_*, and everything between
 // PYF_BEGIN_TARGET and PYF_END_TARGET lands in the namespace pyfilter::<level> with that level's instructions.
 // What is included before PYF_BEGIN_TARGET (the standard library, core/) stays portable, so no inline function of the

@@ -41,15 +41,15 @@ class Pool {
     wanted_ = helpers < workers_ ? helpers : workers_;
     const std::uint64_t generation = ++generation_;
     lock.unlock();
-    posted_ = generation;  // who looks for it finds the mutex free
+    posted_ = generation;  // set after unlocking: workers that see it find the mutex free
     wake_.notify_all();
     job.run();
     lock_soon(lock);
-    wanted_ = 0;  // who has not come by now is not needed
+    wanted_ = 0;  // workers that have not started yet are not needed
     job_ = nullptr;
     lock.unlock();
     spin_while([this] { return running_ != 0; });
-    if (running_ == 0) return true;  // the last one may have the mutex still
+    if (running_ == 0) return true;  // the last worker may still hold the mutex
     lock.lock();
     idle_.wait(lock, [this] { return running_ == 0; });
     return true;
@@ -61,7 +61,7 @@ class Pool {
       try {
         std::thread(&Pool::serve, this).detach();
       } catch (...) {
-        return;  // no more threads to be had: those that run will do
+        return;  // no more threads can be started: use those that run
       }
       ++workers_;
     }
@@ -72,7 +72,7 @@ class Pool {
     std::uint64_t seen = 0;
     std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);
     for (;;) {
-      // a call has several jobs, and often the next call is near: then there is no need to sleep and be woken
+      // spin before sleeping: a call has several jobs, and the next call often follows at once
       spin_while([&] { return posted_ == seen; });
       lock_soon(lock);
       wake_.wait(lock, [&] { return generation_ != seen && wanted_ > 0; });
@@ -94,7 +94,7 @@ class Pool {
   Job* job_ = nullptr;
   std::uint64_t generation_ = 0;
   int wanted_ = 0, workers_ = 0;
-  std::atomic<std::uint64_t> posted_{0};  // the generation, for those who have no mutex
+  std::atomic<std::uint64_t> posted_{0};  // generation_, readable without the mutex
   std::atomic<int> running_{0};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Worker threads shared by all calls of the process. They wait between calls and hold nothing then, so the library
-// may be unloaded by HDF5 (it stays mapped: -z nodelete) and the process may fork (the child starts its own).
+// Worker threads shared by all calls of the process. Between calls they wait and hold no lock or memory. So HDF5 may
+// unload the library (it stays mapped: -z nodelete), and the process may fork (the child starts its own workers).
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace pyfilter {
 
 // Runs work(context, index) for every index below `count` on up to `threads` threads, the caller among them. Indices
 // are handed out in increasing order. Returns when all are done. If the workers are busy with another call, or cannot
-// be started, the caller does it all. `work` must not throw.
+// be started, the caller does all the work. `work` must not throw.
 void parallel_for(int threads, std::uint64_t count, void (*work)(void* context, std::uint64_t index),
                   void* context) noexcept;
 
@@ -25,7 +25,7 @@ inline void pause_shortly() {
 #endif
 }
 
-// Looks again and again, while `waiting()` holds: for as long as it takes to sleep and be woken.
+// Spins while `waiting()` is true, for 50 us at most: the time that it takes to sleep and be woken.
 template <class Waiting>
 void spin_while(const Waiting& waiting) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
@@ -37,7 +37,7 @@ void spin_while(const Waiting& waiting) {
   } while (std::chrono::steady_clock::now() < end);
 }
 
-// Takes a mutex that others hold for some instructions at a time: who meets them there need not sleep.
+// Locks a mutex that other threads hold only for some instructions: spins first, since sleeping would take longer.
 inline void lock_soon(std::unique_lock<std::mutex>& lock) {
   for (int i = 0; i < 100; ++i) {
     if (lock.try_lock()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shapes of packed tiles and their blocks (docs/format.md, section 7.1): where position i of block b is.
+// Shapes of packed tiles and of their blocks (docs/format.md, section 7.1): coordinates of position i of block b.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace pyfilter {
 
-// Tile shapes, as requests and frames name them.
+// Numbers of tile shapes in requests and frames.
 inline constexpr int kChain = 1, kPlane = 2, kVolume = 3, kColumns = 4;
 
 struct TileExtent {
-  std::uint32_t z, y, x;     // of a tile, in values
-  std::uint32_t bz, by, bx;  // of a block
+  std::uint32_t z, y, x;     // extents of a tile, in values
+  std::uint32_t bz, by, bx;  // extents of a block
 };
 
-// By tile shape; 0 is none.
+// Indexed by tile shape; 0 is no shape.
 inline constexpr TileExtent kTileExtents[5] = {
     {0, 0, 0, 0, 0, 0}, {1, 1, 4096, 1, 1, 32}, {1, 64, 64, 1, 4, 8}, {8, 16, 32, 2, 4, 4}, {1, 1024, 4, 1, 32, 1},
 };
@@ -30,8 +30,8 @@ struct TileShape {
   static constexpr std::uint32_t kBlockZ = kExtent.bz, kBlockY = kExtent.by, kBlockX = kExtent.bx;
   static constexpr std::uint32_t kBlocksZ = kZ / kBlockZ, kBlocksY = kY / kBlockY, kBlocksX = kX / kBlockX;
 
-  // Coordinates of a block's first position in its tile. Blocks are numbered along z first, so that a warp of a GPU has
-  // neighbours along z and y in its lanes, and only one axis crosses from warp to warp.
+  // Coordinates of a block's first position in its tile. Blocks are numbered along z, then y, then x: the lanes of a
+  // warp hold neighbours along z and y, and only differences along x need values of another warp.
   static constexpr std::uint32_t block_z(std::uint32_t b) { return b % kBlocksZ * kBlockZ; }
   static constexpr std::uint32_t block_y(std::uint32_t b) { return b / kBlocksZ % kBlocksY * kBlockY; }
   static constexpr std::uint32_t block_x(std::uint32_t b) { return b / (kBlocksZ * kBlocksY) * kBlockX; }
@@ -41,14 +41,14 @@ struct TileShape {
   static constexpr std::uint32_t position_of(std::uint32_t z, std::uint32_t y, std::uint32_t x) {
     return (z % kBlockZ * kBlockY + y % kBlockY) * kBlockX + x % kBlockX;
   }
-  // Index of a position in its tile, row by row: of a block's first, and of position i from there.
+  // Index of a position in its tile, row by row: of block b's first position; of position i, relative to that.
   static constexpr std::uint32_t first_of(std::uint32_t b) { return (block_z(b) * kY + block_y(b)) * kX + block_x(b); }
   static constexpr std::uint32_t within(std::uint32_t i) {
     return (i / kBlockX / kBlockY * kY + i / kBlockX % kBlockY) * kX + i % kBlockX;
   }
 };
 
-// A tile's place in the array and how much of it is inside.
+// Where a tile begins in the array, and its extent inside the array.
 struct TileBox {
   std::uint64_t first;          // index of its first value
   std::uint32_t inz, iny, inx;  // extent inside the array
@@ -80,7 +80,7 @@ constexpr std::uint64_t tile_of_value(const Grid& g, std::uint64_t index) {
   return (slab * g.gy + row % g.ny / Tile::kY) * g.gx + index % g.nx / Tile::kX;
 }
 
-// Whether a block has a value of the array: the others are absent.
+// Whether a block is present: it has at least one value of the array.
 template <int S>
 constexpr bool is_present(const TileBox& box, std::uint32_t b) {
   using Tile = TileShape<S>;

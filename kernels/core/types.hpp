@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The nouns of the library: element types, what a caller requests, and what a frame says of itself.
+// Types that the whole library shares: element types, requests, and the fields of a frame's header.
 #pragma once
 
 #include <array>
@@ -75,25 +75,26 @@ struct Request {
   std::uint64_t fill = 0;          // bit pattern of the fill value, zero-extended
   bool source_big_endian = false;  // recorded in the frame; values given here are always in host order
   Shape shape;
-  // For updates of a chunk (updated_chunk.hpp), never from a caller. The quantum that floats must have, at most the one
-  // that follows from an absolute bound; 0: that one. Of bytes that no encoder on a device knows: CPU only.
+  // The two fields below are set by updated_chunk.hpp only, never by a caller; such requests are
+  // encoded on the CPU.
+  // The step for floating-point values, at most the step that follows from the absolute bound; 0: that step.
   double step = 0.0;
-  double carried_bound = 0.0;  // largest error that values already have against what was written
+  double carried_bound = 0.0;  // largest error that the values have before this encoding
 };
 
-// What a frame's header says (docs/format.md, section 3).
+// Fields of a frame's header (docs/format.md, section 3).
 struct FrameInfo {
   std::uint8_t format_version = 0;
   std::uint8_t codec = 0;
   Dtype dtype = Dtype::none;
   bool stored_raw = false;
   bool source_big_endian = false;
-  bool pointwise = false;  // bound is relative to each value, step one of log2 |x|
+  bool pointwise = false;  // the bound is relative to each value, the step is of log2 |x|
   bool has_sentinel = false;
   std::uint64_t sentinel = 0;
   double bound = 0.0;          // resolved absolute bound; 0 means bit-exact
-  double step = 0.0;           // width of a quantum
-  double carried_bound = 0.0;  // where above `bound`: of values that were decoded before they were encoded here
+  double step = 0.0;           // distance of the decoded values of neighbouring codes
+  double carried_bound = 0.0;  // if above `bound`: the error bound of values that were decoded and encoded again
   std::array<std::uint8_t, kParameterBytes> parameters{};
   Shape shape;
   std::uint64_t header_bytes = 0;
@@ -101,7 +102,7 @@ struct FrameInfo {
   std::uint64_t value_count = 0;
   std::uint64_t value_bytes = 0;  // value_count * dtype_bytes
 
-  // No value is farther than this from what was written.
+  // Largest distance of a decoded value from the value that was written first.
   double error_bound() const { return carried_bound > bound ? carried_bound : bound; }
 };
 

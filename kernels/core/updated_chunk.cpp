@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a chunk is encoded that was written in parts (updated_chunk.hpp).
+// Encodes a chunk that was written in parts (updated_chunk.hpp).
 //
-// A is the error bound of the old frame: no value of it is farther than A from what was written. B is the bound that
-// the request means for the values as they are now. Old values stay where they are, or move by no more than B - A:
+//   A   the error bound of the old frame: its values are within A of the values that were written
+//   B   the bound of the request for the chunk's present values
+//   s   the step of the old frame
 //
-//   B < A       step s / 2^i: old values are on that grid, new ones keep B; the frame carries A. i is 0 where B is
-//               hardly less than A, as it is where decoded extremes are a little closer than the originals
-//   A <= B      step m * s, m odd: quanta of width m * s are unions of those of width s, so an old value gets the
-//               quantum that its original would have got, within m * s / 2. m is 1 up to B = 3 A
-//   no grid     (the old frame is bit-exact, or its steps are powers of two) bound B - A, so that errors add up to B
+// Values that were not written again keep their value, or move by at most B - A:
+//
+//   B < A       step s / 2^i: old values are multiples of that step, new values keep B, the frame carries A. i is 0
+//               if B is only just below A, since decoded extremes may lie a little closer together than originals
+//   A <= B      step m * s, m odd: an interval of width m * s is a union of intervals of width s, so an old value gets
+//               the code that its original would have got, within m * s / 2. m is 1 up to B = 3 A
+//   no step     (the old frame is bit-exact, or its steps are powers of two) bound B - A: errors add up to B
 //   otherwise   bit-exact, the frame carries A
 //
-// What comes out is decoded and compared with the old values: a choice that moved one too far is not taken.
+// The new frame is decoded and compared with the old values. If one of them moved too far, the chunk is encoded
+// bit-exactly.
 #include "core/updated_chunk.hpp"
 
 #include <algorithm>
@@ -38,16 +42,16 @@
 namespace pyfilter {
 namespace {
 
-// Of the step and of the sums below: more than their roundings, less than would cost anything.
+// Margins for the step and the sums below: larger than their roundings, too small to cost compression.
 constexpr double kBelow = 1 - 0x1p-40;
 constexpr double kBeyond = 0x1p-7;
-constexpr double kHighestMultiple = 1023;  // of a step; beyond, the sum of two bounds loses nothing that counts
+constexpr double kHighestMultiple = 1023;  // of a step; above it, adding up the bounds costs next to nothing
 
 struct Comparison {
-  std::uint64_t kept = 0;  // zeros and fill values, which are exact, do not count
+  std::uint64_t kept = 0;  // values that were not written again; zeros and fill values do not count: they are exact
   double low = std::numeric_limits<double>::infinity(), high = -low;  // of the old values
-  bool keeps_extremes = true;  // all old values that may have been the lowest or highest one are still there
-  int kept_ends = 0;           // how many ends of the range here, lowest and highest value, only kept values have
+  bool keeps_extremes = true;  // no old value that may have been the lowest or the highest was written again
+  int kept_ends = 0;           // ends of the present range (lowest, highest value) that only kept values reach: 0 to 2
 };
 
 template <class T>
@@ -62,7 +66,7 @@ T value_at(const void* values, std::uint64_t i) {
   return value;
 }
 
-// Calls visit(old value, whether it is still there) for each value that counts in the range: finite, no fill value.
+// Calls visit(old value, whether it was kept) for each value that counts for the range: finite and not the fill value.
 template <class T, class Visit>
 void each_in_range(const Request& request, const void* old, const void* now, std::uint64_t count, Visit&& visit) {
   const auto fill = std::bit_cast<T>(static_cast<BitsOf<T>>(request.fill));
@@ -73,7 +77,7 @@ void each_in_range(const Request& request, const void* old, const void* now, std
   }
 }
 
-// How many ends of the range of `now` are values that `old` has at the same place.
+// How many ends of the range of `now` are reached only by values that `old` has at the same index.
 template <class T>
 int count_kept_ends(const Request& request, const void* old, const void* now, std::uint64_t count) {
   T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::lowest(), new_low = low, new_high = high;
@@ -97,7 +101,7 @@ Comparison compare(const Request& request, const void* old, const void* now, std
   });
   if (found.kept == 0) return found;
   found.kept_ends = count_kept_ends<T>(request, old, now, count);
-  // an original that was the highest is decoded to no less than the highest decoded value minus two errors
+  // the value whose original was the highest is decoded to at least the highest decoded value minus two errors
   const double largest = std::max(std::fabs(found.low), std::fabs(found.high));
   const double reach = 2 * error * (1 + 0x1p-20) + largest * 0x1p-50;
   each_in_range<T>(request, old, now, count, [&](T before, bool same) {
@@ -107,7 +111,7 @@ Comparison compare(const Request& request, const void* old, const void* now, std
   return found;
 }
 
-// Whether no kept value is farther than `most` from where it was.
+// Whether no kept value moved by more than `most`.
 template <class T>
 bool moved_within(const void* old, const void* now, const void* decoded, std::uint64_t count, double most) {
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -116,7 +120,7 @@ bool moved_within(const void* old, const void* now, const void* decoded, std::ui
     if (bits != std::bit_cast<BitsOf<T>>(value_at<T>(now, i))) continue;
     if (before == after || bits == std::bit_cast<BitsOf<T>>(after)) continue;
     double distance = 0;
-    if constexpr (std::is_integral_v<T>)  // modulo 2^64, since the difference may be no number of the type
+    if constexpr (std::is_integral_v<T>)  // modulo 2^64: the difference may not fit the type
       distance =
           static_cast<double>(before > after ? static_cast<std::uint64_t>(before) - static_cast<std::uint64_t>(after)
                                              : static_cast<std::uint64_t>(after) - static_cast<std::uint64_t>(before));
@@ -154,7 +158,7 @@ auto with_type(Dtype dtype, Visit&& visit) {
   }
 }
 
-// The bound that the request means if the range of the values is smaller than that of those here by `less`.
+// The absolute bound of the request for a range that is smaller by `less` than the range of `values`.
 double bound_of_range(const Request& request, const void* values, std::uint64_t count, double less) {
   if (!is_float(request.dtype)) {
     std::uint64_t low = 0, high = 0;
@@ -168,10 +172,10 @@ double bound_of_range(const Request& request, const void* values, std::uint64_t 
   return high - low > slack ? resolve_relative(request.bound, low, high - slack) : 0;
 }
 
-// The largest bound that is certain for the values as they were written. Kept ones are known to `error`, so the range
-// may be smaller by an error for each of its ends that only kept values have, but is not smaller than it was where the
-// extremes are kept. It is no larger than for values that are all new: a frame that resembles them by chance must not
-// loosen their bound.
+// The largest bound that certainly holds for the range of the original values. Kept values are known to within `error`,
+// so the range may be smaller by one error for each end that only kept values reach. If the extremes were kept, the
+// range did not shrink, and `before`, the old bound, holds too. The bound is never larger than for values that are all
+// new: a frame that resembles them by chance must not loosen it.
 double certain_bound(const Request& request, const void* values, std::uint64_t count, double error, double before,
                      bool keeps_extremes, int kept_ends) {
   const double least = bound_of_range(request, values, count, kept_ends * error);
@@ -179,7 +183,7 @@ double certain_bound(const Request& request, const void* values, std::uint64_t c
   return std::min(most, keeps_extremes ? std::max(least, before) : least);
 }
 
-// What is asked of the encoder: `bound` for all values, and old ones keep their places where that is possible.
+// The request for the encoder: `bound` for all values, and a step with which old values stay where possible.
 Request choose(const Request& asked, const FrameInfo& old, double bound, double largest) {
   const double error = old.error_bound(), step = old.step;
   const bool powers_of_two = codec_of(old.codec)->powers_of_two;
@@ -191,7 +195,7 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
   const auto add_up = [&] {
     request.bound = (bound - error) * kBelow;
     request.carried_bound = bound;
-    if (powers_of_two) {  // half of a step, which is a power of two
+    if (powers_of_two) {  // half of a step: a power of two
       int exponent = 0;
       std::frexp(request.bound, &exponent);
       request.bound = std::ldexp(0.5, exponent);
@@ -203,11 +207,11 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
       request.bound = 0;
     } else if (powers_of_two) {
       request.bound = std::min(bound, step / 2);  // steps are powers of two
-    } else if (!is_float(asked.dtype)) {          // steps are odd: there is no finer one but by luck
+    } else if (!is_float(asked.dtype)) {          // steps are odd integers: s / 2^i is none
       request.bound = bound >= old.bound ? old.bound : 0;
     } else {
       request.step = step;
-      // a little beyond the bound: some new values are stored as they are, which takes less than a bit for each value
+      // a step slightly too wide is allowed: the few values beyond the bound are stored verbatim, below 1 bit a value
       const double most = bound * (1 + kBeyond);
       while (request.step / 2 > most) request.step /= 2;
     }
@@ -240,7 +244,7 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
   return request;
 }
 
-// Bit for bit, as the codec does it that takes every type.
+// A bit-exact request, for the codec that takes every dtype.
 Request exact_request(const Request& asked, double error) {
   Request request = asked;
   request.codec = registry::kExactCodec;
@@ -251,7 +255,7 @@ Request exact_request(const Request& asked, double error) {
   return request;
 }
 
-// A frame that values may have come from, decoded.
+// A frame from which values may have been decoded, and these values.
 struct Origin {
   FrameInfo info;
   const void* frame = nullptr;
@@ -259,7 +263,7 @@ struct Origin {
   Comparison found;
 };
 
-// Finds how many values come from `frame`; none where there is nothing to keep, because it is exact.
+// Decodes `frame` and counts the values that were kept from it: none if the frame is exact, which needs no care.
 Status open_origin(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes& frame,
                    Origin& origin) {
   FrameInfo& info = origin.info;
@@ -280,7 +284,7 @@ Status open_origin(const Request& request, const void* values, std::size_t value
   return kOk;
 }
 
-// Whether values that come from `origin` are within `bound` of what was written once they are those of a frame.
+// Whether the values kept from `origin` are still within `bound` of their originals after decoding the new frame.
 bool keeps(const Request& request, const Origin& origin, const void* values, const void* decoded, double bound) {
   if (origin.found.kept == 0) return true;
   const double may_move = std::max(0.0, (bound - origin.info.error_bound()) * (1 + 0x1p-40));
@@ -289,7 +293,7 @@ bool keeps(const Request& request, const Origin& origin, const void* values, con
   });
 }
 
-// `origins` has all that values may come from, the one of most values first.
+// Encodes values of which some come from `origins`; origins[0] has the most kept values.
 Status encode_beside(const Request& request, const void* values, std::size_t value_bytes,
                      const std::array<Origin, kMostOrigins>& origins, void* out, std::size_t capacity,
                      std::size_t* out_bytes) {
@@ -303,7 +307,7 @@ Status encode_beside(const Request& request, const void* values, std::size_t val
   double error = 0;
   for (const Origin& origin : origins)
     if (origin.found.kept != 0) error = std::max(error, origin.info.error_bound());
-  // values of the other frame are no new ones either
+  // values kept from the other frame are not exact either
   const int kept_ends = origins[1].found.kept != 0 ? 2 : found.kept_ends;
   const double bound =
       certain_bound(request, values, old.value_count, error, old.bound, found.keeps_extremes, kept_ends);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks that are written in parts. HDF5 decodes a chunk, puts new values between the decoded ones and has the whole
-// encoded again. A bound that follows the range of the values would then move decoded values a second time. This
-// encodes such a chunk beside the frame that it was decoded from: values that were not written again keep the error
-// that they have, or one within the bound that the chunk has now. docs/reliability.md states the promise.
+// Encodes chunks that are written in parts. HDF5 decodes a chunk, replaces some of its values, and has the whole chunk
+// encoded again. A bound that depends on the range of values would then move decoded values a second time. So such a
+// chunk is encoded together with the frame that it was decoded from: values that were not written again keep their
+// error, or get one within the chunk's present bound. docs/reliability.md states the promise.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace pyfilter {
 
-// Whether decoded values would move where a chunk is encoded again: the bound depends on the range of all values.
+// Whether encoding a chunk again may move decoded values: the bound depends on the range of all values.
 constexpr bool follows_range(Bound mode) { return mode == Bound::relative || mode == Bound::psnr; }
 
 struct FrameBytes {
@@ -23,10 +23,9 @@ struct FrameBytes {
 
 inline constexpr std::size_t kMostOrigins = 2;
 
-// Encodes values of which any number come from one of `frames` (kMostOrigins at most), decoded, and stand where they
-// stood. What holds for values of one frame holds for those of each. *kept is false, and nothing is encoded, where no
-// value is from any (but zeros and fill values, which are exact everywhere): then encode() is the right call. Errors
-// and buffers are those of encode().
+// Encodes values of which some were decoded from `frames` (kMostOrigins at most) and have the same index as there.
+// *kept is false, and nothing is encoded, if no value comes from a frame; zeros and fill values do not count, since
+// they are always exact. The caller then uses encode(). Errors and buffers are the same as for encode().
 Status encode_updated(const Request& request, const void* values, std::size_t value_bytes, const FrameBytes* frames,
                       std::size_t frame_count, void* out, std::size_t capacity, std::size_t* out_bytes,
                       bool* kept) noexcept;

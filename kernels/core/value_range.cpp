@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranges of values, over threads (value_range.hpp). Extremes are the same in any order.
+// Finds the range of values with several threads (value_range.hpp). Extremes do not depend on the order.
 #include "core/value_range.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace pyfilter {
 namespace {
 
-constexpr std::uint64_t kRangeBytes = std::uint64_t{1} << 18;  // that a thread looks at together
+constexpr std::uint64_t kRangeBytes = std::uint64_t{1} << 18;  // of values that a thread takes at a time
 
 template <class Number>
 struct RangeJob {
@@ -54,7 +54,7 @@ bool find_value_range(const Request& request, const void* values, std::uint64_t 
   RangeJob<double> job{
       request, static_cast<const std::uint8_t*>(values), count, value_stages().value_range, {}, false, 0, 0};
   const bool found = job.run(low, high);
-  *low += 0.0;  // which of two zeros was met first says nothing
+  *low += 0.0;  // -0 becomes +0: which of the two was found depends on the order
   *high += 0.0;
   return found;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Little-endian loads and stores at any alignment. Whole arrays of values are copied as they are on little-endian
-// hosts (the only ones that CMakeLists.txt accepts), so that a frame's bytes are the same everywhere.
+// Little-endian loads and stores at any alignment. Arrays of values are copied without
+// swapping: CMakeLists.txt accepts little-endian hosts only, so a frame's bytes are the same everywhere.
 #pragma once
 
 #include <bit>

@@ -101,7 +101,7 @@ class ChunkList(ctypes.Structure):
     """``pyf_chunk_list``: the arrays that ``pyf_list_chunk`` fills."""
 
     _fields_ = (
-        ("room", c_uint64),
+        ("capacity", c_uint64),
         ("count", c_uint64),
         ("rank", c_uint64),
         ("origins", c_void_p),
@@ -168,8 +168,8 @@ class CudaFrame(ctypes.Structure):
     )
 
 
-class CudaLane(ctypes.Structure):
-    """``pyf_cuda_lane``: a stream and the memory of one batch of chunks."""
+class CudaChannel(ctypes.Structure):
+    """``pyf_cuda_channel``: a stream and the memory of one batch of chunks."""
 
     _fields_ = (
         ("device", c_int32),
@@ -187,7 +187,7 @@ class CudaLane(ctypes.Structure):
 
 
 class CudaChunks(ctypes.Structure):
-    """``pyf_cuda_chunks``: chunks in host memory, one behind the other or of a grid."""
+    """``pyf_cuda_chunks``: chunks in host memory, contiguous or of a grid."""
 
     _fields_ = (
         ("values", c_void_p),
@@ -223,7 +223,7 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pyf_progressive_part": ProgressivePart,
     "pyf_progressive_choice": ProgressiveChoice,
     "pyf_cuda_frame": CudaFrame,
-    "pyf_cuda_lane": CudaLane,
+    "pyf_cuda_channel": CudaChannel,
     "pyf_cuda_chunks": CudaChunks,
     "pyf_chunk_writer": ChunkWriter,
 }
@@ -233,7 +233,7 @@ RANGE: np.dtype[Any] = np.dtype(Range)
 PROGRESSIVE_PART: np.dtype[Any] = np.dtype(ProgressivePart)
 PROGRESSIVE_CHOICE: np.dtype[Any] = np.dtype(ProgressiveChoice)
 CUDA_FRAME: np.dtype[Any] = np.dtype(CudaFrame)
-CUDA_LANE: np.dtype[Any] = np.dtype(CudaLane)
+CUDA_CHANNEL: np.dtype[Any] = np.dtype(CudaChannel)
 
 _REQUEST, _GRID, _SIZE_OUT = POINTER(Request), POINTER(Grid), POINTER(c_size_t)
 _DOUBLE_OUT, _WORDS = POINTER(c_double), POINTER(c_uint)

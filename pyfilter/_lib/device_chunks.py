@@ -42,15 +42,15 @@ class Chunks(abi.CudaChunks):
 
 
 def write_chunks(
-    request: abi.Request, chunks: Chunks, lanes: NDArray[Any], frame_stride: int, writer: abi.ChunkWriter
+    request: abi.Request, chunks: Chunks, channels: NDArray[Any], frame_stride: int, writer: abi.ChunkWriter
 ) -> None:
-    """Encode chunks on lanes, an array of `abi.CUDA_LANE`, and write them; ``chunks.state`` says which were written."""
+    """Encode chunks on channels (an array of `abi.CUDA_CHANNEL`) and write them; sets ``chunks.state`` of each."""
     library.check(
         library.load().pyf_cuda_write_chunks(
             ctypes.byref(request),
             ctypes.byref(chunks),
-            lanes.ctypes.data,
-            len(lanes),
+            channels.ctypes.data,
+            len(channels),
             frame_stride,
             ctypes.byref(writer),
         )
@@ -60,7 +60,7 @@ def write_chunks(
 def read_chunks(
     dtype: int,
     chunks: Chunks,
-    lanes: NDArray[Any],
+    channels: NDArray[Any],
     descriptor: int,
     ranges: NDArray[Any],
     segments: NDArray[Any] | None,
@@ -70,8 +70,8 @@ def read_chunks(
         library.load().pyf_cuda_read_chunks(
             dtype,
             ctypes.byref(chunks),
-            lanes.ctypes.data,
-            len(lanes),
+            channels.ctypes.data,
+            len(channels),
             descriptor,
             ranges.ctypes.data,
             None if segments is None else segments.ctypes.data,

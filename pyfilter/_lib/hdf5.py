@@ -198,14 +198,14 @@ def chunk_locations(dataset_id: int, rank: int) -> ChunkLocations | None:
     with _hdf5_lock():
         if count_of(dataset_id, 0, ctypes.byref(count)) < 0:
             return None
-        room = count.value
+        capacity = count.value
         found = ChunkLocations(
-            np.empty((room, rank), np.uint64),
-            np.empty(room, np.uint64),
-            np.empty(room, np.uint64),
-            np.empty(room, "u4"),
+            np.empty((capacity, rank), np.uint64),
+            np.empty(capacity, np.uint64),
+            np.empty(capacity, np.uint64),
+            np.empty(capacity, "u4"),
         )
-        filled = abi.ChunkList(room, 0, rank, *(array.ctypes.data for array in found))
+        filled = abi.ChunkList(capacity, 0, rank, *(array.ctypes.data for array in found))
         if walk(dataset_id, 0, append, ctypes.addressof(filled)) != 0:
             return None
     listed = slice(0, int(filled.count))

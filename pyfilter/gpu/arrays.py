@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is an array on a CUDA device, and the same memory as a cupy.ndarray. CuPy is imported when first needed."""
+"""Arrays on CUDA devices: recognising them, and views of them as cupy.ndarray. CuPy is imported when first needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_device_array(thing: object) -> bool:
     """
     if isinstance(thing, _HOST):
         return False
-    if _is_cupys(thing):  # without asking it: in a forked process the answer would be an error
+    if _is_cupys(thing):  # without reading the attribute: in a forked process that raises an error
         return True
     return _interface(thing) is not None or _dlpack_device(thing) is not None
 
@@ -54,7 +54,7 @@ def _interface(thing: object) -> dict[str, Any] | None:
     """Return the array's ``__cuda_array_interface__``, None where it has none or does not give it."""
     try:
         found = getattr(thing, "__cuda_array_interface__", None)
-    except Exception:  # PyTorch's answer for a tensor that requires a gradient, JAX's for an array on several devices
+    except Exception:  # PyTorch: a tensor that requires a gradient; JAX: an array on several devices
         return None
     return found if isinstance(found, dict) else None
 
@@ -65,7 +65,7 @@ def _dlpack_device(thing: object) -> int | None:
         return None
     try:
         kind, number = thing.__dlpack_device__()  # type: ignore[attr-defined]
-    except Exception:  # whatever it is, nothing that can be read on a device
+    except Exception:  # whatever it is, it cannot be read on a device
         return None
     return int(number) if int(kind) in _DLPACK_CUDA else None
 
@@ -92,7 +92,7 @@ def import_cupy() -> Any:
 
 
 def require() -> Any:
-    """Return the module cupy once the library has agreed that CUDA can be used here.
+    """Return the module cupy, after checking that the library can use CUDA.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def require() -> Any:
 
 @contextmanager
 def device_errors() -> Iterator[None]:
-    """Turn what CuPy raises for CUDA's errors into DeviceError and NoMemory."""
+    """Turn CuPy's exceptions for CUDA errors into DeviceError and NoMemory."""
     try:
         yield
     except PyfilterError:
@@ -125,8 +125,8 @@ def device_errors() -> Iterator[None]:
 def device_array(thing: Any) -> Any:
     """Return a device array as a cupy.ndarray of the same memory.
 
-    What was put on the array's stream before is waited for by CuPy's current stream, where the array says so (DLPack
-    does; an interface of version 3 does where it names a stream).
+    CuPy's current stream waits for earlier work on the array's stream, if the array names it: DLPack always does, an
+    interface of version 3 may.
 
     Raises
     ------
@@ -141,16 +141,16 @@ def device_array(thing: Any) -> Any:
         message = f"device arrays must be in this machine's byte order, got {described['typestr']}"
         raise Unsupported(message)
     reason: Exception | None = None
-    # DLPack first: PyTorch's interface names no stream, so nothing would wait for what computes the values
+    # DLPack first: PyTorch's interface names no stream, so CuPy would not wait for the values
     if _dlpack_device(thing) is not None:
         try:
             return cupy.from_dlpack(thing)
-        except Exception as error:  # the other protocol may do
+        except Exception as error:  # try the other protocol
             reason = error
     if described is not None:
         try:
             return cupy.asarray(thing)
-        except Exception as error:  # to be raised below
+        except Exception as error:  # raised below
             reason = reason or error
     message = f"this {type(thing).__name__} cannot be used as a device array: {reason}"
     raise Unsupported(message) from reason
@@ -184,7 +184,7 @@ def out_array(out: Any) -> Any:
 
 
 def check_shape(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise InvalidArgument where a device array has not this shape and element type."""
+    """Raise InvalidArgument unless a device array has this shape and element type."""
     if out.shape != shape or out.dtype != dtype:
         message = f"out must have shape {shape} and type {dtype.name}, got {out.shape} and {out.dtype.name}"
         raise InvalidArgument(message)
@@ -231,7 +231,7 @@ def device_number(device: object) -> int | None:
 
 
 def fill_bits(blocks: Any, value: np.generic) -> None:
-    """Set all of a C-contiguous cupy.ndarray to one value of its element type, whatever NaN it may be."""
+    """Fill a C-contiguous cupy.ndarray with the bits of one value; a NaN keeps its bits."""
     bits = dtypes.bits_dtype(value.dtype)
     blocks.view(bits)[...] = np.asarray(value).reshape(1).view(bits)[0]
 

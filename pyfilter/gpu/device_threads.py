@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A pool of worker threads for several devices: each thread has a lane, and takes jobs from one queue.
+"""A pool of worker threads for several devices: each thread has a channel, and takes jobs from one queue.
 
 A thread does one job from its first copy to its last, and waits for each; copies and kernels overlap because a device
-has several threads. The calling thread makes the jobs and takes the results as they come; only it uses files. At most
-as many jobs are under way as there are threads, and one more for each device. An error anywhere ends all threads; the
-calling thread raises it where it takes results.
+has several threads. The calling thread makes the jobs and takes the results as they come; only it uses files. The jobs
+under way are at most one for each thread and one more for each device. An error in any thread ends all threads; the
+calling thread raises it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
 #: threads, and so jobs under way, for each device: one copies in, one computes, one copies out, one waits for the file
 THREADS = 4
@@ -30,23 +30,23 @@ Result = TypeVar("Result")
 
 
 class DeviceThreads(Generic[Job, Result]):
-    """Threads with a lane each, for the length of a ``with`` block.
+    """Threads with a channel each, for the length of a ``with`` block.
 
     Parameters
     ----------
     devices
         Numbers of devices.
     work
-        What a thread does with a job: it has the lane's device as its current one. What it puts on the lane's stream
-        must be done when it returns.
+        What a thread does with a job; the channel's device is the thread's current device. All work that it puts on the
+        channel's stream must be done when it returns.
     held
-        Whether a result is in buffers of the lane, so that a thread takes no job until its result has been used.
+        Whether a result is in buffers of the channel, so that a thread takes no job until its result has been used.
     """
 
-    def __init__(self, devices: Sequence[int], work: Callable[[Lane, Job], Result], *, held: bool = False) -> None:
+    def __init__(self, devices: Sequence[int], work: Callable[[Channel, Job], Result], *, held: bool = False) -> None:
         self._work = work
         self._held = held
-        self._changed = threading.Condition()  # guards all that follows
+        self._changed = threading.Condition()  # guards the attributes below
         self._jobs: deque[Job] = deque()
         self._results: deque[_Result[Result]] = deque()
         self._under_way = 0  # jobs whose results have not been used
@@ -76,9 +76,9 @@ class DeviceThreads(Generic[Job, Result]):
         self._end()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        """Yield the results of jobs in the order in which they are done; each may be used until the next is asked for.
+        """Yield the results of jobs in the order of completion; a result may be used until the next one is requested.
 
-        ``jobs`` is asked for a job when there is no result to be used and room for a job.
+        Takes the next item of ``jobs`` if no result is ready and fewer than ``most`` jobs are under way.
         """
         source = iter(jobs)
         more = True
@@ -103,7 +103,7 @@ class DeviceThreads(Generic[Job, Result]):
     # -- the calling thread
 
     def _next(self, *, wait: bool) -> _Result[Result] | None:
-        """Return a result; None where there is none yet or, with ``wait``, where no job is under way."""
+        """Return a result. None if there is none yet or, with ``wait``, if no job is under way."""
         with self._changed:
             while True:
                 if self._error is not None:
@@ -133,8 +133,8 @@ class DeviceThreads(Generic[Job, Result]):
     def _serve(self, device: int) -> None:
         try:
             cupy = arrays.import_cupy()
-            with arrays.device_errors(), cupy.cuda.Device(device), staging.open_lanes(1) as (lane,):
-                while self._take_and_work(lane):
+            with arrays.device_errors(), cupy.cuda.Device(device), staging.open_channels(1) as (channel,):
+                while self._take_and_work(channel):
                     pass
         except BaseException as error:  # raised by the calling thread
             with self._changed:
@@ -142,14 +142,14 @@ class DeviceThreads(Generic[Job, Result]):
                 self._ended = True
                 self._changed.notify_all()
 
-    def _take_and_work(self, lane: Lane) -> bool:
+    def _take_and_work(self, channel: Channel) -> bool:
         with self._changed:
             while not self._jobs and not self._ended:
                 self._changed.wait()
             if self._ended:
                 return False
             job = self._jobs.popleft()
-        result = _Result(self._work(lane, job))
+        result = _Result(self._work(channel, job))
         del job
         with self._changed:
             self._results.append(result)

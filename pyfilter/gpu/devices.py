@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which devices are meant: the argument ``devices`` of `pyfilter.write`, `read` and others."""
+"""The argument ``devices`` of `pyfilter.write`, `read` and others: names of devices to their numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALLOWED = "'all', 'cuda', 'cuda:0', 'cuda:1', ..., numbers of devices, or a list
 
 
 def numbers(devices: Devices) -> tuple[int, ...]:
-    """Return the numbers of the devices that are named.
+    """Return the numbers of the named devices.
 
     Raises
     ------

@@ -25,7 +25,7 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     Returns
     -------
     cupy.ndarray
-        The frame: one dimension of uint8, byte for byte what `pyfilter.encode` makes of the same values on the host.
+        The frame: one dimension of uint8, the same bytes as from `pyfilter.encode` of the same values on the host.
     """
     values = arrays.device_array(array)
     cupy = arrays.import_cupy()
@@ -43,8 +43,8 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
 def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: str | None) -> Any:
     """Decompress a frame of either memory into either memory; as `pyfilter.decode`.
 
-    Where both are given, ``out`` says where to; else ``device``; else the frame's own place. Only compressed bytes
-    go from one memory to the other.
+    Values go to ``out`` or, without it, to ``device`` or, without either, to the memory of the frame. Only compressed
+    bytes are copied between host and device.
     """
     if out is not None and device is not None:
         message = "give out or device, not both: values go to where out is"
@@ -78,7 +78,7 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
 
 
 def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, last: int, values: Any) -> None:
-    """Decode a frame on the current device and wait for the end of it."""
+    """Decode a frame on the current device, and wait until it is decoded."""
     entry = np.zeros(1, dtype=abi.CUDA_FRAME)
     entry[0] = (header.ctypes.data, header.nbytes, data.data.ptr, data.nbytes, values.data.ptr)
     fault = cupy.empty(1, dtype=np.uint32)
@@ -102,18 +102,18 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        header = data[: cuda.MAX_HEADER_BYTES].get()  # waits for what makes the frame
+        header = data[: cuda.MAX_HEADER_BYTES].get()  # waits until the frame is complete
     if given.device.id != number:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
             cupy.copyto(there, data)
-            cupy.cuda.get_current_stream().synchronize()  # before the other device's pool gets a copy of ours back
+            cupy.cuda.get_current_stream().synchronize()  # before the other device's pool reuses the memory of `data`
             data = there
     return data, header
 
 
 def _bytes_of(given: Any) -> Any:
-    """Return the bytes of a cupy.ndarray in one dimension, without a copy where they lie so."""
+    """Return the bytes of a cupy.ndarray in one dimension, without a copy if it is contiguous."""
     return arrays.import_cupy().ascontiguousarray(given).reshape(-1).view(np.uint8)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Between arrays in host memory and pinned buffers: copies by several threads, or none where the array is pinned."""
+"""Copies between arrays in host memory and pinned buffers, by several threads; none if the array is pinned."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 #: threads that copy, for each device: one moves about 10 GB/s, a PCIe link 55
 COPIERS = 6
-#: what a thread copies at a time, at least
+#: bytes that a thread copies at a time, at least
 PART_BYTES = 4 << 20
 
 
 class Copier:
     """Threads that copy between arrays; a context manager. `copy` may be called from several threads.
 
-    There are at most as many as `pyfilter.config` allows for a call.
+    `pyfilter.config` limits their number.
     """
 
     def __init__(self, devices: int) -> None:
@@ -44,12 +44,12 @@ class Copier:
             self._pool.shutdown(cancel_futures=True)
 
     def copy(self, target: NDArray[Any], source: NDArray[Any]) -> None:
-        """Copy values to an array of the same shape, converted to its type; returns when that is done."""
+        """Copy values to an array of the same shape, converted to its type; returns when all are copied."""
         parts = min(self._count, COPIERS, target.nbytes // PART_BYTES)
         if self._pool is None or parts < 2:
             _copy(target, source)
             return
-        # the first axis of enough extent, since parts of it are the longest runs of memory
+        # the first axis of sufficient extent: its parts are the longest runs of memory
         axis = next((i for i, n in enumerate(target.shape) if n >= parts), int(np.argmax(target.shape)))
         extent = target.shape[axis]
         edges = [extent * i // parts for i in range(parts + 1)]
@@ -66,7 +66,7 @@ def _copy(target: NDArray[Any], source: NDArray[Any]) -> None:
 
 
 def is_pinned(values: object) -> bool:
-    """Return whether an array is in pinned host memory, as `cupyx.empty_pinned` gives it: devices reach it directly."""
+    """Return whether an array is in pinned host memory (`cupyx.empty_pinned`), which devices access directly."""
     if not isinstance(values, np.ndarray) or not values.flags.c_contiguous or values.size == 0:
         return False
     runtime = arrays.import_cupy().cuda.runtime

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Datasets into host memory through devices: `pyfilter.read` with ``devices=`` comes here.
 
-Frames are read into pinned memory, past HDF5 by the threads of the devices where that may be, else by the calling
-thread through HDF5. Whichever device has room decodes them, and the values go back through pinned memory to their place
-in the result. As in host_writing.py nothing need fit a device, and threads of the library do what is usual.
+Frames are read into pinned memory: by the devices' threads from a file descriptor if possible, else by the calling
+thread through HDF5. The next free device decodes them. Values go back through pinned memory into the result. As in
+host_writing.py, neither array nor dataset need fit a device, and threads of the library do most chunks (channels.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from pyfilter._chunks import layout, transfer
 from pyfilter._chunks.stored import StoredChunks
 from pyfilter.errors import NoMemory, Unsupported
-from pyfilter.gpu import arrays, host_memory, lanes, reading, staging
+from pyfilter.gpu import arrays, channels, host_memory, reading, staging
 from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
 
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 
     from pyfilter._chunks.layout import Region
     from pyfilter._chunks.pipeline import ChunkCodec
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
 
 def _pinned(cupy: Any, size: int) -> NDArray[np.uint8]:
     try:
         with arrays.device_errors():
             return staging.pinned_bytes(cupy, size)
-    except NoMemory:  # pageable memory does too, more slowly
+    except NoMemory:  # pageable memory works too, more slowly
         return np.empty(max(size, 1), dtype=np.uint8)
 
 
-def _frame_buffer(lane: Lane, size: int) -> NDArray[np.uint8]:
-    """Return a buffer of a lane for frames."""
+def _frame_buffer(channel: Channel, size: int) -> NDArray[np.uint8]:
+    """Return a channel's buffer for frames, pageable if there is no pinned memory."""
     try:
         with arrays.device_errors():
-            return lane.pinned_bytes("stored", size)
+            return channel.pinned_bytes("stored", size)
     except NoMemory:
         return np.empty(size, dtype=np.uint8)
 
 
 class _PinnedBuffers:
-    """Pinned buffers for the frames of jobs, used again; only the calling thread takes and gives them back."""
+    """Pinned buffers for frames, reused from job to job; only the calling thread takes them and gives them back."""
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -92,7 +92,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     Raises
     ------
     FrameError
-        If a chunk is damaged; what ``out`` holds then is undefined.
+        If a chunk is damaged; the values in ``out`` are then undefined.
     DeviceError
         If CUDA fails on one of the devices.
 
@@ -107,30 +107,30 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     pinned = out.dtype == how.dtype and host_memory.is_pinned(out)
     first = [part.start for part in region]
 
-    def decoded(lane: Lane, stored: reading.StoredFrames) -> reading.StoredFrames:
+    def decoded(channel: Channel, stored: reading.StoredFrames) -> reading.StoredFrames:
         target = out[layout.shifted(stored.box, first)]
-        if places.descriptor is not None:
-            stored.read(partial(_frame_buffer, lane))
+        if stored_chunks.descriptor is not None:
+            stored.read(partial(_frame_buffer, channel))
         try:
             with arrays.device_errors():
-                values = on_device(lane, stored, target)
+                values = on_device(channel, stored, target)
         except (NoMemory, Unsupported) as error:
-            fallbacks.take_over(lane, error)
+            fallbacks.take_over(channel, error)
             by_cpu(stored)
         else:
             if values is not target:
                 copier.copy(target, values)
         return stored
 
-    def on_device(lane: Lane, stored: reading.StoredFrames, target: NDArray[Any]) -> NDArray[Any]:
+    def on_device(channel: Channel, stored: reading.StoredFrames, target: NDArray[Any]) -> NDArray[Any]:
         size = target.size * how.dtype.itemsize
-        there = lane.device_bytes("box", size)
-        batch = reading.Batch(lane, how, stored)
+        there = channel.device_bytes("box", size)
+        batch = reading.Batch(channel, how, stored)
         batch.decode(there.view(how.dtype).reshape(target.shape))
         direct = pinned and target.flags.c_contiguous
-        values = target if direct else lane.pinned_bytes("box", size).view(how.dtype).reshape(target.shape)
-        lane.to_host(values, there)
-        lane.wait()
+        values = target if direct else channel.pinned_bytes("box", size).view(how.dtype).reshape(target.shape)
+        channel.to_host(values, there)
+        channel.wait()
         batch.check()
         return values
 
@@ -143,17 +143,17 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
     def jobs(threads: int) -> Iterator[reading.StoredFrames]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, out.size * how.dtype.itemsize, threads)
         boxes = layout.batches(region, how.chunk, how.dtype.itemsize, limit)
-        for box in lanes.remaining(shape, region, how.chunk, done) if done.any() else boxes:
-            stored = reading.StoredFrames(places, box)
-            if places.descriptor is None:
+        for box in channels.remaining(shape, region, how.chunk, done) if done.any() else boxes:
+            stored = reading.StoredFrames(stored_chunks, box)
+            if stored_chunks.descriptor is None:
                 stored.read(buffers.take)
             yield stored
 
     count = 0
     buffers = _PinnedBuffers(cupy)
-    with StoredChunks(dataset, how.chunk, region) as places:
-        done = lanes.read(places, how, shape, region, out, devices)
-        if len(done) == math.prod(places.grid) and done.all():
+    with StoredChunks(dataset, how.chunk, region) as stored_chunks:
+        done = channels.read(stored_chunks, how, shape, region, out, devices)
+        if len(done) == math.prod(stored_chunks.grid) and done.all():
             return
         with (
             cupy.cuda.Device(devices[0]),
@@ -161,7 +161,7 @@ def read(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[An
             DeviceThreads(devices, decoded) as threads,
         ):
             for stored in threads.run(jobs(threads.most)):
-                if places.descriptor is None:
+                if stored_chunks.descriptor is None:
                     buffers.give_back(stored.frames.buffer)
                 count += 1
-    fallbacks.tell(count)
+    fallbacks.warn(count)

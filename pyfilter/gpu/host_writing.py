@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Values in host memory into datasets through devices: `pyfilter.write` with ``devices=`` comes here.
 
-Batches of chunks are copied to pinned memory and from there to whichever device has room, are encoded there and written
-as they come back, so that neither the array nor the dataset need fit a device, or several. Threads of the library do it
-where they can (lanes.py), those of Python the rest (device_threads.py).
+Batches of chunks are copied to pinned memory, then to the next free device, which encodes them; frames are written as
+they come back. So neither the array nor the dataset need fit the devices. Threads of the library do most chunks
+(channels.py), threads of Python the rest (device_threads.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from pyfilter._chunks import layout, transfer
 from pyfilter._lib import cuda
 from pyfilter.errors import NoMemory
-from pyfilter.gpu import arrays, host_memory, lanes, staging, writing
+from pyfilter.gpu import arrays, channels, host_memory, staging, writing
 from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyfilter._chunks.layout import Region
     from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter._chunks.transfer import Source
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
 
 class _Job(NamedTuple):
@@ -39,7 +39,7 @@ class _Job(NamedTuple):
     values: NDArray[Any]
 
 
-class _OfCpu:
+class _CpuBatch:
     """A batch that the CPU encodes."""
 
     def __init__(self, how: ChunkCodec, job: _Job, shape: tuple[int, ...]) -> None:
@@ -66,16 +66,16 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
     dataset
         Where to write.
     how
-        From `pipeline.chunk_codec`. Where devices have no kernels for it the CPU's threads do it.
+        From `pipeline.chunk_codec`. If it has no CUDA kernels, the CPU's threads encode.
     source
-        The values, of either byte order; read box by box where they are not in memory.
+        The values, of either byte order; read box by box if they are not in memory.
     devices
         Numbers of devices.
 
     Raises
     ------
     DeviceError
-        If CUDA fails on one of them. What was written until then stays.
+        If CUDA fails on one of them. Chunks written before stay.
 
     Warns
     -----
@@ -87,40 +87,40 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
         return
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
-    done = lanes.write(dataset, how, source, devices)
+    done = channels.write(dataset, how, source, devices)
     if len(done) == layout.count(shape, how.chunk) and done.all():
         return
     fallbacks = Fallbacks("encoded")
     pinned = host_memory.is_pinned(source)
 
-    def encoded(lane: Lane, job: _Job) -> writing.Batch | _OfCpu:
+    def encoded(channel: Channel, job: _Job) -> writing.Batch | _CpuBatch:
         try:
             with arrays.device_errors():
-                return on_device(lane, job)
+                return on_device(channel, job)
         except NoMemory as error:
-            fallbacks.take_over(lane, error)
-        return _OfCpu(how, job, shape)
+            fallbacks.take_over(channel, error)
+        return _CpuBatch(how, job, shape)
 
-    def on_device(lane: Lane, job: _Job) -> writing.Batch:
-        batch = writing.Batch(lane, how, job.box, shape)
+    def on_device(channel: Channel, job: _Job) -> writing.Batch:
+        batch = writing.Batch(channel, how, job.box, shape)
         size = job.values.size * how.dtype.itemsize
         if pinned and job.values.flags.c_contiguous and job.values.dtype == how.dtype:
             staged = job.values.reshape(-1).view(np.uint8)
         else:
-            staged = lane.pinned_bytes("box", size)
+            staged = channel.pinned_bytes("box", size)
             copier.copy(staged.view(how.dtype).reshape(job.values.shape), job.values)
-        there = lane.device_bytes("box", size)
-        lane.to_device(there, staged)
+        there = channel.device_bytes("box", size)
+        channel.to_device(there, staged)
         batch.encode(there.view(how.dtype).reshape(job.values.shape))
-        lane.wait()
+        channel.wait()
         batch.fetch()
-        lane.wait()
+        channel.wait()
         return batch
 
     def jobs(threads: int) -> Iterator[_Job]:
         limit = staging.shared_batch_bytes(how.chunk_bytes, dataset.size * how.dtype.itemsize, threads)
         boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, limit)
-        for box in lanes.remaining(shape, whole, how.chunk, done) if done.any() else boxes:
+        for box in channels.remaining(shape, whole, how.chunk, done) if done.any() else boxes:
             yield _Job(box, np.asarray(source[box]))
 
     count = 0
@@ -128,4 +128,4 @@ def write(dataset: h5py.Dataset, how: ChunkCodec, source: Source, devices: Seque
         for batch in threads.run(jobs(threads.most)):
             batch.store(dataset)
             count += 1
-    fallbacks.tell(count)
+    fallbacks.warn(count)

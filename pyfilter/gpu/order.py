@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def stacked(columns: Sequence[Any]) -> Any:
-    """Return coordinates, arrays (N,) of which one at least is a cupy.ndarray, as one cupy.ndarray (N, 2) or (N, 3)."""
+    """Stack coordinates, arrays (N,), into a cupy.ndarray (N, 2) or (N, 3); at least one must be a cupy.ndarray."""
     cupy = arrays.import_cupy()
     device = next(column.device.id for column in columns if isinstance(column, cupy.ndarray))
     with cupy.cuda.Device(device):
@@ -24,14 +24,14 @@ def stacked(columns: Sequence[Any]) -> Any:
 
 
 def permutation(positions: Any, sorting: Codec, rows: int) -> Any:
-    """Return the row that each place gets, 64-bit integers on the device; rows stay in their chunk.
+    """Return for each row of the result its row in ``positions``, as int64 on the device; rows stay in their chunk.
 
     Parameters
     ----------
     positions : cupy.ndarray (N, 2) or (N, 3)
         Coordinates, float32 or float64.
     sorting : Codec
-        `Particles` with the order that is wanted.
+        `Particles` with the wanted order.
     rows : int
         Particles in a chunk.
     """
@@ -49,7 +49,7 @@ def permutation(positions: Any, sorting: Codec, rows: int) -> Any:
 
 @arrays.device_errors()
 def keep(index: Any, first: int, stop: int) -> None:
-    """Let the rows from ``first`` to ``stop`` of a cupy.ndarray from `permutation` stay where they are."""
+    """Keep the order of the rows from ``first`` to ``stop`` in a cupy.ndarray from `permutation`."""
     cupy = arrays.import_cupy()
     with cupy.cuda.Device(index.device.id):
         index[first:stop] = cupy.arange(stop - first, dtype=cupy.int64) + first
@@ -57,7 +57,7 @@ def keep(index: Any, first: int, stop: int) -> None:
 
 @arrays.device_errors()
 def padded(values: Any, rows: int) -> Any:
-    """Return a cupy.ndarray with rows of zeros behind its own, as HDF5 fills a chunk."""
+    """Return a cupy.ndarray with rows of zeros appended, as HDF5 fills a chunk."""
     cupy = arrays.import_cupy()
     with cupy.cuda.Device(values.device.id):
         block = cupy.empty((rows, *values.shape[1:]), dtype=values.dtype)

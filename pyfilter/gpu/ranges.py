@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The value range of a device array, for relative bounds: as _chunks/transfer.py finds that of host arrays."""
+"""The value range of a device array, for relative bounds; _chunks/transfer.py finds the range of host arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyfilter.gpu import arrays
 if TYPE_CHECKING:
     from pyfilter._lib import abi
 
-# bytes of values per step; the masks and copies made of them are as large
+# bytes of values in a step; masks and copies of them are as large
 SLAB_BYTES = 256 << 20
 
 
@@ -22,7 +22,7 @@ SLAB_BYTES = 256 << 20
 def value_range(source: Any, request: abi.Request) -> tuple[float, float] | None:
     """Return the lowest and the highest finite value of a cupy.ndarray, its fill value left out.
 
-    The same values count as in kernels/stages/sample.hpp: finite ones that are not equal to the fill.
+    As in kernels/stages/sample.hpp, finite values that differ from the fill value count.
     """
     cupy = arrays.import_cupy()
     dtype = source.dtype

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Datasets into device arrays: `pyfilter.read` with ``device=`` or a device array as ``out`` comes here.
 
-Frames are read by HDF5's direct chunk calls into pinned memory, go to the device as they are and are decoded there,
-where they belong if chunks lie so in the result. While one batch is read from the file, those before are on the device.
+Frames are read into pinned memory, copied to the device and decoded there: straight into the result if chunks are
+contiguous in it. While one batch is read from the file, earlier batches are on the device.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from pyfilter._chunks.layout import Region
     from pyfilter._chunks.pipeline import ChunkCodec
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
-# of a frame's header (docs/format.md, section 2): its size in words of 8 bytes, then element type and rank, which are
-# some bytes of the first two words, and the shape, words from the eighth on
+# fields of a frame's header (docs/format.md, section 2): byte offsets of its size in 8-byte words, of element type and
+# of rank, all in the first two words; the shape is in the words from number 7 on
 _UNITS_AT, _TYPE_AND_RANK_AT, _DIMS_AT = 7, (9, 11), 7
 _ALIKE = np.isin(np.arange(16), (_UNITS_AT, *_TYPE_AND_RANK_AT)).astype(np.uint8) * np.uint8(255)
 
@@ -45,13 +45,13 @@ def read(dataset: h5py.Dataset, selection: Any, out: Any, number: int | None) ->
     Parameters
     ----------
     dataset
-        What to read. What is not compressed by pyfilter alone is read by h5py and copied to the device.
+        The dataset. If it has other filters than pyfilter, h5py reads it and the values are copied to the device.
     selection
-        Anything that ``dataset[selection]`` takes; other than integers and slices of step 1 are left to h5py.
+        Anything that ``dataset[selection]`` takes; h5py reads selections other than integers and slices of step 1.
     out
-        A device array of the selection's shape and of a type that holds the dataset's, or None.
+        A device array of the selection's shape and of a type that can hold the dataset's values, or None.
     number
-        The device, where ``out`` is None.
+        The device, if ``out`` is None.
     """
     target = None if out is None else arrays.out_array(out)
     cupy = arrays.require()
@@ -97,7 +97,7 @@ def _by_chunks(
         values = cupy.empty(full, dtype=how.dtype)
     else:
         _check_out(target, shape, how.dtype)
-        # an extent of 1 where an integer index took a dimension away
+        # an integer index removed a dimension: add it with extent 1
         values = target[tuple(slice(None) if keep else None for keep in kept)]
     if values.size > 0:
         _read_chunks(dataset, how, region, values)
@@ -105,16 +105,16 @@ def _by_chunks(
 
 
 def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values: Any) -> None:
-    with StoredChunks(dataset, how.chunk, region) as places, staging.open_lanes() as lanes:
+    with StoredChunks(dataset, how.chunk, region) as stored_chunks, staging.open_channels() as channels:
         under_way: deque[Batch] = deque()
         boxes = layout.batches(region, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
-        for lane, box in zip(cycle(lanes), boxes):
-            if len(under_way) == len(lanes):
+        for channel, box in zip(cycle(channels), boxes):
+            if len(under_way) == len(channels):
                 under_way.popleft().finish()
             place = layout.shifted(box, [asked.start for asked in region])
-            found = StoredFrames(places, box)
-            found.read(partial(lane.pinned_bytes, "stored"))
-            batch = Batch(lane, how, found)
+            found = StoredFrames(stored_chunks, box)
+            found.read(partial(channel.pinned_bytes, "stored"))
+            batch = Batch(channel, how, found)
             batch.decode(values[place])
             under_way.append(batch)
         for batch in under_way:
@@ -122,59 +122,58 @@ def _read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, values:
 
 
 class StoredFrames:
-    """The chunks of a box as they are stored: looked up at first, their bytes read by `read`.
+    """The stored chunks of a box: located by the constructor, read by `read`.
 
     Attributes
     ----------
     count
-        How many there are.
+        Number of chunks.
     missing, unfiltered
-        Numbers of those that were never written, and of those that HDF5 stored as they were.
+        Numbers of the chunks that were never written, and of those that HDF5 stored without filtering.
     frames
-        Their bytes in host memory, of size 0 where a chunk was never written.
+        The chunks' bytes in host memory, of size 0 for a chunk that was never written.
     """
 
-    def __init__(self, places: StoredChunks, box: Region) -> None:
+    def __init__(self, stored_chunks: StoredChunks, box: Region) -> None:
         self.box = box
-        self._places = places
-        self._found = places.of_box(box)
-        there = (
-            self._found.offsets >= 0
-        )  # reading a chunk that was never written would raise the error of a damaged one
+        self._stored_chunks = stored_chunks
+        self._found = stored_chunks.of_box(box)
+        # reading a chunk that was never written would raise the error of a damaged chunk
+        there = self._found.offsets >= 0
         self._sizes = np.where(there, self._found.sizes, 0)
         self.count = len(self._sizes)
         self.missing = np.flatnonzero(~there).tolist()
         self.unfiltered = np.flatnonzero(there & (self._found.masks & 1 != 0)).tolist()
 
     def read(self, allocate: Callable[[int], NDArray[np.uint8]]) -> None:
-        """Read the bytes to memory from ``allocate``, called with a size; by any thread where there is a descriptor."""
+        """Read the bytes to memory of ``allocate(size)``; with a file descriptor any thread may call this."""
         starts = staging.starts(self._sizes)
         self.frames = Frames(allocate(int(starts[-1])), starts[:-1], self._sizes)
-        self._places.read(self.box, self._found, self.frames)
+        self._stored_chunks.read(self.box, self._found, self.frames)
 
 
 class Batch:
-    """A box of chunks on its way to a device: `decode`, then `finish`, other batches' in between."""
+    """A box of chunks to be decoded: call `decode`, then `finish`; calls for other batches may come between."""
 
-    def __init__(self, lane: Lane, how: ChunkCodec, stored: StoredFrames) -> None:
-        self.lane = lane
+    def __init__(self, channel: Channel, how: ChunkCodec, stored: StoredFrames) -> None:
+        self.channel = channel
         self.how = how
         self.stored = stored
         self.faults: NDArray[np.uint32] | None = None
 
     def decode(self, values: Any) -> None:
-        """Put the copy to the device and the decoding on the stream; ``values`` is where the box goes."""
-        lane, how, stored = self.lane, self.how, self.stored
+        """Put the copy to the device and the decoding on the stream; ``values`` receives the box."""
+        channel, how, stored = self.channel, self.how, self.stored
         groups = self._groups(np.delete(np.arange(stored.count), stored.missing + stored.unfiltered))
-        with lane.stream:
+        with channel.stream:
             found = tiling.same_memory(values, stored.box, how.chunk) if values.dtype == how.dtype else None
             stack = found
             if stack is None:
-                buffer = lane.device_bytes("values", stored.count * how.chunk_bytes)
+                buffer = channel.device_bytes("values", stored.count * how.chunk_bytes)
                 stack = buffer.view(how.dtype).reshape((stored.count, *how.chunk))
-            on_device = lane.device_bytes("stored", stored.frames.buffer.nbytes)
+            on_device = channel.device_bytes("stored", stored.frames.buffer.nbytes)
             if stored.frames.buffer.nbytes:
-                lane.to_device(on_device, stored.frames.buffer)
+                channel.to_device(on_device, stored.frames.buffer)
             for first, last in _runs(stored.missing):
                 arrays.fill_bits(stack[first:last], how.padding)
             for number in stored.unfiltered:
@@ -182,14 +181,14 @@ class Batch:
             self._decode_frames(groups, on_device, stack)
             if found is None:
                 tiling.scatter(stack, stored.box, how.chunk, values)
-            self.done = lane.stream.record()
+            self.done = channel.stream.record()
 
     def _groups(self, numbers: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-        """Return the numbers of frames by their shape, after a look at the headers: a call takes frames of one."""
+        """Return the numbers of frames grouped by shape, from their headers: a call decodes frames of one shape."""
         how = self.how
         groups: dict[tuple[int, ...], list[int]] = {}
         code = dtypes.code_of(how.dtype)
-        alike = self._alike(numbers)  # the first then speaks for all
+        alike = self._alike(numbers)  # then only the first header is checked
         for number in (numbers[:1] if alike else numbers).tolist():
             info = host.frame_info(self.stored.frames[number])
             if info.value_bytes != how.chunk_bytes or info.dtype != code:
@@ -200,7 +199,7 @@ class Batch:
         return [numbers] if alike else [np.array(group) for group in groups.values()]
 
     def _alike(self, numbers: NDArray[np.intp]) -> bool:
-        """Whether all these frames say the same type and shape, as those of a dataset do; the rest is not looked at."""
+        """Whether all these headers have the same type and shape, as usual; their other fields are not compared."""
         frames = self.stored.frames
         if numbers.size == 0:
             return False
@@ -215,11 +214,11 @@ class Batch:
         return bool((words == words[0]).all())
 
     def _decode_frames(self, groups: list[NDArray[np.intp]], on_device: Any, stack: Any) -> None:
-        lane, frames, chunk_bytes = self.lane, self.stored.frames, self.how.chunk_bytes
+        channel, frames, chunk_bytes = self.channel, self.stored.frames, self.how.chunk_bytes
         total = sum(map(len, groups))
         if total == 0:
             return
-        faults = lane.device_bytes("faults", 4 * total).view(np.uint32)
+        faults = channel.device_bytes("faults", 4 * total).view(np.uint32)
         done = 0
         for numbers in groups:
             entries = np.zeros(len(numbers), dtype=abi.CUDA_FRAME)
@@ -228,13 +227,13 @@ class Batch:
             entries["frame"] = on_device.data.ptr + frames.starts[numbers]
             entries["values"] = stack.data.ptr + numbers * chunk_bytes
             count = chunk_bytes // self.how.dtype.itemsize
-            cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, lane.stream.ptr)
+            cuda.decode(entries, 0, count, chunk_bytes, faults.data.ptr + 4 * done, channel.stream.ptr)
             done += len(numbers)
-        self.faults = lane.pinned_bytes("faults", 4 * total).view(np.uint32)
-        lane.to_host(self.faults, faults)
+        self.faults = channel.pinned_bytes("faults", 4 * total).view(np.uint32)
+        channel.to_host(self.faults, faults)
 
     def _copy_unfiltered(self, number: int, on_device: Any, stack: Any) -> None:
-        """Copy a chunk that HDF5 stored as it was."""
+        """Copy a chunk that HDF5 stored without filtering."""
         how, size = self.how, int(self.stored.frames.sizes[number])
         if size != how.chunk_bytes:
             message = f"an unfiltered chunk has {size} bytes, it should have {how.chunk_bytes}"
@@ -247,18 +246,18 @@ class Batch:
         arrays.import_cupy().copyto(target, stored)
 
     def finish(self) -> None:
-        """Wait for the values, and raise CorruptFrame where a frame was damaged."""
+        """Wait for the values, and raise CorruptFrame if a frame is damaged."""
         self.done.synchronize()
         self.check()
 
     def check(self) -> None:
-        """Raise CorruptFrame where a frame was damaged, once all is done."""
+        """Raise CorruptFrame if a frame is damaged; the decoding must be done."""
         if self.faults is not None and self.faults.any():
             cuda.check_fault(int(self.faults[np.flatnonzero(self.faults)[0]]))
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Return runs of ascending numbers as (first, behind the last)."""
+    """Return runs of consecutive numbers as (first, last + 1)."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lanes: streams with buffers on the device and in pinned host memory. A few overlap copies, kernels and files.
+"""Channels: streams with buffers on the device and in pinned host memory. A few overlap copies, kernels and files.
 
-For arrays on a device one thread puts everything on the streams of three lanes and waits for events. For arrays in host
-memory each lane has a thread of its own (device_threads.py). HDF5 is entered by the calling thread alone.
+For arrays on a device, one thread puts everything on the streams of three channels and waits for events. For arrays in
+host memory, each channel has a thread of its own (device_threads.py). Only the calling thread calls HDF5.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-#: values of a batch of chunks, on the device; chunks that are larger make a batch each
+#: bytes of values in a batch of chunks; a larger chunk is a batch of its own
 BATCH_BYTES = 128 << 20
-#: smaller ones take longer to launch than to move
+#: a smaller batch takes longer to launch than to copy
 LEAST_BATCH_BYTES = 8 << 20
-#: of a batch, however small they are
+#: chunks in a batch, at most
 MAX_CHUNKS = 32768
-LANES = 3
-#: where frames begin in a buffer of many
+#: channels of a device, for arrays on the device
+CHANNELS = 3
+#: alignment of frames in a buffer of several
 ALIGNMENT = 16
 
-# idle streams by device: CuPy has a pool of memory for each stream, so streams are made once and used again
+# idle streams of each device: CuPy keeps a memory pool for each stream, so streams are reused
 _idle: dict[int, list[Any]] = {}
 _idle_lock = threading.Lock()
 
 
-class Lane:
-    """One stream of one device and its buffers, which grow and are used again from batch to batch.
+class Channel:
+    """One stream of one device and its buffers, which grow as needed and are reused from batch to batch.
 
-    To be used where its device, ``number``, is the current one.
+    Its device, ``number``, must be the current device when it is used.
     """
 
     def __init__(self, cupy: Any, number: int, home: Any, stream: Any) -> None:
@@ -50,11 +51,11 @@ class Lane:
         self._pinned: dict[str, NDArray[np.uint8]] = {}
 
     def device_bytes(self, name: str, size: int) -> Any:
-        """Return ``size`` bytes of device memory; what is in them is kept until they have to grow."""
+        """Return ``size`` bytes of device memory; their contents are lost when the buffer grows."""
         buffer = self._device.get(name)
         if buffer is None or buffer.nbytes < size:
             self._device.pop(name, None)
-            # from the pool of the caller's stream: memory from the pool of ours could not be used by other code later
+            # from the pool of the caller's stream: other code could not reuse memory from the pool of our stream
             with self._home:
                 buffer = self._empty(_rounded(size))
                 self.stream.wait_event(self._home.record())
@@ -77,26 +78,26 @@ class Lane:
         return buffer[:size]
 
     def drop(self) -> None:
-        """Free the buffers once the stream is done with them."""
+        """Free the buffers after the stream's work is done."""
         self.stream.synchronize()
         self._device.clear()
         self._pinned.clear()
 
     def wait(self) -> None:
-        """Wait for all that is on the stream, without keeping a core busy."""
+        """Wait for all work on the stream, without keeping a core busy."""
         done = self.cupy.cuda.Event(block=True, disable_timing=True)
         self.stream.record(done)
         done.synchronize()
 
     def to_device(self, target: Any, source: NDArray[Any]) -> None:
-        """Put a copy of pinned host memory to the device on the stream."""
+        """Put a copy from pinned host memory to the device on the stream."""
         runtime = self.cupy.cuda.runtime
         runtime.memcpyAsync(
             target.data.ptr, source.ctypes.data, source.nbytes, runtime.memcpyHostToDevice, self.stream.ptr
         )
 
     def to_host(self, target: NDArray[Any], source: Any) -> None:
-        """Put a copy of device memory to pinned host memory on the stream."""
+        """Put a copy from the device to pinned host memory on the stream."""
         runtime = self.cupy.cuda.runtime
         runtime.memcpyAsync(
             target.ctypes.data, source.data.ptr, target.nbytes, runtime.memcpyDeviceToHost, self.stream.ptr
@@ -106,48 +107,51 @@ class Lane:
 def pinned_bytes(cupy: Any, size: int) -> NDArray[np.uint8]:
     """Return at least ``size`` bytes of pinned host memory, which every device can use.
 
-    Their number is a power of two: making such memory is slow, and CuPy's pool of it knows exact sizes only.
+    The size is rounded up to a power of two: allocating pinned memory is slow, and CuPy's pool reuses exact sizes only.
     """
     whole = 1 << max(size - 1, 1).bit_length()
     return np.frombuffer(cupy.cuda.alloc_pinned_memory(whole), dtype=np.uint8, count=whole)
 
 
 def _rounded(size: int) -> int:
-    """Return the size rounded up by at most an eighth, so that buffers of a pool fit again."""
+    """Return the size rounded up by at most 1/8, so that the pool can reuse buffers."""
     step = max(1 << max(size.bit_length() - 4, 0), 4096)
     return max(-(-size // step), 1) * step
 
 
 def starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where each of some frames begins in a buffer of all, and where the last ends."""
+    """Return the offset of each frame in a buffer of all frames, and the end of the last."""
     found = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(-(-sizes // ALIGNMENT) * ALIGNMENT, out=found[1:])
     return found
 
 
 def batch_bytes(chunk_bytes: int) -> int:
-    """Return how much a batch of such chunks may have."""
+    """Return the most bytes of values in a batch of chunks of this size."""
     return min(BATCH_BYTES, MAX_CHUNKS * chunk_bytes)
 
 
 def shared_batch_bytes(chunk_bytes: int, total_bytes: int, threads: int) -> int:
-    """Return how much a batch may have where several threads share the work: each is to have a few."""
+    """Return the same for work that several threads share: each thread should get a few batches."""
     return min(batch_bytes(chunk_bytes), max(total_bytes // (2 * threads), LEAST_BATCH_BYTES))
 
 
 @contextmanager
-def open_lanes(count: int = LANES) -> Iterator[list[Lane]]:
-    """Give lanes on the current device that begin behind what is on the current stream; all is done when they end."""
+def open_channels(count: int = CHANNELS) -> Iterator[list[Channel]]:
+    """Give channels on the current device.
+
+    Their work begins after the work on the current stream. All of it is done when the block ends.
+    """
     cupy = arrays.import_cupy()
     number = int(cupy.cuda.Device().id)
     home = cupy.cuda.get_current_stream()
     streams = _borrow(cupy, number, count)
     try:
-        lanes = [Lane(cupy, number, home, stream) for stream in streams]
+        channels = [Channel(cupy, number, home, stream) for stream in streams]
         begin = home.record()
-        for lane in lanes:
-            lane.stream.wait_event(begin)
-        yield lanes
+        for channel in channels:
+            channel.stream.wait_event(begin)
+        yield channels
     finally:
         try:
             for stream in streams:

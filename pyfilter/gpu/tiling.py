@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Boxes of an array as stacks of whole chunks, and back, on the device: a few strided copies for thousands of chunks.
+"""Copies between boxes of an array and stacks of whole chunks, on the device: a few strided copies for many chunks.
 
 A stack has the shape ``(chunks, *chunk)``, chunks in C order of the grid.
 """
@@ -24,10 +24,10 @@ Segment = tuple[slice, slice, slice]
 
 
 def segments(start: int, stop: int, edge: int) -> list[Segment]:
-    """Cut one axis of a box into a part of a chunk, whole chunks, and a part of a chunk, where there are such.
+    """Cut one axis of a box into a leading part of a chunk, whole chunks, and a trailing part of a chunk, if any.
 
-    Each has the numbers of the chunks (0 is the first that the box overlaps), its part of each chunk, and its part of
-    the box.
+    A segment has the numbers of its chunks (0 is the first that the box overlaps), its part of each chunk, and its part
+    of the box.
     """
     base = start // edge * edge
     found: list[Segment] = []
@@ -52,7 +52,7 @@ def _grid(box: Region, chunk: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def same_memory(values: Any, box: Region, chunk: tuple[int, ...]) -> Any:
-    """Return the stack that lies in ``values`` (those of the box) as it is, None where it does not."""
+    """Return a view of ``values``, the box, as a stack; None if its chunks are not contiguous."""
     cut = [segments(part.start, part.stop, edge) for part, edge in zip(box, chunk, strict=True)]
     if len(chunk) > _MAX_VIEW_RANK or any(
         len(axis) != 1 or axis[0][1] != slice(0, edge) for axis, edge in zip(cut, chunk, strict=True)
@@ -65,13 +65,13 @@ def same_memory(values: Any, box: Region, chunk: tuple[int, ...]) -> Any:
 
 
 def gather(values: Any, box: Region, chunk: tuple[int, ...], stack: Any) -> None:
-    """Copy the values of a box to their places in a stack; what lies outside the box is left as it is."""
+    """Copy the values of a box into a stack; points of the stack outside of the box do not change."""
     for inner, outer in _pairs(values, box, chunk, stack):
         arrays.import_cupy().copyto(inner, outer)
 
 
 def scatter(stack: Any, box: Region, chunk: tuple[int, ...], values: Any) -> None:
-    """Copy what a stack has of a box to ``values``, converted to its type."""
+    """Copy the values of a box from a stack to ``values``, converted to its type."""
     for inner, outer in _pairs(values, box, chunk, stack):
         arrays.import_cupy().copyto(outer, inner, casting="same_kind")
 
@@ -92,7 +92,7 @@ def _pairs(values: Any, box: Region, chunk: tuple[int, ...], stack: Any) -> Iter
 
 
 def _split(values: Any, combination: tuple[Segment, ...]) -> Any:
-    """Return a view with each axis split in two: first all numbers of chunks, then all places inside of one."""
+    """Return a view with each axis split in two: first the axes of chunk numbers, then the axes within a chunk."""
     counts = tuple(numbers.stop - numbers.start for numbers, _, _ in combination)
     lengths = tuple(inside.stop - inside.start for _, inside, _ in combination)
     strides = tuple(stride * length for stride, length in zip(values.strides, lengths, strict=True))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Device arrays into datasets: `pyfilter.write` of a device array comes here.
 
-Batches of chunks are made contiguous and encoded on the device; their frames alone go to the host, and from there to
-the file by HDF5's direct chunk calls. While one batch is written, the next is copied and the one behind it encoded.
+Batches of chunks are made contiguous and encoded on the device. Only their frames are copied to the host, and written
+by HDF5's direct chunk calls. While one batch is written, the next is copied and the one after that is encoded.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
     from pyfilter._chunks.layout import Region
     from pyfilter._chunks.pipeline import ChunkCodec
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
 
-#: so many frames of a batch are copied one by one; of more, packing them first is less work
+#: up to so many frames of a batch are copied one by one; more are packed first, which is faster
 FEW = 16
 
 
 class Batch:
-    """A box of chunks on its way: `encode`, `fetch` and `store`, in this order, other batches' in between."""
+    """A box of chunks to be written: call `encode`, `fetch`, `store`; calls for other batches may come between."""
 
-    def __init__(self, lane: Lane, how: ChunkCodec, box: Region, shape: tuple[int, ...]) -> None:
-        self.lane = lane
+    def __init__(self, channel: Channel, how: ChunkCodec, box: Region, shape: tuple[int, ...]) -> None:
+        self.channel = channel
         self.how = how
         self.box = box
         self.origins = list(layout.origins(shape, how.chunk, box))
@@ -44,12 +44,12 @@ class Batch:
         self.slot_bytes = -(-host.max_frame_bytes(how.request) // 256) * 256
 
     def encode(self, values: Any) -> None:
-        """Put the gathering and the encoding on the stream; ``values`` are those of the box, on the lane's device."""
-        lane, how, cupy = self.lane, self.how, self.lane.cupy
-        with lane.stream:
+        """Put gathering and encoding on the stream; ``values`` are the values of the box, on the channel's device."""
+        channel, how, cupy = self.channel, self.how, self.channel.cupy
+        with channel.stream:
             self.stack = self._stack(values)
-            slots = lane.device_bytes("slots", self.count * self.slot_bytes)
-            sizes = lane.device_bytes("sizes", 8 * self.count).view(np.uint64)
+            slots = channel.device_bytes("slots", self.count * self.slot_bytes)
+            sizes = channel.device_bytes("sizes", 8 * self.count).view(np.uint64)
             cuda.encode(
                 how.request,
                 self.count,
@@ -58,31 +58,31 @@ class Batch:
                 slots.data.ptr,
                 self.slot_bytes,
                 sizes.data.ptr,
-                lane.stream.ptr,
+                channel.stream.ptr,
             )
             self.slots, self.packed = slots, None
             if self.count > FEW:
-                self.packed = lane.device_bytes("packed", self.count * self.slot_bytes)
-                ends = cupy.cumsum((sizes + np.uint64(15)) & np.uint64(0xFFFFFFFFFFFFFFF0), dtype=np.uint64)
+                self.packed = channel.device_bytes("packed", self.count * self.slot_bytes)
+                self.ends = cupy.cumsum((sizes + np.uint64(15)) & np.uint64(0xFFFFFFFFFFFFFFF0), dtype=np.uint64)
                 cuda.pack(
                     slots.data.ptr,
                     self.slot_bytes,
                     sizes.data.ptr,
-                    ends.data.ptr,
+                    self.ends.data.ptr,  # kept: the kernel reads it later
                     self.count,
                     self.packed.data.ptr,
-                    lane.stream.ptr,
+                    channel.stream.ptr,
                 )
-            self.sizes = lane.pinned_bytes("sizes", 8 * self.count).view(np.uint64)
-            lane.to_host(self.sizes, sizes)
-            self.encoded = lane.stream.record()
+            self.sizes = channel.pinned_bytes("sizes", 8 * self.count).view(np.uint64)
+            channel.to_host(self.sizes, sizes)
+            self.encoded = channel.stream.record()
 
     def _stack(self, values: Any) -> Any:
-        """Return the chunks of the box, contiguous, what is outside of the dataset as HDF5 makes it."""
+        """Return the chunks of the box, contiguous; points outside of the dataset are padded as HDF5 does."""
         found = tiling.same_memory(values, self.box, self.how.chunk)
         if found is not None:
             return found
-        buffer = self.lane.device_bytes("values", self.count * self.how.chunk_bytes)
+        buffer = self.channel.device_bytes("values", self.count * self.how.chunk_bytes)
         stack = buffer.view(self.how.dtype).reshape((self.count, *self.how.chunk))
         if values.size != stack.size:
             arrays.fill_bits(stack, self.how.padding)
@@ -92,20 +92,20 @@ class Batch:
     def fetch(self) -> None:
         """Wait for the sizes and put the copy of the frames on the stream."""
         self.encoded.synchronize()
-        lane = self.lane
+        channel = self.channel
         sizes = self.sizes.astype(np.int64)
         if int(sizes.max()) > self.slot_bytes:
             message = f"the device reports a frame of {sizes.max()} bytes in a slot of {self.slot_bytes}"
             raise InternalError(message)
         starts = staging.starts(sizes)
-        self.frames = Frames(lane.pinned_bytes("frames", int(starts[-1])), starts[:-1], sizes)
-        with lane.stream:
+        self.frames = Frames(channel.pinned_bytes("frames", int(starts[-1])), starts[:-1], sizes)
+        with channel.stream:
             if self.packed is not None:
-                lane.to_host(self.frames.buffer, self.packed)
+                channel.to_host(self.frames.buffer, self.packed)
             else:
                 for number in range(self.count):
-                    lane.to_host(self.frames[number], self.slots[number * self.slot_bytes :])
-            self.fetched = lane.stream.record()
+                    channel.to_host(self.frames[number], self.slots[number * self.slot_bytes :])
+            self.fetched = channel.stream.record()
 
     def store(self, dataset: h5py.Dataset) -> None:
         """Wait for the frames and write them."""
@@ -114,7 +114,7 @@ class Batch:
 
     def _chunk(self, number: int) -> NDArray[Any]:
         """Return the values of a chunk."""
-        with self.lane.cupy.cuda.Device(self.lane.number), self.lane.stream:
+        with self.channel.cupy.cuda.Device(self.channel.number), self.channel.stream:
             values: NDArray[Any] = arrays.to_host(self.stack[number])
         return values
 
@@ -126,10 +126,10 @@ def write(dataset: h5py.Dataset, how: ChunkCodec | None, source: Any) -> None:
     Parameters
     ----------
     dataset
-        Where to write.
+        The dataset to write.
     how
-        From `pipeline.chunk_codec`. Where it is None or of another element type, the values go to the host and through
-        HDF5, piece by piece.
+        From `pipeline.chunk_codec`. If it is None or of another element type, the values are copied to the host and
+        written through HDF5, piece by piece.
     source
         The values.
     """
@@ -151,15 +151,15 @@ def _write_chunks(dataset: h5py.Dataset, how: ChunkCodec, source: Any) -> None:
     shape = dataset.shape
     whole = tuple(slice(0, extent) for extent in shape)
     boxes = layout.batches(whole, how.chunk, how.dtype.itemsize, staging.batch_bytes(how.chunk_bytes))
-    with staging.open_lanes() as lanes:
-        under_way: deque[Batch] = deque()  # encoded, fetched or being either
-        for lane, box in zip(cycle(lanes), boxes):
-            batch = Batch(lane, how, box, shape)
+    with staging.open_channels() as channels:
+        under_way: deque[Batch] = deque()  # batches that are encoded or fetched
+        for channel, box in zip(cycle(channels), boxes):
+            batch = Batch(channel, how, box, shape)
             batch.encode(source[box])
             under_way.append(batch)
             if len(under_way) > 1:
                 under_way[-2].fetch()
-            if len(under_way) == len(lanes):
+            if len(under_way) == len(channels):
                 under_way.popleft().store(dataset)
         if under_way:
             under_way[-1].fetch()

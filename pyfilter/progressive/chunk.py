@@ -87,7 +87,7 @@ class Chunk:
         return self._available == 0
 
     def adopt(self, frame: NDArray[np.uint8], choice: Any) -> None:
-        """Take the begin of the frame as `lanes.decode` has fetched it for an `abi.PROGRESSIVE_CHOICE` of level 0."""
+        """Take over the first bytes of the frame, fetched by `channels.decode` for a choice of level 0."""
         _, self.error, self._count, self._segments, self.levels, _ = choice
         self._frame, self._available, self._level = frame, len(frame), 0
         self.prefix = min(self.prefix, self._available)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chunks of a progressive read, fetched and decoded by several devices, the values to be in host memory.
 
-Threads of the library (gpu/lanes.py) do it where they can. Of the other chunks each thread of a device
+Threads of the library (gpu/channels.py) do it where they can. Of the other chunks each thread of a device
 (gpu/device_threads.py) takes one from its bytes in the file to its place in the result, so that fetching, copies and
 kernels overlap, and a device holds no more than one chunk for each of its threads.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from pyfilter import settings
 from pyfilter._lib import abi, host
 from pyfilter.errors import NoMemory, Unsupported
-from pyfilter.gpu import arrays, host_memory, lanes, staging
+from pyfilter.gpu import arrays, channels, host_memory, staging
 from pyfilter.gpu.device_threads import DeviceThreads
 from pyfilter.gpu.fallback import Fallbacks
 from pyfilter.progressive.chunk import HEAD_BYTES
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyfilter._chunks.layout import Region
-    from pyfilter.gpu.staging import Lane
+    from pyfilter.gpu.staging import Channel
     from pyfilter.progressive.chunk import Chunk
     from pyfilter.progressive.source import LocalSource, Range
 
@@ -61,32 +61,32 @@ def decode(
     """
     fallbacks = Fallbacks("decoded")
 
-    def work(lane: Lane, job: Wanted) -> None:
+    def work(channel: Channel, job: Wanted) -> None:
         if job.ranges:
             job.chunk.put(job.ranges, fetch(job.ranges))
-        copier.copy(out[job.target], values_of(lane, job.chunk)[job.source])
+        copier.copy(out[job.target], values_of(channel, job.chunk)[job.source])
 
-    def values_of(lane: Lane, chunk: Chunk) -> NDArray[Any]:
+    def values_of(channel: Channel, chunk: Chunk) -> NDArray[Any]:
         if not chunk.progressive:  # it gained nothing, and is nearly as large as its values
             return chunk.values()
         try:
             with arrays.device_errors():
                 shape = chunk.grid()
-                there = lane.device_bytes("values", chunk.grid_bytes()).view(chunk.dtype).reshape(shape)
-                with lane.stream:
+                there = channel.device_bytes("values", chunk.grid_bytes()).view(chunk.dtype).reshape(shape)
+                with channel.stream:
                     chunk.decode_to(there)
-                here = lane.pinned_bytes("values", there.nbytes).view(chunk.dtype).reshape(shape)
-                lane.to_host(here, there)
-                lane.wait()
+                here = channel.pinned_bytes("values", there.nbytes).view(chunk.dtype).reshape(shape)
+                channel.to_host(here, there)
+                channel.wait()
                 return here
         except (NoMemory, Unsupported) as error:
-            fallbacks.take_over(lane, error)
+            fallbacks.take_over(channel, error)
         return chunk.values()
 
     with arrays.device_errors(), host_memory.Copier(len(devices)) as copier, DeviceThreads(devices, work) as threads:
         for _ in threads.run(wanted):
             pass
-    fallbacks.tell(len(wanted))
+    fallbacks.warn(len(wanted))
 
 
 @arrays.device_errors()
@@ -126,7 +126,7 @@ def read(
         The others.
     """
     like = wanted[0]
-    run = lanes.run_of(place.out, like.dtype, place.shape, place.region, like.shape, 0, len(devices))
+    run = channels.run_of(place.out, like.dtype, place.shape, place.region, like.shape, 0, len(devices))
     if run is None or not all(chunk.untouched for chunk in wanted):
         return [], list(wanted)
     first = wanted[: run.chunks]
@@ -145,7 +145,7 @@ def read(
     ranges["bytes"], ranges["to"], ranges["done"] = np.where(known, begins, 0), kept.ctypes.data + starts[:-1], 0
     chosen = np.ascontiguousarray(choices["chosen"])
     try:
-        read = lanes.decode(source.descriptor, ranges, chosen, run, devices)
+        read = channels.decode(source.descriptor, ranges, chosen, run, devices)
     finally:
         here = known & (ranges["done"] == ranges["bytes"])
         counted(int(begins[here].sum()))

@@ -197,6 +197,14 @@ def test_a_bound_above_what_doubles_hold_is_rounded_down() -> None:
         assert kept == math.floor(float_below(min(bound, 2**62)))
 
 
+@pytest.mark.parametrize("exponent", [51, 52, 53, 60, 61, 62, 70, 200])
+def test_fractions_far_above_one(exponent: int) -> None:
+    """The bound is the fraction of the range, in integers, however large the fraction is."""
+    values = np.array([2**61, 2**61 + 1] * 50, "i8")
+    codec = HierarchicalDelta(relative=1.5 * 2.0**exponent)
+    check_integers(values, codec, bound=min(3 * 2 ** (exponent - 1), 2**62))
+
+
 @EACH
 def test_refusals(dtype: str) -> None:
     values = np.arange(100).astype(dtype)

@@ -343,10 +343,10 @@ def install() -> None:
         ),
     )
     sys.modules["cupy"] = cupy
-    from . import model_lanes
+    from . import model_channels
 
     many: Any = device_chunks
-    many.write_chunks, many.read_chunks = model_lanes.write_chunks, model_lanes.read_chunks
+    many.write_chunks, many.read_chunks = model_channels.write_chunks, model_channels.read_chunks
     patched: Any = cuda
     patched.encode, patched.decode, patched.progressive_decode = encode, decode, progressive_decode
     patched.pack, patched.particle_order = pack, particle_order

@@ -40,17 +40,17 @@ class Watch:
         self.done: dict[int, int] = {}
 
     def around(self, function: Callable[..., Any], wait: float = 0.0) -> Callable[..., Any]:
-        def watched(serving: Any, lane: Any) -> Any:
+        def watched(serving: Any, channel: Any) -> Any:
             with self.lock:
-                self.now[lane.number] = self.now.get(lane.number, 0) + 1
-                self.most[lane.number] = max(self.most.get(lane.number, 0), self.now[lane.number])
+                self.now[channel.number] = self.now.get(channel.number, 0) + 1
+                self.most[channel.number] = max(self.most.get(channel.number, 0), self.now[channel.number])
             time.sleep(wait)
             try:
-                return function(serving, lane)
+                return function(serving, channel)
             finally:
                 with self.lock:
-                    self.now[lane.number] -= 1
-                    self.done[lane.number] = self.done.get(lane.number, 0) + 1
+                    self.now[channel.number] -= 1
+                    self.done[channel.number] = self.done.get(channel.number, 0) + 1
 
         return watched
 
@@ -88,7 +88,7 @@ def test_jobs_are_bounded(held: bool) -> None:
     lock, at_work, most_at_work = threading.Lock(), 0, 0
     together = threading.Barrier(2)
 
-    def work(lane: staging.Lane, job: int) -> int:
+    def work(channel: staging.Channel, job: int) -> int:
         nonlocal at_work, most_at_work
         with lock:
             at_work += 1
@@ -114,8 +114,8 @@ def test_jobs_are_bounded(held: bool) -> None:
 def test_a_held_result_is_kept_until_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each thread has one buffer; what is in it must last until the result has been used."""
 
-    def work(lane: staging.Lane, job: int) -> Any:
-        room = lane.pinned_bytes("room", 8)
+    def work(channel: staging.Channel, job: int) -> Any:
+        room = channel.pinned_bytes("room", 8)
         room[:] = job
         return room
 
@@ -136,7 +136,7 @@ def test_an_interrupt_ends_all() -> None:
     def raise_it(*_: object) -> None:
         raise Interrupt
 
-    def work(lane: staging.Lane, job: int) -> int:
+    def work(channel: staging.Channel, job: int) -> int:
         if job == 3:
             os.kill(os.getpid(), signal.SIGUSR1)
         time.sleep(0.02)

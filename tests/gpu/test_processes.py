@@ -153,12 +153,12 @@ def test_memory_is_bounded_and_given_back(cp: Any, file: h5py.File, monkeypatch:
     pool.free_all_blocks()
     before = pool.total_bytes()
     dataset = pyfilter.create_dataset(file, "a", given, BOUND, chunks=(1 << 16,))
-    assert pool.total_bytes() - before <= staging.LANES * 4 * (4 << 20)
+    assert pool.total_bytes() - before <= staging.CHANNELS * 4 * (4 << 20)
     out = cp.empty_like(given)
     pool.free_all_blocks()
     before = pool.total_bytes()
     pyfilter.read(dataset, out=out)
-    assert pool.total_bytes() - before <= staging.LANES * 4 * (4 << 20)
+    assert pool.total_bytes() - before <= staging.CHANNELS * 4 * (4 << 20)
     pyfilter.gpu.release_memory()
     np.testing.assert_array_equal(out.get(), dataset[...])
 
@@ -169,7 +169,7 @@ def test_device_count() -> None:
 
 @pytest.mark.device_only
 def test_many_batches(cp: Any, file: h5py.File, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lanes that are used again and again, with frames of very different sizes."""
+    """Channels that are used again and again, with frames of very different sizes."""
     monkeypatch.setattr(staging, "BATCH_BYTES", 1 << 20)
     values = field((64, 512, 512))
     values[::3] = np.random.default_rng(1).normal(size=(512, 512)).astype("f4") * 1e6

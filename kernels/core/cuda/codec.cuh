@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a codec is to the device's side of core/: the functions that its room exports, and the frames that they decode.
+// A codec as core/cuda/ sees it: functions that the codec's folder defines, and the frames that they decode.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,14 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/cuda/channel.hpp"
 #include "core/cuda/driver.hpp"
-#include "core/cuda/lane.hpp"
 #include "core/status.hpp"
 #include "core/types.hpp"
 
 namespace pyfilter::cuda {
 
-// Faults that the decoder finds in a frame; 0 is none.
+// Faults that a decoder finds in a frame.
 enum class Fault : std::uint32_t {
   none,
   directory,
@@ -26,16 +26,16 @@ enum class Fault : std::uint32_t {
   head,
   state,
   stream,
-  keys,      // of a tile whose values are sorted
-  segments,  // of a frame that is read in parts
-  wide       // residuals that a decoder has no room for: another decodes them, no frame is damaged by it
+  keys,      // in a tile whose values are sorted
+  segments,  // in a frame that is read in parts
+  wide       // residuals too wide for this decoder: another decoder takes the tile; the frame is not damaged
 };
 
-// A frame to decode: as its header says, with bounds checked by the host.
+// A frame to decode: fields of its header, checked by the host.
 struct DecodeFrame {
-  const std::uint8_t* payload;  // behind the header
+  const std::uint8_t* payload;  // begins after the header
   std::uint64_t payload_bytes;
-  std::uint8_t* out;  // where value `start` goes
+  std::uint8_t* out;  // memory for value `start`
   std::uint32_t* fault;
   double bound, step;
   std::uint64_t sentinel;
@@ -49,11 +49,11 @@ struct DecodeFrame {
   __host__ __device__ std::uint32_t group_log2() const { return mode >> 16; }
 };
 
-// Frames of one codec that one launch can decode: of one group().
+// Frames of one codec that one launch can decode: group() is equal for all.
 struct FrameGroup {
-  FrameInfo info;  // of one of them; all have its shape and dtype
+  FrameInfo info;  // header of one of them; all have the same shape and dtype
   const DecodeFrame* frames = nullptr;
-  const DecodeFrame* on_device = nullptr;  // the same in device memory, where there is more than one
+  const DecodeFrame* on_device = nullptr;  // copy in device memory; only if there are several
   std::size_t count = 0;
 };
 inline constexpr std::uint32_t kGroupsOfCodec = 16;
@@ -61,18 +61,18 @@ inline constexpr std::uint32_t kGroupsOfCodec = 16;
 struct Coder;  // stages/cuda/params.cuh
 
 struct DeviceCodec {
-  // Encodes a batch that has been checked, of chunks of `count` values.
+  // Encodes a batch of chunks of `count` values; the batch has been checked.
   Status (*encode)(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
-  // Frames of a shape and dtype that are decoded together have one number, below kGroupsOfCodec.
+  // Frames of the same shape and dtype with the same number, below kGroupsOfCodec, are decoded together.
   std::uint32_t (*group)(const FrameInfo& info);
-  // What threads need to know of a frame besides (DecodeFrame::mode).
+  // Returns DecodeFrame::mode, which only the codec's kernels read.
   std::uint32_t (*mode)(const FrameInfo& info);
   // Decodes the values [start, stop) of each frame of a group. May throw std::bad_alloc.
   Status (*decode)(const FrameGroup& group, std::uint64_t start, std::uint64_t stop, cudaStream_t stream);
 
-  // For codecs whose frames can be read in parts: those of a lane (core/cuda/lane.hpp). May throw std::bad_alloc.
-  Status (*decode_parts)(const CudaLane& lane, const CudaLaneFrames& frames);
-  // For other codecs to fall back on: the launchers for packed tiles of a shape.
+  // Decodes frames of a channel in part (channel.hpp); nullptr: frames are always whole. May throw std::bad_alloc.
+  Status (*decode_parts)(const CudaChannel& channel, const CudaChannelFrames& frames);
+  // Called by other codecs that fall back on this one: returns the launchers for packed tiles of a shape.
   const Coder* (*packed_coder)(Dtype dtype, int tile_shape, bool exact, bool pointwise);
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding batches of frames on a stream (core/cuda/driver.hpp): one launch for frames that are alike; raw ones are
-// copied.
+// Decodes batches of frames on a stream (driver.hpp): one launch for each group of frames; raw frames are copied.
 #include <algorithm>
 #include <new>
 
@@ -16,7 +15,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr std::size_t kBytesPerBlock = std::size_t{64} << 10;  // of a copy
+constexpr std::size_t kBytesPerBlock = std::size_t{64} << 10;  // that a thread block copies, about
 constexpr std::size_t kMaxCopyBlocks = 2112;
 
 __global__ void __launch_bounds__(kCopyThreads) load_raw_kernel(const RawCopy* copies) {
@@ -25,7 +24,7 @@ __global__ void __launch_bounds__(kCopyThreads) load_raw_kernel(const RawCopy* c
 }
 
 Status launch_all(SortedFrames& sorted, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
-  bool several = false;  // alone, a frame goes with its launch
+  bool several = false;  // a single frame is passed as an argument of the launch
   for (const CodecGroup& group : sorted.groups) several = several || group.count > 1;
   const std::size_t frame_bytes = several ? sorted.grouped * sizeof(DecodeFrame) : 0,
                     copy_bytes = sorted.copies.size() * sizeof(RawCopy);
@@ -94,7 +93,7 @@ Status cuda_fault(std::uint32_t fault) noexcept {
       return fail(Code::corrupt, "corrupt frame: a stream does not end where its group does");
     case Fault::keys:
       return fail(Code::corrupt, "corrupt frame: a tile of sorted values contradicts itself");
-    case Fault::wide:  // never left in a fault word: another decoder takes the tile
+    case Fault::wide:  // never in a fault word: another decoder takes the tile
       break;
     case Fault::segments:
       return fail(Code::corrupt, "corrupt frame: its head, a segment or special values contradict themselves");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Batches of chunks on the GPU (absent.cpp in builds without CUDA). Device calls put work on
-// a stream and return; nothing inside waits for the device, but what codecs' rooms say. Frames are byte for byte those
-// of the CPU.
+// Batches of chunks on the GPU. Calls with device memory put work on a stream and return without waiting, except for
+// codecs that say that they wait. Frames are equal to those of the CPU, byte for byte.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +11,12 @@
 
 namespace pyfilter {
 
-// Devices that the driver shows; an error where there is no driver, no device, or the process was forked after CUDA
-// was initialised.
+// Sets *count to the number of devices. An error if there is no driver or no device, or if the process was forked after
+// CUDA was initialised.
 Status cuda_device_count(int* count) noexcept;
 
-// `count` chunks of one shape at values, values + value_stride, ..., all in device memory, to frames at frames,
-// frames + frame_stride, ...; frame_bytes[i] (device memory) becomes the size of frame i.
+// Encodes `count` chunks of one shape. Chunk i is at values + i * value_stride, its frame goes to frames + i *
+// frame_stride, and the frame's size to frame_bytes[i]; all are in device memory.
 struct CudaEncodeBatch {
   const void* values = nullptr;
   std::size_t value_stride = 0;
@@ -39,26 +38,26 @@ struct CudaFrame {
   void* values = nullptr;  // device
 };
 
-// Values [start, stop) of every frame, each `value_bytes` bytes. All frames have one shape and dtype. faults[i]
-// (device memory) becomes 0, or says what is wrong with frame i: cuda_fault().
+// Decodes the values [start, stop) of every frame, `value_bytes` bytes each. All frames have one shape and dtype.
+// faults[i] (device memory) becomes 0, or a fault of frame i, which cuda_fault() turns into a Status.
 Status cuda_decode(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
                    std::size_t value_bytes, std::uint32_t* faults, void* stream) noexcept;
 Status cuda_fault(std::uint32_t fault) noexcept;
 
-// Moves `count` frames from slots of `slot_bytes` bytes, a multiple of 16, one behind the other: frame i to where it
-// ends before packed + ends[i], a multiple of 16. sizes and ends are device memory. Up to 15 bytes behind a frame are
+// Packs `count` frames from slots of `slot_bytes` bytes, a multiple of 16. Frame i is moved so that it ends, padded to
+// a multiple of 16 bytes, at packed + ends[i]. sizes and ends are in device memory. Up to 15 bytes after a frame are
 // read.
 Status cuda_pack_frames(const void* slots, std::size_t slot_bytes, const std::uint64_t* sizes,
                         const std::uint64_t* ends, std::size_t count, void* packed, void* stream) noexcept;
 
-// Host memory, for the HDF5 pipeline: copies there and back and waits. Same contracts as encode() and decode_range()
-// of api.hpp, whose checks were made.
+// Encodes and decodes values in host memory, for the HDF5 pipeline: copies to the device and back, and waits. The same
+// as encode() and decode_range() of api.hpp, which have checked the arguments.
 Status cuda_encode_host(const Request& request, const void* values, std::size_t value_bytes, void* frame,
                         std::size_t* frame_bytes) noexcept;
 Status cuda_decode_host(const void* frame, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,
                         void* values, std::size_t value_bytes) noexcept;
 
-// Gives pooled device memory that nothing uses back to the driver.
+// Returns unused device memory of the pools to the driver.
 Status cuda_release_memory() noexcept;
 
 }  // namespace pyfilter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding batches of chunks on a stream (driver.hpp): checks, then the codec's room.
+// Encodes batches of chunks on a stream (driver.hpp): checks the batch, then calls the codec's encoder.
 #include "core/api.hpp"
 #include "core/cuda/codec.cuh"
 #include "core/cuda/memory.cuh"

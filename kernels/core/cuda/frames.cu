@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading and sorting the frames of a batch (core/cuda/frames.cuh), by several threads where there are many: a header
-// takes 80 ns, as long as the device takes for the values of a small chunk.
+// Reads and sorts the frames of a batch (frames.cuh), with several threads if there are many: reading a header takes
+// 80 ns, as long as decoding a small chunk on the device.
 #include "core/cuda/frames.cuh"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace pyfilter::cuda {
 namespace {
 
 constexpr std::size_t kPiece = 128;  // frames that a thread reads at a time
-// Groups of all codecs, by id; then frames that are stored raw.
+// Kinds of frames: a group of a codec, by the codec's id; the last kind is frames stored raw.
 constexpr std::size_t kCodecIds = [] {
   std::size_t most = 0;
   for (const auto& row : registry::kCodecs) most = std::max<std::size_t>(most, row.id);
@@ -29,7 +29,7 @@ bool same_array(const FrameInfo& a, const FrameInfo& b) {
          std::equal(a.shape.dims.begin(), a.shape.dims.begin() + a.shape.rank, b.shape.dims.begin());
 }
 
-// The batch, and what its headers say.
+// The batch, and the fields of its headers.
 struct Reading {
   const CudaFrame* given;
   std::size_t count;
@@ -38,7 +38,7 @@ struct Reading {
   std::uint32_t* faults;
   const FrameInfo* first;
   DecodeFrame* frames;
-  std::uint16_t* kinds;  // numbers of groups, or kRaw
+  std::uint16_t* kinds;  // kind of each frame
   std::atomic<std::size_t> failed;
 
   Status read(std::size_t i) {
@@ -99,39 +99,40 @@ Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t sta
   Reading all{frames, count, start, stop, value_bytes, faults, &first, found.get(), kinds.get(), {count}};
   const std::size_t pieces = (count + kPiece - 1) / kPiece;
   parallel_for(pieces > 2 ? resolved_threads() : 1, pieces, Reading::read_piece, &all);
-  if (all.failed < count) return all.read(all.failed);  // the text of an error is of the thread that made it
+  if (all.failed < count)
+    return all.read(all.failed);  // fails again: the text of an error belongs to the thread that fails
 
-  std::size_t places[kKinds] = {}, numbers[kKinds];  // frames of each kind, and one of them
+  std::size_t counts[kKinds] = {}, numbers[kKinds];  // frames of each kind, and the number of one of them
   for (std::size_t i = 0; i < count; ++i) {
-    ++places[kinds[i]];
+    ++counts[kinds[i]];
     numbers[kinds[i]] = i;
   }
-  if (places[kinds[0]] == count) {
+  if (counts[kinds[0]] == count) {
     sorted.all = std::move(found);
   } else {
     sorted.all.reset(new DecodeFrame[count]);
     std::size_t next[kKinds], begin = 0;
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       next[kind] = begin;
-      begin += places[kind];
+      begin += counts[kind];
     }
     for (std::size_t i = 0; i < count; ++i) sorted.all[next[kinds[i]]++] = found[i];
   }
   const DecodeFrame* frame = sorted.all.get();
-  sorted.grouped = count - places[kRaw];
+  sorted.grouped = count - counts[kRaw];
   for (std::size_t kind = 0; kind < kRaw; ++kind) {
-    if (places[kind] == 0) continue;
+    if (counts[kind] == 0) continue;
     CodecGroup group;
     PYF_TRY(frame_info(frames[numbers[kind]].header, frames[numbers[kind]].header_bytes, &group.info));
     group.codec = device_codec_of(group.info.codec);
     group.frames = frame;
-    group.count = places[kind];
+    group.count = counts[kind];
     frame += group.count;
     sorted.groups.push_back(group);
   }
-  sorted.copies.reserve(places[kRaw]);
+  sorted.copies.reserve(counts[kRaw]);
   const std::size_t skipped = start * dtype_bytes(first.dtype);
-  for (std::size_t i = 0; i < places[kRaw]; ++i, ++frame)
+  for (std::size_t i = 0; i < counts[kRaw]; ++i, ++frame)
     sorted.copies.push_back({frame->payload + skipped, frame->out, value_bytes});
   return kOk;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The frames of a batch as their headers say, read on the host: sorted by codec and group, since one launch decodes
-// frames that are alike (decode.cu).
+// The frames of a batch, their headers read on the host, sorted by codec and group: one launch decodes the frames of a
+// group (decode.cu).
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,12 @@ struct CodecGroup : FrameGroup {
 
 struct SortedFrames {
   std::unique_ptr<DecodeFrame[]> all;
-  std::size_t grouped = 0;  // the first of `all`, which groups have
+  std::size_t grouped = 0;  // number of frames in groups, which come first in `all`
   std::vector<CodecGroup> groups;
   std::vector<RawCopy> copies;
 };
 
-// Frames that say what no decoder takes, or are no array like the first, are an error. Throws std::bad_alloc.
+// Fails if a header is invalid, or has another shape or dtype than the first. Throws std::bad_alloc.
 Status sort_frames(const CudaFrame* frames, std::size_t count, std::uint64_t start, std::uint64_t stop,
                    std::size_t value_bytes, std::uint32_t* faults, SortedFrames& sorted);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks in host memory through the GPU, for the HDF5 pipeline (core/cuda/driver.hpp): copy, encode or decode, copy
-// back, each on a stream of the calling thread.
+// Encodes and decodes chunks in host memory with the GPU, for the HDF5 pipeline (driver.hpp). Each call copies to the
+// device, computes and copies back, on a stream of its own.
 #include <cstring>
 
 #include "core/api.hpp"
@@ -32,7 +32,7 @@ std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 }  // namespace
 
-#if defined(PYF_HAVE_CUDA) && !defined(PYF_CUDA_LIBRARY)  // one library holds all
+#if defined(PYF_HAVE_CUDA) && !defined(PYF_CUDA_LIBRARY)  // host and CUDA code in one library
 bool has_cuda() noexcept { return true; }
 const char* cuda_problem() noexcept { return ""; }
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CUDA errors, fork detection and the memory pools (core/cuda/memory.cuh). One pool a device, so that nothing of it
-// shows in the default pool that other libraries of the process use.
+// CUDA errors, fork detection and the memory pools (memory.cuh). Each device has a pool of this library, apart from the
+// default pool that other libraries of the process use.
 #include "core/cuda/memory.cuh"
 
 #include <unistd.h>
@@ -15,8 +15,8 @@ namespace pyfilter::cuda {
 namespace {
 
 constexpr int kMaxDevices = 64;
-// What a pool keeps for the next call rather than give back to the driver at each synchronisation: a part of the
-// device's memory, where that is more.
+// Bytes that a pool keeps for the next call instead of returning them to the driver at each synchronisation; a fraction
+// of the device's memory if that is more.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{512} << 20, kKeptPart = 32;
 
 std::atomic<pid_t> first_user{0};
@@ -24,7 +24,7 @@ std::atomic<pid_t> first_user{0};
 struct Pools {
   std::mutex mutex;
   cudaMemPool_t pool[kMaxDevices] = {};
-  std::uint64_t memory[kMaxDevices] = {};  // of the device
+  std::uint64_t memory[kMaxDevices] = {};  // total memory of each device
 };
 Pools& pools() {
   static Pools* const all = new Pools;  // never destroyed: the driver may be gone by then

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CUDA errors as ours, whether this process may use CUDA at all, and device memory from a pool of our own.
+// CUDA errors as Status, the check that this process may use CUDA, and device memory from this library's pool.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,17 +11,17 @@
 
 namespace pyfilter::cuda {
 
-// `what` names the call in the error's text. Clears the runtime's note of the error.
+// `what` names the call in the error's text. Clears the runtime's last error.
 Status check(cudaError_t error, const char* what) noexcept;
 
 // An error unless CUDA can be used here: there is a driver and a device, and the process was not forked since CUDA
 // was first used. Cheap after the first call.
 Status usable() noexcept;
 
-// Whether this very process has used CUDA.
+// Whether this process, not only its parent, has used CUDA.
 bool used_here() noexcept;
 
-// Device memory of one call, ordered on its stream: given back behind the work that was put there.
+// Device memory of one call, allocated and freed in the order of its stream: freed after the work queued before.
 class Workspace {
  public:
   explicit Workspace(cudaStream_t stream) noexcept : stream_(stream) {}
@@ -37,17 +37,17 @@ class Workspace {
   std::uint8_t* data_ = nullptr;
 };
 
-// Puts a part behind the `bytes` that a workspace has so far; returns its offset.
+// Adds a part to a workspace of `bytes` so far; returns the part's offset.
 inline std::size_t place_behind(std::size_t& bytes, std::size_t part, std::size_t alignment = 256) noexcept {
   const std::size_t at = bytes;
   bytes += (part + alignment - 1) / alignment * alignment;
   return at;
 }
 
-// How much the current device has, free or not.
+// Total memory of the current device.
 Status device_memory(std::uint64_t* bytes) noexcept;
 
-// Gives back what pools keep; of a process that has used CUDA.
+// Returns the pools' unused memory to the driver; only for a process that has used CUDA.
 Status release_pools() noexcept;
 
 }  // namespace pyfilter::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames of a batch, one behind the other, so that one copy fetches them (driver.hpp).
+// Packs the frames of a batch, so that one copy fetches them all (driver.hpp).
 #include <algorithm>
 
 #include "core/cuda/driver.hpp"
@@ -11,7 +11,7 @@ namespace pyfilter {
 namespace {
 
 constexpr unsigned kPackThreads = 256;
-constexpr std::size_t kMostPackBlocks = 64;  // of a frame
+constexpr std::size_t kMostPackBlocks = 64;  // thread blocks for one frame, at most
 
 struct PackParams {
   const std::uint8_t* slots;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of the values of chunks that are stored raw (docs/format.md, section 3).
+// Copies values of chunks that are stored raw (docs/format.md, section 3).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace pyfilter::cuda {
 
 inline constexpr int kCopyThreads = 256;
 
-// Bytes from anywhere to anywhere by all threads of a grid.
+// Copies bytes of any alignment with all threads of a grid.
 __device__ __forceinline__ void copy_bytes(std::uint8_t* to, const std::uint8_t* from, std::uint64_t count) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   const std::uint64_t thread = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;

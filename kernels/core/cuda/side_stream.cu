@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Side streams that are kept from call to call (core/cuda/side_stream.cuh).
+// Keeps side streams from call to call (side_stream.cuh).
 #include "core/cuda/side_stream.cuh"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sizes from which on batches are divided, or done in another way. Where kernels run on a CPU (tests/simt) they are
-// small, so that a batch of a few tiles comes to every way.
+// Sizes at which a batch is divided or handled in another way. They are small where kernels run on a CPU (tests/simt),
+// so that a batch of a few tiles tests every way.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr std::uint64_t usual_size(std::uint64_t usual, [[maybe_unused]] std::ui
 #endif
 }
 
-// Chunks or frames of a launch at most: the y and z dimensions of a grid have 16 bits.
+// Largest number of chunks or frames in one launch: the y and z dimensions of a grid have 16 bits.
 inline constexpr std::uint32_t kMostOfLaunch = usual_size(32768, 40);
 
 }  // namespace pyfilter::cuda

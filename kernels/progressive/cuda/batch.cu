@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive on the GPU as core/ sees it: batches of chunks, frames of them, and frames of a lane in parts.
+// Progressive on the GPU as core/ sees it: batches of chunks, frames of them, and frames of a channel in parts.
 #include <algorithm>
 #include <vector>
 
@@ -31,22 +31,22 @@ bool same_shape(const Shape& a, const Shape& b) {
   return a.rank == b.rank && std::equal(a.dims.begin(), a.dims.begin() + a.rank, b.dims.begin());
 }
 
-Status decode_parts(const CudaLane& lane, const CudaLaneFrames& frames) {
+Status decode_parts(const CudaChannel& channel, const CudaChannelFrames& frames) {
   std::vector<ProgressiveFrame> batch;
   batch.reserve(frames.count);
   FrameInfo first;
-  const auto stream = static_cast<cudaStream_t>(lane.stream);
-  auto* const faults = reinterpret_cast<std::uint32_t*>(lane.notes);
+  const auto stream = static_cast<cudaStream_t>(channel.stream);
+  auto* const faults = reinterpret_cast<std::uint32_t*>(channel.notes);
   for (std::size_t i = 0; i < frames.count; ++i) {
     FrameInfo info;
     std::uint64_t end = 0;
-    PYF_TRY(check_progressive_part(lane.host_frames + frames.places[i], frames.sizes[i], frames.segments[i],
+    PYF_TRY(check_progressive_part(channel.host_frames + frames.offsets[i], frames.sizes[i], frames.segments[i],
                                    frames.level, frames.chunk_bytes, &info, &end));
     if (i == 0) first = info;
     if (info.dtype != frames.dtype || !same_shape(info.shape, first.shape))
       return fail(Code::corrupt, "a frame of another array than the chunk");
-    batch.push_back(progressive_part(info, lane.frames + frames.places[i], end, lane.values + i * frames.chunk_bytes,
-                                     faults + i, frames.segments[i]));
+    batch.push_back(progressive_part(info, channel.frames + frames.offsets[i], end,
+                                     channel.values + i * frames.chunk_bytes, faults + i, frames.segments[i]));
   }
   PYF_TRY(check(cudaMemsetAsync(faults, 0, frames.count * sizeof *faults, stream), "cudaMemsetAsync"));
   return decode_progressive_frames(first, batch, static_cast<int>(frames.level), 0,

@@ -16,64 +16,64 @@ from pyfilter._lib import abi, cuda, host, library
 from . import model_machine as machine
 
 
-def write_chunks(request: Any, chunks: Any, lanes: Any, frame_stride: int, writer: Any) -> None:
-    """Batches by lanes in turn; as in the library, what is unusual is left to the caller."""
+def write_chunks(request: Any, chunks: Any, channels: Any, frame_stride: int, writer: Any) -> None:
+    """Batches by channels in turn; as in the library, what is unusual is left to the caller."""
     state = _states(chunks)
-    for lane, first, count in _batches(chunks, lanes):
+    for channel, first, count in _batches(chunks, channels):
         size = count * chunks.chunk_bytes
-        with machine.Device(int(lane["device"])):
-            _move(lane, chunks, first, size, 1)
+        with machine.Device(int(channel["device"])):
+            _move(channel, chunks, first, size, 1)
             cuda.encode(
-                request, count, int(lane["values"]), chunks.chunk_bytes, int(lane["frames"]), frame_stride,
-                int(lane["notes"]), int(lane["stream"]),
+                request, count, int(channel["values"]), chunks.chunk_bytes, int(channel["frames"]), frame_stride,
+                int(channel["notes"]), int(channel["stream"]),
             )  # fmt: skip
-            _copy(lane, int(lane["host_notes"]), int(lane["notes"]), 8 * count, 2)
-            machine.Stream.of(int(lane["stream"])).synchronize()
-            sizes = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(int(lane["host_notes"]))).tolist()
-            assert max(sizes) <= int(lane["host_frame_bytes"])
+            _copy(channel, int(channel["host_notes"]), int(channel["notes"]), 8 * count, 2)
+            machine.Stream.of(int(channel["stream"])).synchronize()
+            sizes = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(int(channel["host_notes"]))).tolist()
+            assert max(sizes) <= int(channel["host_frame_bytes"])
             if chunks.chunk_bytes in sizes:
                 state[first : first + count] = abi.CHUNK_LEFT
                 continue
             for number, bytes_of in enumerate(sizes):
-                _copy(lane, int(lane["host_frames"]), int(lane["frames"]) + number * frame_stride, bytes_of, 2)
-                machine.Stream.of(int(lane["stream"])).synchronize()
+                _copy(channel, int(channel["host_frames"]), int(channel["frames"]) + number * frame_stride, bytes_of, 2)
+                machine.Stream.of(int(channel["stream"])).synchronize()
                 origin = writer.origins + (first + number) * writer.rank * 8
-                if writer.write(writer.dataset, 0, 0, origin, bytes_of, int(lane["host_frames"])) < 0:
+                if writer.write(writer.dataset, 0, 0, origin, bytes_of, int(channel["host_frames"])) < 0:
                     state[state == abi.CHUNK_WAITING] = abi.CHUNK_LEFT
                     return
                 state[first + number] = abi.CHUNK_DONE
 
 
-def read_chunks(dtype: int, chunks: Any, lanes: Any, descriptor: int, ranges: Any, segments: Any) -> None:
+def read_chunks(dtype: int, chunks: Any, channels: Any, descriptor: int, ranges: Any, segments: Any) -> None:
     """As `write_chunks`."""
     state = _states(chunks)
-    for lane, first, count in _batches(chunks, lanes):
+    for channel, first, count in _batches(chunks, channels):
         state[first : first + count] = abi.CHUNK_LEFT
         part = ranges[first : first + count]
-        places = np.cumsum([0, *(-(-part["bytes"].astype(np.int64) // 16) * 16)])
-        assert places[-1] <= int(lane["host_frame_bytes"])
-        for entry, place in zip(part, places[:-1].tolist(), strict=True):
+        offsets = np.cumsum([0, *(-(-part["bytes"].astype(np.int64) // 16) * 16)])
+        assert offsets[-1] <= int(channel["host_frame_bytes"])
+        for entry, offset in zip(part, offsets[:-1].tolist(), strict=True):
             data = os.pread(descriptor, int(entry["bytes"]), int(entry["offset"]))
             entry["done"] = len(data)
-            ctypes.memmove(int(lane["host_frames"]) + place, data, len(data))
+            ctypes.memmove(int(channel["host_frames"]) + offset, data, len(data))
             if entry["to"]:
                 ctypes.memmove(int(entry["to"]), data, len(data))
         if (part["done"] < part["bytes"]).any():
             continue
-        with machine.Device(int(lane["device"])):
-            if _decoded(dtype, chunks, lane, part, places, None if segments is None else segments[first:]):
+        with machine.Device(int(channel["device"])):
+            if _decoded(dtype, chunks, channel, part, offsets, None if segments is None else segments[first:]):
                 size = count * chunks.chunk_bytes
-                _move(lane, chunks, first, size, 2)
-                machine.Stream.of(int(lane["stream"])).synchronize()
+                _move(channel, chunks, first, size, 2)
+                machine.Stream.of(int(channel["stream"])).synchronize()
                 state[first : first + count] = abi.CHUNK_DONE
 
 
-def _decoded(dtype: int, chunks: Any, lane: Any, part: Any, places: Any, segments: Any) -> bool:
-    _copy(lane, int(lane["frames"]), int(lane["host_frames"]), int(places[-1]), 1)
-    machine.Stream.of(int(lane["stream"])).synchronize()
-    for number, (entry, place) in enumerate(zip(part, places.tolist(), strict=False)):
-        memory: Any = (ctypes.c_ubyte * int(entry["bytes"])).from_address(int(lane["host_frames"]) + place)
-        frame, values = np.frombuffer(memory, np.uint8), int(lane["values"]) + number * chunks.chunk_bytes
+def _decoded(dtype: int, chunks: Any, channel: Any, part: Any, offsets: Any, segments: Any) -> bool:
+    _copy(channel, int(channel["frames"]), int(channel["host_frames"]), int(offsets[-1]), 1)
+    machine.Stream.of(int(channel["stream"])).synchronize()
+    for number, (entry, offset) in enumerate(zip(part, offsets.tolist(), strict=False)):
+        memory: Any = (ctypes.c_ubyte * int(entry["bytes"])).from_address(int(channel["host_frames"]) + offset)
+        frame, values = np.frombuffer(memory, np.uint8), int(channel["values"]) + number * chunks.chunk_bytes
         machine.check_here(values, chunks.chunk_bytes)
         try:
             info = host.frame_info(frame)
@@ -83,7 +83,7 @@ def _decoded(dtype: int, chunks: Any, lane: Any, part: Any, places: Any, segment
                 library.check(library.load().pyf_decode(frame.ctypes.data, frame.nbytes, values, chunks.chunk_bytes))
             else:
                 cuda.progressive_decode(
-                    frame, int(segments[number]), 0, values, chunks.chunk_bytes, int(lane["stream"])
+                    frame, int(segments[number]), 0, values, chunks.chunk_bytes, int(channel["stream"])
                 )
         except errors.PyfilterError:
             return False
@@ -96,24 +96,24 @@ def _states(chunks: Any) -> Any:
     return found
 
 
-def _batches(chunks: Any, lanes: Any) -> Iterator[tuple[Any, int, int]]:
+def _batches(chunks: Any, channels: Any) -> Iterator[tuple[Any, int, int]]:
     """Some batches only, as where time is up."""
     for number, first in enumerate(range(0, chunks.count, chunks.batch)):
         if number == 7:
             return
-        yield lanes[number % len(lanes)], first, min(chunks.batch, chunks.count - first)
+        yield channels[number % len(channels)], first, min(chunks.batch, chunks.count - first)
 
 
-def _move(lane: Any, chunks: Any, first: int, size: int, kind: int) -> None:
-    """Values between host memory and the device, piece by piece where they pass through memory of the lane."""
-    passing, there = int(lane["host_values"]), int(lane["values"])
+def _move(channel: Any, chunks: Any, first: int, size: int, kind: int) -> None:
+    """Values between host memory and the device, piece by piece where they pass through memory of the channel."""
+    passing, there = int(channel["host_values"]), int(channel["values"])
     address = None if chunks.grid else chunks.values + first * chunks.chunk_bytes
     if not passing:
         assert address is not None
         target, source = (there, address) if kind == 1 else (address, there)
-        _copy(lane, target, source, size, kind)
+        _copy(channel, target, source, size, kind)
         return
-    most = int(lane["host_value_bytes"]) // 2
+    most = int(channel["host_value_bytes"]) // 2
     most = most if address is not None else most // chunks.chunk_bytes * chunks.chunk_bytes
     assert most > 0
     for at in range(0, size, most):
@@ -125,19 +125,19 @@ def _move(lane: Any, chunks: Any, first: int, size: int, kind: int) -> None:
                 ctypes.memmove(to, by, here)
                 return
             for number in range(here // chunks.chunk_bytes):
-                place = passing + number * chunks.chunk_bytes
-                _pass_chunk(chunks, first + at // chunks.chunk_bytes + number, place, kind)
+                staged = passing + number * chunks.chunk_bytes
+                _pass_chunk(chunks, first + at // chunks.chunk_bytes + number, staged, kind)
 
         if kind == 1:
             pass_on()
         target, source = (there + at, passing) if kind == 1 else (passing, there + at)
-        _copy(lane, target, source, here, kind)
-        machine.Stream.of(int(lane["stream"])).synchronize()
+        _copy(channel, target, source, here, kind)
+        machine.Stream.of(int(channel["stream"])).synchronize()
         if kind == 2:
             pass_on()
 
 
-def _pass_chunk(chunks: Any, number: int, place: int, kind: int) -> None:
+def _pass_chunk(chunks: Any, number: int, staged: int, kind: int) -> None:
     """A chunk of a grid between its array and memory in which it is whole."""
     grid = chunks.grid.contents
     strides, extents, begin, chunk = (
@@ -152,7 +152,7 @@ def _pass_chunk(chunks: Any, number: int, place: int, kind: int) -> None:
         slice(a + b - int(i) * c, z + b - int(i) * c) for a, z, b, i, c in zip(low, high, begin, at, chunk, strict=True)
     )
     kind_of = np.dtype(("V", grid.item_bytes))
-    memory: Any = (ctypes.c_ubyte * chunks.chunk_bytes).from_address(place)
+    memory: Any = (ctypes.c_ubyte * chunks.chunk_bytes).from_address(staged)
     block = np.frombuffer(memory, kind_of).reshape(chunk)
     first = grid.values + sum(a * s for a, s in zip(low, strides, strict=True))
     one: Any = (ctypes.c_ubyte * grid.item_bytes).from_address(first)
@@ -167,6 +167,6 @@ def _pass_chunk(chunks: Any, number: int, place: int, kind: int) -> None:
         part[...] = block[inside]
 
 
-def _copy(lane: Any, target: int, source: int, size: int, kind: int) -> None:
+def _copy(channel: Any, target: int, source: int, size: int, kind: int) -> None:
     assert machine.memory_type(source if kind == 1 else target) == machine.HOST
-    machine.memcpy_async(target, source, size, kind, int(lane["stream"]))
+    machine.memcpy_async(target, source, size, kind, int(channel["stream"]))

@@ -16,7 +16,7 @@ from python.test_h5 import stored_chunks
 import pyfilter
 from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Progressive, errors, progressive
 from pyfilter._lib import cuda, device_chunks
-from pyfilter.gpu import device_threads, host_memory, lanes, staging
+from pyfilter.gpu import channels, device_threads, host_memory, staging
 
 CODECS = (
     Cuszp2(absolute=1e-3), Lorenzo(absolute=1e-3), HierarchicalDelta(relative=1e-3), Lossless(),
@@ -28,11 +28,11 @@ Array = Any
 @pytest.fixture(autouse=True)
 def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small chunks come here, too, in batches of a few."""
-    monkeypatch.setattr(lanes, "LEAST_CHUNK_BYTES", 1)
+    monkeypatch.setattr(channels, "LEAST_CHUNK_BYTES", 1)
     monkeypatch.setattr(staging, "LEAST_BATCH_BYTES", 1)
     monkeypatch.setattr(staging, "BATCH_BYTES", 40_000)
-    monkeypatch.setattr(lanes, "STAGING_TO_DEVICE", 128 * 77)
-    monkeypatch.setattr(lanes, "STAGING_TO_HOST", 128 * 99)
+    monkeypatch.setattr(channels, "STAGING_TO_DEVICE", 128 * 77)
+    monkeypatch.setattr(channels, "STAGING_TO_HOST", 128 * 99)
 
 
 @pytest.fixture(params=["pageable", "pinned"])
@@ -168,7 +168,7 @@ def test_errors_are_those_of_others(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("threads_end")
 @pytest.mark.parametrize("kind", [errors.NoMemory, errors.DeviceError])
 def test_errors_of_devices(file: h5py.File, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
-    """Lanes without memory leave all to others; a device's own error ends all."""
+    """Channels without memory leave all to others; a device's own error ends all."""
     values = field((100, 500))
     expected = pyfilter.create_dataset(file, "expected", values, CODECS[0], chunks=(5, 500))
 

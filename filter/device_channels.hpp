@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads of lanes (device_chunks.cpp): what they share, and what they hand to the calling thread.
+// Threads of channels (device_chunks.cpp): the batches that they share, and the frames that they hand to the calling
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +17,17 @@
 #include <vector>
 
 #include "core/api.hpp"
-#include "core/cuda/lane.hpp"
+#include "core/cuda/channel.hpp"
 #include "core/error_text.hpp"
 #include "filter/c_api.h"
 #include "filter/guard.hpp"
 
 namespace pyfilter::filter {
 
-// Errors that are a device's end, not a batch's.
+// Whether an error ends the whole call, not only a batch.
 inline bool is_fatal(Code code) { return code == Code::device || code == Code::internal; }
 
-// What all lanes share: batches, and what ends them.
+// The batches of a call, shared by all channels; stop() or an error ends them.
 class Batches {
  public:
   explicit Batches(const pyf_cuda_chunks& chunks)
@@ -37,7 +38,7 @@ class Batches {
   [[nodiscard]] bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   void stop() { stopped_.store(true); }
 
-  // The next batch; false where none is to be begun. The first one is, however late it is.
+  // Takes the next batch; false if none is left or time is up. The first batch is always begun.
   bool take(std::size_t* first, std::size_t* count) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopped() || next_ >= chunks_.count) return false;
@@ -48,12 +49,12 @@ class Batches {
     return true;
   }
 
-  // Ends all with an error; the first one counts.
+  // Ends all channels with an error; the first error counts.
   void fail_with(const Status& status) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (failed_.ok()) {
       failed_ = status;
-      std::snprintf(text_, sizeof text_, "%s", last_error());  // each thread has its own
+      std::snprintf(text_, sizeof text_, "%s", last_error());  // copied: the text belongs to the failing thread
     }
     stop();
   }
@@ -73,26 +74,26 @@ inline void set_state(const pyf_cuda_chunks& chunks, std::size_t first, std::siz
   std::memset(chunks.state + first, state, count);
 }
 
-// Batches by one lane until there are none: work(waiter, first, count) does one. One that fails is left to the caller;
-// what it has put on the stream is done before the next begins, or the call ends.
+// Runs work(waiter, first, count) for batches on one channel until no batch is left. A batch that fails is left to the
+// caller. Its work on the stream is finished before the next batch begins or the call ends.
 template <class Work>
-void serve(const CudaLane& lane, const pyf_cuda_chunks& chunks, Batches& batches, const Work& work) noexcept {
+void serve(const CudaChannel& channel, const pyf_cuda_chunks& chunks, Batches& batches, const Work& work) noexcept {
   const Status all = guarded([&] {
     CudaWaiter waiter;
-    PYF_TRY(waiter.open(lane));
+    PYF_TRY(waiter.open(channel));
     for (std::size_t first = 0, count = 0; batches.take(&first, &count);) {
       const Status status = guarded([&] { return work(waiter, first, count); });
       if (status.ok()) continue;
       set_state(chunks, first, count, PYF_CHUNK_LEFT);
       if (is_fatal(status.code)) batches.fail_with(status);
-      PYF_TRY(waiter.wait(lane, "what is on a stream"));
+      PYF_TRY(waiter.wait(channel, "what is on a stream"));
     }
     return kOk;
   });
   if (!all.ok()) batches.fail_with(all);
 }
 
-// The threads of all lanes, for the length of a call.
+// The threads of all channels, for the length of a call.
 class Threads {
  public:
   template <class Start>
@@ -117,18 +118,18 @@ class Threads {
   std::vector<std::thread> threads_;
 };
 
-// Frames of a lane that wait to be written; the lane waits until they are.
+// Frames in a channel's memory, to be written by the calling thread; the channel's thread waits until it has done so.
 struct Portion {
-  const CudaLane* lane = nullptr;
-  std::size_t first = 0;                     // of the chunks
-  std::vector<std::uint64_t> places, sizes;  // in the lane's memory
+  const CudaChannel* channel = nullptr;
+  std::size_t first = 0;                      // number of the first chunk
+  std::vector<std::uint64_t> offsets, sizes;  // of the frames in channel->host_frames
   bool written = false;
 };
 
-// From the lanes to the calling thread.
+// Passes portions from the channels' threads to the calling thread.
 class Outbox {
  public:
-  // Hands frames over; returns when they have been written, or never will be.
+  // Hands frames over; returns when they have been written or refused.
   void send(Portion& portion) {
     std::unique_lock<std::mutex> lock(mutex_);
     portion.written = false;
@@ -136,15 +137,15 @@ class Outbox {
     came_.notify_one();
     went_.wait(lock, [&] { return portion.written; });
   }
-  void leave() {  // a lane has ended
+  void leave() {  // called by each channel's thread when it ends
     const std::lock_guard<std::mutex> lock(mutex_);
     ++left_;
     came_.notify_one();
   }
-  // The next portion, NULL once all lanes have ended.
-  Portion* take(std::size_t lanes) {
+  // Waits for the next portion; NULL once all channels have ended.
+  Portion* take(std::size_t channels) {
     std::unique_lock<std::mutex> lock(mutex_);
-    came_.wait(lock, [&] { return !ready_.empty() || left_ == lanes; });
+    came_.wait(lock, [&] { return !ready_.empty() || left_ == channels; });
     if (ready_.empty()) return nullptr;
     Portion* const portion = ready_.front();
     ready_.pop_front();
