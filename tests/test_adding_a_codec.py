@@ -94,6 +94,7 @@ def run(tree: Path, *arguments: str | Path) -> str:
 
 def test_a_codec_is_one_folder_one_entry_and_one_class(tree: Path, tmp_path: Path) -> None:
     run(tree, "-c", USE, tmp_path / "a.h5")
-    compress: list[str | Path] = ["-m", "pyfilter", "compress", tmp_path / "a.h5", tmp_path / "b.h5", "--codec", "short"]
-    run(tree, *compress, "--absolute", "1e-3", "--var", "plain=absolute:0.001")
-    assert "Short(absolute=0.001)" in run(tree, "-m", "pyfilter", "inspect", tmp_path / "b.h5")
+    paths = (tmp_path / "a.h5", tmp_path / "b.h5")
+    bounds = ("--absolute", "1e-3", "--var", "plain=absolute:0.001")
+    run(tree, "-m", "pyfilter", "compress", *paths, "--codec", "short", *bounds)
+    assert "Short(absolute=0.001)" in run(tree, "-m", "pyfilter", "inspect", paths[1])
