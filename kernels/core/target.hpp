@@ -23,6 +23,11 @@
 #define PYF_LEVEL_BASELINE 1
 #endif
 
+// Every aarch64 has NEON: the baseline there uses it.
+#if defined(PYF_LEVEL_BASELINE) && defined(__aarch64__) && !defined(__CUDACC__)
+#define PYF_LEVEL_NEON 1
+#endif
+
 #if defined(PYF_LEVEL_AVX512)
 #define PYF_TARGET_ISA                                                                                                 \
   "avx2,bmi,bmi2,lzcnt,popcnt,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,avx512vpopcntdq," \

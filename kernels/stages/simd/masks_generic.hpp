@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of a block picked by bit masks, portable. masks_avx2.hpp and masks_avx512.hpp do the same. N is 16, 32 or 64;
-// Code is the unsigned integer as wide as a value, and values are taken as their bits, so that those of a NaN never
-// pass through a floating-point register.
+// Values of a block picked by bit masks, portable. masks_avx2.hpp and masks_avx512.hpp do the same; masks_neon.hpp has
+// flag_bits() and equal_bits(). N is 16, 32 or 64; Code is the unsigned integer as wide as a value, and values are
+// taken as their bits, so that those of a NaN never pass through a floating-point register.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,13 @@
 
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#if defined(PYF_LEVEL_NEON)
+#include "stages/simd/masks_neon.hpp"
+#endif
 
 PYF_BEGIN_TARGET
 
+#if !defined(PYF_LEVEL_NEON)
 // Bit i is set where flags[i] is all ones; it must be 0 elsewhere.
 template <int N, class Code>
 KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
@@ -30,6 +34,7 @@ KFN std::uint64_t equal_bits(const void* x, Code wanted) {
   }
   return bits;
 }
+#endif
 
 // x[i] = value where bit i is set.
 template <int N, class Code>

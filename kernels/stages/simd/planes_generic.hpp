@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 32 words <-> up to 32 bit planes, portable: byte c of eight values is an 8x8 bit matrix in a 64-bit word
-// (bit_matrix.hpp). planes_avx2.hpp and planes_avx512.hpp do the same.
+// (bit_matrix.hpp). planes_avx2.hpp and planes_avx512.hpp do the same, and planes_neon.hpp all but the running sums.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,13 @@
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/bit_matrix.hpp"
+#if defined(PYF_LEVEL_NEON)
+#include "stages/simd/planes_neon.hpp"
+#endif
 
 PYF_BEGIN_TARGET
 
+#if !defined(PYF_LEVEL_NEON)
 // The OR of N values, of the first only if bit 0 of `counted` is set.
 template <int N>
 KFN std::uint32_t any_bits(const std::uint32_t* z, std::uint32_t counted) {
@@ -51,6 +55,7 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
     }
   }
 }
+#endif
 
 // Running sums undo differences: along a block of 32, along x then y of 8x8, along x, y and z of 4x4x4.
 template <int kStride, int kRun, int B, class Code>
