@@ -208,7 +208,9 @@ inline Status find_special_part(const StreamPlan& plan, const TileLimits& limits
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors;
   for (std::uint32_t b = 0; b < kPackedBlocks && !*verbatim; ++b) {
     if (!parts.is_special(b)) continue;
-    PYF_TRY(take_masks(b, limits.value_bytes, descriptor, words, parts));
+    Status error;
+    words = take_masks(b, limits.value_bytes, descriptor, words, parts, error);
+    if (words == nullptr) return error;
     descriptor += 2;
   }
   return kOk;

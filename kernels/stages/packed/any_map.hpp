@@ -18,7 +18,7 @@ PYF_BEGIN_TARGET
 
 struct PackedParts;    // decode_parts.hpp
 struct PresentBlocks;  // tile_bits.hpp
-struct PresentRows;
+struct PresentRows;    // columns, rows and slabs of the present blocks
 template <class Code>
 struct PackedScratch;  // encode_special.hpp
 
@@ -68,7 +68,7 @@ struct MapFunctions {
   void (*decode_rows)(const void* map, Code* differences, std::uint32_t runs, std::uint32_t rows, std::uint32_t width,
                       void* values);
   // Differences along rows and columns of a plane with one block in a row -> values.
-  void (*decode_narrow)(const void* map, int order, const PresentRows& present, const Code* differences, void* values);
+  void (*decode_narrow)(const void* map, int order, PresentRows present, const Code* differences, void* values);
   // Runs of 32 codes -> values.
   void (*decode_runs)(const void* map, const Code* codes, std::uint32_t runs, void* values);
   // Planes of a chain -> values. `differences`: the chain has an order.

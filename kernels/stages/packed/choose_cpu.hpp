@@ -80,9 +80,8 @@ struct LaneShape {
 };
 
 // The two widest residuals of each block of a tile of differences, blocks in the order in which their rows lie.
-// Bits that wrap_shift() says are dropped first.
 template <int S, class Code>
-KFN void find_widest(int shift, const Code* d, WidestTwo<Code, 1024>& found) {
+KFN void find_widest(const Code* d, WidestTwo<Code, 1024>& found) {
   using Lanes = LaneShape<S>;
   WidestTwo<Code, 1024> other;
   WidestTwo<Code, 1024>& start = Lanes::kLanes == 1 || Lanes::kLanes == 4 ? found : other;
@@ -91,9 +90,10 @@ KFN void find_widest(int shift, const Code* d, WidestTwo<Code, 1024>& found) {
     alignas(64) Code first[8] = {}, second[8] = {};
 #pragma GCC unroll 16
     for (std::uint32_t i = 0; i < Lanes::kRows; ++i) {
-      const Code* const row = from + Lanes::row_of(i);  // an index that may wrap is no vector
+      const Code* row = from + Lanes::row_of(i);
+      asm("" : "+r"(row));  // not to become an index, which may wrap: values would be loaded one by one
       for (int k = 0; k < 8; ++k) {
-        const Code z = zigzag(wrapped(row[k], shift));
+        const Code z = zigzag(row[k]);
         second[k] = larger(second[k], smaller(first[k], z));
         first[k] = larger(first[k], z);
       }
@@ -155,7 +155,10 @@ template <int S, class Code>
   }
   std::uint32_t narrowest = 255, widest = 0;
   WidestTwo<Code, 1024> found;
-  find_widest<S>(wrap_shift(plan), s.differences, found);
+  const int shift = wrap_shift(plan);
+  if (sizeof(Code) == 4 && shift != 0)
+    for (Code& d : s.differences) d = wrapped(d, shift);
+  find_widest<S>(s.differences, found);
   for_present<S>(box, [&](std::uint32_t b) {
     const std::uint32_t cost = block_cost(found.first[b], found.second[b], plan.exceptions), width = cost / 32;
     bits += cost;

@@ -55,7 +55,9 @@ KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const 
       for (std::uint32_t part = b; part < kPackedBlocks; part += part_step)
         ask_for_part<S>(value_bytes, plan.grid, box, part, start, stop, out);
     if (parts.is_special(b)) [[unlikely]] {
-      PYF_TRY(take_masks(b, value_bytes, descriptor, words, parts));
+      Status error;
+      words = take_masks(b, value_bytes, descriptor, words, parts, error);
+      if (words == nullptr) return error;
       descriptor += 2;
     }
     alignas(64) Code z[32];
@@ -69,7 +71,7 @@ KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const 
 
 // Differences of a tile -> values; not of chains.
 template <class Code, int S>
-[[gnu::noinline]] inline void values_of_differences(const AnyMap<Code>& map, int order, const PresentRows& present,
+[[gnu::noinline]] inline void values_of_differences(const AnyMap<Code>& map, int order, PresentRows present,
                                                     Code* d, void* values) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX;

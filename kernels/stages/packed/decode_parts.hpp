@@ -188,17 +188,20 @@ template <int S>
   return words_from + 4 * std::size_t{planes} + special == size ? kOk : kBadSize;
 }
 
-// Reads the masks of special block `b` at `words`, which moves behind its verbatim values. `descriptor` is the block's.
-[[gnu::noinline]] inline Status take_masks(std::uint32_t b, std::uint32_t value_bytes, const std::uint8_t* descriptor,
-                                           const std::uint8_t*& words, PackedParts& parts) {
+// Reads the masks of special block `b` at `words`. `descriptor` is the block's. Returns what is behind its verbatim
+// values, or nullptr and the error.
+[[gnu::noinline]] inline const std::uint8_t* take_masks(std::uint32_t b, std::uint32_t value_bytes,
+                                                        const std::uint8_t* descriptor, const std::uint8_t* words,
+                                                        PackedParts& parts, Status& error) {
   const PackedMasks masks = read_packed_masks(descriptor[0], words);
-  if (masks.verbatim_count() != descriptor[1]) return kBadCount;
   const std::uint8_t* const verbatim = words + masks.bytes;
+  bool padded = true;
+  for (std::size_t i = descriptor[1] * value_bytes; i % 4 != 0; ++i)  // values of one or two bytes
+    padded = padded && verbatim[i] == 0;
   parts.masked[parts.masked_count++] = {masks, verbatim, b};
-  words = verbatim + verbatim_bytes(descriptor[1], value_bytes);
-  for (std::size_t i = descriptor[1] * value_bytes; i % 4 != 0; ++i)  // of values of one or two bytes
-    if (verbatim[i] != 0) return kBadPadding;
-  return kOk;
+  error = masks.verbatim_count() != descriptor[1] ? kBadCount : kBadPadding;
+  return masks.verbatim_count() == descriptor[1] && padded ? verbatim + verbatim_bytes(descriptor[1], value_bytes)
+                                                           : nullptr;
 }
 
 PYF_END_TARGET

@@ -51,19 +51,24 @@ KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unforesee
 // Residuals of a block. `shift`: wrap_shift().
 template <class Code, int S>
 KFN void block_residuals(const PackedPlan& plan, int shift, std::uint32_t b, PackedScratch<Code>& s, Code* z) {
+  const auto to_residuals = [&](const auto& difference) {
+    if (sizeof(Code) == 8 || shift == 0) [[likely]]
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(difference(i));
+    else
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(wrapped(difference(i), shift));
+  };
   if constexpr (S == kChain) {
     const Code* const q = s.codes + 32 * b;
-    if (plan.order != 0) [[likely]]
-      for (int i = 0; i < 32; ++i) z[i] = static_cast<Code>(q[i] - q[i - 1]);
-    else
-      std::memcpy(z, q, 32 * sizeof(Code));
+    if (plan.order != 0) [[likely]] {
+      to_residuals([q](int i) { return static_cast<Code>(q[i] - q[i - 1]); });
+    } else {
+      to_residuals([q](int i) { return q[i]; });
+      if (b == 0) z[0] = 0;
+    }
   } else {
     take_block<S>(s.differences, b, z);
+    to_residuals([z](int i) { return z[i]; });
   }
-  if (sizeof(Code) == 4 && shift != 0) [[unlikely]]
-    for (int i = 0; i < 32; ++i) z[i] = wrapped(z[i], shift);
-  for (int i = 0; i < 32; ++i) z[i] = zigzag(z[i]);
-  if (S == kChain && plan.order == 0 && b == 0) z[0] = 0;
 }
 
 // Notes the planes of a block whose residuals have the bits `any`, with and without an exception.

@@ -29,7 +29,7 @@ KFN void sum_forward(Code* a, std::uint32_t stride, std::uint32_t end, std::uint
 
 // Codes q -> differences d of the first kWidth columns of the rows that present blocks have, of planes and volumes.
 template <int S, std::uint32_t kWidth, class Code>
-inline void row_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+inline void row_differences(int order, PresentRows present, const Code* q, Code* d) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ;
   // all axes in one pass, with what the last row, and the rows of the last slab, were differenced to so far
@@ -73,7 +73,7 @@ KFN void move_up(const ShortRow<Code>& row, ShortRow<Code>& moved) {
 
 // The same of a plane with one block in a row.
 template <int S, class Code>
-inline void narrow_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+inline void narrow_differences(int order, PresentRows present, const Code* q, Code* d) {
   using Row = ShortRow<Code>;
   const RowMask<Code, 8> along_y(order >= 2 ? 8 : 1);
   const Row& mask = *reinterpret_cast<const Row*>(along_y.mask);
@@ -91,7 +91,7 @@ inline void narrow_differences(int order, const PresentRows& present, const Code
 // Codes q -> differences d of the rows that present blocks have; of columns, of the whole tile; not for chains. q[-1]
 // is read, and does not count.
 template <int S, class Code>
-inline void tile_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+inline void tile_differences(int order, PresentRows present, const Code* q, Code* d) {
   constexpr std::uint32_t kX = TileShape<S>::kX;
   static_assert(S != kChain);
   if constexpr (S == kColumns) {
@@ -110,7 +110,7 @@ inline void tile_differences(int order, const PresentRows& present, const Code* 
 
 // The sums along z and y of the first kWidth columns of the rows that present blocks have, in place.
 template <int S, std::uint32_t kWidth, class Code>
-KFN void row_sums(int order, const PresentRows& present, Code* d) {
+KFN void row_sums(int order, PresentRows present, Code* d) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX, kSlab = kX * Tile::kY;
   if constexpr (Tile::kZ > 1) {
@@ -129,7 +129,7 @@ KFN void row_sums(int order, const PresentRows& present, Code* d) {
 
 // The same where the array's edge ends a tile: `columns` are worked_columns().
 template <int S, class Code>
-[[gnu::noinline]] inline void edge_sums(int order, const PresentRows& present, std::uint32_t columns, Code* d) {
+[[gnu::noinline]] inline void edge_sums(int order, PresentRows present, std::uint32_t columns, Code* d) {
   if (S == kPlane && columns == 32) return row_sums<S, 32>(order, present, d);
   row_sums<S, TileShape<S>::kX>(order, present, d);
 }

@@ -52,30 +52,44 @@ struct MapSteps {
       extend_row<64>(row, rows.columns, copy);
     return loose_values<Value>(copy, 0);
   }
-  // Calls take(row's values, first of 32 columns, number of the row) for each run of each row that is worked on.
-  template <class Take>
-  static KFN void for_runs(const ValueRows& rows, const Take& take) {
+  // Calls take(values) for each run of a row that is worked on, and end() behind a row.
+  template <class Take, class End>
+  static KFN void for_runs(const ValueRows& rows, const Take& take, const End& end) {
     alignas(64) Value copy[64];
+    const std::uint32_t in_row = (rows.worked + 31) / 32 * 32;
     const auto* from = static_cast<const std::uint8_t*>(rows.first);
     for (std::uint32_t row = 0; row < rows.rows; ++row, from += rows.stride) {
-      const Loose<Value>* const x = whole_row(rows, from, copy);
-      const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + rows.ahead;
-      for (std::uint32_t i = 0; i < rows.worked; i += 32) {
+      const Loose<Value>* x = whole_row(rows, from, copy);
+      const Loose<Value>* const behind = x + in_row;
+      std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + rows.ahead;
+      do {
         // hardware prefetchers stop at the end of a page, and rows are too many streams for them
         for (std::size_t line = 0; line < 32 * sizeof(Value); line += 64)
-          __builtin_prefetch(reinterpret_cast<const void*>(ahead + i * sizeof(Value) + line));
-        take(x + i, i, row);
-      }
+          __builtin_prefetch(reinterpret_cast<const void*>(ahead + line));
+        take(x);
+        x += 32;
+        ahead += 32 * sizeof(Value);
+      } while (x != behind);
+      end();
     }
   }
 
-  static std::uint32_t encode_rows(const void* m, const ValueRows& rows, Code* codes, std::uint32_t* misfits) {
-    const Map map = map_at(m);
+  static std::uint32_t encode_rows(const void* m, const ValueRows& all, Code* codes, std::uint32_t* misfits) {
+    const Map map = map_at(m);  // copies, which no store to codes can change
+    const ValueRows rows = all;
+    const std::uint32_t beside = rows.width / 32 - (rows.worked + 31) / 32;  // runs of a row that are not worked on
     std::uint32_t any = 0;
-    for_runs(rows, [&](const Loose<Value>* x, std::uint32_t i, std::uint32_t row) {
-      const std::uint32_t first = row * rows.width + i;
-      any |= misfits[first / 32] = static_cast<std::uint32_t>(encode_block<Map, 32>(map, x, codes + first));
-    });
+    for_runs(
+        rows,
+        [&](const Loose<Value>* x) {
+          any |= *misfits = static_cast<std::uint32_t>(encode_block<Map, 32>(map, x, codes));
+          ++misfits;
+          codes += 32;
+        },
+        [&] {
+          codes += 32 * beside;
+          misfits += beside;
+        });
     return any;
   }
 
@@ -114,12 +128,18 @@ struct MapSteps {
     if constexpr ((Map::kMasks & kMaskNegative) != 0) s.runs.of[4][run] = special.negative;
   }
 
-  static bool narrow_rows(const void* m, const ValueRows& rows, std::uint32_t* codes, std::uint32_t codes_stride) {
+  static bool narrow_rows(const void* m, const ValueRows& all, std::uint32_t* codes, std::uint32_t codes_stride) {
     const Map map = map_at(m);
+    const ValueRows rows = all;
     NarrowCodes<Map> narrow(map);
-    for_runs(rows, [&](const Loose<Value>* x, std::uint32_t i, std::uint32_t row) {
-      narrow.take(x, codes + row * codes_stride + i);
-    });
+    const std::uint32_t beside = codes_stride - (rows.worked + 31) / 32 * 32;
+    for_runs(
+        rows,
+        [&](const Loose<Value>* x) {
+          narrow.take(x, codes);
+          codes += 32;
+        },
+        [&] { codes += beside; });
     return narrow.fit();
   }
 
@@ -153,10 +173,18 @@ struct MapSteps {
                           void* values) {
     const Map map = map_at(m);
     auto* const to = static_cast<Value*>(values);
+    const auto run_at = [differences](std::uint32_t i) -> Code(&)[32] {
+      return *reinterpret_cast<Code(*)[32]>(differences + i);
+    };
     for (std::uint32_t row = 0; row < rows * width; row += width) {
+      if (runs == 1) {
+        accumulate_1d(run_at(row));
+        map.decode(run_at(row), Code{0}, to + row);
+        continue;
+      }
       Code carry = 0;
       for (std::uint32_t i = row; i < row + 32 * runs; i += 32) {
-        Code(&run)[32] = *reinterpret_cast<Code(*)[32]>(differences + i);
+        Code(&run)[32] = run_at(i);
         accumulate_1d(run);
         map.decode(run, carry, to + i);
         carry = static_cast<Code>(carry + run[31]);
@@ -164,7 +192,7 @@ struct MapSteps {
     }
   }
 
-  static void decode_narrow(const void* m, int order, const PresentRows& present, const Code* d, void* values) {
+  static void decode_narrow(const void* m, int order, PresentRows present, const Code* d, void* values) {
     using Row = ShortRow<Code>;
     constexpr std::uint32_t kX = TileShape<kPlane>::kX;
     const Map map = map_at(m);
@@ -207,7 +235,9 @@ struct MapSteps {
         ask_for_part<kChain>(sizeof(Value), *target.grid, *target.box, b, target.start, target.stop, target.out);
       const int width = parts.width[b];
       if (parts.is_special(b)) [[unlikely]] {
-        PYF_TRY(take_masks(b, sizeof(Value), descriptor, words, parts));
+        Status error;
+        words = take_masks(b, sizeof(Value), descriptor, words, parts, error);
+        if (words == nullptr) return error;
         descriptor += 2;
       }
       alignas(64) Code z[32];

@@ -41,9 +41,11 @@ struct TileValues {
 
 // load_tile(): all values of a tile row by row, those in the array or a copy.
 template <int S>
-[[gnu::noinline]] inline const void* load_values(TileValues values, void* copy) {
+[[gnu::noinline]] inline const void* load_values(const TileValues& values, void* copy) {
+  const Grid grid = values.grid;  // copies, which no store to values can change
+  const TileBox box = values.box;
   return with_width(values.value_bytes, [&]<class U>(U) -> const void* {
-    return load_tile<S>(values.grid, values.array, values.box, static_cast<U*>(copy));
+    return load_tile<S>(grid, values.array, box, static_cast<U*>(copy));
   });
 }
 

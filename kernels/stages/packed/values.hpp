@@ -36,7 +36,7 @@ KFN void extend_row(const Loose<T>* row, std::uint32_t inside, T* copy) {
 
 // All 4096 values of a tile, row by row: those in the array if they lie there one after the other, else a copy.
 template <int S, class T>
-inline const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& box, T* copy) {
+KFN const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& box, T* copy) {
   using Tile = TileShape<S>;
   constexpr std::size_t kRowBytes = Tile::kX * sizeof(T);
   if (S == kChain && box.inx == Tile::kX) return loose_values<T>(values, box.first);
