@@ -171,23 +171,23 @@ struct MapSteps {
 
   static void decode_rows(const void* m, Code* differences, std::uint32_t runs, std::uint32_t rows, std::uint32_t width,
                           void* values) {
+    if (runs == 2)
+      decode_rows<2>(m, differences, rows, width, static_cast<Value*>(values));
+    else
+      decode_rows<1>(m, differences, rows, width, static_cast<Value*>(values));
+  }
+  template <int kRuns>
+  static KFN void decode_rows(const void* m, Code* differences, std::uint32_t rows, std::uint32_t width, Value* to) {
+    static_assert(kRuns <= 2);
     const Map map = map_at(m);
-    auto* const to = static_cast<Value*>(values);
-    const auto run_at = [differences](std::uint32_t i) -> Code(&)[32] {
-      return *reinterpret_cast<Code(*)[32]>(differences + i);
-    };
-    for (std::uint32_t row = 0; row < rows * width; row += width) {
-      if (runs == 1) {
-        accumulate_1d(run_at(row));
-        map.decode(run_at(row), Code{0}, to + row);
-        continue;
-      }
+    for (std::uint32_t row = 0; row < rows; ++row, differences += width, to += width) {
       Code carry = 0;
-      for (std::uint32_t i = row; i < row + 32 * runs; i += 32) {
-        Code(&run)[32] = run_at(i);
+#pragma GCC unroll 2
+      for (int i = 0; i < kRuns; ++i) {
+        Code(&run)[32] = *reinterpret_cast<Code(*)[32]>(differences + 32 * i);
         accumulate_1d(run);
-        map.decode(run, carry, to + i);
-        carry = static_cast<Code>(carry + run[31]);
+        map.decode(run, carry, to + 32 * i);
+        carry = run[31];
       }
     }
   }
@@ -226,10 +226,10 @@ struct MapSteps {
     auto* const to = static_cast<Loose<Value>*>(target.values);
     const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
     const Code first = unzigzag(static_cast<Code>(parts.first));
-    const bool ask_by_parts = !target.in_array && present.all();
+    const bool in_array = target.in_array, ask_by_parts = !in_array && present.all();
     Code carry = first;
     for (const std::uint32_t b : present) {
-      if (target.in_array)
+      if (in_array)
         ask_for_stores(to + 32 * b, kAskedAhead, 32 * sizeof(Value));
       else if (ask_by_parts)
         ask_for_part<kChain>(sizeof(Value), *target.grid, *target.box, b, target.start, target.stop, target.out);
@@ -242,27 +242,31 @@ struct MapSteps {
       }
       alignas(64) Code z[32];
       const bool exception = parts.has_exception(b);
+      const auto store_sums = [&] {
+        if (b == 0) carry = static_cast<Code>(carry - z[0]);  // what the planes say of the first value does not count
+        map.decode(z, carry, to + 32 * b);
+        carry = static_cast<Code>(carry + z[31]);
+      };
       if (!exception && differences) {
         if (width == 0) {
           for (int i = 0; i < 32; ++i) z[i] = 0;
           map.decode(z, carry, to + 32 * b);
-          continue;
+        } else {
+          unpack_sums(words, width, z);
+          words += 4 * width;
+          store_sums();  // twice, so that what is in registers stays there
         }
-        unpack_sums(words, width, z);
-        words += 4 * width;
-      } else {
-        unpack_residuals(words, width, exception, entry, z);
-        for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
-        if (!differences) {
-          if (b == 0) z[0] = first;
-          map.decode(z, Code{0}, to + 32 * b);
-          continue;
-        }
-        accumulate_1d(z);
+        continue;
       }
-      if (b == 0) carry = static_cast<Code>(carry - z[0]);  // what the planes say of the first value does not count
-      map.decode(z, carry, to + 32 * b);
-      carry = static_cast<Code>(carry + z[31]);
+      unpack_residuals(words, width, exception, entry, z);
+      for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
+      if (differences) {
+        accumulate_1d(z);
+        store_sums();
+      } else {
+        if (b == 0) z[0] = first;
+        map.decode(z, Code{0}, to + 32 * b);
+      }
     }
     return kOk;
   }
