@@ -1,17 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HierarchicalDelta on the CPU: which instance a plan needs. Compiled once per level (core/target.hpp), the instances
-// in files of their own (f32.cpp and others), side by side.
-#include "hierarchical_delta/cpu/coders.hpp"
-
+// HierarchicalDelta on the CPU: a coder of tiles for each width of codes and tile shape. Compiled once per level
+// (core/target.hpp).
 #include "hierarchical_delta/codec.hpp"
+#include "stages/packed/decode.hpp"
+#include "stages/packed/encode.hpp"
 
 PYF_BEGIN_TARGET
 
+template <class Code, int S>
+static constexpr TileCoder kPackedCoder{&encode_packed_tile<Code, S>, &decode_packed_tile<Code, S>};
+
+template <class Code>
+static const TileCoder* packed_coder(int tile_shape) {
+  switch (tile_shape) {
+    case kChain:
+      return &kPackedCoder<Code, kChain>;
+    case kPlane:
+      return &kPackedCoder<Code, kPlane>;
+    case kVolume:
+      return &kPackedCoder<Code, kVolume>;
+    case kColumns:
+      return &kPackedCoder<Code, kColumns>;
+    default:
+      return nullptr;
+  }
+}
+
 static const TileCoder* find_coder(const PackedPlan& plan) {
-  if (!is_float(plan.dtype)) return integer_coder(plan);
-  const bool logarithms = plan.step != 0 && plan.pointwise;
-  if (plan.dtype == Dtype::f32) return logarithms ? pointwise_coder_f32(plan) : packed_coder_f32(plan);
-  return logarithms ? pointwise_coder_f64(plan) : packed_coder_f64(plan);
+  const int shape = plan.grid.block_dims;
+  return dtype_bytes(plan.dtype) == 8 ? packed_coder<std::uint64_t>(shape) : packed_coder<std::uint32_t>(shape);
 }
 
 const HierarchicalDeltaCoders kHierarchicalDeltaCoders{&find_coder};

@@ -162,13 +162,13 @@ inline std::uint64_t next_read(const StreamPlan& plan, std::uint64_t tile) {
 }
 
 // A tile that is kept and can be encoded behind the code `before`, which becomes its last; else nullptr.
-template <class Map, int S>
-inline const CountedTile* take_counted(const StreamPlan& plan, std::uint64_t tile, typename Map::Code& before) {
+template <class Code>
+inline const CountedTile* take_counted(const StreamPlan& plan, std::uint64_t tile, Code& before) {
   CountedTile* const kept = counted_tile(plan, tile);
   if (kept == nullptr || kept->form == CountedTile::Form::none || !may_shorten(before)) return nullptr;
-  const bool sums = S != kChain || plan.order != 0;
+  const bool sums = plan.grid.block_dims != kChain || plan.order != 0;
   if (sums && !kept->set_first(zigzag(kept->first - static_cast<std::uint32_t>(before)))) return nullptr;
-  before = static_cast<typename Map::Code>(std::int64_t{static_cast<std::int32_t>(kept->last)});
+  before = static_cast<Code>(std::int64_t{static_cast<std::int32_t>(kept->last)});
   return kept;
 }
 #else
@@ -186,10 +186,38 @@ struct CountedTile {
 };
 inline CountedTile* counted_tile(const Plan& /*plan*/, std::uint64_t /*tile*/) { return nullptr; }
 inline std::uint64_t next_read(const Plan& /*plan*/, std::uint64_t tile) { return tile + 1; }
-template <class Map, int S>
-inline const CountedTile* take_counted(const Plan& /*plan*/, std::uint64_t /*tile*/, typename Map::Code& /*before*/) {
+template <class Code>
+inline const CountedTile* take_counted(const Plan& /*plan*/, std::uint64_t /*tile*/, Code& /*before*/) {
   return nullptr;
 }
 #endif
+
+// Counts of a round of a tile for the model. `kept`, if it is set, gets rows that are narrow or medium.
+template <class Code>
+[[gnu::noinline]] inline void count_blocks(const Neighbours& near, const Code (*blocks)[32], const GroupTile& t,
+                                           std::uint32_t round, RoundRows& rows, TileCounts& tile, SymbolCounts& counts,
+                                           CountedTile* kept) {
+  const std::uint32_t lanes = t.lanes(round);
+  const std::uint64_t bits = t.bits[round];
+#if defined(PYF_WHOLE_ROUNDS)
+  if (bits < kNarrowEnd) [[likely]] {
+    ByteRows bytes;
+    put_bytes(blocks, lanes, bytes);
+    tile.add(near, lanes, bytes);
+    if (kept != nullptr) kept->put(round, bytes);
+    return;
+  }
+  if (bits < kMediumEnd) {
+    put_rows(blocks, lanes, rows.low);
+    tile.add(near, lanes, rows.low, counts);
+    if (kept != nullptr) kept->put(round, rows.low);
+    return;
+  }
+#else
+  (void)tile, (void)kept;
+#endif
+  put_round(blocks, lanes, bits, rows);
+  count_round(near, lanes, rows, counts);
+}
 
 PYF_END_TARGET

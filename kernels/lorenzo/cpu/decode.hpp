@@ -35,8 +35,8 @@ struct GroupParts {
 };
 
 // `flags`: those of blocks are in the head.
-inline Status find_group_parts(const std::uint8_t* bytes, std::size_t size, std::uint32_t tiles, bool flags,
-                               GroupParts& g) {
+[[gnu::noinline]] inline Status find_group_parts(const std::uint8_t* bytes, std::size_t size, std::uint32_t tiles,
+                                                 bool flags, GroupParts& g) {
   std::size_t at = (tiles + 1) / 2;
   if (at > size) return kBadSize;
   if (tiles % 2 != 0 && bytes[at - 1] >> 4 != 0) return kBadGroup;
@@ -100,7 +100,8 @@ inline std::uint32_t present_blocks(const TileBox& box, std::uint32_t (&present)
   return count;
 }
 
-inline void decode_flags(const DecodeTables& tables, CodedBlocks& t, LaneStates& states, WordReader& words) {
+[[gnu::noinline]] inline void decode_flags(const DecodeTables& tables, CodedBlocks& t, LaneStates& states,
+                                           WordReader& words) {
   for (std::uint32_t step = 0; step < 4; ++step) {
     for (std::uint32_t l = 0; l < kLaneCount; ++l) {
       const std::uint32_t b = 4 * l + step;
@@ -118,7 +119,7 @@ inline void decode_flags(const DecodeTables& tables, CodedBlocks& t, LaneStates&
 
 // Rows of a round to blocks.
 template <class Code>
-KFN void take_round(const RoundRows& rows, std::uint32_t lanes, Code (*blocks)[32]) {
+[[gnu::noinline]] inline void take_round(const RoundRows& rows, std::uint32_t lanes, Code (*blocks)[32]) {
   if constexpr (sizeof(Code) == 4) {
     if (lanes == kLaneCount) {
       transpose_words(rows.low[0], blocks[0]);
@@ -158,20 +159,17 @@ KFN void place_differences(const Code (&block)[32], std::uint32_t b, Code* tile)
   }
 }
 
-template <class Map, int S>
+template <class Code>
 struct GroupSpace {
-  PackedDecodeSpace<Map, S> tile;
-  alignas(64) typename Map::Code blocks[kPackedBlocks][32];
+  PackedDecodeSpace<Code> tile;
+  alignas(64) Code blocks[kPackedBlocks][32];
   RoundRows rows;
 };
 
-// Residuals of the coded blocks of a tile -> values; `before` is the code that the first is a difference to.
-template <class Map, int S>
-inline void tile_values(const StreamPlan& plan, const Map& map, const TileBox& box, const CodedBlocks& t,
-                        typename Map::Code& before, GroupSpace<Map, S>& space, bool wanted,
-                        Loose<typename Map::Value>* to) {
-  using Code = typename Map::Code;
-  const bool sums = S != kChain || plan.order != 0;
+// Residuals of the coded blocks of a tile -> values at `to`; `before` is the code that the first is a difference to.
+template <class Code, int S>
+inline void tile_values(const StreamPlan& plan, const AnyMap<Code>& map, const TileBox& box, const CodedBlocks& t,
+                        Code& before, GroupSpace<Code>& space, bool wanted, void* to) {
   const Code first = t.count != 0 && (t.coded[0] & 1) != 0 ? unzigzag(space.blocks[0][0]) : Code{0};
   if (!wanted) {  // only what the tiles behind it need
     if constexpr (S == kChain) {
@@ -182,56 +180,43 @@ inline void tile_values(const StreamPlan& plan, const Map& map, const TileBox& b
     }
     return;
   }
-  alignas(64) Code z[32] = {};
-  for (std::uint32_t b = 0, k = 0; b < kPackedBlocks; ++b) {
-    const bool coded = bit_of(t.coded, b);
-    const Code(*const block)[32] = space.blocks + (coded ? k++ : 0);
-    if constexpr (S == kChain) {
-      if (coded) {
-        for (int i = 0; i < 32; ++i) z[i] = unzigzag((*block)[i]);
-        if (sums) accumulate_1d(z);
-      } else {
-        for (Code& d : z) d = 0;
-      }
-      map.decode(z, sums ? before : Code{0}, to + 32 * b);
-      before = static_cast<Code>(before + z[31]);
-    } else {
-      place_differences<S>(coded ? *block : z, b, space.tile.codes);
+  if constexpr (S == kChain) {
+    before = map.of.decode_residuals(map.room, plan.order != 0, t.coded, space.blocks, before, to);
+  } else {
+    alignas(64) constexpr Code kZeros[32] = {};
+    for (std::uint32_t b = 0, k = 0; b < kPackedBlocks; ++b) {
+      const bool coded = bit_of(t.coded, b);
+      const Code(*const block)[32] = space.blocks + (coded ? k++ : 0);
+      place_differences<S>(coded ? *block : kZeros, b, space.tile.codes);
     }
-  }
-  if constexpr (S != kChain) {
     before = static_cast<Code>(before + first);
     space.tile.codes[0] = before;
-    values_of_differences<S>(map, plan.order, present_rows<S>(box), space.tile.codes, to);
+    values_of_differences<Code, S>(map, plan.order, present_rows<S>(box), space.tile.codes, to);
   }
 }
 
 // A tile's special part: a packed tile without planes. `verbatim`: it has all of the tile's values.
-template <class Map, int S>
-inline Status find_special_part(const StreamPlan& plan, const TileBox& box, const std::uint8_t* bytes, std::size_t size,
-                                PackedParts<typename Map::Code>& parts, PackedDecodeSpace<Map, S>& space, int* masked,
-                                bool* verbatim) {
-  if (size > max_packed_bytes(sizeof(typename Map::Value))) return kBadSize;
-  PYF_TRY((find_packed_parts<Map, S>(plan, present_blocks<S>(box), bytes, size, parts)));
+template <int S>
+inline Status find_special_part(const StreamPlan& plan, const TileLimits& limits, const TileBox& box,
+                                const std::uint8_t* bytes, std::size_t size, PackedParts& parts, bool* verbatim) {
+  if (size > max_packed_bytes(limits.value_bytes)) return kBadSize;
+  PYF_TRY((find_packed_parts<S>(plan, limits, present_blocks<S>(box), bytes, size, parts)));
   const PackedHead& head = parts.head;
   if (head.base != 0 || head.rate_planes != 0 || head.first_bytes != 0 || (head.flags & kPackedExceptions) != 0)
     return kBadSpecialPart;
-  *masked = 0;
   *verbatim = (head.flags & kPackedVerbatim) != 0;
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors;
   for (std::uint32_t b = 0; b < kPackedBlocks && !*verbatim; ++b) {
     if (!parts.is_special(b)) continue;
-    const PackedMasks masks = read_packed_masks(descriptor[0], words);
-    if (masks.verbatim_count() != descriptor[1]) return kBadCount;
-    space.masked[(*masked)++] = {masks, words + masks.bytes, b};
-    words += masks.bytes + verbatim_bytes(descriptor[1], sizeof(typename Map::Value));
+    Status error;
+    words = take_masks(b, limits.value_bytes, descriptor, words, parts, error);
+    if (words == nullptr) return error;
     descriptor += 2;
   }
   return kOk;
 }
 
 // The blocks that the head of a tile names, or the stream does, as far as they may be.
-template <int S>
 inline Status find_coded(const GroupParts& g, std::uint32_t tile, const DecodeTables* tables, CodedBlocks& t,
                          LaneStates& states, WordReader& words) {
   if (g.coding[tile] == kTileFlags) {
@@ -291,20 +276,18 @@ inline Status find_huffman_stream(const GroupParts& g, const std::uint8_t* end, 
   return kOk;
 }
 
-template <class Map, int S>
+template <class Code, int S>
 inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
                            std::uint64_t unit, std::uint64_t start, std::uint64_t stop, void* out) {
   const auto& plan = static_cast<const StreamPlan&>(base);
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  using Tile = TileShape<S>;
+  const AnyMap<Code> map(plan);
+  const TileLimits limits = limits_of(map.of);
   const GroupSpan span = group_span(plan.grid.tiles, plan.unit_tiles, unit);
   if (uniform) return kBadHead;
-  if (size > max_group_bytes(span.count, sizeof(Value))) return kBadSize;
+  if (size > max_group_bytes(span.count, limits.value_bytes)) return kBadSize;
   const bool rans = plan.coder == kRans;
   const auto* const tables = rans ? static_cast<const DecodeTables*>(plan.tables) : nullptr;
   const auto* const huffman = rans ? nullptr : static_cast<const HuffmanTables*>(plan.tables);
-  const Map map(plan);
   GroupParts g;
   if (size != 0) {
     PYF_TRY(find_group_parts(bytes, size, span.count, !rans, g));
@@ -320,7 +303,7 @@ inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::siz
   else if (size != 0)
     PYF_TRY(find_huffman_stream(g, bytes + size, plan.coder == kHuffmanGaps, reader));
 
-  GroupSpace<Map, S> space;
+  GroupSpace<Code> space;
   Code before = 0;
   std::uint64_t first_wanted = 0, last_wanted = 0;
   tiles_of_range(plan.grid, start, stop, &first_wanted, &last_wanted);
@@ -329,23 +312,22 @@ inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::siz
     if (tile >= last_wanted) return kOk;  // what is behind is not looked at
     const bool wanted = tile >= first_wanted;
     const TileBox box = tile_box<S>(plan.grid, tile);
-    PackedParts<Code> parts;
-    int masked = 0;
+    PackedParts parts;
     bool verbatim = false;
     if (g.special[i] != nullptr) [[unlikely]] {
-      PYF_TRY((find_special_part<Map, S>(plan, box, g.special[i], g.special_bytes[i], parts, space.tile, &masked,
-                                         &verbatim)));
+      PYF_TRY((find_special_part<S>(plan, limits, box, g.special[i], g.special_bytes[i], parts, &verbatim)));
       if (verbatim && g.coding[i] != kTileEmpty) return kBadGroup;
     }
     if (verbatim) {
-      if (wanted) store_verbatim<Map, S>(plan, box, parts.words, space.tile, start, stop, out);
+      if (wanted)
+        store_verbatim<S>(limits.value_bytes, plan.grid, box, parts.words, start, stop, space.tile.values, out);
       continue;
     }
     CodedBlocks t;
     present_blocks<S>(box, t.present);
-    PYF_TRY(find_coded<S>(g, i, tables, t, states, words));
+    PYF_TRY(find_coded(g, i, tables, t, states, words));
     if (!rans && !reader.read(*huffman, 8 * sizeof(Code), t.count, space.blocks[0])) return kBadStream;
-    if (wanted) ask_for_rows<S, Value>(plan.grid, box, start, stop, out);
+    if (wanted) ask_for_rows<S>(limits.value_bytes, plan.grid, box, start, stop, out);
     for (std::uint32_t from = 0; rans && from < t.count; from += kLaneCount) {
       const std::uint32_t here = std::min(t.count - from, kLaneCount);
       decode_round(kNeighbours<S>, *tables, 8 * sizeof(Code), here, space.rows, states, words);
@@ -353,17 +335,14 @@ inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::siz
     }
     if (words.failed) return kBadStream;
     // a chain whose values all go to one place needs no copy of the tile
-    const bool whole =
-        S == kChain && g.special[i] == nullptr && box.inx == Tile::kX && box.first >= start && box.first + 4096 <= stop;
-    auto* const to =
-        whole ? reinterpret_cast<Loose<Value>*>(static_cast<std::uint8_t*>(out) + (box.first - start) * sizeof(Value))
-              : reinterpret_cast<Loose<Value>*>(space.tile.values);
-    tile_values<Map, S>(plan, map, box, t, before, space, wanted, to);
+    const bool whole = S == kChain && g.special[i] == nullptr && box.inx == TileShape<S>::kX && box.first >= start &&
+                       box.first + 4096 <= stop;
+    void* const to = whole ? static_cast<std::uint8_t*>(out) + (box.first - start) * limits.value_bytes
+                           : static_cast<std::uint8_t*>(space.tile.values);
+    tile_values<Code, S>(plan, map, box, t, before, space, wanted, to);
     if (!wanted) continue;
-    if constexpr (Map::kHasSpecial) {
-      if (g.special[i] != nullptr) place_specials<Map, S>(map, parts, masked, space.tile);
-    }
-    if (!whole) store_tile<S>(plan.grid, space.tile.values, box, start, stop, out);
+    if (g.special[i] != nullptr) place_specials<S>(plan, limits, parts, space.tile.values);
+    if (!whole) store_values<S>(limits.value_bytes, plan.grid, space.tile.values, box, start, stop, out);
   }
   if (!rans) return size == 0 || reader.at_end() ? kOk : kBadStream;
   const std::ptrdiff_t left = words.end - words.at;

@@ -20,15 +20,39 @@
 
 PYF_BEGIN_TARGET
 
+// What a tile shape is to a group that is encoded.
+template <class Code>
+struct EncodedShape {
+  const Neighbours& near;
+  void (*residuals)(const StreamPlan& plan, const void* values, std::uint64_t tile, std::uint64_t next, bool alone,
+                    GroupScratch<Code>& s, GroupTile& t, std::uint8_t* special);
+};
+template <class Code, int S>
+inline constexpr EncodedShape<Code> kEncodedShape{kNeighbours<S>, &tile_residuals<Code, S>};
+template <class Code>
+inline const EncodedShape<Code>& encoded_shape(const StreamPlan& plan) {
+  switch (plan.grid.block_dims) {
+    case kChain:
+      return kEncodedShape<Code, kChain>;
+    case kPlane:
+      return kEncodedShape<Code, kPlane>;
+    case kVolume:
+      return kEncodedShape<Code, kVolume>;
+    default:
+      return kEncodedShape<Code, kColumns>;
+  }
+}
+
 // Counts of a tile for the model (lorenzo/model.hpp).
-template <class Map, int S>
+template <class Code>
 inline void count_tile(const StreamPlan& plan, const void* values, std::uint64_t tile, void* scratch,
                        SymbolCounts* counts) {
-  auto& s = *static_cast<GroupScratch<Map, S>*>(scratch);
-  auto* const rows = reinterpret_cast<RoundRows*>(static_cast<std::uint8_t*>(scratch) + kGroupScratch<Map, S>);
+  auto& s = *static_cast<GroupScratch<Code>*>(scratch);
+  auto* const rows = reinterpret_cast<RoundRows*>(static_cast<std::uint8_t*>(scratch) + kGroupScratch<Code>);
   auto* const special = reinterpret_cast<std::uint8_t*>(rows) + kTileStreamBytes;
+  const EncodedShape<Code>& shape = encoded_shape<Code>(plan);
   GroupTile t;
-  tile_residuals<Map, S>(plan, values, tile, next_counted(plan, tile), true, s, t, special);
+  shape.residuals(plan, values, tile, next_counted(plan, tile), true, s, t, special);
   ++counts->tiles;
   if (plan.coder != kRans) {
     if (t.narrow)
@@ -43,14 +67,11 @@ inline void count_tile(const StreamPlan& plan, const void* values, std::uint64_t
   CountedTile* const kept = counted_tile(plan, tile);
   if (kept != nullptr) kept->start(t, s.first, static_cast<std::uint32_t>(s.before));
   for (std::uint32_t round = 0; round < t.rounds(); ++round) {
-    const std::uint32_t first = round * kLaneCount, lanes = t.lanes(round);
-    const auto keep = [&](const auto& residuals) {
-      if (kept != nullptr) kept->put(round, residuals);
-    };
+    const std::uint32_t first = round * kLaneCount;
     if (t.narrow)
-      count_blocks(kNeighbours<S>, s.narrow + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
+      count_blocks(shape.near, s.narrow + first, t, round, *rows, *tile_counts, *counts, kept);
     else
-      count_blocks(kNeighbours<S>, s.blocks + first, lanes, t.bits[round], *rows, *tile_counts, *counts, keep);
+      count_blocks(shape.near, s.blocks + first, t, round, *rows, *tile_counts, *counts, kept);
   }
   tile_counts->finish(*counts);
 }
@@ -104,15 +125,16 @@ inline EncodedTile write_huffman_group(const GroupTile* tiles, std::uint32_t cou
   return {static_cast<std::uint32_t>(p - out), false};
 }
 
-template <class Map, int S>
+template <class Code>
 inline EncodedTile encode_group(const Plan& base, const void* values, std::uint64_t unit, void* scratch,
                                 std::uint8_t* out) {
   const auto& plan = static_cast<const StreamPlan&>(base);
-  auto& s = *static_cast<GroupScratch<Map, S>*>(scratch);
-  std::uint8_t* const space = static_cast<std::uint8_t*>(scratch) + kGroupScratch<Map, S>;
+  auto& s = *static_cast<GroupScratch<Code>*>(scratch);
+  const EncodedShape<Code>& shape = encoded_shape<Code>(plan);
+  std::uint8_t* const space = static_cast<std::uint8_t*>(scratch) + kGroupScratch<Code>;
   std::uint8_t* const special = space + plan.unit_tiles * kTileStreamBytes;
   static_assert(kPackedBlocks / kLaneCount * sizeof(RoundRows) <= kTileStreamBytes);
-  static_assert(kGroupScratch<Map, S> <= kScratchBytes);
+  static_assert(kGroupScratch<Code> <= kScratchBytes);
   const auto* const codes = plan.coder == kRans ? nullptr : static_cast<const HuffmanCodes*>(plan.tables);
   const auto* const tables = plan.coder == kRans ? static_cast<const RoundTables*>(plan.tables) : nullptr;
   const GroupSpan span = group_span(plan.grid.tiles, plan.unit_tiles, unit);
@@ -128,11 +150,11 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
   for (std::uint32_t i = 0; i < span.count; ++i) {
     GroupTile& t = s.tiles[i];
     const std::uint64_t tile = span.first + i;
-    const CountedTile* const kept = take_counted<Map, S>(plan, tile, s.before);
+    const CountedTile* const kept = take_counted(plan, tile, s.before);
     if (kept != nullptr)
       t = kept->tile;
     else
-      tile_residuals<Map, S>(plan, values, tile, next_read(plan, tile), false, s, t, special + special_bytes);
+      shape.residuals(plan, values, tile, next_read(plan, tile), false, s, t, special + special_bytes);
     special_bytes += t.special_bytes;
     any = any || t.coding != kTileEmpty || t.special_bytes != 0;
     if (plan.coder != kRans) {
@@ -145,10 +167,10 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
     lanes = t.coding == kTileFlags ? kLaneCount : std::max(lanes, std::min(t.coded, kLaneCount));
     for (std::uint32_t round = 0; round < t.rounds(); ++round)
       rounds[used++] =
-          kept != nullptr ? kept->keep(kNeighbours<S>, tables->symbols.contexts, round, room)
+          kept != nullptr ? kept->keep(shape.near, tables->symbols.contexts, round, room)
           : t.narrow
-              ? keep_round(kNeighbours<S>, *tables, s.narrow + round * kLaneCount, t.lanes(round), t.bits[round], room)
-              : keep_round(kNeighbours<S>, *tables, s.blocks + round * kLaneCount, t.lanes(round), t.bits[round], room);
+              ? keep_round(shape.near, *tables, s.narrow + round * kLaneCount, t.lanes(round), t.bits[round], room)
+              : keep_round(shape.near, *tables, s.blocks + round * kLaneCount, t.lanes(round), t.bits[round], room);
   }
   if (!any) return {0, false};
   if (plan.coder != kRans) {
@@ -161,11 +183,11 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
   LaneStates states;
   for (std::uint32_t& x : states.x) x = kLowestState;
   std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);
-  WordWriter words{p + 4 * lanes, out + max_group_bytes(span.count, sizeof(typename Map::Value))};
+  WordWriter words{p + 4 * lanes, out + max_group_bytes(span.count, sizeof(Code))};
   for (std::uint32_t i = span.count; i-- > 0;) {
     const GroupTile& t = s.tiles[i];
     for (std::uint32_t round = t.rounds(); round-- > 0;)
-      encode_kept(kNeighbours<S>, *tables, rounds[--used], states, words);
+      encode_kept(shape.near, *tables, rounds[--used], states, words);
     if (t.coding == kTileFlags) encode_flags(*tables, t, states, words);
   }
 

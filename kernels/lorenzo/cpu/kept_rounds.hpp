@@ -65,31 +65,6 @@ struct TileCounts {
   KFN void finish(SymbolCounts& /*counts*/) const {}
 };
 #endif
-// Those of a round, whose rows are given to keep() where they are narrow or medium.
-template <class Code, class Keep>
-KFN void count_blocks(const Neighbours& near, const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
-                      RoundRows& rows, TileCounts& tile, SymbolCounts& counts, const Keep& keep) {
-#if defined(PYF_WHOLE_ROUNDS)
-  if (bits < kNarrowEnd) [[likely]] {
-    ByteRows bytes;
-    put_bytes(blocks, lanes, bytes);
-    tile.add(near, lanes, bytes);
-    keep(bytes);
-    return;
-  }
-  if (bits < kMediumEnd) {
-    put_rows(blocks, lanes, rows.low);
-    tile.add(near, lanes, rows.low, counts);
-    keep(rows.low);
-    return;
-  }
-#else
-  (void)tile, (void)keep;
-#endif
-  put_round(blocks, lanes, bits, rows);
-  count_round(near, lanes, rows, counts);
-}
-
 // What the backward pass needs of a round.
 struct KeptRound {
   std::uint8_t* at;
@@ -106,8 +81,9 @@ static_assert(sizeof(MediumRound) <= sizeof(RoundRows) && alignof(RoundRows) == 
 
 // Keeps a round at `room`, which moves on.
 template <class Code>
-KFN KeptRound keep_round(const Neighbours& near, const RoundTables& tables, const Code (*blocks)[32],
-                         std::uint32_t lanes, std::uint64_t bits, std::uint8_t*& room) {
+[[gnu::noinline]] inline KeptRound keep_round(const Neighbours& near, const RoundTables& tables,
+                                              const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
+                                              std::uint8_t*& room) {
   const KeptRound kept{room, lanes, bits};
   if (bits < kNarrowEnd) {
     ByteRows rows;
@@ -159,8 +135,8 @@ inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& 
     encode_step(tables.symbols, near, kept.lanes, --left, rows, states, words);
 }
 
-inline void encode_kept(const Neighbours& near, const RoundTables& tables, const KeptRound& kept, LaneStates& states,
-                        WordWriter& words) {
+[[gnu::noinline]] inline void encode_kept(const Neighbours& near, const RoundTables& tables, const KeptRound& kept,
+                                          LaneStates& states, WordWriter& words) {
   if (kept.bits >= kMediumEnd) [[unlikely]] {
     encode_round(near, tables.symbols, kept.lanes, *reinterpret_cast<RoundRows*>(kept.at), states, words);
     return;
@@ -171,16 +147,17 @@ inline void encode_kept(const Neighbours& near, const RoundTables& tables, const
 }
 #else
 template <class Code>
-KFN KeptRound keep_round(const Neighbours& /*near*/, const RoundTables& /*tables*/, const Code (*blocks)[32],
-                         std::uint32_t lanes, std::uint64_t bits, std::uint8_t*& room) {
+[[gnu::noinline]] inline KeptRound keep_round(const Neighbours& /*near*/, const RoundTables& /*tables*/,
+                                              const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
+                                              std::uint8_t*& room) {
   const KeptRound kept{room, lanes, bits};
   put_round(blocks, lanes, bits, *reinterpret_cast<RoundRows*>(room));
   room += sizeof(RoundRows);
   return kept;
 }
 
-inline void encode_kept(const Neighbours& near, const RoundTables& tables, const KeptRound& kept, LaneStates& states,
-                        WordWriter& words) {
+[[gnu::noinline]] inline void encode_kept(const Neighbours& near, const RoundTables& tables, const KeptRound& kept,
+                                          LaneStates& states, WordWriter& words) {
   encode_round(near, tables.symbols, kept.lanes, *reinterpret_cast<RoundRows*>(kept.at), states, words);
 }
 #endif

@@ -31,22 +31,35 @@ struct GroupTile {
   std::uint32_t rounds() const { return (coded + kLaneCount - 1) / kLaneCount; }
 };
 
-template <class Map, int S>
+template <class Code>
 struct GroupScratch {
-  PackedScratch<Map, S> tile;
-  typename Map::Code before = 0;  // the code that the next tile's first is a difference to
-  std::uint32_t first = 0;        // a narrow tile's own first code
-  union {                         // residuals of the coded blocks
-    alignas(64) typename Map::Code blocks[kPackedBlocks][32];
+  PackedScratch<Code> tile;
+  Code before = 0;          // the code that the next tile's first is a difference to
+  std::uint32_t first = 0;  // a narrow tile's own first code
+  union {                   // residuals of the coded blocks
+    alignas(64) Code blocks[kPackedBlocks][32];
     alignas(64) std::uint32_t narrow[kPackedBlocks][32];
   };
-  NarrowSpace<S> strip;
+  union {  // by tile shape
+    NarrowSpace<kChain> chain;
+    NarrowSpace<kPlane> plane;
+    NarrowSpace<kVolume> volume;
+    NarrowSpace<kColumns> columns;
+  };
   GroupTile tiles[kMostGroupTiles];
+
+  template <int S>
+  KFN NarrowSpace<S>& strip() {
+    if constexpr (S == kChain) return chain;
+    if constexpr (S == kPlane) return plane;
+    if constexpr (S == kVolume) return volume;
+    if constexpr (S == kColumns) return columns;
+  }
 };
 
 // Behind it: rounds, and special parts of tiles.
-template <class Map, int S>
-inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Map, S>) + 63) / 64 * 64;
+template <class Code>
+inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Code>) + 63) / 64 * 64;
 
 // Residuals of rows of blocks, neighbours along x, to the block of the first, `to`, and those beside it.
 template <int S>
@@ -137,20 +150,21 @@ KFN void run_residuals(bool sums, const std::uint32_t* q, std::uint32_t* z) {
 }
 
 // Residuals of all blocks of a tile without special values, to s.narrow. False where it has some, or wide codes.
-template <class Map, int S>
-[[gnu::noinline]] inline bool narrow_residuals(const StreamPlan& plan, const void* values, const TileBox& box,
-                                               const std::uint8_t* next_tile, bool alone, GroupScratch<Map, S>& s) {
-  using Code = typename Map::Code;
+template <class Code, int S>
+[[gnu::noinline]] inline bool narrow_residuals(const StreamPlan& plan, const AnyMap<Code>& map, const void* values,
+                                               const TileBox& box, const std::uint8_t* next_tile, bool alone,
+                                               GroupScratch<Code>& s) {
   if (!alone && !may_shorten(s.before)) return false;
   auto before = static_cast<std::uint32_t>(s.before);
   const bool sums = S != kChain || plan.order != 0;
-  const std::uint32_t* const q = s.strip.row(0);
+  NarrowSpace<S>& space = s.template strip<S>();
+  const std::uint32_t* const q = space.row(0);
   std::uint32_t first = 0;
-  const bool narrow = narrow_strips<S>(Map(plan), plan.grid, values, box, next_tile, s.tile.values, s.strip,
+  const bool narrow = narrow_strips<S>(map, plan.grid, values, box, next_tile, s.tile.values, space,
                                        [&](std::uint32_t strip, std::uint32_t rows) {
                                          if (strip == 0) first = q[0];
                                          if constexpr (S == kPlane || S == kVolume)
-                                           strip_residuals<S>(plan.order, strip, rows, box.inx, s.strip, s.narrow);
+                                           strip_residuals<S>(plan.order, strip, rows, box.inx, space, s.narrow);
                                          else
                                            run_residuals(sums, q, s.narrow[32 * strip]);
                                        });
@@ -215,26 +229,26 @@ template <int S>
 
 // Residuals of a tile's present blocks that are not all zero, in block order, to s.blocks or s.narrow; special values
 // to `special`. `alone`: the tile's first residual is 0, whatever came before. `next`: the tile that follows.
-template <class Map, int S>
+template <class Code, int S>
 inline void tile_residuals(const StreamPlan& plan, const void* values, std::uint64_t tile, std::uint64_t next,
-                           bool alone, GroupScratch<Map, S>& s, GroupTile& t, std::uint8_t* special) {
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  const Map map(plan);
-  PackedScratch<Map, S>& p = s.tile;
+                           bool alone, GroupScratch<Code>& s, GroupTile& t, std::uint8_t* special) {
+  const AnyMap<Code> map(plan);
+  PackedScratch<Code>& p = s.tile;
   const TileBox box = tile_box<S>(plan.grid, tile);
   t = {};
   const std::uint64_t first_of_next = next < plan.grid.tiles ? tile_box<S>(plan.grid, next).first : box.first;
-  if (narrow_residuals<Map, S>(plan, values, box, value_at<Value>(values, first_of_next), alone, s)) [[likely]] {
+  const auto* const next_tile = static_cast<const std::uint8_t*>(values) + first_of_next * map.of.value_bytes;
+  if (narrow_residuals<Code, S>(plan, map, values, box, next_tile, alone, s)) [[likely]] {
     t.narrow = true;
     note_blocks<S>(box, s.narrow, t);
     return;
   }
-  const Loose<Value>* x = load_tile<S>(plan.grid, values, box, p.values);
-  const SpecialBlocks found = encode_tile_codes<Map, S>(map, box, x, p);
+  TileValues tile_values{map.of.value_bytes, plan.grid, box, values, nullptr};
+  tile_values.rows = load_values<S>(tile_values, p.values);
+  const SpecialBlocks found = encode_tile_codes<Code, S>(map, box, tile_values.rows, p);
   if (found.any) {
     std::memset(p.left, 0, sizeof p.left);
-    t.special_bytes = write_packed_tile<Map, S>(box, x, found, 0, {}, p, special).bytes;
+    t.special_bytes = write_packed_tile<Code, S>(present_blocks<S>(box), tile_values, found, 0, {}, p, special).bytes;
     if ((read_head(load_le<std::uint32_t>(special)).flags & kPackedVerbatim) != 0) return;
   }
   const bool sums = S != kChain || plan.order != 0;

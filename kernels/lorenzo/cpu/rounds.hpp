@@ -27,8 +27,9 @@ inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& 
 }
 #endif
 
-inline void decode_round(const Neighbours& near, const DecodeTables& tables, std::uint32_t code_bits,
-                         std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
+[[gnu::noinline]] inline void decode_round(const Neighbours& near, const DecodeTables& tables, std::uint32_t code_bits,
+                                           std::uint32_t lanes, RoundRows& rows, LaneStates& states,
+                                           WordReader& words) {
   rows.wide = false;
   std::uint32_t done = 0;
 #if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)

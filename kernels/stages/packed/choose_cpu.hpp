@@ -8,38 +8,15 @@
 #include <new>
 
 #include "core/target.hpp"
+#include "stages/packed/any_map.hpp"
 #include "stages/packed/choose.hpp"
 #include "stages/packed/choose_narrow.hpp"
 #include "stages/packed/differences.hpp"
-#include "stages/packed/encode.hpp"
 #include "stages/packed/plan.hpp"
-#include "stages/packed/sampled_code.hpp"
 #include "stages/packed/tile_bits.hpp"
-#include "stages/packed/values.hpp"
+#include "stages/packed/tile_values.hpp"
 
 PYF_BEGIN_TARGET
-
-// Codes of a run of 32 values for the sample. Values without one take that of the value before them in the run, those
-// at its start the first one that there is, or 0.
-template <class Map>
-inline void sample_codes(const Map& map, const Loose<typename Map::Value>* x, typename Map::Code* q) {
-  using T = typename Map::Value;
-  using Code = typename Map::Code;
-  if (encode_block<Map, 32>(map, x, q) == 0) return;
-  if constexpr (Map::kHasSpecial) {
-    alignas(64) Code flags[32];  // all ones or 0
-    for (int i = 0; i < 32; ++i) {
-      Code same;
-      flags[i] = static_cast<Code>(0 - static_cast<Code>(sampled_code(map.quantizer, static_cast<T>(x[i]), same)));
-    }
-    const auto plain = static_cast<std::uint32_t>(flag_bits<32>(flags));
-    if (plain == ~0u) return;  // codes are there, but not all of them keep the bound
-    if (plain != 0)
-      forward_fill<32>(q, plain);
-    else
-      std::memset(q, 0, 32 * sizeof(Code));
-  }
-}
 
 // coded_block_cost() of a block's differences.
 template <class Code>
@@ -49,10 +26,9 @@ KFN std::uint64_t coded_cost(const Code (&difference)[32]) {
   return coded_block_cost(bits);
 }
 
-template <class Map>
+template <class Code>
 struct SampleScratch {
-  using Code = typename Map::Code;
-  alignas(64) typename Map::Value values[4096];
+  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // as wide as they are
   PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[4096];
 };
@@ -104,9 +80,8 @@ struct LaneShape {
 };
 
 // The two widest residuals of each block of a tile of differences, blocks in the order in which their rows lie.
-template <int S, class Map>
-KFN void find_widest(const Map& map, const typename Map::Code* d, WidestTwo<typename Map::Code, 1024>& found) {
-  using Code = typename Map::Code;
+template <int S, class Code>
+KFN void find_widest(const Code* d, WidestTwo<Code, 1024>& found) {
   using Lanes = LaneShape<S>;
   WidestTwo<Code, 1024> other;
   WidestTwo<Code, 1024>& start = Lanes::kLanes == 1 || Lanes::kLanes == 4 ? found : other;
@@ -115,9 +90,10 @@ KFN void find_widest(const Map& map, const typename Map::Code* d, WidestTwo<type
     alignas(64) Code first[8] = {}, second[8] = {};
 #pragma GCC unroll 16
     for (std::uint32_t i = 0; i < Lanes::kRows; ++i) {
-      const Code* const row = from + Lanes::row_of(i);  // an index that may wrap is no vector
+      const Code* row = from + Lanes::row_of(i);
+      asm("" : "+r"(row));  // not to become an index, which may wrap: values would be loaded one by one
       for (int k = 0; k < 8; ++k) {
-        const Code z = zigzag(map.wrap(row[k]));
+        const Code z = zigzag(row[k]);
         second[k] = larger(second[k], smaller(first[k], z));
         first[k] = larger(first[k], z);
       }
@@ -154,10 +130,9 @@ KFN void for_present(const TileBox& box, Add&& add) {
 }
 
 // Bits of the present blocks of a tile whose codes are there: as bit planes, or as an entropy coder may take them.
-template <int S, class Map>
-inline std::uint64_t sampled_bits(const Map& map, const PackedPlan& plan, const TileBox& box, int order,
-                                  SampleScratch<Map>& s) {
-  using Code = typename Map::Code;
+template <int S, class Code>
+[[gnu::noinline]] inline std::uint64_t sampled_bits(const PackedPlan& plan, const TileBox& box, int order,
+                                                    SampleScratch<Code>& s) {
   if constexpr (S == kChain) {
     s.codes[-1] = s.codes[0];
     if (order != 0)
@@ -180,7 +155,10 @@ inline std::uint64_t sampled_bits(const Map& map, const PackedPlan& plan, const 
   }
   std::uint32_t narrowest = 255, widest = 0;
   WidestTwo<Code, 1024> found;
-  find_widest<S>(map, s.differences, found);
+  const int shift = wrap_shift(plan);
+  if (sizeof(Code) == 4 && shift != 0)
+    for (Code& d : s.differences) d = wrapped(d, shift);
+  find_widest<S>(s.differences, found);
   for_present<S>(box, [&](std::uint32_t b) {
     const std::uint32_t cost = block_cost(found.first[b], found.second[b], plan.exceptions), width = cost / 32;
     bits += cost;
@@ -191,26 +169,24 @@ inline std::uint64_t sampled_bits(const Map& map, const PackedPlan& plan, const 
 }
 
 // Adds to each open candidate of a tile shape the bits of its tile with the sampled value.
-template <int S, class Map>
-inline void sample_shape(const Request& request, const PackedPlan& plan, const void* values, std::uint64_t count,
-                         std::uint64_t sampled, const std::uint8_t* next_tile, SampleScratch<Map>& s,
-                         PredictorCosts& costs) {
-  const Map map(plan);
+template <int S, class Code>
+inline void sample_shape(const Request& request, const PackedPlan& plan, const AnyMap<Code>& map, const void* values,
+                         std::uint64_t count, std::uint64_t sampled, const std::uint8_t* next_tile,
+                         SampleScratch<Code>& s, PredictorCosts& costs) {
   const Grid grid = make_packed_grid(request.shape, count, S);
   const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled));
-  if constexpr (Map::kHasSpecial) {
-    std::uint64_t by_order[4];
-    if (plan.entropy && narrow_costs<S>(map, grid, values, box, next_tile, s.values, costs.small[S], by_order)) {
-      const std::uint32_t inside = box.inz * box.iny * box.inx;
-      for (int c = 0; c < kCandidates; ++c)
-        if (predictor_at(c).tile_shape == S) costs.bits[c] += by_order[predictor_at(c).order] * 4096 / inside;
-      return;
-    }
+  std::uint64_t by_order[4];
+  if (plan.entropy && map.of.narrow_rows != nullptr &&
+      narrow_costs<S>(map, grid, values, box, next_tile, s.values, costs.small[S], by_order)) {
+    const std::uint32_t inside = box.inz * box.iny * box.inx;
+    for (int c = 0; c < kCandidates; ++c)
+      if (predictor_at(c).tile_shape == S) costs.bits[c] += by_order[predictor_at(c).order] * 4096 / inside;
+    return;
   }
-  const Loose<typename Map::Value>* x = load_tile<S>(grid, values, box, s.values);
-  for (int i = 0; i < 4096; i += 32) sample_codes(map, x + i, s.codes + i);
+  const void* const x = load_values<S>({map.of.value_bytes, grid, box, values, nullptr}, s.values);
+  map.of.sample_runs(map.room, x, kPackedBlocks, s.codes);
   for (int c = 0; c < kCandidates; ++c)
-    if (predictor_at(c).tile_shape == S) costs.bits[c] += sampled_bits<S>(map, plan, box, predictor_at(c).order, s);
+    if (predictor_at(c).tile_shape == S) costs.bits[c] += sampled_bits<S>(plan, box, predictor_at(c).order, s);
 }
 
 // Calls run.operator()<S>() for a tile shape.
@@ -222,11 +198,12 @@ KFN void with_shape(int shape, const Run& run) {
   return run.template operator()<kVolume>();
 }
 
-template <class Map>
+template <class Code>
 inline void sample_predictors(const Request& request, const PackedPlan& plan, const void* values, std::uint64_t count,
                               std::uint64_t k, void* scratch, PredictorCosts& costs) {
-  static_assert(sizeof(SampleScratch<Map>) <= kScratchBytes);
-  auto& own = *new (scratch) SampleScratch<Map>;
+  static_assert(sizeof(SampleScratch<Code>) <= kScratchBytes);
+  auto& own = *new (scratch) SampleScratch<Code>;
+  const AnyMap<Code> map(plan);
   bool open[kCandidates], tried[5] = {};
   find_candidates(request, open);
   for (int c = 0; c < kCandidates; ++c) tried[predictor_at(c).tile_shape] |= open[c];
@@ -239,10 +216,10 @@ inline void sample_predictors(const Request& request, const PackedPlan& plan, co
     with_shape(shapes[last ? 0 : i + 1], [&]<int S>() {
       const Grid grid = make_packed_grid(request.shape, count, S);
       const std::uint64_t tile = tile_of_value<S>(grid, sampled_value(count, last ? k + 1 : k));
-      next_tile = value_at<typename Map::Value>(values, tile_box<S>(grid, tile).first);
+      next_tile = static_cast<const std::uint8_t*>(values) + tile_box<S>(grid, tile).first * map.of.value_bytes;
     });
     with_shape(shapes[i], [&]<int S>() {
-      sample_shape<S, Map>(request, plan, values, count, sampled_value(count, k), next_tile, own, costs);
+      sample_shape<S>(request, plan, map, values, count, sampled_value(count, k), next_tile, own, costs);
     });
   }
 }

@@ -140,10 +140,10 @@ template <int S, bool kSmall>
 
 // Bits of the present blocks of a tile by order. False where its codes are not narrow. kSmall: `small` becomes whether
 // they are small, without which the bits are not those.
-template <int S, bool kSmall, class Map>
-inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                         const std::uint8_t* next_tile, typename Map::Value* copy, bool& small,
-                         std::uint64_t (&bits)[4]) {
+template <int S, bool kSmall, class Code>
+[[gnu::noinline]] inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values,
+                                           const TileBox& box, const std::uint8_t* next_tile, void* copy, bool& small,
+                                           std::uint64_t (&bits)[4]) {
   NarrowSpace<S> space;
 #if defined(PYF_LEVEL_AVX512)
   if constexpr (kSmall) {
@@ -174,10 +174,9 @@ inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, c
 }
 
 // `small`: whether codes of tiles before were small, as those that follow will be, mostly.
-template <int S, class Map>
-inline bool narrow_costs(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                         const std::uint8_t* next_tile, typename Map::Value* copy, bool& small,
-                         std::uint64_t (&bits)[4]) {
+template <int S, class Code>
+inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values, const TileBox& box,
+                         const std::uint8_t* next_tile, void* copy, bool& small, std::uint64_t (&bits)[4]) {
   if (small) {
     const bool narrow = narrow_costs<S, true>(map, grid, values, box, next_tile, copy, small, bits);
     if (small) return narrow;

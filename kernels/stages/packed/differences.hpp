@@ -29,7 +29,7 @@ KFN void sum_forward(Code* a, std::uint32_t stride, std::uint32_t end, std::uint
 
 // Codes q -> differences d of the first kWidth columns of the rows that present blocks have, of planes and volumes.
 template <int S, std::uint32_t kWidth, class Code>
-inline void row_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+inline void row_differences(int order, PresentRows present, const Code* q, Code* d) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ;
   // all axes in one pass, with what the last row, and the rows of the last slab, were differenced to so far
@@ -73,7 +73,7 @@ KFN void move_up(const ShortRow<Code>& row, ShortRow<Code>& moved) {
 
 // The same of a plane with one block in a row.
 template <int S, class Code>
-inline void narrow_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+inline void narrow_differences(int order, PresentRows present, const Code* q, Code* d) {
   using Row = ShortRow<Code>;
   const RowMask<Code, 8> along_y(order >= 2 ? 8 : 1);
   const Row& mask = *reinterpret_cast<const Row*>(along_y.mask);
@@ -91,7 +91,7 @@ inline void narrow_differences(int order, const PresentRows& present, const Code
 // Codes q -> differences d of the rows that present blocks have; of columns, of the whole tile; not for chains. q[-1]
 // is read, and does not count.
 template <int S, class Code>
-inline void tile_differences(int order, const PresentRows& present, const Code* q, Code* d) {
+inline void tile_differences(int order, PresentRows present, const Code* q, Code* d) {
   constexpr std::uint32_t kX = TileShape<S>::kX;
   static_assert(S != kChain);
   if constexpr (S == kColumns) {
@@ -110,7 +110,7 @@ inline void tile_differences(int order, const PresentRows& present, const Code* 
 
 // The sums along z and y of the first kWidth columns of the rows that present blocks have, in place.
 template <int S, std::uint32_t kWidth, class Code>
-KFN void row_sums(int order, const PresentRows& present, Code* d) {
+KFN void row_sums(int order, PresentRows present, Code* d) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX, kSlab = kX * Tile::kY;
   if constexpr (Tile::kZ > 1) {
@@ -125,6 +125,13 @@ KFN void row_sums(int order, const PresentRows& present, Code* d) {
     else
       sum_forward(d + z * kSlab, kX, present.y * kX, kX, 1);
   }
+}
+
+// The same where the array's edge ends a tile: `columns` are worked_columns().
+template <int S, class Code>
+[[gnu::noinline]] inline void edge_sums(int order, PresentRows present, std::uint32_t columns, Code* d) {
+  if (S == kPlane && columns == 32) return row_sums<S, 32>(order, present, d);
+  row_sums<S, TileShape<S>::kX>(order, present, d);
 }
 
 // The 32 differences of a block, one after the other, and back.
@@ -148,79 +155,6 @@ KFN void put_block(const Code* from, std::uint32_t block, Code* tile) {
       std::memcpy(to + Tile::within(i), from + i, 16);
     else  // which memcpy would do in halves
       for (std::uint32_t x = 0; x < Tile::kBlockX; ++x) to[Tile::within(i) + x] = from[i + x];
-  }
-}
-
-// values_of_differences() of a plane with one block in a row.
-template <int S, class Map, class Values>
-inline void narrow_values(const Map& map, int order, const PresentRows& present, const typename Map::Code* d,
-                          Values* to) {
-  using Code = typename Map::Code;
-  using Row = ShortRow<Code>;
-  const RowMask<Code, 8> along_y(order >= 2 ? 8 : 1);
-  const Row& mask = *reinterpret_cast<const Row*>(along_y.mask);
-  Row above{}, before;
-  for (std::uint32_t y = 0; y < present.y; ++y, d += TileShape<S>::kX, to += TileShape<S>::kX) {
-    above = *reinterpret_cast<const Row*>(d) + (above & mask);
-    alignas(64) Code q[8];
-    Row& sums = *reinterpret_cast<Row*>(q);
-    move_up<1, Code>(above, before);
-    sums = above + before;
-    move_up<2, Code>(sums, before);
-    sums += before;
-    move_up<4, Code>(sums, before);
-    sums += before;
-    map.decode(q, Code{0}, to);
-  }
-}
-
-// values_of_differences() of kWidth columns of planes and volumes.
-template <int S, std::uint32_t kWidth, class Map, class Values>
-KFN void row_values(const Map& map, int order, const PresentRows& present, typename Map::Code* d, Values* to) {
-  using Code = typename Map::Code;
-  constexpr std::uint32_t kX = TileShape<S>::kX, kSlab = kX * TileShape<S>::kY;
-  row_sums<S, kWidth>(order, present, d);
-  for (std::uint32_t z = 0; z < present.z; ++z) {
-    for (std::uint32_t row = z * kSlab; row < z * kSlab + present.y * kX; row += kX) {
-      Code carry = 0;
-      for (std::uint32_t i = row; i < row + kWidth; i += 32) {
-        Code(&run)[32] = *reinterpret_cast<Code(*)[32]>(d + i);
-        accumulate_1d(run);
-        map.decode(run, carry, to + i);
-        carry = static_cast<Code>(carry + run[31]);
-      }
-    }
-  }
-}
-template <int S, class Map, class Values>
-[[gnu::noinline]] inline void edge_values(const Map& map, int order, const PresentRows& present, typename Map::Code* d,
-                                          Values* to) {
-  if constexpr (S == kPlane) {
-    const std::uint32_t columns = worked_columns<S>(present.x);
-    if (columns == kNarrowest<S>) return narrow_values<S>(map, order, present, d, to);
-    if (columns == 32) return row_values<S, 32>(map, order, present, d, to);
-  }
-  row_values<S, TileShape<S>::kX>(map, order, present, d, to);
-}
-
-// Differences -> codes, in place -> values, of the rows that present blocks have; not for chains.
-template <int S, class Map, class Values>
-KFN void values_of_differences(const Map& map, int order, const PresentRows& present, typename Map::Code* d,
-                               Values* to) {
-  using Code = typename Map::Code;
-  constexpr std::uint32_t kX = TileShape<S>::kX;
-  static_assert(S != kChain);
-  if constexpr (S == kColumns) {
-    for (std::uint32_t i = 1; i < kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - 1]);
-    for (std::uint32_t i = kX; i < present.y * kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - kX]);
-    for (std::uint32_t i = 0; i < present.y * kX; i += 32)
-      map.decode(*reinterpret_cast<Code(*)[32]>(d + i), Code{0}, to + i);
-  } else {
-    constexpr PresentRows kWhole{TileShape<S>::kX, TileShape<S>::kY, TileShape<S>::kZ};
-    if (present == kWhole) [[likely]]
-      row_values<S, kX>(map, order, kWhole, d, to);
-    else
-      edge_values<S>(map, order, present, d, to);
   }
 }
 

@@ -13,13 +13,14 @@
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/difference.hpp"
+#include "stages/packed/any_map.hpp"
 #include "stages/packed/differences.hpp"
 #include "stages/packed/encode_codes.hpp"
 #include "stages/packed/encode_special.hpp"
 #include "stages/packed/layout.hpp"
 #include "stages/packed/plan.hpp"
 #include "stages/packed/tile_bits.hpp"
-#include "stages/packed/values.hpp"
+#include "stages/packed/tile_values.hpp"
 #include "stages/planes.hpp"
 #include "stages/tile_encode.hpp"
 
@@ -47,29 +48,33 @@ KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unforesee
   return planes;
 }
 
-// Residuals of a block.
-template <class Map, int S>
-KFN void block_residuals(const Map& map, const PackedPlan& plan, std::uint32_t b, PackedScratch<Map, S>& s,
-                         typename Map::Code* z) {
-  using Code = typename Map::Code;
+// Residuals of a block. `shift`: wrap_shift().
+template <class Code, int S>
+KFN void block_residuals(const PackedPlan& plan, int shift, std::uint32_t b, PackedScratch<Code>& s, Code* z) {
+  const auto to_residuals = [&](const auto& difference) {
+    if (sizeof(Code) == 8 || shift == 0) [[likely]]
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(difference(i));
+    else
+      for (int i = 0; i < 32; ++i) z[i] = zigzag(wrapped(difference(i), shift));
+  };
   if constexpr (S == kChain) {
     const Code* const q = s.codes + 32 * b;
     if (plan.order != 0) [[likely]] {
-      for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(static_cast<Code>(q[i] - q[i - 1])));
+      to_residuals([q](int i) { return static_cast<Code>(q[i] - q[i - 1]); });
     } else {
-      for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(q[i]));
+      to_residuals([q](int i) { return q[i]; });
       if (b == 0) z[0] = 0;
     }
   } else {
     take_block<S>(s.differences, b, z);
-    for (int i = 0; i < 32; ++i) z[i] = zigzag(map.wrap(z[i]));
+    to_residuals([z](int i) { return z[i]; });
   }
 }
 
 // Notes the planes of a block whose residuals have the bits `any`, with and without an exception.
-template <class Map, int S>
-KFN void note_width(bool exceptions, bool unforeseen, std::uint32_t b, const typename Map::Code* z,
-                    typename Map::Code any, PackedScratch<Map, S>& s) {
+template <class Code>
+KFN void note_width(bool exceptions, bool unforeseen, std::uint32_t b, const Code* z, Code any,
+                    PackedScratch<Code>& s) {
   const int width = bit_width(any);
   int kept = width;
   if (exceptions && width != 0)
@@ -80,11 +85,11 @@ KFN void note_width(bool exceptions, bool unforeseen, std::uint32_t b, const typ
 }
 
 // Codes -> planes and widths of the present blocks, by twos. Returns the tile's first value as a residual.
-template <class Map, int S>
-KFN typename Map::Code encode_tile_planes(const Map& map, const PackedPlan& plan, const TileBox& box,
-                                          const PresentBlocks& present, PackedScratch<Map, S>& s) {
-  using Code = typename Map::Code;
-  const Code first = zigzag(map.wrap(s.codes[0]));
+template <class Code, int S>
+KFN Code encode_tile_planes(const PackedPlan& plan, const TileBox& box, const PresentBlocks& present,
+                            PackedScratch<Code>& s) {
+  const int shift = wrap_shift(plan);
+  const Code first = zigzag(wrapped(s.codes[0], shift));
   if constexpr (S == kChain) {
     s.codes[-1] = s.codes[0];
   } else {
@@ -100,25 +105,24 @@ KFN typename Map::Code encode_tile_planes(const Map& map, const PackedPlan& plan
     alignas(64) Code z[64];
     const std::uint32_t a = present.block[i];
     std::uint32_t* const planes = s.planes + a * s.kPlaneRoom;
-    block_residuals<Map, S>(map, plan, a, s, z);
+    block_residuals<Code, S>(plan, shift, a, s, z);
     if (i + 1 == present.count) [[unlikely]] {
-      note_width<Map, S>(plan.exceptions, unforeseen, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneRoom),
-                         s);
+      note_width(plan.exceptions, unforeseen, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneRoom), s);
       break;
     }
     const std::uint32_t b = present.block[i + 1];
-    block_residuals<Map, S>(map, plan, b, s, z + 32);
+    block_residuals<Code, S>(plan, shift, b, s, z + 32);
     Code any[2];
     transpose_blocks(z, ~0u, planes, static_cast<int>(b - a) * s.kPlaneRoom, any);
-    note_width<Map, S>(plan.exceptions, unforeseen, a, z, any[0], s);
-    note_width<Map, S>(plan.exceptions, unforeseen, b, z + 32, any[1], s);
+    note_width(plan.exceptions, unforeseen, a, z, any[0], s);
+    note_width(plan.exceptions, unforeseen, b, z + 32, any[1], s);
   }
   return first;
 }
 
 // Planes that blocks keep, and which have an exception.
-template <class Map, int S>
-KFN BlockBits choose_exceptions(const PackedPlan& plan, PackedScratch<Map, S>& s) {
+template <class Code>
+KFN BlockBits choose_exceptions(const PackedPlan& plan, PackedScratch<Code>& s) {
   if (plan.exceptions) {
     BlockBytes split;
     std::uint32_t fewer = 0, count = 0;
@@ -140,15 +144,16 @@ inline std::uint8_t* put_bits(const BlockBits& bits, std::uint8_t* to) {
 }
 
 // The values of the present blocks as they are.
-template <class T, class Values>
-inline EncodedTile write_verbatim_tile(const PresentBlocks& present, const Values& values, std::uint8_t* out) {
+template <int S>
+[[gnu::noinline]] inline EncodedTile write_verbatim_tile(const PresentBlocks& present, const TileValues& values,
+                                                         std::uint8_t* out) {
   store_le(out, kPackedVerbatim << 16);
   std::uint8_t* to = out + kPackedHeadBytes;
   for (const std::uint32_t b : present) {
-    T x[32];
-    values(b, x);
-    std::memcpy(to, x, sizeof x);
-    to += sizeof x;
+    alignas(64) std::uint8_t here[32 * 8];
+    block_values<S>(values, b, here);
+    std::memcpy(to, here, 32 * values.value_bytes);
+    to += 32 * values.value_bytes;
   }
   return {static_cast<std::uint32_t>(to - out), false};
 }
@@ -171,20 +176,20 @@ KFN PlaneCounts count_planes(const PresentBlocks& present, const BlockBytes& lef
   return counts;
 }
 
-// Head, masks and planes of a tile: `left` says how many of each present block. `values(block, to)` gives those of a
-// block, which verbatim tiles and special blocks need.
-template <class Map, int S, class Values>
-KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& values, const SpecialBlocks& special,
-                                  typename Map::Code first, const BlockBits& exceptions, PackedScratch<Map, S>& s,
-                                  std::uint8_t* out) {
-  using Value = typename Map::Value;
+// Head, masks and planes of a tile: `left` says how many of each present block. Verbatim tiles and special blocks need
+// `values`.
+template <class Code, int S>
+[[gnu::noinline]] inline EncodedTile write_packed_tile(const PresentBlocks& present, const TileValues& values,
+                                                       const SpecialBlocks& special, Code first,
+                                                       const BlockBits& exceptions, PackedScratch<Code>& s,
+                                                       std::uint8_t* out) {
   // sizes
   PackedHead head;
   const PlaneCounts planes_of = count_planes(present, s.left);
   std::uint32_t verbatim = 0, mask_words = 0;
   if (special.any) {
     special.described.for_set([&](std::uint32_t b) {
-      verbatim += verbatim_bytes(special_of<Map, S>(s, b).verbatim_count(), sizeof(Value));
+      verbatim += verbatim_bytes(special_of(s, b).verbatim_count(), values.value_bytes);
       mask_words += static_cast<std::uint32_t>(__builtin_popcount(s.described[b]));
     });
   }
@@ -199,8 +204,8 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
       2 * (special_count + exception_count) + special.masked.count() + nibble_bytes(special.nibbles);
   const std::uint32_t size = head.bytes() + head.tile_planes() * kPackedPlaneBytes + (parts + 3) / 4 * 4 +
                              4 * (planes_of.words + mask_words) + verbatim;
-  if (size > kPackedHeadBytes + static_cast<std::uint32_t>(present.count) * 32 * sizeof(Value))
-    return write_verbatim_tile<Value>(present, values, out);
+  if (size > kPackedHeadBytes + static_cast<std::uint32_t>(present.count) * 32 * values.value_bytes)
+    return write_verbatim_tile<S>(present, values, out);
 
   // head, first value, planes of the tile
   store_le(out, head.word());
@@ -222,24 +227,22 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
   if (parts != 0) {
     special.described.for_set([&](std::uint32_t b) {
       *p++ = s.described[b];
-      *p++ = special_of<Map, S>(s, b).verbatim_count();
+      *p++ = special_of(s, b).verbatim_count();
     });
     exceptions.for_set([&](std::uint32_t b) {
       store_le(p, s.exception[b]);
       p += 2;
     });
-    if ((head.flags & kPackedMissing) != 0) p = write_masks<Map, S>(special, s, p);
+    if ((head.flags & kPackedMissing) != 0) p = write_masks(special, s, p);
     for (std::uint32_t i = parts; i % 4 != 0; ++i) *p++ = 0;
   }
 
   // words
   for (const std::uint32_t b : present) {
-    if constexpr (Map::kHasSpecial) {
-      if (special.any && special.described.bit(static_cast<int>(b)) != 0) [[unlikely]] {
-        alignas(64) Value here[32];
-        values(b, here);
-        p = write_packed_special(special_of<Map, S>(s, b), here, p);
-      }
+    if (special.any && special.described.bit(static_cast<int>(b)) != 0) [[unlikely]] {
+      alignas(64) std::uint8_t here[32 * sizeof(Code)];
+      block_values<S>(values, b, here);
+      p = write_packed_special(special_of(s, b), values.value_bytes, here, p);
     }
     const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
     const std::size_t count = s.left[b];
@@ -251,47 +254,30 @@ KFN EncodedTile write_packed_tile(const PresentBlocks& present, const Values& va
   return {static_cast<std::uint32_t>(p - out), false};
 }
 
-template <class Map, int S>
-KFN EncodedTile write_packed_tile(const TileBox& box, const Loose<typename Map::Value>* x, const SpecialBlocks& special,
-                                  typename Map::Code first, const BlockBits& exceptions, PackedScratch<Map, S>& s,
-                                  std::uint8_t* out) {
-  const auto values = [x](std::uint32_t b, auto* to) { take_values<S>(x, b, to); };
-  return write_packed_tile<Map, S>(present_blocks<S>(box), values, special, first, exceptions, s, out);
-}
-
-template <class Map, int S>
+template <class Code, int S>
 inline EncodedTile encode_packed_tile(const Plan& base, const void* values, std::uint64_t tile, void* scratch,
                                       std::uint8_t* out) {
   const auto& plan = static_cast<const PackedPlan&>(base);
-  using Value = typename Map::Value;
-  using Code = typename Map::Code;
-  auto& s = *static_cast<PackedScratch<Map, S>*>(scratch);
-  static_assert(sizeof(PackedScratch<Map, S>) <= kScratchBytes);
-  const Map map(plan);
+  auto& s = *static_cast<PackedScratch<Code>*>(scratch);
+  static_assert(sizeof(PackedScratch<Code>) <= kScratchBytes);
+  const AnyMap<Code> map(plan);
   const TileBox box = tile_box<S>(plan.grid, tile);
   const PresentBlocks present = present_blocks<S>(box);
-  const Loose<Value>* x = nullptr;  // the tile's values, row by row, where they are needed so
-  const SpecialBlocks special = [&]() -> SpecialBlocks {
-    if constexpr (S == kPlane || S == kVolume) {
-      return encode_tile_rows<Map, S>(map, plan.grid, box, tile_box<S>(plan.grid, tile + 1), values, s);
-    } else {
-      x = load_tile<S>(plan.grid, values, box, s.values);
-      return encode_tile_codes<Map, S>(map, box, x, s);
-    }
-  }();
+  TileValues tile_values{map.of.value_bytes, plan.grid, box, values, nullptr};
+  SpecialBlocks special;
+  if constexpr (S == kPlane || S == kVolume) {
+    special = encode_tile_rows<Code, S>(map, plan.grid, box, tile_box<S>(plan.grid, tile + 1), values, s);
+  } else {
+    tile_values.rows = load_values<S>(tile_values, s.values);
+    special = encode_tile_codes<Code, S>(map, box, tile_values.rows, s);
+  }
   if ((special.flags & kPackedAllMissing) != 0) {  // all codes are 0
     store_le(out, kPackedAllMissing << 16);
     return {kPackedHeadBytes, false};
   }
-  const Code first = encode_tile_planes<Map, S>(map, plan, box, present, s);
-  const BlockBits exceptions = choose_exceptions<Map, S>(plan, s);
-  const auto block_values = [&](std::uint32_t b, Value* to) {
-    if constexpr (S == kPlane || S == kVolume)
-      gather_values<S>(plan.grid, box, values, b, to);
-    else
-      take_values<S>(x, b, to);
-  };
-  return write_packed_tile<Map, S>(present, block_values, special, first, exceptions, s, out);
+  const Code first = encode_tile_planes<Code, S>(plan, box, present, s);
+  const BlockBits exceptions = choose_exceptions(plan, s);
+  return write_packed_tile<Code, S>(present, tile_values, special, first, exceptions, s, out);
 }
 
 PYF_END_TARGET

@@ -8,35 +8,24 @@
 
 #include "core/plan.hpp"
 #include "core/target.hpp"
-#include "stages/packed/differences.hpp"
+#include "stages/packed/any_map.hpp"
 #include "stages/packed/encode_special.hpp"
 #include "stages/packed/tile_bits.hpp"
+#include "stages/packed/tile_values.hpp"
 #include "stages/packed/values.hpp"
-#include "stages/tile_encode.hpp"
 
 PYF_BEGIN_TARGET
 
-// Values -> codes of the whole tile.
-template <class Map, int S>
-KFN SpecialBlocks encode_tile_codes(const Map& map, const TileBox& box, const Loose<typename Map::Value>* x,
-                                    PackedScratch<Map, S>& s) {
-  std::uint32_t misfits = 0;
-  for (std::uint32_t run = 0; run < kPackedBlocks; ++run) {
-    if constexpr (S == kChain) {
-      for (std::size_t line = 0; line < 32 * sizeof(*x); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(x + 32 * run) + 4096 + line);
-    }
-    misfits |= s.misfits[run] =
-        static_cast<std::uint32_t>(encode_block<Map, 32>(map, x + 32 * run, s.codes + 32 * run));
-  }
-  if constexpr (Map::kHasSpecial) {
-    if (misfits != 0) {
-      s.kinds = 0;
-      for (std::uint32_t run = 0; run < kPackedBlocks; ++run) sort_run<Map, S>(map, x + 32 * run, run, s);
-      return describe_specials<Map, S>(box, s);
-    }
-  }
-  return {};
+// Values -> codes of the whole tile. `values`: all of them, row by row.
+template <class Code, int S>
+[[gnu::noinline]] inline SpecialBlocks encode_tile_codes(const AnyMap<Code>& map, const TileBox& box,
+                                                         const void* values, PackedScratch<Code>& s) {
+  const ValueRows rows{
+      .first = values, .ahead = S == kChain ? 4096 : 0u, .columns = 4096, .width = 4096, .worked = 4096};
+  if (map.of.encode_rows(map.room, rows, s.codes, s.misfits) == 0) return {};
+  s.kinds = 0;
+  map.of.sort_row(map.room, rows, 0, s);
+  return describe_specials<Code, S>(box, s);
 }
 
 // Rows and slabs outside the array, as far as present blocks have any, become the last one inside; kRow things a row.
@@ -51,51 +40,37 @@ KFN void repeat_rows(const TileBox& box, T* rows) {
     std::memcpy(rows + z * kSlab, rows + (box.inz - 1) * kSlab, present.y * kRow * sizeof(T));
 }
 
-// A row of a tile: in the array, or where that ends inside of it a copy.
-template <int S, class T>
-KFN const Loose<T>* whole_row(const TileBox& box, const Loose<T>* row, T (&copy)[TileShape<S>::kX]) {
-  if (box.inx == TileShape<S>::kX) [[likely]]
-    return row;
-  extend_row<TileShape<S>::kX>(row, box.inx, copy);
-  return loose_values<T>(copy, 0);
-}
-
 // Values of the array -> codes of a plane with one block in a row, block by block. False where there are misfits.
-template <class Map, int S>
-KFN bool encode_narrow_rows(const Map& map, const Grid& grid, const TileBox& box, const void* values,
-                            PackedScratch<Map, S>& s) {
-  using Code = typename Map::Code;
+template <class Code>
+[[gnu::noinline]] inline bool encode_narrow_rows(const AnyMap<Code>& map, const Grid& grid, const TileBox& box,
+                                                 const void* values, PackedScratch<Code>& s) {
+  constexpr int S = kPlane;
   const std::uint32_t blocks = present_along(box.iny, TileShape<S>::kBlockY);
   // all of them first: rows that were just stored can't be loaded by twos
-  if constexpr (sizeof *s.values == sizeof(Code))
-    gather_short_rows<S, Code>(grid, box, values, s.values);
-  else
-    for (std::uint32_t b = 0; b < blocks; ++b) gather_values<S>(grid, box, values, b, s.values + 32 * b);
-  std::uint64_t misfits = 0;
-  for (std::uint32_t b = 0; b < blocks; ++b) {
-    alignas(64) Code q[32];
-    misfits |= encode_block<Map, 32>(map, s.values + 32 * b, q);
-    put_block<S>(q, b, s.codes.data());
-  }
-  return misfits == 0;
+  with_width(map.of.value_bytes, [&]<class U>(U) {
+    U* const to = reinterpret_cast<U*>(s.values);
+    if constexpr (sizeof(U) == sizeof(Code))
+      gather_short_rows<S, Code>(grid, box, values, to);
+    else
+      for (std::uint32_t b = 0; b < blocks; ++b) gather_values<S>(grid, box, values, b, to + 32 * b);
+  });
+  return map.of.encode_blocks(map.room, s.values, blocks, s.codes.data()) == 0;
 }
 
-// The special values of a plane or a volume.
-template <class Map, int S>
-[[gnu::noinline]] inline void sort_rows(const Map& map, const Grid& grid, const TileBox& box, const void* values,
-                                        PackedScratch<Map, S>& s) {
-  using Value = typename Map::Value;
+// The special values of a plane or a volume, whose rows start at `rows`.
+template <class Code, int S>
+[[gnu::noinline]] inline void sort_rows(const AnyMap<Code>& map, const Grid& grid, const TileBox& box, ValueRows rows,
+                                        PackedScratch<Code>& s) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kRuns = Tile::kX / 32;
-  alignas(64) Value copy[Tile::kX];
+  const auto* const values = static_cast<const std::uint8_t*>(rows.first);
   s.kinds = 0;
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     for (std::uint32_t y = 0; y < box.iny; ++y) {
-      const Loose<Value>* const row = loose_values<Value>(values, row_index<S>(grid, box, y, z));
-      const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
-      const std::uint32_t first = (z * Tile::kY + y) * kRuns, runs = present_along(worked_columns<S>(box.inx), 32);
-      for (std::uint32_t i = 0; i < runs; ++i) sort_run<Map, S>(map, x + 32 * i, first + i, s);
-      for (std::uint32_t i = runs; i < kRuns; ++i)  // nothing is seen there
+      rows.first = values + (row_index<S>(grid, box, y, z) - box.first) * map.of.value_bytes;
+      const std::uint32_t first = (z * Tile::kY + y) * kRuns;
+      map.of.sort_row(map.room, rows, first, s);
+      for (std::uint32_t i = present_along(rows.worked, 32); i < kRuns; ++i)  // nothing is seen there
         for (auto& masks : s.runs.of) masks[first + i] = ~0u;
     }
   }
@@ -104,42 +79,35 @@ template <class Map, int S>
 }
 
 // Values of the array -> codes of a plane or a volume, of the rows that present blocks have. `next`: the tile after it.
-template <class Map, int S>
-KFN SpecialBlocks encode_tile_rows(const Map& map, const Grid& grid, const TileBox& box, const TileBox& next,
-                                   const void* values, PackedScratch<Map, S>& s) {
-  using Value = typename Map::Value;
+template <class Code, int S>
+[[gnu::noinline]] inline SpecialBlocks encode_tile_rows(const AnyMap<Code>& map, const Grid& grid, const TileBox& box,
+                                                        const TileBox& next, const void* values,
+                                                        PackedScratch<Code>& s) {
   using Tile = TileShape<S>;
-  constexpr std::size_t kRowBytes = Tile::kX * sizeof(Value);
-  const std::uint64_t ahead = (next.first - box.first) * sizeof(Value);
   if constexpr (S == kPlane) {
-    if (box.inx <= kNarrowest<S> && encode_narrow_rows<Map, S>(map, grid, box, values, s)) return {};
+    if (box.inx <= kNarrowest<S> && encode_narrow_rows(map, grid, box, values, s)) return {};
   }
-  const std::uint32_t columns = worked_columns<S>(box.inx);
-  alignas(64) Value copy[Tile::kX];
+  const std::uint32_t bytes = map.of.value_bytes;
+  const auto* const first = static_cast<const std::uint8_t*>(values) + box.first * bytes;
+  ValueRows rows{.first = first,
+                 .stride = grid.nx * bytes,
+                 .ahead = (next.first - box.first) * bytes,
+                 .rows = box.iny,
+                 .columns = box.inx,
+                 .width = Tile::kX,
+                 .worked = worked_columns<S>(box.inx)};
   std::uint32_t misfits = 0;
   for (std::uint32_t z = 0; z < box.inz; ++z) {
-    for (std::uint32_t y = 0; y < box.iny; ++y) {
-      const Loose<Value>* const row = loose_values<Value>(values, row_index<S>(grid, box, y, z));
-      // rows are too many streams for hardware prefetchers: those of the next tile
-      const std::uint64_t from = reinterpret_cast<std::uintptr_t>(row) + ahead;
-      for (std::size_t line = 0; line < kRowBytes; line += 64)
-        __builtin_prefetch(reinterpret_cast<const void*>(from + line));
-      const Loose<Value>* const x = whole_row<S, Value>(box, row, copy);
-      const std::uint32_t first = (z * Tile::kY + y) * Tile::kX;
-      for (std::uint32_t i = 0; i < columns; i += 32)
-        misfits |= s.misfits[(first + i) / 32] =
-            static_cast<std::uint32_t>(encode_block<Map, 32>(map, x + i, s.codes + first + i));
-    }
+    rows.first = first + z * grid.ny * rows.stride;
+    constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
+    misfits |= map.of.encode_rows(map.room, rows, s.codes + z * kSlab, s.misfits + z * (kSlab / 32));
   }
-  if constexpr (Map::kHasSpecial) {
-    if (misfits != 0) [[unlikely]] {
-      sort_rows<Map, S>(map, grid, box, values, s);
-      repeat_rows<S, Tile::kX>(box, s.codes.data());
-      return describe_specials<Map, S>(box, s);
-    }
+  if (misfits != 0) [[unlikely]] {
+    rows.first = first;
+    sort_rows<Code, S>(map, grid, box, rows, s);
   }
   repeat_rows<S, Tile::kX>(box, s.codes.data());
-  return {};
+  return misfits != 0 ? describe_specials<Code, S>(box, s) : SpecialBlocks{};
 }
 
 PYF_END_TARGET

@@ -14,7 +14,6 @@
 #include "stages/packed/layout.hpp"
 #include "stages/packed/missing.hpp"
 #include "stages/packed/special.hpp"
-#include "stages/packed/special_integer.hpp"
 #include "stages/packed/tile_bits.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/tile_encode.hpp"
@@ -28,13 +27,12 @@ struct TileMasks {
 };
 inline constexpr int kMissingMask = 0, kVerbatimMask = 2, kNegativeMask = 4;
 
-template <class Map, int S>
+template <class Code>
 struct PackedScratch {
-  using Code = typename Map::Code;
   static constexpr int kPlaneRoom = 8 * sizeof(Code);
-  alignas(64) typename Map::Value values[4096];
+  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // as wide as they are
   PaddedCodes<Code, 4096> codes;
-  alignas(64) Code differences[S == kChain ? 1 : 4096];
+  alignas(64) Code differences[4096];
   alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
   alignas(64) BlockBytes width;                      // planes before exceptions; absent blocks have none
   alignas(64) BlockBytes kept;                       // with an exception where there can be one
@@ -104,9 +102,8 @@ KFN void masks_of_blocks(const std::uint32_t (&runs)[kPackedBlocks], std::uint32
 // Codes that stand in for those that are not seen: along each line the last one seen, at its start the first; for lines
 // without any, those of another line (line_source()). Rows that no present block has are left as they are: what they
 // repeat comes first wherever a line looks for another.
-template <class Map, int S>
-[[gnu::noinline]] inline void fill_lines(const TileBox& box, PackedScratch<Map, S>& s) {
-  using Code = typename Map::Code;
+template <class Code, int S>
+[[gnu::noinline]] inline void fill_lines(const TileBox& box, PackedScratch<Code>& s) {
   using Lines = TileLines<S>;
   constexpr std::uint64_t kWhole = ~std::uint64_t{0} >> (64 - Lines::kLength);
   std::uint32_t filled[4] = {};
@@ -183,8 +180,8 @@ KFN BlockBits nonzero_bits(const Number (&numbers)[kPackedBlocks]) {
 
 // Masks of missing values against what they are foretold to be, or as they are where that takes less. `present`: all
 // ones for each present block.
-template <class Map, int S>
-inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Map, S>& s,
+template <class Code, int S>
+inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Code>& s,
                            SpecialBlocks& found) {
   constexpr const BlockNeighbours<S>& kNear = kBlockNeighbours<S>;
   constexpr int kPad = 16;
@@ -216,8 +213,8 @@ inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], Packed
 }
 
 // Where more blocks have negative values than others, the others are noted.
-template <class Map, int S>
-inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Map, S>& s, SpecialBlocks& found) {
+template <class Code>
+inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Code>& s, SpecialBlocks& found) {
   int negative = 0, other = 0;
   const auto& masks = s.blocks.of;
   const auto others_of = [&](int b) { return ~(masks[0][b] | masks[1][b] | masks[2][b] | masks[kNegativeMask][b]); };
@@ -230,58 +227,38 @@ inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], PackedScra
   for (int b = 0; b < kPackedBlocks; ++b) s.blocks.of[kNegativeMask][b] = others_of(b);
 }
 
-// Sorts the values of a run into its masks: none where it has no misfits.
-template <class Map, int S>
-KFN void sort_run(const Map& map, const Loose<typename Map::Value>* x, std::uint32_t run, PackedScratch<Map, S>& s) {
-  using Code = typename Map::Code;
-  PackedSpecial special{};
-  if (s.misfits[run] != 0) {
-    alignas(64) typename Map::Value values[32];
-    copy_bytes<sizeof values>(x, reinterpret_cast<std::uint8_t*>(values));
-    sort_packed(map.quantizer, values, *reinterpret_cast<Code(*)[32]>(s.codes + 32 * run), s.misfits[run], special);
-  }
-  s.kinds |= special.masks;
-  s.runs.of[0][run] = special.missing();
-  s.runs.of[1][run] = static_cast<std::uint32_t>(special.nan);
-  s.runs.of[2][run] = static_cast<std::uint32_t>(special.verbatim);
-  if constexpr ((Map::kMasks & kMaskZero) != 0) s.runs.of[3][run] = special.zero;
-  if constexpr ((Map::kMasks & kMaskNegative) != 0) s.runs.of[4][run] = special.negative;
-}
-
 // What a tile has besides codes, once its runs are sorted: codes stood in for, masks by block.
-template <class Map, int S>
-[[gnu::noinline]] inline SpecialBlocks describe_specials(const TileBox& box, PackedScratch<Map, S>& s) {
+template <class Code, int S>
+[[gnu::noinline]] inline SpecialBlocks describe_specials(const TileBox& box, PackedScratch<Code>& s) {
   SpecialBlocks found;
   if (s.kinds == 0) return found;
   if (s.kinds == kMaskSentinel && is_whole<S>(box)) {  // the inside of a land mask has no codes
     std::uint32_t all = ~0u;
     for (const std::uint32_t mask : s.runs.of[kMissingMask]) all &= mask;
     if (all == ~0u) {
-      std::memset(s.codes.data(), 0, 4096 * sizeof(typename Map::Code));
+      std::memset(s.codes.data(), 0, 4096 * sizeof(Code));
       found.flags = kPackedAllMissing;
       found.any = true;
       return found;
     }
   }
-  if ((s.kinds & ~kMaskNegative) != 0) fill_lines<Map, S>(box, s);
+  if ((s.kinds & ~kMaskNegative) != 0) fill_lines<Code, S>(box, s);
   for (int kind = 0; kind < 5; ++kind) {
     if ((s.kinds >> kind & 1) != 0)
       masks_of_blocks<S>(s.runs.of[kind], s.blocks.of[kind]);
-    else if ((Map::kMasks >> kind & 1) != 0)
+    else
       std::memset(s.blocks.of[kind], 0, sizeof s.blocks.of[kind]);
   }
   alignas(64) std::uint32_t present[kPackedBlocks];
   std::fill_n(present, kPackedBlocks, is_whole<S>(box) ? ~0u : 0);
   if (!is_whole<S>(box))
     for (const std::uint32_t b : present_blocks<S>(box)) present[b] = ~0u;
-  if ((s.kinds & kMaskSentinel) != 0) foretell_masks<Map, S>(present, s, found);
-  if constexpr ((Map::kMasks & kMaskNegative) != 0) {
-    if ((s.kinds & kMaskNegative) != 0 && (found.flags & kPackedAllMissing) == 0) note_signs<Map, S>(present, s, found);
-  }
+  if ((s.kinds & kMaskSentinel) != 0) foretell_masks<Code, S>(present, s, found);
+  if ((s.kinds & kMaskNegative) != 0 && (found.flags & kPackedAllMissing) == 0) note_signs(present, s, found);
   if ((s.kinds & ~unsigned{kMaskSentinel}) != 0) {
     alignas(64) std::uint32_t described[kPackedBlocks] = {};  // words, since bytes might be anything else's
     for (int kind = 1; kind < 5; ++kind) {
-      if (((Map::kMasks & s.kinds) >> kind & 1) == 0) continue;
+      if ((s.kinds >> kind & 1) == 0) continue;
       for (int b = 0; b < kPackedBlocks; ++b) described[b] |= (s.blocks.of[kind][b] & present[b]) != 0 ? 1u << kind : 0;
     }
     for (int b = 0; b < kPackedBlocks; ++b) s.described[b] = static_cast<std::uint8_t>(described[b]);
@@ -292,20 +269,20 @@ template <class Map, int S>
 }
 
 // The special values of a block, as write_packed_special() takes them.
-template <class Map, int S>
-KFN PackedSpecial special_of(const PackedScratch<Map, S>& s, std::uint32_t b) {
+template <class Code>
+KFN PackedSpecial special_of(const PackedScratch<Code>& s, std::uint32_t b) {
   PackedSpecial special{};
   special.masks = s.described[b];
-  if constexpr ((Map::kMasks & kMaskNan) != 0) special.nan = s.blocks.of[1][b];
+  special.nan = s.blocks.of[1][b];
   special.verbatim = s.blocks.of[kVerbatimMask][b];
-  if constexpr ((Map::kMasks & kMaskZero) != 0) special.zero = s.blocks.of[3][b];
-  if constexpr ((Map::kMasks & kMaskNegative) != 0) special.negative = s.blocks.of[kNegativeMask][b];
+  special.zero = s.blocks.of[3][b];
+  special.negative = s.blocks.of[kNegativeMask][b];
   return special;
 }
 
 // Which groups of four bits the masks of missing values have, and the groups.
-template <class Map, int S>
-[[gnu::noinline]] inline std::uint8_t* write_masks(const SpecialBlocks& special, const PackedScratch<Map, S>& s,
+template <class Code>
+[[gnu::noinline]] inline std::uint8_t* write_masks(const SpecialBlocks& special, const PackedScratch<Code>& s,
                                                    std::uint8_t* to) {
   std::uint8_t groups[8 * kPackedBlocks + 1];  // one a byte
   std::uint32_t count = 0;

@@ -12,7 +12,9 @@
 #include "core/plan.hpp"
 #include "core/target.hpp"
 #include "core/tile_shape.hpp"
+#include "stages/packed/any_map.hpp"
 #include "stages/packed/tile_bits.hpp"
+#include "stages/packed/tile_values.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/tile_encode.hpp"
 #if defined(PYF_LEVEL_AVX512)
@@ -33,7 +35,8 @@ struct NarrowSpace {
   alignas(64) std::uint32_t above[kRow];                        // differences along x of the row above
   alignas(64) std::uint32_t behind[S == kVolume ? kStripRows : 1][kRow];  // those along x and y of the slab before
 
-  KFN std::uint32_t* row(std::uint32_t r) { return codes + r * (kPad + kRow) + kPad; }
+  static constexpr std::uint32_t kStride = kPad + kRow;  // from row to row
+  KFN std::uint32_t* row(std::uint32_t r) { return codes + r * kStride + kPad; }
 };
 
 // Codes of this many bits and a sign may be shortened: differences along three axes, and to a tile before, still
@@ -158,38 +161,35 @@ struct TakenMasks {
 template <std::uint32_t kX>
 inline constexpr TakenMasks<kX> kTaken{};
 
-// Codes of rows of a strip that are inside; columns beyond the edge repeat the last one up to a multiple of 32.
-template <int S, class Map>
-KFN void strip_codes(NarrowCodes<Map>& codes, const std::uint8_t* from, const std::uint8_t* next, std::size_t row_bytes,
-                     std::uint32_t rows, std::uint32_t columns, typename Map::Value* copy, NarrowSpace<S>& s) {
-  using Value = typename Map::Value;
-  constexpr std::uint32_t kX = TileShape<S>::kX;
-  for (std::uint32_t row = 0; row < rows; ++row, from += row_bytes, next += row_bytes) {
-    for (std::size_t line = 0; line < kX * sizeof(Value); line += 64) __builtin_prefetch(next + line);
-    if (columns == kX) [[likely]] {
-      for (std::uint32_t i = 0; i < kX; i += 32) codes.take(loose_values<Value>(from, i), s.row(row) + i);
-      continue;
-    }
-    extend_row<kX>(loose_values<Value>(from, 0), columns, copy);
-    const std::uint32_t end = present_along(columns, 32) * 32;
-    for (std::uint32_t i = 0; i < end; i += 32) codes.take(loose_values<Value>(copy, i), s.row(row) + i);
-  }
+// `count` values, `stride` apart, to one after another, as a run whose last value is repeated.
+[[gnu::noinline]] inline void copy_column(std::uint32_t value_bytes, const void* from, std::uint64_t stride,
+                                          std::uint32_t count, void* to) {
+  with_width(value_bytes, [&]<class U>(U) {
+    const Loose<U>* const column = loose_values<U>(from, 0);
+    U* const copy = static_cast<U*>(to);
+    for (std::uint32_t y = 0; y < count; ++y) copy[y] = column[y * stride];
+    for (std::uint32_t y = count; y < kRunValues; ++y) copy[y] = copy[count - 1];
+  });
 }
 
 // Codes of a tile: take(strip, rows) is called for each strip of a plane or a volume that has blocks which are present,
 // whose rows are then s.row(r), as many as those blocks have, with a 0 before each; or for each run, with the code
 // before it. A tile's first run has its own first code there, a column's that of the column before. False, maybe after
 // some, where a value is special or a code is wide. `next_tile`: where the tile starts that is read after it.
-template <int S, class Map, class Take>
-KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, const TileBox& box,
-                       const std::uint8_t* next_tile, typename Map::Value* copy, NarrowSpace<S>& s, const Take& take) {
-  using Value = typename Map::Value;
-  NarrowCodes<Map> codes(map);
+template <int S, class Code, class Take>
+KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* values, const TileBox& box,
+                       const std::uint8_t* next_tile, void* copy, NarrowSpace<S>& s, const Take& take) {
+  const std::uint32_t value_bytes = map.of.value_bytes;
+  const auto* const first = static_cast<const std::uint8_t*>(values) + box.first * value_bytes;
+  const auto distance = [](const void* from, const void* to) {  // of addresses that may be of different arrays
+    return reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
+  };
   if constexpr (S == kPlane || S == kVolume) {
     // of rows and slabs beyond the edge those that blocks have which are present: they repeat the last one
     const std::uint32_t rows = present_rows<S>(box).y, slabs = present_rows<S>(box).z;
-    const std::size_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
-    const std::uint8_t* const first = value_at<Value>(values, box.first);
+    const std::size_t row_bytes = grid.nx * value_bytes, slab_bytes = grid.ny * row_bytes;
+    ValueRows inside{
+        .stride = row_bytes, .columns = box.inx, .width = TileShape<S>::kX, .worked = present_along(box.inx, 32) * 32};
     for (std::uint32_t row = 0; row < kStripRows; ++row) *(s.row(row) - 1) = 0;
     for (std::uint32_t strip = 0; strip < (S == kVolume ? slabs : present_along(rows, kStripRows)); ++strip) {
       const std::uint32_t y = S == kVolume ? 0 : strip * kStripRows, here = std::min(rows - y, kStripRows);
@@ -199,34 +199,31 @@ KFN bool narrow_strips(const Map& map, const Grid& grid, const void* values, con
         const std::uint8_t* const next = S == kVolume && strip + 1 < box.inz ? from + slab_bytes
                                          : S == kPlane && y + here < rows    ? from + kStripRows * row_bytes
                                                                              : next_tile;
-        const std::uint32_t inside = std::min(box.iny - y, here);
-        strip_codes<S>(codes, from, next, row_bytes, inside, box.inx, copy, s);
-        for (std::uint32_t row = inside; row < here; ++row)
-          std::memcpy(s.row(row), s.row(inside - 1), NarrowSpace<S>::kRow * sizeof(std::uint32_t));
+        inside.first = from;
+        inside.ahead = distance(from, next);
+        inside.rows = std::min(box.iny - y, here);
+        if (!map.of.narrow_rows(map.room, inside, s.row(0), s.kStride)) return false;
+        for (std::uint32_t row = inside.rows; row < here; ++row)
+          std::memcpy(s.row(row), s.row(inside.rows - 1), NarrowSpace<S>::kRow * sizeof(std::uint32_t));
       }
-      if (!codes.fit()) return false;
       take(strip, here);
     }
   } else {
-    const Loose<Value>* x = nullptr;
     std::uint32_t* const q = s.row(0);
     std::uint32_t before = 0;
-    if constexpr (S == kChain) x = load_tile<S>(grid, values, box, copy);
+    ValueRows here{.columns = kRunValues, .width = kRunValues, .worked = kRunValues};
+    if constexpr (S == kChain) {
+      here.first = load_values<S>({value_bytes, grid, box, values, nullptr}, copy);
+      here.ahead = 4096;
+    }
     for (std::uint32_t run = 0; run < 4; ++run) {
       if constexpr (S == kColumns) {
         if (run >= box.inx) break;
-        const Loose<Value>* const column = loose_values<Value>(values, box.first + run);
-        for (std::uint32_t y = 0; y < box.iny; ++y) copy[y] = column[y * grid.nx];
-        for (std::uint32_t y = box.iny; y < kRunValues; ++y) copy[y] = copy[box.iny - 1];
-        x = loose_values<Value>(copy, 0);
+        copy_column(value_bytes, first + run * value_bytes, grid.nx, box.iny, copy);
+        here.first = copy;
       }
-      for (std::uint32_t i = 0; i < kRunValues; i += 32) {
-        const Loose<Value>* const here = x + (S == kChain ? kRunValues * run : 0) + i;
-        for (std::size_t line = 0; S == kChain && line < 32 * sizeof(Value); line += 64)
-          __builtin_prefetch(reinterpret_cast<const char*>(here) + 4096 + line);
-        codes.take(here, q + i);
-      }
-      if (!codes.fit()) return false;
+      if (!map.of.narrow_rows(map.room, here, q, 0)) return false;
+      here.first = static_cast<const std::uint8_t*>(here.first) + kRunValues * value_bytes;
       *(q - 1) = run == 0 ? q[0] : before;
       before = S == kChain ? q[kRunValues - 1] : q[0];
       take(run, kStripRows);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "core/target.hpp"
 #include "core/wire.hpp"
@@ -65,10 +66,10 @@ KFN void sort_packed(const Quantizer<T>& p, const T (&x)[32], typename FloatTrai
                    static_cast<SpecialBlock&>(block));
 }
 
-// Writes masks, in the order of their bits, and verbatim values; returns where the planes go. What is too much in a
-// store is overwritten.
-template <class T>
-inline std::uint8_t* write_packed_special(const PackedSpecial& block, const T (&x)[32], std::uint8_t* out) {
+// Writes masks, in the order of their bits, and verbatim values of a block; returns where the planes go. What is too
+// much in a store is overwritten. The last word of verbatim values of one or two bytes is filled with zeros.
+[[gnu::noinline]] inline std::uint8_t* write_packed_special(const PackedSpecial& block, std::uint32_t value_bytes,
+                                                            const void* x, std::uint8_t* out) {
   const std::uint32_t masks[4] = {static_cast<std::uint32_t>(block.nan), static_cast<std::uint32_t>(block.verbatim),
                                   block.zero, block.negative};
   for (const std::uint32_t mask : masks) {
@@ -76,8 +77,20 @@ inline std::uint8_t* write_packed_special(const PackedSpecial& block, const T (&
     out += mask != 0 ? 4 : 0;
   }
   if (block.verbatim == 0) return out;
-  gather_masked<32, typename FloatTraits<T>::Code>(x, block.verbatim, out);
-  return out + verbatim_bytes(block.verbatim_count(), sizeof(T));
+  const std::uint32_t bytes = verbatim_bytes(block.verbatim_count(), value_bytes);
+  if (value_bytes == 8) {
+    gather_masked<32, std::uint64_t>(x, block.verbatim, out);
+  } else if (value_bytes == 4) {
+    gather_masked<32, std::uint32_t>(x, block.verbatim, out);
+  } else {
+    store_le(out + bytes - 4, std::uint32_t{0});
+    std::uint8_t* to = out;
+    for (std::uint64_t rest = block.verbatim; rest != 0; rest &= rest - 1, to += value_bytes)
+      std::memcpy(to,
+                  static_cast<const std::uint8_t*>(x) + value_bytes * static_cast<std::uint32_t>(__builtin_ctzll(rest)),
+                  value_bytes);
+  }
+  return out + bytes;
 }
 
 struct PackedMasks {
@@ -97,42 +110,41 @@ inline PackedMasks read_packed_masks(unsigned present, const std::uint8_t* from)
   return masks;
 }
 
-// Missing values of a block get the bits of the sentinel.
-template <class T, class Bits>
-KFN void fill_missing(std::uint32_t mask, Bits sentinel, T (&x)[32]) {
-  static_assert(sizeof(T) == sizeof(Bits));
-  if constexpr (sizeof(T) >= 4)
+// Missing values of a block get the bits of the sentinel. U: the unsigned integer of a value's width.
+template <class U>
+KFN void fill_missing(std::uint32_t mask, U sentinel, U (&x)[32]) {
+  if constexpr (sizeof(U) >= 4)
     fill_masked<32>(x, mask, sentinel);
   else
     for (; mask != 0; mask &= mask - 1) x[__builtin_ctz(mask)] = sentinel;
 }
 
 // Signs and zeros of decoded magnitudes.
-template <class T>
-KFN void apply_signs(std::uint32_t zero, std::uint32_t negative, T (&x)[32]) {
-  using Code = typename FloatTraits<T>::Code;
-  constexpr int kTop = 8 * sizeof(Code) - 1;
-  Code bits[32];
-  std::memcpy(bits, x, sizeof bits);
+template <class U>
+KFN void apply_signs(std::uint32_t zero, std::uint32_t negative, U (&x)[32]) {
+  constexpr int kTop = 8 * sizeof(U) - 1;
   for (int i = 0; i < 32; ++i) {
-    const Code kept = bits[i] & (Code{zero >> i & 1} - 1) & ~(Code{1} << kTop);
-    bits[i] = kept | static_cast<Code>(negative >> i & 1) << kTop;
+    const U kept = x[i] & (U{zero >> i & 1} - 1) & ~(U{1} << kTop);
+    x[i] = kept | static_cast<U>(negative >> i & 1) << kTop;
   }
-  std::memcpy(x, bits, sizeof bits);
 }
 
-// Of overlapping masks the last in this order holds: negative and zero, missing, NaN, verbatim. `negative`: the tile's
-// flag.
-template <class Map>
-[[gnu::noinline]] inline void apply_packed_masks(const Map& map, const PackedMasks& masks, const std::uint8_t* verbatim,
-                                                 bool negative, typename Map::Value (&x)[32]) {
-  using T = typename Map::Value;
-  if constexpr ((Map::kMasks & kMaskZero) != 0)
-    apply_signs(masks.words[3], negative ? ~masks.words[4] : masks.words[4], x);
-  using Code = typename FloatTraits<T>::Code;
-  if (masks.words[0] != 0) fill_masked<32>(x, masks.words[0], map.quantizer.sentinel_bits);
-  if (masks.words[1] != 0) fill_masked<32>(x, masks.words[1], Code{FloatTraits<T>::kQuietNan});
-  if (masks.words[2] != 0) scatter_masked<32, Code>(x, masks.words[2], verbatim);
+// Of overlapping masks the last in this order holds: negative and zero, missing, NaN, verbatim. `signs`: blocks may
+// have masks of signs and zeros. `negative`: the tile's flag.
+template <class U>
+[[gnu::noinline]] inline void apply_packed_masks(bool signs, U sentinel, const PackedMasks& masks,
+                                                 const std::uint8_t* verbatim, bool negative, U (&x)[32]) {
+  if constexpr (sizeof(U) >= 4) {
+    using Float = std::conditional_t<sizeof(U) == 8, double, float>;
+    if (signs) apply_signs(masks.words[3], negative ? ~masks.words[4] : masks.words[4], x);
+    if (masks.words[0] != 0) fill_masked<32>(x, masks.words[0], sentinel);
+    if (masks.words[1] != 0) fill_masked<32>(x, masks.words[1], U{FloatTraits<Float>::kQuietNan});
+    if (masks.words[2] != 0) scatter_masked<32, U>(x, masks.words[2], verbatim);
+  } else {
+    fill_missing(masks.words[0], sentinel, x);
+    for (std::uint32_t rest = masks.words[2]; rest != 0; rest &= rest - 1, verbatim += sizeof(U))
+      std::memcpy(&x[__builtin_ctz(rest)], verbatim, sizeof(U));
+  }
 }
 
 PYF_END_TARGET

@@ -36,7 +36,7 @@ KFN void extend_row(const Loose<T>* row, std::uint32_t inside, T* copy) {
 
 // All 4096 values of a tile, row by row: those in the array if they lie there one after the other, else a copy.
 template <int S, class T>
-inline const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& box, T* copy) {
+KFN const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& box, T* copy) {
   using Tile = TileShape<S>;
   constexpr std::size_t kRowBytes = Tile::kX * sizeof(T);
   if (S == kChain && box.inx == Tile::kX) return loose_values<T>(values, box.first);
@@ -151,9 +151,9 @@ KFN void store_short_rows(const Grid& g, const T* x, std::uint32_t rows, std::ui
 // Asks for the memory that part `part` of kPackedBlocks of a tile will be stored in, as far as it lies in [start,
 // stop). To be called while the tile is decoded: it is stored later, row by row, and rows are too many streams for
 // hardware prefetchers; where they are a power of two apart they meet in the same sets of the caches, too.
-template <int S, class T>
-KFN void ask_for_part(const Grid& g, const TileBox& box, std::uint32_t part, std::uint64_t start, std::uint64_t stop,
-                      const void* out) {
+template <int S>
+KFN void ask_for_part(std::uint32_t value_bytes, const Grid& g, const TileBox& box, std::uint32_t part,
+                      std::uint64_t start, std::uint64_t stop, const void* out) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kRows = Tile::kY * Tile::kZ, kParts = kRows < kPackedBlocks ? kPackedBlocks / kRows : 1;
   constexpr std::uint32_t kTogether = kRows > kPackedBlocks ? kRows / kPackedBlocks : 1;  // rows of a part
@@ -162,20 +162,21 @@ KFN void ask_for_part(const Grid& g, const TileBox& box, std::uint32_t part, std
   const std::uint32_t x = part % kParts * (Tile::kX / kParts);
   const std::uint64_t index = row_index<S>(g, box, y, z) + x;
   if (x >= box.inx || index < start || index >= stop) return;
-  const std::size_t bytes = std::min(box.inx - x, Tile::kX / kParts) * kTogether * sizeof(T);
-  ask_for_stores(out, (index - start) * sizeof(T), bytes);
+  const std::size_t bytes = std::min(box.inx - x, Tile::kX / kParts) * kTogether * value_bytes;
+  ask_for_stores(out, (index - start) * value_bytes, bytes);
 }
 
 // Asks for the memory of the rows of a tile that the array's edge ends, as far as they lie in [start, stop).
-template <int S, class T>
-KFN void ask_for_rows(const Grid& g, const TileBox& box, std::uint64_t start, std::uint64_t stop, const void* out) {
+template <int S>
+KFN void ask_for_rows(std::uint32_t value_bytes, const Grid& g, const TileBox& box, std::uint64_t start,
+                      std::uint64_t stop, const void* out) {
   const bool joined = g.nx == box.inx;   // the rows of a slab lie together
   if (S == kColumns && !joined) return;  // very many, of few bytes each
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     for (std::uint32_t y = 0; y < (joined ? 1 : box.iny); ++y) {
       const std::uint64_t index = row_index<S>(g, box, y, z);
       if (index < start || index >= stop) continue;
-      ask_for_stores(out, (index - start) * sizeof(T), box.inx * (joined ? box.iny : 1) * sizeof(T));
+      ask_for_stores(out, (index - start) * value_bytes, box.inx * (joined ? box.iny : 1) * value_bytes);
     }
   }
 }
