@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Decoding a packed tile (docs/format.md, section 7); encode.hpp is the way there. Planes -> differences (here) ->
-// codes (lorenzo.hpp) -> values (map_steps.hpp), then the values that have no codes (tile_values.hpp).
+// codes (differences.hpp) -> values (map_steps.hpp), then the values that have no codes (tile_values.hpp).
 #pragma once
 
 #include <cstdint>
