@@ -39,7 +39,7 @@ def pattern(name: str, n: int, dtype: np.dtype[Any], rng: np.random.Generator) -
         "wrapping ramp": lambda: i * np.uint64(0x0123456789ABCDF),
         "constant": lambda: np.full(n, one, np.uint64),
         "extremes": lambda: np.where(i % 2 == 0, largest, (largest + top) % (1 << width)).astype(np.uint64),
-        "sign flips": lambda: np.where(i % 3 == 0, top, 0).astype(np.uint64) ^ i,
+        "sign flips": lambda: np.where(i % 3 == 0, np.uint64(top), np.uint64(0)) ^ i,
         "walking bit": lambda: np.uint64(1) << i % np.uint64(width),
         "one spike": lambda: np.where(i == n // 2, top | 1, 7).astype(np.uint64),
         "spike first in each block": lambda: np.where(i % 32 == 0, any_bits, 3).astype(np.uint64),
