@@ -7,8 +7,8 @@
 #include <cstring>
 #include <memory>
 
-#include "lorenzo/model.hpp"
 #include "lorenzo/cpu/rounds.hpp"
+#include "lorenzo/model.hpp"
 
 using namespace pyfilter;
 using namespace pyfilter::baseline;
