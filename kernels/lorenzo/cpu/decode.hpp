@@ -13,7 +13,7 @@
 #include "lorenzo/cpu/rounds.hpp"
 #include "lorenzo/group.hpp"
 #include "lorenzo/plan.hpp"
-#include "stages/packed/decode.hpp"
+#include "stages/packed/tile_instances.hpp"
 #include "stages/packed/narrow.hpp"
 
 PYF_BEGIN_TARGET

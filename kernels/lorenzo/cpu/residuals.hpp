@@ -12,7 +12,7 @@
 #include "lorenzo/group.hpp"
 #include "lorenzo/plan.hpp"
 #include "lorenzo/rans.hpp"
-#include "stages/packed/encode.hpp"
+#include "stages/packed/tile_instances.hpp"
 #include "stages/packed/narrow.hpp"
 
 PYF_BEGIN_TARGET
@@ -249,7 +249,7 @@ inline void tile_residuals(const StreamPlan& plan, const void* values, std::uint
   if (found.any) {
     std::memset(p.left, 0, sizeof p.left);
     t.special_bytes =
-        write_packed_tile<Code, S>(present_blocks<S>(box), tile_values, found, 0, {}, p, special).bytes;
+        write_packed_tile<Code>(present_blocks<S>(box), tile_values, found, 0, {}, p, special).bytes;
     if ((read_head(load_le<std::uint32_t>(special)).flags & kPackedVerbatim) != 0) return;
   }
   const bool sums = S != kChain || plan.order != 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Costs of predictors on the CPU, for both widths of codes. Compiled once per level (core/target.hpp).
 #include "stages/packed/choose_cpu.hpp"
+#include "stages/packed/tile_instances.hpp"
 #include "stages/packed/predictor.hpp"
 
 PYF_BEGIN_TARGET
