@@ -30,9 +30,10 @@ struct BitMap {
         static_cast<std::make_signed_t<Code>>(static_cast<std::make_signed_t<U>>(static_cast<U>(difference))));
   }
 
-  static KFN Code fold(Code bits) {
+  // `floats`: all ones, or 0 for integers, which stay as they are.
+  static KFN Code fold(Code bits, Code floats = static_cast<Code>(~Code{0})) {
     using S = std::make_signed_t<Code>;
-    return bits ^ (static_cast<Code>(static_cast<S>(bits) >> (8 * sizeof(Code) - 1)) >> 1);
+    return bits ^ (static_cast<Code>(static_cast<S>(bits) >> (8 * sizeof(Code) - 1)) >> 1 & floats);
   }
 
   static KFN Code encode_biased(Value value) {

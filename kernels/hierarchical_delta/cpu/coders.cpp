@@ -2,8 +2,7 @@
 // HierarchicalDelta on the CPU: a coder of tiles for each width of codes and tile shape. Compiled once per level
 // (core/target.hpp).
 #include "hierarchical_delta/codec.hpp"
-#include "stages/packed/decode.hpp"
-#include "stages/packed/encode.hpp"
+#include "stages/packed/tile_instances.hpp"
 
 PYF_BEGIN_TARGET
 

@@ -13,8 +13,8 @@
 #include "lorenzo/cpu/rounds.hpp"
 #include "lorenzo/group.hpp"
 #include "lorenzo/plan.hpp"
-#include "stages/packed/decode.hpp"
 #include "stages/packed/narrow.hpp"
+#include "stages/packed/tile_instances.hpp"
 
 PYF_BEGIN_TARGET
 

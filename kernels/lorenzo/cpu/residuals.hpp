@@ -12,8 +12,8 @@
 #include "lorenzo/group.hpp"
 #include "lorenzo/plan.hpp"
 #include "lorenzo/rans.hpp"
-#include "stages/packed/encode.hpp"
 #include "stages/packed/narrow.hpp"
+#include "stages/packed/tile_instances.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -248,7 +248,7 @@ inline void tile_residuals(const StreamPlan& plan, const void* values, std::uint
   const SpecialBlocks found = encode_tile_codes<Code, S>(map, box, tile_values.rows, p);
   if (found.any) {
     std::memset(p.left, 0, sizeof p.left);
-    t.special_bytes = write_packed_tile<Code, S>(present_blocks<S>(box), tile_values, found, 0, {}, p, special).bytes;
+    t.special_bytes = write_packed_tile<Code>(present_blocks<S>(box), tile_values, found, 0, {}, p, special).bytes;
     if ((read_head(load_le<std::uint32_t>(special)).flags & kPackedVerbatim) != 0) return;
   }
   const bool sums = S != kChain || plan.order != 0;

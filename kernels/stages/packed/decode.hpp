@@ -71,8 +71,8 @@ KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const 
 
 // Differences of a tile -> values; not of chains.
 template <class Code, int S>
-[[gnu::noinline]] inline void values_of_differences(const AnyMap<Code>& map, int order, PresentRows present, Code* d,
-                                                    void* values) {
+[[gnu::noinline]] void values_of_differences(const AnyMap<Code>& map, int order, PresentRows present, Code* d,
+                                             void* values) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX;
   static_assert(S != kChain);

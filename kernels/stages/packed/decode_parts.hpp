@@ -100,9 +100,9 @@ KFN TileLimits limits_of(const MapFunctions<Code>& map) {
 }
 
 template <int S>
-[[gnu::noinline]] inline Status find_packed_parts(const PackedPlan& plan, const TileLimits& limits,
-                                                  const PresentBlocks& present, const std::uint8_t* bytes,
-                                                  std::size_t size, PackedParts& parts) {
+[[gnu::noinline]] Status find_packed_parts(const PackedPlan& plan, const TileLimits& limits,
+                                           const PresentBlocks& present, const std::uint8_t* bytes, std::size_t size,
+                                           PackedParts& parts) {
   const std::uint32_t word = load_le<std::uint32_t>(bytes);
   const bool signs = (limits.masks & kMaskNegative) != 0;
   if (!head_allowed(word, packed_rules(limits.code_bytes, plan.has_sentinel, plan.step == 0, signs))) return kBadHead;

@@ -144,14 +144,13 @@ inline std::uint8_t* put_bits(const BlockBits& bits, std::uint8_t* to) {
 }
 
 // The values of the present blocks as they are.
-template <int S>
 [[gnu::noinline]] inline EncodedTile write_verbatim_tile(const PresentBlocks& present, const TileValues& values,
                                                          std::uint8_t* out) {
   store_le(out, kPackedVerbatim << 16);
   std::uint8_t* to = out + kPackedHeadBytes;
   for (const std::uint32_t b : present) {
     alignas(64) std::uint8_t here[32 * 8];
-    block_values<S>(values, b, here);
+    block_values(values, b, here);
     std::memcpy(to, here, 32 * values.value_bytes);
     to += 32 * values.value_bytes;
   }
@@ -178,19 +177,18 @@ KFN PlaneCounts count_planes(const PresentBlocks& present, const BlockBytes& lef
 
 // Head, masks and planes of a tile: `left` says how many of each present block. Verbatim tiles and special blocks need
 // `values`.
-template <class Code, int S>
-[[gnu::noinline]] inline EncodedTile write_packed_tile(const PresentBlocks& present, const TileValues& values,
-                                                       const SpecialBlocks& special, Code first,
-                                                       const BlockBits& exceptions, PackedScratch<Code>& s,
-                                                       std::uint8_t* out) {
+template <class Code>
+[[gnu::noinline]] EncodedTile write_packed_tile(const PresentBlocks& present, const TileValues& values,
+                                                const SpecialBlocks& special, Code first, const BlockBits& exceptions,
+                                                PackedScratch<Code>& s, std::uint8_t* out) {
   // sizes
   PackedHead head;
   const PlaneCounts planes_of = count_planes(present, s.left);
   std::uint32_t verbatim = 0, mask_words = 0;
   if (special.any) {
     special.described.for_set([&](std::uint32_t b) {
-      verbatim += verbatim_bytes(special_of(s, b).verbatim_count(), values.value_bytes);
-      mask_words += static_cast<std::uint32_t>(__builtin_popcount(s.described[b]));
+      verbatim += verbatim_bytes(special_of(s.marks, b).verbatim_count(), values.value_bytes);
+      mask_words += static_cast<std::uint32_t>(__builtin_popcount(s.marks.described[b]));
     });
   }
   head.base = planes_of.narrowest;
@@ -205,7 +203,7 @@ template <class Code, int S>
   const std::uint32_t size = head.bytes() + head.tile_planes() * kPackedPlaneBytes + (parts + 3) / 4 * 4 +
                              4 * (planes_of.words + mask_words) + verbatim;
   if (size > kPackedHeadBytes + static_cast<std::uint32_t>(present.count) * 32 * values.value_bytes)
-    return write_verbatim_tile<S>(present, values, out);
+    return write_verbatim_tile(present, values, out);
 
   // head, first value, planes of the tile
   store_le(out, head.word());
@@ -226,14 +224,14 @@ template <class Code, int S>
   // descriptors, exceptions, masks of missing values, padding
   if (parts != 0) {
     special.described.for_set([&](std::uint32_t b) {
-      *p++ = s.described[b];
-      *p++ = special_of(s, b).verbatim_count();
+      *p++ = s.marks.described[b];
+      *p++ = special_of(s.marks, b).verbatim_count();
     });
     exceptions.for_set([&](std::uint32_t b) {
       store_le(p, s.exception[b]);
       p += 2;
     });
-    if ((head.flags & kPackedMissing) != 0) p = write_masks(special, s, p);
+    if ((head.flags & kPackedMissing) != 0) p = write_masks(special, s.marks, p);
     for (std::uint32_t i = parts; i % 4 != 0; ++i) *p++ = 0;
   }
 
@@ -241,8 +239,8 @@ template <class Code, int S>
   for (const std::uint32_t b : present) {
     if (special.any && special.described.bit(static_cast<int>(b)) != 0) [[unlikely]] {
       alignas(64) std::uint8_t here[32 * sizeof(Code)];
-      block_values<S>(values, b, here);
-      p = write_packed_special(special_of(s, b), values.value_bytes, here, p);
+      block_values(values, b, here);
+      p = write_packed_special(special_of(s.marks, b), values.value_bytes, here, p);
     }
     const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
     const std::size_t count = s.left[b];
@@ -277,7 +275,7 @@ inline EncodedTile encode_packed_tile(const Plan& base, const void* values, std:
   }
   const Code first = encode_tile_planes<Code, S>(plan, box, present, s);
   const BlockBits exceptions = choose_exceptions(plan, s);
-  return write_packed_tile<Code, S>(present, tile_values, special, first, exceptions, s, out);
+  return write_packed_tile(present, tile_values, special, first, exceptions, s, out);
 }
 
 PYF_END_TARGET

@@ -18,12 +18,12 @@ PYF_BEGIN_TARGET
 
 // Values -> codes of the whole tile. `values`: all of them, row by row.
 template <class Code, int S>
-[[gnu::noinline]] inline SpecialBlocks encode_tile_codes(const AnyMap<Code>& map, const TileBox& box,
-                                                         const void* values, PackedScratch<Code>& s) {
+[[gnu::noinline]] SpecialBlocks encode_tile_codes(const AnyMap<Code>& map, const TileBox& box, const void* values,
+                                                  PackedScratch<Code>& s) {
   const ValueRows rows{
       .first = values, .ahead = S == kChain ? 4096 : 0u, .columns = 4096, .width = 4096, .worked = 4096};
-  if (map.of.encode_rows(map.room, rows, s.codes, s.misfits) == 0) return {};
-  s.kinds = 0;
+  if (map.of.encode_rows(map.room, rows, s.codes, s.marks.misfits) == 0) return {};
+  s.marks.kinds = 0;
   map.of.sort_row(map.room, rows, 0, s);
   return describe_specials<Code, S>(box, s);
 }
@@ -64,18 +64,18 @@ template <class Code, int S>
   using Tile = TileShape<S>;
   constexpr std::uint32_t kRuns = Tile::kX / 32;
   const auto* const values = static_cast<const std::uint8_t*>(rows.first);
-  s.kinds = 0;
+  s.marks.kinds = 0;
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     for (std::uint32_t y = 0; y < box.iny; ++y) {
       rows.first = values + (row_index<S>(grid, box, y, z) - box.first) * map.of.value_bytes;
       const std::uint32_t first = (z * Tile::kY + y) * kRuns;
       map.of.sort_row(map.room, rows, first, s);
       for (std::uint32_t i = present_along(rows.worked, 32); i < kRuns; ++i)  // nothing is seen there
-        for (auto& masks : s.runs.of) masks[first + i] = ~0u;
+        for (auto& masks : s.marks.runs.of) masks[first + i] = ~0u;
     }
   }
   for (int kind = 0; kind < 5; ++kind)
-    if ((s.kinds >> kind & 1) != 0) repeat_rows<S, kRuns>(box, s.runs.of[kind]);
+    if ((s.marks.kinds >> kind & 1) != 0) repeat_rows<S, kRuns>(box, s.marks.runs.of[kind]);
 }
 
 // Values of the array -> codes of a plane or a volume, of the rows that present blocks have. `next`: the tile after it.
@@ -100,7 +100,7 @@ template <class Code, int S>
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     rows.first = first + z * grid.ny * rows.stride;
     constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
-    misfits |= map.of.encode_rows(map.room, rows, s.codes + z * kSlab, s.misfits + z * (kSlab / 32));
+    misfits |= map.of.encode_rows(map.room, rows, s.codes + z * kSlab, s.marks.misfits + z * (kSlab / 32));
   }
   if (misfits != 0) [[unlikely]] {
     rows.first = first;

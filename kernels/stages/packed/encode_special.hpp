@@ -27,6 +27,16 @@ struct TileMasks {
 };
 inline constexpr int kMissingMask = 0, kVerbatimMask = 2, kNegativeMask = 4;
 
+// What is noted of a tile's special values.
+struct TileMarks {
+  alignas(64) std::uint32_t misfits[kPackedBlocks];  // of runs: not 0 where a value must be looked at
+  // of a tile with misfits, masks, which kinds of them there are, and, by block, which its descriptor has
+  TileMasks runs, blocks;
+  unsigned kinds;
+  alignas(64) BlockBytes described;
+  alignas(64) std::uint32_t mask_residual[kPackedBlocks];
+};
+
 template <class Code>
 struct PackedScratch {
   static constexpr int kPlaneRoom = 8 * sizeof(Code);
@@ -34,16 +44,11 @@ struct PackedScratch {
   PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[4096];
   alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
-  alignas(64) BlockBytes width;                      // planes before exceptions; absent blocks have none
-  alignas(64) BlockBytes kept;                       // with an exception where there can be one
-  alignas(64) BlockBytes left;                       // planes that are written
-  std::uint16_t exception[kPackedBlocks];            // entries, as in the tile
-  alignas(64) std::uint32_t misfits[kPackedBlocks];  // of runs: not 0 where a value must be looked at
-  // of a tile with misfits, masks, which kinds of them there are, and, by block, which its descriptor has
-  TileMasks runs, blocks;
-  unsigned kinds;
-  alignas(64) BlockBytes described;
-  alignas(64) std::uint32_t mask_residual[kPackedBlocks];
+  alignas(64) BlockBytes width;            // planes before exceptions; absent blocks have none
+  alignas(64) BlockBytes kept;             // with an exception where there can be one
+  alignas(64) BlockBytes left;             // planes that are written
+  std::uint16_t exception[kPackedBlocks];  // entries, as in the tile
+  TileMarks marks;
 };
 
 // Every fourth bit of 32, the lowest first.
@@ -110,8 +115,8 @@ template <class Code, int S>
   bool all_filled = true;
   alignas(64) std::uint32_t unseen[kPackedBlocks] = {}, columns[S == kColumns ? kPackedBlocks : 1];
   for (int kind = 0; kind < kNegativeMask; ++kind)
-    if ((s.kinds >> kind & 1) != 0)
-      for (int r = 0; r < kPackedBlocks; ++r) unseen[r] |= s.runs.of[kind][r];
+    if ((s.marks.kinds >> kind & 1) != 0)
+      for (int r = 0; r < kPackedBlocks; ++r) unseen[r] |= s.marks.runs.of[kind][r];
   if constexpr (S == kColumns) masks_of_blocks<S>(unseen, columns);
   const auto outside = [present = present_rows<S>(box)](int line) {
     const auto row = static_cast<std::uint32_t>(line);
@@ -180,9 +185,8 @@ KFN BlockBits nonzero_bits(const Number (&numbers)[kPackedBlocks]) {
 
 // Masks of missing values against what they are foretold to be, or as they are where that takes less. `present`: all
 // ones for each present block.
-template <class Code, int S>
-inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Code>& s,
-                           SpecialBlocks& found) {
+template <int S>
+inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], TileMarks& s, SpecialBlocks& found) {
   constexpr const BlockNeighbours<S>& kNear = kBlockNeighbours<S>;
   constexpr int kPad = 16;
   static_assert(kNear.kStep + 1 <= kPad);
@@ -213,8 +217,7 @@ inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], Packed
 }
 
 // Where more blocks have negative values than others, the others are noted.
-template <class Code>
-inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], PackedScratch<Code>& s, SpecialBlocks& found) {
+inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], TileMarks& s, SpecialBlocks& found) {
   int negative = 0, other = 0;
   const auto& masks = s.blocks.of;
   const auto others_of = [&](int b) { return ~(masks[0][b] | masks[1][b] | masks[2][b] | masks[kNegativeMask][b]); };
@@ -227,22 +230,10 @@ inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], PackedScra
   for (int b = 0; b < kPackedBlocks; ++b) s.blocks.of[kNegativeMask][b] = others_of(b);
 }
 
-// What a tile has besides codes, once its runs are sorted: codes stood in for, masks by block.
-template <class Code, int S>
-[[gnu::noinline]] inline SpecialBlocks describe_specials(const TileBox& box, PackedScratch<Code>& s) {
+// Masks by block of a tile that has special values, from those of its runs.
+template <int S>
+[[gnu::noinline]] SpecialBlocks describe_masks(const TileBox& box, TileMarks& s) {
   SpecialBlocks found;
-  if (s.kinds == 0) return found;
-  if (s.kinds == kMaskSentinel && is_whole<S>(box)) {  // the inside of a land mask has no codes
-    std::uint32_t all = ~0u;
-    for (const std::uint32_t mask : s.runs.of[kMissingMask]) all &= mask;
-    if (all == ~0u) {
-      std::memset(s.codes.data(), 0, 4096 * sizeof(Code));
-      found.flags = kPackedAllMissing;
-      found.any = true;
-      return found;
-    }
-  }
-  if ((s.kinds & ~kMaskNegative) != 0) fill_lines<Code, S>(box, s);
   for (int kind = 0; kind < 5; ++kind) {
     if ((s.kinds >> kind & 1) != 0)
       masks_of_blocks<S>(s.runs.of[kind], s.blocks.of[kind]);
@@ -253,7 +244,7 @@ template <class Code, int S>
   std::fill_n(present, kPackedBlocks, is_whole<S>(box) ? ~0u : 0);
   if (!is_whole<S>(box))
     for (const std::uint32_t b : present_blocks<S>(box)) present[b] = ~0u;
-  if ((s.kinds & kMaskSentinel) != 0) foretell_masks<Code, S>(present, s, found);
+  if ((s.kinds & kMaskSentinel) != 0) foretell_masks<S>(present, s, found);
   if ((s.kinds & kMaskNegative) != 0 && (found.flags & kPackedAllMissing) == 0) note_signs(present, s, found);
   if ((s.kinds & ~unsigned{kMaskSentinel}) != 0) {
     alignas(64) std::uint32_t described[kPackedBlocks] = {};  // words, since bytes might be anything else's
@@ -268,9 +259,28 @@ template <class Code, int S>
   return found;
 }
 
+// What a tile has besides codes, once its runs are sorted: codes stood in for, masks by block.
+template <class Code, int S>
+[[gnu::noinline]] SpecialBlocks describe_specials(const TileBox& box, PackedScratch<Code>& s) {
+  const TileMarks& marks = s.marks;
+  if (marks.kinds == 0) return {};
+  if (marks.kinds == kMaskSentinel && is_whole<S>(box)) {  // the inside of a land mask has no codes
+    std::uint32_t all = ~0u;
+    for (const std::uint32_t mask : marks.runs.of[kMissingMask]) all &= mask;
+    if (all == ~0u) {
+      std::memset(s.codes.data(), 0, 4096 * sizeof(Code));
+      SpecialBlocks found;
+      found.flags = kPackedAllMissing;
+      found.any = true;
+      return found;
+    }
+  }
+  if ((marks.kinds & ~kMaskNegative) != 0) fill_lines<Code, S>(box, s);
+  return describe_masks<S>(box, s.marks);
+}
+
 // The special values of a block, as write_packed_special() takes them.
-template <class Code>
-KFN PackedSpecial special_of(const PackedScratch<Code>& s, std::uint32_t b) {
+KFN PackedSpecial special_of(const TileMarks& s, std::uint32_t b) {
   PackedSpecial special{};
   special.masks = s.described[b];
   special.nan = s.blocks.of[1][b];
@@ -281,9 +291,7 @@ KFN PackedSpecial special_of(const PackedScratch<Code>& s, std::uint32_t b) {
 }
 
 // Which groups of four bits the masks of missing values have, and the groups.
-template <class Code>
-[[gnu::noinline]] inline std::uint8_t* write_masks(const SpecialBlocks& special, const PackedScratch<Code>& s,
-                                                   std::uint8_t* to) {
+[[gnu::noinline]] inline std::uint8_t* write_masks(const SpecialBlocks& special, const TileMarks& s, std::uint8_t* to) {
   std::uint8_t groups[8 * kPackedBlocks + 1];  // one a byte
   std::uint32_t count = 0;
   special.masked.for_set([&](std::uint32_t b) {

@@ -9,10 +9,10 @@
 
 #include "core/target.hpp"
 #include "stages/packed/any_map.hpp"
-#include "stages/packed/decode.hpp"
 #include "stages/packed/encode_special.hpp"
 #include "stages/packed/narrow.hpp"
 #include "stages/packed/sampled_code.hpp"
+#include "stages/packed/tile_instances.hpp"
 #include "stages/packed/values.hpp"
 #include "stages/tile_encode.hpp"
 
@@ -114,18 +114,20 @@ struct MapSteps {
   }
   // Sorts the values of a run into its masks: none where it has no misfits.
   static KFN void sort_run(const Map& map, const Loose<Value>* x, std::uint32_t run, PackedScratch<Code>& s) {
+    TileMarks& marks = s.marks;
     PackedSpecial special{};
-    if (s.misfits[run] != 0) {
+    if (marks.misfits[run] != 0) {
       alignas(64) Value values[32];
       copy_bytes<sizeof values>(x, reinterpret_cast<std::uint8_t*>(values));
-      sort_packed(map.quantizer, values, *reinterpret_cast<Code(*)[32]>(s.codes + 32 * run), s.misfits[run], special);
+      sort_packed(map.quantizer, values, *reinterpret_cast<Code(*)[32]>(s.codes + 32 * run), marks.misfits[run],
+                  special);
     }
-    s.kinds |= special.masks;
-    s.runs.of[0][run] = special.missing();
-    s.runs.of[1][run] = static_cast<std::uint32_t>(special.nan);
-    s.runs.of[2][run] = static_cast<std::uint32_t>(special.verbatim);
-    if constexpr ((Map::kMasks & kMaskZero) != 0) s.runs.of[3][run] = special.zero;
-    if constexpr ((Map::kMasks & kMaskNegative) != 0) s.runs.of[4][run] = special.negative;
+    marks.kinds |= special.masks;
+    marks.runs.of[0][run] = special.missing();
+    marks.runs.of[1][run] = static_cast<std::uint32_t>(special.nan);
+    marks.runs.of[2][run] = static_cast<std::uint32_t>(special.verbatim);
+    if constexpr ((Map::kMasks & kMaskZero) != 0) marks.runs.of[3][run] = special.zero;
+    if constexpr ((Map::kMasks & kMaskNegative) != 0) marks.runs.of[4][run] = special.negative;
   }
 
   static bool narrow_rows(const void* m, const ValueRows& all, std::uint32_t* codes, std::uint32_t codes_stride) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Values of a packed tile whatever their width is: between array and tile, and bit for bit into special blocks and
-// back. Compiled once for each tile shape (cpu/tiles.cpp), with a case for each width.
+// back. Compiled once for each tile shape (tile_instances.hpp), with a case for each width.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ KFN auto with_width(std::uint32_t value_bytes, const Run& run) {
 // A tile's values, to read: row by row where `rows` is set, else in the array.
 struct TileValues {
   std::uint32_t value_bytes;
-  const Grid& grid;
+  const Grid& grid;  // its block_dims are the tile shape
   const TileBox& box;
   const void* array;
   const void* rows;
@@ -41,7 +41,7 @@ struct TileValues {
 
 // load_tile(): all values of a tile row by row, those in the array or a copy.
 template <int S>
-[[gnu::noinline]] inline const void* load_values(const TileValues& values, void* copy) {
+[[gnu::noinline]] const void* load_values(const TileValues& values, void* copy) {
   const Grid grid = values.grid;  // copies, which no store to values can change
   const TileBox box = values.box;
   return with_width(values.value_bytes, [&]<class U>(U) -> const void* {
@@ -51,7 +51,7 @@ template <int S>
 
 // The values of a block.
 template <int S>
-[[gnu::noinline]] inline void block_values(const TileValues& values, std::uint32_t b, void* to) {
+[[gnu::noinline]] void block_values(const TileValues& values, std::uint32_t b, void* to) {
   with_width(values.value_bytes, [&]<class U>(U) {
     if ((S == kPlane || S == kVolume) && values.rows == nullptr) {
       if constexpr (S == kPlane || S == kVolume)
@@ -62,18 +62,31 @@ template <int S>
   });
 }
 
+[[gnu::noinline]] inline void block_values(const TileValues& values, std::uint32_t b, void* to) {
+  switch (values.grid.block_dims) {
+    case kChain:
+      return block_values<kChain>(values, b, to);
+    case kPlane:
+      return block_values<kPlane>(values, b, to);
+    case kVolume:
+      return block_values<kVolume>(values, b, to);
+    default:
+      return block_values<kColumns>(values, b, to);
+  }
+}
+
 // store_tile().
 template <int S>
-[[gnu::noinline]] inline void store_values(std::uint32_t value_bytes, const Grid& grid, const void* x,
-                                           const TileBox& box, std::uint64_t start, std::uint64_t stop, void* out) {
+[[gnu::noinline]] void store_values(std::uint32_t value_bytes, const Grid& grid, const void* x, const TileBox& box,
+                                    std::uint64_t start, std::uint64_t stop, void* out) {
   with_width(value_bytes, [&]<class U>(U) { store_tile<S>(grid, static_cast<const U*>(x), box, start, stop, out); });
 }
 
 // Stores the values of a verbatim tile, which are at `from`. `room`: for the tile.
 template <int S>
-[[gnu::noinline]] inline void store_verbatim(std::uint32_t value_bytes, const Grid& grid, const TileBox& box,
-                                             const std::uint8_t* from, std::uint64_t start, std::uint64_t stop,
-                                             void* room, void* out) {
+[[gnu::noinline]] void store_verbatim(std::uint32_t value_bytes, const Grid& grid, const TileBox& box,
+                                      const std::uint8_t* from, std::uint64_t start, std::uint64_t stop, void* room,
+                                      void* out) {
   with_width(value_bytes, [&]<class U>(U) {
     for (const std::uint32_t b : present_blocks<S>(box)) {
       U x[32];
@@ -87,8 +100,8 @@ template <int S>
 
 // Values of a tile that are not made from codes, into their places in `values`.
 template <int S>
-[[gnu::noinline]] inline void place_specials(const PackedPlan& plan, const TileLimits& limits, PackedParts& parts,
-                                             void* values) {
+[[gnu::noinline]] void place_specials(const PackedPlan& plan, const TileLimits& limits, PackedParts& parts,
+                                      void* values) {
   const bool negative = (parts.head.flags & kPackedNegative) != 0, signs = (limits.masks & kMaskNegative) != 0;
   with_width(limits.value_bytes, [&]<class U>(U) {
     U* const tile = static_cast<U*>(values);

@@ -2,6 +2,7 @@
 // Costs of predictors on the CPU, for both widths of codes. Compiled once per level (core/target.hpp).
 #include "stages/packed/choose_cpu.hpp"
 #include "stages/packed/predictor.hpp"
+#include "stages/packed/tile_instances.hpp"
 
 PYF_BEGIN_TARGET
 
