@@ -99,6 +99,7 @@ def tool(env: dict[str, str]) -> Callable[..., str]:
 def script(env: dict[str, str]) -> Callable[..., str]:
     """Run Python in a fresh interpreter that knows of the filter by its path only, not by entry points."""
     env = {**env, "PYTHONPATH": os.pathsep.join([str(support.TESTS / "uninstalled"), env["PYTHONPATH"]])}
+    env["PYFILTER_LIBRARY"] = str(Path(pyfilter.PLUGIN_PATH) / "libh5pyfilter.so")  # the installed one is hidden
 
     def run(text: str, *arguments: str | Path) -> str:
         done = subprocess.run(
