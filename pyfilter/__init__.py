@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from pyfilter import errors, gpu, plugin
 from pyfilter.checking import Finding, check, codec_of
-from pyfilter.codecs import FILTERS, Auto, Codec, Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive
+from pyfilter.codecs import (
+    FILTERS,
+    Adaptive,
+    Auto,
+    Codec,
+    Cuszp2,
+    HierarchicalDelta,
+    Lorenzo,
+    Lossless,
+    Particles,
+    Progressive,
+)
 from pyfilter.errors import PyfilterError
 from pyfilter.frames import FrameInfo, decode, encode, frame_info
 from pyfilter.h5 import create_dataset, read, write
@@ -56,6 +67,7 @@ __all__ = [
     "FILTERS",
     "FILTER_ID",
     "PLUGIN_PATH",
+    "Adaptive",
     "Auto",
     "Codec",
     "Cuszp2",

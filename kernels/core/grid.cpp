@@ -94,6 +94,11 @@ void packed_tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t sto
 
 void tiles_of_range(const Grid& g, std::uint64_t start, std::uint64_t stop, std::uint64_t* first,
                     std::uint64_t* last) noexcept {
+  if (g.unordered) {
+    *first = 0;
+    *last = g.tiles;
+    return;
+  }
   if (g.tile_values != 0) {
     *first = start / g.tile_values;
     *last = (stop - 1) / g.tile_values + 1;

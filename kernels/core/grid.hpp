@@ -17,6 +17,7 @@ struct Grid {
   std::uint64_t gz = 1, gy = 1, gx = 0;  // blocks along each axis; packed: tiles
   std::uint64_t blocks = 0, tiles = 0;   // packed tiles: all their blocks, also absent ones
   std::uint64_t tile_values = 0;         // runs: values of a whole tile
+  bool unordered = false;                // a range of values may lie in any of the tiles
 };
 
 Grid make_grid(const Shape& shape, std::uint64_t values, int block_dims) noexcept;

@@ -8,7 +8,7 @@
 
 #include "core/bits.hpp"
 #include "core/target.hpp"
-#include "lorenzo/tables.hpp"
+#include "stages/entropy/tables.hpp"
 #include "stages/symbols.hpp"
 
 namespace pyfilter {

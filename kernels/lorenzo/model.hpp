@@ -10,7 +10,7 @@
 #include "core/target.hpp"
 #include "lorenzo/huffman.hpp"
 #include "lorenzo/plan.hpp"
-#include "lorenzo/tables.hpp"
+#include "stages/entropy/tables.hpp"
 #include "stages/count_log.hpp"
 #include "stages/symbols.hpp"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 
+from pyfilter.codecs.adaptive import Adaptive
 from pyfilter.codecs.auto import Auto
 from pyfilter.codecs.base import Codec
 from pyfilter.codecs.cuszp2 import Cuszp2
@@ -17,11 +18,22 @@ from pyfilter.registry import registry
 
 #: every codec class by its name in registry.json
 FILTERS: dict[str, type[Codec]] = {
-    cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive)
+    cls.codec_name: cls for cls in (Adaptive, Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive)
 }
 
 for _spec in registry().codecs.values():  # codecs that are being added (docs/adding-a-codec.md)
     if _spec.name not in FILTERS:
         FILTERS[_spec.name] = getattr(importlib.import_module(f"{__name__}.{_spec.name}"), _spec.class_name)
 
-__all__ = ["FILTERS", "Auto", "Codec", "Cuszp2", "HierarchicalDelta", "Lorenzo", "Lossless", "Particles", "Progressive"]
+__all__ = [
+    "FILTERS",
+    "Adaptive",
+    "Auto",
+    "Codec",
+    "Cuszp2",
+    "HierarchicalDelta",
+    "Lorenzo",
+    "Lossless",
+    "Particles",
+    "Progressive",
+]

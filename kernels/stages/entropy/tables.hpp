@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frequencies of symbols (docs/format.md, section 8.2): from counts, to bits and back, and the tables that streams are
-// decoded and encoded with. Integers only, so that CPU and GPU agree.
+// decoded and encoded with. Integers only, so that CPU and GPU agree. Frequencies sum to 2^Bits.
 #pragma once
 
 #include <cstddef>
@@ -30,17 +30,20 @@ KFN std::uint32_t rounded_frequency(std::uint32_t f) {
 }
 
 // The frequency of the escape, and of a symbol that is not the main one; `total` is without escapes, or with them.
+template <std::uint32_t Bits = kProbabilityBits>
 KFN std::uint32_t escape_frequency(std::uint64_t escapes, std::uint64_t total) {
-  const std::uint64_t f = total != 0 ? escapes * std::uint64_t{kFrequencySum} / (total + escapes) : 0;
+  const std::uint64_t f = total != 0 ? (escapes << Bits) / (total + escapes) : 0;
   return f < 1 ? 1 : f > kMostEscape ? kMostEscape : static_cast<std::uint32_t>(f);
 }
+template <std::uint32_t Bits = kProbabilityBits>
 KFN std::uint32_t symbol_frequency(std::uint32_t count, std::uint64_t total) {
-  const auto exact = static_cast<std::uint32_t>((count * std::uint64_t{kFrequencySum} + total / 2) / total);
+  const auto exact = static_cast<std::uint32_t>(((std::uint64_t{count} << Bits) + total / 2) / total);
   return rounded_frequency(exact < 1 ? 1 : exact);
 }
 // The main symbol gets what the others leave, `sum` so far; where they were rounded up too often the largest gives way.
+template <std::uint32_t Bits = kProbabilityBits>
 KFN void give_rest(Frequencies& f, std::uint32_t sum) {
-  while (sum >= kFrequencySum) {
+  while (sum >= 1u << Bits) {
     std::uint32_t largest = f.main == 0 ? 1 : 0;
     for (std::uint32_t s = 0; s < f.listed; ++s)
       if (s != f.main && f.of[s] > f.of[largest]) largest = s;
@@ -48,10 +51,11 @@ KFN void give_rest(Frequencies& f, std::uint32_t sum) {
     sum -= f.of[largest] - less;
     f.of[largest] = static_cast<std::uint16_t>(less);
   }
-  f.of[f.main] = static_cast<std::uint16_t>(kFrequencySum - sum);
+  f.of[f.main] = static_cast<std::uint16_t>((1u << Bits) - sum);
 }
 
 // Every counted symbol gets a frequency, and the escape: what was not counted may come all the same.
+template <std::uint32_t Bits = kProbabilityBits>
 KFN void make_frequencies(const std::uint32_t* counts, Frequencies& f) {
   std::uint64_t total = 0;
   f.listed = 1;
@@ -62,15 +66,15 @@ KFN void make_frequencies(const std::uint32_t* counts, Frequencies& f) {
     if (counts[s] > counts[f.main]) f.main = s;
     f.of[s] = 0;
   }
-  f.of[kEscape] = static_cast<std::uint16_t>(escape_frequency(counts[kEscape], total));
+  f.of[kEscape] = static_cast<std::uint16_t>(escape_frequency<Bits>(counts[kEscape], total));
   total += counts[kEscape];
   std::uint32_t sum = f.of[kEscape];
   for (std::uint32_t s = 0; s < f.listed; ++s) {
     if (s == f.main || counts[s] == 0) continue;
-    f.of[s] = static_cast<std::uint16_t>(symbol_frequency(counts[s], total));
+    f.of[s] = static_cast<std::uint16_t>(symbol_frequency<Bits>(counts[s], total));
     sum += f.of[s];
   }
-  give_rest(f, sum);
+  give_rest<Bits>(f, sum);
 }
 
 // Bits, lowest first, into words that were 0.
@@ -127,7 +131,7 @@ struct BitReader {
 
 // The width of a frequency is foretold by that of the listed symbol two before it (8 at first): a frequency is the
 // number of steps to its width in the order 0, -1, 1, -2, 2 and so on in unary, and up to three bits below the first.
-inline constexpr std::uint32_t kFirstWidth = 8, kMostWidthSteps = 2 * kProbabilityBits;
+inline constexpr std::uint32_t kFirstWidth = 8;
 
 KFN void write_frequencies(const Frequencies& f, BitWriter& out) {
   out.put(f.listed, 8);
@@ -149,6 +153,7 @@ KFN void write_frequencies(const Frequencies& f, BitWriter& out) {
 }
 
 // False where the bits are no frequencies: they run out, or leave nothing for the main symbol.
+template <std::uint32_t Bits = kProbabilityBits>
 KFN bool read_frequencies(BitReader& in, Frequencies& f) {
   for (std::uint32_t s = 0; s < kSymbols; ++s) f.of[s] = 0;
   f.listed = in.take(8);
@@ -159,9 +164,9 @@ KFN bool read_frequencies(BitReader& in, Frequencies& f) {
   for (std::uint32_t s = 0; s < f.listed; ++s) {
     if (s == f.main) continue;
     std::uint32_t steps = 0;
-    if (!in.take_zeros(kMostWidthSteps, steps)) return false;
+    if (!in.take_zeros(2 * Bits, steps)) return false;
     const std::uint32_t width = steps % 2 != 0 ? before[0] - (steps + 1) / 2 : before[0] + steps / 2;
-    if (width > kProbabilityBits) return false;  // below 0 too
+    if (width > Bits) return false;  // below 0 too
     const std::uint32_t fraction = width < 2 ? 0 : width - 1 < kSignificantBits - 1 ? width - 1 : kSignificantBits - 1;
     const std::uint32_t low = in.take(fraction);
     f.of[s] = static_cast<std::uint16_t>(width == 0 ? 0 : ((1u << fraction) | low) << (width - 1 - fraction));
@@ -169,8 +174,8 @@ KFN bool read_frequencies(BitReader& in, Frequencies& f) {
     before[0] = before[1];
     before[1] = width;
   }
-  if (in.failed || sum >= kFrequencySum) return false;
-  f.of[f.main] = static_cast<std::uint16_t>(kFrequencySum - sum);
+  if (in.failed || sum >= 1u << Bits) return false;
+  f.of[f.main] = static_cast<std::uint16_t>((1u << Bits) - sum);
   return true;
 }
 

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Adaptive as the rest of the library sees it (core/codec.hpp): a model trained for the chunk, then streams; or a frame
+// of Lorenzo where that is smaller or the bound is not one of absolute errors.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "adaptive/plan.hpp"
+#include "core/codec.hpp"
+#include "core/cpu_driver.hpp"
+#include "core/error_text.hpp"
+#include "core/frame_encoder.hpp"
+#include "core/request.hpp"
+#include "core/value_range.hpp"
+#include "core/wire.hpp"
+
+namespace pyfilter {
+namespace {
+
+// Parameters of a request: predictor, effort. Of a frame: 1, whether volumes lie across the axis before their own, log2
+// of the tiles of a unit.
+enum : std::size_t { kPredictor = 0, kEffort = 1 };
+enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
+constexpr std::size_t kPayloadHead = 8;  // the offset
+
+AdaptivePlan plan_of(const FrameInfo& info) {
+  AdaptivePlan plan;
+  read_plan(info, plan);
+  plan.tiles = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0);
+  plan.grid.values = info.value_count;
+  plan.grid.tiles = plan.tiles.tiles();
+  plan.grid.unordered = true;
+  plan.unit_tiles = 1u << info.parameters[kUnitLog2];
+  const AdaptiveSizes sizes = adaptive_coders().sizes(plan);
+  plan.unit_bytes = sizes.unit;
+  plan.scratch_bytes = sizes.scratch;
+  return plan;
+}
+
+// Sets the step for values of a range, and the offset. A value r is off by half a code, by the roundings of binary32
+// before and after, and by that of the decoded value: false where these leave no step worth having.
+bool choose_step(double low, double high, FrameInfo& info, double* offset) {
+  const bool single = info.dtype == Dtype::f32;
+  const double largest = std::max(std::fabs(low), std::fabs(high));
+  const double middle = low / 2 + high / 2;
+  *offset = single ? static_cast<double>(static_cast<float>(middle)) : middle;
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  const double half_ulp = std::ldexp(1.0, exponent - (single ? 25 : 54));
+  const double usable = info.bound - 2 * half_ulp;
+  if (!(usable > info.bound / 4)) return false;
+  const double reach = (high / 2 - low / 2) / usable;
+  if (!(reach < 0x1p20)) return false;
+  double step = 2 * usable / (1 + (reach + 2) * 0x1p-22) * (1 - 0x1p-20);
+  if (single) step = static_cast<double>(static_cast<float>(step)) * (1 - 0x1p-24);
+  if (single) step = static_cast<double>(static_cast<float>(step));
+  info.step = step;
+  return step > 4 * std::numeric_limits<float>::min() && std::isfinite(1 / step);
+}
+
+// The payload: offset, model, directory and units. *bytes is 0 if it would need `limit` bytes or more.
+Status encode_streams(const AdaptiveChoice& choice, const void* values, double offset, FrameInfo& info,
+                      std::uint8_t* out, std::size_t limit, std::size_t* bytes) {
+  const std::unique_ptr<AdaptiveModel> model(new (std::nothrow) AdaptiveModel);
+  const std::unique_ptr<AdaptiveTables> tables(new (std::nothrow) AdaptiveTables);
+  const std::unique_ptr<std::uint8_t[]> written(new (std::nothrow) std::uint8_t[kMostModelBytes]);
+  if (!model || !tables || !written) return fail(Code::no_memory, "no memory for a model of the chunk");
+  AdaptivePlan plan = plan_of(info);
+  plan.offset = offset;
+  double bits = 0;
+  try {
+    bits = adaptive_coders().train(plan, choice, values, *model);
+  } catch (const std::bad_alloc&) {
+    return fail(Code::no_memory, "no memory to train a model of the chunk");
+  }
+  const double of_tile = bits / static_cast<double>(plan.tiles.tiles());
+  std::uint8_t log2 = 0;
+  while (log2 < kMostTilesLog2 && of_tile * (1u << log2) < static_cast<double>(kStreamBits) &&
+         (std::uint64_t{1} << log2) < plan.tiles.tiles())
+    ++log2;
+  info.parameters[kUnitLog2] = log2;
+  plan = plan_of(info);
+  plan.offset = offset;
+  make_adaptive_tables(*model, true, *tables);
+  plan.model = model.get();
+  plan.tables = tables.get();
+  const std::size_t model_bytes = write_model(*model, written.get()), head = kPayloadHead + model_bytes;
+  if (head >= limit) return kOk;
+  store_le(out, offset);
+  std::memcpy(out + kPayloadHead, written.get(), model_bytes);
+  PYF_TRY(encode_tiles(plan, *adaptive_coders().units, values, out + head, limit - head, bytes));
+  if (*bytes != 0) *bytes += head;
+  return kOk;
+}
+
+Status encode_as_lorenzo(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out,
+                         std::size_t limit, std::size_t* bytes) {
+  Request other = request;
+  other.codec = registry::kCodecLorenzo;
+  other.parameters = {};
+  return encode_payload(other, values, info.value_count, info, out, limit, bytes);
+}
+
+Status encode(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit,
+              std::size_t* bytes) {
+  *bytes = 0;
+  const AdaptiveChoice choice{request.parameters[kPredictor], request.parameters[kEffort] != 0};
+  const FrameInfo empty = info;
+  const bool absolute = request.bound_mode != Bound::pointwise_relative && settle_step(request, values, info);
+  Request ranged = request;
+  ranged.has_fill = info.has_sentinel;
+  ranged.fill = info.sentinel;
+  double low = 0, high = 0, offset = 0;
+  if (!absolute || info.value_count == 0 || !find_value_range(ranged, values, info.value_count, &low, &high) ||
+      !choose_step(low, high, info, &offset)) {
+    info = empty;
+    return encode_as_lorenzo(request, values, info, out, limit, bytes);
+  }
+  PYF_TRY(encode_streams(choice, values, offset, info, out, limit, bytes));
+  const std::size_t most = *bytes != 0 ? *bytes : limit;
+  const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[most + kTileSlackBytes]);
+  if (!other) return fail(Code::no_memory, "no memory for %zu bytes to compare with", most);
+  FrameInfo other_info = empty;
+  std::size_t other_bytes = 0;
+  PYF_TRY(encode_as_lorenzo(request, values, other_info, other.get(), most, &other_bytes));
+  if (other_bytes == 0) return kOk;
+  info = other_info;
+  std::memcpy(out, other.get(), other_bytes);
+  *bytes = other_bytes;
+  return kOk;
+}
+
+Status decode(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes, std::uint64_t start,
+              std::uint64_t stop, void* values) {
+  if (payload_bytes < kPayloadHead) return fail(Code::corrupt, "corrupt frame: no room for its offset");
+  const std::unique_ptr<AdaptiveModel> model(new (std::nothrow) AdaptiveModel);
+  const std::unique_ptr<AdaptiveTables> tables(new (std::nothrow) AdaptiveTables);
+  if (!model || !tables) return fail(Code::no_memory, "no memory for the model of a frame");
+  AdaptivePlan plan = plan_of(info);
+  plan.offset = load_le<double>(payload);
+  plan.start = start;
+  plan.stop = stop;
+  model->kind = plan.tiles.kind;
+  std::size_t model_bytes = 0;
+  if (!std::isfinite(plan.offset) ||
+      !read_model(payload + kPayloadHead, payload_bytes - kPayloadHead, *model, &model_bytes))
+    return fail(Code::corrupt, "corrupt frame: its model");
+  make_adaptive_tables(*model, false, *tables);
+  plan.model = model.get();
+  plan.tables = tables.get();
+  const std::size_t head = kPayloadHead + model_bytes;
+  return decode_tiles(plan, *adaptive_coders().units, payload + head, payload_bytes - head, start, stop, values);
+}
+
+Status check_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& shape,
+                        bool in_frame) {
+  const Code code = parameter_code(in_frame);
+  if (!in_frame) {
+    PYF_TRY(check_zero_parameters(row, parameters, 2, in_frame));
+    if (parameters[kPredictor] > 2)
+      return fail(code, "%s: predictor %d, allowed: 0 (auto), 1 (regression), 2 (interpolation)", row.name,
+                  parameters[kPredictor]);
+    if (parameters[kEffort] > 1)
+      return fail(code, "%s: effort %d, allowed: 0 (best), 1 (fast)", row.name, parameters[kEffort]);
+    return kOk;
+  }
+  PYF_TRY(check_zero_parameters(row, parameters, 3, in_frame));
+  if (parameters[kFormat] != 1) return fail(code, "%s: payload %d, allowed: 1", row.name, parameters[kFormat]);
+  if (parameters[kAcross] > 1 || (parameters[kAcross] == 1 && !may_go_across(shape)))
+    return fail(code, "%s: order of axes %d, allowed: 0, with four axes 1", row.name, parameters[kAcross]);
+  if (parameters[kUnitLog2] > kMostTilesLog2)
+    return fail(code, "%s: units of 2^%d tiles, allowed: 0 to %u", row.name, parameters[kUnitLog2], kMostTilesLog2);
+  return kOk;
+}
+
+void frame_parameters(Parameters& parameters) { parameters = {1}; }
+
+Status check_step(const FrameInfo& info) {
+  if (info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
+    return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
+  return info.pointwise ? fail(Code::corrupt, "corrupt frame: adaptive with a pointwise relative bound") : kOk;
+}
+
+Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
+  const std::uint64_t tiles = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0).tiles(),
+                      unit = std::uint64_t{1} << info.parameters[kUnitLog2];
+  return check_directory_size(tiles / unit + (tiles % unit != 0 ? 1 : 0), payload_bytes);
+}
+
+}  // namespace
+
+extern const Codec kAdaptiveCodec;
+const Codec kAdaptiveCodec{
+    .check_parameters = check_parameters,
+    .frame_parameters = frame_parameters,
+    .check_step = check_step,
+    .check_size = check_size,
+    .encode = encode,
+    .decode = decode,
+    .may_be_pointwise = false,
+    .floats_on_devices = false,
+};
+
+}  // namespace pyfilter

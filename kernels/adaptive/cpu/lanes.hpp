@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// 32 lanes of binary32 or of 32-bit integers, one lane for each row of a tile: the vectors that wavefronts are written
+// with. Operations are IEEE's, so that all levels give the same bits.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "core/target.hpp"
+#if defined(PYF_LEVEL_AVX2) || defined(PYF_LEVEL_AVX512)
+#include <immintrin.h>
+#endif
+#if defined(PYF_LEVEL_NEON)
+#include <arm_neon.h>
+#endif
+
+PYF_BEGIN_TARGET
+
+inline constexpr std::uint32_t kRows = 32;
+#if defined(PYF_LEVEL_AVX512)
+inline constexpr std::size_t kVectorBytes = 64;
+#elif defined(PYF_LEVEL_AVX2)
+inline constexpr std::size_t kVectorBytes = 32;
+#else
+inline constexpr std::size_t kVectorBytes = 16;
+#endif
+inline constexpr std::size_t kVectors = 4 * kRows / kVectorBytes, kOfVector = kVectorBytes / 4;
+typedef float FloatVector __attribute__((vector_size(kVectorBytes)));
+typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
+
+// Integers of all lanes; as a condition -1 is true and 0 false.
+struct Ints {
+  IntVector v[kVectors];
+
+  static KFN Ints all(std::int32_t x) {
+    Ints r;
+    for (auto& part : r.v) part = IntVector{} + x;
+    return r;
+  }
+  static KFN Ints load(const std::int32_t* from) {
+    Ints r;
+    std::memcpy(&r, from, sizeof r);
+    return r;
+  }
+  KFN void store(std::int32_t* to) const { std::memcpy(to, this, sizeof *this); }
+  static KFN Ints lanes() {
+    std::int32_t numbers[kRows];
+    for (std::uint32_t i = 0; i < kRows; ++i) numbers[i] = static_cast<std::int32_t>(i);
+    return load(numbers);
+  }
+};
+struct Floats {
+  FloatVector v[kVectors];
+
+  static KFN Floats all(float x) {
+    Floats r;
+    for (auto& part : r.v) part = FloatVector{} + x;
+    return r;
+  }
+  static KFN Floats load(const float* from) {
+    Floats r;
+    std::memcpy(&r, from, sizeof r);
+    return r;
+  }
+  KFN void store(float* to) const { std::memcpy(to, this, sizeof *this); }
+};
+
+#define PYF_LANEWISE(Result, Operand, op)                                 \
+  KFN Result operator op(const Operand& a, const Operand& b) {            \
+    Result r;                                                             \
+    for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = a.v[i] op b.v[i]; \
+    return r;                                                             \
+  }
+PYF_LANEWISE(Ints, Ints, +)
+PYF_LANEWISE(Ints, Ints, -)
+PYF_LANEWISE(Ints, Ints, &)
+PYF_LANEWISE(Ints, Ints, |)
+PYF_LANEWISE(Ints, Ints, ^)
+PYF_LANEWISE(Ints, Ints, *)
+PYF_LANEWISE(Ints, Ints, <<)
+PYF_LANEWISE(Ints, Ints, >>)
+PYF_LANEWISE(Ints, Ints, ==)
+PYF_LANEWISE(Ints, Ints, <)
+PYF_LANEWISE(Ints, Ints, >=)
+PYF_LANEWISE(Floats, Floats, +)
+PYF_LANEWISE(Floats, Floats, -)
+PYF_LANEWISE(Floats, Floats, *)
+PYF_LANEWISE(Ints, Floats, <)
+PYF_LANEWISE(Ints, Floats, >=)
+PYF_LANEWISE(Ints, Floats, ==)
+#undef PYF_LANEWISE
+
+KFN Ints operator~(const Ints& a) {
+  Ints r;
+  for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = ~a.v[i];
+  return r;
+}
+KFN Ints bits_of(const Floats& a) { return __builtin_bit_cast(Ints, a); }
+KFN Floats as_floats(const Ints& a) { return __builtin_bit_cast(Floats, a); }
+KFN Ints shift_right(const Ints& a, int n) {  // of lanes >= 0
+  Ints r;
+  for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = a.v[i] >> n;
+  return r;
+}
+KFN Ints select(const Ints& condition, const Ints& yes, const Ints& no) {
+  return (condition & yes) | (~condition & no);
+}
+KFN Floats select(const Ints& condition, const Floats& yes, const Floats& no) {
+  return as_floats(select(condition, bits_of(yes), bits_of(no)));
+}
+KFN Floats absolute(const Floats& a) { return as_floats(bits_of(a) & Ints::all(0x7FFFFFFF)); }
+KFN Floats least(const Floats& a, const Floats& b) { return select(a < b, a, b); }
+KFN Floats most(const Floats& a, const Floats& b) { return select(a < b, b, a); }
+
+// A bit for each lane, lane 0 lowest.
+KFN std::uint32_t bits_of_condition(const Ints& c) {
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+#if defined(PYF_LEVEL_AVX512)
+    const std::uint32_t part = _mm512_movepi32_mask(__builtin_bit_cast(__m512i, c.v[i]));
+#elif defined(PYF_LEVEL_AVX2)
+    const auto part = static_cast<std::uint32_t>(_mm256_movemask_ps(__builtin_bit_cast(__m256, c.v[i])));
+#else
+    std::uint32_t part = 0;
+    for (std::size_t k = 0; k < kOfVector; ++k) part |= static_cast<std::uint32_t>(c.v[i][k] & 1) << k;
+#endif
+    bits |= part << (i * kOfVector);
+  }
+  return bits;
+}
+KFN Ints condition_of_bits(std::uint32_t bits) {
+  Ints r;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    IntVector single;
+    for (std::size_t k = 0; k < kOfVector; ++k) single[k] = static_cast<std::int32_t>(1u << (i * kOfVector + k));
+    r.v[i] = ((IntVector{} + static_cast<std::int32_t>(bits)) & single) == single;
+  }
+  return r;
+}
+
+// a * b + c, rounded once.
+KFN float fused_lane(float a, float b, float c) {
+  // the product is exact; the sum is rounded to odd, so that rounding it again to binary32 is right
+  const double product = static_cast<double>(a) * static_cast<double>(b), sum = product + static_cast<double>(c);
+  const double other = sum - product, error = (product - (sum - other)) + (static_cast<double>(c) - other);
+  auto bits = std::bit_cast<std::uint64_t>(sum);
+  const bool inexact = (error != 0) & ((bits & 1) == 0);
+  const bool away = (error > 0) == (sum > 0);
+  bits = inexact ? (away ? bits + 1 : bits - 1) : bits;
+  return static_cast<float>(__builtin_bit_cast(double, bits));
+}
+KFN Floats fused(const Floats& a, const Floats& b, const Floats& c) {
+  Floats r;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+#if defined(PYF_LEVEL_AVX512)
+    r.v[i] = __builtin_bit_cast(FloatVector,
+                                _mm512_fmadd_ps(__builtin_bit_cast(__m512, a.v[i]), __builtin_bit_cast(__m512, b.v[i]),
+                                                __builtin_bit_cast(__m512, c.v[i])));
+#elif defined(PYF_LEVEL_AVX2)
+    r.v[i] = __builtin_bit_cast(FloatVector,
+                                _mm256_fmadd_ps(__builtin_bit_cast(__m256, a.v[i]), __builtin_bit_cast(__m256, b.v[i]),
+                                                __builtin_bit_cast(__m256, c.v[i])));
+#elif defined(PYF_LEVEL_NEON)
+    r.v[i] = __builtin_bit_cast(
+        FloatVector, vfmaq_f32(__builtin_bit_cast(float32x4_t, c.v[i]), __builtin_bit_cast(float32x4_t, a.v[i]),
+                               __builtin_bit_cast(float32x4_t, b.v[i])));
+#else
+    for (std::size_t k = 0; k < kOfVector; ++k) r.v[i][k] = fused_lane(a.v[i][k], b.v[i][k], c.v[i][k]);
+#endif
+  }
+  return r;
+}
+
+// The entry of a table of 16 that each lane's index names.
+KFN Floats look_up(const float* table, const Ints& index) {
+  Floats r;
+#if defined(PYF_LEVEL_AVX512)
+  const __m512 all = _mm512_loadu_ps(table);
+  for (std::size_t i = 0; i < kVectors; ++i)
+    r.v[i] = __builtin_bit_cast(FloatVector, _mm512_permutexvar_ps(__builtin_bit_cast(__m512i, index.v[i]), all));
+#elif defined(PYF_LEVEL_AVX2)
+  const __m256 low = _mm256_loadu_ps(table), high = _mm256_loadu_ps(table + 8);
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    const auto at = __builtin_bit_cast(__m256i, index.v[i]);
+    const __m256 a = _mm256_permutevar8x32_ps(low, at), b = _mm256_permutevar8x32_ps(high, at);
+    r.v[i] = __builtin_bit_cast(FloatVector, _mm256_blendv_ps(a, b, _mm256_castsi256_ps(_mm256_slli_epi32(at, 28))));
+  }
+#else
+  for (std::size_t i = 0; i < kVectors; ++i)
+    for (std::size_t k = 0; k < kOfVector; ++k) r.v[i][k] = table[index.v[i][k]];
+#endif
+  return r;
+}
+// The same of a table of any size.
+KFN Ints gather(const std::uint32_t* table, const Ints& index) {
+  Ints r;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+#if defined(PYF_LEVEL_AVX512)
+    r.v[i] = __builtin_bit_cast(IntVector, _mm512_i32gather_epi32(__builtin_bit_cast(__m512i, index.v[i]), table, 4));
+#elif defined(PYF_LEVEL_AVX2)
+    r.v[i] = __builtin_bit_cast(IntVector, _mm256_i32gather_epi32(reinterpret_cast<const int*>(table),
+                                                                  __builtin_bit_cast(__m256i, index.v[i]), 4));
+#else
+    for (std::size_t k = 0; k < kOfVector; ++k) r.v[i][k] = static_cast<std::int32_t>(table[index.v[i][k]]);
+#endif
+  }
+  return r;
+}
+
+// The nearest integer, for lanes of less than 2^22.
+KFN Floats nearest(const Floats& a) {
+  const Floats magic = Floats::all(12582912.0f);
+  return (a + magic) - magic;
+}
+// The same as an integer, and back.
+KFN Ints integer_of(const Floats& a) { return bits_of(a + Floats::all(12582912.0f)) - Ints::all(0x4B400000); }
+KFN Floats float_of(const Ints& a) { return as_floats(a + Ints::all(0x4B400000)) - Floats::all(12582912.0f); }
+
+PYF_END_TARGET

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The stream of a unit (docs/format.md, section 13.5): 32 interleaved coders, one for each row of a tile, that go
+// through the steps of its tiles. A decoder reads forwards, so an encoder writes from the last step to the first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "adaptive/cpu/work.hpp"
+#include "adaptive/plan.hpp"
+#include "core/bits.hpp"
+#include "core/wire.hpp"
+
+PYF_BEGIN_TARGET
+
+// What an encoder keeps of a coded value until the stream is written: its zigzag number, its level, and how it is
+// coded.
+enum : std::uint32_t { kByCode = 0, kByValue = 1, kByOrigin = 2 };
+KFN std::uint32_t make_record(std::uint32_t zigzag_code, std::uint32_t level, std::uint32_t how) {
+  return zigzag_code | level << kCodeBits | how << 29;
+}
+
+// Bits of the masks around each lane's value, from which its own is foreseen: six earlier ones.
+struct MaskNeighbours {
+  std::uint32_t words[6];
+
+  KFN MaskNeighbours(const Wave& wave, const std::uint32_t* masks, std::uint32_t step) {
+    const std::uint32_t* const at = masks + step;
+    if (wave.kind == TileKind::line) {
+      for (int i = 0; i < 6; ++i) words[i] = at[-1 - i];
+      return;
+    }
+    words[0] = at[-1];
+    words[1] = at[-2] << 1;
+    words[2] = at[-1] << 1;
+    words[3] = at[-3] << 1;
+    words[4] = at[-2];
+    words[5] = wave.kind == TileKind::volume ? at[-static_cast<std::ptrdiff_t>(wave.layout.period())] : at[-4] << 2;
+  }
+  KFN std::uint32_t of_lane(std::uint32_t lane) const {
+    std::uint32_t context = 0;
+    for (std::uint32_t i = 0; i < 6; ++i) context |= (words[i] >> lane & 1) << i;
+    return context;
+  }
+};
+
+// Steps of a unit in the order of coding.
+struct StepRecord {
+  std::uint32_t coded;  // lanes with a value of this step
+  std::uint32_t masks;  // whether flags say which of them are special
+};
+struct UnitRecords {
+  std::uint32_t* values;  // make_record(), of lanes that are not special
+  std::uint8_t* flags;    // context, 128: special; of steps with masks
+  StepRecord* steps;
+  std::size_t value_count = 0, flag_count = 0, step_count = 0;
+};
+
+class StreamWriter {
+ public:
+  StreamWriter(std::uint8_t* begin, std::uint8_t* end) : begin_(begin), at_(end) {
+    for (std::uint32_t& x : state_) x = kLowestState;
+  }
+  void write(const UnitRecords& r, const AdaptiveModel& model, const AdaptiveTables& tables) {
+    std::size_t value = r.value_count, flag = r.flag_count;
+    for (std::size_t s = r.step_count; s-- > 0;) {
+      const StepRecord step = r.steps[s];
+      const auto lanes = static_cast<std::uint32_t>(__builtin_popcount(step.coded));
+      std::uint32_t normal = step.coded;
+      const std::uint8_t* flags = nullptr;
+      if (step.masks != 0) {
+        flag -= lanes;
+        flags = r.flags + flag;
+        std::uint32_t i = 0;
+        for (std::uint32_t left = step.coded; left != 0; left &= left - 1, ++i)
+          if ((flags[i] & 128) != 0) normal &= ~(left & (0u - left));
+      }
+      const auto count = static_cast<std::uint32_t>(__builtin_popcount(normal));
+      value -= count;
+      const std::uint32_t* const records = r.values + value;
+      std::uint32_t i = count;
+      for (std::uint32_t left = normal; left != 0;) {
+        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+        left ^= 1u << lane;
+        put_later(lane, records[--i]);
+      }
+      i = count;
+      for (std::uint32_t left = normal; left != 0;) {
+        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+        left ^= 1u << lane;
+        put_escape(lane, records[--i], tables);
+      }
+      i = count;
+      for (std::uint32_t left = normal; left != 0;) {
+        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+        left ^= 1u << lane;
+        put_symbol(lane, records[--i], tables);
+      }
+      if (flags == nullptr) continue;
+      i = lanes;
+      for (std::uint32_t left = step.coded; left != 0;) {
+        const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
+        left ^= 1u << lane;
+        --i;
+        put_flag(lane, model.mask_frequency[flags[i] & 63], (flags[i] & 128) != 0);
+      }
+    }
+  }
+  const std::uint8_t* words() const { return at_; }
+  const std::uint32_t* states() const { return state_; }
+
+ private:
+  void spill(std::uint32_t lane) {
+    if (at_ - begin_ >= 2) at_ -= 2;
+    store_le(at_, static_cast<std::uint16_t>(state_[lane]));
+    state_[lane] >>= 16;
+  }
+  void put_raw(std::uint32_t lane, std::uint32_t bits, std::uint32_t count) {
+    if (must_spill_raw(state_[lane], count)) spill(lane);
+    state_[lane] = state_[lane] << count | bits;
+  }
+  static std::uint32_t number_of(std::uint32_t record) { return record & ((1u << kCodeBits) - 1); }
+  static bool escapes(std::uint32_t record, const SymbolEntry* entries, std::uint32_t* symbol) {
+    if (record >> 29 != kByCode) {
+      *symbol = record >> 29 == kByValue ? kExactSymbol : kOriginSymbol;
+      return true;
+    }
+    *symbol = symbol_of(number_of(record));
+    return entries[*symbol].frequency == 0;
+  }
+  static const SymbolEntry* entries(std::uint32_t record, const AdaptiveTables& tables) {
+    return tables.symbols + tables.first_of_level[record >> kCodeBits & 127];
+  }
+  void put_later(std::uint32_t lane, std::uint32_t record) {
+    const std::uint32_t number = number_of(record);
+    if (number < (1u << (kWithSymbol + 3)) || record >> 29 != kByCode) return;
+    const std::uint32_t bits = bits_behind(symbol_of(number));
+    if (bits != 0) put_raw(lane, (number >> kWithSymbol) & ((1u << bits) - 1), bits);
+  }
+  void put_escape(std::uint32_t lane, std::uint32_t record, const AdaptiveTables& tables) {
+    std::uint32_t symbol = 0;
+    if (!escapes(record, entries(record, tables), &symbol)) return;
+    if (record >> 29 == kByCode)
+      if (const std::uint32_t bits = bits_with(symbol); bits != 0) put_raw(lane, record & ((1u << bits) - 1), bits);
+    put_raw(lane, symbol, kEscapeBits);
+  }
+  void put_symbol(std::uint32_t lane, std::uint32_t record, const AdaptiveTables& tables) {
+    const SymbolEntry* const all = entries(record, tables);
+    std::uint32_t symbol = 0;
+    const bool escape = escapes(record, all, &symbol);
+    const SymbolEntry& entry = all[escape ? kEscape : symbol];
+    const std::uint32_t raw = escape ? 0 : bits_with(symbol);
+    if (state_[lane] >> (kStateBits - kTableBits - raw) >= entry.frequency) spill(lane);
+    const std::uint32_t x = state_[lane] << raw | (record & ((1u << raw) - 1));
+    state_[lane] = x + entry.first + entry.divided(x) * ((1u << kTableBits) - entry.frequency);
+  }
+  void put_flag(std::uint32_t lane, std::uint32_t frequency, bool special) {
+    if (must_spill(state_[lane], special ? frequency : kFrequencySum - frequency, 0)) spill(lane);
+    state_[lane] = encode_flag(state_[lane], frequency, special);
+  }
+
+  std::uint8_t *begin_, *at_;
+  std::uint32_t state_[kRows];
+};
+
+// Codes of a step: exact and origin say which lanes have a stored value instead.
+struct StepCodes {
+  Ints codes;
+  std::uint32_t exact = 0, origin = 0;
+};
+
+class StreamReader {
+ public:
+  StreamReader(const std::uint8_t* states, std::uint32_t lanes, const std::uint8_t* words, const std::uint8_t* end)
+      : at_(words), end_(end) {
+    for (std::uint32_t i = 0; i < kRows; ++i) {
+      state_[i] = i < lanes ? load_le<std::uint32_t>(states + 4 * std::size_t{i}) : kLowestState;
+      if (state_[i] < kLowestState || state_[i] >> kStateBits != 0) {
+        failed_ = true;
+        state_[i] = kLowestState;
+      }
+    }
+  }
+  bool failed() const { return failed_; }
+  // Nothing is left, and all states are those that an encoder begins with.
+  bool ended() const {
+    bool same = at_ == end_;
+    for (const std::uint32_t x : state_) same = same && x == kLowestState;
+    return same;
+  }
+
+  // Which of the lanes in `bits` are special.
+  std::uint32_t read_flags(const AdaptiveModel& model, const MaskNeighbours& near, std::uint32_t bits) {
+    std::uint32_t special = 0;
+    for (std::uint32_t left = bits; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+      if (decode_flag(model.mask_frequency[near.of_lane(lane)], state_[lane])) special |= 1u << lane;
+      refill(lane);
+    }
+    return special;
+  }
+
+  KFN StepCodes read(const AdaptiveTables& tables, const Ints& level, std::uint32_t bits, const Ints& active) {
+    const Ints x = Ints::load(reinterpret_cast<const std::int32_t*>(state_));
+    const Ints first = gather(tables.first_of_level, level);
+    const Ints entry = gather(tables.slots, first + (x & Ints::all((1 << kTableBits) - 1)));
+    const Ints symbol = entry & Ints::all(0xFF), direct = symbol < Ints::all(kDirectSymbols);
+    const Ints shift = select(direct, Ints::all(0), (symbol >> Ints::all(2)) - Ints::all(2));
+    const Ints raw =
+        select(shift < Ints::all(kWithSymbol), shift, Ints::all(kWithSymbol)) & (symbol < Ints::all(kEscape));
+    const Ints full = ((entry >> Ints::all(8)) & Ints::all(0xFFF)) * (x >> Ints::all(kTableBits)) +
+                      ((entry >> Ints::all(20)) & Ints::all(0xFFF));
+    const Ints low = full & ((Ints::all(1) << raw) - Ints::all(1)), next = select(active, full >> raw, x);
+    next.store(reinterpret_cast<std::int32_t*>(state_));
+    for (std::uint32_t left = bits_of_condition(next < Ints::all(kLowestState)); left != 0; left &= left - 1)
+      refill(static_cast<std::uint32_t>(__builtin_ctz(left)));
+    const Ints within = shift & Ints::all(31);
+    const Ints number = select(direct, symbol, ((Ints::all(4) + (symbol & Ints::all(3))) << within) + low);
+    StepCodes result{(number >> Ints::all(1)) ^ (Ints::all(0) - (number & Ints::all(1)))};
+    const std::uint32_t unusual = bits & bits_of_condition(symbol >= Ints::all(4 * (kWithSymbol + 3)));
+    if (unusual != 0) finish(symbol, low, unusual, result);
+    return result;
+  }
+
+ private:
+  // Symbols that have more raw bits, and escapes.
+  [[gnu::noinline]] void finish(const Ints& symbols, const Ints& lows, std::uint32_t unusual, StepCodes& result) {
+    std::int32_t symbol[kRows], low[kRows], codes[kRows];
+    symbols.store(symbol);
+    lows.store(low);
+    result.codes.store(codes);
+    std::uint32_t coded = unusual;
+    for (std::uint32_t left = unusual; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+      if (symbol[lane] != static_cast<std::int32_t>(kEscape)) continue;
+      symbol[lane] = static_cast<std::int32_t>(take(lane, kEscapeBits));
+      const auto escaped = static_cast<std::uint32_t>(symbol[lane]);
+      if (escaped == kExactSymbol) result.exact |= 1u << lane;
+      if (escaped == kOriginSymbol) result.origin |= 1u << lane;
+      if (escaped > kMostSymbol) {
+        failed_ = failed_ || (escaped != kExactSymbol && escaped != kOriginSymbol);
+        coded &= ~(1u << lane);
+        codes[lane] = 0;
+        continue;
+      }
+      low[lane] = static_cast<std::int32_t>(take(lane, bits_with(escaped)));
+    }
+    for (std::uint32_t left = coded; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+      auto s = static_cast<std::uint32_t>(symbol[lane]);
+      if (s > kMostSymbol) {
+        failed_ = true;
+        s = 0;
+      }
+      const std::uint32_t later = take(lane, bits_behind(s));
+      const std::uint32_t number =
+          smallest_of<std::uint32_t>(s) + (static_cast<std::uint32_t>(low[lane]) | later << kWithSymbol);
+      codes[lane] = static_cast<std::int32_t>(unzigzag(number));
+    }
+    result.codes = Ints::load(codes);
+  }
+  std::uint32_t take(std::uint32_t lane, std::uint32_t count) {
+    const std::uint32_t bits = state_[lane] & ((1u << count) - 1);
+    state_[lane] >>= count;
+    refill(lane);
+    return bits;
+  }
+  KFN void refill(std::uint32_t lane) {
+    if (state_[lane] >= kLowestState) return;
+    if (end_ - at_ < 2) {
+      failed_ = true;
+      state_[lane] = kLowestState;
+      return;
+    }
+    state_[lane] = state_[lane] << 16 | load_le<std::uint16_t>(at_);
+    at_ += 2;
+  }
+
+  alignas(64) std::uint32_t state_[kRows];
+  const std::uint8_t *at_, *end_;
+  bool failed_ = false;
+};
+
+PYF_END_TARGET

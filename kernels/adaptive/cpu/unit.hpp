@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Units: the tiles that share a stream, encoded and decoded (docs/format.md, section 13.5).
+//
+//   u32 words of 16 bits, u32 tiles with masks (a bit each), states of the rows (u32 each), words, padding to 4 bytes,
+//   values that are stored as they are, padding
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "adaptive/cpu/stream.hpp"
+#include "adaptive/cpu/work.hpp"
+#include "core/cpu_driver.hpp"
+#include "core/error_text.hpp"
+#include "core/status.hpp"
+#include "core/wire.hpp"
+
+PYF_BEGIN_TARGET
+
+inline constexpr std::size_t kUnitHead = 8;
+// The largest unit: a symbol's 38 bits or a value, and a flag's 10 bits.
+constexpr std::size_t unit_bytes_of(std::size_t tiles, std::size_t value_bytes) {
+  return kUnitHead + 4 * kRows + tiles * Work::kDense * (value_bytes + 8) + 64;
+}
+constexpr std::size_t unit_scratch_bytes(std::size_t tiles) {
+  return Work::bytes() + tiles * (5 * Work::kDense + 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord)) + 1024;
+}
+
+template <class T>
+using ValueBits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+template <class T>
+KFN float normalised(const AdaptivePlan& plan, double inverse, T x) {
+  return static_cast<float>((static_cast<double>(x) - plan.offset) * inverse);
+}
+template <class T>
+KFN T reconstructed(const AdaptivePlan& plan, float r) {
+  return static_cast<T>(plan.offset + plan.step * static_cast<double>(r));
+}
+
+inline void shape_dense(Dense& d, const AdaptiveTile& tile) {
+  d.planes = tile.planes;
+  d.rows = tile.rows;
+  d.columns = tile.columns;
+  for (std::uint32_t y = 0; y < kRows; ++y) d.lengths[y] = y < tile.rows ? tile.length(y) : 0;
+}
+
+template <class T>
+KFN T value_at(const void* values, std::uint64_t index) {
+  T x;
+  std::memcpy(&x, static_cast<const std::uint8_t*>(values) + index * sizeof(T), sizeof(T));
+  return x;
+}
+
+// Reads a tile's values; true if one of them is special. Values that no code is near are to be stored.
+template <class T>
+inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const void* values, Dense& d) {
+  shape_dense(d, tile);
+  const double inverse = 1 / plan.step;
+  const auto sentinel = static_cast<ValueBits<T>>(plan.sentinel);
+  bool any = false;
+  for (std::uint32_t z = 0; z < d.planes; ++z)
+    for (std::uint32_t y = 0; y < d.rows; ++y) {
+      const std::uint64_t from = tile.row(z, y);
+      float* const to = d.values + d.index(z, y, 0);
+      std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
+      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+        const T value = value_at<T>(values, from + x * tile.value_stride);
+        const bool special = plan.has_sentinel && std::bit_cast<ValueBits<T>>(value) == sentinel;
+        const float t = normalised(plan, inverse, value);
+        const bool far = !((t < kFarthest) & (t > -kFarthest));  // NaN, too
+        to[x] = special ? 0 : far ? kFarthest : t;
+        kinds[x] = special ? kSentinel : far ? kExact : kCoded;
+        any = any | special;
+      }
+    }
+  return any;
+}
+
+// Marks values that are not within the bound after decoding; how many.
+template <class T>
+inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& tile, const void* values, Dense& d) {
+  const double bound = plan.bound * (1 - 0x1p-40);
+  const auto sentinel = static_cast<ValueBits<T>>(plan.sentinel);
+  std::size_t marked = 0;
+  for (std::uint32_t z = 0; z < d.planes; ++z)
+    for (std::uint32_t y = 0; y < d.rows; ++y) {
+      const std::uint64_t from = tile.row(z, y);
+      const float* const r = d.values + d.index(z, y, 0);
+      std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
+      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+        if (kinds[x] != kCoded) continue;
+        const T value = value_at<T>(values, from + x * tile.value_stride), decoded = reconstructed<T>(plan, r[x]);
+        const double error = static_cast<double>(value) - static_cast<double>(decoded);
+        const bool fits = (error <= bound) & (error >= -bound) &
+                          !(plan.has_sentinel && std::bit_cast<ValueBits<T>>(decoded) == sentinel);
+        if (fits) continue;
+        kinds[x] = kExact;
+        ++marked;
+      }
+    }
+  return marked;
+}
+
+// Appends the records of a pass, and the values that it stores.
+template <class T>
+inline void record_pass(const Work& w, const Lattice& lattice, const AdaptiveTile& tile, const void* values, bool masks,
+                        UnitRecords& r, std::uint8_t*& stored) {
+  const Steps& s = w.steps;
+  const std::uint32_t steps = w.wave.layout.steps();
+  const Layout& l = w.wave.layout;
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    const std::uint32_t coded = s.coded[step];
+    if (coded == 0) continue;
+    r.steps[r.step_count++] = {coded, masks ? 1u : 0u};
+    const std::uint32_t special = s.sentinel[step] & coded;
+    if (masks) {
+      const MaskNeighbours near(w.wave, s.sentinel, step);
+      for (std::uint32_t left = coded; left != 0; left &= left - 1) {
+        const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+        r.flags[r.flag_count++] = static_cast<std::uint8_t>(near.of_lane(lane) | (special >> lane & 1) << 7);
+      }
+    }
+    Expected e;
+    const std::size_t at = std::size_t{step} * kRows;
+    e.set = Ints::load(s.sets + at);
+    e.range = Floats::load(s.ranges + at);
+    e.distance = Floats::load(s.distances + at);
+    std::int32_t levels[kRows];
+    context_level(w.wave, e, step).store(levels);
+    for (std::uint32_t left = coded & ~special; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+      const auto code = static_cast<std::uint32_t>(s.codes[at + lane]);
+      const bool exact = (s.exact[step] >> lane & 1) != 0;
+      r.values[r.value_count++] =
+          make_record(exact ? 0 : zigzag(code), static_cast<std::uint32_t>(levels[lane]), exact ? kByValue : kByCode);
+      if (!exact || stored == nullptr) continue;
+      const std::uint32_t along = step - l.lead - l.skew * lane, z = along / l.period(), x = along % l.period();
+      const std::uint64_t index = tile.row(z << lattice.shift_z, lane << lattice.shift_y) +
+                                  (std::uint64_t{x} << lattice.shift_x) * tile.value_stride;
+      std::memcpy(stored, static_cast<const std::uint8_t*>(values) + index * sizeof(T), sizeof(T));
+      stored += sizeof(T);
+    }
+  }
+}
+
+// Runs a tile through its passes, again until all values keep the bound or are stored.
+template <class T>
+inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std::uint64_t number, Work& w,
+                               UnitRecords& r, std::uint8_t*& stored) {
+  const AdaptiveTile tile = plan.tiles.tile(number);
+  const AdaptiveModel& model = *plan.model;
+  const UnitRecords before = r;
+  std::uint8_t* const stored_before = stored;
+  const std::size_t cells = std::size_t{tile.planes} * tile.rows * tile.columns;
+  std::uint8_t* const marks = w.marks;
+  for (int attempt = 0;; ++attempt) {
+    const bool masks = load_tile<T>(plan, tile, values, w.dense) && model.masks;
+    if (attempt != 0)
+      for (std::size_t i = 0; i < cells; ++i)
+        if (marks[i] == kExact && w.dense.kinds[i] == kCoded) w.dense.kinds[i] = kExact;
+    for (std::uint32_t p = 0; p <= model.levels; ++p) {
+      const Lattice lattice(w.dense, model.kind, model.passes[p].log2);
+      begin_pass(w, model.kind, model.passes[p], lattice);
+      spread_targets(w, lattice);
+      for (std::uint32_t turn = 1; turn <= turns_of(model.passes[p], model.kind); ++turn) {
+        encode_pass(w, lattice, turn);
+        record_pass<T>(w, lattice, tile, values, masks, r, stored);
+      }
+      collect(w, lattice);
+    }
+    if (mark_misfits<T>(plan, tile, values, w.dense) == 0) return masks;
+    if (attempt > 6) std::memset(w.dense.kinds, kExact, cells);
+    std::memcpy(marks, w.dense.kinds, cells);
+    r = before;
+    stored = stored_before;
+  }
+}
+
+inline UnitRecords records_in(std::uint8_t* memory, std::size_t tiles) {
+  UnitRecords r;
+  r.values = reinterpret_cast<std::uint32_t*>(memory);
+  memory += tiles * 4 * Work::kDense;
+  r.steps = reinterpret_cast<StepRecord*>(memory);
+  memory += tiles * 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord);
+  r.flags = memory;
+  return r;
+}
+
+template <class T>
+inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64_t unit, void* scratch,
+                               std::uint8_t* out) {
+  const auto& plan = static_cast<const AdaptivePlan&>(base);
+  Work w(scratch);
+  UnitRecords records =
+      records_in(static_cast<std::uint8_t*>(scratch) + (Work::bytes() + 63) / 64 * 64, plan.unit_tiles);
+  const std::uint64_t first = unit * plan.unit_tiles,
+                      last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
+  const std::uint32_t rows = plan.tiles.most_rows();
+  std::uint32_t masks = 0;
+  // stored values gather at the start of the unit, words grow from its end
+  std::uint8_t *const head = out, *stored = out + kUnitHead + 4 * std::size_t{rows};
+  std::uint8_t* const stored_begin = stored;
+  for (std::uint64_t tile = first; tile < last; ++tile)
+    if (encode_tile_values<T>(plan, values, tile, w, records, stored)) masks |= 1u << (tile - first);
+  const auto stored_bytes = static_cast<std::size_t>(stored - stored_begin);
+  std::uint8_t* const end = out + plan.unit_bytes;
+  StreamWriter writer(stored, end);
+  writer.write(records, *plan.model, *plan.tables);
+  const auto word_bytes = static_cast<std::size_t>(end - writer.words());
+  const std::size_t padded = (word_bytes + 3) / 4 * 4, padded_stored = (stored_bytes + 3) / 4 * 4;
+  std::memmove(stored_begin + padded, stored_begin, stored_bytes);
+  std::memmove(stored_begin, writer.words(), word_bytes);
+  std::memset(stored_begin + word_bytes, 0, padded - word_bytes);
+  std::memset(stored_begin + padded + stored_bytes, 0, padded_stored - stored_bytes);
+  store_le(head, static_cast<std::uint32_t>(word_bytes / 2));
+  store_le(head + 4, masks);
+  for (std::uint32_t i = 0; i < rows; ++i) store_le(head + kUnitHead + 4 * std::size_t{i}, writer.states()[i]);
+  EncodedTile encoded;
+  encoded.bytes = static_cast<std::uint32_t>(kUnitHead + 4 * std::size_t{rows} + padded + padded_stored);
+  return encoded;
+}
+
+// The values of a unit that are stored as they are, in the order of coding.
+struct StoredValues {
+  const std::uint8_t *at, *end;
+  bool failed = false;
+
+  template <class V>
+  V take() {
+    if (static_cast<std::size_t>(end - at) < sizeof(V)) {
+      failed = true;
+      return V{};
+    }
+    V x;
+    std::memcpy(&x, at, sizeof x);
+    at += sizeof x;
+    return x;
+  }
+};
+
+template <class T>
+inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattice, bool masks, std::uint32_t turn,
+                        StreamReader& stream, StoredValues& stored, T* exact_values) {
+  Steps& s = w.steps;
+  const Layout& l = w.wave.layout;
+  const double inverse = 1 / plan.step;
+  const Floats unit = Floats::all(kUnits[w.wave.pass->unit]);
+  each_step(w.wave, lattice.lengths, turn,
+            [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
+              const Expected e = expect(w.wave, place, step);
+              const Ints level = context_level(w.wave, e, step);
+              std::uint32_t sentinel = 0;
+              Ints coded = active;
+              if (masks) {
+                sentinel = stream.read_flags(*plan.model, MaskNeighbours(w.wave, s.sentinel, step), bits);
+                s.sentinel[step] |= sentinel;
+                if (sentinel != 0) coded = coded & ~condition_of_bits(sentinel);
+              }
+              const StepCodes step_codes = stream.read(*plan.tables, level, bits & ~sentinel, coded);
+              Floats code = float_of(step_codes.codes), value = fused(code, unit, e.value);
+              const std::uint32_t special = sentinel | step_codes.exact | step_codes.origin;
+              if (special != 0) {
+                const Ints is_special = condition_of_bits(special);
+                code = as_floats(bits_of(code) & ~is_special);
+                float others[kRows];
+                stand_in(w.wave, place, step).store(others);
+                for (std::uint32_t left = special; left != 0; left &= left - 1) {
+                  const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+                  const std::uint32_t along = step - l.lead - l.skew * lane, z = along / l.period(),
+                                      x = along % l.period();
+                  const std::size_t at = lattice.index(w.dense, z, lane, x);
+                  w.dense.kinds[at] = (sentinel >> lane & 1) != 0 ? kSentinel : kExact;
+                  if ((step_codes.exact >> lane & 1) != 0) {
+                    const T stored_value = stored.take<T>();
+                    exact_values[at] = stored_value;
+                    const float t = normalised(plan, inverse, stored_value);
+                    if ((t < kFarthest) & (t > -kFarthest)) others[lane] = t;
+                  }
+                  if ((step_codes.origin >> lane & 1) != 0) {
+                    others[lane] = stored.take<float>();
+                    w.dense.kinds[at] = kCoded;
+                  }
+                }
+                value = select(is_special, Floats::load(others), value);
+              }
+              store_values(w.wave, place, step, bits, active, value);
+              float* const sizes = w.wave.sizes + std::size_t{step} * kLaneStride;
+              select(active, least(absolute(code), Floats::all(kLargestSize)), Floats::load(sizes)).store(sizes);
+            });
+}
+
+// Masks of the points that a refining pass knows.
+inline void spread_masks(Work& w, const Lattice& lattice) {
+  const Layout& l = w.wave.layout;
+  std::memset(w.steps.sentinel, 0, 4 * std::size_t{l.steps()});
+  if (!w.wave.pass->refining) return;
+  const std::uint32_t by_z = lattice.shift_z == 0 && lattice.planes == 1 ? 1 : 2,
+                      by_y = w.wave.kind == TileKind::line ? 1 : 2;
+  for (std::uint32_t z = 0; z < lattice.planes; z += by_z)
+    for (std::uint32_t y = 0; y < lattice.rows; y += by_y) {
+      const auto first =
+          static_cast<std::size_t>(l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0));
+      for (std::uint32_t x = 0; x < lattice.lengths[y]; x += 2)
+        if (w.dense.kinds[lattice.index(w.dense, z, y, x)] == kSentinel) w.steps.sentinel[first + x] |= 1u << y;
+    }
+}
+
+template <class T>
+inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const Dense& d, const T* exact_values,
+                       void* out) {
+  auto* const to = static_cast<std::uint8_t*>(out);
+  const T sentinel = std::bit_cast<T>(static_cast<ValueBits<T>>(plan.sentinel));
+  for (std::uint32_t z = 0; z < d.planes; ++z)
+    for (std::uint32_t y = 0; y < d.rows; ++y) {
+      const std::uint64_t first = tile.row(z, y);
+      const std::size_t from = d.index(z, y, 0);
+      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+        const std::uint64_t index = first + x * tile.value_stride;
+        if (index < plan.start || index >= plan.stop) continue;
+        const std::uint8_t kind = d.kinds[from + x];
+        const T value = kind == kCoded      ? reconstructed<T>(plan, d.values[from + x])
+                        : kind == kSentinel ? sentinel
+                                            : exact_values[from + x];
+        std::memcpy(to + (index - plan.start) * sizeof(T), &value, sizeof(T));
+      }
+    }
+}
+
+template <class T>
+inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
+                          std::uint64_t unit, std::uint64_t, std::uint64_t, void* out) {
+  const auto& plan = static_cast<const AdaptivePlan&>(base);
+  const auto damaged = [&](const char* what) {
+    return fail(Code::corrupt, "corrupt frame: %s of unit %llu", what, static_cast<unsigned long long>(unit));
+  };
+  const std::uint32_t rows = plan.tiles.most_rows();
+  const std::size_t head = kUnitHead + 4 * std::size_t{rows};
+  if (uniform || size < head) return damaged("the head");
+  const std::size_t word_bytes = 2 * std::size_t{load_le<std::uint32_t>(bytes)}, padded = (word_bytes + 3) / 4 * 4;
+  const auto masks = load_le<std::uint32_t>(bytes + 4);
+  if (padded > size - head) return damaged("the size");
+  const std::uint64_t first = unit * plan.unit_tiles,
+                      last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
+  if (masks >> (last - first) != 0 || (masks != 0 && !plan.model->masks)) return damaged("the masks");
+  std::uint8_t* const scratch = thread_scratch(unit_scratch_bytes(0) + sizeof(T) * Work::kDense);
+  if (scratch == nullptr) return fail(Code::no_memory, "no memory for a tile");
+  Work w(scratch);
+  T* const exact_values = reinterpret_cast<T*>(scratch + (Work::bytes() + 63) / 64 * 64);
+  StreamReader stream(bytes + kUnitHead, rows, bytes + head, bytes + head + word_bytes);
+  StoredValues stored{bytes + head + padded, bytes + size};
+  for (std::uint64_t number = first; number < last && !stream.failed() && !stored.failed; ++number) {
+    const AdaptiveTile tile = plan.tiles.tile(number);
+    shape_dense(w.dense, tile);
+    std::memset(w.dense.kinds, kCoded, std::size_t{tile.planes} * tile.rows * tile.columns);
+    for (std::uint32_t p = 0; p <= plan.model->levels; ++p) {
+      const PassModel& pass = plan.model->passes[p];
+      const Lattice lattice(w.dense, plan.model->kind, pass.log2);
+      begin_pass(w, plan.model->kind, pass, lattice);
+      spread_masks(w, lattice);
+      for (std::uint32_t turn = 1; turn <= turns_of(pass, plan.model->kind); ++turn)
+        decode_pass<T>(plan, w, lattice, (masks >> (number - first) & 1) != 0, turn, stream, stored, exact_values);
+      collect(w, lattice);
+    }
+    store_tile<T>(plan, tile, w.dense, exact_values, out);
+  }
+  if (stream.failed() || !stream.ended()) return damaged("the stream");
+  if (stored.failed || stored.end - stored.at >= 4) return damaged("the stored values");
+  for (; stored.at != stored.end; ++stored.at)
+    if (*stored.at != 0) return damaged("the padding");
+  return kOk;
+}
+
+PYF_END_TARGET

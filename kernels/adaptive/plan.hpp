@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The plan of a chunk that the codec Adaptive encodes or decodes, and its functions for one CPU level.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "adaptive/grid.hpp"
+#include "adaptive/model.hpp"
+#include "adaptive/tables.hpp"
+#include "core/level.hpp"
+#include "core/plan.hpp"
+
+namespace pyfilter {
+
+// Streams span tiles until they have about 12 KB, so that 128 bytes of states are 1 %.
+inline constexpr std::uint32_t kMostTilesLog2 = 4;
+inline constexpr std::uint64_t kStreamBits = 12288 * 8;
+
+// A value is offset + step * r: r is what tiles compute with.
+struct AdaptivePlan : Plan {
+  AdaptiveGrid tiles;
+  double offset = 0;
+  std::uint64_t start = 0, stop = 0;  // of the values to decode
+  const AdaptiveModel* model = nullptr;
+  const AdaptiveTables* tables = nullptr;
+};
+
+// What the caller asks an encoder for.
+struct AdaptiveChoice {
+  std::uint32_t predictor = 0;  // 0: auto, 1: regression, 2: interpolation
+  bool fast = false;
+};
+
+// Bytes of the largest unit, and scratch memory to encode one.
+struct AdaptiveSizes {
+  std::size_t unit, scratch;
+};
+
+struct AdaptiveCoders {
+  const TileCoder* units;
+  // Trains a model for the chunk; returns the bits that all symbols will need, roughly. Allocates; may throw
+  // std::bad_alloc.
+  double (*train)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values, AdaptiveModel& model);
+  AdaptiveSizes (*sizes)(const AdaptivePlan& plan);
+};
+PYF_LEVEL_TABLE(AdaptiveCoders, kAdaptiveCoders, adaptive_coders)
+
+}  // namespace pyfilter

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tables that the streams of a chunk are coded with, made from its model, and the symbols of codes (docs/format.md,
+// section 13.5).
+#pragma once
+
+#include <cstdint>
+
+#include "adaptive/model.hpp"
+#include "core/bits.hpp"
+#include "stages/entropy/rans_step.hpp"
+#include "stages/symbols.hpp"
+
+namespace pyfilter {
+
+// Codes are symbols of their zigzag numbers (stages/symbols.hpp), of up to kCodeBits bits. The escape has eight raw
+// bits: a symbol that the table has not, kExactSymbol for a value that is stored as it is, kOriginSymbol for an r.
+inline constexpr std::uint32_t kCodeBits = 20, kMostSymbol = 4 * kCodeBits - 1;
+inline constexpr std::uint32_t kExactSymbol = 254, kOriginSymbol = 253;
+// Raw bits that come with a symbol: with more, a state might be too small to be refilled at once.
+inline constexpr std::uint32_t kWithSymbol = 3;
+
+KFN std::uint32_t bits_with(std::uint32_t symbol) {
+  const std::uint32_t raw = raw_bits(symbol);
+  return raw < kWithSymbol ? raw : kWithSymbol;
+}
+KFN std::uint32_t bits_behind(std::uint32_t symbol) { return raw_bits(symbol) - bits_with(symbol); }
+
+// An entry for each of 2^12 slots: symbol, frequency << 8, place of the slot within the symbol's << 20.
+KFN void make_slots(const Frequencies& f, std::uint32_t* entries) {
+  std::uint32_t slot = 0;
+  for (std::uint32_t s = 0; s < kSymbols; ++s)
+    for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = s | std::uint32_t{f.of[s]} << 8 | i << 20;
+}
+
+// What an encoder needs of a symbol: frequency, first slot, and its division as a product (encode_entry()).
+struct SymbolEntry {
+  std::uint32_t reciprocal = 0;
+  std::uint16_t frequency = 0, first = 0;
+  std::uint32_t shift = 0;
+
+  KFN std::uint32_t divided(std::uint32_t x) const {
+    return static_cast<std::uint32_t>((std::uint64_t{x} * reciprocal) >> 31 >> shift);
+  }
+};
+KFN void make_symbol_entries(const Frequencies& f, SymbolEntry* entries) {
+  std::uint32_t first = 0;
+  for (std::uint32_t s = 0; s < kSymbols; ++s) {
+    SymbolEntry& e = entries[s];
+    e = {};
+    if (f.of[s] == 0) continue;
+    e.frequency = f.of[s];
+    e.first = static_cast<std::uint16_t>(first);
+    while ((1u << e.shift) < f.of[s]) ++e.shift;
+    e.reciprocal = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + e.shift)) + f.of[s] - 1) / f.of[s]);
+    first += f.of[s];
+  }
+}
+
+struct AdaptiveTables {
+  std::uint32_t first_of_level[kContextLevels] = {};  // entry of a level's table
+  alignas(64) std::uint32_t slots[kMostTablesOfModel << kTableBits] = {};
+  SymbolEntry symbols[kMostTablesOfModel * kSymbols] = {};
+};
+
+inline void make_adaptive_tables(const AdaptiveModel& model, bool encoding, AdaptiveTables& tables) {
+  for (std::uint32_t level = 0; level < kContextLevels; ++level)
+    tables.first_of_level[level] = model.table_of_level[level] * (encoding ? kSymbols : 1u << kTableBits);
+  for (std::uint32_t t = 0; t < model.tables; ++t) {
+    if (encoding)
+      make_symbol_entries(model.table[t], tables.symbols + t * kSymbols);
+    else
+      make_slots(model.table[t], tables.slots + (t << kTableBits));
+  }
+}
+
+}  // namespace pyfilter
