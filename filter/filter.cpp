@@ -72,7 +72,7 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
     return fail(Code::invalid_argument, "HDF5 gave a chunk of %zu bytes, the stored cd_values say %zu", chunk.bytes,
                 value_bytes_of(request));
   Origins origins;
-  if (follows_range(request.bound_mode))
+  if (may_move_values(request))
     origins = find_origins(cached_chunk(request, words, *chunk.buffer, chunk.bytes));
   if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, origins, *chunk.buffer, chunk);
   // Swaps in HDF5's buffer, which saves a copy: HDF5 does not use it during this call. If encoding fails, the values
@@ -114,7 +114,7 @@ Status decode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
   PYF_TRY(decode(*chunk.buffer, chunk.bytes, values.data(), bytes));
   if (needs_swap(request.source_big_endian))
     swap_values(values.data(), values.data(), bytes, dtype_bytes(request.dtype));
-  if (follows_range(request.bound_mode))
+  if (may_move_values(request))
     remember_decoded(cached_chunk(request, words, values.data(), bytes), *chunk.buffer, chunk.bytes);
   values.replace(chunk.buffer, chunk.buffer_bytes);
   chunk.bytes = bytes;

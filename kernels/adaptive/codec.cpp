@@ -9,6 +9,7 @@
 #include <new>
 
 #include "adaptive/plan.hpp"
+#include "core/api.hpp"
 #include "core/codec.hpp"
 #include "core/cpu_driver.hpp"
 #include "core/error_text.hpp"
@@ -26,6 +27,13 @@ enum : std::size_t { kPredictor = 0, kEffort = 1 };
 enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
 constexpr std::size_t kPayloadHead = 8;  // the offset
 
+void set_units(const FrameInfo& info, AdaptivePlan& plan) {
+  plan.unit_tiles = 1u << info.parameters[kUnitLog2];
+  const AdaptiveSizes sizes = adaptive_coders().sizes(plan);
+  plan.unit_bytes = sizes.unit;
+  plan.scratch_bytes = sizes.scratch;
+}
+
 AdaptivePlan plan_of(const FrameInfo& info) {
   AdaptivePlan plan;
   read_plan(info, plan);
@@ -33,10 +41,7 @@ AdaptivePlan plan_of(const FrameInfo& info) {
   plan.grid.values = info.value_count;
   plan.grid.tiles = plan.tiles.tiles();
   plan.grid.unordered = true;
-  plan.unit_tiles = 1u << info.parameters[kUnitLog2];
-  const AdaptiveSizes sizes = adaptive_coders().sizes(plan);
-  plan.unit_bytes = sizes.unit;
-  plan.scratch_bytes = sizes.scratch;
+  set_units(info, plan);
   return plan;
 }
 
@@ -61,18 +66,88 @@ bool choose_step(double low, double high, FrameInfo& info, double* offset) {
   return step > 4 * std::numeric_limits<float>::min() && std::isfinite(1 / step);
 }
 
+// Reads the offset and the model of a payload.
+Status read_head(const std::uint8_t* payload, std::size_t payload_bytes, AdaptivePlan& plan, AdaptiveModel& model,
+                 std::size_t* bytes) {
+  if (payload_bytes < kPayloadHead) return fail(Code::corrupt, "corrupt frame: no room for its offset");
+  plan.offset = load_le<double>(payload);
+  model.kind = plan.tiles.kind;
+  if (!std::isfinite(plan.offset) || !read_model(payload + kPayloadHead, payload_bytes - kPayloadHead, model, bytes))
+    return fail(Code::corrupt, "corrupt frame: its model");
+  *bytes += kPayloadHead;
+  return kOk;
+}
+
+Status decode_streams(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes,
+                      const AdaptivePlan& asked, AdaptiveModel& model, void* values) {
+  const std::unique_ptr<AdaptiveTables> tables(new (std::nothrow) AdaptiveTables);
+  if (!tables) return fail(Code::no_memory, "no memory for the tables of a frame");
+  AdaptivePlan plan = asked;
+  std::size_t head = 0;
+  PYF_TRY(read_head(payload, payload_bytes, plan, model, &head));
+  make_adaptive_tables(model, false, *tables);
+  plan.model = &model;
+  plan.tables = tables.get();
+  // tiles are not in the order of values: every unit looks for those that are asked for
+  return decode_tiles(plan, *adaptive_coders().units, payload + head, payload_bytes - head, 0, info.value_count,
+                      values);
+}
+
+// What an encoder keeps of the frame that some values were decoded from.
+struct Origin {
+  FrameInfo info;
+  double offset = 0;
+  std::unique_ptr<std::uint8_t[]> values, kinds;
+  std::unique_ptr<float[]> r;
+
+  Status open(const Request& request, AdaptiveModel& model) {
+    PYF_TRY(frame_info(request.origin, request.origin_bytes, &info));
+    const auto count = static_cast<std::size_t>(info.value_count);
+    values.reset(new (std::nothrow) std::uint8_t[info.value_bytes]);
+    kinds.reset(new (std::nothrow) std::uint8_t[count]);
+    r.reset(new (std::nothrow) float[count]);
+    if (!values || !kinds || !r) return fail(Code::no_memory, "no memory for the values that a chunk had before");
+    AdaptivePlan plan = plan_of(info);
+    plan.stop = info.value_count;
+    plan.decoded_r = r.get();
+    plan.decoded_kinds = kinds.get();
+    const auto* const payload = static_cast<const std::uint8_t*>(request.origin) + info.header_bytes;
+    const auto payload_bytes = static_cast<std::size_t>(info.frame_bytes - info.header_bytes);
+    offset = load_le<double>(payload);
+    return decode_streams(info, payload, payload_bytes, plan, model, values.get());
+  }
+  // The model for a step that is a part of the origin's: r, and with it thresholds, are in units of the step.
+  void set_plan(double step, AdaptivePlan& plan, AdaptiveModel& model) const {
+    plan.offset = offset;
+    plan.origin_r = r.get();
+    plan.origin_kinds = kinds.get();
+    plan.origin_values = values.get();
+    plan.origin_scale = static_cast<float>(info.step / step);
+    for (PassModel& pass : model.passes)
+      for (float& threshold : pass.thresholds) threshold *= plan.origin_scale;
+  }
+};
+
 // The payload: offset, model, directory and units. *bytes is 0 if it would need `limit` bytes or more.
-Status encode_streams(const AdaptiveChoice& choice, const void* values, double offset, FrameInfo& info,
-                      std::uint8_t* out, std::size_t limit, std::size_t* bytes) {
+Status encode_streams(const Request& request, const void* values, double offset, FrameInfo& info, std::uint8_t* out,
+                      std::size_t limit, std::size_t* bytes) {
   const std::unique_ptr<AdaptiveModel> model(new (std::nothrow) AdaptiveModel);
   const std::unique_ptr<AdaptiveTables> tables(new (std::nothrow) AdaptiveTables);
   const std::unique_ptr<std::uint8_t[]> written(new (std::nothrow) std::uint8_t[kMostModelBytes]);
   if (!model || !tables || !written) return fail(Code::no_memory, "no memory for a model of the chunk");
+  Origin origin;
+  if (request.origin != nullptr) {
+    PYF_TRY(origin.open(request, *model));
+    info.parameters[kAcross] = origin.info.parameters[kAcross];
+    model->masks = info.has_sentinel;
+  }
   AdaptivePlan plan = plan_of(info);
   plan.offset = offset;
+  if (request.origin != nullptr) origin.set_plan(info.step, plan, *model);
   double bits = 0;
   try {
-    bits = adaptive_coders().train(plan, choice, values, *model);
+    bits = adaptive_coders().train(plan, {request.parameters[kPredictor], request.parameters[kEffort] != 0}, values,
+                                   *model);
   } catch (const std::bad_alloc&) {
     return fail(Code::no_memory, "no memory to train a model of the chunk");
   }
@@ -82,14 +157,13 @@ Status encode_streams(const AdaptiveChoice& choice, const void* values, double o
          (std::uint64_t{1} << log2) < plan.tiles.tiles())
     ++log2;
   info.parameters[kUnitLog2] = log2;
-  plan = plan_of(info);
-  plan.offset = offset;
+  set_units(info, plan);
   make_adaptive_tables(*model, true, *tables);
   plan.model = model.get();
   plan.tables = tables.get();
   const std::size_t model_bytes = write_model(*model, written.get()), head = kPayloadHead + model_bytes;
   if (head >= limit) return kOk;
-  store_le(out, offset);
+  store_le(out, plan.offset);
   std::memcpy(out + kPayloadHead, written.get(), model_bytes);
   PYF_TRY(encode_tiles(plan, *adaptive_coders().units, values, out + head, limit - head, bytes));
   if (*bytes != 0) *bytes += head;
@@ -104,22 +178,32 @@ Status encode_as_lorenzo(const Request& request, const void* values, FrameInfo& 
   return encode_payload(other, values, info.value_count, info, out, limit, bytes);
 }
 
-Status encode(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit,
-              std::size_t* bytes) {
-  *bytes = 0;
-  const AdaptiveChoice choice{request.parameters[kPredictor], request.parameters[kEffort] != 0};
-  const FrameInfo empty = info;
-  const bool absolute = request.bound_mode != Bound::pointwise_relative && settle_step(request, values, info);
+// Bound, step, sentinel and offset of a frame; false where the codec cannot keep the bound, or would gain nothing.
+bool settle(const Request& request, const void* values, FrameInfo& info, double* offset) {
+  if (request.bound_mode == Bound::pointwise_relative || info.value_count == 0) return false;
+  if (!settle_step(request, values, info)) return false;
+  if (request.origin != nullptr) {
+    info.step = request.step;
+    return true;
+  }
   Request ranged = request;
   ranged.has_fill = info.has_sentinel;
   ranged.fill = info.sentinel;
-  double low = 0, high = 0, offset = 0;
-  if (!absolute || info.value_count == 0 || !find_value_range(ranged, values, info.value_count, &low, &high) ||
-      !choose_step(low, high, info, &offset)) {
+  double low = 0, high = 0;
+  return find_value_range(ranged, values, info.value_count, &low, &high) && choose_step(low, high, info, offset);
+}
+
+Status encode(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit,
+              std::size_t* bytes) {
+  *bytes = 0;
+  const FrameInfo empty = info;
+  double offset = 0;
+  if (!settle(request, values, info, &offset)) {
     info = empty;
     return encode_as_lorenzo(request, values, info, out, limit, bytes);
   }
-  PYF_TRY(encode_streams(choice, values, offset, info, out, limit, bytes));
+  PYF_TRY(encode_streams(request, values, offset, info, out, limit, bytes));
+  if (request.origin != nullptr) return kOk;  // another codec would move the values that are kept
   const std::size_t most = *bytes != 0 ? *bytes : limit;
   const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[most + kTileSlackBytes]);
   if (!other) return fail(Code::no_memory, "no memory for %zu bytes to compare with", most);
@@ -135,24 +219,12 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
 
 Status decode(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes, std::uint64_t start,
               std::uint64_t stop, void* values) {
-  if (payload_bytes < kPayloadHead) return fail(Code::corrupt, "corrupt frame: no room for its offset");
   const std::unique_ptr<AdaptiveModel> model(new (std::nothrow) AdaptiveModel);
-  const std::unique_ptr<AdaptiveTables> tables(new (std::nothrow) AdaptiveTables);
-  if (!model || !tables) return fail(Code::no_memory, "no memory for the model of a frame");
+  if (!model) return fail(Code::no_memory, "no memory for the model of a frame");
   AdaptivePlan plan = plan_of(info);
-  plan.offset = load_le<double>(payload);
   plan.start = start;
   plan.stop = stop;
-  model->kind = plan.tiles.kind;
-  std::size_t model_bytes = 0;
-  if (!std::isfinite(plan.offset) ||
-      !read_model(payload + kPayloadHead, payload_bytes - kPayloadHead, *model, &model_bytes))
-    return fail(Code::corrupt, "corrupt frame: its model");
-  make_adaptive_tables(*model, false, *tables);
-  plan.model = model.get();
-  plan.tables = tables.get();
-  const std::size_t head = kPayloadHead + model_bytes;
-  return decode_tiles(plan, *adaptive_coders().units, payload + head, payload_bytes - head, start, stop, values);
+  return decode_streams(info, payload, payload_bytes, plan, *model, values);
 }
 
 Status check_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& shape,
@@ -201,6 +273,7 @@ const Codec kAdaptiveCodec{
     .encode = encode,
     .decode = decode,
     .may_be_pointwise = false,
+    .closed_loop = true,
     .floats_on_devices = false,
 };
 

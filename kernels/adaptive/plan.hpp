@@ -22,6 +22,14 @@ struct AdaptivePlan : Plan {
   AdaptiveGrid tiles;
   double offset = 0;
   std::uint64_t start = 0, stop = 0;  // of the values to decode
+  // r and kind of all values: a decoder stores them here; an encoder keeps them, and the bits of their values, where a
+  // value is still the same. r is in units of the origin's step, which is origin_scale of this one.
+  float* decoded_r = nullptr;
+  std::uint8_t* decoded_kinds = nullptr;
+  const float* origin_r = nullptr;
+  const std::uint8_t* origin_kinds = nullptr;
+  const void* origin_values = nullptr;
+  float origin_scale = 1;
   const AdaptiveModel* model = nullptr;
   const AdaptiveTables* tables = nullptr;
 };
@@ -41,6 +49,7 @@ struct AdaptiveCoders {
   const TileCoder* units;
   // Trains a model for the chunk; returns the bits that all symbols will need, roughly. Allocates; may throw
   // std::bad_alloc.
+  // With an origin the model is that of its frame; its contexts and tables are trained.
   double (*train)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values, AdaptiveModel& model);
   AdaptiveSizes (*sizes)(const AdaptivePlan& plan);
 };

@@ -75,11 +75,13 @@ struct Request {
   std::uint64_t fill = 0;          // bit pattern of the fill value, zero-extended
   bool source_big_endian = false;  // recorded in the frame; values given here are always in host order
   Shape shape;
-  // The two fields below are set by updated_chunk.hpp only, never by a caller; such requests are
-  // encoded on the CPU.
+  // The fields below are set by updated_chunk.hpp only, never by a caller; such requests are encoded on the CPU.
   // The step for floating-point values, at most the step that follows from the absolute bound; 0: that step.
   double step = 0.0;
   double carried_bound = 0.0;  // largest error that the values have before this encoding
+  // The frame of the same codec that some of the values were decoded from: these keep their bits (Codec::closed_loop).
+  const void* origin = nullptr;
+  std::size_t origin_bytes = 0;
 };
 
 // Fields of a frame's header (docs/format.md, section 3).

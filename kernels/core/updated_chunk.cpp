@@ -11,6 +11,8 @@
 //               if B is only just below A, since decoded extremes may lie a little closer together than originals
 //   A <= B      step m * s, m odd: an interval of width m * s is a union of intervals of width s, so an old value gets
 //               the code that its original would have got, within m * s / 2. m is 1 up to B = 3 A
+//   closed loop (Codec::closed_loop) below 2 A the same, with m = 1 and the old frame as the request's origin; from 2 A
+//               on bound B - A
 //   no step     (the old frame is bit-exact, or its steps are powers of two) bound B - A: errors add up to B
 //   otherwise   bit-exact, the frame carries A
 //
@@ -178,6 +180,7 @@ double bound_of_range(const Request& request, const void* values, std::uint64_t 
 // new: a frame that resembles them by chance must not loosen it.
 double certain_bound(const Request& request, const void* values, std::uint64_t count, double error, double before,
                      bool keeps_extremes, int kept_ends) {
+  if (!follows_range(request.bound_mode)) return request.bound;
   const double least = bound_of_range(request, values, count, kept_ends * error);
   const double most = bound_of_range(request, values, count, 0);
   return std::min(most, keeps_extremes ? std::max(least, before) : least);
@@ -191,7 +194,12 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
   request.bound_mode = Bound::absolute;
   request.bound = bound;
   request.carried_bound = error;
-  const bool grid = step > 0 && !powers_of_two;
+  const bool closed_loop = codec_of(old.codec)->closed_loop, grid = step > 0 && !powers_of_two;
+  // The codec that chose the grid keeps to it; a codec that is asked for may have chosen another one.
+  if (old.codec != asked.codec && codec_of(asked.codec)->closed_loop) {
+    request.codec = old.codec;
+    request.parameters = {};
+  }
   const auto add_up = [&] {
     request.bound = (bound - error) * kBelow;
     request.carried_bound = bound;
@@ -207,7 +215,10 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
       request.bound = 0;
     } else if (powers_of_two) {
       request.bound = std::min(bound, step / 2);  // steps are powers of two
-    } else if (!is_float(asked.dtype)) {          // steps are odd integers: s / 2^i is none
+    } else if (closed_loop) {
+      request.step = step;
+      for (double kept = old.bound; kept > bound; kept /= 2) request.step /= 2;
+    } else if (!is_float(asked.dtype)) {  // steps are odd integers: s / 2^i is none
       request.bound = bound >= old.bound ? old.bound : 0;
     } else {
       request.step = step;
@@ -224,6 +235,15 @@ Request choose(const Request& asked, const FrameInfo& old, double bound, double 
       add_up();
     else
       request.bound = 0;
+    return request;
+  }
+  if (closed_loop) {
+    if (bound < 2 * error) {
+      request.bound = old.bound;
+      request.step = step;
+    } else {
+      add_up();
+    }
     return request;
   }
   const double roundings = is_float(asked.dtype) ? largest * (asked.dtype == Dtype::f32 ? 0x1p-22 : 0x1p-50) : 0;
@@ -313,6 +333,10 @@ Status encode_beside(const Request& request, const void* values, std::size_t val
       certain_bound(request, values, old.value_count, error, old.bound, found.keeps_extremes, kept_ends);
   Request choice = choose(request, old, bound, std::max(std::fabs(found.low), std::fabs(found.high)));
   choice.carried_bound = std::max(choice.carried_bound, error);
+  if (choice.step > 0 && codec_of(old.codec)->closed_loop) {
+    choice.origin = origins[0].frame;
+    choice.origin_bytes = static_cast<std::size_t>(old.frame_bytes);
+  }
   if (choice.bound > 0 && encode_on_cpu(choice, values, value_bytes, out, capacity, out_bytes).ok()) {
     const std::unique_ptr<std::uint8_t[]> after(new (std::nothrow) std::uint8_t[value_bytes]);
     if (!after) return fail(Code::no_memory, "no memory for the %zu bytes of a chunk that is checked", value_bytes);
@@ -329,13 +353,18 @@ Status encode_beside(const Request& request, const void* values, std::size_t val
 
 }  // namespace
 
+bool may_move_values(const Request& request) noexcept {
+  return follows_range(request.bound_mode) ||
+         (request.bound_mode == Bound::absolute && codec_of(request.codec)->closed_loop);
+}
+
 Status encode_updated(const Request& asked, const void* values, std::size_t value_bytes, const FrameBytes* frames,
                       std::size_t frame_count, void* out, std::size_t capacity, std::size_t* out_bytes,
                       bool* kept) noexcept {
   const FpEnvironment environment;
   *kept = false;
   PYF_TRY(check_request(asked));
-  if (!follows_range(asked.bound_mode)) return kOk;
+  if (!may_move_values(asked)) return kOk;
   const Request request = without_psnr(asked);
   std::array<Origin, kMostOrigins> origins;
   for (std::size_t i = 0; i < frame_count; ++i)

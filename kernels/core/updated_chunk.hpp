@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encodes chunks that are written in parts. HDF5 decodes a chunk, replaces some of its values, and has the whole chunk
-// encoded again. A bound that depends on the range of values would then move decoded values a second time. So such a
-// chunk is encoded together with the frame that it was decoded from: values that were not written again keep their
-// error, or get one within the chunk's present bound. docs/reliability.md states the promise.
+// encoded again. A bound that depends on the range of values would then move decoded values a second time, and so would
+// a codec that predicts from reconstructed values. So such a chunk is encoded together with the frame that it was
+// decoded from: values that were not written again keep their error, or get one within the chunk's present bound.
+// docs/reliability.md states the promise.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,11 @@
 
 namespace pyfilter {
 
-// Whether encoding a chunk again may move decoded values: the bound depends on the range of all values.
 constexpr bool follows_range(Bound mode) { return mode == Bound::relative || mode == Bound::psnr; }
+
+// Whether encoding a chunk again may move decoded values: the bound depends on the range of all values, or the codec on
+// what it was trained for.
+bool may_move_values(const Request& request) noexcept;
 
 struct FrameBytes {
   const void* bytes;

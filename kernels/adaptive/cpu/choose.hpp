@@ -115,6 +115,7 @@ class Trainer {
         tried_(part_of(3, 8, 12)) {}
 
   double train(AdaptiveModel& best) {
+    if (plan_.origin_values != nullptr) return finish(best);
     static constexpr Candidate kRegressions[] = {{0, 1, true, 0, false},
                                                  {0, 1, false, 0, true},
                                                  {0, 1, false, 0, false},
@@ -143,6 +144,12 @@ class Trainer {
       least = bits;
       best = *tried;
     }
+    return finish(best);
+  }
+
+ private:
+  // Contexts, tables and frequencies of masks of the chosen model.
+  double finish(AdaptiveModel& best) {
     train_all_contexts(best, part_of(8, 6, 24), 20000);
     MaskCounts masks{};
     const double bits = count(best, std::min(tiles_, kMostCountedTiles), &masks);
@@ -155,7 +162,6 @@ class Trainer {
     return bits;
   }
 
- private:
   struct MaskCounts {
     std::uint64_t of[kMaskContexts][2];
   };
@@ -286,8 +292,9 @@ class Trainer {
       context_level(work_.wave, e, step).store(levels);
       for (std::uint32_t left = coded & ~special; left != 0; left &= left - 1) {
         const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
-        if ((exact >> lane & 1) != 0) {
+        if (((exact | s.origin[step]) >> lane & 1) != 0) {
           counts_->stored_bytes += sizeof(T) + 2;
+          ++counts_->of[levels[lane]][kEscape];
           continue;
         }
         const std::uint32_t symbol = symbol_of(zigzag(static_cast<std::uint32_t>(s.codes[at + lane])));

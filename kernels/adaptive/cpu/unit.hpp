@@ -62,6 +62,13 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
   const double inverse = 1 / plan.step;
   const auto sentinel = static_cast<ValueBits<T>>(plan.sentinel);
   bool any = false;
+  const auto keep = [&](std::uint64_t index, T value, float& t, std::uint8_t& kind) {
+    if (std::bit_cast<ValueBits<T>>(value_at<T>(plan.origin_values, index)) != std::bit_cast<ValueBits<T>>(value))
+      return;
+    if (kind == kSentinel || plan.origin_kinds[index] == kSentinel) return;
+    if (plan.origin_kinds[index] == kCoded) t = plan.origin_r[index] * plan.origin_scale;
+    kind = plan.origin_kinds[index] == kCoded ? kKept : kExact;
+  };
   for (std::uint32_t z = 0; z < d.planes; ++z)
     for (std::uint32_t y = 0; y < d.rows; ++y) {
       const std::uint64_t from = tile.row(z, y);
@@ -75,6 +82,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
         to[x] = special ? 0 : far ? kFarthest : t;
         kinds[x] = special ? kSentinel : far ? kExact : kCoded;
         any = any | special;
+        if (plan.origin_values != nullptr) keep(from + x * tile.value_stride, value, to[x], kinds[x]);
       }
     }
   return any;
@@ -135,9 +143,17 @@ inline void record_pass(const Work& w, const Lattice& lattice, const AdaptiveTil
       const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
       const auto code = static_cast<std::uint32_t>(s.codes[at + lane]);
       const bool exact = (s.exact[step] >> lane & 1) != 0;
+      const bool origin = (s.origin[step] >> lane & 1) != 0;
       r.values[r.value_count++] =
-          make_record(exact ? 0 : zigzag(code), static_cast<std::uint32_t>(levels[lane]), exact ? kByValue : kByCode);
-      if (!exact || stored == nullptr) continue;
+          make_record(exact || origin ? 0 : zigzag(code), static_cast<std::uint32_t>(levels[lane]),
+                      exact    ? kByValue
+                      : origin ? kByOrigin
+                               : kByCode);
+      if (origin) {
+        std::memcpy(stored, s.targets + at + lane, sizeof(float));
+        stored += sizeof(float);
+      }
+      if (!exact) continue;
       const std::uint32_t along = step - l.lead - l.skew * lane, z = along / l.period(), x = along % l.period();
       const std::uint64_t index = tile.row(z << lattice.shift_z, lane << lattice.shift_y) +
                                   (std::uint64_t{x} << lattice.shift_x) * tile.value_stride;
@@ -322,6 +338,10 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
         const std::uint64_t index = first + x * tile.value_stride;
         if (index < plan.start || index >= plan.stop) continue;
         const std::uint8_t kind = d.kinds[from + x];
+        if (plan.decoded_r != nullptr) {
+          plan.decoded_r[index] = d.values[from + x];
+          plan.decoded_kinds[index] = kind;
+        }
         const T value = kind == kCoded      ? reconstructed<T>(plan, d.values[from + x])
                         : kind == kSentinel ? sentinel
                                             : exact_values[from + x];

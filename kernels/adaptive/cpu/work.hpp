@@ -24,7 +24,8 @@ struct Dense {
     return (std::size_t{z} * rows + y) * columns + x;
   }
 };
-enum ValueKind : std::uint8_t { kCoded = 0, kSentinel = 1, kExact = 2 };
+// kKept: the value is decoded from the origin, and r must be what it was there.
+enum ValueKind : std::uint8_t { kCoded = 0, kSentinel = 1, kExact = 2, kKept = 3 };
 
 struct Lattice {
   std::uint32_t shift_z, shift_y, shift_x;
@@ -51,7 +52,7 @@ struct Steps {
   std::int32_t *codes, *sets;
   // bits of lanes, for each step: what is coded, of these what is special (sentinel: of all values known so far), and
   // what an encoder is to store
-  std::uint32_t *coded, *sentinel, *exact, *wanted_sentinel, *wanted_exact;
+  std::uint32_t *coded, *sentinel, *exact, *origin, *wanted_sentinel, *wanted_exact, *kept;
 };
 
 // Memory of a thread.
@@ -64,7 +65,7 @@ struct Work {
 
   static constexpr std::size_t kDense = 65536, kLanes = kMostSteps * kRows, kMaskMargin = 128;
   static constexpr std::size_t bytes() {
-    return 4 * (2 * kMostWaveFloats + 2 * kDense + 5 * kLanes + 5 * kMostSteps + kMaskMargin) + 2 * kDense + 1024;
+    return 4 * (2 * kMostWaveFloats + 2 * kDense + 5 * kLanes + 7 * kMostSteps + kMaskMargin) + 2 * kDense + 1024;
   }
   explicit Work(void* scratch) {
     auto* at = static_cast<std::uint8_t*>(scratch);
@@ -86,6 +87,8 @@ struct Work {
     std::memset(steps.sentinel, 0, 4 * kMaskMargin);
     steps.sentinel += kMaskMargin;
     take(steps.exact, kMostSteps);
+    take(steps.origin, kMostSteps);
+    take(steps.kept, kMostSteps);
     take(steps.wanted_sentinel, kMostSteps);
     take(steps.wanted_exact, kMostSteps);
     take(dense.kinds, kDense);
@@ -158,6 +161,7 @@ inline void spread_targets(Work& w, const Lattice& lattice) {
   std::memset(w.steps.sentinel, 0, 4 * steps);
   std::memset(w.steps.wanted_sentinel, 0, 4 * steps);
   std::memset(w.steps.wanted_exact, 0, 4 * steps);
+  std::memset(w.steps.kept, 0, 4 * steps);
   for (std::uint32_t z = 0; z < lattice.planes; ++z)
     for (std::uint32_t y = 0; y < lattice.rows; ++y) {
       const auto first =
@@ -171,6 +175,7 @@ inline void spread_targets(Work& w, const Lattice& lattice) {
           w.steps.wanted_sentinel[first + x] |= 1u << y;
           if (w.wave.pass->refining && is_known(w.wave.kind, z, y, x)) w.steps.sentinel[first + x] |= 1u << y;
         }
+        if (kind == kKept) w.steps.kept[first + x] |= 1u << y;
         if (kind == kExact) w.steps.wanted_exact[first + x] |= 1u << y;
       }
     }
@@ -220,8 +225,16 @@ inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
               const Ints fits = absolute(difference) < Floats::all(kFarthest);
               const std::uint32_t sentinel = s.wanted_sentinel[step] & bits;
               s.sentinel[step] |= sentinel;
-              const std::uint32_t exact = (s.wanted_exact[step] | ~bits_of_condition(fits)) & bits & ~sentinel;
+              const std::uint32_t kept = s.kept[step] & bits;
+              const std::uint32_t exact = (s.wanted_exact[step] | ~bits_of_condition(fits)) & bits & ~sentinel & ~kept;
               Floats code = nearest(difference * per_unit), value = fused(code, unit, e.value);
+              std::uint32_t origin = 0;
+              if (kept != 0) {  // r is stored where no code gives it
+                origin = kept & ~bits_of_condition((value == t) & fits);
+                const Ints is_origin = condition_of_bits(origin);
+                value = select(is_origin, t, value);
+                code = as_floats(bits_of(code) & ~is_origin);
+              }
               if ((sentinel | exact) != 0) {
                 const Floats other = stand_in(w.wave, place, step);
                 const Ints usable = absolute(t) < Floats::all(kFarthest);
@@ -231,6 +244,7 @@ inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
               }
               s.coded[step] = bits;
               s.exact[step] = exact;
+              s.origin[step] = origin;
               integer_of(code).store(s.codes + at);
               e.set.store(s.sets + at);
               e.range.store(s.ranges + at);
