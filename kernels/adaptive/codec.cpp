@@ -203,7 +203,8 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
     return encode_as_lorenzo(request, values, info, out, limit, bytes);
   }
   PYF_TRY(encode_streams(request, values, offset, info, out, limit, bytes));
-  if (request.origin != nullptr) return kOk;  // another codec would move the values that are kept
+  // another codec would move the values that are kept, and is not asked for where a predictor is named
+  if (request.origin != nullptr || request.parameters[kPredictor] != 0) return kOk;
   const std::size_t most = *bytes != 0 ? *bytes : limit;
   const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[most + kTileSlackBytes]);
   if (!other) return fail(Code::no_memory, "no memory for %zu bytes to compare with", most);

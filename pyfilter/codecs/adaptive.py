@@ -16,8 +16,8 @@ class Adaptive(Codec):
     Takes float32 and float64, in host memory. Every finite value comes back within the bound; NaN, infinities and the
     dataset's fill value come back bit for bit. Exactly one of ``absolute``, ``relative``, ``pointwise_relative`` and
     ``psnr`` is given. The smallest files of all codecs, at about a tenth of the speed of `Lorenzo`; large chunks gain
-    most, as each chunk has a model of its own (0.3 to 3 KB). A chunk that `Lorenzo` makes smaller is stored as
-    `Lorenzo` stores it, and so is every chunk with ``pointwise_relative``.
+    most, as each chunk has a model of its own (0.3 to 3 KB). With ``predictor="auto"`` a chunk that `Lorenzo` makes
+    smaller is stored as `Lorenzo` stores it; so is every chunk with ``pointwise_relative``.
 
     Parameters
     ----------

@@ -36,6 +36,8 @@ CODECS = (
     pyfilter.Cuszp2,
     pyfilter.HierarchicalDelta,
     pyfilter.Lorenzo,
+    pyfilter.Adaptive,
+    pyfilter.Adaptive,
     pyfilter.Progressive,
     pyfilter.Particles,
     pyfilter.Lossless,
@@ -59,10 +61,13 @@ def codecs(draw: Any, dtype: str) -> pyfilter.Codec:
     if kind is pyfilter.Lossless:
         return pyfilter.Lossless()
     modes = ["relative", "relative", "psnr", "absolute"]
-    if kind in (pyfilter.HierarchicalDelta, pyfilter.Lorenzo) and not integers:
+    if kind in (pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Adaptive) and not integers:
         modes.append("pointwise_relative")
     mode = draw(st.sampled_from(modes))
-    codec: pyfilter.Codec = kind(**{mode: draw(st.sampled_from(BOUNDS[mode]))})
+    options = {}
+    if kind is pyfilter.Adaptive:  # with "auto" small chunks are frames of other codecs
+        options["predictor"] = draw(st.sampled_from(["regression", "interpolation", "auto"]))
+    codec: pyfilter.Codec = kind(**{mode: draw(st.sampled_from(BOUNDS[mode]))}, **options)
     return codec
 
 

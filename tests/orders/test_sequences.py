@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import pyfilter
 
-LOSSY = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Progressive)
+LOSSY = (pyfilter.Adaptive, pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Progressive)
 FOLLOWING: tuple[dict[str, float], ...] = ({"relative": 1e-3}, {"psnr": 60.0})
 
 
