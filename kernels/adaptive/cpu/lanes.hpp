@@ -28,6 +28,9 @@ inline constexpr std::size_t kVectorBytes = 16;
 inline constexpr std::size_t kVectors = 4 * kRows / kVectorBytes, kOfVector = kVectorBytes / 4;
 typedef float FloatVector __attribute__((vector_size(kVectorBytes)));
 typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
+// The same anywhere in memory.
+typedef float LooseFloats __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
+typedef std::int32_t LooseInts __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 
 // Integers of all lanes; as a condition -1 is true and 0 false.
 struct Ints {
@@ -40,10 +43,13 @@ struct Ints {
   }
   static KFN Ints load(const std::int32_t* from) {
     Ints r;
-    std::memcpy(&r, from, sizeof r);
+    for (std::size_t i = 0; i < kVectors; ++i)
+      r.v[i] = *reinterpret_cast<const LooseInts*>(from + i * kOfVector);
     return r;
   }
-  KFN void store(std::int32_t* to) const { std::memcpy(to, this, sizeof *this); }
+  KFN void store(std::int32_t* to) const {
+    for (std::size_t i = 0; i < kVectors; ++i) *reinterpret_cast<LooseInts*>(to + i * kOfVector) = v[i];
+  }
   static KFN Ints lanes() {
     std::int32_t numbers[kRows];
     for (std::uint32_t i = 0; i < kRows; ++i) numbers[i] = static_cast<std::int32_t>(i);
@@ -60,10 +66,13 @@ struct Floats {
   }
   static KFN Floats load(const float* from) {
     Floats r;
-    std::memcpy(&r, from, sizeof r);
+    for (std::size_t i = 0; i < kVectors; ++i)
+      r.v[i] = *reinterpret_cast<const LooseFloats*>(from + i * kOfVector);
     return r;
   }
-  KFN void store(float* to) const { std::memcpy(to, this, sizeof *this); }
+  KFN void store(float* to) const {
+    for (std::size_t i = 0; i < kVectors; ++i) *reinterpret_cast<LooseFloats*>(to + i * kOfVector) = v[i];
+  }
 };
 
 #define PYF_LANEWISE(Result, Operand, op)                                 \
@@ -96,8 +105,16 @@ KFN Ints operator~(const Ints& a) {
   for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = ~a.v[i];
   return r;
 }
-KFN Ints bits_of(const Floats& a) { return __builtin_bit_cast(Ints, a); }
-KFN Floats as_floats(const Ints& a) { return __builtin_bit_cast(Floats, a); }
+KFN Ints bits_of(const Floats& a) {
+  Ints r;
+  for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = (IntVector)a.v[i];
+  return r;
+}
+KFN Floats as_floats(const Ints& a) {
+  Floats r;
+  for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = (FloatVector)a.v[i];
+  return r;
+}
 KFN Ints shift_right(const Ints& a, int n) {  // of lanes >= 0
   Ints r;
   for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = a.v[i] >> n;
@@ -206,6 +223,31 @@ KFN Ints gather(const std::uint32_t* table, const Ints& index) {
 #endif
   }
   return r;
+}
+
+// Takes 16 bits more into each state that `needs` them, from words in the order of the lanes; how many.
+KFN std::uint32_t refill_states(Ints& states, std::uint32_t needs, const std::uint8_t* words) {
+#if defined(PYF_LEVEL_AVX512)
+  std::uint32_t taken = 0;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    const auto mask = static_cast<__mmask16>(needs >> (16 * i));
+    const __m512i next = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + 2 * taken)));
+    const __m512i x = (__m512i)states.v[i];
+    states.v[i] = (IntVector)_mm512_mask_or_epi32(x, mask, _mm512_slli_epi32(x, 16), _mm512_maskz_expand_epi32(mask, next));
+    taken += static_cast<std::uint32_t>(__builtin_popcount(mask));
+  }
+  return taken;
+#else
+  std::int32_t lanes[kRows];
+  states.store(lanes);
+  std::uint32_t taken = 0;
+  for (std::uint32_t left = needs; left != 0; left &= left - 1, ++taken) {
+    std::int32_t& x = lanes[__builtin_ctz(left)];
+    x = static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << 16 | words[2 * taken] | std::uint32_t{words[2 * taken + 1]} << 8);
+  }
+  states = Ints::load(lanes);
+  return taken;
+#endif
 }
 
 // The nearest integer, for lanes of less than 2^22.

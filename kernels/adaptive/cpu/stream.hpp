@@ -211,10 +211,17 @@ class StreamReader {
         select(shift < Ints::all(kWithSymbol), shift, Ints::all(kWithSymbol)) & (symbol < Ints::all(kEscape));
     const Ints full = ((entry >> Ints::all(8)) & Ints::all(0xFFF)) * (x >> Ints::all(kTableBits)) +
                       ((entry >> Ints::all(20)) & Ints::all(0xFFF));
-    const Ints low = full & ((Ints::all(1) << raw) - Ints::all(1)), next = select(active, full >> raw, x);
-    next.store(reinterpret_cast<std::int32_t*>(state_));
-    for (std::uint32_t left = bits_of_condition(next < Ints::all(kLowestState)); left != 0; left &= left - 1)
-      refill(static_cast<std::uint32_t>(__builtin_ctz(left)));
+    const Ints low = full & ((Ints::all(1) << raw) - Ints::all(1));
+    Ints next = select(active, full >> raw, x);
+    const std::uint32_t needs = bits_of_condition(next < Ints::all(kLowestState));
+    if (end_ - at_ >= static_cast<std::ptrdiff_t>(2 * kRows)) {
+      at_ += 2 * refill_states(next, needs, at_);
+      next.store(reinterpret_cast<std::int32_t*>(state_));
+    } else {
+      next.store(reinterpret_cast<std::int32_t*>(state_));
+      for (std::uint32_t left = needs; left != 0; left &= left - 1)
+        refill(static_cast<std::uint32_t>(__builtin_ctz(left)));
+    }
     const Ints within = shift & Ints::all(31);
     const Ints number = select(direct, symbol, ((Ints::all(4) + (symbol & Ints::all(3))) << within) + low);
     StepCodes result{(number >> Ints::all(1)) ^ (Ints::all(0) - (number & Ints::all(1)))};

@@ -24,6 +24,8 @@ struct Wave {
 
   std::ptrdiff_t tap[kMostCandidates];
   std::ptrdiff_t code_tap[kCodeTaps];
+  std::uint32_t features = 0;  // codes of neighbours that have a scale, the nearest last
+  std::uint8_t feature[kCodeTaps];
   std::ptrdiff_t range_tap[kRangeTaps];
   std::uint32_t range_taps = 0;
   std::ptrdiff_t near[3], next[3];  // the neighbours along x, y and z, before and behind
@@ -37,7 +39,13 @@ struct Wave {
     const TapList& list = model.refining ? refining_taps(kind) : causal_taps(kind);
     for (std::uint32_t i = 0; i < model.taps; ++i) tap[i] = l.distance(list.of[model.tap[i]]);
     const Tap* const codes = code_taps(kind, model.refining);
-    for (std::uint32_t i = 0; i < kCodeTaps; ++i) code_tap[i] = l.distance(codes[i]);
+    features = 0;
+    for (std::uint32_t i = kCodeTaps; i-- > 0;) {
+      code_tap[i] = l.distance(codes[i]);
+      bool any = false;
+      for (std::uint32_t set = 0; set < kSets; ++set) any = any || model.scales[i][set] != 0;
+      if (any) feature[features++] = static_cast<std::uint8_t>(i);
+    }
     const RangeTaps& ranges = pyfilter::range_taps(kind);
     range_taps = ranges.count;
     for (std::uint32_t i = 0; i < range_taps; ++i) range_tap[i] = l.distance(ranges.of[i]);
@@ -185,11 +193,25 @@ KFN Expected expect(const Wave& wave, const Place& place, std::uint32_t step) {
 KFN Ints context_level(const Wave& wave, const Expected& e, std::uint32_t step) {
   const PassModel& pass = *wave.pass;
   const float* const at = wave.sizes + std::size_t{step} * kLaneStride;
-  Floats m = look_up(pass.scales[kConstantFeature], e.set);
-  m = fused(look_up(pass.scales[kRangeFeature], e.set), e.range, m);
-  m = fused(look_up(pass.scales[kDistanceFeature], e.set), e.distance, m);
-  for (std::uint32_t i = 0; i < kCodeTaps; ++i)
-    m = fused(look_up(pass.scales[i], e.set), Floats::load(at + wave.code_tap[i]), m);
+  // the nearest codes come last: the sum can begin before they are known
+  Floats m;
+  if (pass.refining) {
+    m = look_up(pass.scales[kConstantFeature], e.set);
+    for (std::uint32_t k = 0; k < wave.features; ++k) {
+      const std::uint32_t i = wave.feature[k];
+      m = fused(look_up(pass.scales[i], e.set), Floats::load(at + wave.code_tap[i]), m);
+    }
+    m = fused(look_up(pass.scales[kRangeFeature], e.set), e.range, m);
+    m = fused(look_up(pass.scales[kDistanceFeature], e.set), e.distance, m);
+  } else {  // one scale for all sets
+    m = Floats::all(pass.scales[kConstantFeature][0]);
+    for (std::uint32_t k = 0; k < wave.features; ++k) {
+      const std::uint32_t i = wave.feature[k];
+      m = fused(Floats::all(pass.scales[i][0]), Floats::load(at + wave.code_tap[i]), m);
+    }
+    m = fused(Floats::all(pass.scales[kRangeFeature][0]), e.range, m);
+    m = fused(Floats::all(pass.scales[kDistanceFeature][0]), e.distance, m);
+  }
   m = m * look_up(pass.factors, e.set);
   const Ints level = shift_right(bits_of(m), 21) - Ints::all((127 - 6) * 4);
   const Ints low = select(level < Ints::all(0), Ints::all(0), level);
