@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kCopyBlocks = 2112;  // sixteen to each multiprocessor of the largest devices
 
-// Behind the encoders: chunks that turned out not to get smaller. `all`: every chunk is raw and has no header yet.
+// Runs after the encoders: copies chunks that did not get smaller. `all`: every chunk is raw and has no header yet.
 __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_constant__ EncodeParams job, bool all) {
   follow();
   if (!all && job.counters->raw_chunks == 0) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What encoding a batch of chunks in tiles starts from and ends with, from the host's side: headers, value ranges where
-// the bound is relative, one plan a chunk; passes over tiles, which the rooms launch; copies of the chunks that did not
-// get smaller. A pass that finds nothing to do costs a launch.
+// The start and the end of encoding a batch of chunks in tiles, on the host: headers, value ranges (relative bounds), a
+// plan for each chunk; then the codecs launch passes over tiles; then chunks that did not get smaller are copied. A
+// pass that finds nothing to do costs a launch.
 #pragma once
 
 #include <algorithm>
@@ -25,21 +25,21 @@ struct BatchHeaders {
 
 class TileBatch {
  public:
-  // `tiles`: of all chunks, in each pass. `candidates`: among predictors.
+  // `tiles`: of all chunks, in each pass. `candidates`: number of predictors to compare.
   TileBatch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count, const BatchHeaders& headers,
             const std::size_t (&tiles)[kMostPasses], std::size_t candidates);
 
-  // Plans of the chunks. `quantise`: false where all of them are bit-exact.
+  // Makes the plans of the chunks. `quantise`: false if all chunks are bit-exact.
   Status start(const Request& request, bool quantise);
-  // The copies. `all_raw`: every chunk is raw and has no header yet.
+  // Copies raw chunks. `all_raw`: every chunk is raw and has no header yet.
   Status finish(bool all_raw);
 
   [[nodiscard]] TileSums sums(int pass) const;
-  // Room for the costs of predictors, zeroed.
+  // Memory for the costs of predictors, zeroed.
   [[nodiscard]] unsigned long long* costs() const;
   [[nodiscard]] ChunkPlan* plans() const;
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
-  // Addresses of chunks, put together: what they are multiples of.
+  // The OR of the chunks' addresses: its trailing zeros are their common alignment.
   [[nodiscard]] std::uint64_t places() const { return places_; }
   [[nodiscard]] std::uint64_t count() const { return count_; }
 
@@ -55,7 +55,8 @@ class TileBatch {
   Workspace workspace_;
 };
 
-// Whether a frame with so many tiles has no room for its directory, or for anything else (as core/cpu_driver.cpp).
+// Whether a frame with this many tiles has no space for its directory, or for anything after it (as
+// core/cpu_driver.cpp).
 inline bool has_no_room(std::uint64_t tiles, std::uint64_t value_bytes) {
   return tiles >= value_bytes / 4 || 4 * (tiles + 1) >= value_bytes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A frame's directory (docs/format.md, section 4.2): where a tile lies, and whether that can be right.
+// A frame's directory (docs/format.md, section 4.2): the location of a tile, and its check.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pyfilter::cuda {
 
-// Where tile `tile` lies, in words behind the directory; a fault where the directory cannot be right.
+// The location of a tile, in words behind the directory; a fault if the directory is invalid.
 struct TilePlace {
   std::uint32_t first, count;
   bool uniform;

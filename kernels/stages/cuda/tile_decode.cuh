@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding tiles on the GPU (docs/format.md, sections 4.2 to 6); stages/tile_decode.hpp is the same for the CPU. A
-// thread block takes a tile, whose place the directory gives, into shared memory; each thread finds its planes, turns
-// them into 32 values in registers and stores them. Sizes must add up before anything is read by them, so no read
-// leaves the tile whatever its bytes say; what does not add up is noted in the frame's fault word.
+// Decoding tiles on the GPU (docs/format.md, sections 4.2 to 6); stages/tile_decode.hpp is the same on the CPU. A
+// thread block copies a tile, located by the directory, into shared memory; each thread finds its planes, turns them
+// into 32 values in registers and stores them. Sizes must add up before anything is read by them, so no read leaves the
+// tile, whatever its bytes; a contradiction is written to the frame's fault word.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace pyfilter::cuda {
 
-// A tile's bytes lie where its values go, or apart from these where warps own what they store and the tile is small:
-// then none of them waits until all have read the bytes.
+// A tile's bytes share the memory of its values, or have their own if warps store only their own rows and the tile is
+// small: then no warp waits until all have read the bytes.
 template <class Value, int kBytes, bool kOwnRows>
 struct DecodeArena {
   static constexpr std::uint32_t kApartBytes = kOwnRows ? 1024 * sizeof(Value) : 0;
@@ -29,8 +29,8 @@ struct DecodeArena {
   __device__ __forceinline__ bool is_apart(std::uint32_t bytes) const { return kOwnRows && bytes <= kApartBytes; }
   __device__ __forceinline__ std::uint8_t* room_for(std::uint32_t bytes) { return is_apart(bytes) ? apart : arena; }
 
-  // Behind the reading of `bytes` bytes, before values are written to the arena. False if a thread that takes part in
-  // storing this one's values found a fault.
+  // Called after `bytes` bytes are read, before values are written to the arena. False if a thread that stores this
+  // thread's values found a fault.
   __device__ __forceinline__ bool end_reading(std::uint32_t bytes, Fault fault) const {
     if (is_apart(bytes)) return __any_sync(kAllLanes, fault != Fault::none) == 0;
     return __syncthreads_or(fault != Fault::none ? 1 : 0) == 0;
@@ -43,11 +43,11 @@ struct DecodeSpace : DecodeArena<Value, kArenaBytes<Value>, D == 1> {
   ScanSpace scan;
 };
 
-// Thread blocks of a multiprocessor that registers must suffice for.
+// The number of thread blocks a multiprocessor that registers must allow.
 template <int kCodeBytes>
 inline constexpr int kDecodeBlocks = kCodeBytes == 4 ? 8 : 5;
 
-// What the compiler cannot see of a pointer that went through memory or a choice: it is one to shared memory.
+// Tells the compiler that a pointer is to shared memory, which it cannot see after a load or a selection.
 template <class T>
 __device__ __forceinline__ T* in_shared(T* pointer) {
   __builtin_assume(__isShared(pointer));
@@ -57,20 +57,20 @@ __device__ __forceinline__ T* in_shared(T* pointer) {
 // About as many tiles as a device decodes at once.
 inline constexpr std::uint32_t kTilesAhead = 1024;
 
-// Asks for a tile that a thread block to come will decode to come to the L2 cache: that one then waits for less.
+// Prefetches, to the L2 cache, a tile that a later thread block decodes, which then waits less.
 __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile) {
   tile += kTilesAhead;
-  // the last warp has the least to do while a small tile comes
+  // by the last warp, which has the least to do while a small tile loads
   if (threadIdx.x < kThreads - 32 || tile - job.first_tile >= job.tile_count) return;
   const TilePlace place = find_tile(frame, job.tiles, tile);
-  if (place.fault != Fault::none) return;  // whoever decodes it will say so
+  if (place.fault != Fault::none) return;  // the block that decodes the tile reports the fault
   const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
-  const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // a directory may say what it likes
+  const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // the directory may be damaged
   prefetch_range<32>(from, bytes, threadIdx.x % 32);
 }
 
-// Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike, and does
-// something else while they come.
+// Copies `count` words to shared memory, 16 bytes at a time if source and destination have the same alignment, and
+// calls meanwhile() while the copy is in flight.
 template <class Meanwhile>
 __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
                                                            std::uint8_t* arena, const Meanwhile& meanwhile) {
@@ -96,8 +96,8 @@ __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* f
   return stage_words(from, count, arena, [] {});
 }
 
-// Differences from the planes of their residuals: plane(p) gives the p-th, 0 where there is none, `highest` of them in
-// the warp's widest block.
+// Differences from the planes of their residuals: plane(p) returns plane p, or 0 if the block has fewer; `highest`:
+// planes of the warp's widest block.
 template <class Code, class Plane>
 __device__ __forceinline__ void unpack_all(int highest, const Plane& plane, Code (&d)[32]) {
   const std::uint32_t sign = plane(0);
@@ -139,8 +139,7 @@ __device__ __forceinline__ void unpack_all(int highest, const Plane& plane, Code
   }
 }
 
-// Differences from the `planes` planes of their residuals, staged in shared memory. A whole warp must come here
-// together.
+// Differences from `planes` planes of their residuals, staged in shared memory. All lanes of the warp must call it.
 template <class Code>
 __device__ __forceinline__ void read_planes(const std::uint32_t* staged, int planes, Code (&d)[32]) {
   const std::uint32_t* const from = in_shared(staged);
@@ -152,7 +151,7 @@ struct SpecialPart {
   std::uint32_t inner = 0, verbatim = 0, masks = 0;
 };
 
-// What a rate code takes of a tile; a fault where it is not allowed here.
+// The sizes that a rate code implies; a fault if the code is not allowed here.
 template <class Map, int D>
 __device__ __forceinline__ Fault size_of_block(bool has_sentinel, std::uint32_t rate, int half,
                                                const SpecialPart& special, std::uint32_t& planes,
@@ -184,7 +183,7 @@ __device__ __forceinline__ Fault size_of_block(bool has_sentinel, std::uint32_t 
   return Fault::none;
 }
 
-// Puts the special values of a block in their places; false where the masks contradict the descriptor.
+// Writes the special values of a block to their positions; false if the masks contradict the descriptor.
 template <class Map, int D>
 __device__ __forceinline__ bool apply_special(const Quantizer<typename Map::Value>& p, std::uint32_t rate, int half,
                                               std::uint32_t verbatim, const std::uint32_t* words,
@@ -245,7 +244,7 @@ __device__ __forceinline__ Map decoding_map(const DecodeFrame& frame) {
   }
 }
 
-// Decodes a tile up to the values of each thread, which are right where no thread returns a fault.
+// Decodes a tile up to the values of each thread, which are valid if no thread returns a fault.
 template <class Map, int D>
 __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile,
                                                const TilePlace& place, int blocks, const Map& map,
@@ -276,7 +275,7 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
     scan_warp(Taken(0, 0), valid, valid && half == 0, rate & 0xFF, specials_before, space.scan);
     __syncthreads();
     const std::uint32_t at = scan_block(Taken(0, 0), specials_before, threads, space.scan).specials;
-    // a thread of half 1 has counted its own block
+    // a thread of half 1 has already counted its own block
     const std::uint32_t descriptor = rate_bytes + 2 * (at - (half != 0 ? 1 : 0));
     if (masked && rate != 256) {
       if (descriptor + 2 > size) {
@@ -285,7 +284,7 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
         special = {bytes[descriptor], bytes[descriptor + 1], rate - kRateSentinel};
       }
     }
-    __syncthreads();  // the scan's memory is used again
+    __syncthreads();  // the scan's memory is reused
   }
   if (rate == 256) fault = Fault::rate;
   planes = outlier_bytes = words = 0;

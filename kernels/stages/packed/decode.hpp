@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding a packed tile (docs/format.md, section 7); encode.hpp is the way there. Planes -> differences (here) ->
-// codes (differences.hpp) -> values (map_steps.hpp), then the values that have no codes (tile_values.hpp).
+// Decoding a packed tile (docs/format.md, section 7); encode.hpp is the inverse. Planes -> differences (here) -> codes
+// (differences.hpp) -> values (map_steps.hpp), then special values (tile_values.hpp).
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ PYF_BEGIN_TARGET
 template <class Code>
 struct PackedDecodeSpace {
   alignas(64) Code codes[4096];
-  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // as wide as they are
+  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // at the width of the values
 };
 
-// Planes of a block -> residuals but for their sign. `entry` is the block's exception if it has one, and moves on.
+// Planes of a block -> residuals without their sign. `entry`: the block's exception if it has one; advanced then.
 template <class Code>
 KFN void unpack_residuals(const std::uint8_t*& words, int width, bool exception, const std::uint8_t*& entry, Code* z) {
   unpack_planes(words, width, z);
@@ -35,18 +35,18 @@ KFN void unpack_residuals(const std::uint8_t*& words, int width, bool exception,
   const auto e = load_le<std::uint16_t>(entry);
   entry += 2;
   if (width >= static_cast<int>(8 * sizeof(Code))) return;
-  // to one of them, but loads of all would wait for its store
+  // changes one residual by a scalar store; vector loads of all residuals would wait for that store
   const auto above = static_cast<Code>(static_cast<Code>(e >> 5) << width);
   for (int i = 0; i < 32; ++i) z[i] = static_cast<Code>(z[i] + (i == e % 32 ? above : Code{0}));
 }
 
-// Planes of a tile -> its differences, in their places. Asks for the memory of the values meanwhile.
+// Planes of a tile -> its differences, in their positions. Prefetches the target of the values meanwhile.
 template <class Code, int S>
 KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const TileBox& box,
                        const PresentBlocks& present, PackedParts& parts, std::uint64_t start, std::uint64_t stop,
                        void* out, Code* differences) {
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
-  // columns are asked for part by part though some blocks are absent: all at once they decode a fifth slower
+  // columns are prefetched in pieces even if blocks are absent: all at once decodes a fifth slower
   const bool ask_by_parts = S == kColumns || present.all();
   const std::uint32_t part_step = S == kColumns ? TileShape<S>::kBlocksY * box.inx : kPackedBlocks;
   if (!ask_by_parts) ask_for_rows<S>(value_bytes, plan.grid, box, start, stop, out);
@@ -69,7 +69,7 @@ KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const 
   return kOk;
 }
 
-// Differences of a tile -> values; not of chains.
+// Differences of a tile -> values, for all shapes except chains.
 template <class Code, int S>
 [[gnu::noinline]] void values_of_differences(const AnyMap<Code>& map, int order, PresentRows present, Code* d,
                                              void* values) {
@@ -122,7 +122,7 @@ inline Status decode_packed_tile(const Plan& base, const std::uint8_t* bytes, st
   }
   const bool special = parts.has_missing || (parts.head.flags & (kPackedSpecial | kPackedNegative)) != 0;
   if constexpr (S == kChain) {
-    // a chain whose values all go to one place needs no copy of the tile
+    // a chain with one contiguous target needs no copy of the tile
     const bool whole = !special && box.inx == Tile::kX && box.first >= start && box.first + 4096 <= stop;
     if (whole) {
       void* const to = static_cast<std::uint8_t*>(out) + (box.first - start) * limits.value_bytes;

@@ -10,7 +10,7 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Behind the choice of predictors: chunks whose tiles would leave no room for anything but the directory.
+// Runs after the choice of predictors: marks chunks whose frames would have space for the directory only.
 constexpr int kMarkThreads = 32;
 __global__ void __launch_bounds__(kMarkThreads)
     mark_raw_kernel(const __grid_constant__ EncodeParams job, std::uint32_t tile_shape) {
@@ -49,7 +49,7 @@ ChooseParams choose_params(const Request& request, const TileGrids& tiles, const
                            unsigned long long* costs, bool entropy) {
   const EncodeParams& job = batch.job;
   ChooseParams choose = {};
-  std::copy(std::begin(tiles.all), std::end(tiles.all), choose.grids);  // those without room are counted, too
+  std::copy(std::begin(tiles.all), std::end(tiles.all), choose.grids);  // grids without space are counted, too
   std::copy(std::begin(tiles.open), std::end(tiles.open), choose.open);
   choose.exceptions = job.exceptions;
   choose.pointwise = job.pointwise;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding packed tiles on the GPU (docs/format.md, section 7); stages/packed/decode.hpp is the same for the CPU. A
+// Decoding packed tiles on the GPU (docs/format.md, section 7); stages/packed/decode.hpp is the same on the CPU. A
 // thread block takes a tile, each thread a block of 32 values. Sizes must add up before anything is read by them, so no
-// read leaves the tile whatever its bytes say; what does not add up is noted in the frame's fault word.
+// read leaves the tile, whatever its bytes; a contradiction is written to the frame's fault word.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct PackedDecodeSpace : DecodeArena<typename Map::Value, kPackedArenaBytes<ty
   std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps], masked[kWarps], groups[kWarps];
 };
 
-// Thread blocks a multiprocessor: as many as their registers hold without spilling.
+// Thread blocks a multiprocessor: as many as registers allow without spilling.
 template <int kCodeBytes, int S>
 inline constexpr int kPackedDecodeBlocks =
     kCodeBytes == 8 ? (S == kChain ? 5 : 4) : (S == kChain || S == kColumns ? 8 : 6);
 
-// Differences from the `planes` planes of their residuals at `from`, and an exception's bits above them. A whole warp
-// must come here together.
+// Differences from `planes` planes of their residuals at `from`, and the exception's bits above these. All lanes of the
+// warp must call it.
 template <class Code>
 __device__ __forceinline__ void read_split_planes(const std::uint32_t* staged, int planes, std::uint32_t entry,
                                                   Code (&d)[32]) {
@@ -47,7 +47,7 @@ __device__ __forceinline__ void read_split_planes(const std::uint32_t* staged, i
   unpack_all(warp_max(max(planes, bit_width(extra))), plane, d);
 }
 
-// What a thread's block has in its tile.
+// The parts of a thread's block in its tile.
 struct PackedBlock {
   int planes = 0;
   bool exception = false, special = false, negative = false;
@@ -55,7 +55,7 @@ struct PackedBlock {
   std::uint32_t missing = 0;
 };
 
-// This block's mask from its residual and the masks before it, which are in lanes of this warp.
+// This block's mask from its residual and earlier masks, which are in lanes of this warp.
 template <int S>
 __device__ __forceinline__ std::uint32_t mask_of_residual(std::uint32_t residual) {
   constexpr int kStep = static_cast<int>(TileShape<S>::kBlocksZ);
@@ -73,8 +73,8 @@ __device__ __forceinline__ std::uint32_t mask_of_residual(std::uint32_t residual
   return mask;
 }
 
-// The masks of missing values from the section at byte `at` of a tile of `size` bytes; its length to `taken`. By all
-// threads of the block.
+// Reads the masks of missing values from the section at byte `at` of a tile of `size` bytes; sets `taken` to its
+// length. Called by all threads of the block.
 template <class Space>
 __device__ __noinline__ Fault read_mask_section(const std::uint8_t* bytes, std::uint32_t at, std::uint32_t size,
                                                 std::uint32_t masked, Space& space, std::uint32_t& taken,
@@ -112,8 +112,8 @@ __device__ __noinline__ Fault read_mask_section(const std::uint8_t* bytes, std::
   return fault;
 }
 
-// Decodes a tile up to the codes of each thread before those of warps before are added, which are right where no thread
-// returns a fault.
+// Decodes a tile up to the codes of each thread, before the sums of earlier warps are added. The codes are valid if no
+// thread returns a fault.
 template <class Map, int S>
 __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, const TilePlace& place,
                                                      const std::uint8_t* bytes, bool valid,
@@ -130,7 +130,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   if (place.uniform) return Fault::rate;
   constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
   Fault fault = Fault::none;
-  // one thread looks; no read leaves the tile whatever the head says
+  // one thread checks the head; no read leaves the tile whatever the head contains
   if (thread == 0 && place.count != 0 &&
       !head_allowed(words[0], packed_rules(sizeof(Code), frame.has_sentinel != 0, !Map::kHasSpecial, kSigns)))
     fault = Fault::rate;
@@ -255,7 +255,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   return fault;
 }
 
-// Puts the special values of a block in their places; false where the masks contradict the descriptor.
+// Writes the special values of a block to their positions; false if the masks contradict the descriptor.
 template <class Map>
 __device__ __forceinline__ bool apply_packed_special(const Map& map, const PackedBlock& block,
                                                      const std::uint32_t* words, typename Map::Value (&x)[32]) {
@@ -285,7 +285,7 @@ __device__ __forceinline__ bool apply_packed_special(const Map& map, const Packe
   return true;
 }
 
-// A verbatim tile: the values of the present blocks, behind the head. By all threads.
+// A verbatim tile: the values of the present blocks, after the head. Called by all threads.
 template <class Code, class Value, class Space>
 __device__ __forceinline__ Fault read_verbatim_tile(const TilePlace& place, const std::uint8_t* bytes, bool valid,
                                                     Space& space, Value (&x)[32]) {
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
     const std::uint32_t* words = nullptr;
     fault = decode_packed_codes<Map, S>(frame, place, bytes, valid, space, block, words, z, before);
     const Map map = decoding_map<Map>(frame);
-    __syncthreads();  // faces are there
+    __syncthreads();  // faces are written
     if (fault == Fault::none) {
       if (S != kChain || frame.mode != 0) add_before<S>(z, before, space.faces);
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Values of a packed tile between device memory and the threads, a block of 32 each (docs/format.md, section 7.1). All
-// go through rows of shared memory, one a block, so that threads next to each other access memory side by side.
+// go through rows of shared memory, one a block, so that neighbouring threads access neighbouring memory.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -13,8 +13,8 @@
 
 namespace pyfilter::cuda {
 
-// Where a block's row is in the arena. Every 16 rows lie 16 bytes further, so that neither neighbours along x nor along
-// the other axes meet in the same banks.
+// The arena offset of a block's row. Every 16 rows are followed by 16 bytes, so that neighbours along any axis avoid
+// each other's banks.
 template <int S, class Value>
 __device__ __forceinline__ unsigned row_place(unsigned block) {
   return block * kRowBytes<Value> + (S == kChain ? 0 : block / 16 * 16);
@@ -39,7 +39,7 @@ __device__ __forceinline__ void write_packed_row(std::uint8_t* arena, const Valu
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
 
-// A position of a tile in its rows: where it is in the arena.
+// The arena offset of a position of the tile.
 template <int S, class Value>
 __device__ __forceinline__ unsigned place_of(unsigned z, unsigned y, unsigned x) {
   using Tile = TileShape<S>;
@@ -76,7 +76,7 @@ __device__ __forceinline__ bool is_whole_tile(const Grid& g, std::uint32_t tile,
   return S == kChain ? (std::uint64_t{tile} + 1) * 4096 <= g.values : is_whole<S>(box);
 }
 
-// Index in the array of a position, or of the nearest inside.
+// Index in the array of a position, or of the nearest position inside.
 template <int S>
 __device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const TileBox& box, unsigned z, unsigned y,
                                                        unsigned x) {
@@ -90,18 +90,18 @@ __device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const Tile
                           Tile::block_x(block) + i % Tile::kBlockX);
 }
 
-// Calls visit(i, place, index) for the 16-byte pieces of a whole tile that this thread moves, i counting them.
-// Those of a chain are in the rows of its warp.
+// Calls visit(i, offset, index) for the 16-byte pieces of a whole tile that this thread moves, i counting pieces. The
+// pieces of a chain are in the rows of the thread's warp.
 template <int S, class Value, class Visit>
 __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& box, Visit visit) {
   using Tile = TileShape<S>;
   constexpr unsigned kPer = 16 / sizeof(Value), kSteps = kThreadPieces<Value>, kPerRow = Tile::kX / kPer;
-  // of this thread's first piece; the others are whole rows on, and where a slab is full, in the next ones
+  // of this thread's first piece; the others are whole rows further, and after a full slab in the next one
   constexpr unsigned kRowStep = kThreads / kPerRow;
   const unsigned thread = threadIdx.x % kThreads, row0 = thread / kPerRow,
                  x = S == kChain ? first_piece<Value, Mover::warp>() * kPer : thread % kPerRow * kPer;
   const std::uint64_t from = box.first + (S == kChain ? 0 : row0 * g.nx) + x;
-  // pieces of a thread are whole blocks, rows of blocks or slabs apart, so that places add up
+  // a thread's pieces are whole blocks, rows of blocks or slabs apart, so arena offsets add up
   const unsigned place = S == kChain ? place_of<S, Value>(0, 0, x) : place_of<S, Value>(0, row0, x);
   const std::uint64_t row_step = S == kChain ? 0 : kRowStep * g.nx, slab = g.nx * g.ny;
 #pragma unroll
@@ -116,8 +116,8 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
   }
 }
 
-// Calls visit(place, index, z, y, x) for the positions of a tile that this thread moves one by one; index is that of
-// the nearest position inside the array.
+// Calls visit(offset, index, z, y, x) for the positions of a tile that this thread moves one by one; `index` is the
+// nearest position inside the array.
 template <int S, class Value, class Visit>
 __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit) {
   using Tile = TileShape<S>;
@@ -138,7 +138,7 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
   }
 }
 
-// A barrier between threads of the block that move each other's values: those of chains stay in their warp.
+// A barrier between threads that move each other's values: values of chains stay within their warp.
 template <int S>
 __device__ __forceinline__ void await_values() {
   if constexpr (S == kChain)
@@ -147,8 +147,8 @@ __device__ __forceinline__ void await_values() {
     __syncthreads();
 }
 
-// All values of a tile into its rows, the edge repeated as padding; by pieces if it is whole and its rows are aligned.
-// Behind it, await_values().
+// Loads all values of a tile into its rows, the edge repeated as padding; by pieces if the tile is whole and its rows
+// aligned. await_values() must follow.
 template <int S, class Value>
 __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* values, const TileBox& box,
                                             bool by_pieces, std::uint8_t* arena) {
@@ -170,7 +170,7 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
   __pipeline_wait_prior(0);
 }
 
-// Rows back to memory, those of the values [start, stop). Before it, await_values().
+// Stores rows, limited to values [start, stop). await_values() must precede.
 
 template <int S, class Value>
 __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* arena, const TileBox& box, bool aligned,
@@ -190,7 +190,7 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
   });
 }
 
-// Asks for the values of a tile to come to the L2 cache.
+// Prefetches the values of a tile to the L2 cache.
 template <int S, class Value>
 __device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_t* values, const TileBox& box,
                                                 bool whole) {
