@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo on the GPU as core/ sees it: batches of chunks, and frames of them.
+// Lorenzo's entry in core's table of device codecs: batches of chunks, and batches of frames.
 #include <algorithm>
 
 #include "core/error_text.hpp"
@@ -12,8 +12,8 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Chunks that are not quantised, and small ones, become frames of hierarchical_delta; streams take the place of these
-// where they are shorter, and are the frames of all others. The batch has the headers of both.
+// Bit-exact and small chunks become frames of hierarchical_delta. Streams replace a small chunk's frame if they are
+// shorter; all other chunks have streams only. The batch has the headers of both codecs.
 Status encode_chunks(const Request& request, const TileGrids& tiles, const TileBatch& batch) {
   const EncodeParams& job = batch.job;
   const cudaStream_t stream = batch.stream();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counts of the symbols, flags or codewords of a sample of tiles (count_tile() of lorenzo/cpu/encode.hpp), from
-// their residuals. Counts are integers, so their order is nothing.
+// Counts of the symbols, flags or codewords of a sample of tiles, from their residuals (count_tile() of
+// lorenzo/cpu/encode.hpp). Integer counts do not depend on the order of threads.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pyfilter::cuda {
 
-// The counts of a thread block are dense, and wait in shared memory.
+// A thread block's counts, in shared memory.
 struct CountSpace {
   std::uint32_t of[(kLevels + 1) * kSymbols];
   std::uint32_t flags[kFlagContexts][2], tiles;
@@ -30,7 +30,7 @@ __device__ __forceinline__ void count_residuals(const StreamParams& job, std::ui
   for (unsigned w = 0; w < kWarps; ++w) {
     const std::uint32_t bits = note.coded[w];
     coded += static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
-    if (w == 0) before = 1 - (bits & 1);  // the first block waits, coded or not
+    if (w == 0) before = 1 - (bits & 1);  // the slot starts with the first block, coded or not
   }
   if (thread == 0) ++space.tiles;
   const std::uint8_t* const from = job.residuals + slot * residual_slot(sizeof(Code));

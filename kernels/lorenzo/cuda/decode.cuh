@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to values (lorenzo/cpu/decode.hpp is the same for the CPU): a warp for each group, which decodes a
-// round of 32 blocks, sums them up and stores them, run by run. Special values come later (special_values.cuh), from a
-// list that is made here. What does not add up is noted in the frame's fault word, and no read leaves the group.
+// Groups of tiles to values (lorenzo/cpu/decode.hpp is the same on the CPU): one warp a group decodes a round of 32
+// blocks, sums them and stores them, run by run. Special values follow in a later kernel (special_values.cuh), from a
+// list made here. A contradiction is written to the frame's fault word, and no read leaves the group.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace pyfilter::cuda {
 
 inline constexpr int kCheckThreads = 256;
 
-// Groups [first, last) that a launch decodes of a frame.
+// The groups [first, last) of a frame that a launch decodes.
 struct UnitRange {
   std::uint32_t units, first, last;
 };
@@ -30,7 +30,7 @@ __device__ __forceinline__ UnitRange unit_range(const DecodeParams& job, std::ui
           static_cast<std::uint32_t>((std::uint64_t{job.first_tile} + job.tile_count + group - 1) >> group_log2)};
 }
 
-// States that a rans stream has: as many as the largest number of coded blocks, or 32.
+// The number of states of a rans stream: the largest number of coded blocks of a tile, or 32.
 template <int S>
 __device__ __forceinline__ std::uint32_t lanes_of_group(const DecodeParams& job, std::uint32_t tiles,
                                                         std::uint32_t first_tile, const GroupTileParts& own) {
@@ -43,13 +43,13 @@ __device__ __forceinline__ std::uint32_t lanes_of_group(const DecodeParams& job,
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(min(wants, kLaneCount))));
 }
 
-// Tiles of a group whose special parts are noted already, as it is decoded again, and after Fault::wide.
+// Tiles of a group whose special parts are already listed, for a group that is decoded again after Fault::wide.
 struct NotedTiles {
   std::uint32_t count = 0;
 };
 
-// The tiles of a group one after the other, their residuals from `source`: RansSource, HuffmanSource. kRows: it has
-// room for a run's rows.
+// Decodes the tiles of a group in sequence, with residuals from `source`: RansSource or HuffmanSource. kRows: the
+// source has memory for a run's rows.
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
                                               std::uint32_t frame_index, const GroupSpan& span,
@@ -74,7 +74,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 #pragma unroll 1
   for (std::uint32_t i = 0; i < span.count; ++i) {
     const std::uint32_t tile = first_tile + i;
-    if (tile >= last_tile) return Fault::none;  // what is behind is not looked at
+    if (tile >= last_tile) return Fault::none;  // later tiles are not needed
     const bool wanted = tile >= base.first_tile;
     note([&] { state->box = box_of<S>(base.grid, tile); });
     const std::uint32_t coding = __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)),
@@ -126,10 +126,10 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 
     RunFaces<S, Code> faces = {};
     typename Source::Parked parked;
-    std::uint32_t blocks = 0;  // coded ones of the runs before
+    std::uint32_t blocks = 0;  // coded blocks of earlier runs
 #pragma unroll 1
     for (int run = 0; run < 4; ++run) {
-      if (S == kColumns && static_cast<unsigned>(run) >= box.inx) break;  // nor are there runs behind
+      if (S == kColumns && static_cast<unsigned>(run) >= box.inx) break;  // all later runs are absent, too
       const std::uint32_t bits = Source::kSharedTile ? state->coded[run]
                                  : run == 0          ? coded[0]
                                  : run == 1          ? coded[1]
@@ -215,8 +215,8 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
   }
 }
 
-// A group of a frame. `groups`: the frame with its directory at the beginning, which is behind the tables; `units`: all
-// its groups; `only_repeats`: it is decoded if it had no room before.
+// Decodes a group of a frame. `groups`: the frame from its directory on, which follows the tables; `units`: number of
+// its groups; `only_repeats`: decode only if the group failed in a kernel for narrower residuals.
 template <class Map, int S, class Source>
 __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const DecodeFrame& frame,
                                             const DecodeFrame& groups, const Map& map, std::uint32_t frame_index,
@@ -248,7 +248,7 @@ __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const
   __syncwarp();
 }
 
-// The directory of a frame's groups is behind its tables.
+// The part of a frame behind its tables, which starts with the directory of groups.
 __device__ __forceinline__ DecodeFrame behind_tables(const DecodeFrame& frame, std::uint32_t table_bytes) {
   DecodeFrame groups = frame;
   groups.payload += table_bytes;
@@ -256,7 +256,7 @@ __device__ __forceinline__ DecodeFrame behind_tables(const DecodeFrame& frame, s
   return groups;
 }
 
-// A frame's directory as a whole, where only some of its groups are decoded.
+// Checks a frame's whole directory, for launches that decode only some of its groups.
 static __global__ void __launch_bounds__(kCheckThreads)
     check_groups_kernel(const __grid_constant__ StreamDecodeParams job) {
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[blockIdx.y] : job.base.only_frame;
@@ -272,7 +272,7 @@ static __global__ void __launch_bounds__(kCheckThreads)
   }
 }
 
-// Warps that share the tables of a Huffman stream: as many as registers and shared memory have room for.
+// Warps that share the tables of a Huffman stream: as many as registers and shared memory allow.
 template <class Map, int S, class Residual>
 inline constexpr int kHuffmanWarps = std::min(sizeof(typename Map::Code) == 8 ? (S == kChain ? 12 : 8)
                                               : S == kChain                   ? 24
@@ -282,7 +282,7 @@ inline constexpr int kHuffmanWarps = std::min(sizeof(typename Map::Code) == 8 ? 
                                               : sizeof(Residual) == 4 ? 9
                                                                       : 5);
 
-// Frames of this class of residuals, and what those of narrower ones had no room for.
+// Decodes frames of this class of residuals, and groups that failed in kernels for narrower residuals.
 template <class Map, int S, class Residual>
 __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
     huffman_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
@@ -303,7 +303,7 @@ __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
   auto* const spaces = reinterpret_cast<typename Source::WarpSpace*>(shared_memory + sizeof(HuffmanTables) / 16);
   const DecodeFrame groups = behind_tables(frame, table_bytes);
   for (std::uint32_t unit = range.first + threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < range.last;
-       unit += gridDim.x * (blockDim.x / 32))  // the last ones are those of all thread blocks
+       unit += gridDim.x * (blockDim.x / 32))  // the last units are spread over all thread blocks
     decode_unit<Map, S, Source>(job, frame, groups, decoding_map<Map>(frame), index, table_bytes,
                                 own_class < sizeof(Residual), range.units, unit, tables, spaces[threadIdx.x / 32]);
 }

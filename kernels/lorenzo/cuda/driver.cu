@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo on a device (lorenzo/cuda/driver.cuh): the order of its kernels, and the memory that they share.
+// Lorenzo on a device (lorenzo/cuda/driver.cuh): the sequence of its kernels, and the memory that they share.
 #include "lorenzo/cuda/driver.cuh"
 
 #include <algorithm>
@@ -23,10 +23,10 @@ ChoiceLayout::ChoiceLayout(std::size_t chunks) {
 
 namespace {
 
-// Tiles that are encoded together at most: their residuals and streams take four times the memory of their values.
+// The most tiles encoded together: their residuals and streams take four times the memory of their values.
 constexpr std::uint64_t kMostStreamTiles = usual_size(std::uint64_t{1} << 17, 24);
 
-// Memory of chunks that are encoded together, likewise.
+// Offsets in the memory of chunks encoded together.
 struct StreamLayout {
   std::size_t bytes = 0, zeroed = 0;
   std::size_t more_units, counts, models, groups, notes, residuals, specials, streams;
@@ -45,15 +45,15 @@ struct StreamLayout {
   }
 };
 
-// Chunks that are encoded together, and what each has room for.
+// Chunks encoded together, and the slots of each.
 struct StreamRun {
   std::uint32_t first = 0, count = 0;
-  std::uint64_t slots = 0;  // tiles; none if none of the chunks has a stream
+  std::uint64_t slots = 0;  // of tiles; 0: no chunk of the run has a stream
   bool shapes[kColumns + 1] = {};
 };
 
-// The runs of a batch. A tile of one shape can hold many times the values of the array that one of another holds, as
-// columns and planes of an array of three columns: then the predictors tell how much memory a chunk needs.
+// Divides a batch into runs. A tile of one shape can hold many times as many values as one of another shape (columns
+// and planes of an array with three columns, say); then the memory of a chunk depends on its predictor.
 class StreamRuns {
  public:
   StreamRuns(const StreamParams& job, const bool* open_shapes) : job_(job) {
@@ -72,9 +72,9 @@ class StreamRuns {
     if (!plans_) return fail(Code::no_memory, "no memory for the plans of %u chunks", job_.base.chunks);
     return check(
         cudaMemcpyAsync(plans_.get(), job_.plans, job_.base.chunks * sizeof(ChunkPlan), cudaMemcpyDeviceToHost, stream),
-        "copy of the plans");  // to memory that is not pinned: waits
+        "copy of the plans");  // the copy to pageable memory waits for the stream
   }
-  // The one that begins with chunk `first`.
+  // The run that begins with chunk `first`.
   StreamRun run(std::uint32_t first) const {
     StreamRun run;
     if (!plans_) run = any_;
@@ -105,7 +105,7 @@ class StreamRuns {
   const StreamParams& job_;
   StreamRun any_;
   bool differ_ = false;
-  std::unique_ptr<ChunkPlan[]> plans_;  // where chunks differ
+  std::unique_ptr<ChunkPlan[]> plans_;  // only if chunks can differ
 };
 
 StreamParams job_of(const StreamParams& batch, const StreamRun& run, const StreamLayout& parts, std::uint8_t* room) {
@@ -160,7 +160,7 @@ Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const
   if (tiles < kManyTiles) {
     PYF_TRY(make_residuals(TilesTaken::all));
     PYF_TRY(make_models_on(stream));
-  } else {  // models are made of a sample while the memory is busy with the other tiles
+  } else {  // models are made of a sample while other tiles keep the memory busy
     SideStream side;
     PYF_TRY(make_residuals(TilesTaken::sampled));
     PYF_TRY(side.fork(stream));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to Huffman streams (lorenzo/cpu/huffman_stream.hpp is the same for the CPU): a warp for each
-// group, which takes a round of 32 blocks, finds out where the lanes' codewords start, and writes them side by side.
+// Groups of tiles to Huffman streams (lorenzo/cpu/huffman_stream.hpp is the same on the CPU): one warp a group takes a
+// round of 32 blocks, computes where each lane's codewords start, and writes them side by side.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace pyfilter::cuda {
 
-// Gaps of a stream wait at the end of its room.
+// The most gaps of a stream. They wait at the end of the stream's slot.
 __device__ __forceinline__ std::uint32_t most_gaps(std::uint32_t tiles, std::size_t code_bytes) {
   return static_cast<std::uint32_t>(tiles * stream_slot(code_bytes) / (kGapBits / 8) + 4) / 4 * 4;
 }
 
-// A lane's part of a stream, from bit `at` on. Words that other lanes have bits of are added to.
+// A lane's bits of a stream, from bit `at` on. Words shared with other lanes are combined by atomics.
 struct LaneBits {
   std::uint32_t* words;
   std::uint32_t at;
-  std::uint64_t held = 0;  // bits of the word at hand, from its first on
-  bool first = true;       // that word may have bits of the lane before
+  std::uint64_t held = 0;  // the bits of the current word
+  bool first = true;       // the word may hold bits of the previous lane
 
   __device__ __forceinline__ void put(std::uint32_t value, std::uint32_t bits) {
     const std::uint32_t used = at % 32;
@@ -50,18 +50,18 @@ struct LaneBits {
 __device__ __forceinline__ bool is_escaped(const HuffmanCodes& codes, std::uint32_t codeword) {
   return codeword == kEscape || codes.length[codeword] == 0;
 }
-// Bits of a codeword and what comes behind it.
+// Bits of a codeword and its raw bits.
 __device__ __forceinline__ std::uint32_t written_bits(const HuffmanCodes& codes, std::uint32_t codeword, bool pair) {
   const bool escaped = is_escaped(codes, codeword);
   return codes.length[escaped ? kEscape : codeword] + (escaped ? kEscapeBits : 0) + (pair ? 0 : raw_bits(codeword));
 }
 
-// What a warp knows of its stream.
+// The current position of a warp's stream.
 struct StreamPlace {
   std::uint32_t at = 0, last_start = 0;
 };
 
-// A round of a tile; `state` is that of the pairs before and behind it.
+// Writes a round of a tile; `state`: the pair state before it, replaced by the state after it.
 template <class Code>
 __device__ __forceinline__ void write_round(const HuffmanCodes& codes, const Code (&z)[32], Code next, bool active,
                                             std::uint32_t& state, std::uint32_t* words, std::uint8_t* gaps,
@@ -152,7 +152,7 @@ __device__ __forceinline__ void encode_codewords(const StreamParams& job, std::u
   const std::uint32_t count = (place.at + 31) / 32, gap_count = (count + kGapBits / 32 - 1) / (kGapBits / 32);
   if (place.at != 0) {
     gaps[0] = 0;
-    // no codeword starts behind the last
+    // no codeword starts after the last one
     const std::uint32_t behind = place.at / kGapBits;
     if (place.last_start / kGapBits != behind && behind < gap_count) gaps[behind] = kNoGap;
   }
