@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams of 32 interleaved coders (docs/format.md, section 8.3): the step of one lane, for CPU and GPU, and the tables
-// of a chunk. A lane's state is 2^15 to 2^31 - 1; a state that falls below takes 16 bits of the stream.
+// Streams of 32 interleaved coders (docs/format.md, section 8.3): one lane's step, for CPU and GPU, and the tables of a
+// chunk. A lane's state is 2^15 to 2^31 - 1; a smaller state reads 16 bits of the stream.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct DecodeTables {
 struct EncodeTables {
   Contexts contexts;
   std::uint32_t flag_frequency[kFlagContexts] = {};
-  alignas(64) EncodeEntry entries[16 * kSymbols] = {};  // room for any index of 12 bits
+  alignas(64) EncodeEntry entries[16 * kSymbols] = {};  // any index of 12 bits is inside
 };
 
 inline void make_decode_tables(const EntropyModel& model, DecodeTables& t) {
@@ -41,7 +41,7 @@ inline void make_encode_tables(const EntropyModel& model, EncodeTables& t) {
     make_encode_table(model.tables[i], t.entries + i * kSymbols);
 }
 
-// A symbol and `raw` bits of it. The state shrinks to x, which a decoder's caller then refills.
+// A symbol and `raw` bits of it. The state shrinks to x, which the caller refills.
 struct DecodedSymbol {
   std::uint32_t symbol, raw;
 };
@@ -52,7 +52,7 @@ KFN DecodedSymbol decode_symbol(std::uint32_t entry, std::uint32_t& x) {
   x >>= raw;
   return symbol;
 }
-// Whether a state gives 16 bits to the stream before a symbol with `raw` bits, or before `raw` bits alone.
+// Whether a state emits 16 bits to the stream before a symbol with `raw` bits, or before `raw` bits alone.
 KFN bool must_spill(std::uint32_t x, std::uint32_t frequency, std::uint32_t raw) {
   return x >> (kStateBits - kProbabilityBits - raw) >= frequency;
 }
@@ -76,7 +76,7 @@ KFN std::uint32_t encode_flag(std::uint32_t x, std::uint32_t frequency, bool cod
   return (x / own << kProbabilityBits) + x % own + (coded ? 0 : frequency);
 }
 
-// Raw bits of a value behind its symbol, and steps that they take; those of an escape come with it.
+// Raw bits of a value beyond its symbol's step, and the number of steps they take; an escape's include its symbol.
 KFN std::uint32_t outer_bits(std::uint32_t symbol) {
   const std::uint32_t raw = raw_bits(symbol);
   return raw > kInnerBits ? raw - kInnerBits : 0;
