@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The payload of a progressive frame, or the first segments of it, to values (docs/format.md, section 13), on the CPU.
+// The payload of a progressive frame, or its first segments, to values (docs/format.md, section 13), on the CPU.
 #pragma once
 
 #include <atomic>
@@ -22,13 +22,13 @@
 
 PYF_BEGIN_TARGET
 
-// Where the pieces of a unit are: of plane p and tile t, place[(planes - 1 - p) * tiles + t].
+// The location of a piece. Of plane p and tile t: pieces[(planes - 1 - p) * tiles + t].
 struct PiecePlace {
   std::uint64_t offset;
   std::uint32_t size;
 };
 
-// The places of a segment's pieces; false where its bytes contradict themselves.
+// Locates the pieces of a segment; false if its bytes contradict themselves.
 inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& segment, std::uint64_t tiles,
                          PiecePlace* place) {
   for (std::uint64_t t = 0; t < tiles; ++t) place[t] = {segment.offset, 0};
@@ -62,10 +62,11 @@ struct DecodeScratch {
   PieceRoom room;
 };
 
-// What decode_tile_pieces returns but for the plane of a damaged piece.
+// Results of decode_tile_pieces other than the plane of a damaged piece.
 inline constexpr int kTileDecoded = -2, kTileNoMemory = -3;
 
-// A tile of a unit, of which the pieces down to plane `last` are there: its points, from those of the units before.
+// Decodes a tile of a unit from its pieces down to plane `last`, and adds its coefficients to predictions from earlier
+// units.
 template <class Int>
 inline int decode_tile_pieces(const std::uint8_t* payload, const Points<Int>& q, const ProgressiveUnit& unit,
                               bool cubic, const Limits<Int>& limits, int planes, int last, std::uint64_t tile,
@@ -97,7 +98,7 @@ inline int decode_tile_pieces(const std::uint8_t* payload, const Points<Int>& q,
   return kTileDecoded;
 }
 
-// Integers of the grid `level` to values in the same place, or of `integers` to another.
+// Converts integers of grid `level` to values, in place or from `integers` to `values`.
 template <class T, class Int>
 inline void finish_values(const FrameInfo& info, const Int* integers, std::uint64_t count, std::uint8_t* values) {
   using Code = typename FloatTraits<T>::Code;
@@ -118,7 +119,7 @@ inline void finish_values(const FrameInfo& info, const Int* integers, std::uint6
   });
 }
 
-// Special values to their places in the grid of `level`.
+// Writes special values to their positions in the grid of `level`.
 template <class T>
 inline Status place_specials(const FrameInfo& info, const std::uint8_t* from, std::uint64_t bytes,
                              const ProgressiveLayout& layout, int level, std::uint8_t* values) {
@@ -153,8 +154,8 @@ inline Status place_specials(const FrameInfo& info, const std::uint8_t* from, st
   return kOk;
 }
 
-// Values of the grid of `level` (0: all) of a frame whose first `segments` segments are at `payload`, of those of units
-// from that level up; others are not looked at. The integers lie where the values will be.
+// Decodes the values of the grid of `level` (0: all) of a frame whose first `segments` segments are at `payload`.
+// Segments of units below that level are not read. The integers use the memory of the values.
 template <class T>
 inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payload, const ProgressiveLayout& layout,
                                  const ProgressiveHead& head, const ProgressiveSegment* segments, int count, int level,
@@ -176,7 +177,7 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
     const std::uint64_t here = layout.unit[u].tiles * static_cast<std::uint64_t>(head.planes[u] - last[u]);
     if (layout.unit[u].level >= level && here > places) places = here;
   }
-  const Memory<PiecePlace> place = allocate_memory<PiecePlace>(places);  // of a unit at a time
+  const Memory<PiecePlace> place = allocate_memory<PiecePlace>(places);  // of one unit at a time
   if (!place) return no_memory();
   const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
   for (std::uint64_t i = 0; i < layout.roots; ++i) {
@@ -186,7 +187,7 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
                   static_cast<unsigned long long>(i));
     *q.point(layout.levels, i / (coarsest.y * coarsest.x), i / coarsest.x % coarsest.y, i % coarsest.x) = root;
   }
-  std::atomic<int> failed{kTileDecoded};  // of one of the tiles; the text belongs to this thread
+  std::atomic<int> failed{kTileDecoded};  // the result of a failed tile; the error text belongs to this thread
   for (int u = 0; u < layout.units; ++u) {
     const ProgressiveUnit& unit = layout.unit[u];
     if (unit.level < level) continue;
@@ -197,7 +198,7 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
       if (!place_pieces(payload, s, unit.tiles, place.get() + at))
         return fail(pyfilter::Code::corrupt, "corrupt frame: the sizes of segment %d", i);
     }
-    const bool nothing = last[u] == head.planes[u];  // all coefficients are 0
+    const bool nothing = last[u] == head.planes[u];  // all coefficients of the unit are 0
     const int planes = nothing ? 0 : head.planes[u], lowest = nothing ? 0 : last[u];
     in_parallel(unit.tiles, 4, [&](std::uint64_t tile) {
       if (failed != kTileDecoded) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole of a chunk: step and special values, integers, pieces, their order, errors, bytes. Beside the values there
-// is one array of integers, and pieces lie where the frame will be; they go to the integers' place, once these have
-// told all errors, and from there in their order to the frame.
+// A whole chunk: step and special values, integers, pieces, their order, errors, bytes. There is one array of integers
+// besides the values. Pieces are made in the frame's memory; once all errors are known they replace the integers, and
+// are copied to the frame in their order.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 PYF_BEGIN_TARGET
 
-// Fills in the errors of those segments that have one. Returns false without memory.
+// Sets the errors of the segments that have one. Returns false if memory runs out.
 template <class T, class Int>
 inline bool fill_errors(const Points<Int>& q, const ProgressiveHead& head, const KindOf<T>* kind, const void* values,
                         bool measured, std::uint64_t conversion, ProgressiveSegment* segments) {
@@ -118,7 +118,7 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   order_segments(
       layout, head, [&](int u, int p) { return sizes[static_cast<std::size_t>(64 * u + p + 1)]; }, segments.get());
 
-  // behind the pieces, until it is known where in the frame they come
+  // behind the pieces, until its offset in the frame is known
   std::uint8_t* const specials = out + pieces.used;
   const std::uint64_t specials_room = limit - pieces.used;
   const auto put_specials = [&](std::uint8_t* to, std::uint64_t room) {

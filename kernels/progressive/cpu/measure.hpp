@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The largest errors that readers are left with, measured: what the decoder makes of the first segments, block by block
-// of the array, for all readers at once, so that little memory is needed and none of it is far away.
+// The largest errors of readers, measured: decodes the first segments, block by block of the array, for all readers at
+// once, so that little memory is needed and all of it stays in the cache.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 
 PYF_BEGIN_TARGET
 
-// Errors of all readers. False without memory.
+// Measures the errors of all readers. False if memory runs out.
 template <class T, class Int>
 inline bool measure_errors(const Points<Int>& q, const ProgressiveHead& head, const KindOf<T>* kind, const void* values,
                            std::uint64_t conversion, Cut* cuts, int count) {
   const ProgressiveLayout& layout = q.layout;
-  // where most points are not looked at, larger blocks have fewer points beside them
+  // if most points are skipped, larger blocks have fewer points in their margins
   const std::uint64_t bytes = std::uint64_t{1} << (FinestGrid<T, Int>::serves(layout) ? 20 : 18);
   const Extents whole = layout.grids[0], block = block_extents<Int>(whole, bytes);
   const std::uint64_t nz = tiles_along(whole.z, block.z), ny = tiles_along(whole.y, block.y),

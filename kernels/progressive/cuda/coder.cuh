@@ -139,7 +139,7 @@ cudaError_t launch_measure_pass(const MeasurePass& pass, int axis, bool last, cu
   return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
 }
 
-// How rows and planes of a level are shared out: pieces of a row overlap by a thread's values at each end.
+// How rows and planes of a level are divided: pieces of a row overlap by a thread's values at each end.
 template <class Int>
 void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
   constexpr std::uint64_t kN = kWide<Int>, kBusy = 132 * 24;
@@ -148,12 +148,12 @@ void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
   for (std::uint32_t lanes = 32; lanes != 0; lanes /= 2) {
     if (lanes < 8 && lanes < threads) break;
     const std::uint64_t pieces = threads <= lanes ? 1 : (threads - 2 + lanes - 3) / (lanes - 2);
-    if (lanes * pieces >= best + best / 8) continue;  // short pieces are passed over more often
+    if (lanes * pieces >= best + best / 8) continue;  // short pieces are skipped more often
     best = lanes * pieces;
     level.lanes = lanes;
     level.pieces = static_cast<std::uint32_t>(pieces);
   }
-  // without a pass along z rows before a march need not be made
+  // without a pass along z, the rows in front of a march need not be computed
   const std::uint64_t rows = level.from.y, per_march = level.from.z * level.pieces * level.lanes * warps_of_task / 32;
   std::uint64_t steps = level.to.z > 1 ? 16 : best >= 32 ? 32 : 1;
   while (steps > 1 && (steps / 2 >= rows || per_march * tiles_along(rows, steps) < kBusy)) steps /= 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive on the GPU: what does not depend on the dtype, and which kernels a dtype has.
+// Progressive on the GPU: kernels that do not depend on the dtype, and the table of kernels by dtype.
 #include <algorithm>
 
 #include "progressive/cuda/decode_tiles.cuh"
@@ -25,7 +25,7 @@ cudaError_t open_frames(const ProgressiveDecode& job, cudaStream_t stream) {
 
 namespace {
 
-// A block for each segment. A thread has tiles of a unit, the most of which is `tiles`, one after the other.
+// A block a segment. A thread loops over tiles of a unit; `tiles`: the most tiles of any unit.
 template <class Job>
 cudaError_t launch_segments(void (*few)(Job), void (*some)(Job), void (*many)(Job), const Job& job, std::uint32_t units,
                             std::uint32_t tiles, cudaStream_t stream) {

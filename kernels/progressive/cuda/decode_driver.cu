@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding progressive frames on a device (progressive/cuda/driver.cuh): the order of the kernels, and their memory.
+// Decoding progressive frames on a device (progressive/cuda/driver.cuh): the sequence of kernels, and their memory.
 #include "progressive/cuda/driver.cuh"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Memory of a batch that is decoded.
+// Offsets in the memory of a batch to decode.
 struct DecodeLayout {
   std::size_t bytes = 0;
   std::size_t shared, groups, frames, heads;
@@ -63,7 +63,7 @@ SpecialDecode special_job(const ProgressiveLayout& layout, std::uint64_t start, 
   return job;
 }
 
-// Frames that fit together.
+// Decodes frames that fit the memory together.
 Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const ProgressiveFrame* frames,
                    std::size_t count, int level, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
   const ProgressiveKernels* const kernels = progressive_kernels(info.dtype);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces of tiles to planes (docs/format.md, section 13.5). A warp has a tile, four words of it in each lane, and goes
-// from plane to plane: the classes of positions; what of them are ones, stored as they are or as runs (runs.cuh); then
-// signs and bits of older positions. Bits find their places by counts.
+// Pieces of tiles to planes (docs/format.md, section 13.5). A warp decodes a tile, four words in each lane, plane by
+// plane: the classes of positions; their ones, stored as bits or as runs (runs.cuh); then signs and bits of significant
+// positions. Counts give the offsets of bits.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace pyfilter::cuda {
 inline constexpr int kDecodeTileThreads = 64, kDecodeTileWarps = kDecodeTileThreads / 32,
                      kBlocksOfGroup = kGroupTiles / kDecodeTileWarps, kPiecesAhead = 2;
 
-// How many positions of a set are in the lanes before this one, and in all.
+// The number of positions of a set in the lanes before this one, and in all.
 struct LaneCount {
   std::uint32_t before, all;
 };
@@ -26,22 +26,21 @@ __device__ __forceinline__ LaneCount count_lanes(const LaneWords& words) {
   return count;
 }
 
-static_assert(kMostPlanes % 32 == 0);  // places come 32 at a time
+static_assert(kMostPlanes % 32 == 0);  // offsets are read 32 at a time
 
-// What a warp keeps of a tile: of a lane its own words only. `older` had a one before the last plane.
+// A warp's memory of a tile; a lane uses its own words only. `older`: positions with a one before the last plane.
 struct TileRoom {
   LaneWords valid[32], older[32], signs[32];
-  std::uint64_t places[kMostPlanes];  // of its pieces, from the highest plane on
+  std::uint64_t places[kMostPlanes];  // offsets of its pieces, from the highest plane on
   std::uint32_t ranks[kRankWords];
 };
 
-// `n` bits by rank.
+// `n` bits by rank, from rank `first` on.
 __device__ __forceinline__ std::uint32_t rank_bits(const std::uint32_t* ranks, std::uint32_t first, std::uint32_t n) {
   return n == 0 ? 0 : __funnelshift_r(ranks[first / 32], ranks[first / 32 + 1], first % 32) & first_bits(n);
 }
 
-// The ones of a plane, whose classes start at bit `at` of the piece, which becomes the one behind them. False where
-// runs are damaged.
+// The ones of a plane, whose classes start at bit `at` of the piece; sets `at` to their end. False if runs are damaged.
 __device__ __forceinline__ bool read_ones(const PieceBits& piece, std::uint32_t modes, TileForm form,
                                           const LaneWords& known, LaneCount open, TileRoom& room, std::uint32_t& at,
                                           LaneWords& ones) {
@@ -125,14 +124,14 @@ __device__ __forceinline__ void store_words(std::uint32_t* to, const LaneWords& 
   reinterpret_cast<uint4*>(to)[threadIdx.x % 32] = make_uint4(words.w[0], words.w[1], words.w[2], words.w[3]);
 }
 
-// What is known of a tile.
+// The state of a tile between pieces.
 struct TileState {
   LaneWords known;  // positions that have had a one
   LaneCount count, older, open;
-  int top;  // planes that are there
+  int top;  // number of planes so far
 };
 
-// The piece of plane `p`. Plane `p` + 1 is complete then. False where the piece is damaged.
+// Decodes the piece of plane `p`, which completes plane `p` + 1. False if the piece is damaged.
 __device__ __forceinline__ bool decode_piece(TileState& tile, const PieceBits& piece, std::uint32_t size, TileForm form,
                                              int p, int planes, TileRoom& room, std::uint32_t* slot) {
   const unsigned lane = threadIdx.x % 32;
@@ -154,7 +153,7 @@ __device__ __forceinline__ bool decode_piece(TileState& tile, const PieceBits& p
     } else if (tile.older.all == 0) {
       return false;
     }
-    // signs, then bits of the older ones
+    // signs, then bits of significant positions
 #pragma unroll 1
     for (int part = found.all != 0 ? 0 : 1; part < 2; ++part) {
       if (part != 0 && tile.older.all == 0) break;
@@ -189,8 +188,8 @@ __device__ __forceinline__ bool decode_piece(TileState& tile, const PieceBits& p
   return true;
 }
 
-// What is left of a tile once the piece of plane `last` is there: bits that are not known are in the middle, as
-// put_middles() says, and then zeros.
+// Completes a tile after the piece of plane `last`: unknown bits become the middle of their interval, as in
+// put_middles(), then zeros.
 __device__ __forceinline__ void finish_tile(const LaneWords& known, const LaneWords& older, int last,
                                             std::uint32_t* slot) {
   if (last < 0) return;
@@ -222,7 +221,7 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 16)
   tile.open = count_lanes(valid);
   room.valid[lane] = valid;
   room.older[lane] = room.signs[lane] = {};
-  // Where the pieces are, and the first that is not empty.
+  // the offsets of the tile's pieces, and the first non-empty one
   const std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, planes - 1) + number;
   const int pieces = planes - last;
   int first = pieces;

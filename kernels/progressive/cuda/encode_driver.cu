@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding progressive frames on a device (progressive/cuda/driver.cuh): the order of the kernels, their memory, and
-// the CPU where they do not do.
+// Encoding progressive frames on a device (progressive/cuda/driver.cuh): the sequence of kernels, their memory, and the
+// CPU encoder for chunks that the kernels do not support.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,19 +21,19 @@
 namespace pyfilter::cuda {
 namespace {
 
-// What a reader knows of a grid; of the coarsest one, which all know, nothing of its own.
+// A reader's bytes for a grid; the coarsest grid is the same for all readers, and needs none.
 std::size_t reader_grid_bytes(const ProgressiveLayout& layout, int level, std::size_t width) {
   return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
 }
 
-// Memory of a batch that is encoded.
+// Offsets in the memory of a batch to encode.
 struct EncodeLayout {
   std::size_t bytes = 0;
   std::size_t shared, heads, ranges, plans;
   std::uint64_t integers = 0, grid_at[kMostLevels + 1] = {};
   FramePart notes, grids, slots, planes, largest, pieces, sizes, places, segment_bytes, segments, segment_places,
       states;
-  // where planes are: grids of a reader, two by turns, and bricks of errors
+  // reusing the planes' memory: two grids of a reader, used in turn, and bricks of errors
   std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, planes_bytes = 0;
 
   EncodeLayout(const ProgressivePlan& plan, std::size_t count, std::size_t width, bool measured) {
@@ -55,7 +55,7 @@ struct EncodeLayout {
     grids = each(integers * width);
     slots = each(slot_bytes);
     largest = each(4 * std::size_t{plan.tiles} * sizeof(std::uint64_t));
-    // planes are done with when errors are measured
+    // planes are no longer needed when errors are measured
     for (int i = 0; i < 2; ++i) {
       reader_at[i] = reader_bytes;
       reader_bytes += reader_grid_bytes(layout, i + 1, width);
@@ -69,7 +69,7 @@ struct EncodeLayout {
     if (measured) {
       const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
       planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
-      // of all readers at once where that does not take much more: planes do then, volumes as it is
+      // memory for all readers at once if that is not much more: 2-D arrays need some more, volumes none
       const std::size_t all =
           std::size_t{kMostMeasures} *
           (reader_bytes + brick_bytes + reader_grid_bytes(layout, 3, width) + reader_grid_bytes(layout, 4, width));
@@ -89,7 +89,7 @@ struct EncodeLayout {
 
 bool is_measured(const Request& request) { return request.parameters[0] == 0; }
 
-// A chunk by the CPU, and its frame back to the device.
+// Encodes a chunk on the CPU, and copies its frame to the device.
 Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, std::size_t chunk, std::uint64_t count,
                         cudaStream_t stream) {
   const std::size_t bytes = count * dtype_bytes(request.dtype), most = max_frame_bytes(request);
@@ -98,7 +98,7 @@ Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, st
   if (!values || !frame) return fail(Code::no_memory, "no memory for a chunk");
   const auto* const from = static_cast<const std::uint8_t*>(batch.values) + chunk * batch.value_stride;
   std::uint64_t size = 0;
-  // copies from and to memory that is not pinned wait
+  // copies from and to pageable memory wait for the stream
   if (bytes != 0)
     PYF_TRY(check(cudaMemcpyAsync(values.get(), from, bytes, cudaMemcpyDeviceToHost, stream), "copy of the values"));
   PYF_TRY(check(cudaStreamSynchronize(stream), "copy of the values"));
@@ -112,7 +112,7 @@ Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, st
   return check(cudaStreamSynchronize(stream), "copy of the frame");
 }
 
-// Errors that are measured, of arrays with short rows: all passes for each of them.
+// Measures errors of arrays with short rows: all passes for each error in turn.
 Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const ProgressiveEncode& job,
                          const EncodeLayout& parts, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
   const int levels = plan.shared.layout.levels;
@@ -131,7 +131,7 @@ Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePla
   return kOk;
 }
 
-// Sets the first bytes of each frame's grids to 0; a call has pitches up to 2 GiB.
+// Sets the first bytes of each frame's grids to 0; one cudaMemset2D supports pitches up to 2 GiB.
 Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cudaStream_t stream) {
   if (frames > 1 && grids.frame_stride <= std::size_t{INT32_MAX})
     return check(cudaMemset2DAsync(grids.data, grids.frame_stride, 0, bytes, frames, stream), "cudaMemset2DAsync");
@@ -140,15 +140,15 @@ Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cu
   return kOk;
 }
 
-// Of all others: the passes of a level in one launch, of lines those of three levels. Small grids are made for all
-// readers at once, the others for as many as there is room for.
+// Measures errors of all other arrays: one launch for the passes of a level, or of three levels of lines. Small grids
+// are computed for all readers at once, large ones for as many as memory allows.
 Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
                          const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
                          cudaStream_t stream) {
-  if (most == 0) return kOk;  // errors are bounds
+  if (most == 0) return kOk;  // all errors are bounds
   const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
   const auto grid_bytes = [&](int level) { return reader_grid_bytes(layout, level, width); };
-  int split = std::min(3, layout.levels);  // grids from this one on are small
+  int split = std::min(3, layout.levels);  // grids from this level on are small
   const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= parts.planes_bytes;
   const std::size_t own_bytes = line ? 0 : parts.reader_bytes + parts.brick_bytes;
   while (!line && split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8)
@@ -202,7 +202,7 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   return kOk;
 }
 
-// Chunks that fit together.
+// Encodes chunks that fit the memory together.
 Status encode_part(const ProgressivePlan& plan, const Request& request, const CudaEncodeBatch& batch,
                    std::uint64_t count) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
@@ -263,7 +263,7 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   PYF_TRY(check(encode_tiles(job, units, most_tiles, stream), "launch of the encoder of tiles"));
   PYF_TRY(check(order_segments(job, units, stream), "launch of the order of segments"));
 
-  // what became of the chunks, and how many errors are to be measured: the first words of their notes
+  // the outcomes of chunks, and the number of errors to measure: the first words of their notes
   struct Begin {
     Outcome outcome;
     std::uint32_t measures;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Grids of a level, and where coefficients are in the slots of tiles (docs/format.md, section 13.1). Threads of a block
-// are `across` along rows or pieces of them and the rest over rows, which are numbered through all of a grid.
+// Grids of a level, and the offsets of coefficients in the slots of tiles (docs/format.md, section 13.1). A block has
+// `across` threads along rows or pieces of rows, and the others over rows, which are numbered through the whole grid.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace pyfilter::cuda {
 
 inline constexpr int kGridThreads = 256;
 
-// What a block does of rows of so many values. A thread has `each` / 2 of a row at least, where rows are so long: what
-// it finds out about the row takes longer than one of them.
+// A block's share of rows of a given length. A thread takes at least `each` / 2 values of a long row: computing the
+// row's parameters costs more than one value.
 struct RowBlocks : RowShare {
   static constexpr std::uint32_t kMost = 32 * kGridThreads;
   std::uint32_t blocks = 0;  // for all rows
@@ -31,7 +31,7 @@ struct RowBlocks : RowShare {
   }
 };
 
-// What a thread has of the rows of such a launch: values from `x` on to `end`, every `step`.
+// A thread's share of a row in such a launch: values from `x` on to `end`, every `step`.
 struct RowPart {
   std::uint32_t row, x, end, step;
 
@@ -45,7 +45,7 @@ struct RowPart {
   }
 };
 
-// Coefficient places of rows of a unit.
+// Slot offsets of the coefficients of a unit's rows.
 struct UnitPlaces {
   const ProgressiveUnit& unit;
   bool merged;
@@ -54,7 +54,7 @@ struct UnitPlaces {
   __device__ __forceinline__ explicit UnitPlaces(const ProgressiveUnit& u)
       : unit(u), merged(u.tiled.z != u.shape.z || u.tiled.y != u.shape.y || u.tiled.x != u.shape.x), form(form_of(u)) {}
 
-  // Of (z, y, x) as tiles see them.
+  // Of (z, y, x) in tiled coordinates.
   __device__ __forceinline__ std::uint64_t tiled_place(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
     const auto gx = static_cast<std::uint32_t>(unit.grid.x), gy = static_cast<std::uint32_t>(unit.grid.y);
     std::uint32_t tile, at;
@@ -81,7 +81,7 @@ struct UnitPlaces {
   }
 };
 
-// The same along a row of a unit: place(x).
+// The same along a row of a unit: offset(x).
 struct CoefficientRow {
   const UnitPlaces& places;
   std::uint32_t z, y;

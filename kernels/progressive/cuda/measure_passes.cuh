@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors that readers are left with, measured pass by pass for one reader after the other, of arrays whose rows are
-// short (measure.cuh has all others).
+// Errors of readers, measured pass by pass for one reader after the other, for arrays with short rows (measure.cuh has
+// all others).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct ErrorSink {
   }
 };
 
-// What a reader knows of coefficients.
+// A reader's coefficients.
 template <class Int>
 struct KnownCoefficients {
   SlotCoefficients<Int> all;
@@ -49,7 +49,7 @@ struct KnownCoefficients {
   }
 };
 
-// What a reader has whose segments end at those of a state, against the integers that were encoded.
+// Compares a reader whose segments end at a state with the encoded integers.
 template <class T, int kAxis, bool kLast>
 __global__ void __launch_bounds__(kGridThreads) measure_pass_kernel(const __grid_constant__ MeasurePass pass) {
   using Int = typename ProgressiveTraits<T>::Int;

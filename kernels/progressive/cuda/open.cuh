@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Heads of progressive frames, their tables and their coarsest grids, and where all pieces are (docs/format.md,
-// sections 13.2 and 13.4). Nothing is read before its place is known to be in the frame.
+// Heads of progressive frames, their tables and coarsest grids, and the locations of all pieces (docs/format.md,
+// sections 13.2 and 13.4). Nothing is read before its offset is known to be in the frame.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 namespace pyfilter::cuda {
 
 inline constexpr int kOpenThreads = 128;
-inline constexpr std::uint32_t kStagedHead = 16384;  // bytes of a head that are read from shared memory
-inline constexpr std::uint32_t kStagedTable = 8192;  // of a table that is read by all threads
+inline constexpr std::uint32_t kStagedHead = 16384;  // bytes of a head that are copied to shared memory
+inline constexpr std::uint32_t kStagedTable = 8192;  // bytes of a table that all threads parse
 
 struct OpenRoom {
   std::uint32_t head[kStagedHead / 4];
   std::uint64_t sums[kOpenThreads / 32];
-  std::uint8_t steps[kStagedTable];        // from each byte to the next entry if one starts there; 0: none does
+  std::uint8_t steps[kStagedTable];  // distance from each byte to the next entry, if an entry starts there; else 0
   std::uint16_t starts[kStagedTable / 2];  // of entries
   std::uint8_t unit[kStagedTable / 2];
   std::int8_t plane[kStagedTable / 2];
   int last[kMostUnits], level[kMostUnits];
-  alignas(FrameHead) std::uint8_t found[sizeof(FrameHead)];  // the head, which one thread reads
-  std::uint64_t end;                                         // of the segments
+  alignas(FrameHead) std::uint8_t found[sizeof(FrameHead)];  // the head, which one thread parses
+  std::uint64_t end;                                         // the end of the segments
   std::uint32_t chained, good, fault;
 };
 
-// parse_table() by a block: put(i, segment) by many threads, once all of the table makes sense. `table` is in shared
-// memory. Where entries start a thread finds out, the only step that waits for the one before.
+// parse_table() by a block: many threads call put(i, segment), once the whole table is valid. `table` is in shared
+// memory. One thread finds the starts of entries, the only sequential step.
 template <class Put>
 __device__ __forceinline__ bool parse_table_together(const std::uint8_t* table, int units, const ProgressiveHead& head,
                                                      OpenRoom& room, Put&& put) {
@@ -59,7 +59,7 @@ __device__ __forceinline__ bool parse_table_together(const std::uint8_t* table, 
     room.unit[i] = segment.unit;
   }
   if (first < last && last == count && segment.error == 0)
-    atomicMin(&room.good, 0u);  // the last one must have an error
+    atomicMin(&room.good, 0u);  // the last entry must have an error
   std::uint64_t offset = head.segments_at + sum_before<kOpenThreads>(own, room.sums, all);
   for (int u = static_cast<int>(thread); u < units; u += kOpenThreads) {
     int next = head.highest_plane(u);
@@ -160,7 +160,7 @@ static __global__ void __launch_bounds__(kOpenThreads)
   }
 }
 
-// Places of the pieces of a segment: blockIdx.x is its unit and, from the highest on, its plane.
+// Locates the pieces of a segment: blockIdx.x is its unit and, from the highest on, its plane.
 template <int kPlaceThreads>
 static __global__ void __launch_bounds__(kPlaceThreads)
     find_pieces_kernel(const __grid_constant__ ProgressiveDecode job) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The segments of a frame that is encoded: their sizes, their order, the errors behind them and where they go, and the
-// head that says so (docs/format.md, section 13.2; progressive/order.hpp, choices.hpp).
+// The segments of a frame to encode: sizes, order, errors and offsets, and the head (docs/format.md, section 13.2;
+// progressive/order.hpp, choices.hpp).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pyfilter::cuda {
 
-// A thread a chunk: how many planes and segments there are.
+// A thread a chunk: counts planes and segments.
 static __global__ void __launch_bounds__(32) count_planes_kernel(const __grid_constant__ ProgressiveEncode job) {
   FrameHead& head = job.heads[blockIdx.y];
   if (threadIdx.x != 0 || head.dead != 0) return;
@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(kThreads) segment_sizes_kernel(const __
   if (head.dead != 0 || !there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles;
   const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, p);
-  std::uint64_t own = 0, all = 0;  // bytes, and above them pieces that are not empty
+  std::uint64_t own = 0, all = 0;  // bytes, and in the high half non-empty pieces
   for (std::uint32_t t = threadIdx.x; t < tiles; t += kThreads) {
     const std::uint32_t size = sizes[t] & 0xFFFF;
     own += size | std::uint64_t{size != 0} << 40;
@@ -52,12 +52,12 @@ inline constexpr int kOrderThreads = 256;
 
 struct OrderRoom {
   double weight[kMostUnits];
-  int first[kMostUnits + 1];  // numbers of segments, each unit's from its highest plane on
+  int first[kMostUnits + 1];  // index of each unit's first segment; its segments start with the highest plane
   std::uint64_t sums[kOrderThreads / 32];
 };
 
-// order_segments() by a block. The unit whose next segment gains most goes first, and then on as long as its segments
-// gain more than that one. So a segment goes by the least gain of those of its unit up to it, and of equals by number.
+// order_segments() by a block. The unit whose next segment gains most goes first, and continues while its segments gain
+// more. So a segment's rank is the least gain of its unit's segments up to it; among equals the lower index goes first.
 __device__ __forceinline__ void order_by_block(const ProgressiveHead& head, const std::uint64_t* bytes, int units,
                                                OrderRoom& room, double* keys, ProgressiveSegment* segments) {
   const int thread = static_cast<int>(threadIdx.x), count = head.segments;
@@ -90,7 +90,7 @@ __device__ __forceinline__ void order_by_block(const ProgressiveHead& head, cons
   __syncthreads();
 }
 
-// Gives each segment the bytes that are read with it as its offset. Threads have segments side by side.
+// Sets each segment's offset to the bytes that are read with it. Threads take consecutive segments.
 __device__ __forceinline__ void count_read(const ProgressiveHead& head, std::uint64_t* sums,
                                            ProgressiveSegment* segments) {
   const int each = (head.segments + kOrderThreads - 1) / kOrderThreads, first = static_cast<int>(threadIdx.x) * each,
@@ -121,7 +121,7 @@ __device__ __forceinline__ void choose_entries_by_warp(const ProgressiveHead& he
   }
 }
 
-// What a reader has of each unit who has the first segments up to number `last`.
+// The planes of each unit that a reader of the first segments, up to number `last`, has.
 template <class State>
 __device__ __forceinline__ void state_behind(const ProgressiveLayout& layout, const ProgressiveHead& head,
                                              const ProgressiveSegment* segments, int last, State* state) {
@@ -129,7 +129,7 @@ __device__ __forceinline__ void state_behind(const ProgressiveLayout& layout, co
   for (int i = 0; i <= last; ++i) --state[segments[i].unit];
 }
 
-// By a block: errors that are bounds, which errors are measured, and how long the frame is. `bounds` is memory.
+// By a block: bounds of errors, the selection of errors to measure, and the frame's length. `bounds`: scratch.
 __device__ __forceinline__ void choose_errors(const ProgressiveEncode& job, EncodeNote& note, ProgressiveHead& head,
                                               ProgressiveSegment* segments, std::int8_t* states, std::uint64_t* bounds,
                                               std::uint64_t* sums) {
@@ -184,7 +184,7 @@ __device__ __forceinline__ void choose_errors(const ProgressiveEncode& job, Enco
   note.payload_bytes = total < least ? least : total;
 }
 
-// A block a frame. Segments of frames that have at most so many are ordered in shared memory.
+// A block a frame. Frames with at most this many segments are ordered in shared memory.
 static __global__ void __launch_bounds__(kOrderThreads)
     order_segments_kernel(const __grid_constant__ ProgressiveEncode job, int most_segments) {
   extern __shared__ __align__(16) std::uint8_t memory[];
@@ -198,7 +198,7 @@ static __global__ void __launch_bounds__(kOrderThreads)
   const int thread = static_cast<int>(threadIdx.x);
   const bool fits = head.segments <= most_segments;
   auto* const segments = fits ? reinterpret_cast<ProgressiveSegment*>(memory) : kept;
-  // which has room for a number of each piece, and is not used yet
+  // reuses the memory of pieces' offsets, which is not used yet
   auto* const numbers = fits ? reinterpret_cast<std::uint64_t*>(segments + most_segments) : job.places.of(blockIdx.y);
   static_assert(sizeof(ProgressiveSegment) % 8 == 0);
   if (thread == 0) {
@@ -228,7 +228,7 @@ static __global__ void __launch_bounds__(kOrderThreads)
   }
 }
 
-// Errors of the table by those that have been measured.
+// Replaces errors of the table by those measured.
 __device__ __forceinline__ void use_measured(const ProgressiveEncode& job, const EncodeNote& note,
                                              const ProgressiveHead& head, ProgressiveSegment* segments) {
   const ProgressiveLayout& layout = job.shared->layout;
@@ -246,7 +246,7 @@ __device__ __forceinline__ void use_measured(const ProgressiveEncode& job, const
   }
 }
 
-// A block a frame, once errors are measured: head, table and coarsest grid, and zeros behind the segments.
+// A block a frame, once errors are measured: writes head, table and coarsest grid, and zeros behind the segments.
 static __global__ void __launch_bounds__(kOrderThreads)
     write_head_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ std::uint64_t sums[kOrderThreads / 32];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bit plane stage: coefficients of tiles to planes of their magnitudes and signs, and back. A block has a tile, a
-// warp a quarter of its words; 32 words of 32 planes change places in the lanes of a warp.
+// The bit plane stage: coefficients of tiles to planes of their magnitudes and signs, and back. A block takes a tile, a
+// warp a quarter of its words; a warp transposes 32 words of 32 planes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PlaneRoom {
   std::uint32_t word[kPlaneThreads / 32][kHalves][32][33];  // by plane and word
 };
 
-// In place: a slot's planes, of which `top` are there, to its coefficients.
+// A slot's planes -> coefficients, in place; `top`: number of planes so far.
 template <class Int>
 __device__ __forceinline__ void planes_to_slot(std::uint32_t* slot, int top, PlaneRoom<Int>& room) {
   using U = std::make_unsigned_t<Int>;
@@ -45,9 +45,8 @@ __device__ __forceinline__ void planes_to_slot(std::uint32_t* slot, int top, Pla
   }
 }
 
-// The other way, from one slot to another, or the same; nothing is written of planes from `top` on. Signs of zeros are
-// positive.
-// Returns the largest magnitude of the warp's quarter.
+// Coefficients -> planes, from slot to slot or in place; planes from `top` on are not written. Signs of zeros are
+// positive. Returns the largest magnitude of the warp's quarter.
 template <class Int>
 __device__ __forceinline__ std::uint64_t slot_to_planes(const std::uint32_t* from, std::uint32_t* to, int top,
                                                         PlaneRoom<Int>& room) {
@@ -90,7 +89,7 @@ __global__ void __launch_bounds__(kPlaneThreads) encode_planes_kernel(const __gr
   if (threadIdx.x % 32 == 0) job.largest.of(blockIdx.y)[4 * blockIdx.x + threadIdx.x / 32] = most;
 }
 
-// The tiles of the units that are wanted, from `first_tile` on.
+// The tiles of the requested units, from `first_tile` on.
 template <class Int>
 __global__ void __launch_bounds__(kPlaneThreads)
     decode_planes_kernel(const __grid_constant__ ProgressiveDecode job, std::uint32_t first_tile) {

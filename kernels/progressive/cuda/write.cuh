@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments to their places in the payload (docs/format.md, section 13.4), headers, and the values of chunks that are
-// stored as they are.
+// Copies segments into the payload (docs/format.md, section 13.4), and writes headers and the values of raw chunks.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace pyfilter::cuda {
 
 inline constexpr int kWriteThreads = 256;
 
-// A block a segment: which pieces are not empty, their sizes, and where they go.
+// A block a segment: the set of non-empty pieces, their sizes and offsets.
 template <int kThreads>
 static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ std::uint64_t room[kThreads / 32];
@@ -58,7 +57,7 @@ static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __g
   }
 }
 
-// `size` bytes from a multiple of four bytes to anywhere, by a warp.
+// Copies `size` bytes from a multiple of four bytes to any address, by a warp.
 __device__ __forceinline__ void copy_piece(std::uint8_t* to, const std::uint32_t* from, std::uint32_t size) {
   const unsigned lane = threadIdx.x % 32;
   const auto skew = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to) % 4),
@@ -120,7 +119,7 @@ static __global__ void __launch_bounds__(32)
   write_header(frame, blockIdx.y, raw, raw ? job.value_bytes : note.payload_bytes);
 }
 
-// Chunks that did not get smaller.
+// Raw chunks: those that did not get smaller.
 static __global__ void __launch_bounds__(kCopyThreads)
     store_values_kernel(const __grid_constant__ ProgressiveEncode job) {
   if (job.notes.of(blockIdx.y)->outcome != Outcome::raw) return;
