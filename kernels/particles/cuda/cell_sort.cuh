@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys and offsets of a whole tile into the order of its keys, in shared memory (tile_sort.cuh says how).
+// Sorts keys and offsets of a whole tile in shared memory by cells (tile_sort.cuh has the algorithm).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ __device__ __forceinline__ void note_last(std::uint32_t position, std::uint32_t 
     last[position - (kTileParticles - kGroup)] = static_cast<std::uint16_t>(particle);
 }
 
-// Where each particle of a thread comes.
+// The rank of each particle of a thread.
 template <class Positions>
 __device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uint32_t (&places)[kItems]) {
   if constexpr (std::is_same_v<Positions, TurnPositions>) {
@@ -40,13 +40,13 @@ __device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uin
   }
 }
 
-// Particles that have their places in cells, each of which counts those before it.
+// Counting: each particle counts the particles before it in its cell.
 template <class Positions, class Space>
 __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kItems],
                                                  const std::uint32_t (&offsets)[kItems], const Celled (&celled)[kItems],
                                                  const Entries& as, unsigned planes, Space& space) {
   const unsigned left = as.left;
-  const bool carried = planes <= 32 - kFirstDigit;  // offsets go with the key's first bits
+  const bool carried = planes <= 32 - kFirstDigit;  // the key's word also holds the offsets
   __syncthreads();
   if (threadIdx.x < 4) space.entries[kTileParticles + threadIdx.x] = as.end();
 #pragma unroll
@@ -67,7 +67,7 @@ __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kIt
       space.offsets[at] = with[k] >> kFirstDigit;
     else
       space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(place);
-    // no particle is moved further than within its cell
+    // a particle moves only within its cell
     if (k == kItems - 1) note_last(place, Entries::position(entry), space.last);
   });
   __syncthreads();
@@ -79,7 +79,7 @@ __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kIt
   __syncthreads();
 }
 
-// Particles that have their places in cells, by windows; space.moved has all their places then.
+// Sorting by windows: warps sort windows of 256; space.moved then has all ranks.
 template <class Positions, class Space>
 __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kItems],
                                                 const std::uint32_t (&offsets)[kItems], const Celled (&celled)[kItems],
@@ -104,7 +104,7 @@ __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kIte
   }
   __syncthreads();
 }
-// What is in space.last then, for what has been sorted by windows: not noted before it is needed. Ends with a barrier.
+// Sets space.last after sorting by windows, when it is needed. Ends with a barrier.
 template <class Space>
 __device__ __forceinline__ void find_last(Space& space) {
 #pragma unroll
@@ -112,9 +112,9 @@ __device__ __forceinline__ void find_last(Space& space) {
   __syncthreads();
 }
 
-// Keys and offsets of a whole tile, offsets of so many planes, to their places in space.rows and space.offsets, and
-// space.last, but for windows; CellOrder::none where a radix sort is better. Positions: those of the thread's
-// particles. Needs a barrier before, ends with one.
+// Sorts keys and offsets of a whole tile into space.rows and space.offsets, for offsets of `planes` planes, and sets
+// space.last unless sorted by windows. CellOrder::none: a radix sort is better. Positions: the thread's particles.
+// Needs a barrier before, ends with one.
 template <class Positions, class Space>
 __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[kItems],
                                                    const std::uint32_t (&offsets)[kItems], unsigned bits,
@@ -139,8 +139,8 @@ __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[k
   return order;
 }
 
-// Which particle comes to each place of a tile that has been sorted so, to space.places; what was there is lost. Needs
-// a barrier before, ends with one.
+// Writes the particle at each rank of such a sorted tile to space.sources, replacing its contents. Needs a barrier
+// before, ends with one.
 template <class Space>
 __device__ __forceinline__ void find_places(CellOrder order, unsigned bits, Space& space) {
   if (order == CellOrder::windows) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on a device (particles/cuda/driver.cuh): the order of the kernels, their memory, and lorenzo in their
-// place.
+// Particles on a device (particles/cuda/driver.cuh): the sequence of kernels, their memory, and lorenzo for other
+// chunks.
 #include "particles/cuda/driver.cuh"
 
 #include <algorithm>
@@ -26,17 +26,17 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Particles that are encoded together at most, and the part of the device's memory that they may take; a chunk that has
-// more is encoded by itself.
+// The most particles encoded together, and the fraction of the device's memory that they may use; a chunk with more
+// particles is encoded alone.
 constexpr std::uint64_t kMostParticles = usual_size(std::uint64_t{1} << 27, 1 << 20), kMemoryPart = 16;
-// From so many on they take longer than what goes beside them.
+// From this many tiles on, the encoder takes longer than the estimate that runs beside it.
 constexpr std::uint64_t kEncoderFirstTiles = usual_size(4096, 8);
-// Of chunks that are launched together, at least.
+// The fewest tiles of a group of chunks launched together.
 constexpr std::uint64_t kGroupTiles = usual_size(1536, 12);
-// Groups that have slots: one is encoded when the tiles of the fourth before it have been moved, by the second before.
+// Groups with slots: group n is encoded once the tiles of group n - 4 are copied, which group n - 2 does.
 constexpr std::uint32_t kGroupsWithSlots = 4;
 
-// Memory of a part of a batch: one allocation.
+// Offsets in the memory of a part of a batch: one allocation.
 struct ParticleLayout {
   std::size_t bytes = 0;
   std::size_t ranges, plans, movable, choices, bounds, lorenzo_bytes, extents, ordered, sizes, sort[4], tried_frames;
@@ -58,7 +58,8 @@ struct ParticleLayout {
   }
 };
 
-// Memory for a chunk of so many particles, in tiles with room for `places`: its own, and lorenzo's where it is tried.
+// Memory of a chunk of `particles` particles whose tiles have `capacity` slots: its own, and lorenzo's if both are
+// tried.
 std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t places) {
   const std::uint64_t values = static_cast<std::uint64_t>(coordinates) * dtype_bytes(request.dtype),
                       own = values + 4 * sizeof(std::uint32_t);
@@ -67,14 +68,14 @@ std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_
 
 std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// Chunks through order chunk: keys of their extents, then all sorted together.
+// Order chunk: keys in the extents of the chunks, then one sort for all.
 Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uint8_t* memory,
                    const ParticleLayout& layout, Workspace& room, cudaStream_t stream) {
   const auto at = [&](std::size_t part) { return reinterpret_cast<std::uint32_t*>(memory + part); };
   std::uint32_t* const keys[2] = {at(layout.sort[0]), at(layout.sort[1])};
   std::uint32_t* const entries[2] = {at(layout.sort[2]), at(layout.sort[3])};
   const std::uint64_t count = std::uint64_t{job.particles} * job.base.chunks;
-  // no code is as large, of either sign
+  // above any code of either sign
   PYF_TRY(check(cudaMemsetAsync(job.extents, 0x7F, job.base.chunks * sizeof(ChunkExtent), stream), "cudaMemsetAsync"));
   job.sort_keys = keys[0];
   job.sort_entries = entries[0];
@@ -90,8 +91,8 @@ Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uin
   return kOk;
 }
 
-// Words of a batch's chunks. A copy to memory that is not pinned waits for what was put before it; unlike a
-// synchronisation it takes no memory from the pool, which the next call would have to ask the driver for.
+// Reads one word for each chunk of a batch. A copy to pageable memory waits for the stream; unlike a synchronisation it
+// releases no memory of the pool, which the next call would have to request again.
 Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<std::uint32_t>& read,
                   cudaStream_t stream) {
   read.resize(chunks);
@@ -99,7 +100,7 @@ Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<
                "copy of what is known of chunks");
 }
 
-// Whether any chunk is in the order that particles are sorted in; waits for the device.
+// Whether any chunk is already in sorted order; waits for the device.
 Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
   std::vector<std::uint32_t> found;
   PYF_TRY(read_words(job.ordered, job.base.chunks, found, stream));
@@ -107,7 +108,7 @@ Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
   return kOk;
 }
 
-// Encodes by lorenzo the chunks that it was chosen for.
+// Encodes the chunks chosen for lorenzo.
 Status encode_others(const Request& other, const CudaEncodeBatch& batch, const std::vector<std::uint32_t>& chosen) {
   for (std::size_t first = 0; first < batch.count;) {
     std::size_t last = first;
@@ -127,22 +128,22 @@ Status encode_others(const Request& other, const CudaEncodeBatch& batch, const s
   return kOk;
 }
 
-// Tiles from slots to frames.
+// Copies tiles from slots to frames.
 Status place_chunks(const ParticleParams& job, cudaStream_t stream) {
   PYF_TRY(check(place_particles(job, stream), "launch of the search for the places of tiles"));
   return check(move_particles(job, stream), "launch of the copy of tiles");
 }
 
-// Slots of the largest of so many groups.
+// Bytes of the slots of the largest of `groups` groups.
 std::size_t group_bytes(const ParticleParams& job, std::uint32_t groups) {
   const std::uint64_t most_chunks = (job.base.chunks - 1) / groups + 1;
   return most_chunks * job.base.tiles * job.slot_bytes;
 }
 
-// Tiles to slots and slots to frames, by groups of chunks: when one has its places, the next but one is encoded, by
-// thread blocks that each move a tile of it, too. What leaves room at the end of a group the next takes, which is on
-// another stream. The choices of all chunks are known, and read, before the last tiles have been moved: the less there
-// is to do for the host between that and its return, the earlier it can put the next batch behind them.
+// Encodes tiles to slots and copies slots to frames, by groups of chunks. Once the offsets of a group are known, group
+// + 2 is encoded by thread blocks that also copy the group's tiles. Two streams alternate, so that one group fills the
+// multiprocessors that the end of the other leaves idle. The choices of all chunks are read before the last tiles are
+// copied: the host then has little left to do, and can launch the next batch early.
 Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
                      std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
   const auto slots_of = [&, bytes = group_bytes(job, groups)](std::uint32_t group) {
@@ -175,8 +176,8 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
       PYF_TRY(places.follow(own));
       PYF_TRY(check(place_particles(group, places.get()), search));
       PYF_TRY(places.lead(own));
-    } else {  // the device waits for the last one's places: they are found with no detour
-      if (g < 2) PYF_TRY(places.lead(own));  // for the estimate; else that has been done
+    } else {                                 // the last group: its offsets are found on the same stream
+      if (g < 2) PYF_TRY(places.lead(own));  // the estimate must be done; later groups have waited already
       PYF_TRY(check(place_particles(group, own), search));
       PYF_TRY(places.follow(own));
     }
@@ -189,7 +190,7 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
   return kOk;
 }
 
-// What all kernels need of a batch, its plans and which particles may be moved.
+// Sets the parameters of all kernels of a batch: its plans, and which particles are movable.
 Status start_job(const ParticleEncoder& encoder, const Request& request, const void* values, std::size_t value_stride,
                  std::uint32_t chunks, std::uint64_t count, int coordinates, const ParticleLayout& layout,
                  Workspace& workspace, ParticleParams& job, cudaStream_t stream) {
@@ -219,7 +220,7 @@ Status start_job(const ParticleEncoder& encoder, const Request& request, const v
   return check(encoder.start(job, plan, stream), "launch of the plans of particles");
 }
 
-// A batch whose chunks fit the counters of one launch.
+// Encodes a batch whose chunks fit the counters of one launch.
 Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count, int coordinates) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
   const auto chunks = static_cast<std::uint32_t>(batch.count);
@@ -228,7 +229,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
   const FrameInfo info = frame_template(request, request.codec, count);
   const Request other = lorenzo_request(request);
-  const Request part = tried_request(other, 1.0, particles, coordinates);  // bounds are on the device
+  const Request part = tried_request(other, 1.0, particles, coordinates);  // the bounds are on the device
   const bool tried = particles <= kTriedParticles;
   const std::size_t tried_stride = tried ? padded(max_frame_bytes(part)) : 0;
 
@@ -273,11 +274,11 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   {
     const auto groups =
         static_cast<std::uint32_t>(tried ? 1 : std::clamp<std::uint64_t>(job.all_tiles() / kGroupTiles, 1, chunks));
-    Workspace slots(stream);  // lorenzo may have its memory next
+    Workspace slots(stream);  // freed early: lorenzo may use the memory
     PYF_TRY(slots.allocate(std::min(groups, kGroupsWithSlots) * group_bytes(job, groups)));
     job.slots = slots.data();
     if (tried) {
-      const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
+      const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // the longer of the two starts first
       if (!encoder_first) PYF_TRY(try_lorenzo());
       PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
       if (encoder_first) PYF_TRY(try_lorenzo());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the particles of sorted tiles come from, without encoding them (order_tile() of particles/order.hpp).
+// The order of particles of sorted tiles, without encoding them (order_tile() of particles/cpu/order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace pyfilter::cuda {
 
-// A thread block a tile of the one chunk that there is: particles[i] becomes the row that comes to place i.
+// A thread block a tile of the single chunk: particles[i] is set to the row that becomes row i.
 template <class T, int D, bool kEntries>
 __global__ void __launch_bounds__(kTileThreads)
     order_particles_kernel(const __grid_constant__ ParticleParams job, std::uint32_t* particles) {
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const TileSource<T, D, kEntries> source(job, 0, blockIdx.x);
   const ChunkPlan& plan = job.base.plans[0];
   std::uint32_t keys[kItems], places[kItems];
-  if (plan.quantise == 0) {  // no keys: it keeps its order
+  if (plan.quantise == 0) {  // a bit-exact chunk has no keys and keeps its order
 #pragma unroll
     for (int k = 0; k < kItems; ++k) places[k] = position_of(k);
   } else {
