@@ -50,23 +50,24 @@ KFN void assign_lengths(const std::uint32_t* counts, std::uint32_t used, Codeboo
   s.weight[2 * used - 2] = 0;  // weights become depths
   for (std::uint32_t i = 2 * used - 2; i-- > 0;) s.weight[i] = s.weight[s.parent[i]] + 1;
   // too long codes are cut to the longest length; others get longer, the rarest first, until the codes fit
-  constexpr std::uint32_t kRoom = 1u << kMostCodeBits;
+  constexpr std::uint32_t kCodeSpace = 1u << kMostCodeBits;
   std::uint32_t taken = 0;
   for (std::uint32_t i = 0; i < used; ++i) {
     const auto depth = static_cast<std::uint32_t>(s.weight[i]);
     const std::uint32_t length = depth < kMostCodeBits ? depth : kMostCodeBits;
     book.length[s.order[i]] = static_cast<std::uint8_t>(length);
-    taken += kRoom >> length;
+    taken += kCodeSpace >> length;
   }
-  while (taken > kRoom) {
+  while (taken > kCodeSpace) {
     std::uint32_t i = 0;
     while (book.length[s.order[i]] == kMostCodeBits) ++i;
-    taken -= kRoom >> ++book.length[s.order[i]];
+    taken -= kCodeSpace >> ++book.length[s.order[i]];
   }
-  while (taken < kRoom) {  // the rest goes to the most frequent codewords: it is a multiple of the rarest one's share
+  while (taken <
+         kCodeSpace) {  // the rest goes to the most frequent codewords: it is a multiple of the rarest one's share
     for (std::uint32_t i = used; i-- > 0;) {
       std::uint8_t& length = book.length[s.order[i]];
-      while (length > 1 && taken + (kRoom >> length) <= kRoom) taken += kRoom >> length--;
+      while (length > 1 && taken + (kCodeSpace >> length) <= kCodeSpace) taken += kCodeSpace >> length--;
     }
   }
 }

@@ -177,9 +177,9 @@ KFN bool read_frequencies(BitReader& in, Frequencies& f) {
 
 // An entry of the decoder's table of 2^10 slots: symbol, frequency, rank of the slot within the symbol's slots, raw
 // bits coded together with the symbol.
-constexpr KFN std::uint32_t decode_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t place) {
+constexpr KFN std::uint32_t decode_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t rank) {
   const std::uint32_t raw = symbol == kEscape ? 0 : raw_bits(symbol);
-  return symbol | frequency << 8 | place << 19 | (raw < kInnerBits ? raw : kInnerBits) << 29;
+  return symbol | frequency << 8 | rank << 19 | (raw < kInnerBits ? raw : kInnerBits) << 29;
 }
 KFN void make_decode_table(const Frequencies& f, std::uint32_t* entries) {
   std::uint32_t slot = 0;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kSampledTiles = 8;
 // The most scratch memory of sorting besides its entries; more would exceed the memory allowed for large chunks.
-constexpr std::size_t kMostRoom = std::size_t{4} << 20;
+constexpr std::size_t kMostExtra = std::size_t{4} << 20;
 
 std::size_t particle_bytes(const ParticlePlan& plan) {
   return static_cast<std::size_t>(plan.grid.block_dims) * dtype_bytes(plan.dtype);
@@ -76,13 +76,13 @@ Status no_memory() { return fail(Code::no_memory, "no memory to sort the particl
 // moves each entry into its bucket; then threads sort the buckets, by digits if scratch memory suffices.
 class EntrySort {
  public:
-  static constexpr std::uint32_t kSortedPart = 16384, kTilePart = 256;  // entries of a bucket: in place, for tiles
+  static constexpr std::uint32_t kSortedBucket = 16384, kTileBucket = 256;  // entries of a bucket: in place, for tiles
 
   // Entries differ only in the bits below `top`; they are divided into buckets of about `bucket` entries.
   EntrySort(const ParticleCoder& coder, std::uint64_t* entries, std::uint32_t count, int top,
-            std::uint32_t part_entries)
+            std::uint32_t bucket_entries)
       : coder_(coder), entries_(entries), top_(top) {
-    const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / part_entries)), 1, kMostDigit);
+    const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / bucket_entries)), 1, kMostDigit);
     shift_ = std::max(32, top - digit_bits);
     // two counters: neighbours often have the same digit, and would wait for each other's counter
     const std::uint32_t half = count / 2;
@@ -101,12 +101,12 @@ class EntrySort {
 
   // Sorts with scratch memory for as many entries, and only as far as tiles need it: each tile gets the right set of
   // entries. Within a bucket they keep their particles' order, or the keys' order if tiles share the bucket.
-  void run_through(std::uint64_t* room, int threads) {
-    room_ = room;
+  void run_through(std::uint64_t* extra, int threads) {
+    extra_ = extra;
     std::uint32_t next[kParts];
     for (std::uint32_t part = 0; part < kParts; ++part) next[part] = first(part);
     const std::uint32_t count = end_[kParts - 1];
-    for (std::uint32_t i = 0; i < count; ++i) room[next[digit(entries_[i])]++] = entries_[i];
+    for (std::uint32_t i = 0; i < count; ++i) extra[next[digit(entries_[i])]++] = entries_[i];
     parallel_for(
         threads, kParts,
         [](void* context, std::uint64_t i) {
@@ -131,7 +131,7 @@ class EntrySort {
     parallel_for(
         threads, kParts,
         [](void* context, std::uint64_t i) {
-          static_cast<EntrySort*>(context)->sort_part(static_cast<std::uint32_t>(i));
+          static_cast<EntrySort*>(context)->sort_bucket(static_cast<std::uint32_t>(i));
         },
         this);
   }
@@ -146,11 +146,11 @@ class EntrySort {
     return static_cast<std::uint32_t>(entry >> shift_) & ((1u << (top_ - shift_)) - 1);
   }
   std::uint32_t first(std::uint32_t part) const { return part == 0 ? 0 : end_[part - 1]; }
-  void sort_part(std::uint32_t part) {
+  void sort_bucket(std::uint32_t part) {
     std::uint64_t* const from = entries_ + first(part);
     const std::uint32_t count = end_[part] - first(part);
     if (count > kMostSorted && shift_ > 32) {  // particles are scattered in memory
-      EntrySort(coder_, from, count, shift_, kSortedPart).run(1);
+      EntrySort(coder_, from, count, shift_, kSortedBucket).run(1);
       return;
     }
     std::uint8_t* const scratch =
@@ -175,7 +175,7 @@ class EntrySort {
   // tiles' borders.
   void put_back(std::uint32_t part) {
     const std::uint32_t from = first(part), count = end_[part] - from;
-    std::uint64_t *const in = room_ + from, *const out = entries_ + from;
+    std::uint64_t *const in = extra_ + from, *const out = entries_ + from;
     if (!shared(from, count)) {
       std::memcpy(out, in, count * sizeof *out);
       return;
@@ -195,7 +195,7 @@ class EntrySort {
 
   const ParticleCoder& coder_;
   std::uint64_t* entries_;
-  std::uint64_t* room_ = nullptr;
+  std::uint64_t* extra_ = nullptr;
   int top_, shift_;
   std::uint32_t end_[kParts] = {};
 };
@@ -220,7 +220,7 @@ Request tried_request(const Request& request, double bound, std::uint64_t partic
 }
 
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, ParticlePlan& plan,
-                  std::unique_ptr<std::uint64_t[]>& entries, void* room, std::size_t room_bytes) noexcept {
+                  std::unique_ptr<std::uint64_t[]>& entries, void* extra, std::size_t extra_bytes) noexcept {
   if (order == kOrderKept) return kOk;
   const std::uint32_t count = before_padding(plan, values);
   plan.sorted_particles = count;
@@ -232,11 +232,12 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   coder.order_chunk(plan, values, count, entries.get(), scratch);
   const int bits = std::max(32, EntrySort::bits_of(entries.get(), count));
   const std::size_t bytes = count * sizeof(std::uint64_t);
-  if (room != nullptr && bytes <= kMostRoom && std::align(alignof(std::uint64_t), bytes, room, room_bytes) != nullptr)
-    EntrySort(coder, entries.get(), count, bits, EntrySort::kTilePart)
-        .run_through(static_cast<std::uint64_t*>(room), resolved_threads());
+  if (extra != nullptr && bytes <= kMostExtra &&
+      std::align(alignof(std::uint64_t), bytes, extra, extra_bytes) != nullptr)
+    EntrySort(coder, entries.get(), count, bits, EntrySort::kTileBucket)
+        .run_through(static_cast<std::uint64_t*>(extra), resolved_threads());
   else
-    EntrySort(coder, entries.get(), count, bits, EntrySort::kSortedPart).run(resolved_threads());
+    EntrySort(coder, entries.get(), count, bits, EntrySort::kSortedBucket).run(resolved_threads());
   plan.entries = entries.get();
   return kOk;
 }

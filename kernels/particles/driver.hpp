@@ -33,7 +33,7 @@ Request tried_request(const Request& request, double bound, std::uint64_t partic
 // particle, such as the memory of the frame, sorting is faster; it is not used for large chunks, whose memory matters
 // more. nullptr: none.
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, ParticlePlan& plan,
-                  std::unique_ptr<std::uint64_t[]>& entries, void* room, std::size_t room_bytes) noexcept;
+                  std::unique_ptr<std::uint64_t[]>& entries, void* extra, std::size_t extra_bytes) noexcept;
 
 // Writes the indices of a chunk's particles in that order.
 Status order_particles(const ParticlePlan& plan, const ParticleCoder& coder, std::uint8_t order, const void* values,

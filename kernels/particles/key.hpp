@@ -124,33 +124,33 @@ static_assert(kMostKeyBits <= 3 * 8);
 
 // Bit offsets of an axis in the interleaved parts of three axes and of two; for the axes in array order, or by falling
 // width.
-struct KeyPlaces {
+struct KeyOffsets {
   unsigned three[3] = {2, 1, 0}, two[3] = {1, 0, 0};
 };
-KFN KeyPlaces places_of(const KeyLayout& layout) {
-  KeyPlaces places;
+KFN KeyOffsets key_offsets(const KeyLayout& layout) {
+  KeyOffsets bit_offsets;
   for (unsigned d = 0; d < 3; ++d) {
-    places.three[d] = layout.axis[0] == d ? 2 : layout.axis[1] == d ? 1 : 0;
-    places.two[d] = layout.axis[0] == d ? 1 : 0;
+    bit_offsets.three[d] = layout.axis[0] == d ? 2 : layout.axis[1] == d ? 1 : 0;
+    bit_offsets.two[d] = layout.axis[0] == d ? 1 : 0;
   }
-  return places;
+  return bit_offsets;
 }
 
 // The key of a segment's numbers along the axes of `at`; layout.two is at most `most_two`. Only two axes have numbers
 // of more than layout.three bits, and only one has more than the second's. kThree: layout.three is not 0.
 template <bool kThree, unsigned most_two = 16>
-KFN std::uint32_t key_of(const KeyLayout& layout, const KeyPlaces& places, std::uint32_t a, std::uint32_t b,
+KFN std::uint32_t key_of(const KeyLayout& layout, const KeyOffsets& bit_offsets, std::uint32_t a, std::uint32_t b,
                          std::uint32_t c) {
   const std::uint32_t low = (1u << layout.three) - 1, middle = (1u << layout.two) - 1;
   const unsigned others = layout.three + layout.two;
   std::uint32_t key = (a | b | c) >> others << (3 * layout.three + 2 * layout.two);
   if constexpr (kThree)
-    key |= spread_three(a & low) << places.three[0] | spread_three(b & low) << places.three[1] |
-           spread_three(c & low) << places.three[2];
+    key |= spread_three(a & low) << bit_offsets.three[0] | spread_three(b & low) << bit_offsets.three[1] |
+           spread_three(c & low) << bit_offsets.three[2];
   if constexpr (most_two != 0)
-    key |= (spread_two<most_two>(a >> layout.three & middle) << places.two[0] |
-            spread_two<most_two>(b >> layout.three & middle) << places.two[1] |
-            spread_two<most_two>(c >> layout.three & middle) << places.two[2])
+    key |= (spread_two<most_two>(a >> layout.three & middle) << bit_offsets.two[0] |
+            spread_two<most_two>(b >> layout.three & middle) << bit_offsets.two[1] |
+            spread_two<most_two>(c >> layout.three & middle) << bit_offsets.two[2])
            << 3 * layout.three;
   return key;
 }

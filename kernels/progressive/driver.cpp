@@ -21,20 +21,20 @@ namespace {
 
 struct Opened {
   FrameInfo info;
-  Memory<ProgressiveLayout> layout_room;
+  Memory<ProgressiveLayout> layout_memory;
   ProgressiveHead head;
   const std::uint8_t* payload = nullptr;
   Memory<ProgressiveSegment> segments;
 
-  const ProgressiveLayout& layout() const { return layout_room[0]; }
+  const ProgressiveLayout& layout() const { return layout_memory[0]; }
 };
 
 Status open_head(const FrameInfo& info, const std::uint8_t* payload, std::size_t available, Opened* opened) {
   opened->info = info;
   opened->payload = payload;
-  opened->layout_room = allocate_memory<ProgressiveLayout>(1);
-  if (!opened->layout_room) return fail(Code::no_memory, "no memory for the levels of a chunk");
-  make_layout(extents_of(info.shape), opened->layout_room[0]);
+  opened->layout_memory = allocate_memory<ProgressiveLayout>(1);
+  if (!opened->layout_memory) return fail(Code::no_memory, "no memory for the levels of a chunk");
+  make_layout(extents_of(info.shape), opened->layout_memory[0]);
   if (info.frame_bytes - info.header_bytes <
       kProgressiveFixedBytes + static_cast<std::uint64_t>(opened->layout().units))
     return fail(Code::corrupt, "corrupt frame: it is too short for its head");

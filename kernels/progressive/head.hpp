@@ -33,7 +33,7 @@ struct ProgressiveHead {
   std::uint64_t roots_at = 0, table_at = 0, specials_at = 0, segments_at = 0;
 
   // Computes the offsets, for integers of `width` bytes.
-  KFN void place(const ProgressiveLayout& layout, std::size_t width) {
+  KFN void set_offsets(const ProgressiveLayout& layout, std::size_t width) {
     roots_at = kProgressiveFixedBytes + static_cast<std::uint64_t>(layout.units);
     table_at = roots_at + layout.roots * width;
     specials_at = table_at + table_bytes;
@@ -126,7 +126,7 @@ KFN HeadFault parse_head(const std::uint8_t* payload, const ProgressiveLayout& l
     if (head->planes[u] != 0) expected += head->planes[u] + 1;
   }
   if (head->segments != expected) return HeadFault::segments;
-  head->place(layout, width);
+  head->set_offsets(layout, width);
   return HeadFault::none;
 }
 

@@ -127,11 +127,11 @@ inline std::uint64_t add_changes(std::uint64_t* mask, std::uint64_t count, std::
 template <class T>
 inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, std::uint64_t count, std::uint64_t row,
                                     std::uint64_t missing, std::uint64_t verbatim, std::uint8_t* to,
-                                    std::uint64_t room) {
+                                    std::uint64_t capacity) {
   if (missing == 0 && verbatim == 0) return 0;
   std::uint64_t size = 0;
   const auto put = [&](const void* from, std::uint64_t bytes) {
-    if (size + bytes <= room) std::memcpy(to + size, from, static_cast<std::size_t>(bytes));
+    if (size + bytes <= capacity) std::memcpy(to + size, from, static_cast<std::size_t>(bytes));
     size += bytes;
   };
   std::uint8_t counts[16];
@@ -146,7 +146,7 @@ inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, s
     for (std::uint64_t p = 0; p < pieces; ++p) {
       const std::uint64_t last = (p + 1) * kMaskPiece < count ? (p + 1) * kMaskPiece : count;
       const std::size_t bytes = encode_mask(is_missing, p * kMaskPiece, last, row, piece);
-      if (sizes_at + 2 * p + 2 <= room) store_le(to + sizes_at + 2 * p, static_cast<std::uint16_t>(bytes));
+      if (sizes_at + 2 * p + 2 <= capacity) store_le(to + sizes_at + 2 * p, static_cast<std::uint16_t>(bytes));
       put(piece, bytes);
     }
   }

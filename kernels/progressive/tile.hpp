@@ -292,7 +292,7 @@ inline bool take_runs(std::uint32_t count, std::uint32_t k, PaddedBitsIn& from, 
 }
 
 // Scratch memory for decoding a piece: a padded copy, so that reads beyond its end are valid.
-struct PieceRoom {
+struct PieceScratch {
   PositionClasses classes;
   ClassBits bits;
   std::uint8_t bytes[65536 + kBitsPadding];
@@ -300,17 +300,17 @@ struct PieceRoom {
 
 // The inverse: fills plane `p`, signs, and the bits of the previous plane. False if the bytes are no piece; they are
 // fewer than 65536.
-inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceRoom& room, const std::uint8_t* from,
+inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceScratch& scratch, const std::uint8_t* from,
                          std::size_t size) {
   std::uint32_t any_known = 0;
   for (std::uint32_t w = 0; w < kTileWords; ++w) any_known |= t.before[w];
   if (size != 0) {
-    std::memcpy(room.bytes, from, size);
-    std::memset(room.bytes + size, 0, kBitsPadding);
+    std::memcpy(scratch.bytes, from, size);
+    std::memset(scratch.bytes + size, 0, kBitsPadding);
   }
   if (p < 0) {
     if (any_known == 0 || size == 0) return size == 0 && any_known == 0;
-    PaddedBitsIn last(room.bytes, size);
+    PaddedBitsIn last(scratch.bytes, size);
     take_masked(t.plane[0], t.before, last);
     return last.at_end();
   }
@@ -319,18 +319,18 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceRoom& room, c
     if (size < 2) return false;
     const std::uint32_t modes = load_le<std::uint16_t>(from);
     if (modes >> (4 * kClasses) != 0) return false;
-    PaddedBitsIn in(room.bytes + 2, size - 2);
+    PaddedBitsIn in(scratch.bytes + 2, size - 2);
     if (modes != 0) {
-      classify(t, form, room.classes);
+      classify(t, form, scratch.classes);
       for (int c = 0; c < kClasses; ++c) {
-        const std::uint32_t mode = modes >> (4 * c) & 15, *const mask = room.classes.mask[c];
+        const std::uint32_t mode = modes >> (4 * c) & 15, *const mask = scratch.classes.mask[c];
         if (mode == kDirect) {
           take_masked(plane, mask, in);
         } else if (mode != kNoOnes) {
           std::uint64_t count = 0;
           for (std::uint32_t i = 0; i < kTilePairs; ++i) count += count_bits(pair_of(mask, i));
-          if (!take_runs(static_cast<std::uint32_t>(count), mode - 1, in, room.bits)) return false;
-          PaddedBitsIn bits(room.bits.words, sizeof room.bits.words - kBitsPadding);
+          if (!take_runs(static_cast<std::uint32_t>(count), mode - 1, in, scratch.bits)) return false;
+          PaddedBitsIn bits(scratch.bits.words, sizeof scratch.bits.words - kBitsPadding);
           take_masked(plane, mask, bits);
         }
       }
@@ -360,34 +360,36 @@ inline void put_middles(TilePlanes& t, int p) {
 }
 
 // A position in a unit, in tiled coordinates.
-struct TilePlace {
+struct TilePosition {
   std::uint64_t z = 0, y = 0, x = 0;
 
   KFN std::uint64_t number(const ProgressiveUnit& unit) const { return (z * unit.tiled.y + y) * unit.tiled.x + x; }
 };
 
 // The first position of a tile.
-KFN TilePlace tile_origin(const ProgressiveUnit& unit, std::uint64_t tile) {
+KFN TilePosition tile_origin(const ProgressiveUnit& unit, std::uint64_t tile) {
   const std::uint64_t row = tile / unit.grid.x;
   return {row / unit.grid.y * unit.tile.z, row % unit.grid.y * unit.tile.y, tile % unit.grid.x * unit.tile.x};
 }
 // The first position of word `w` of the tile at `origin`, and how many of its positions are in the unit (0 to 32).
-KFN TilePlace word_place(const ProgressiveUnit& unit, const TilePlace& origin, std::uint32_t w, std::uint32_t* count) {
+KFN TilePosition word_position(const ProgressiveUnit& unit, const TilePosition& origin, std::uint32_t w,
+                               std::uint32_t* count) {
   const TileForm form = form_of(unit);
-  const TilePlace place{origin.z + (form == TileForm::volume ? w / 16 : 0),
-                        origin.y + (form == TileForm::volume  ? w % 16
-                                    : form == TileForm::plane ? w
-                                                              : 0),
-                        origin.x + (form == TileForm::line ? 32 * std::uint64_t{w} : 0)};
+  const TilePosition position{origin.z + (form == TileForm::volume ? w / 16 : 0),
+                              origin.y + (form == TileForm::volume  ? w % 16
+                                          : form == TileForm::plane ? w
+                                                                    : 0),
+                              origin.x + (form == TileForm::line ? 32 * std::uint64_t{w} : 0)};
   const Extents shape = unit.tiled;
-  const bool inside = place.z < shape.z && place.y < shape.y && place.x < shape.x;
-  const std::uint64_t left = inside ? shape.x - place.x : 0;
+  const bool inside = position.z < shape.z && position.y < shape.y && position.x < shape.x;
+  const std::uint64_t left = inside ? shape.x - position.x : 0;
   *count = left < 32 ? static_cast<std::uint32_t>(left) : 32;
-  return place;
+  return position;
 }
 // The same by the tile's number: the index of the position, undefined if `count` is 0.
-KFN std::uint64_t word_place(const ProgressiveUnit& unit, std::uint64_t tile, std::uint32_t w, std::uint32_t* count) {
-  const std::uint64_t number = word_place(unit, tile_origin(unit, tile), w, count).number(unit);
+KFN std::uint64_t word_position(const ProgressiveUnit& unit, std::uint64_t tile, std::uint32_t w,
+                                std::uint32_t* count) {
+  const std::uint64_t number = word_position(unit, tile_origin(unit, tile), w, count).number(unit);
   return *count != 0 ? number : 0;
 }
 

@@ -103,11 +103,11 @@ KFN void load_last(const Grid& grid, const void* values, std::uint64_t block, T*
 // Byte offsets of the rows of a 2-D or 3-D block from its first row. Rows and slabs outside the array repeat the last
 // one inside.
 template <int D, class T>
-struct RowPlaces {
+struct RowOffsets {
   static constexpr std::uint64_t L = BlockBox<D>::L, kRows = 64 / L;
   std::uint64_t row[L], slab[kRows / L];
 
-  KFN explicit RowPlaces(const BlockBox<D>& box) {
+  KFN explicit RowOffsets(const BlockBox<D>& box) {
     for (std::uint64_t i = 0; i < L; ++i) row[i] = std::min(i, box.rows - 1) * box.row_stride * sizeof(T);
     for (std::uint64_t i = 0; i < kRows / L; ++i) slab[i] = std::min(i, box.slabs - 1) * box.slab_stride * sizeof(T);
   }
@@ -116,24 +116,24 @@ struct RowPlaces {
 
 // Row offsets of a block whose rows and slabs are all inside the array.
 template <int D, class T>
-struct InnerRowPlaces {
+struct InnerRowOffsets {
   static constexpr std::uint64_t L = BlockBox<D>::L;
   std::uint64_t row_stride, slab_stride;
 
-  KFN explicit InnerRowPlaces(const BlockBox<D>& box)
+  KFN explicit InnerRowOffsets(const BlockBox<D>& box)
       : row_stride(box.row_stride * sizeof(T)), slab_stride(box.slab_stride * sizeof(T)) {}
   KFN std::uint64_t at(std::uint64_t i) const { return (D == 2 ? 0 : i / L * slab_stride) + i % L * row_stride; }
 };
 
 // Loads consecutive blocks of a row of blocks, with all columns inside the array.
-template <int D, class T, class Places>
-KFN void load_columns(const std::uint8_t* first, const Places& places, std::uint64_t blocks, T* x) {
+template <int D, class T, class Offsets>
+KFN void load_columns(const std::uint8_t* first, const Offsets& offsets, std::uint64_t blocks, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   constexpr int kRowBytes = L * sizeof(T), kJoined = kJoinedRows<kRowBytes>;
   for (std::uint64_t b = 0; b < blocks; ++b, first += kRowBytes, x += 64) {
     for (std::uint64_t i = 0; i < 64 / L; i += kJoined) {
       const std::uint8_t* rows[kJoined];
-      for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + places.at(i + k);
+      for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + offsets.at(i + k);
       join_rows<kRowBytes>(rows, reinterpret_cast<std::uint8_t*>(x + i * L));
     }
   }
@@ -141,11 +141,11 @@ KFN void load_columns(const std::uint8_t* first, const Places& places, std::uint
 
 // Loads a block with `columns` columns inside the array, which is `nx` values wide.
 template <int D, class T>
-[[gnu::noinline]] inline void load_edge(const std::uint8_t* first, const RowPlaces<D, T>& places, std::uint64_t columns,
-                                        std::uint64_t nx, T* x) {
+[[gnu::noinline]] inline void load_edge(const std::uint8_t* first, const RowOffsets<D, T>& offsets,
+                                        std::uint64_t columns, std::uint64_t nx, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   for (std::uint64_t i = 0; i < 64 / L; ++i, x += L) {
-    const std::uint8_t* row = first + places.at(i);
+    const std::uint8_t* row = first + offsets.at(i);
     if (nx >= L) {  // load the row's last L values, then L copies of the last value; the block's row starts inside
       T last[2 * L];
       std::memcpy(last, row - (L - columns) * sizeof(T), L * sizeof(T));
@@ -168,11 +168,11 @@ KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int
   const std::uint8_t* first = value_at<T>(values, box.first);
   const std::uint64_t inside = grid.nx - c.bx * L, whole = std::min(run, inside / L);
   if (box.rows == L && (D == 2 || box.slabs == L)) [[likely]]
-    load_columns<D>(first, InnerRowPlaces<D, T>(box), whole, x);
+    load_columns<D>(first, InnerRowOffsets<D, T>(box), whole, x);
   else
-    load_columns<D>(first, RowPlaces<D, T>(box), whole, x);
+    load_columns<D>(first, RowOffsets<D, T>(box), whole, x);
   if (whole < run)
-    load_edge<D>(first + whole * L * sizeof(T), RowPlaces<D, T>(box), inside % L, grid.nx, x + whole * 64);
+    load_edge<D>(first + whole * L * sizeof(T), RowOffsets<D, T>(box), inside % L, grid.nx, x + whole * 64);
   return static_cast<int>(run);
 }
 
@@ -183,11 +183,11 @@ KFN void prefetch_blocks(const Grid& grid, const void* values, BlockCursor& c, i
   constexpr std::uint64_t L = BlockBox<D>::L;
   for (auto left = static_cast<std::uint64_t>(count); left != 0 && c.index < grid.blocks;) {
     const BlockBox<D> box(grid, c);
-    const RowPlaces<D, T> places(box);
+    const RowOffsets<D, T> offsets(box);
     const std::uint64_t run = std::min(left, grid.gx - c.bx);
     const std::uint8_t* first = value_at<T>(values, box.first);
     for (std::uint64_t ahead = 0; ahead < run * L * sizeof(T); ahead += 64)
-      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + places.at(i) + ahead, kStored ? 1 : 0);
+      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + offsets.at(i) + ahead, kStored ? 1 : 0);
     advance<D>(grid, c, run);
     left -= run;
   }
@@ -244,7 +244,7 @@ KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::ui
 
 // The address of a whole block if its values are contiguous and all requested, else nullptr.
 template <int D, class T>
-KFN Loose<T>* whole_place(const BlockCursor& c, std::uint64_t start, std::uint64_t stop, void* out) {
+KFN Loose<T>* whole_block_at(const BlockCursor& c, std::uint64_t start, std::uint64_t stop, void* out) {
   if constexpr (D != 1) return nullptr;
   const std::uint64_t first = c.index * 32;
   if (first < start || first + 32 > stop) return nullptr;

@@ -45,8 +45,8 @@ inline constexpr int kDifferencePad = 16;
 // N codes and the padding in front of them in one array, so that index -1 is inside the array.
 template <class Code, int N>
 struct PaddedCodes {
-  alignas(64) Code room[kDifferencePad + N];
-  KFN Code* data() { return room + kDifferencePad; }
+  alignas(64) Code padded[kDifferencePad + N];
+  KFN Code* data() { return padded + kDifferencePad; }
   KFN operator Code*() { return data(); }
 };
 

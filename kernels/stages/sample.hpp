@@ -157,19 +157,19 @@ inline StepChoice choose_step(const Request& request, double requested, const vo
 // registers.
 template <class T>
 struct ValueRange {
-  static constexpr std::size_t kPlaces = 128 / sizeof(T);
+  static constexpr std::size_t kAccumulators = 128 / sizeof(T);
   static constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  T lows[kPlaces], highs[kPlaces];
+  T lows[kAccumulators], highs[kAccumulators];
 
   ValueRange() {
-    std::fill_n(lows, kPlaces, kInfinity);
-    std::fill_n(highs, kPlaces, -kInfinity);
+    std::fill_n(lows, kAccumulators, kInfinity);
+    std::fill_n(highs, kAccumulators, -kInfinity);
   }
   KFN void add(const std::uint8_t* from, std::size_t count, T fill) {
-    T x[kPlaces];
+    T x[kAccumulators];
     std::memcpy(x, from, count * sizeof(T));
-    for (std::size_t i = count; i < kPlaces; ++i) x[i] = kInfinity;
-    for (std::size_t i = 0; i < kPlaces; ++i) {
+    for (std::size_t i = count; i < kAccumulators; ++i) x[i] = kInfinity;
+    for (std::size_t i = 0; i < kAccumulators; ++i) {
       const bool counts = (absolute(x[i]) < kInfinity) & (x[i] != fill);
       const T low = counts ? x[i] : kInfinity, high = counts ? x[i] : -kInfinity;
       lows[i] = low < lows[i] ? low : lows[i];
@@ -180,17 +180,17 @@ struct ValueRange {
 
 template <class T>
 inline bool value_range(const Request& request, const void* values, std::uint64_t count, double* low, double* high) {
-  constexpr std::size_t kPlaces = ValueRange<T>::kPlaces;
+  constexpr std::size_t kAccumulators = ValueRange<T>::kAccumulators;
   const auto* from = static_cast<const std::uint8_t*>(values);
   // a fill value of zero counts: HDF5 pads edge chunks with it, and padding must not widen the range
   const T fill = request.has_fill ? std::bit_cast<T>(static_cast<typename FloatTraits<T>::Code>(request.fill))
                                   : std::numeric_limits<T>::quiet_NaN();
   ValueRange<T> range;
-  const std::uint64_t whole = count / kPlaces;
-  for (std::uint64_t i = 0; i < whole; ++i, from += kPlaces * sizeof(T)) range.add(from, kPlaces, fill);
-  range.add(from, static_cast<std::size_t>(count % kPlaces), fill);
-  *low = static_cast<double>(*std::min_element(range.lows, range.lows + kPlaces));
-  *high = static_cast<double>(*std::max_element(range.highs, range.highs + kPlaces));
+  const std::uint64_t whole = count / kAccumulators;
+  for (std::uint64_t i = 0; i < whole; ++i, from += kAccumulators * sizeof(T)) range.add(from, kAccumulators, fill);
+  range.add(from, static_cast<std::size_t>(count % kAccumulators), fill);
+  *low = static_cast<double>(*std::min_element(range.lows, range.lows + kAccumulators));
+  *high = static_cast<double>(*std::max_element(range.highs, range.highs + kAccumulators));
   return *low <= *high;
 }
 

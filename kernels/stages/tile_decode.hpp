@@ -249,7 +249,7 @@ inline Status decode_tile(const Plan& base, const std::uint8_t* bytes, std::size
     }
     alignas(64) typename Map::Code q[B];
     const auto carried = decode_codes<Map, D>(sums, kRates[code], parts, q);
-    if (Loose<Value>* whole = whole_place<D, Value>(cursor, start, stop, out); whole != nullptr) {
+    if (Loose<Value>* whole = whole_block_at<D, Value>(cursor, start, stop, out); whole != nullptr) {
       ask_for_stores(whole, kAskedAhead, 32 * sizeof(Value));
       map.decode(q, carried, whole);
       continue;

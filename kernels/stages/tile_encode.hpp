@@ -48,8 +48,8 @@ struct EncodeScratch {
   PaddedCodes<Code, kGroupBlocks * B> codes, partial, difference;
   std::uint64_t misfits[kGroupBlocks];
   // planes of each run of 32 values: as many words as a code has bits
-  static constexpr int kPlaneRoom = 8 * sizeof(Code);
-  alignas(64) std::uint32_t planes[kTileValues / 32 * kPlaneRoom];
+  static constexpr int kPlaneCapacity = 8 * sizeof(Code);
+  alignas(64) std::uint32_t planes[kTileValues / 32 * kPlaneCapacity];
   alignas(64) Code first[kTileBlocks<D>];  // the whole residual of each block's first value
   std::uint8_t rate[kTileBlocks<D>];       // rate codes, as stored in the tile
   std::uint8_t inner[kTileBlocks<D>];      // rate code of the planes: the same, or the inner rate of a special block
@@ -57,9 +57,9 @@ struct EncodeScratch {
   std::uint8_t described[kTileBlocks<D>];
   SpecialBlock special[kTileBlocks<D>];
   // masks and verbatim values of special blocks, one after another; the end; the size of each block's share
-  static constexpr std::size_t kBeforeRoom =
+  static constexpr std::size_t kBeforeCapacity =
       Map::kHasSpecial ? kTileBlocks<D> * kSpecialBytes<typename Map::Value, B> : 0;
-  std::uint8_t before[kBeforeRoom + kBeforeCopied];
+  std::uint8_t before[kBeforeCapacity + kBeforeCopied];
   std::uint8_t* before_end;
   std::uint16_t before_bytes[kTileBlocks<D>];
 };
@@ -178,16 +178,16 @@ KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>
     differences<D>(s.codes.data(), s.partial.data(), s.difference.data(), count);
   for (int b = 0; b < count; ++b) {
     alignas(64) Code z[64];
-    std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
+    std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneCapacity;
     encode_residuals<Map, D, kSums>(s, b, z);
     if (D == 1 && b + 1 < count) {
       encode_residuals<Map, D, kSums>(s, b + 1, z + 32);
       Code any[2];
-      transpose_blocks(z, counted, planes, s.kPlaneRoom, any);
+      transpose_blocks(z, counted, planes, s.kPlaneCapacity, any);
       note_rate(s, first + b, outlier, any[0], z[0]);
       note_rate(s, first + ++b, outlier, any[1], z[32]);
     } else {
-      const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom);
+      const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneCapacity);
       note_rate(s, first + b, outlier, any, z[0]);
     }
   }
@@ -299,7 +299,7 @@ inline EncodedTile encode_tile(const Plan& base, const void* values, std::uint64
     }
     const std::size_t rate_planes = kRates[s.inner[b]].planes;
     for (int half = 0; half < B / 32; ++half) {
-      const std::uint32_t* planes = s.planes + (b * (B / 32) + half) * s.kPlaneRoom;
+      const std::uint32_t* planes = s.planes + (b * (B / 32) + half) * s.kPlaneCapacity;
       copy_bytes<64>(
           planes, words);  // most blocks have at most 16 planes; words beyond the end are overwritten by the next block
       if (rate_planes > 16) [[unlikely]]

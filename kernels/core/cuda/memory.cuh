@@ -38,7 +38,7 @@ class Workspace {
 };
 
 // Adds a part to a workspace of `bytes` so far; returns the part's offset.
-inline std::size_t place_behind(std::size_t& bytes, std::size_t part, std::size_t alignment = 256) noexcept {
+inline std::size_t append_array(std::size_t& bytes, std::size_t part, std::size_t alignment = 256) noexcept {
   const std::size_t at = bytes;
   bytes += (part + alignment - 1) / alignment * alignment;
   return at;

@@ -27,7 +27,7 @@ struct PackedEncodeSpace {
   alignas(16) WarpShare shares[kWarps];
   ScannerSpace scanner;
   TileBox boxes[2];  // of this tile and the next
-  PlaceSpace place;
+  PlacementSpace placement;
   TileTask now, next;  // the tile being encoded, and the next one
   Code first;
   // after the rest, sized at launch: the bytes of a tile that waits for its offset
@@ -143,7 +143,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   if (thread == 0) post_size(job.sums, space.now.chunk * job.tiles + space.now.tile, t.tile_words);
   // by now the sizes of all tiles before the waiting one are posted, or soon will be
   look_ahead_packed<S, Value>(job, space.next, space.boxes[parity ^ 1]);
-  const uint2 asked = ask_place(job, space.place);
+  const uint2 asked = load_sum(job, space.placement);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -202,7 +202,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
       write_verbatim_block<S, Value>(job, values_of(space.now.chunk), box_of<S>(job.grid, space.now.tile),
                                      t.own_present, tile_words + 1);
   }
-  find_place(job, asked, space.place);
+  find_destination(job, asked, space.placement);
   __syncthreads();
 
   // the waiting tile leaves, this one waits: through registers, or with one more barrier if it is large
@@ -216,14 +216,14 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   place_tile(job, space, space.waiting);
   __syncthreads();
   const bool waits = 4 * t.tile_words <= job.waiting_bytes;
-  if (thread == 0) space.place.tile = {space.now.chunk, space.now.tile, t.tile_words, true, false};
+  if (thread == 0) space.placement.tile = {space.now.chunk, space.now.tile, t.tile_words, true, false};
 
   if (!waits) {  // devices with little shared memory
     __syncthreads();
-    find_place(job, {}, space.place);
+    find_destination(job, {}, space.placement);
     __syncthreads();
     place_tile(job, space, bytes);
-    if (thread == 32) space.place.tile.there = false;
+    if (thread == 32) space.placement.tile.there = false;
     __syncthreads();
     return;
   }
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
   if (threadIdx.x == 0) {
     first = atomicAdd(tasks, 1);
     space.next = task_of(job, first);
-    space.place.tile.there = false;
+    space.placement.tile.there = false;
   }
   if (__syncthreads_or(threadIdx.x == 0 && first == 0 ? 1 : 0) != 0) {
     scan_sizes(job.sums, all, space.scanner);
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     }
   }
   __syncthreads();  // the last tile is waiting
-  find_place(job, {}, space.place);
+  find_destination(job, {}, space.placement);
   __syncthreads();
   place_tile(job, space, space.waiting);
 }

@@ -20,20 +20,20 @@ Status encode_chunks(const Request& request, const TileGrids& tiles, const TileB
   const ChoiceLayout parts(job.chunks);
   Workspace workspace(stream);
   PYF_TRY(workspace.allocate(parts.bytes));
-  std::uint8_t* const room = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(room, 0, parts.zeroed, stream), "cudaMemsetAsync"));
+  std::uint8_t* const memory = workspace.data();
+  PYF_TRY(check(cudaMemsetAsync(memory, 0, parts.zeroed, stream), "cudaMemsetAsync"));
   StreamParams streams = {};
   streams.base = job;
   std::copy(std::begin(tiles.all), std::end(tiles.all), streams.grids);
   streams.coder = frame_template(request, request.codec, batch.count()).parameters[1];
   streams.compare_tiles = kCompareTiles;
-  streams.shape_chunks = reinterpret_cast<std::uint32_t*>(room + parts.shape_chunks);
+  streams.shape_chunks = reinterpret_cast<std::uint32_t*>(memory + parts.shape_chunks);
   streams.value_size = streams.code_size = dtype_bytes(request.dtype);
-  streams.plans = reinterpret_cast<ChunkPlan*>(room + parts.plans);
+  streams.plans = reinterpret_cast<ChunkPlan*>(memory + parts.plans);
   streams.base.plans = streams.plans;
 
   const ChooseParams choose =
-      choose_params(request, tiles, batch, reinterpret_cast<unsigned long long*>(room + parts.bits), true);
+      choose_params(request, tiles, batch, reinterpret_cast<unsigned long long*>(memory + parts.bits), true);
   PYF_TRY(check(sample_predictors(request.dtype, choose, stream), "launch of the choice of predictors"));
   PYF_TRY(check(pick_predictors(streams, choose.open, choose.bits, choose.asked, batch.plans(), stream),
                 "launch of the choice of predictors"));
@@ -43,7 +43,7 @@ Status encode_chunks(const Request& request, const TileGrids& tiles, const TileB
                         tiles.fewest > kCompareTiles));
   bool open[kColumns + 1];
   for (int shape = 0; shape <= kColumns; ++shape) open[shape] = tiles.all[shape].packed;
-  return encode_streams(streams, request.dtype, job.pointwise, open, batch.places(), stream);
+  return encode_streams(streams, request.dtype, job.pointwise, open, batch.address_bits(), stream);
 }
 
 Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {

@@ -40,10 +40,10 @@ struct WarpLaunch {
 
   template <class Kernel>
   cudaError_t find(Kernel kernel, int most_warps, std::size_t block_bytes, std::size_t warp_bytes) {
-    int device = 0, room = 0;
+    int device = 0, most_shared = 0;
     PYF_CUDA_TRY(cudaGetDevice(&device));
-    PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(block_bytes)) /
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    const auto fitting = (static_cast<std::int64_t>(most_shared) - static_cast<std::int64_t>(block_bytes)) /
                          static_cast<std::int64_t>(warp_bytes);
     warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
     bytes = block_bytes + warps * warp_bytes;

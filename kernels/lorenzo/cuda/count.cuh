@@ -48,16 +48,16 @@ __device__ __forceinline__ void count_residuals(const StreamParams& job, std::ui
     const Code next = thread + 1 < coded ? space.heads[thread + 1] : kDirectSymbols;
     const auto all_exist = [](std::uint32_t) { return true; };
     PairStep all;
-    const std::uint32_t places = pair_places(z, next, all_exist);
-    const PairStep within = steps_before(pair_step(places), &all);
+    const std::uint32_t positions = pair_positions(z, next, all_exist);
+    const PairStep within = steps_before(pair_step(positions), &all);
     if (lane == 0) space.steps[warp] = all;
     __syncthreads();
     PairStep step = kSameState;
     for (unsigned w = 0; w < warp; ++w) step = followed_by(step, space.steps[w]);
     step = followed_by(step, within);
     std::uint32_t state = step & 1;
-    const std::uint32_t starts = mine ? codeword_starts(places, state) : 0;
-    visit_codewords_of(z, next, places, starts,
+    const std::uint32_t starts = mine ? codeword_starts(positions, state) : 0;
+    visit_codewords_of(z, next, positions, starts,
                        [&](int, std::uint32_t codeword, bool) { atomicAdd(&space.codewords[codeword], 1); });
     __syncthreads();
     return;

@@ -168,13 +168,13 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
         continue;
       }
       if constexpr (Source::kRows) {
-        source.make_room(parked);
-        write_run_row<S, Value>(source.space.room, lane, v);
+        source.park_rows(parked);
+        write_run_row<S, Value>(source.space.rows, lane, v);
         __syncwarp();
-        store_run<S, Value>(base.grid, source.space.room, box, run, base.aligned, base.start,
+        store_run<S, Value>(base.grid, source.space.rows, box, run, base.aligned, base.start,
                             min(base.stop, base.grid.values), frame.out);
         __syncwarp();
-        source.leave_room(parked);
+        source.restore_rows(parked);
       }
     }
     if (S == kChain) carry = static_cast<Code>(faces.sum[0] - Map::kBias);
@@ -184,14 +184,15 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
-                                              std::uint32_t frame_index, std::uint32_t unit, const TilePlace& place,
-                                              std::uint64_t groups_at, const typename Source::Tables& tables,
-                                              NotedTiles& noted, typename Source::WarpSpace& space) {
+                                              std::uint32_t frame_index, std::uint32_t unit,
+                                              const TileLocation& location, std::uint64_t groups_at,
+                                              const typename Source::Tables& tables, NotedTiles& noted,
+                                              typename Source::WarpSpace& space) {
   const GroupSpan span = group_span(job.base.tiles, 1u << group_log2_of(frame), unit);
-  const std::uint32_t size = 4 * place.count;
-  const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{place.first};
+  const std::uint32_t size = 4 * location.count;
+  const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{location.first};
   const std::uint8_t* const bytes = frame.payload + bytes_at;
-  if (place.uniform) return Fault::head;
+  if (location.uniform) return Fault::head;
   if (size > max_group_bytes(span.count, sizeof(typename Map::Value))) return Fault::size;
   GroupTileParts own;
   std::uint32_t rest = 0;
@@ -232,10 +233,10 @@ __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const
   }
   Fault fault = Fault::directory;
   if (groups.payload_bytes / 4 > units) {
-    const TilePlace place = find_tile(groups, units, unit);
-    fault = place.fault;
+    const TileLocation location = find_tile(groups, units, unit);
+    fault = location.fault;
     if (fault == Fault::none)
-      fault = decode_group<Map, S, Source>(job, frame, map, frame_index, unit, place,
+      fault = decode_group<Map, S, Source>(job, frame, map, frame_index, unit, location,
                                            table_bytes + 4 * (std::uint64_t{units} + 1), tables, noted, space);
   }
   if constexpr (Source::kNarrow) {
@@ -266,8 +267,8 @@ static __global__ void __launch_bounds__(kCheckThreads)
   const UnitRange range = unit_range(job.base, group_log2_of(frame));
   for (std::uint32_t unit = blockIdx.x * kCheckThreads + threadIdx.x; unit < range.units;
        unit += gridDim.x * kCheckThreads) {
-    const bool room = groups.payload_bytes / 4 > range.units;
-    const Fault fault = room ? find_tile(groups, range.units, unit).fault : Fault::directory;
+    const bool fits = groups.payload_bytes / 4 > range.units;
+    const Fault fault = fits ? find_tile(groups, range.units, unit).fault : Fault::directory;
     if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
   }
 }

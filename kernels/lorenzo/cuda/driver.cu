@@ -14,11 +14,11 @@
 namespace pyfilter::cuda {
 
 ChoiceLayout::ChoiceLayout(std::size_t chunks) {
-  const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-  shape_chunks = place((kColumns + 1) * sizeof(std::uint32_t));
-  bits = place(chunks * kCandidates * sizeof(unsigned long long));
+  const auto add = [&](std::size_t part) { return append_array(bytes, part); };
+  shape_chunks = add((kColumns + 1) * sizeof(std::uint32_t));
+  bits = add(chunks * kCandidates * sizeof(unsigned long long));
   zeroed = bytes;
-  plans = place(chunks * sizeof(ChunkPlan));
+  plans = add(chunks * sizeof(ChunkPlan));
 }
 
 namespace {
@@ -32,16 +32,16 @@ struct StreamLayout {
   std::size_t more_units, counts, models, groups, notes, residuals, specials, streams;
 
   StreamLayout(std::size_t chunks, std::size_t tiles, std::size_t value_size) {
-    const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-    more_units = place(chunks * sizeof(std::uint32_t));
-    counts = place(chunks * sizeof(SymbolCounts));
+    const auto add = [&](std::size_t part) { return append_array(bytes, part); };
+    more_units = add(chunks * sizeof(std::uint32_t));
+    counts = add(chunks * sizeof(SymbolCounts));
     zeroed = bytes;
-    models = place(chunks * sizeof(StreamModel));
-    groups = place(tiles * sizeof(GroupNote));
-    notes = place(tiles * sizeof(TileNote));
-    residuals = place(tiles * residual_slot(value_size));
-    specials = place(tiles * special_slot(value_size));
-    streams = place(tiles * stream_slot(value_size));
+    models = add(chunks * sizeof(StreamModel));
+    groups = add(tiles * sizeof(GroupNote));
+    notes = add(tiles * sizeof(TileNote));
+    residuals = add(tiles * residual_slot(value_size));
+    specials = add(tiles * special_slot(value_size));
+    streams = add(tiles * stream_slot(value_size));
   }
 };
 
@@ -108,7 +108,8 @@ class StreamRuns {
   std::unique_ptr<ChunkPlan[]> plans_;  // only if chunks can differ
 };
 
-StreamParams job_of(const StreamParams& batch, const StreamRun& run, const StreamLayout& parts, std::uint8_t* room) {
+StreamParams job_of(const StreamParams& batch, const StreamRun& run, const StreamLayout& parts,
+                    std::uint8_t* run_memory) {
   StreamParams job = batch;
   job.base.chunks = run.count;
   job.base.values += run.first * job.base.value_stride;
@@ -118,19 +119,19 @@ StreamParams job_of(const StreamParams& batch, const StreamRun& run, const Strea
   job.plans += run.first;
   job.base.plans = job.plans;
   job.slots = static_cast<std::uint32_t>(run.slots);
-  job.more_units = reinterpret_cast<std::uint32_t*>(room + parts.more_units);
-  job.counts = reinterpret_cast<SymbolCounts*>(room + parts.counts);
-  job.models = reinterpret_cast<StreamModel*>(room + parts.models);
-  job.groups = reinterpret_cast<GroupNote*>(room + parts.groups);
-  job.notes = reinterpret_cast<TileNote*>(room + parts.notes);
-  job.residuals = room + parts.residuals;
-  job.specials = room + parts.specials;
-  job.streams = room + parts.streams;
+  job.more_units = reinterpret_cast<std::uint32_t*>(run_memory + parts.more_units);
+  job.counts = reinterpret_cast<SymbolCounts*>(run_memory + parts.counts);
+  job.models = reinterpret_cast<StreamModel*>(run_memory + parts.models);
+  job.groups = reinterpret_cast<GroupNote*>(run_memory + parts.groups);
+  job.notes = reinterpret_cast<TileNote*>(run_memory + parts.notes);
+  job.residuals = run_memory + parts.residuals;
+  job.specials = run_memory + parts.specials;
+  job.streams = run_memory + parts.streams;
   return job;
 }
 
 Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const bool* open_shapes,
-                  std::uint64_t places, cudaStream_t stream) {
+                  std::uint64_t address_bits, cudaStream_t stream) {
   StreamParams job = params;
   std::uint64_t tiles = 0;
   const auto pass = [&](cudaError_t (*StreamCoder::*step)(const StreamParams&, cudaStream_t), cudaStream_t on,
@@ -142,7 +143,7 @@ Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const
       job.base.grid = job.grids[shape];
       job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
       job.base.blocks = job.base.tiles * kPackedBlocks;
-      job.base.aligned = places % 16 == 0 && (shape == kChain || job.base.grid.nx * job.value_size % 16 == 0);
+      job.base.aligned = address_bits % 16 == 0 && (shape == kChain || job.base.grid.nx * job.value_size % 16 == 0);
       PYF_TRY(check((coder->*step)(job, on), what));
     }
     return kOk;
@@ -175,7 +176,7 @@ Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const
 }  // namespace
 
 Status encode_streams(const StreamParams& batch, Dtype dtype, bool pointwise, const bool* open_shapes,
-                      std::uint64_t places, cudaStream_t stream) {
+                      std::uint64_t address_bits, cudaStream_t stream) {
   StreamRuns runs(batch, open_shapes);
   PYF_TRY(runs.wait_for_predictors(stream));
   Workspace workspace(stream);
@@ -186,7 +187,8 @@ Status encode_streams(const StreamParams& batch, Dtype dtype, bool pointwise, co
     if (run.slots == 0) continue;
     const StreamLayout parts = runs.layout(run);
     PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, parts.zeroed, stream), "cudaMemsetAsync"));
-    PYF_TRY(encode_run(job_of(batch, run, parts, workspace.data()), dtype, pointwise, run.shapes, places, stream));
+    PYF_TRY(
+        encode_run(job_of(batch, run, parts, workspace.data()), dtype, pointwise, run.shapes, address_bits, stream));
   }
   return kOk;
 }
@@ -195,20 +197,20 @@ Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std:
                       std::uint32_t most_units, std::uint32_t frames, cudaStream_t stream) {
   const std::size_t listed = std::size_t{params.tile_count} * frames;
   std::size_t bytes = 0;
-  const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-  const std::size_t count = place(sizeof(std::uint32_t)), zeroed = bytes, tables = place(frames * sizeof(FrameTables)),
-                    specials = place(listed * sizeof(SpecialTile)),
-                    repeats = place(stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
+  const auto add = [&](std::size_t part) { return append_array(bytes, part); };
+  const std::size_t count = add(sizeof(std::uint32_t)), zeroed = bytes, tables = add(frames * sizeof(FrameTables)),
+                    specials = add(listed * sizeof(SpecialTile)),
+                    repeats = add(stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
   Workspace workspace(stream);
   PYF_TRY(workspace.allocate(bytes));
-  std::uint8_t* const room = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(room + count, 0, zeroed, stream), "cudaMemsetAsync"));
+  std::uint8_t* const run_memory = workspace.data();
+  PYF_TRY(check(cudaMemsetAsync(run_memory + count, 0, zeroed, stream), "cudaMemsetAsync"));
   StreamDecodeParams job = {};
   job.base = params;
-  job.special_count = reinterpret_cast<std::uint32_t*>(room + count);
-  job.tables = reinterpret_cast<FrameTables*>(room + tables);
-  job.specials = reinterpret_cast<SpecialTile*>(room + specials);
-  job.repeats = room + repeats;
+  job.special_count = reinterpret_cast<std::uint32_t*>(run_memory + count);
+  job.tables = reinterpret_cast<FrameTables*>(run_memory + tables);
+  job.specials = reinterpret_cast<SpecialTile*>(run_memory + specials);
+  job.repeats = run_memory + repeats;
   job.frames = frames;
   PYF_TRY(check(read_tables(job, frames, stream), "launch of the table kernel"));
   return check(coder.decode(job, stream_coder, most_units, frames, stream), "launch of the stream decoder");

@@ -31,7 +31,7 @@ struct ChoiceLayout {
 // Encodes streams of chunks whose predictors are chosen; hierarchical_delta's frames already exist where they compete.
 // Encodes together as many chunks as memory allows. Waits for the predictors if the memory depends on them.
 Status encode_streams(const StreamParams& job, Dtype dtype, bool pointwise, const bool* open_shapes,
-                      std::uint64_t places, cudaStream_t stream);
+                      std::uint64_t address_bits, cudaStream_t stream);
 
 // Decodes frames of one tile shape, kind of bound and coder. `job`: as for packed tiles; the tables and lists are made
 // here.

@@ -220,8 +220,8 @@ struct HuffmanSource {
     ++stretch;
   }
 
-  __device__ __forceinline__ void put(std::uint32_t place, Code value) {
-    space.residuals[place + place / 32] = static_cast<Residual>(value);
+  __device__ __forceinline__ void put(std::uint32_t index_in_tile, Code value) {
+    space.residuals[index_in_tile + index_in_tile / 32] = static_cast<Residual>(value);
     if constexpr (kNarrow) seen |= value;
   }
 
@@ -237,11 +237,11 @@ struct HuffmanSource {
         const std::uint32_t entry = tables.residuals[reader.bits() >> (32 - kMostCodeBits)],
                             here = huffman_count(entry);
         if (here != 0 && index + here <= until) {
-          const std::uint32_t place = index - given;
-          put(place, static_cast<Code>(entry & 0xFFF));
-          if (here > 1) put(place + 1, static_cast<Code>(entry >> 12 & 15));
-          if (here > 2) put(place + 2, static_cast<Code>(entry >> 16 & 15));
-          if (here > 3) put(place + 3, static_cast<Code>(entry >> 20 & 15));
+          const std::uint32_t index_in_tile = index - given;
+          put(index_in_tile, static_cast<Code>(entry & 0xFFF));
+          if (here > 1) put(index_in_tile + 1, static_cast<Code>(entry >> 12 & 15));
+          if (here > 2) put(index_in_tile + 2, static_cast<Code>(entry >> 16 & 15));
+          if (here > 3) put(index_in_tile + 3, static_cast<Code>(entry >> 20 & 15));
           index += here;
           reader.take(space.stretch, huffman_bits(entry));
         } else {

@@ -84,7 +84,7 @@ static __device__ void choose_steps(const SymbolCounts& counts, std::uint32_t oc
   __syncthreads();
   if (warp == 0) {
     std::uint64_t best = ~std::uint64_t{0};
-    std::uint32_t place = 0xFFFFFFFF;  // of the best choice: base, last; the first of equals
+    std::uint32_t contexts_of_best = 0xFFFFFFFF;  // of the best choice: base, last; the first of equals
     for (std::uint32_t base = lane; base + 1 < steps; base += 32) {
       std::uint64_t between = 0;
       for (std::uint32_t last = base + 1; last < steps && last - base < kMostContexts; ++last) {
@@ -92,23 +92,24 @@ static __device__ void choose_steps(const SymbolCounts& counts, std::uint32_t oc
         between += space.own[last];
         if (all >= best) continue;
         best = all;
-        place = base << 8 | last;
+        contexts_of_best = base << 8 | last;
       }
     }
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) {
       const std::uint64_t other = __shfl_xor_sync(kAllLanes, best, d);
-      const std::uint32_t there = __shfl_xor_sync(kAllLanes, place, d);
-      if (other < best || (other == best && there < place)) {
+      const std::uint32_t there = __shfl_xor_sync(kAllLanes, contexts_of_best, d);
+      if (other < best || (other == best && there < contexts_of_best)) {
         best = other;
-        place = there;
+        contexts_of_best = there;
       }
     }
     if (lane == 0) {
       const bool one = space.high[0] <= best;  // a single table
       space.best[octaves] = one ? space.high[0] : best;
       space.candidate[octaves] =
-          one ? Contexts{octaves, 0, 1} : Contexts{octaves, place >> 8, (place & 255) - (place >> 8) + 1};
+          one ? Contexts{octaves, 0, 1}
+              : Contexts{octaves, contexts_of_best >> 8, (contexts_of_best & 255) - (contexts_of_best >> 8) + 1};
     }
   }
   __syncthreads();

@@ -44,41 +44,41 @@ __device__ __forceinline__ std::uint32_t symbol_of_code(Code residual) {
 // The residuals of a block that can be the first of a pair. `next`: the first residual of the next block, or a value
 // too large for a pair; exists(c): whether a pair has a codeword.
 template <class Code, class Exists>
-__device__ __forceinline__ std::uint32_t pair_places(const Code (&z)[32], Code next, const Exists& exists) {
-  std::uint32_t places = 0;
+__device__ __forceinline__ std::uint32_t pair_positions(const Code (&z)[32], Code next, const Exists& exists) {
+  std::uint32_t positions = 0;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const Code here = z[i], behind = i < 31 ? z[i + 1] : next;
     const std::uint32_t both = kPairs + (static_cast<std::uint32_t>(16 * here + behind) & 255);
-    places |= ((here | behind) < kDirectSymbols && exists(both) ? 1u : 0u) << i;
+    positions |= ((here | behind) < kDirectSymbols && exists(both) ? 1u : 0u) << i;
   }
-  return places;
+  return positions;
 }
 // The residuals that start a codeword. `state`: the state before the block, replaced by the state after it.
-__device__ __forceinline__ std::uint32_t codeword_starts(std::uint32_t places, std::uint32_t& state) {
+__device__ __forceinline__ std::uint32_t codeword_starts(std::uint32_t positions, std::uint32_t& state) {
   std::uint32_t starts = 0, here = 1 - state;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     starts |= here << i;
-    here = 1 ^ (here & places >> i);
+    here = 1 ^ (here & positions >> i);
   }
   state = 1 - (here & 1);
   return starts;
 }
-__device__ __forceinline__ PairStep pair_step(std::uint32_t places) {
+__device__ __forceinline__ PairStep pair_step(std::uint32_t positions) {
   std::uint32_t from_0 = 0, from_1 = 1;
-  codeword_starts(places, from_0);
-  codeword_starts(places, from_1);
+  codeword_starts(positions, from_0);
+  codeword_starts(positions, from_1);
   return from_0 | from_1 << 1;
 }
 // Calls visit(i, codeword, pair) for the codewords that start in a block.
 template <class Code, class Visit>
-__device__ __forceinline__ void visit_codewords_of(const Code (&z)[32], Code next, std::uint32_t places,
+__device__ __forceinline__ void visit_codewords_of(const Code (&z)[32], Code next, std::uint32_t positions,
                                                    std::uint32_t starts, const Visit& visit) {
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const Code here = z[i], behind = i < 31 ? z[i + 1] : next;
-    const bool pair = (places >> i & 1) != 0;
+    const bool pair = (positions >> i & 1) != 0;
     if ((starts >> i & 1) != 0)
       visit(i, pair ? kPairs + static_cast<std::uint32_t>(16 * here + behind) : symbol_of_code(here), pair);
   }

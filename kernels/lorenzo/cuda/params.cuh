@@ -60,8 +60,8 @@ struct GroupNote {
 // them. A slow symbol is an escape, or has outer bits.
 struct DeviceEntry {
   std::uint32_t reciprocal, limit;
-  std::uint32_t growth;  // raw bits, kGrowthEscaped, kGrowthSlow, others << 16
-  std::uint32_t place;   // shift, first << 16
+  std::uint32_t growth;           // raw bits, kGrowthEscaped, kGrowthSlow, others << 16
+  std::uint32_t shift_and_first;  // shift, first << 16
 };
 inline constexpr std::uint32_t kGrowthEscaped = 1u << 14, kGrowthSlow = 1u << 15;
 inline constexpr DeviceEntry kNeutralEntry = {0, ~0u, 0, 0};  // changes no state
@@ -124,8 +124,8 @@ __device__ __forceinline__ bool takes_part(const ChunkPlan& plan, int shape) {
 // symbol has inner bits only; else the symbol and kSlowEntry.
 inline constexpr std::uint32_t kSlowEntry = 7u << 29;
 __device__ __forceinline__ std::uint32_t device_entry(std::uint32_t symbol, std::uint32_t frequency,
-                                                      std::uint32_t place) {
-  const std::uint32_t entry = decode_entry(symbol, frequency, place);
+                                                      std::uint32_t shift_and_first) {
+  const std::uint32_t entry = decode_entry(symbol, frequency, shift_and_first);
   return symbol < 2 * kDirectSymbols ? (entry & ~0xFFu) | smallest_of<std::uint32_t>(symbol) : entry | kSlowEntry;
 }
 

@@ -124,9 +124,9 @@ __device__ __forceinline__ void decode_steps(const RansTables& tables, int numbe
 // code.
 template <class Map, int S>
 __device__ __forceinline__ bool decode_round(const RansTables& tables, bool active, std::uint32_t& state,
-                                             WordsForth& words, RoundPast& past, std::uint8_t* room) {
+                                             WordsForth& words, RoundPast& past, std::uint8_t* rows) {
   using Code = typename Map::Code;
-  auto* const row = reinterpret_cast<uint4*>(run_row<S, typename Map::Value>(room, threadIdx.x % 32));
+  auto* const row = reinterpret_cast<uint4*>(run_row<S, typename Map::Value>(rows, threadIdx.x % 32));
   constexpr int kPieces = sizeof(Code) / 4;
   Code z[32];
   bool failed = false;
@@ -197,7 +197,7 @@ struct RansSource {
   };
   struct WarpSpace {
     std::uint16_t* ring;       // kRingWords, aligned to their size
-    std::uint8_t* room;        // rows of 32 blocks
+    std::uint8_t* rows;        // rows of 32 blocks
     const std::uint8_t* zero;  // one row of zeros
     WarpTile* tile;
   };
@@ -249,14 +249,14 @@ struct RansSource {
                         behind = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
     const bool both = before < taken && behind > taken;  // the run needs rows of two rounds, but the memory holds one
     const bool early = both && has && own < taken;
-    if (early) parked.take(run_row<S, Value>(space.room, own));
+    if (early) parked.take(run_row<S, Value>(space.rows, own));
     __syncwarp();
     if (behind > taken) {
-      failed = decode_round<Map, S>(tables, taken + lane < count, x, words, past, space.room) || failed;
+      failed = decode_round<Map, S>(tables, taken + lane < count, x, words, past, space.rows) || failed;
       taken += 32;
       __syncwarp();
     }
-    read_row_at(has && !early ? run_row<S, Value>(space.room, own) : space.zero, y);
+    read_row_at(has && !early ? run_row<S, Value>(space.rows, own) : space.zero, y);
     if (early) {
 #pragma unroll
       for (unsigned i = 0; i < sizeof y / 16; ++i) reinterpret_cast<uint4*>(y)[i] = parked.pieces[i];
@@ -265,14 +265,14 @@ struct RansSource {
     waiting = taken > behind && count > behind;
   }
   // Called while the row memory is used for other rows.
-  __device__ __forceinline__ void make_room(Parked& parked) const {
+  __device__ __forceinline__ void park_rows(Parked& parked) const {
     if (!waiting) return;
-    parked.take(run_row<S, Value>(space.room, threadIdx.x % 32));
+    parked.take(run_row<S, Value>(space.rows, threadIdx.x % 32));
     __syncwarp();
   }
-  __device__ __forceinline__ void leave_room(const Parked& parked) const {
+  __device__ __forceinline__ void restore_rows(const Parked& parked) const {
     if (!waiting) return;
-    parked.give(run_row<S, Value>(space.room, threadIdx.x % 32));
+    parked.give(run_row<S, Value>(space.rows, threadIdx.x % 32));
     __syncwarp();
   }
   // Whether the whole stream is used and the states are back at their initial value. `end`: the end of the group.

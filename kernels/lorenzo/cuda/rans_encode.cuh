@@ -91,7 +91,7 @@ __device__ __noinline__ LaneCoder encode_outer(LaneCoder coder, std::uint16_t* e
 __device__ __forceinline__ DeviceEntry load_entry(std::uint32_t address) {
   DeviceEntry e;
   asm("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.growth), "=r"(e.place)
+      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.growth), "=r"(e.shift_and_first)
       : "r"(address));
   return e;
 }
@@ -101,8 +101,8 @@ template <class Code>
 __device__ __forceinline__ void encode_step(const DeviceEntry& e, Code z, std::uint16_t* end, LaneCoder& coder) {
   coder.spill_from(end, e.limit);
   const std::uint32_t x = shift_left(coder.x, e.growth) | (static_cast<std::uint32_t>(z) & ~shift_left(~0u, e.growth));
-  const std::uint32_t quotient = shift_right(__umulhi(x << 1, e.reciprocal), e.place);
-  coder.x = x + (e.place >> 16) + quotient * (e.growth >> 16);
+  const std::uint32_t quotient = shift_right(__umulhi(x << 1, e.reciprocal), e.shift_and_first);
+  coder.x = x + (e.shift_and_first >> 16) + quotient * (e.growth >> 16);
 }
 
 // The steps that follow a symbol, if a lane has any: usually one for all lanes.
@@ -136,7 +136,7 @@ __device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* en
 
 // Addresses of a lane's entries, and of the table of sums. A lane without a block always uses the neutral entry,
 // whatever its table and symbol.
-struct EntryPlaces {
+struct EntryAddresses {
   std::uint32_t first, stride, by_sum;
 };
 
@@ -179,7 +179,7 @@ struct RoundResiduals {
 
 // The address of step kAt's entry. kFirst: the steps are the round's first, so step 0 is `first`.
 template <int kAt, int S, bool kFirst, class Residuals>
-__device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const EntryPlaces& places,
+__device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const EntryAddresses& addresses,
                                                        std::uint32_t first_table, const TableOfSum& table_of) {
   constexpr Neighbours kNear = make_neighbours<S>();
   constexpr int kA = kNear.first[kAt], kB = kNear.second[kAt];
@@ -194,25 +194,26 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
     if constexpr (sizeof(Code) == 8) symbol = (own >> 32) != 0 ? symbol_of(own) : symbol;
   }
   if constexpr (kOwn) {
-    return places.first + (first_table * kSymbols + symbol) * places.stride;
+    return addresses.first + (first_table * kSymbols + symbol) * addresses.stride;
   } else {
     constexpr bool kFirstA = kFirst && kA == 0, kFirstB = kFirst && kB == 0;
     const Code a = kFirstA ? z.first : z.template at<kA>(), b = kFirstB ? z.first : z.template at<kB>();
     if constexpr (Residuals::kBytes && !kFirstA && !kFirstB)
-      return load_table(places.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
+      return load_table(addresses.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
     const std::uint32_t sum = (kSmall && !kFirstA ? static_cast<std::uint32_t>(a) : capped(a)) +
                               (kSmall && !kFirstB ? static_cast<std::uint32_t>(b) : capped(b));
-    return places.first + (table_of(sum) * kSymbols + symbol) * places.stride;
+    return addresses.first + (table_of(sum) * kSymbols + symbol) * addresses.stride;
   }
 }
 
 // Encodes steps kAt + 3 down to kAt. The round's first step is handled separately: it is the one that is often slow.
 template <int kAt, int S, bool kFirst, class Residuals>
-__device__ __forceinline__ void encode_four(const Residuals& z, const EntryPlaces& places, std::uint32_t first_table,
-                                            const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
+__device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddresses& addresses,
+                                            std::uint32_t first_table, const TableOfSum& table_of, std::uint16_t* end,
+                                            LaneCoder& coder) {
   constexpr bool kStarts = kFirst && kAt == 0;
   const auto address = [&]<int kStep>(std::integral_constant<int, kStep>) {
-    return entry_address<kAt + kStep, S, kFirst>(z, places, first_table, table_of);
+    return entry_address<kAt + kStep, S, kFirst>(z, addresses, first_table, table_of);
   };
   const std::uint32_t a3 = address(std::integral_constant<int, 3>{}), a2 = address(std::integral_constant<int, 2>{}),
                       a1 = address(std::integral_constant<int, 1>{}), a0 = address(std::integral_constant<int, 0>{});
@@ -238,7 +239,7 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryPlace
 // residual, if it is in the round.
 template <std::uint32_t kWidth, class Code, int S>
 __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint32_t index, bool active, bool has_first,
-                                             Code first, const EntryPlaces& places, std::uint32_t first_table,
+                                             Code first, const EntryAddresses& addresses, std::uint32_t first_table,
                                              const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
   if constexpr (S == kChain || S == kColumns) {  // neighbours are the two previous steps: a loop keeps the code small
     RoundResiduals<kWidth, 8, Code> z(slot, index, active), ahead(slot, index, active);
@@ -249,7 +250,7 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
 #pragma unroll 1
     for (int four = 7; four > 0; --four) {
       ahead.load(max(four - 3, 0), 1);
-      encode_four<4, S, false>(z, places, first_table, table_of, end, coder);
+      encode_four<4, S, false>(z, addresses, first_table, table_of, end, coder);
       if constexpr (kWidth == kNoteWide) {
         z.from = static_cast<const Code*>(z.from) - 32 * 4;
       } else {
@@ -267,16 +268,16 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
     for (int i = 0; kWidth != kNoteWide && i < RoundResiduals<kWidth, 8, Code>::kFour; ++i)
       z.words[i] = z.words[RoundResiduals<kWidth, 8, Code>::kFour + i];
     z.first = has_first ? first : z.template at<0>();
-    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder);
   } else {
     RoundResiduals<kWidth, 32, Code> z(slot, index, active);
 #pragma unroll
     for (int four = 0; four < 8; ++four) z.load(four, four);
     z.first = has_first ? first : z.template at<0>();
     [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
-      (encode_four<28 - 4 * kFour, S, true>(z, places, first_table, table_of, end, coder), ...);
+      (encode_four<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder), ...);
     }(std::make_integer_sequence<int, 7>{});
-    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder);
   }
 }
 
@@ -326,19 +327,19 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
     for (std::uint32_t round = (count + 31) / 32; round-- > 0;) {
       const std::uint32_t k = 32 * round + lane;
       const bool active = k < count;
-      const EntryPlaces places = active ? EntryPlaces{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
-                                        : EntryPlaces{entries + kNeutralAt, 0, entries + kNeutralSumAt};
+      const EntryAddresses addresses = active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
+                                              : EntryAddresses{entries + kNeutralAt, 0, entries + kNeutralSumAt};
       const bool has_first = k == 0 && first_coded;
       const std::uint32_t index = k + (first_coded ? 0 : 1);
       if (width == kNoteBytes)
-        encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
-                                          end, coder);
+        encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+                                          table_of, end, coder);
       else if (width == kNoteHalves)
-        encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, places, first_table,
+        encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
                                            table_of, end, coder);
       else
-        encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
-                                         end, coder);
+        encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+                                         table_of, end, coder);
     }
     if (__shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
       std::uint32_t coded[4];

@@ -57,10 +57,10 @@ struct RansShare {
 };
 
 // If all blocks share all frames, each takes the same number of tiles: the first tile of a block.
-struct SharedPlace {
+struct SharedStart {
   std::uint32_t frame, tile;  // `tile`: among the tiles of a frame that the launch decodes
 };
-__device__ __forceinline__ SharedPlace shared_place(const StreamDecodeParams& job, std::uint32_t block) {
+__device__ __forceinline__ SharedStart shared_start(const StreamDecodeParams& job, std::uint32_t block) {
   const std::uint64_t at = std::uint64_t{job.base.tile_count} * job.frames * block / gridDim.x;
   const auto frame = static_cast<std::uint32_t>(at / job.base.tile_count);
   return {frame, static_cast<std::uint32_t>(at - std::uint64_t{frame} * job.base.tile_count)};
@@ -80,7 +80,7 @@ __device__ __forceinline__ void open_frame(const StreamDecodeParams& job, std::u
   std::uint32_t first = range.first + blockIdx.x, last = range.last;
   out.step = gridDim.x;
   if constexpr (kShared) {
-    const SharedPlace begin = shared_place(job, blockIdx.x), end = shared_place(job, blockIdx.x + 1);
+    const SharedStart begin = shared_start(job, blockIdx.x), end = shared_start(job, blockIdx.x + 1);
     const std::uint32_t before = (1u << group_log2_of(frame)) - 1;
     const auto group_at = [&](std::uint32_t tile) {
       return (job.base.first_tile + tile + before) >> group_log2_of(frame);
@@ -149,9 +149,9 @@ __global__ void __launch_bounds__(32 * kRansWarps<Map, S, kShared>, 1)
       decode_unit<Map, S, Source>(job, frame.frame, frame.groups, frame.map, frame.index, frame.table_bytes, false,
                                   frame.units, frame.first + number * frame.step, frame.tables, space);
   } else {
-    const std::uint32_t last = min(shared_place(job, blockIdx.x + 1).frame, job.frames - 1);
+    const std::uint32_t last = min(shared_start(job, blockIdx.x + 1).frame, job.frames - 1);
 #pragma unroll 1
-    for (std::uint32_t index = shared_place(job, blockIdx.x).frame; index <= last; index += 2) {
+    for (std::uint32_t index = shared_start(job, blockIdx.x).frame; index <= last; index += 2) {
       __syncthreads();  // the previous frames are done
       open(index);
 #pragma unroll 1

@@ -29,23 +29,27 @@ __device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t 
 
 // The words of a stream, forwards, through a ring of four sections in shared memory: the words of the next four steps
 // are in the ring, the section after them in flight. Words beyond the end are 0.
-inline constexpr std::uint32_t kPartWords = 64, kRingWords = 4 * kPartWords;
+inline constexpr std::uint32_t kSectionWords = 64, kRingWords = 4 * kSectionWords;
 struct WordsForth {
   const std::uint32_t* from;
-  std::uint32_t ring;         // shared address of the ring, a multiple of its size
-  std::uint32_t count, at;    // number of words; words used so far
-  std::uint32_t parts, next;  // sections loaded so far; two words of this lane, of the next section
+  std::uint32_t ring;            // shared address of the ring, a multiple of its size
+  std::uint32_t count, at;       // number of words; words used so far
+  std::uint32_t sections, next;  // sections loaded so far; two words of this lane, of the next section
 
   __device__ __forceinline__ std::uint32_t load(std::uint32_t part) const {
-    const std::uint32_t word = part * kPartWords + 2 * (threadIdx.x % 32);
+    const std::uint32_t word = part * kSectionWords + 2 * (threadIdx.x % 32);
     return word < count ? from[word / 2] : 0;  // the number of words is even
   }
   __device__ __forceinline__ void put(std::uint32_t words) {
-    store_word(ring | (parts % 4 * (2 * kPartWords) + 4 * (threadIdx.x % 32)), words);
-    ++parts;
+    store_word(ring | (sections % 4 * (2 * kSectionWords) + 4 * (threadIdx.x % 32)), words);
+    ++sections;
   }
-  __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* room)
-      : from(static_cast<const std::uint32_t*>(bytes)), ring(shared_address(room)), count(words), at(0), parts(0) {
+  __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* ring_memory)
+      : from(static_cast<const std::uint32_t*>(bytes)),
+        ring(shared_address(ring_memory)),
+        count(words),
+        at(0),
+        sections(0) {
     __syncwarp();
 #pragma unroll
     for (std::uint32_t part = 0; part < 4; ++part) put(load(part));
@@ -54,13 +58,13 @@ struct WordsForth {
   }
   // Call before every four calls of refill().
   __device__ __forceinline__ void advance() {
-    if (at / kPartWords + 4 <= parts) return;  // the same in all lanes
-    __syncwarp();                              // the steps before have read the words to overwrite
+    if (at / kSectionWords + 4 <= sections) return;  // the same in all lanes
+    __syncwarp();                                    // the steps before have read the words to overwrite
 #pragma unroll 1
     do {
       put(next);
-      next = load(parts);
-    } while (at / kPartWords + 4 > parts);
+      next = load(sections);
+    } while (at / kSectionWords + 4 > sections);
     __syncwarp();
   }
   // Gives words to the lanes whose state is too small, in the order of lanes.

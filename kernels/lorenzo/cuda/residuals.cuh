@@ -195,8 +195,8 @@ __global__ void __launch_bounds__(kThreads, kResidualBlocks<sizeof(typename Map:
   const std::uint32_t each = sampled ? static_cast<std::uint32_t>(sample.count) : job.base.tiles,
                       all = each * job.base.chunks;
   for (std::uint32_t number = blockIdx.x; number < all; number += gridDim.x) {
-    const std::uint32_t chunk = job.base.chunks == 1 ? 0 : number / each, place = number - chunk * each,
-                        tile = sampled ? static_cast<std::uint32_t>(sample.tile(place)) : place;
+    const std::uint32_t chunk = job.base.chunks == 1 ? 0 : number / each, number_in_chunk = number - chunk * each,
+                        tile = sampled ? static_cast<std::uint32_t>(sample.tile(number_in_chunk)) : number_in_chunk;
     if (job.taken == TilesTaken::others && sample.has(tile)) continue;
     if (takes_part(job.base.plans[chunk], S)) residuals_of_tile<Map, S>(job, chunk, tile, space);
   }

@@ -38,11 +38,11 @@ __device__ __forceinline__ Fault put_specials(const DecodeParams& job, const Dec
   const std::uint8_t* const bytes = stage_words(frame.payload + special.at, special.words, space.arena);
   __syncthreads();
   const std::uint32_t word = *reinterpret_cast<const std::uint32_t*>(bytes);
-  const TilePlace place = {0, special.words, false, Fault::none};
+  const TileLocation location = {0, special.words, false, Fault::none};
   Value x[32];
   Fault fault = Fault::none;
   if (word == kPackedVerbatim << 16) {
-    fault = read_verbatim_tile<Code>(place, bytes, valid, space, x);
+    fault = read_verbatim_tile<Code>(location, bytes, valid, space, x);
   } else {
     // a special part has no planes, exceptions or first value
     const PackedHead head = read_head(word);
@@ -51,7 +51,7 @@ __device__ __forceinline__ Fault put_specials(const DecodeParams& job, const Dec
     Code z[32], before[kFaceCodes<S>];
     PackedBlock block;
     const std::uint32_t* words = nullptr;
-    fault = decode_packed_codes<Map, S>(frame, place, bytes, valid, space, block, words, z, before);
+    fault = decode_packed_codes<Map, S>(frame, location, bytes, valid, space, block, words, z, before);
     if (fault == Fault::none) {
       load_stored<S>(job, box, frame.out, x);
       const Map map = decoding_map<Map>(frame);

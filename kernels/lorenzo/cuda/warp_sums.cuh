@@ -53,12 +53,12 @@ struct alignas(16) WarpTile {
 template <class Value>
 inline constexpr int kRunBytes = 32 * kRowBytes<Value> + 2 * 16;
 template <int S, class Value>
-__device__ __forceinline__ std::uint8_t* run_row(std::uint8_t* room, unsigned block) {
-  return room + row_place<S, Value>(block % 32);
+__device__ __forceinline__ std::uint8_t* run_row(std::uint8_t* rows, unsigned block) {
+  return rows + row_offset<S, Value>(block % 32);
 }
 template <int S, class Value, class T>
-__device__ __forceinline__ void write_run_row(std::uint8_t* room, unsigned block, const T (&x)[32]) {
-  auto* const to = reinterpret_cast<uint4*>(run_row<S, Value>(room, block));
+__device__ __forceinline__ void write_run_row(std::uint8_t* rows, unsigned block, const T (&x)[32]) {
+  auto* const to = reinterpret_cast<uint4*>(run_row<S, Value>(rows, block));
 #pragma unroll
   for (int i = 0; i < static_cast<int>(2 * sizeof(T)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
@@ -71,7 +71,7 @@ __device__ __forceinline__ void read_row_at(const std::uint8_t* row, T (&x)[32])
 
 // Stores the rows of run `run` of a tile, limited to values [start, stop).
 template <int S, class Value>
-__device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, const TileBox& box, int run, bool aligned,
+__device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* rows, const TileBox& box, int run, bool aligned,
                                           std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
   using Tile = TileShape<S>;
   const unsigned lane = threadIdx.x % 32, x0 = static_cast<unsigned>(run) * (Tile::kX / 4);
@@ -80,7 +80,7 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
   if constexpr (S == kChain) {
     if (aligned && is_whole<S>(box)) {  // rows are contiguous, and so are the blocks
       constexpr unsigned kPerRow = 32 / kPer, kRows = 32 / kPerRow;
-      const std::uint8_t* const from = room + lane / kPerRow * kRowBytes<Value> + lane % kPerRow * 16;
+      const std::uint8_t* const from = rows + lane / kPerRow * kRowBytes<Value> + lane % kPerRow * 16;
       auto* const first = reinterpret_cast<uint4*>(to + (box.first + x0 - start)) + lane;
 #pragma unroll
       for (unsigned i = 0; i < kPerRow; ++i)
@@ -91,17 +91,17 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
     if (box.first >= start && box.first + std::uint64_t{box.iny - 1} * g.nx + box.inx <= stop) {
       // a run is a column of blocks, a row a block: a lane's position is the same in all
       if (x0 >= box.inx) return;
-      const std::uint8_t* const from = room + lane * sizeof(Value);
+      const std::uint8_t* const from = rows + lane * sizeof(Value);
       Value* const first = to + (box.first + x0 - start + lane * g.nx);
       const std::uint64_t step = 32 * g.nx;
       if (box.iny == Tile::kY) {
 #pragma unroll
         for (unsigned block = 0; block < 32; ++block)
-          first[block * step] = *reinterpret_cast<const Value*>(from + row_place<S, Value>(block));
+          first[block * step] = *reinterpret_cast<const Value*>(from + row_offset<S, Value>(block));
       } else {
 #pragma unroll 1
         for (unsigned block = 0; 32 * block + lane < box.iny; ++block)
-          first[block * step] = *reinterpret_cast<const Value*>(from + row_place<S, Value>(block));
+          first[block * step] = *reinterpret_cast<const Value*>(from + row_offset<S, Value>(block));
       }
       return;
     }
@@ -113,7 +113,7 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
         const unsigned piece = 32 * i + lane, x = x0 + piece % kPerRow * kPer, row = piece / kPerRow,
                        y = row % Tile::kY, z = row / Tile::kY;
         const std::uint8_t* const from =
-            run_row<S, Value>(room, Tile::block_of(z, y, x)) + Tile::position_of(z, y, x) * sizeof(Value);
+            run_row<S, Value>(rows, Tile::block_of(z, y, x)) + Tile::position_of(z, y, x) * sizeof(Value);
         const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
         __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(from));
       }
@@ -126,7 +126,7 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
     if (x >= box.inx || y >= box.iny || z >= box.inz) continue;
     const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
     if (index < start || index >= stop) continue;
-    to[index - start] = *reinterpret_cast<const Value*>(run_row<S, Value>(room, Tile::block_of(z, y, x)) +
+    to[index - start] = *reinterpret_cast<const Value*>(run_row<S, Value>(rows, Tile::block_of(z, y, x)) +
                                                         Tile::position_of(z, y, x) * sizeof(Value));
   }
 }

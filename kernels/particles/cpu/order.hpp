@@ -17,22 +17,22 @@ PYF_BEGIN_TARGET
 template <unsigned kDigit>
 inline void sort_by_digits(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
   constexpr std::uint32_t kValues = 1u << kDigit, kMostPasses = (kMostKeyBits + kDigit) / kDigit;
-  std::uint32_t places[kMostPasses][kValues] = {};
+  std::uint32_t counts[kMostPasses][kValues] = {};
   const unsigned passes = (bits + kDigit - 1) / kDigit;
   const auto digit = [](std::uint64_t entry, unsigned pass) { return entry >> (32 + pass * kDigit) & (kValues - 1); };
   for (std::size_t i = 0; i < count; ++i)
-    for (unsigned pass = 0; pass < passes; ++pass) ++places[pass][digit(entries[i], pass)];
+    for (unsigned pass = 0; pass < passes; ++pass) ++counts[pass][digit(entries[i], pass)];
   std::uint64_t *from = entries, *to = other;
   for (unsigned pass = 0; pass < passes; ++pass) {
-    std::uint32_t* const place = places[pass];
-    if (place[digit(from[0], pass)] == count) continue;  // all entries have the same digit
+    std::uint32_t* const next = counts[pass];
+    if (next[digit(from[0], pass)] == count) continue;  // all entries have the same digit
     std::uint32_t sum = 0;
     for (std::uint32_t value = 0; value < kValues; ++value) {
-      const std::uint32_t here = place[value];
-      place[value] = sum;
+      const std::uint32_t here = next[value];
+      next[value] = sum;
       sum += here;
     }
-    for (std::size_t i = 0; i < count; ++i) to[place[digit(from[i], pass)]++] = from[i];
+    for (std::size_t i = 0; i < count; ++i) to[next[digit(from[i], pass)]++] = from[i];
     std::swap(from, to);
   }
   if (from != entries) std::memcpy(entries, from, count * sizeof *entries);
@@ -68,21 +68,21 @@ inline void sort_keys(std::uint32_t count, unsigned bits, TileSpace<T>& space) {
   for (std::uint32_t i = 4 * quarter; i < count; ++i) count_digits(keys[i]);
   bool sorted = false;  // space.order holds the order by earlier digits
   for (unsigned pass = 0; pass < passes; ++pass) {
-    std::uint16_t* __restrict const place = counters + pass * values;
+    std::uint16_t* __restrict const next = counters + pass * values;
     const unsigned shift = pass * width;
-    if (place[keys[0] >> shift & mask] == count) continue;  // all entries have the same digit
+    if (next[keys[0] >> shift & mask] == count) continue;  // all entries have the same digit
     std::uint16_t sum = 0;
     for (std::size_t value = 0; value < values; ++value) {
-      const std::uint16_t here = place[value];
-      place[value] = sum;
+      const std::uint16_t here = next[value];
+      next[value] = sum;
       sum = static_cast<std::uint16_t>(sum + here);
     }
     const std::uint16_t* __restrict const from = space.order;
     std::uint16_t* __restrict const to = space.other_order;
     if (sorted) {
-      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[from[i]] >> shift & mask]++] = from[i];
+      for (std::uint32_t i = 0; i < count; ++i) to[next[keys[from[i]] >> shift & mask]++] = from[i];
     } else {
-      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[i] >> shift & mask]++] = static_cast<std::uint16_t>(i);
+      for (std::uint32_t i = 0; i < count; ++i) to[next[keys[i] >> shift & mask]++] = static_cast<std::uint16_t>(i);
     }
     std::swap(space.order, space.other_order);
     sorted = true;
@@ -196,9 +196,10 @@ inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std:
                          Extent<typename FloatTraits<T>::Code> (&extents)[3]) {
   using Code = typename FloatTraits<T>::Code;
   using S = std::make_signed_t<Code>;
-  constexpr std::size_t kPlaces = std::size_t{8} * D;  // a multiple of D that fills vectors: each lane keeps its axis
-  S low[kPlaces], high[kPlaces];
-  for (std::size_t j = 0; j < kPlaces; ++j) {
+  constexpr std::size_t kLanesOfAxes =
+      std::size_t{8} * D;  // a multiple of D that fills vectors: each lane keeps its axis
+  S low[kLanesOfAxes], high[kLanesOfAxes];
+  for (std::size_t j = 0; j < kLanesOfAxes; ++j) {
     low[j] = extents[0].low;
     high[j] = extents[0].high;
   }
@@ -207,8 +208,8 @@ inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std:
     std::uint32_t special[kBatch / 32];
     const std::uint32_t here = std::min(kBatch, count - from);
     if (code_batch<T, D>(p, values + std::size_t{from} * D * sizeof(T), here, codes, special) == 0) {
-      for (std::size_t i = 0; i < std::size_t{kBatch} * D; i += kPlaces) {
-        for (std::size_t j = 0; j < kPlaces; ++j) {
+      for (std::size_t i = 0; i < std::size_t{kBatch} * D; i += kLanesOfAxes) {
+        for (std::size_t j = 0; j < kLanesOfAxes; ++j) {
           const auto code = static_cast<S>(codes[i + j]);
           low[j] = code < low[j] ? code : low[j];
           high[j] = code > high[j] ? code : high[j];
@@ -220,7 +221,7 @@ inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std:
       for (int d = 0; d < D && (special[i / 32] >> i % 32 & 1) == 0; ++d)
         extents[d].add(codes + i * D + static_cast<std::uint32_t>(d), 1);
   }
-  for (std::size_t j = 0; j < kPlaces; ++j) {
+  for (std::size_t j = 0; j < kLanesOfAxes; ++j) {
     extents[j % D].low = std::min(extents[j % D].low, low[j]);
     extents[j % D].high = std::max(extents[j % D].high, high[j]);
   }

@@ -18,10 +18,10 @@ __device__ __forceinline__ void note_last(std::uint32_t position, std::uint32_t 
 
 // The rank of each particle of a thread.
 template <class Positions>
-__device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uint32_t (&places)[kItems]) {
+__device__ __forceinline__ void take_ranks(const std::uint16_t* moved, std::uint32_t (&ranks)[kItems]) {
   if constexpr (std::is_same_v<Positions, TurnPositions>) {
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) places[k] = moved[Positions::of(k)];
+    for (int k = 0; k < kItems; ++k) ranks[k] = moved[Positions::of(k)];
   } else {
     constexpr int kEach = Positions::kNeighbours;
     static_assert(kEach % 2 == 0);
@@ -33,8 +33,8 @@ __device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uin
       const Pairs pairs = *reinterpret_cast<const Pairs*>(moved + Positions::of(k));
 #pragma unroll
       for (int j = 0; j < kEach; j += 2) {
-        places[k + j] = pairs.of[j / 2] & 0xFFFF;
-        places[k + j + 1] = pairs.of[j / 2] >> 16;
+        ranks[k + j] = pairs.of[j / 2] & 0xFFFF;
+        ranks[k + j + 1] = pairs.of[j / 2] >> 16;
       }
     }
   }
@@ -60,22 +60,22 @@ __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kIt
 #pragma unroll
   for (int k = 0; k < kItems; ++k) with[k] = space.carried[position_of(k)];
   __syncthreads();
-  place_entries(space.entries, as, [&](int k, std::uint32_t entry, std::uint32_t place) {
-    const std::uint32_t at = word_of(place);
+  place_entries(space.entries, as, [&](int k, std::uint32_t entry, std::uint32_t rank) {
+    const std::uint32_t at = word_of(rank);
     space.rows[at] = (with[k] & ((1u << kFirstDigit) - 1)) << left | as.open(entry);
     if (carried)
       space.offsets[at] = with[k] >> kFirstDigit;
     else
-      space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(place);
+      space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(rank);
     // a particle moves only within its cell
-    if (k == kItems - 1) note_last(place, Entries::position(entry), space.last);
+    if (k == kItems - 1) note_last(rank, Entries::position(entry), space.last);
   });
   __syncthreads();
   if (carried) return;
-  std::uint32_t places[kItems];
-  take_places<Positions>(space.moved, places);
+  std::uint32_t ranks[kItems];
+  take_ranks<Positions>(space.moved, ranks);
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) space.offsets[word_of(places[k])] = offsets[k];
+  for (int k = 0; k < kItems; ++k) space.offsets[word_of(ranks[k])] = offsets[k];
   __syncthreads();
 }
 
@@ -87,18 +87,18 @@ __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kIte
 #pragma unroll
   for (int k = 0; k < kItems; ++k) space.entries[celled[k].at()] = as.make(celled[k].rank(), keys[k], Positions::of(k));
   __syncthreads();
-  const auto note = [&](std::uint32_t entry, std::uint32_t place) {
-    space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(place);
+  const auto note = [&](std::uint32_t entry, std::uint32_t rank) {
+    space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(rank);
   };
   sort_window(space.entries, note);
   __syncthreads();
   merge_borders(space.entries, space.sort.borders, (1u << as.cell) - 1, note);
   __syncthreads();
-  std::uint32_t places[kItems];
-  take_places<Positions>(space.moved, places);
+  std::uint32_t ranks[kItems];
+  take_ranks<Positions>(space.moved, ranks);
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t at = word_of(places[k]);
+    const std::uint32_t at = word_of(ranks[k]);
     space.rows[at] = keys[k];
     if (planes != 0) space.offsets[at] = offsets[k];
   }
@@ -142,15 +142,15 @@ __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[k
 // Writes the particle at each rank of such a sorted tile to space.sources, replacing its contents. Needs a barrier
 // before, ends with one.
 template <class Space>
-__device__ __forceinline__ void find_places(CellOrder order, unsigned bits, Space& space) {
+__device__ __forceinline__ void find_sources(CellOrder order, unsigned bits, Space& space) {
   if (order == CellOrder::windows) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k)
-      space.places[space.moved[position_of(k)]] = static_cast<std::uint16_t>(position_of(k));
+      space.sources[space.moved[position_of(k)]] = static_cast<std::uint16_t>(position_of(k));
   } else {
     place_entries(space.entries, Entries(bits - min(bits, kFirstDigit)),
-                  [&](int, std::uint32_t entry, std::uint32_t place) {
-                    space.places[place] = static_cast<std::uint16_t>(Entries::position(entry));
+                  [&](int, std::uint32_t entry, std::uint32_t rank) {
+                    space.sources[rank] = static_cast<std::uint16_t>(Entries::position(entry));
                   });
   }
   __syncthreads();

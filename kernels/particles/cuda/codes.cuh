@@ -28,7 +28,7 @@ struct TurnPositions {
 
 // The shared-memory word of position `rank`. A thread takes eight consecutive words, as two quads. The quads of every
 // other four threads are swapped, so that the quads of eight threads are in different banks.
-__device__ __forceinline__ std::uint32_t word_of(std::uint32_t place) { return place ^ (place >> 3 & 4); }
+__device__ __forceinline__ std::uint32_t word_of(std::uint32_t rank) { return rank ^ (rank >> 3 & 4); }
 // Loads this thread's eight words.
 __device__ __forceinline__ void take_words(const std::uint32_t* words, std::uint32_t (&own)[kItems]) {
   const auto* const quads = reinterpret_cast<const uint4*>(words) + 2 * threadIdx.x;
@@ -92,20 +92,20 @@ struct ThreadCodes {
 };
 
 // Retries the items of `codes.special`, whose first code does not fit.
-template <int D, class T, class Source, class Place>
-__device__ __forceinline__ void look_again(const Quantizer<T>& p, const Source& source, const Place& place,
+template <int D, class T, class Source, class SourceOf>
+__device__ __forceinline__ void look_again(const Quantizer<T>& p, const Source& source, const SourceOf& source_of,
                                            ThreadCodes<T, D>& codes) {
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
     if ((codes.special >> k & 1) == 0) continue;
-    if (code_particle<D>(p, source.at(place(k)), codes.q[k])) codes.special &= ~(1u << k);
+    if (code_particle<D>(p, source.at(source_of(k)), codes.q[k])) codes.special &= ~(1u << k);
   }
 }
 
 // source_of(k): the index in the tile of the particle at item k; there are `count`. kWhole: a whole tile.
-template <bool kWhole, bool kHasSentinel, int D, class T, class Source, class Place>
+template <bool kWhole, bool kHasSentinel, int D, class T, class Source, class SourceOf>
 __device__ __forceinline__ void code_items_of(const Quantizer<T>& p, const Source& source, std::uint32_t count,
-                                              const Place& place, ThreadCodes<T, D>& codes) {
+                                              const SourceOf& source_of, ThreadCodes<T, D>& codes) {
   constexpr int kAhead = sizeof(T) == 4 ? kItems : kItems / 4;  // particles whose loads are in flight together
   codes.special = 0;
 #pragma unroll
@@ -114,7 +114,7 @@ __device__ __forceinline__ void code_items_of(const Quantizer<T>& p, const Sourc
 #pragma unroll
     for (int j = 0; j < kAhead; ++j) {
       const int k = from + j;
-      const T* const at = source.at(kWhole || position_of(k) < count ? place(k) : 0);
+      const T* const at = source.at(kWhole || position_of(k) < count ? source_of(k) : 0);
 #pragma unroll
       for (int d = 0; d < D; ++d) values[j][d] = at[d];
     }
@@ -127,17 +127,17 @@ __device__ __forceinline__ void code_items_of(const Quantizer<T>& p, const Sourc
       codes.special |= (fits || (!kWhole && position_of(k) >= count) ? 0u : 1u) << k;
     }
   }
-  if (codes.special != 0) look_again<D>(p, source, place, codes);
+  if (codes.special != 0) look_again<D>(p, source, source_of, codes);
 }
-template <int D, class T, class Source, class Place>
+template <int D, class T, class Source, class SourceOf>
 __device__ __forceinline__ void code_items(const Quantizer<T>& p, const Source& source, std::uint32_t count,
-                                           const Place& place, ThreadCodes<T, D>& codes) {
+                                           const SourceOf& source_of, ThreadCodes<T, D>& codes) {
   if (p.has_sentinel)
-    code_items_of<false, true>(p, source, count, place, codes);
+    code_items_of<false, true>(p, source, count, source_of, codes);
   else if (count == kTileParticles)
-    code_items_of<true, false>(p, source, count, place, codes);
+    code_items_of<true, false>(p, source, count, source_of, codes);
   else
-    code_items_of<false, false>(p, source, count, place, codes);
+    code_items_of<false, false>(p, source, count, source_of, codes);
 }
 
 // Facts about a tile's codes, in all threads: the extent of ordinary ones, the number of special particles, and the
@@ -239,12 +239,12 @@ __device__ __forceinline__ bool is_zero(const T* a) {
 
 // tail_of() of particles/cpu/encode.hpp. source_at(p): the index in the tile of the particle at position p, for any
 // thread.
-template <int D, class Source, class PlaceAt, class Space>
-__device__ __forceinline__ std::uint32_t find_tail(const Source& source, const PlaceAt& place_at, Space& space) {
+template <int D, class Source, class SourceAt, class Space>
+__device__ __forceinline__ std::uint32_t find_tail(const Source& source, const SourceAt& source_at, Space& space) {
   const std::uint32_t lane = threadIdx.x % 32, last = source.count - 1;
   using T = typename Source::Value;
-  const T* const end = source.at(place_at(last));
-  const bool same = lane <= last && same_bits<T, D>(source.at(place_at(last - min(lane, last))), end);
+  const T* const end = source.at(source_at(last));
+  const bool same = lane <= last && same_bits<T, D>(source.at(source_at(last - min(lane, last))), end);
   const std::uint32_t lanes = __ballot_sync(kAllLanes, same);
   std::uint32_t tail = lanes == kAllLanes ? 32 : static_cast<std::uint32_t>(__ffs(static_cast<int>(~lanes)) - 1);
   if (tail == 32 && last >= 32) {  // the same in all warps
@@ -252,7 +252,7 @@ __device__ __forceinline__ std::uint32_t find_tail(const Source& source, const P
 #pragma unroll 1
     for (int k = 0; k < kItems; ++k) {
       const std::uint32_t p = position_of(k);
-      if (p < last && !same_bits<T, D>(source.at(place_at(p)), end)) upto = p + 1;
+      if (p < last && !same_bits<T, D>(source.at(source_at(p)), end)) upto = p + 1;
     }
     upto = ~warp_least(~upto);
     __syncthreads();

@@ -35,12 +35,12 @@ struct ParticleDecodeSpace {
 // Decodes a sequence of `count` numbers that starts `left` words before the tile's end: this thread's group, padded
 // with 0. Returns the sequence's words, 0 (in all threads) if it is damaged or a number is kNumberLimit or more.
 template <class Space>
-__device__ __forceinline__ std::uint32_t read_numbers(const std::uint32_t* words, std::uint32_t room,
+__device__ __forceinline__ std::uint32_t read_numbers(const std::uint32_t* words, std::uint32_t left,
                                                       std::uint32_t count, int exchange, Space& space,
                                                       std::uint32_t (&numbers)[32]) {
   const std::uint32_t thread = threadIdx.x;
   SequenceHead head;
-  if (room < 1 || !read_sequence_head(words[0], count, head) || room < head.words() + head.unary_words) return 0;
+  if (left < 1 || !read_sequence_head(words[0], count, head) || left < head.words() + head.unary_words) return 0;
   const auto mask = [&](std::uint32_t i) { return words[1 + i]; };
   unsigned low = thread < head.groups ? low_bits(head, mask, thread) : 0;
   bool bad = low > 31 || (thread < head.rate_planes && has_stray_bits(head, mask, thread));
@@ -48,7 +48,7 @@ __device__ __forceinline__ std::uint32_t read_numbers(const std::uint32_t* words
   const std::uint32_t planes_at =
       head.words() + block_sum_before(min(low, 31u), space.low[exchange], &plane_words, &bad);
   const std::uint32_t unary_at = head.words() + plane_words, size = unary_at + head.unary_words;
-  if (bad || size > room) return 0;
+  if (bad || size > left) return 0;
 
   // each thread counts the same number of words of the stream
   const std::uint32_t each = (head.unary_words + kThreads - 1) / kThreads;
@@ -93,14 +93,14 @@ __device__ __forceinline__ std::uint32_t add_up(std::uint32_t (&numbers)[32], st
 
 // Decodes the keys of all ordinary particles to space.rows. Returns their words, 0 if they are damaged.
 template <class Space>
-__device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, std::uint32_t room,
+__device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, std::uint32_t left,
                                                    std::uint32_t ordinary, bool runs, unsigned bits, Space& space) {
   const std::uint32_t thread = threadIdx.x;
   std::uint32_t* const row = space.rows + thread * kRow;
   std::uint32_t keys[32], all = 0;
   bool bad = false;
   if (!runs) {
-    const std::uint32_t size = read_numbers(words, room, ordinary, 0, space, keys);
+    const std::uint32_t size = read_numbers(words, left, ordinary, 0, space, keys);
     if (size == 0) return 0;
     const std::uint32_t sum = add_up(keys, 0);  // below 2^29
     const std::uint32_t before = block_sum_before(min(sum, kNumberLimit), space.keys, &all, &bad);
@@ -109,9 +109,9 @@ __device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, s
     for (int i = 0; i < 32; ++i) row[i] = keys[i] + before;
     return size;
   }
-  const std::uint32_t distinct = room < 1 ? 0 : words[0];
+  const std::uint32_t distinct = left < 1 ? 0 : words[0];
   if (distinct == 0 || distinct > ordinary) return 0;
-  std::uint32_t size = 1 + read_numbers(words + 1, room - 1, distinct, 0, space, keys);
+  std::uint32_t size = 1 + read_numbers(words + 1, left - 1, distinct, 0, space, keys);
   if (size == 1) return 0;
   // a distinct key is the sum of gaps up to its own, plus the number of keys before it
   const int here = static_cast<int>(min(distinct - min(distinct, thread * kGroup), kGroup));
@@ -123,7 +123,7 @@ __device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, s
   for (int i = 0; i < 32; ++i) keys[i] += before - 1;
 
   std::uint32_t starts[32];
-  const std::uint32_t count_words = read_numbers(words + size, room - size, distinct, 1, space, starts);
+  const std::uint32_t count_words = read_numbers(words + size, left - size, distinct, 1, space, starts);
   if (count_words == 0) return 0;
   size += count_words;
   sum = add_up(starts, 1);
@@ -281,14 +281,14 @@ __device__ __forceinline__ void store_stored(const TileHead<typename FloatTraits
 
 template <class T, int D>
 __device__ __forceinline__ Fault decode_particle_tile(const DecodeParams& job, const DecodeFrame& frame,
-                                                      const TilePlace& place, std::uint32_t tile,
+                                                      const TileLocation& location, std::uint32_t tile,
                                                       ParticleDecodeSpace<T, D>& space) {
   using Code = typename FloatTraits<T>::Code;
   const std::uint64_t first = std::uint64_t{tile} * kTileParticles;
   const auto count = static_cast<std::uint32_t>(min(job.grid.values / D - first, std::uint64_t{kTileParticles}));
-  const std::uint32_t size = place.count;
-  const std::uint8_t* const bytes = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
-  if (place.uniform) return Fault::keys;
+  const std::uint32_t size = location.count;
+  const std::uint8_t* const bytes = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + location.first);
+  if (location.uniform) return Fault::keys;
   const std::uint32_t staged = min(size, kParticleArena / 4);
   const auto *const far = reinterpret_cast<const std::uint32_t*>(bytes), *const near =
                                                                              reinterpret_cast<const std::uint32_t*>(
@@ -334,9 +334,9 @@ __global__ void __launch_bounds__(kThreads, kParticleDecodeBlocks)
   const std::uint32_t index = job.frames != nullptr ? blockIdx.x / job.tile_count : 0;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
   const DecodeFrame frame = job.frames != nullptr ? job.frames[index] : job.only_frame;
-  const TilePlace place = find_tile(frame, job.tiles, tile);
-  Fault fault = place.fault;
-  if (fault == Fault::none) fault = decode_particle_tile<T, D>(job, frame, place, tile, space);
+  const TileLocation location = find_tile(frame, job.tiles, tile);
+  Fault fault = location.fault;
+  if (fault == Fault::none) fault = decode_particle_tile<T, D>(job, frame, location, tile, space);
   if (fault != Fault::none && threadIdx.x == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
 }
 

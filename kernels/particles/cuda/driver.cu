@@ -43,34 +43,34 @@ struct ParticleLayout {
 
   ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
                  std::size_t tried_stride) {
-    const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-    ranges = place(chunks * sizeof(RangeKeys));
-    ordered = place(chunks * sizeof(std::uint32_t));
-    plans = place(chunks * sizeof(ChunkPlan));
-    movable = place(chunks * sizeof(std::uint32_t));
-    choices = place(chunks * sizeof(std::uint32_t));
-    bounds = place(chunks * sizeof(double));
-    lorenzo_bytes = place(chunks * sizeof(std::uint64_t));
-    extents = place(chunks * sizeof(ChunkExtent));
-    sizes = place(chunks * tiles * sizeof(std::uint32_t));
-    for (std::size_t& part : sort) part = place(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
-    tried_frames = place(chunks * tried_stride);
+    const auto add = [&](std::size_t part) { return append_array(bytes, part); };
+    ranges = add(chunks * sizeof(RangeKeys));
+    ordered = add(chunks * sizeof(std::uint32_t));
+    plans = add(chunks * sizeof(ChunkPlan));
+    movable = add(chunks * sizeof(std::uint32_t));
+    choices = add(chunks * sizeof(std::uint32_t));
+    bounds = add(chunks * sizeof(double));
+    lorenzo_bytes = add(chunks * sizeof(std::uint64_t));
+    extents = add(chunks * sizeof(ChunkExtent));
+    sizes = add(chunks * tiles * sizeof(std::uint32_t));
+    for (std::size_t& part : sort) part = add(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
+    tried_frames = add(chunks * tried_stride);
   }
 };
 
 // Memory of a chunk of `particles` particles whose tiles have `capacity` slots: its own, and lorenzo's if both are
 // tried.
-std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t places) {
+std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t capacity) {
   const std::uint64_t values = static_cast<std::uint64_t>(coordinates) * dtype_bytes(request.dtype),
                       own = values + 4 * sizeof(std::uint32_t);
-  return places * own + (particles <= kTriedParticles ? particles * 6 * values : 0);
+  return capacity * own + (particles <= kTriedParticles ? particles * 6 * values : 0);
 }
 
 std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Order chunk: keys in the extents of the chunks, then one sort for all.
 Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uint8_t* memory,
-                   const ParticleLayout& layout, Workspace& room, cudaStream_t stream) {
+                   const ParticleLayout& layout, Workspace& scratch, cudaStream_t stream) {
   const auto at = [&](std::size_t part) { return reinterpret_cast<std::uint32_t*>(memory + part); };
   std::uint32_t* const keys[2] = {at(layout.sort[0]), at(layout.sort[1])};
   std::uint32_t* const entries[2] = {at(layout.sort[2]), at(layout.sort[3])};
@@ -84,8 +84,8 @@ Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uin
   int which = 0;
   PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, nullptr, &bytes, &which, stream),
                 "size of a radix sort"));
-  PYF_TRY(room.allocate(std::max<std::size_t>(bytes, 16)));
-  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, room.data(), &bytes, &which, stream),
+  PYF_TRY(scratch.allocate(std::max<std::size_t>(bytes, 16)));
+  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, scratch.data(), &bytes, &which, stream),
                 "launch of a radix sort"));
   job.entries = entries[which];
   return kOk;
@@ -130,7 +130,7 @@ Status encode_others(const Request& other, const CudaEncodeBatch& batch, const s
 
 // Copies tiles from slots to frames.
 Status place_chunks(const ParticleParams& job, cudaStream_t stream) {
-  PYF_TRY(check(place_particles(job, stream), "launch of the search for the places of tiles"));
+  PYF_TRY(check(place_particles(job, stream), "launch of the computation of tile offsets"));
   return check(move_particles(job, stream), "launch of the copy of tiles");
 }
 
@@ -149,8 +149,8 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
   const auto slots_of = [&, bytes = group_bytes(job, groups)](std::uint32_t group) {
     return job.slots + group % kGroupsWithSlots * bytes;
   };
-  SideStream odd(Turn::as_others, Life::kept), places(Turn::first, Life::kept);
-  PYF_TRY(places.mark(stream));
+  SideStream odd(Turn::as_others, Life::kept), placing(Turn::first, Life::kept);
+  PYF_TRY(placing.mark(stream));
   const auto chunk_of = [&](std::uint32_t group) {
     return static_cast<std::uint32_t>(std::uint64_t{job.base.chunks} * group / groups);
   };
@@ -167,26 +167,26 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
     const cudaStream_t own = g % 2 != 0 ? odd.get() : stream;
     PYF_TRY(check(encoder.encode(group, own), "launch of the encoder of particles"));
     if (g == 0) {
-      PYF_TRY(odd.fork(places));
-      PYF_TRY(places.fork());
-      PYF_TRY(check(encoder.estimate_lorenzo(job, places.get()), "launch of the estimate of lorenzo's size"));
+      PYF_TRY(odd.fork(placing));
+      PYF_TRY(placing.fork());
+      PYF_TRY(check(encoder.estimate_lorenzo(job, placing.get()), "launch of the estimate of lorenzo's size"));
     }
-    const char* const search = "launch of the search for the places of tiles";
+    const char* const what = "launch of the computation of tile offsets";
     if (g + 1 < groups) {
-      PYF_TRY(places.follow(own));
-      PYF_TRY(check(place_particles(group, places.get()), search));
-      PYF_TRY(places.lead(own));
-    } else {                                 // the last group: its offsets are found on the same stream
-      if (g < 2) PYF_TRY(places.lead(own));  // the estimate must be done; later groups have waited already
-      PYF_TRY(check(place_particles(group, own), search));
-      PYF_TRY(places.follow(own));
+      PYF_TRY(placing.follow(own));
+      PYF_TRY(check(place_particles(group, placing.get()), what));
+      PYF_TRY(placing.lead(own));
+    } else {                                  // the last group: its offsets are found on the same stream
+      if (g < 2) PYF_TRY(placing.lead(own));  // the estimate must be done; later groups have waited already
+      PYF_TRY(check(place_particles(group, own), what));
+      PYF_TRY(placing.follow(own));
     }
     if (g + 2 >= groups) PYF_TRY(check(move_particles(group, own), "launch of the copy of tiles"));
   }
-  PYF_TRY(places.fetch(job.choices, job.base.chunks));
+  PYF_TRY(placing.fetch(job.choices, job.base.chunks));
   PYF_TRY(odd.join(stream));
-  PYF_TRY(places.wait());
-  chosen.assign(places.words(), places.words() + job.base.chunks);
+  PYF_TRY(placing.wait());
+  chosen.assign(placing.words(), placing.words() + job.base.chunks);
   return kOk;
 }
 
@@ -243,7 +243,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
   const ParticleLayout layout(chunks, particle_grid(count, coordinates).tiles, particles, request.parameters[0],
                               tried_stride);
-  Workspace workspace(stream), sort_room(stream);
+  Workspace workspace(stream), sort_memory(stream);
   PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace,
                     job, stream));
   std::uint8_t* const memory = workspace.data();
@@ -269,7 +269,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
     all.bounds = bounds;
     return cuda_encode(part, all);
   };
-  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_memory, stream));
   std::vector<std::uint32_t> chosen;
   {
     const auto groups =
@@ -304,10 +304,10 @@ Status order_particles(const Request& request, const void* values, std::uint64_t
   ParticleParams job = {};
   const ParticleLayout layout(1, particle_grid(count, coordinates).tiles,
                               count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0);
-  Workspace workspace(stream), sort_room(stream);
+  Workspace workspace(stream), sort_memory(stream);
   PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout,
                     workspace, job, stream));
-  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, workspace.data(), layout, sort_room, stream));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, workspace.data(), layout, sort_memory, stream));
   return check(encoder->find_order(job, particles, stream), "launch of the order of particles");
 }
 
@@ -318,9 +318,9 @@ Status encode_particles(const Request& request, const CudaEncodeBatch& batch, st
     std::uint64_t memory = 0;
     PYF_TRY(device_memory(&memory));
     const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates),
-                        places = particle_grid(count, coordinates).tiles * kTileParticles;
-    const std::uint64_t most_chunks =
-        std::min(kMostParticles / places, memory / kMemoryPart / chunk_memory(request, coordinates, particles, places));
+                        capacity = particle_grid(count, coordinates).tiles * kTileParticles;
+    const std::uint64_t most_chunks = std::min(
+        kMostParticles / capacity, memory / kMemoryPart / chunk_memory(request, coordinates, particles, capacity));
     const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, most_chunks)),
                       most = request.parameters[0] == kOrderChunk ? kSortedChunks : kMostOfLaunch;
     for (std::size_t first = 0; first < batch.count;) {

@@ -23,14 +23,14 @@ struct TileWriter {
   using Code = typename FloatTraits<T>::Code;
   static constexpr std::uint32_t kValueWords = sizeof(T) / 4;
   const Source& source;
-  const std::uint16_t* places;      // nullptr: memory order
+  const std::uint16_t* sources;     // nullptr: memory order
   const TileFrame<Code, D>& frame;  // in shared memory; only write_offsets() uses it
   std::uint32_t ordinary, stored, tail;
   unsigned shift, planes;  // of a group's offsets
 
   __device__ __forceinline__ TileWriter(const Source& of, const PreparedTile<Code, D>& tile, const std::uint16_t* where,
                                         TileFrame<Code, D>& shared)
-      : source(of), places(where), frame(shared), ordinary(tile.ordinary), tail(tile.tail) {
+      : source(of), sources(where), frame(shared), ordinary(tile.ordinary), tail(tile.tail) {
     if (threadIdx.x == 0 && !tile.offsets) shared = tile.frame;
     stored = tile.specials + (tail != 0 ? 1 : 0);
     shift = tile.ordered ? tile.frame.layout.shift
@@ -38,7 +38,7 @@ struct TileWriter {
     planes = tile.frame.planes(shift);
   }
   __device__ __forceinline__ const T* particle(std::uint32_t position) const {
-    return source.at(places != nullptr ? places[position] : position);
+    return source.at(sources != nullptr ? sources[position] : position);
   }
   __device__ __forceinline__ std::uint32_t offset_words() const { return (ordinary + kGroup - 1) / kGroup * planes; }
   __device__ __forceinline__ std::uint32_t verbatim_words() const { return 1 + source.count * D * kValueWords; }
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   PreparedTile<Code, D> tile;
   prepare_tile<kSorts, kHeld, D>(plan.template quantizer<T>(), source, values, space, tile);
   mover.wait();
-  const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr, space.frame);
+  const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.sources : nullptr, space.frame);
   std::uint32_t* to = job.slot(blockIdx.y, blockIdx.x);
   const std::uint32_t verbatim_words = writer.verbatim_words();
   if (threadIdx.x == 0) writer.write_head(to, tile.frame);
@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
     writer.write_values(0, source.count, to + 1);
     return mover.move();
   }
-  std::uint32_t* const key_place = to + head_words<Code, D>(tile.ordinary, tile.tail);
-  to = key_place + key_words;
+  std::uint32_t* const key_word = to + head_words<Code, D>(tile.ordinary, tile.tail);
+  to = key_word + key_words;
   if (writer.planes != 0) {
     if (tile.offsets) {
       pack_offsets(space.offsets, (tile.ordinary + kGroup - 1) / kGroup, writer.planes, to);
@@ -152,15 +152,15 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   }
   writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words());
   if (!keyed) return mover.move();
-  const bool has_room = tile.offsets;  // tile.offsets: the rows are free
+  const bool rows_are_free = tile.offsets;  // tile.offsets: the rows are free
   keys.write(numbers, [&] {
-    if (has_room) mover.fetch(space.offsets);
+    if (rows_are_free) mover.fetch(space.offsets);
   });
   mover.wait();
   __syncthreads();
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_place[i] = space.rows[i];
-  if (has_room)
+  for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_word[i] = space.rows[i];
+  if (rows_are_free)
     mover.put(space.offsets);
   else
     mover.move();

@@ -66,16 +66,16 @@ struct KeyWriter {
     std::uint32_t run = before;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const std::uint32_t place = word_of(run);
+      const std::uint32_t word = word_of(run);
       const bool starts = numbers[i] != 0;
-      if (starts) space.run_steps[place] = numbers[i];
-      if (starts) space.run_starts[place] = first_number() + static_cast<unsigned>(i);
+      if (starts) space.run_steps[word] = numbers[i];
+      if (starts) space.run_starts[word] = first_number() + static_cast<unsigned>(i);
       run += starts ? 1 : 0;
     }
     if (threadIdx.x < 32 * kItems) {
-      const std::uint32_t place = word_of(runs + threadIdx.x);
-      space.run_steps[place] = 1;
-      space.run_starts[place] = ordinary + threadIdx.x;
+      const std::uint32_t word = word_of(runs + threadIdx.x);
+      space.run_steps[word] = 1;
+      space.run_starts[word] = ordinary + threadIdx.x;
     }
   }
   // Loads the gaps that find_runs() recorded.

@@ -41,13 +41,13 @@ __device__ __forceinline__ void move_tile(const ParticleParams& job, std::uint32
                                           const std::uint32_t* slot) {
   const std::uint32_t words = job.sizes[chunk * job.base.tiles + tile];
   std::uint32_t* const directory = directory_of(job, chunk);
-  const std::uint32_t place = directory[tile];  // in flight together with the other loads
-  if (job.choices[chunk] == 0) move_words<kThreads>(slot, directory + job.base.tiles + 1 + place, 0, words);
+  const std::uint32_t offset = directory[tile];  // in flight together with the other loads
+  if (job.choices[chunk] == 0) move_words<kThreads>(slot, directory + job.base.tiles + 1 + offset, 0, words);
 }
 
 // The tile that a block copies.
 struct MovedTile {
-  std::uint32_t words, place, choice;
+  std::uint32_t words, offset, choice;
 };
 
 // The tile of an earlier chunk that an encoding block copies: the tile with its own number in the copied row of chunks.
@@ -58,32 +58,32 @@ class TileMover {
     if (threadIdx.x != kAsking || !moves()) return;
     const std::uint32_t chunk = first_chunk();
     __pipeline_memcpy_async(&tile_.words, job_.sizes + chunk * job_.base.tiles + blockIdx.x, sizeof(std::uint32_t));
-    __pipeline_memcpy_async(&tile_.place, directory_of(job_, chunk) + blockIdx.x, sizeof(std::uint32_t));
+    __pipeline_memcpy_async(&tile_.offset, directory_of(job_, chunk) + blockIdx.x, sizeof(std::uint32_t));
     __pipeline_memcpy_async(&tile_.choice, job_.choices + chunk, sizeof(std::uint32_t));
     __pipeline_commit();
   }
   // Completes the loads, before a barrier.
   __device__ __forceinline__ void wait() const { __pipeline_wait_prior(0); }
   // Loads the tile, at most kTileParticles words. Call after wait() and a barrier.
-  __device__ __forceinline__ void fetch(std::uint32_t* room) const {
+  __device__ __forceinline__ void fetch(std::uint32_t* memory) const {
     if (!moves()) return;
     const std::uint32_t words = known_words();
     const std::uint32_t* const from = job_.moved_slot(blockIdx.y, blockIdx.x);
 #pragma unroll
     for (std::uint32_t k = 0; k < kTileParticles; k += 4 * kTileThreads)
       if (const std::uint32_t i = k + 4 * threadIdx.x; i < words)
-        __pipeline_memcpy_async(room + i, from + i, sizeof(uint4));
+        __pipeline_memcpy_async(memory + i, from + i, sizeof(uint4));
     __pipeline_commit();
   }
   // Stores it to the frame. Call after wait() and a barrier.
-  __device__ __forceinline__ void put(const std::uint32_t* room) const {
+  __device__ __forceinline__ void put(const std::uint32_t* memory) const {
     if (!moves()) return;
     const std::uint32_t words = known_words(), chunk = first_chunk();
-    std::uint32_t* const to = directory_of(job_, chunk) + job_.base.tiles + 1 + tile_.place;
+    std::uint32_t* const to = directory_of(job_, chunk) + job_.base.tiles + 1 + tile_.offset;
 #pragma unroll
     for (std::uint32_t k = 0; k < kTileParticles; k += kTileThreads) {
       if (k >= words) break;
-      if (k + threadIdx.x < words) to[k + threadIdx.x] = room[k + threadIdx.x];
+      if (k + threadIdx.x < words) to[k + threadIdx.x] = memory[k + threadIdx.x];
     }
     if (words > kTileParticles)
       move_words<kTileThreads>(job_.moved_slot(blockIdx.y, blockIdx.x), to, kTileParticles, words);

@@ -55,7 +55,7 @@ __device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code
   if (order == CellOrder::windows) find_last(space);
   if (!sorted_have_tail<D>(source, space)) return true;
   __syncthreads();
-  find_places(order, frame.layout.bits(), space);
+  find_sources(order, frame.layout.bits(), space);
   return false;
 }
 

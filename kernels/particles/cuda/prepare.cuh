@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kStayingKey = 2 * static_cast<std::uint32_t>(kLas
 
 // CUB's sort: `keys` and `sources` become those of this thread's positions.
 template <class Space>
-__device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], std::uint32_t (&places)[kItems],
+__device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], std::uint32_t (&sources)[kItems],
                                                unsigned bits, Space& space) {
   __syncthreads();
 #pragma unroll
@@ -28,11 +28,11 @@ __device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], st
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    places[k] = threadIdx.x * kItems + static_cast<unsigned>(k);
+    sources[k] = threadIdx.x * kItems + static_cast<unsigned>(k);
     keys[k] = space.blocked[threadIdx.x * (kItems + 1) + static_cast<unsigned>(k)];
   }
   __syncthreads();
-  TileSort(space.radix).SortBlockedToStriped(keys, places, 0, static_cast<int>(bits));
+  TileSort(space.radix).SortBlockedToStriped(keys, sources, 0, static_cast<int>(bits));
   __syncthreads();
 }
 
@@ -77,14 +77,14 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
 #pragma unroll
     for (int k = 0; k < kItems; ++k) space.offsets[position_of(k)] = offsets[k];
   }
-  std::uint32_t places[kItems];
-  sort_by_digits(keys, places, simple ? tile.frame.layout.bits() : kMostKeyBits + 1, space);
+  std::uint32_t sources[kItems];
+  sort_by_digits(keys, sources, simple ? tile.frame.layout.bits() : kMostKeyBits + 1, space);
   if (simple) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) space.rows[word_of(position_of(k))] = keys[k];
     if (has_offsets) {
 #pragma unroll
-      for (int k = 0; k < kItems; ++k) offsets[k] = space.offsets[places[k]];
+      for (int k = 0; k < kItems; ++k) offsets[k] = space.offsets[sources[k]];
       __syncthreads();
 #pragma unroll
       for (int k = 0; k < kItems; ++k) space.offsets[word_of(position_of(k))] = offsets[k];
@@ -92,13 +92,13 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
     __syncthreads();
     if (!may_have_tail(tile.frame, has_zero(tile.frame), space)) return true;
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) note_last(position_of(k), places[k], space.last);
+    for (int k = 0; k < kItems; ++k) note_last(position_of(k), sources[k], space.last);
     __syncthreads();
     if (!sorted_have_tail<D>(source, space)) return true;
     __syncthreads();
   }
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) space.places[position_of(k)] = static_cast<std::uint16_t>(places[k]);
+  for (int k = 0; k < kItems; ++k) space.sources[position_of(k)] = static_cast<std::uint16_t>(sources[k]);
   __syncthreads();
   return false;
 }
@@ -108,12 +108,12 @@ template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __forceinline__ void code_tile(const Quantizer<T>& p, const Source& source, Space& space,
                                           PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   using Code = typename FloatTraits<T>::Code;
-  const auto place_at = [&](std::uint32_t at) -> std::uint32_t { return kSorts ? space.places[at] : at; };
-  tile.tail = find_tail<D>(source, place_at, space.summary);
+  const auto source_at = [&](std::uint32_t at) -> std::uint32_t { return kSorts ? space.sources[at] : at; };
+  tile.tail = find_tail<D>(source, source_at, space.summary);
   const std::uint32_t limit = source.count - tile.tail;
   ThreadCodes<T, D> codes;
   CodeSummary<Code, D> summary;
-  code_items<D>(p, source, limit, [&](int k) { return place_at(position_of(k)); }, codes);
+  code_items<D>(p, source, limit, [&](int k) { return source_at(position_of(k)); }, codes);
   summarise(codes, limit, space.summary, summary);
   tile.specials = summary.specials;
   tile.ordinary = limit - summary.specials;

@@ -99,11 +99,11 @@ template <class Code, int D, unsigned kMostTwo>
 struct KeyMaker {
   Code origin[D];
   KeyLayout layout;
-  KeyPlaces places;
+  KeyOffsets bit_offsets;
   std::uint32_t mask[D], at[D];
 
   __device__ __forceinline__ explicit KeyMaker(const TileFrame<Code, D>& frame)
-      : layout(frame.layout), places(places_of(frame.layout)) {
+      : layout(frame.layout), bit_offsets(key_offsets(frame.layout)) {
     unsigned before[3] = {}, bits[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) {
@@ -117,15 +117,15 @@ struct KeyMaker {
       at[d] = before[d] % 32;  // 32: no bits remain
       keep(mask[d]);
       keep(at[d]);
-      keep(places.three[d]);
-      keep(places.two[d]);
+      keep(bit_offsets.three[d]);
+      keep(bit_offsets.two[d]);
     }
   }
   __device__ __forceinline__ std::uint32_t key(const Code (&q)[D]) const {
     std::uint32_t segment[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) segment[d] = segment_of(q[d], origin[d], layout.shift);
-    return key_of < D == 3, kMostTwo > (layout, places, segment[0], segment[1], segment[2]);
+    return key_of < D == 3, kMostTwo > (layout, bit_offsets, segment[0], segment[1], segment[2]);
   }
   __device__ __forceinline__ std::uint32_t offsets(const Code (&q)[D]) const {
     std::uint32_t together = 0;

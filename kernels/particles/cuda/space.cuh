@@ -18,7 +18,7 @@ struct BlockSpace {
     struct {
       union {
         alignas(16) std::uint32_t offsets[kTileParticles];  // of all axes together, by word_of()
-        std::uint16_t places[kTileParticles];               // or the index in the tile of the particle at each position
+        std::uint16_t sources[kTileParticles];              // or the index in the tile of the particle at each position
       };
       union {
         struct {

@@ -48,17 +48,17 @@ struct CellTable {
   static constexpr int kWords = kCellWords<kLevel>;
   std::uint32_t* words;
 
-  __device__ __forceinline__ static std::uint32_t place_of(std::uint32_t cell) { return cell + cell / kWords * 4; }
+  __device__ __forceinline__ static std::uint32_t word_index(std::uint32_t cell) { return cell + cell / kWords * 4; }
   __device__ __forceinline__ uint4* own() const { return reinterpret_cast<uint4*>(words + threadIdx.x * (kWords + 4)); }
   __device__ __forceinline__ void clear() const {
 #pragma unroll
     for (int i = 0; i < kWords / 4; ++i) own()[i] = make_uint4(0, 0, 0, 0);
   }
   // Counts a particle; returns the earlier count.
-  __device__ __forceinline__ std::uint32_t add(std::uint32_t place) const { return atomicAdd(words + place, 1u); }
+  __device__ __forceinline__ std::uint32_t add(std::uint32_t word) const { return atomicAdd(words + word, 1u); }
   // The first particle of a cell, once starts are known; of the next cell, or the end.
-  __device__ __forceinline__ std::uint32_t start(std::uint32_t place) const { return words[place]; }
-  __device__ __forceinline__ std::uint32_t end(std::uint32_t place) const { return words[place + 1]; }
+  __device__ __forceinline__ std::uint32_t start(std::uint32_t word) const { return words[word]; }
+  __device__ __forceinline__ std::uint32_t end(std::uint32_t word) const { return words[word + 1]; }
 
   // The cell with particles on both sides of `border`: its start, and its end in the high half; 0: none. kSeekers lanes
   // search together, one cell each; all lanes of the warp call it.
@@ -70,12 +70,12 @@ struct CellTable {
 #pragma unroll
     for (std::uint32_t range = kAll; range > 1; range = (range + kSeekers - 1) / kSeekers) {
       const std::uint32_t step = (range + kSeekers - 1) / kSeekers;
-      const bool upto = seeker * step < range && start(place_of(cell + seeker * step)) <= border;
+      const bool upto = seeker * step < range && start(word_index(cell + seeker * step)) <= border;
       const std::uint32_t found = __ballot_sync(kAllLanes, upto) >> others & ((1u << kSeekers) - 1);
       cell += (static_cast<std::uint32_t>(__popc(static_cast<int>(found))) - 1) * step;
     }
-    const std::uint32_t first = start(place_of(cell));
-    return first < border ? first | end(place_of(cell)) << 16 : 0;
+    const std::uint32_t first = start(word_index(cell));
+    return first < border ? first | end(word_index(cell)) << 16 : 0;
   }
 
   // Turns counts into starts; reduces `pairs` and `most`, a thread's counts of particles that share a cell, to all
@@ -148,11 +148,11 @@ __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems],
   const CellTable<1> cells = {table};
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t place = celled[k].at(), start = before.start(place), count = before.end(place) - start;
+    const std::uint32_t word = celled[k].at(), start = before.start(word), count = before.end(word) - start;
     const unsigned bits = min(left, static_cast<unsigned>(bit_width(count - 1)));
     const std::uint32_t number = keys[k] >> (left - bits) & ((1u << bits) - 1);
     // fewer than two cells for each particle of the old cell
-    celled[k].word = cells.place_of(2 * start + number);
+    celled[k].word = cells.word_index(2 * start + number);
   }
   __syncthreads();
   cells.clear();
@@ -160,8 +160,8 @@ __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems],
   sharing = {};
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t place = celled[k].word, rank = cells.add(place);
-    celled[k] = Celled::make(place, rank);
+    const std::uint32_t word = celled[k].word, rank = cells.add(word);
+    celled[k] = Celled::make(word, rank);
     sharing.add(rank);
   }
   __syncthreads();
@@ -181,8 +181,8 @@ __device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kIte
   Sharing sharing;
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t place = first.place_of(keys[k] >> left), rank = first.add(place);
-    celled[k] = Celled::make(place, rank);
+    const std::uint32_t word = first.word_index(keys[k] >> left), rank = first.add(word);
+    celled[k] = Celled::make(word, rank);
     sharing.add(rank);
   }
   __syncthreads();
@@ -250,13 +250,13 @@ __device__ __forceinline__ void place_entries(const std::uint32_t* entries, cons
   for (int k = 0; k < kItems; ++k) own[k] = entries[position_of(k)];
 #pragma unroll
   for (int from = 0; from < kItems; from += kAhead) {
-    std::uint32_t places[kAhead];
+    std::uint32_t ranks[kAhead];
     const uint4* fours[kAhead];
     uint4 first[kAhead];
 #pragma unroll
     for (int j = 0; j < kAhead; ++j) {
-      places[j] = as.start(own[from + j], position_of(from + j)) / 4 * 4;
-      fours[j] = reinterpret_cast<const uint4*>(entries + places[j]);
+      ranks[j] = as.start(own[from + j], position_of(from + j)) / 4 * 4;
+      fours[j] = reinterpret_cast<const uint4*>(entries + ranks[j]);
       first[j] = *fours[j];
     }
 #pragma unroll
@@ -264,14 +264,14 @@ __device__ __forceinline__ void place_entries(const std::uint32_t* entries, cons
       const std::uint32_t mine = own[from + j];
       uint4 e = first[j];
       for (;;) {
-        places[j] += (e.x - mine) >> 31;
-        places[j] += (e.y - mine) >> 31;
-        places[j] += (e.z - mine) >> 31;
-        places[j] += (e.w - mine) >> 31;
+        ranks[j] += (e.x - mine) >> 31;
+        ranks[j] += (e.y - mine) >> 31;
+        ranks[j] += (e.z - mine) >> 31;
+        ranks[j] += (e.w - mine) >> 31;
         if (!as.together(e.w, mine)) break;
         e = *++fours[j];
       }
-      put(from + j, mine, places[j]);
+      put(from + j, mine, ranks[j]);
     }
   }
 }

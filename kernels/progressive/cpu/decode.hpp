@@ -23,18 +23,18 @@
 PYF_BEGIN_TARGET
 
 // The location of a piece. Of plane p and tile t: pieces[(planes - 1 - p) * tiles + t].
-struct PiecePlace {
+struct PieceLocation {
   std::uint64_t offset;
   std::uint32_t size;
 };
 
 // Locates the pieces of a segment; false if its bytes contradict themselves.
-inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& segment, std::uint64_t tiles,
-                         PiecePlace* place) {
-  for (std::uint64_t t = 0; t < tiles; ++t) place[t] = {segment.offset, 0};
+inline bool locate_pieces(const std::uint8_t* payload, const ProgressiveSegment& segment, std::uint64_t tiles,
+                          PieceLocation* pieces) {
+  for (std::uint64_t t = 0; t < tiles; ++t) pieces[t] = {segment.offset, 0};
   if (segment.size == 0) return true;
   if (tiles == 1) {
-    place[0] = {segment.offset, static_cast<std::uint32_t>(segment.size)};
+    pieces[0] = {segment.offset, static_cast<std::uint32_t>(segment.size)};
     return segment.size <= kMostPieceBytes;
   }
   const std::uint64_t mask_bytes = (tiles + 7) / 8;
@@ -51,7 +51,7 @@ inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& 
     const auto size = load_le<std::uint16_t>(entry);
     entry += 2;
     if (size == 0 || size > segment.size - offset) return false;
-    place[t] = {segment.offset + offset, size};
+    pieces[t] = {segment.offset + offset, size};
     offset += size;
   }
   return offset == segment.size;
@@ -59,7 +59,7 @@ inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& 
 
 struct DecodeScratch {
   TilePlanes planes;
-  PieceRoom room;
+  PieceScratch piece;
 };
 
 // Results of decode_tile_pieces other than the plane of a damaged piece.
@@ -70,25 +70,25 @@ inline constexpr int kTileDecoded = -2, kTileNoMemory = -3;
 template <class Int>
 inline int decode_tile_pieces(const std::uint8_t* payload, const Points<Int>& q, const ProgressiveUnit& unit,
                               bool cubic, const Limits<Int>& limits, int planes, int last, std::uint64_t tile,
-                              const PiecePlace* place) {
+                              const PieceLocation* pieces) {
   auto* const scratch = reinterpret_cast<DecodeScratch*>(thread_scratch(sizeof(DecodeScratch)));
   if (scratch == nullptr) return kTileNoMemory;
   TilePlanes& t = scratch->planes;
   std::memset(t.plane, 0, static_cast<std::size_t>(planes) * sizeof t.plane[0]);
-  const TilePlace origin = tile_origin(unit, tile);
+  const TilePosition origin = tile_origin(unit, tile);
   for (std::uint32_t w = 0; w < kTileWords; ++w) {
     std::uint32_t count;
-    word_place(unit, origin, w, &count);
+    word_position(unit, origin, w, &count);
     t.valid[w] = first_bits(count);
     t.sign[w] = t.known[w] = t.before[w] = 0;
   }
   for (int p = planes - 1; p >= last; --p) {
-    const PiecePlace& piece = place[static_cast<std::uint64_t>(planes - 1 - p) * unit.tiles + tile];
-    if (!decode_piece(t, form_of(unit), p, scratch->room, payload + piece.offset, piece.size)) return p;
+    const PieceLocation& piece = pieces[static_cast<std::uint64_t>(planes - 1 - p) * unit.tiles + tile];
+    if (!decode_piece(t, form_of(unit), p, scratch->piece, payload + piece.offset, piece.size)) return p;
   }
   if (last < planes) put_middles(t, last);
   const std::size_t step = q.step(unit);
-  store_tile<Int>(unit, tile, planes, t, [&](const TilePlace& at, std::uint32_t count, const Int* coefficients) {
+  store_tile<Int>(unit, tile, planes, t, [&](const TilePosition& at, std::uint32_t count, const Int* coefficients) {
     visit_points(q, unit, cubic, at, count,
                  [&](const Neighbours<Int>& from, Int* target, std::uint64_t n, std::uint64_t before) {
                    restore_run(from, limits, coefficients == nullptr ? nullptr : coefficients + before, n, step,
@@ -169,16 +169,16 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
     if (!aligned) return no_memory();
   }
   const Points<Int> q{aligned ? aligned.get() : static_cast<Int*>(out), layout, level};
-  std::uint64_t places = 1;
+  std::uint64_t most_pieces = 1;
   int last[kMostUnits];
   for (int u = 0; u < layout.units; ++u) last[u] = head.planes[u];
   for (int i = 0; i < count; ++i) last[segments[i].unit] = segments[i].plane;
   for (int u = 0; u < layout.units; ++u) {
     const std::uint64_t here = layout.unit[u].tiles * static_cast<std::uint64_t>(head.planes[u] - last[u]);
-    if (layout.unit[u].level >= level && here > places) places = here;
+    if (layout.unit[u].level >= level && here > most_pieces) most_pieces = here;
   }
-  const Memory<PiecePlace> place = allocate_memory<PiecePlace>(places);  // of one unit at a time
-  if (!place) return no_memory();
+  const Memory<PieceLocation> pieces = allocate_memory<PieceLocation>(most_pieces);  // of one unit at a time
+  if (!pieces) return no_memory();
   const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
   for (std::uint64_t i = 0; i < layout.roots; ++i) {
     const Int root = load_le<Int>(payload + head.roots_at + sizeof(Int) * i);
@@ -195,14 +195,15 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
       const ProgressiveSegment& s = segments[i];
       if (s.unit != u) continue;
       const std::uint64_t at = unit.tiles * static_cast<std::uint64_t>(head.planes[u] - 1 - s.plane);
-      if (!place_pieces(payload, s, unit.tiles, place.get() + at))
+      if (!locate_pieces(payload, s, unit.tiles, pieces.get() + at))
         return fail(pyfilter::Code::corrupt, "corrupt frame: the sizes of segment %d", i);
     }
     const bool nothing = last[u] == head.planes[u];  // all coefficients of the unit are 0
     const int planes = nothing ? 0 : head.planes[u], lowest = nothing ? 0 : last[u];
     in_parallel(unit.tiles, 4, [&](std::uint64_t tile) {
       if (failed != kTileDecoded) return;
-      const int result = decode_tile_pieces(payload, q, unit, head.cubic[u], limits, planes, lowest, tile, place.get());
+      const int result =
+          decode_tile_pieces(payload, q, unit, head.cubic[u], limits, planes, lowest, tile, pieces.get());
       if (result != kTileDecoded) failed = result;
     });
     if (failed == kTileNoMemory) return no_memory();

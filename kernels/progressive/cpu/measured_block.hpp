@@ -13,7 +13,7 @@
 #include "core/target.hpp"
 #include "progressive/choices.hpp"
 #include "progressive/cpu/measured_finest.hpp"
-#include "progressive/cpu/measured_room.hpp"
+#include "progressive/cpu/measured_memory.hpp"
 #include "progressive/cpu/measured_runs.hpp"
 #include "progressive/cpu/points.hpp"
 #include "progressive/head.hpp"
@@ -29,14 +29,14 @@ class MeasuredBlock {
   using Finest = FinestGrid<T, Int>;
   static constexpr std::uint64_t kPadding = kChunkPadding;
   static constexpr double kLikely = 0.75;
-  using Room = MeasuredRoom<Int>;
-  static Room room(const ProgressiveLayout& layout, Extents block) { return measured_room<T, Int>(layout, block); }
+  using Sizes = MeasuredSizes<Int>;
+  static Sizes sizes(const ProgressiveLayout& layout, Extents block) { return measured_sizes<T, Int>(layout, block); }
 
   MeasuredBlock(const Points<Int>& q, const ProgressiveHead& head, const KindOf<T>* kind, const void* values,
-                const Region& block, const Room& room, std::uint8_t* bytes)
+                const Region& block, const Sizes& sizes, std::uint8_t* bytes)
       : q_(q), layout_(q.layout), head_(head), limits_{static_cast<Int>(head.low), static_cast<Int>(head.high)} {
     auto* const runs = reinterpret_cast<Run*>(bytes);
-    memory_ = reinterpret_cast<Int*>(bytes + room.runs * sizeof(Run));
+    memory_ = reinterpret_cast<Int*>(bytes + sizes.runs * sizeof(Run));
     const auto take = [&](std::uint64_t count) { return std::exchange(memory_, memory_ + count); };
     // Padding beside the rows of known points enters predictions that are discarded; it must not be large enough to
     // overflow.
@@ -53,7 +53,7 @@ class MeasuredBlock {
       for (int a = 0; a < 3; ++a)
         coarser_range(region_[k].lo[a], region_[k].hi[a], evens[a], &region_[k + 1].lo[a], &region_[k + 1].hi[a]);
       const Region& r = region_[k + 1];
-      const std::uint64_t row = row_places<T, Int>(layout_, k + 1, r.extent(2)),
+      const std::uint64_t row = row_entries<T, Int>(layout_, k + 1, r.extent(2)),
                           count = r.extent(0) * r.extent(1) * row;
       grid_[k + 1] = take_padded(count, 0);
       for (std::uint64_t i = row; row != r.extent(2) && i <= count; i += row)
@@ -64,7 +64,7 @@ class MeasuredBlock {
     while (Finest::serves(layout_) && units_ != 0 && layout_.unit[units_ - 1].level == 0) --units_;
     for (int u = 0; u < units_; ++u) {
       const ProgressiveUnit& unit = layout_.unit[u];
-      part_[u] = part_of(unit);
+      part_[u] = needed_of(unit);
       const std::uint64_t count = points_[u] = stored_points(u);
       if (unit.axis != 2 || unit.level != 0)
         made[unit.axis] = std::max(made[unit.axis], part_[u].extent(0) * part_[u].extent(1) * pitch(unit.level));
@@ -82,7 +82,7 @@ class MeasuredBlock {
     const Region& r = region_[layout_.levels];
     Int* to = grid_[layout_.levels];
     for (std::uint64_t z = r.lo[0]; z < r.hi[0]; ++z)
-      for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y, to += row_places<T, Int>(layout_, layout_.levels, r.extent(2)))
+      for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y, to += row_entries<T, Int>(layout_, layout_.levels, r.extent(2)))
         for (std::uint64_t x = r.lo[2]; x < r.hi[2]; ++x) to[x - r.lo[2]] = *q.point(layout_.levels, z, y, x);
     if (units_ == layout_.units) return;
     finest_.emplace(q, head, kind, values, region_[0], region_[1], memory_);
@@ -90,13 +90,13 @@ class MeasuredBlock {
   }
 
   // Raises a reader's error to the largest error of this block's values, or to an error with the same code.
-  void measure(Cut& cut, std::uint64_t conversion) {
+  void measure(MeasuredReader& reader, std::uint64_t conversion) {
     std::uint64_t local[kMostUnits], found = 0, reach = 0;  // errors of coefficients, of ordinary values, of all points
     std::uint64_t all = 0;                                  // the bound before anything is known
     bool some[kMostUnits];
-    const std::uint64_t before = as_in_table(cut.error.load(std::memory_order_relaxed), conversion);
+    const std::uint64_t before = as_in_table(reader.error.load(std::memory_order_relaxed), conversion);
     for (int u = 0; u < layout_.units; ++u) {
-      const int planes = head_.planes[u], plane = cut.state[u];
+      const int planes = head_.planes[u], plane = reader.state[u];
       const std::uint64_t largest = largest_[u];
       some[u] = largest != 0 && (plane < 0 || (plane < planes && largest >> plane != 0));
       local[u] = plane < 0 ? 0 : some[u] ? coefficient_error(planes, plane) : largest;
@@ -110,7 +110,7 @@ class MeasuredBlock {
       }
       if (u == units_) {
         std::int8_t planes[3] = {-1, -1, -1};
-        for (int v = u; v < layout_.units; ++v) planes[layout_.unit[v].axis] = cut.state[v];
+        for (int v = u; v < layout_.units; ++v) planes[layout_.unit[v].axis] = reader.state[v];
         found = std::max(found, before);
         // the first guess for a reader: the same fraction of its bound as the previous reader's error
         const auto range = static_cast<double>(head_.high - head_.low);
@@ -120,19 +120,19 @@ class MeasuredBlock {
             [&](Int error) { return static_cast<Int>(as_in_table(static_cast<std::uint64_t>(error), conversion)); }));
         break;
       }
-      const auto largest = static_cast<std::uint64_t>(make_unit(u, some[u], cut.state[u]));
+      const auto largest = static_cast<std::uint64_t>(make_unit(u, some[u], reader.state[u]));
       found = std::max(found, largest);
       reach =
           marked_[u] ? std::max(reach, error_after_pass(reach, head_.cubic[u], local[u])) : std::max(reach, largest);
     }
     if (all != 0) part_of_bound_ = static_cast<double>(std::max(found, before)) / static_cast<double>(all);
     if (found <= before) return;
-    for (std::uint64_t seen = cut.error; found > seen && !cut.error.compare_exchange_weak(seen, found);) continue;
+    for (std::uint64_t seen = reader.error; found > seen && !reader.error.compare_exchange_weak(seen, found);) continue;
   }
 
  private:
   // The needed points of a unit: rows (z, y) and columns in the unit's grid.
-  Region part_of(const ProgressiveUnit& unit) const {
+  Region needed_of(const ProgressiveUnit& unit) const {
     const Region &fine = region_[unit.level], &coarse = region_[unit.level + 1];
     Region part;
     for (int a = 0; a < 3; ++a) {
@@ -197,8 +197,8 @@ class MeasuredBlock {
       std::memset(coefficients_[u], 0, all * sizeof(Int));
       std::fill_n(originals_[u], all, kMissing<Int>);
     }
-    const auto load = [&](const Neighbours<Int>& from, const Int* target, std::uint64_t some, std::uint64_t place) {
-      Int *const c = coefficients_[u] + place, *const t = originals_[u] + place;
+    const auto load = [&](const Neighbours<Int>& from, const Int* target, std::uint64_t some, std::uint64_t index) {
+      Int *const c = coefficients_[u] + index, *const t = originals_[u] + index;
       coefficients_of_run(from, limits_, target, some, step, c);
       with_step(step, [&](auto every) {
         for (std::uint64_t i = 0; i < some; ++i) t[i] = target[i * every];
@@ -358,7 +358,7 @@ class MeasuredBlock {
     const Int* const even = even_row(level, z, y);
     const Int* const made = made_[2] + number * pitch(level);  // starts with the point behind known point `from`
     Int* __restrict const to =
-        grid_[level] + ((z - r.lo[0]) * r.extent(1) + (y - r.lo[1])) * row_places<T, Int>(layout_, level, n);
+        grid_[level] + ((z - r.lo[0]) * r.extent(1) + (y - r.lo[1])) * row_entries<T, Int>(layout_, level, n);
     if (odd != 0) to[0] = made[x0 / 2 - from];
     const Int *const e = even + ((x0 + odd) / 2 - from), *const o = made + ((x0 + odd) / 2 - from);
     const std::uint64_t pairs = (n - odd) / 2;

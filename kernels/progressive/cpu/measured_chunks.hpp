@@ -35,7 +35,7 @@ struct FinestArrays {
   std::uint8_t* at_end = nullptr;  // chunks of a plane that have odd points with other stencils
 
   template <class Take>
-  void place(Extents fine, Extents coarse, Take&& take) {
+  void allocate(Extents fine, Extents coarse, Take&& take) {
     const std::uint64_t chunks = (coarse.x + kChunk - 1) / kChunk, pitch = chunks * kChunk;
     const std::uint64_t rows[3] = {fine.z / 2 * coarse.y, fine.z * (fine.y / 2), fine.z * fine.y};
     for (int a = 0; a < 3; ++a) {

@@ -30,9 +30,9 @@ class FinestGrid {
   }
 
   // Numbers that a block stores for `fine` points predicted from `coarse` ones.
-  static std::uint64_t room(Extents fine, Extents coarse) {
+  static std::uint64_t numbers(Extents fine, Extents coarse) {
     std::uint64_t total = kChunk;
-    FinestArrays<Int>().place(fine, coarse, [&total](std::uint64_t count) {
+    FinestArrays<Int>().allocate(fine, coarse, [&total](std::uint64_t count) {
       total += (count + kChunk - 1) / kChunk * kChunk;
       return static_cast<Int*>(nullptr);
     });
@@ -57,12 +57,12 @@ class FinestGrid {
     for (int u = 0; u < layout.units; ++u)
       if (layout.unit[u].level == 0) unit_[layout.unit[u].axis] = u;
     while (reinterpret_cast<std::uintptr_t>(memory) % 64 != 0) ++memory;
-    at_.place({fine.extent(0), fine.extent(1), fine.extent(2)}, {coarse.extent(0), coarse.extent(1), coarse.extent(2)},
-              [&memory](std::uint64_t count) {
-                Int* const from = memory;
-                memory += (count + kChunk - 1) / kChunk * kChunk;
-                return from;
-              });
+    at_.allocate({fine.extent(0), fine.extent(1), fine.extent(2)},
+                 {coarse.extent(0), coarse.extent(1), coarse.extent(2)}, [&memory](std::uint64_t count) {
+                   Int* const from = memory;
+                   memory += (count + kChunk - 1) / kChunk * kChunk;
+                   return from;
+                 });
     const auto clear = [](Int* from, std::uint64_t count) { std::fill_n(from, count, Int{0}); };
     clear(at_.made[0], rows_ * pitch_ + 2 * kChunkPadding);
     clear(at_.made[1], odd_rows_ * pitch_ + 2 * kChunkPadding);

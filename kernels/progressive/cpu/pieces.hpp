@@ -33,7 +33,7 @@ struct Pieces {
   std::uint8_t* bytes;            // of all pieces
   std::size_t limit;
   std::atomic<std::size_t> used{0};
-  std::atomic<bool> no_memory{false}, no_room{false};
+  std::atomic<bool> no_memory{false}, full{false};
 
   // `most_planes`: the most planes of any tile. Pieces are appended to `to` while they have fewer than `limit` bytes in
   // all.
@@ -113,8 +113,8 @@ inline void encode_tile(Pieces& pieces, int u, std::uint64_t number, const Point
   const std::size_t step = q.step(unit);
   const int planes = load_tile<Int>(
       unit, number,
-      [&](const TilePlace& place, std::uint32_t count, Int* to) {
-        visit_points(q, unit, cubic, place, count,
+      [&](const TilePosition& position, std::uint32_t count, Int* to) {
+        visit_points(q, unit, cubic, position, count,
                      [&](const Neighbours<Int>& from, const Int* target, std::uint64_t n, std::uint64_t before) {
                        coefficients_of_run(from, limits, target, n, step, to + before);
                      });
@@ -131,7 +131,7 @@ inline void encode_tile(Pieces& pieces, int u, std::uint64_t number, const Point
   const std::size_t start = pieces.used.fetch_add(size, std::memory_order_relaxed);
   pieces.tile[pieces.first_tile[u] + number] = {start, static_cast<std::uint32_t>(planes)};
   if (size > pieces.limit || start > pieces.limit - size)
-    pieces.no_room = true;
+    pieces.full = true;
   else
     std::memcpy(pieces.bytes + start, scratch->out, size);
 }
@@ -141,12 +141,12 @@ template <class Int>
 inline void encode_tiles(Pieces& pieces, const Points<Int>& q, const Limits<Int>& limits, ProgressiveHead& head) {
   const ProgressiveLayout& layout = pieces.layout;
   in_parallel(pieces.tiles, 4, [&](std::uint64_t t) {
-    if (pieces.no_memory || pieces.no_room) return;
+    if (pieces.no_memory || pieces.full) return;
     int u = layout.units - 1;
     while (pieces.first_tile[u] > t) --u;
     encode_tile(pieces, u, t - pieces.first_tile[u], q, head.cubic[u], limits);
   });
-  if (pieces.no_memory || pieces.no_room) return;
+  if (pieces.no_memory || pieces.full) return;
   for (int u = 0; u < layout.units; ++u) {
     std::uint32_t planes = 0;
     for (std::uint64_t t = 0; t < layout.unit[u].tiles; ++t) planes = std::max(planes, pieces.of(u, t).planes);

@@ -63,11 +63,11 @@ KFN void visit_run(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic
 
 // The same for points from a position of a tile on, where several rows of the unit may have become one.
 template <class Int, class Visit>
-KFN void visit_points(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic, const TilePlace& place,
+KFN void visit_points(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic, const TilePosition& position,
                       std::uint64_t count, Visit&& visit) {
   if (unit.tiled.x == unit.shape.x && unit.tiled.y == unit.shape.y)
-    return visit_run(q, unit, cubic, place.z, place.y, place.x, count, visit);
-  const std::uint64_t first = place.number(unit);
+    return visit_run(q, unit, cubic, position.z, position.y, position.x, count, visit);
+  const std::uint64_t first = position.number(unit);
   std::uint64_t row = first / unit.shape.x, x = first % unit.shape.x, z = row / unit.shape.y, y = row % unit.shape.y;
   for (std::uint64_t done = 0; done < count;) {
     const std::uint64_t n = count - done < unit.shape.x - x ? count - done : unit.shape.x - x;

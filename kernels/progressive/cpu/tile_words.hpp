@@ -23,16 +23,16 @@ template <class Int, class Fetch>
 inline int load_tile(const ProgressiveUnit& unit, std::uint64_t tile, Fetch&& fetch, TilePlanes& t) {
   using U = std::make_unsigned_t<Int>;
   constexpr int kBits = 8 * sizeof(Int);
-  const TilePlace origin = tile_origin(unit, tile);
+  const TilePosition origin = tile_origin(unit, tile);
   int top = 0;
   for (std::uint32_t w = 0; w < kTileWords; w += 2) {
     alignas(64) U bits[64];
     for (std::uint32_t half = 0; half < 2; ++half) {
       alignas(64) Int from[32];
       std::uint32_t count;
-      const TilePlace place = word_place(unit, origin, w + half, &count);
+      const TilePosition position = word_position(unit, origin, w + half, &count);
       t.valid[w + half] = first_bits(count);
-      if (count != 0) fetch(place, count, from);
+      if (count != 0) fetch(position, count, from);
       for (std::uint32_t i = count; i < 32; ++i) from[i] = 0;
       for (std::uint32_t i = 0; i < 32; ++i) {  // the sign goes below the magnitude, which never needs the highest bit
         const U negative = static_cast<U>(from[i] >> (kBits - 1)), d = static_cast<U>(from[i]);
@@ -59,7 +59,7 @@ inline int load_tile(const ProgressiveUnit& unit, std::uint64_t tile, Fetch&& fe
 template <class Int, class Put>
 inline void store_tile(const ProgressiveUnit& unit, std::uint64_t tile, int planes, const TilePlanes& t, Put&& put) {
   using U = std::make_unsigned_t<Int>;
-  const TilePlace origin = tile_origin(unit, tile);
+  const TilePosition origin = tile_origin(unit, tile);
   for (std::uint32_t w = 0; w < kTileWords; w += 2) {
     alignas(64) std::uint32_t words[2 * (kMostPlanes + 1)];
     std::uint32_t any = 0;
@@ -81,8 +81,8 @@ inline void store_tile(const ProgressiveUnit& unit, std::uint64_t tile, int plan
     }
     for (std::uint32_t half = 0; half < 2; ++half) {
       std::uint32_t count;
-      const TilePlace place = word_place(unit, origin, w + half, &count);
-      if (count != 0) put(place, count, any != 0 ? d + 32 * half : nullptr);
+      const TilePosition position = word_position(unit, origin, w + half, &count);
+      if (count != 0) put(position, count, any != 0 ? d + 32 * half : nullptr);
     }
   }
 }

@@ -163,17 +163,17 @@ __device__ __forceinline__ Bits warp_combined_or(Bits own) {
 
 // Sum over the threads before this one, in a block of kThreadCount; `memory` has a number for each warp and one more.
 template <int kThreadCount, class Sum>
-__device__ __forceinline__ Sum sum_before(Sum own, Sum* room, Sum& all) {
+__device__ __forceinline__ Sum sum_before(Sum own, Sum* memory, Sum& all) {
   const unsigned warp = threadIdx.x / 32;
   Sum of_warp;
   Sum before = warp_sum_before(own, of_warp);
   __syncthreads();
-  if (threadIdx.x % 32 == 0) room[warp] = of_warp;
+  if (threadIdx.x % 32 == 0) memory[warp] = of_warp;
   __syncthreads();
   all = 0;
   for (unsigned w = 0; w < kThreadCount / 32; ++w) {
     if (w == warp) before += all;
-    all += room[w];
+    all += memory[w];
   }
   return before;
 }

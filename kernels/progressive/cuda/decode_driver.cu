@@ -21,23 +21,23 @@ namespace {
 struct DecodeLayout {
   std::size_t bytes = 0;
   std::size_t shared, groups, frames, heads;
-  FramePart segments, places, tops, slots, roots, room[2], notes, piece_at, changes, mask, sums;
+  FrameArray segments, locations, tops, slots, roots, buffers[2], notes, piece_at, changes, mask, sums;
 
   DecodeLayout(const ProgressivePlan& job, std::size_t count, std::size_t width, const SpecialDecode& specials,
                bool masked) {
-    MemoryParts parts;
-    const auto each = [&](std::size_t part) { return parts.place_each(part, count); };
+    ArrayLayout arrays;
+    const auto each = [&](std::size_t part) { return arrays.add_each(part, count); };
     const auto units = static_cast<std::size_t>(job.shared.layout.units);
-    shared = parts.place(sizeof(ProgressiveShared));
-    groups = parts.place(job.groups.size() * sizeof(TileGroup));
-    frames = parts.place(count * sizeof(ProgressiveFrame));
-    heads = parts.place(count * sizeof(FrameHead));
-    segments = each(units * 64 * sizeof(SegmentPlace));
-    places = each(std::size_t{job.tiles} * static_cast<std::size_t>(most_pieces(width)) * sizeof(std::uint64_t));
+    shared = arrays.add(sizeof(ProgressiveShared));
+    groups = arrays.add(job.groups.size() * sizeof(TileGroup));
+    frames = arrays.add(count * sizeof(ProgressiveFrame));
+    heads = arrays.add(count * sizeof(FrameHead));
+    segments = each(units * 64 * sizeof(SegmentLocation));
+    locations = each(std::size_t{job.tiles} * static_cast<std::size_t>(most_pieces(width)) * sizeof(std::uint64_t));
     tops = each(job.tiles);
     slots = each(std::size_t{job.tiles} * kSlotValues * width);
     roots = each(kMostRoots * width);
-    for (int i = 0; i < 2; ++i) room[i] = each(job.room[i] * width);
+    for (int i = 0; i < 2; ++i) buffers[i] = each(job.buffers[i] * width);
     notes = each(sizeof(SpecialNote));
     if (masked) {
       piece_at = each(specials.pieces * sizeof(std::uint64_t));
@@ -45,7 +45,7 @@ struct DecodeLayout {
       mask = each(std::size_t{specials.rows} * specials.words * sizeof(std::uint32_t));
       sums = each(std::size_t{specials.segments} * specials.words * sizeof(std::uint32_t));
     }
-    bytes = parts.bytes();
+    bytes = arrays.bytes();
   }
 };
 
@@ -73,35 +73,35 @@ Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const Pro
   SpecialDecode specials = special_job(layout, start, stop);
   const bool masked =
       std::any_of(frames, frames + count, [](const ProgressiveFrame& f) { return f.has_sentinel != 0; });
-  const DecodeLayout parts(host, count, width, specials, masked);
+  const DecodeLayout arrays(host, count, width, specials, masked);
   Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(parts.bytes));
+  PYF_TRY(workspace.allocate(arrays.bytes));
   std::uint8_t* const memory = workspace.data();
   const auto copy = [&](std::size_t at, const void* from, std::size_t bytes) {
     return bytes == 0
                ? kOk
                : check(cudaMemcpyAsync(memory + at, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
   };
-  PYF_TRY(copy(parts.shared, &host.shared, sizeof host.shared));
-  PYF_TRY(copy(parts.groups, host.groups.data(), host.groups.size() * sizeof(TileGroup)));
-  PYF_TRY(copy(parts.frames, frames, count * sizeof(ProgressiveFrame)));
+  PYF_TRY(copy(arrays.shared, &host.shared, sizeof host.shared));
+  PYF_TRY(copy(arrays.groups, host.groups.data(), host.groups.size() * sizeof(TileGroup)));
+  PYF_TRY(copy(arrays.frames, frames, count * sizeof(ProgressiveFrame)));
 
   ProgressiveDecode job = {};
-  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + parts.shared);
-  job.frames = reinterpret_cast<const ProgressiveFrame*>(memory + parts.frames);
-  job.groups = reinterpret_cast<const TileGroup*>(memory + parts.groups);
-  job.heads = reinterpret_cast<FrameHead*>(memory + parts.heads);
+  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + arrays.shared);
+  job.frames = reinterpret_cast<const ProgressiveFrame*>(memory + arrays.frames);
+  job.groups = reinterpret_cast<const TileGroup*>(memory + arrays.groups);
+  job.heads = reinterpret_cast<FrameHead*>(memory + arrays.heads);
   job.frame_count = static_cast<std::uint32_t>(count);
   job.group_count = static_cast<std::uint32_t>(host.groups.size());
   job.tiles = host.tiles;
   job.width = static_cast<int>(width);
   job.level = level;
   job.pieces = most_pieces(width);
-  job.segments = parts.segments.in<SegmentPlace>(memory);
-  job.places = parts.places.in<std::uint64_t>(memory);
-  job.tops = parts.tops.in<std::uint8_t>(memory);
-  job.slots = parts.slots.in<std::uint32_t>(memory);
-  job.roots = parts.roots.in<std::uint8_t>(memory);
+  job.segments = arrays.segments.in<SegmentLocation>(memory);
+  job.locations = arrays.locations.in<std::uint64_t>(memory);
+  job.tops = arrays.tops.in<std::uint8_t>(memory);
+  job.slots = arrays.slots.in<std::uint32_t>(memory);
+  job.roots = arrays.roots.in<std::uint8_t>(memory);
   PYF_TRY(check(open_frames(job, stream), "launch of the kernel for heads"));
   std::uint32_t most_tiles = 0;
   for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
@@ -121,16 +121,16 @@ Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const Pro
   pass.in = job.roots;
   pass.from = layout.grids[layout.levels];
   if (host.passes.empty()) PYF_TRY(check(kernels->roots(pass, stream), "launch of the kernel for the coarsest grid"));
-  PYF_TRY(run_passes(host, parts.room, memory, pass, [&](const InversePass& one, int axis, bool last) {
+  PYF_TRY(run_passes(host, arrays.buffers, memory, pass, [&](const InversePass& one, int axis, bool last) {
     return kernels->inverse(one, axis, last, stream);
   }));
 
   specials.job = job;
-  specials.notes = parts.notes.in<SpecialNote>(memory);
-  specials.piece_at = parts.piece_at.in<std::uint64_t>(memory);
-  specials.changes = parts.changes.in<std::uint32_t>(memory);
-  specials.mask = parts.mask.in<std::uint32_t>(memory);
-  specials.sums = parts.sums.in<std::uint32_t>(memory);
+  specials.notes = arrays.notes.in<SpecialNote>(memory);
+  specials.piece_at = arrays.piece_at.in<std::uint64_t>(memory);
+  specials.changes = arrays.changes.in<std::uint32_t>(memory);
+  specials.mask = arrays.mask.in<std::uint32_t>(memory);
+  specials.sums = arrays.sums.in<std::uint32_t>(memory);
   PYF_TRY(check(make_mask(specials, masked, stream), "launch of the kernels for missing values"));
   return check(kernels->put_specials(specials, stream), "launch of the kernels for special values");
 }
@@ -160,14 +160,14 @@ Status check_progressive_part(const void* frame, std::size_t available, std::uin
   ProgressiveSummary summary;
   PYF_TRY(frame_info(frame, available, info));
   PYF_TRY(progressive_summary(frame, available, &summary));
-  std::vector<ProgressivePart> parts(summary.segments);
-  PYF_TRY(progressive_parts(frame, available, level, parts.data(), summary.segments));
+  std::vector<ProgressivePart> arrays(summary.segments);
+  PYF_TRY(progressive_parts(frame, available, level, arrays.data(), summary.segments));
   if (segments > summary.segments)
     return fail(Code::invalid_argument, "%u segments asked for, the frame has %u", segments, summary.segments);
   *end = summary.prefix_bytes;
   for (std::uint32_t i = 0; i < segments; ++i) {
-    if (parts[i].level < level) continue;
-    *end = std::max(*end, parts[i].offset + parts[i].size);
+    if (arrays[i].level < level) continue;
+    *end = std::max(*end, arrays[i].offset + arrays[i].size);
     if (*end > available)
       return fail(Code::truncated, "truncated frame: segment %u ends at byte %llu, %zu are here", i,
                   static_cast<unsigned long long>(*end), available);
@@ -208,11 +208,11 @@ Status cuda_decode_progressive_part(const void* frame, std::size_t available, st
     if (reinterpret_cast<std::uintptr_t>(values) % width != 0)
       return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
     const auto on = static_cast<cudaStream_t>(stream);
-    const std::size_t room = (end + 255) / 256 * 256;
+    const std::size_t fault_offset = (end + 255) / 256 * 256;
     cuda::Workspace workspace(on);
-    PYF_TRY(workspace.allocate(room + sizeof(std::uint32_t)));
+    PYF_TRY(workspace.allocate(fault_offset + sizeof(std::uint32_t)));
     std::uint8_t* const memory = workspace.data();
-    auto* const fault_at = reinterpret_cast<std::uint32_t*>(memory + room);
+    auto* const fault_at = reinterpret_cast<std::uint32_t*>(memory + fault_offset);
     PYF_TRY(cuda::check(cudaMemcpyAsync(memory, frame, end, cudaMemcpyHostToDevice, on), "copy to device"));
     PYF_TRY(cuda::check(cudaMemsetAsync(fault_at, 0, sizeof(std::uint32_t), on), "cudaMemsetAsync"));
     const auto one = cuda::progressive_part(info, memory, end, static_cast<std::uint8_t*>(values), fault_at, segments);

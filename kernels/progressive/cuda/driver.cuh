@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kFramesPart = 8;
 inline int most_pieces(std::size_t width) { return width == 4 ? 30 : 59; }
 
 // An array with an equal slice for each frame.
-struct FramePart {
+struct FrameArray {
   std::size_t at = 0, stride = 0;
 
   template <class T>
@@ -37,15 +37,15 @@ struct FramePart {
 };
 
 // One allocation, divided into arrays.
-class MemoryParts {
+class ArrayLayout {
  public:
   // Adds an array for the whole batch; returns its offset.
-  std::size_t place(std::size_t part) { return place_behind(bytes_, part); }
+  std::size_t add(std::size_t part) { return append_array(bytes_, part); }
   // Adds an array with a slice for each frame.
-  FramePart place_each(std::size_t part, std::size_t frames) {
-    FramePart p;
+  FrameArray add_each(std::size_t part, std::size_t frames) {
+    FrameArray p;
     p.stride = padded(part);
-    p.at = place(p.stride * frames);
+    p.at = add(p.stride * frames);
     return p;
   }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -66,7 +66,7 @@ struct ProgressivePlan {
   ProgressiveShared shared;
   std::vector<TileGroup> groups;
   std::vector<PassPlan> passes;
-  std::uint64_t room[2] = {1, 1};  // integers of the two buffers that passes write in turn
+  std::uint64_t buffers[2] = {1, 1};  // integers of the two buffers that passes write in turn
   std::uint32_t tiles = 0, first_tile = 0;
 
   ProgressivePlan(const Shape& shape, int level) {
@@ -86,21 +86,21 @@ struct ProgressivePlan {
       passes.push_back(pass);
     }
     shared.first_tile[layout.units] = tiles;
-    for (std::size_t i = 0; i + 1 < passes.size(); ++i) room[i % 2] = std::max(room[i % 2], passes[i].to.count());
+    for (std::size_t i = 0; i + 1 < passes.size(); ++i) buffers[i % 2] = std::max(buffers[i % 2], passes[i].to.count());
     std::reverse(groups.begin(), groups.end());  // large units first
   }
 };
 
 // Runs all passes of a plan, from grid to grid between two buffers: launch(pass, axis, last) for each.
 template <class Pass, class Launch>
-Status run_passes(const ProgressivePlan& plan, const FramePart (&room)[2], std::uint8_t* memory, Pass& pass,
+Status run_passes(const ProgressivePlan& plan, const FrameArray (&buffers)[2], std::uint8_t* memory, Pass& pass,
                   const Launch& launch) {
   for (std::size_t i = 0; i < plan.passes.size(); ++i) {
     const PassPlan& step = plan.passes[i];
     pass.unit = step.unit;
     pass.from = step.from;
     pass.to = step.to;
-    pass.out = room[i % 2].template in<std::uint8_t>(memory);
+    pass.out = buffers[i % 2].template in<std::uint8_t>(memory);
     PYF_TRY(check(launch(pass, step.axis, i + 1 == plan.passes.size()), "launch of a pass"));
     pass.in = pass.out;
   }

@@ -23,7 +23,7 @@ namespace {
 
 // A reader's bytes for a grid; the coarsest grid is the same for all readers, and needs none.
 std::size_t reader_grid_bytes(const ProgressiveLayout& layout, int level, std::size_t width) {
-  return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
+  return level < layout.levels ? ArrayLayout::padded(layout.grids[level].count() * width) : 0;
 }
 
 // Offsets in the memory of a batch to encode.
@@ -31,14 +31,14 @@ struct EncodeLayout {
   std::size_t bytes = 0;
   std::size_t shared, heads, ranges, plans;
   std::uint64_t integers = 0, grid_at[kMostLevels + 1] = {};
-  FramePart notes, grids, slots, planes, largest, pieces, sizes, places, segment_bytes, segments, segment_places,
+  FrameArray notes, grids, slots, planes, largest, pieces, sizes, locations, segment_bytes, segments, segment_locations,
       states;
   // reusing the planes' memory: two grids of a reader, used in turn, and bricks of errors
   std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, planes_bytes = 0;
 
   EncodeLayout(const ProgressivePlan& plan, std::size_t count, std::size_t width, bool measured) {
-    MemoryParts parts;
-    const auto each = [&](std::size_t part) { return parts.place_each(part, count); };
+    ArrayLayout arrays;
+    const auto each = [&](std::size_t part) { return arrays.add_each(part, count); };
     const ProgressiveLayout& layout = plan.shared.layout;
     for (int level = 0; level <= layout.levels; ++level) {
       grid_at[level] = integers;
@@ -47,10 +47,10 @@ struct EncodeLayout {
     const auto units = static_cast<std::size_t>(layout.units);
     const std::size_t all_pieces = std::size_t{plan.tiles} * static_cast<std::size_t>(most_pieces(width)),
                       slot_bytes = std::size_t{plan.tiles} * kSlotValues * width;
-    shared = parts.place(sizeof(ProgressiveShared));
-    heads = parts.place(count * sizeof(FrameHead));
-    ranges = parts.place(count * sizeof(RangeKeys));
-    plans = parts.place(count * sizeof(ChunkPlan));
+    shared = arrays.add(sizeof(ProgressiveShared));
+    heads = arrays.add(count * sizeof(FrameHead));
+    ranges = arrays.add(count * sizeof(RangeKeys));
+    plans = arrays.add(count * sizeof(ChunkPlan));
     notes = each(sizeof(EncodeNote));
     grids = each(integers * width);
     slots = each(slot_bytes);
@@ -62,13 +62,14 @@ struct EncodeLayout {
     }
     if (layout.levels > 1 && has_wide_rows(layout, 0, width)) {
       const Extents g = layout.grids[1];
-      brick_bytes = MemoryParts::padded(tiles_along(g.z, kBrickZ) * tiles_along(g.y, kBrickY) *
+      brick_bytes = ArrayLayout::padded(tiles_along(g.z, kBrickZ) * tiles_along(g.y, kBrickY) *
                                         tiles_along(g.x, kBrickX) * sizeof(std::uint64_t));
     }
     planes_bytes = slot_bytes;
     if (measured) {
-      const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
-      planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
+      const std::size_t buffer_bytes =
+          ArrayLayout::padded(plan.buffers[0] * width) + ArrayLayout::padded(plan.buffers[1] * width);
+      planes_bytes = std::max(slot_bytes + buffer_bytes, reader_bytes + brick_bytes);
       // memory for all readers at once if that is not much more: 2-D arrays need some more, volumes none
       const std::size_t all =
           std::size_t{kMostMeasures} *
@@ -78,12 +79,12 @@ struct EncodeLayout {
     planes = each(planes_bytes);
     pieces = each(slot_bytes);
     sizes = each(all_pieces * sizeof(std::uint32_t));
-    places = each(all_pieces * sizeof(std::uint64_t));
+    locations = each(all_pieces * sizeof(std::uint64_t));
     segment_bytes = each(units * 64 * sizeof(std::uint64_t));
     segments = each((units * static_cast<std::size_t>(most_pieces(width)) + 1) * sizeof(ProgressiveSegment));
-    segment_places = each(units * 64 * sizeof(SegmentPlace));
+    segment_locations = each(units * 64 * sizeof(SegmentLocation));
     states = each(std::size_t{kMostMeasures} * kMostUnits);
-    bytes = parts.bytes();
+    bytes = arrays.bytes();
   }
 };
 
@@ -114,17 +115,17 @@ Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, st
 
 // Measures errors of arrays with short rows: all passes for each error in turn.
 Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const ProgressiveEncode& job,
-                         const EncodeLayout& parts, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
+                         const EncodeLayout& arrays, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
   const int levels = plan.shared.layout.levels;
   const std::size_t width = static_cast<std::size_t>(job.width);
-  const FramePart room[2] = {parts.planes,
-                             {parts.planes.at + MemoryParts::padded(plan.room[0] * width), parts.planes.stride}};
+  const FrameArray buffers[2] = {
+      arrays.planes, {arrays.planes.at + ArrayLayout::padded(plan.buffers[0] * width), arrays.planes.stride}};
   for (std::uint32_t m = 0; m < most; ++m) {
     MeasurePass pass = {};
     pass.job = job;
     pass.index = static_cast<int>(m);
     pass.in = {job.grids.data + job.grid_at[levels] * width, job.grids.stride};
-    PYF_TRY(run_passes(plan, room, memory, pass, [&](const MeasurePass& one, int axis, bool last) {
+    PYF_TRY(run_passes(plan, buffers, memory, pass, [&](const MeasurePass& one, int axis, bool last) {
       return kernels.measure_pass(one, axis, last, stream);
     }));
   }
@@ -143,20 +144,21 @@ Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cu
 // Measures errors of all other arrays: one launch for the passes of a level, or of three levels of lines. Small grids
 // are computed for all readers at once, large ones for as many as memory allows.
 Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
-                         const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
+                         const ProgressiveEncode& job, const EncodeLayout& arrays, std::uint32_t most,
                          cudaStream_t stream) {
   if (most == 0) return kOk;  // all errors are bounds
   const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
   const auto grid_bytes = [&](int level) { return reader_grid_bytes(layout, level, width); };
   int split = std::min(3, layout.levels);  // grids from this level on are small
-  const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= parts.planes_bytes;
-  const std::size_t own_bytes = line ? 0 : parts.reader_bytes + parts.brick_bytes;
-  while (!line && split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8)
+  const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= arrays.planes_bytes;
+  const std::size_t own_bytes = line ? 0 : arrays.reader_bytes + arrays.brick_bytes;
+  while (!line && split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > arrays.planes_bytes / 8)
     ++split;
   const std::size_t small_bytes = grid_bytes(split) + grid_bytes(split + 1), all_small = most * small_bytes;
-  const std::size_t room =
-      own_bytes == 0 ? most : std::max<std::size_t>(1, (parts.planes_bytes - all_small) / own_bytes);
-  const auto groups = static_cast<std::uint32_t>((most + room - 1) / room), readers = (most + groups - 1) / groups;
+  const std::size_t at_once =
+      own_bytes == 0 ? most : std::max<std::size_t>(1, (arrays.planes_bytes - all_small) / own_bytes);
+  const auto groups = static_cast<std::uint32_t>((most + at_once - 1) / at_once),
+             readers = (most + groups - 1) / groups;
   std::uint8_t *const small = job.planes.data, *const grids = small + all_small;
 
   MeasureLevel pass = {};
@@ -189,14 +191,14 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   const ReaderGrids coarse = pass.in;
   for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
     pass.readers = std::min(readers, most - pass.first);
-    if (parts.brick_bytes != 0 && !line) {
-      pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
-      PYF_TRY(clear(pass.bricks, pass.readers * parts.brick_bytes, job.frame_count, stream));
+    if (arrays.brick_bytes != 0 && !line) {
+      pass.bricks = {grids + pass.readers * arrays.reader_bytes, stride, arrays.brick_bytes};
+      PYF_TRY(clear(pass.bricks, pass.readers * arrays.brick_bytes, job.frame_count, stream));
     }
     pass.in = coarse;
     pass.in.data += pass.first * coarse.reader_stride;
     PYF_TRY(levels(split - 1, 0, [&](int level) {
-      return ReaderGrids{grids + parts.reader_at[(level + 1) % 2], stride, parts.reader_bytes};
+      return ReaderGrids{grids + arrays.reader_at[(level + 1) % 2], stride, arrays.reader_bytes};
     }));
   }
   return kOk;
@@ -211,18 +213,19 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   const ProgressiveLayout& layout = plan.shared.layout;
   const std::size_t width = dtype_bytes(request.dtype);
   const FrameInfo info = frame_template(request, request.codec, count);
-  const EncodeLayout parts(plan, batch.count, width, is_measured(request));
+  const EncodeLayout arrays(plan, batch.count, width, is_measured(request));
   Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(parts.bytes));
+  PYF_TRY(workspace.allocate(arrays.bytes));
   std::uint8_t* const memory = workspace.data();
   PYF_TRY(
-      check(cudaMemcpyAsync(memory + parts.shared, &plan.shared, sizeof plan.shared, cudaMemcpyHostToDevice, stream),
+      check(cudaMemcpyAsync(memory + arrays.shared, &plan.shared, sizeof plan.shared, cudaMemcpyHostToDevice, stream),
             "cudaMemcpyAsync"));
-  PYF_TRY(check(cudaMemsetAsync(memory + parts.ranges, 0, batch.count * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
+  PYF_TRY(
+      check(cudaMemsetAsync(memory + arrays.ranges, 0, batch.count * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
 
   ProgressiveEncode job = {};
-  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + parts.shared);
-  job.heads = reinterpret_cast<FrameHead*>(memory + parts.heads);
+  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + arrays.shared);
+  job.heads = reinterpret_cast<FrameHead*>(memory + arrays.heads);
   job.frame_count = static_cast<std::uint32_t>(batch.count);
   job.tiles = plan.tiles;
   job.width = static_cast<int>(width);
@@ -238,24 +241,24 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   job.value_stride = batch.value_stride;
   job.payloads = static_cast<std::uint8_t*>(batch.frames) + info.header_bytes;
   job.frame_stride = batch.frame_stride;
-  std::copy(std::begin(parts.grid_at), std::end(parts.grid_at), job.grid_at);
-  job.notes = parts.notes.in<EncodeNote>(memory);
-  job.grids = parts.grids.in<std::uint8_t>(memory);
-  job.slots = parts.slots.in<std::uint32_t>(memory);
-  job.planes = parts.planes.in<std::uint32_t>(memory);
-  job.largest = parts.largest.in<std::uint64_t>(memory);
-  job.bytes = parts.pieces.in<std::uint32_t>(memory);
-  job.sizes = parts.sizes.in<std::uint32_t>(memory);
-  job.places = parts.places.in<std::uint64_t>(memory);
-  job.segment_bytes = parts.segment_bytes.in<std::uint64_t>(memory);
-  job.segments = parts.segments.in<ProgressiveSegment>(memory);
-  job.segment_places = parts.segment_places.in<SegmentPlace>(memory);
-  job.states = parts.states.in<std::int8_t>(memory);
+  std::copy(std::begin(arrays.grid_at), std::end(arrays.grid_at), job.grid_at);
+  job.notes = arrays.notes.in<EncodeNote>(memory);
+  job.grids = arrays.grids.in<std::uint8_t>(memory);
+  job.slots = arrays.slots.in<std::uint32_t>(memory);
+  job.planes = arrays.planes.in<std::uint32_t>(memory);
+  job.largest = arrays.largest.in<std::uint64_t>(memory);
+  job.bytes = arrays.pieces.in<std::uint32_t>(memory);
+  job.sizes = arrays.sizes.in<std::uint32_t>(memory);
+  job.locations = arrays.locations.in<std::uint64_t>(memory);
+  job.segment_bytes = arrays.segment_bytes.in<std::uint64_t>(memory);
+  job.segments = arrays.segments.in<ProgressiveSegment>(memory);
+  job.segment_locations = arrays.segment_locations.in<SegmentLocation>(memory);
+  job.states = arrays.states.in<std::int8_t>(memory);
 
   const auto units = static_cast<std::uint32_t>(layout.units);
   std::uint32_t most_tiles = 0;
   for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
-  auto* const ranges = reinterpret_cast<RangeKeys*>(memory + parts.ranges);
+  auto* const ranges = reinterpret_cast<RangeKeys*>(memory + arrays.ranges);
   PYF_TRY(check(kernels->quantise(job, ranges, stream), "launch of the quantiser"));
   PYF_TRY(check(kernels->forward(job, layout, stream), "launch of the transform"));
   PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
@@ -276,15 +279,15 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   PYF_TRY(check(cudaStreamSynchronize(stream), "encoding on the device"));
   std::uint32_t most = 0;
   for (const Begin& begin : begins) most = std::max(most, begin.outcome == Outcome::progressive ? begin.measures : 0);
-  PYF_TRY(measured_by_levels(layout, width) ? measure_by_levels(*kernels, layout, job, parts, most, stream)
-                                            : measure_by_passes(*kernels, plan, job, parts, memory, most, stream));
+  PYF_TRY(measured_by_levels(layout, width) ? measure_by_levels(*kernels, layout, job, arrays, most, stream)
+                                            : measure_by_passes(*kernels, plan, job, arrays, memory, most, stream));
 
   EncodeParams frame = {};
   frame.chunks = static_cast<std::uint32_t>(batch.count);
   frame.frames = static_cast<std::uint8_t*>(batch.frames);
   frame.frame_stride = batch.frame_stride;
   frame.frame_bytes = batch.frame_bytes;
-  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + parts.plans);
+  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + arrays.plans);
   frame.plans = plans;
   frame.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
   frame.headers[0] = frame.headers[1] = header_template(info);

@@ -92,9 +92,9 @@ __device__ __forceinline__ std::uint32_t put_class_runs(std::uint32_t* words, st
   std::uint32_t own = 0, all = 0;
   visit_runs(ones, mask, rank, end, [&](std::uint32_t run) { own += (run >> k) + 1 + k; });
   std::uint32_t to = at + warp_sum_before(own, all);
-  const auto put = [&](std::uint32_t place, std::uint32_t run) {
-    put_bits(words, place + (run >> k), 1u | (run & ((1u << k) - 1)) << 1, k + 1);
-    return place + (run >> k) + 1 + k;
+  const auto put = [&](std::uint32_t offset, std::uint32_t run) {
+    put_bits(words, offset + (run >> k), 1u | (run & ((1u << k) - 1)) << 1, k + 1);
+    return offset + (run >> k) + 1 + k;
   };
   visit_runs(ones, mask, rank, end, [&](std::uint32_t run) { to = put(to, run); });
   const std::uint32_t rest = count - last;
@@ -153,7 +153,7 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
 
 static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
     encode_tiles_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint32_t room[kEncodeTileThreads / 32][kPieceWords];
+  __shared__ std::uint32_t pieces[kEncodeTileThreads / 32][kPieceWords];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::uint32_t tile = blockIdx.x * (kEncodeTileThreads / 32) + warp;
   const FrameHead& head = job.heads[blockIdx.y];
@@ -168,8 +168,8 @@ static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
   const LaneWords valid = valid_words(form, bounds_of_tile(unit, of_unit));
   const std::uint32_t* const from = job.planes.of(blockIdx.y) + tile * job.slot_words();
   std::uint32_t* const to = job.bytes.of(blockIdx.y) + tile * job.slot_words();
-  std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, planes - 1) + of_unit;
-  std::uint32_t* const words = room[warp];
+  std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.piece_index(u, planes, planes - 1) + of_unit;
+  std::uint32_t* const words = pieces[warp];
   const LaneWords sign = load_words(from + static_cast<std::uint32_t>(8 * job.width - 1) * kTileWords);
   LaneWords known = {}, before = {}, above = {};
   std::uint32_t used = 0;  // words of the slot

@@ -83,7 +83,7 @@ __device__ __forceinline__ UnitForward<Int> unit_forward(const ProgressiveEncode
 // A block a unit: prefers_cubic().
 template <class Int>
 __global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint64_t room[2][kBasisThreads / 32];
+  __shared__ std::uint64_t warp_sums[2][kBasisThreads / 32];
   FrameHead& head = job.heads[blockIdx.y];
   if (head.dead != 0) return;
   const ProgressiveUnit& unit = job.shared->layout.unit[blockIdx.x];
@@ -103,13 +103,13 @@ __global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __gri
   }
   for (int cubic = 0; cubic < 2; ++cubic) {
     const std::uint64_t sum = warp_total(bits[cubic]);
-    if (threadIdx.x % 32 == 0) room[cubic][threadIdx.x / 32] = sum;
+    if (threadIdx.x % 32 == 0) warp_sums[cubic][threadIdx.x / 32] = sum;
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
   std::uint64_t sums[2] = {0, 0};
   for (int cubic = 0; cubic < 2; ++cubic)
-    for (const std::uint64_t sum : room[cubic]) sums[cubic] += sum;
+    for (const std::uint64_t sum : warp_sums[cubic]) sums[cubic] += sum;
   head.head.cubic[blockIdx.x] = sums[1] < sums[0];
 }
 
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kGridThreads)
   if (head.dead != 0) return;
   const ProgressiveUnit& unit = job.shared->layout.unit[u];
   const UnitForward<Int> forward = unit_forward<Int>(job, unit);
-  const UnitPlaces places(unit);
+  const UnitOffsets offsets(unit);
   const bool cubic = head.head.cubic[u];
   Int* const slots = reinterpret_cast<Int*>(job.slots_of(blockIdx.y, u));
   const auto sx = static_cast<std::uint32_t>(unit.shape.x), sy = static_cast<std::uint32_t>(unit.shape.y);
@@ -139,9 +139,9 @@ __global__ void __launch_bounds__(kGridThreads)
   Int any = 0;
   if (part.row < static_cast<std::uint32_t>(unit.shape.z) * sy) {
     const std::uint32_t y = part.row % sy, z = part.row / sy;
-    const CoefficientRow to(places, z, y);
+    const CoefficientRow to(offsets, z, y);
     forward.row(z, y, part.x, part.end, part.step, cubic, [&](std::uint32_t x, Int d) {
-      slots[to.place(x)] = d;
+      slots[to.offset(x)] = d;
       any |= d < 0 ? -d : d;
     });
   }
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
   const auto put = [&](int axis, std::uint32_t at_z, std::uint32_t at_y, const Values& predicted,
                        const Values& target) {
     const int u = pass.unit[axis];
-    const UnitPlaces places(layout.unit[u]);
+    const UnitOffsets offsets(layout.unit[u]);
     Values d;
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) {
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
       any[axis] |= d.v[k] < 0 ? -d.v[k] : d.v[k];
     }
     *reinterpret_cast<Values*>(reinterpret_cast<Int*>(job.slots_of(blockIdx.y, u)) +
-                               places.tiled_place(at_z, at_y, x)) = d;
+                               offsets.tiled_offset(at_z, at_y, x)) = d;
   };
   for (std::uint32_t r = 0; r < pass.rows; ++r) {
     const std::uint32_t y = group * pass.rows + r;

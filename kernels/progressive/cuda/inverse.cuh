@@ -140,8 +140,8 @@ __device__ __forceinline__ Wide<Int> predict_wide_along(std::uint32_t x, std::ui
 // integers i and i + 1, put_wide(i, q) as many as are read at once.
 template <class Int, int kAxis, class Coefficient, class Sink>
 __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from, const Extents& to, bool cubic,
-                                             const Limits<Int>& limits, const RowShare& share, const UnitPlaces& places,
-                                             const Coefficient& coefficient, Sink&& sink) {
+                                             const Limits<Int>& limits, const RowShare& share,
+                                             const UnitOffsets& offsets, const Coefficient& coefficient, Sink&& sink) {
   const auto fx = static_cast<std::uint32_t>(from.x), fy = static_cast<std::uint32_t>(from.y),
              fz = static_cast<std::uint32_t>(from.z), tx = static_cast<std::uint32_t>(to.x),
              ty = static_cast<std::uint32_t>(to.y), tz = static_cast<std::uint32_t>(to.z);
@@ -150,10 +150,10 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
   const std::uint32_t row = part.row;
   if (row >= fz * fy) return;
   const std::uint32_t y = row % fy, z = row / fy;
-  const CoefficientRow places_of_row(places, z, y);
-  const bool wide = !places.merged && fx % kN == 0 && is_wide(in) && sink.wide();
+  const CoefficientRow row_offsets(offsets, z, y);
+  const bool wide = !offsets.merged && fx % kN == 0 && is_wide(in) && sink.wide();
   const auto add = [&](const Wide<Int>& predicted, std::uint32_t x) {
-    Wide<Int> out = coefficient.wide(places_of_row.place(x));
+    Wide<Int> out = coefficient.wide(row_offsets.offset(x));
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) out.v[k] = inverse_value(limits, predicted.v[k], out.v[k]);
     return out;
@@ -187,7 +187,7 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
         continue;
       }
       const Int predicted = predict_target<Int>(x, fx, cubic, known);
-      sink.put_pair(at + 2 * x, even, inverse_value(limits, predicted, coefficient(places_of_row.place(x))));
+      sink.put_pair(at + 2 * x, even, inverse_value(limits, predicted, coefficient(row_offsets.offset(x))));
     }
   } else {  // one stencil for the whole row
     const std::uint64_t stride = kAxis == 0 ? std::uint64_t{fy} * fx : fx;
@@ -212,7 +212,7 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
       sink.put(at + x, evens_of_row[x]);
       if (odd)
         sink.put(at + further + x,
-                 inverse_value(limits, predict_by(neighbours, x), coefficient(places_of_row.place(x))));
+                 inverse_value(limits, predict_by(neighbours, x), coefficient(row_offsets.offset(x))));
     }
   }
 }
@@ -246,9 +246,9 @@ struct SlotCoefficients {
   const Int* slots;
   bool none;
 
-  __device__ __forceinline__ Int operator()(std::uint64_t place) const { return none ? Int{0} : slots[place]; }
-  __device__ __forceinline__ Wide<Int> wide(std::uint64_t place) const {
-    return none ? Wide<Int>{} : load_wide(slots + place);
+  __device__ __forceinline__ Int operator()(std::uint64_t offset) const { return none ? Int{0} : slots[offset]; }
+  __device__ __forceinline__ Wide<Int> wide(std::uint64_t offset) const {
+    return none ? Wide<Int>{} : load_wide(slots + offset);
   }
 };
 
@@ -256,10 +256,10 @@ struct SlotCoefficients {
 template <class Int, int kAxis, class Pass, class Coefficient, class Sink>
 __device__ __forceinline__ void inverse_pass(const Pass& pass, const FrameHead& head, const Coefficient& coefficient,
                                              Sink&& sink) {
-  const UnitPlaces places(pass.job.shared->layout.unit[pass.unit]);
+  const UnitOffsets offsets(pass.job.shared->layout.unit[pass.unit]);
   const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
   inverse_rows<Int, kAxis>(reinterpret_cast<const Int*>(pass.in.of(blockIdx.y)), pass.from, pass.to,
-                           head.head.cubic[pass.unit], limits, pass.share, places, coefficient, sink);
+                           head.head.cubic[pass.unit], limits, pass.share, offsets, coefficient, sink);
 }
 
 // kLast: writes values.

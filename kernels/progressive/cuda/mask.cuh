@@ -14,7 +14,7 @@ namespace pyfilter::cuda {
 
 // A block a frame: reads the section's head, and locates the pieces of the mask.
 static __global__ void __launch_bounds__(kMaskThreads) open_specials_kernel(const __grid_constant__ SpecialDecode job) {
-  __shared__ std::uint64_t room[kMaskThreads / 32];
+  __shared__ std::uint64_t warp_sums[kMaskThreads / 32];
   FrameHead& head = job.job.heads[blockIdx.y];
   SpecialNote& note = *job.notes.of(blockIdx.y);
   const ProgressiveFrame frame = job.job.frames[blockIdx.y];
@@ -45,7 +45,7 @@ static __global__ void __launch_bounds__(kMaskThreads) open_specials_kernel(cons
     };
     std::uint64_t own = 0, all = 0;
     for (std::uint32_t p = first; p < last; ++p) own += size_of(p);
-    std::uint64_t at = head.head.specials_at + end + sum_before<kMaskThreads>(own, room, all);
+    std::uint64_t at = head.head.specials_at + end + sum_before<kMaskThreads>(own, warp_sums, all);
     if (all > size - end) return damage(frame, head);
     end += all;
     for (std::uint32_t p = first; p < last; ++p) {
@@ -107,7 +107,7 @@ __device__ __forceinline__ std::uint32_t row_changes(const SpecialDecode& job, s
 // A block a frame: the first row.
 static __global__ void __launch_bounds__(kMaskThreads)
     first_mask_row_kernel(const __grid_constant__ SpecialDecode job) {
-  __shared__ std::uint32_t room[kMaskThreads / 32];
+  __shared__ std::uint32_t warp_sums[kMaskThreads / 32];
   if (job.job.heads[blockIdx.y].dead != 0 || job.notes.of(blockIdx.y)->mask_at == 0) return;
   std::uint32_t* const mask = job.mask.of(blockIdx.y);
   std::uint32_t odd = 0;  // parity of all values before
@@ -115,7 +115,7 @@ static __global__ void __launch_bounds__(kMaskThreads)
     const std::uint32_t w = first + threadIdx.x;
     std::uint32_t sums = w < job.words ? row_changes(job, 0, w) : 0, all = 0;
     for (int d = 1; d < 32; d *= 2) sums ^= sums << d;
-    const std::uint32_t before = sum_before<kMaskThreads>(sums >> 31, room, all);
+    const std::uint32_t before = sum_before<kMaskThreads>(sums >> 31, warp_sums, all);
     if (w < job.words) mask[w] = ((before + odd) % 2 != 0 ? ~sums : sums) & first_bits(job.row - 32 * w);
     odd += all;
     __syncthreads();

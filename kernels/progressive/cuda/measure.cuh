@@ -14,7 +14,7 @@
 #include "progressive/cuda/grids.cuh"
 #include "progressive/cuda/inverse.cuh"
 #include "progressive/cuda/measured_items.cuh"
-#include "progressive/cuda/measured_part.cuh"
+#include "progressive/cuda/measured_region.cuh"
 #include "progressive/values.hpp"
 #include "stages/cuda/residuals.cuh"
 
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   using Values = Wide<Int>;
   using Items = MeasuredItems<kHasZ>;
   constexpr std::uint32_t kN = kWide<Int>, kRows = Items::kRows;
-  extern __shared__ __align__(16) std::uint8_t room[];
+  extern __shared__ __align__(16) std::uint8_t shared_memory[];
   const FrameHead& frame = pass.job.heads[blockIdx.y];
   EncodeNote& note = *pass.job.notes.of(blockIdx.y);
   const std::uint32_t warps = blockDim.x / 32, warp = threadIdx.x / 32, index = pass.first + warp;
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   const ProgressiveHead& head = frame.head;
   const ProgressiveLayout& layout = pass.job.shared->layout;
   const std::uint32_t lane = threadIdx.x % 32 % pass.lanes;
-  const MeasuredPart<Int> part(pass, blockIdx.x * (32 / pass.lanes) + threadIdx.x % 32 / pass.lanes, lane);
+  const MeasuredRegion<Int> part(pass, blockIdx.x * (32 / pass.lanes) + threadIdx.x % 32 / pass.lanes, lane);
   const std::uint32_t x = part.x, z = part.z, evens = part.evens, odds = part.odds;
 
   bool works = index < note.measures;
@@ -44,16 +44,16 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   Int most = 0, found = 0;
   if constexpr (kLast) {
     const bool bounds = kWideRows && pass.bricks.data != nullptr;
-    auto* const largest = reinterpret_cast<std::uint64_t*>(room) + threadIdx.x % 32;
+    auto* const largest = reinterpret_cast<std::uint64_t*>(shared_memory) + threadIdx.x % 32;
     if (bounds) {
       for (std::uint32_t axis = warp; axis < 3; axis += warps)
-        largest[32 * axis] = largest_of_part<Int>(pass, head, part, axis, lane);
+        largest[32 * axis] = largest_of_region<Int>(pass, head, part, axis, lane);
       __syncthreads();
     }
     if (works) {
       found = static_cast<Int>(*static_cast<volatile unsigned long long*>(&note.measured[index]));
       if (bounds) {
-        const std::uint64_t bound = bound_of_part<Int>(pass, head, state, part, largest, warp, lane);
+        const std::uint64_t bound = bound_of_region<Int>(pass, head, state, part, largest, warp, lane);
         works = __any_sync(kAllLanes, evens != 0 && bound > static_cast<std::uint64_t>(found));
       }
     }
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   const Int reach = static_cast<Int>(coefficient_error(known[2].planes, known[2].plane));
   const bool bounded = kLast && !known[2].none();
 
-  Values* const shared = reinterpret_cast<Values*>(room) + threadIdx.x % 32;
+  Values* const shared = reinterpret_cast<Values*>(shared_memory) + threadIdx.x % 32;
   Values* const own = shared + 2 * 32 * (Items::kShared + warp * Items::kOwn);
 
   // with one row only, steps 0 and 2 do nothing
@@ -105,21 +105,21 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     const int u = max(pass.unit[axis], 0);
     const std::uint32_t count = there && pass.unit[axis] >= 0 ? (axis == 2 ? odds : evens) : 0;
     const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, u));
-    const UnitPlaces places(layout.unit[u]);
+    const UnitOffsets offsets(layout.unit[u]);
     Values all = {};
     if (count != 0) {
-      const CoefficientRow row(places, row_z, row_y);
+      const CoefficientRow row(offsets, row_z, row_y);
 #pragma unroll
       for (unsigned k = 0; k < kN; ++k)
-        if (k < count) all.v[k] = slots[row.place(x + k)];
+        if (k < count) all.v[k] = slots[row.offset(x + k)];
     }
     *to = all;
   };
   // kWideRows: start and stride of the rows of items: in tiles, whose rows are 32 values apart, or in the grid; own
   // rows start in the reader's grid
-  const Int** const places = reinterpret_cast<const Int**>(room + Items::vectors(warps)) + threadIdx.x % 32;
-  std::uint64_t* const own_places = reinterpret_cast<std::uint64_t*>(places + 32 * Items::kShared);
-  std::uint64_t* const apart = own_places - threadIdx.x % 32 + 32 * Items::kOwn;
+  const Int** const offsets = reinterpret_cast<const Int**>(shared_memory + Items::vectors(warps)) + threadIdx.x % 32;
+  std::uint64_t* const own_offsets = reinterpret_cast<std::uint64_t*>(offsets + 32 * Items::kShared);
+  std::uint64_t* const apart = own_offsets - threadIdx.x % 32 + 32 * Items::kOwn;
   if constexpr (kWideRows) {
     for (std::uint32_t item = warp; item < Items::kShared; item += warps) {
       const Int* at = nullptr;
@@ -133,24 +133,24 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
                                             : 0;
         const int u = pass.unit[axis];
         if (u >= 0) {
-          const UnitPlaces of(layout.unit[u]);
+          const UnitOffsets of(layout.unit[u]);
           rows_apart = of.unit.grid.x * kSlotValues;
           tile_rows = of.form == TileForm::plane ? 7 : 4;
           if ((axis == 2 ? odds : evens) != 0 && (odd_z || (axis != 0 && i == 0)))
             at = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, u)) +
-                 of.tiled_place(axis == 0 ? z : kRows * z + i, 0, x);
+                 of.tiled_offset(axis == 0 ? z : kRows * z + i, 0, x);
         }
       } else {
         const std::uint32_t i = (item - Items::kOriginals) / 4, half = item % 2 ^ Items::kOriginals % 2;
         if (evens != 0 && (i == 0 || odd_z))
           at = originals + std::uint64_t{kRows * z + i} * ty * tx + 2 * x + half * kN;
       }
-      places[32 * item] = at;
+      offsets[32 * item] = at;
       if (threadIdx.x % 32 == 0) apart[item] = rows_apart << 3 | tile_rows;
     }
     for (std::uint32_t i = warp; i < Items::kOwn; i += warps) {
       const std::uint32_t at = kHasZ ? min(z + i == 0 ? 0 : z + i - 1, fz - 1) : z;
-      own_places[32 * i] = std::uint64_t{at} * fy * fx + x;
+      own_offsets[32 * i] = std::uint64_t{at} * fy * fx + x;
     }
     __syncthreads();
   }
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
                           rows_there = along_z   ? fy
                                        : along_x ? ty
                                                  : ty / 2;
-      const Int* const at = places[32 * item];
+      const Int* const at = offsets[32 * item];
       const std::uint64_t how = apart[item];
       const auto bits = static_cast<std::uint32_t>(how % 8);
       const std::uint64_t far = (y >> bits) * (how >> 3) + (y & ((1u << bits) - 1)) * 32;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
       const Int* const row = in + std::uint64_t{next} * fx;
 #pragma unroll
       for (std::uint32_t i = 0; i < Items::kOwn; ++i)
-        put(mine + 32 * i, row + own_places[32 * i], next < fy ? evens : 0, 1);
+        put(mine + 32 * i, row + own_offsets[32 * i], next < fy ? evens : 0, 1);
     }
   };
   const auto begin_other_step = [&](std::uint32_t s) {

@@ -14,7 +14,7 @@
 #include "progressive/cuda/grids.cuh"
 #include "progressive/cuda/inverse.cuh"
 #include "progressive/cuda/measured_items.cuh"
-#include "progressive/cuda/measured_part.cuh"
+#include "progressive/cuda/measured_region.cuh"
 #include "progressive/values.hpp"
 #include "stages/cuda/residuals.cuh"
 
@@ -23,18 +23,18 @@ namespace pyfilter::cuda {
 // A tile's data in shared memory: vectors of 16 bytes, lane after lane, permuted so that concurrent reads of lanes
 // avoid each other's banks.
 template <class Int>
-struct LineRoom {
+struct LineMemory {
   static constexpr std::uint32_t kN = kWide<Int>, kFine = kLinePoints / kN;  // vectors of a lane's points
   static constexpr std::uint32_t kBytes = 512 * (kFine + kFine / 8 * 7);     // of 32 lanes; two tiles are stored
 
   // Number of vectors of its coefficients of a level, the finest of the three first; their offset, behind the points.
   static __device__ __forceinline__ constexpr std::uint32_t part(int level) { return kFine / 2 >> level; }
-  static __device__ __forceinline__ constexpr std::uint32_t part_at(int level) {
+  static __device__ __forceinline__ constexpr std::uint32_t coefficients_at(int level) {
     return 32 * (2 * kFine - (kFine >> level));
   }
 
   // Offset of vector i of `count` of a lane: eight adjacent lanes use different banks.
-  static __device__ __forceinline__ std::uint32_t place(std::uint32_t lane, std::uint32_t i, std::uint32_t count) {
+  static __device__ __forceinline__ std::uint32_t vector_at(std::uint32_t lane, std::uint32_t i, std::uint32_t count) {
     const std::uint32_t turn = count < 8 ? lane * count / 8 : lane;
     return lane * count + (i ^ (turn & (count - 1)));
   }
@@ -129,9 +129,9 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     measure_line_kernel(const __grid_constant__ MeasureLine pass) {
   using Int = typename ProgressiveTraits<T>::Int;
   using Values = Wide<Int>;
-  using Room = LineRoom<Int>;
-  constexpr std::uint32_t kN = Room::kN;
-  extern __shared__ __align__(16) std::uint8_t room[];
+  using Shared = LineMemory<Int>;
+  constexpr std::uint32_t kN = Shared::kN;
+  extern __shared__ __align__(16) std::uint8_t shared_memory[];
   const FrameHead& frame = pass.job.heads[blockIdx.y];
   EncodeNote& note = *pass.job.notes.of(blockIdx.y);
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, index = pass.first + warp;
@@ -154,11 +154,11 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
                  in};
   }
 
-  Values* const tiles = reinterpret_cast<Values*>(room);
+  Values* const tiles = reinterpret_cast<Values*>(shared_memory);
   const std::uint32_t first_tile = blockIdx.x * pass.steps, last_tile = min(first_tile + pass.steps, pass.tiles);
   // entries outside the line are 0
   const auto stage = [&](std::uint32_t tile) {
-    Values* const to = tiles + tile % 2 * (Room::kBytes / 16);
+    Values* const to = tiles + tile % 2 * (Shared::kBytes / 16);
     const std::int32_t begin = (static_cast<std::int32_t>(tile * kLineLanes) - 1) * 4;  // of the known points
     const auto put = [&](Values* there, const Int* from, std::int64_t at, std::uint32_t end) {
       if (at >= 0 && at + kN <= end) {
@@ -171,17 +171,18 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
         *there = some;
       }
     };
-    for (std::uint32_t i = threadIdx.x; i < 32 * Room::kFine; i += blockDim.x) {
+    for (std::uint32_t i = threadIdx.x; i < 32 * Shared::kFine; i += blockDim.x) {
       const std::int64_t at = 8 * std::int64_t{begin} + kN * i;
-      put(to + Room::place(i / Room::kFine, i % Room::kFine, Room::kFine), originals + at, at, size);
+      put(to + Shared::vector_at(i / Shared::kFine, i % Shared::kFine, Shared::kFine), originals + at, at, size);
     }
 #pragma unroll
     for (int l = 0; l < 3; ++l) {
       const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, pass.unit[l]));
-      const std::uint32_t count = Room::part(l);
+      const std::uint32_t count = Shared::part(l);
       for (std::uint32_t i = threadIdx.x; i < 32 * count; i += blockDim.x) {
         const std::int64_t at = (std::int64_t{begin} << (2 - l)) + kN * i;
-        put(to + Room::part_at(l) + Room::place(i / count, i % count, count), slots + at, at, pass.sizes[l] / 2);
+        put(to + Shared::coefficients_at(l) + Shared::vector_at(i / count, i % count, count), slots + at, at,
+            pass.sizes[l] / 2);
       }
     }
   };
@@ -225,10 +226,11 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     if (!works) continue;
     const std::int32_t first = (static_cast<std::int32_t>(tile * kLineLanes + lane) - 1) * 4;
     const bool edge = tile == 0 || (tile + 1) * kLineLanes * 4 + 8 >= coarse, own = lane != 0 && lane != 31;
-    const Values* const fine = tiles + tile % 2 * (Room::kBytes / 16);
+    const Values* const fine = tiles + tile % 2 * (Shared::kBytes / 16);
     const auto coefficients = [fine, lane](int l) {
       return [fine, lane, l](int u) {
-        return fine[Room::part_at(l) + Room::place(lane, static_cast<std::uint32_t>(u), Room::part(l))];
+        return fine[Shared::coefficients_at(l) +
+                    Shared::vector_at(lane, static_cast<std::uint32_t>(u), Shared::part(l))];
       };
     };
     points.look_aside();
@@ -242,11 +244,11 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     if constexpr (kLast)
       if (tile % 4 == 0) found = max(found, static_cast<Int>(*measured));
 #pragma unroll
-    for (int u = 0; u < static_cast<int>(Room::kFine / 2); ++u) {
+    for (int u = 0; u < static_cast<int>(Shared::kFine / 2); ++u) {
       const std::uint32_t at = 2 * kN * static_cast<std::uint32_t>(u);
       Values original[2], even, odd, made = levels[0].predicted(above, u, 4 * first, edge);
 #pragma unroll
-      for (std::uint32_t h = 0; h < 2; ++h) original[h] = fine[Room::place(lane, 2 * u + h, Room::kFine)];
+      for (std::uint32_t h = 0; h < 2; ++h) original[h] = fine[Shared::vector_at(lane, 2 * u + h, Shared::kFine)];
 #pragma unroll
       for (std::uint32_t k = 0; k < kN; ++k) {
         even.v[k] = above.v[kN * u + k];

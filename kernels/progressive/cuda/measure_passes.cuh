@@ -40,9 +40,11 @@ struct KnownCoefficients {
   SlotCoefficients<Int> all;
   int planes, plane;
 
-  __device__ __forceinline__ Int operator()(std::uint64_t place) const { return known_part(all(place), planes, plane); }
-  __device__ __forceinline__ Wide<Int> wide(std::uint64_t place) const {
-    Wide<Int> c = all.wide(place);
+  __device__ __forceinline__ Int operator()(std::uint64_t offset) const {
+    return known_part(all(offset), planes, plane);
+  }
+  __device__ __forceinline__ Wide<Int> wide(std::uint64_t offset) const {
+    Wide<Int> c = all.wide(offset);
 #pragma unroll
     for (unsigned k = 0; k < kWide<Int>; ++k) c.v[k] = known_part(c.v[k], planes, plane);
     return c;

@@ -21,7 +21,7 @@ struct MeasuredItems {
                                  kOwn = kHasZ ? 4 : 1;
   // bytes, for `readers` warps
   static constexpr std::size_t vectors(std::uint32_t readers) { return 2 * 512 * (kShared + readers * kOwn); }
-  static constexpr std::size_t room(std::uint32_t readers) {
+  static constexpr std::size_t bytes(std::uint32_t readers) {
     return vectors(readers) + 32 * sizeof(std::int64_t) * (kShared + kOwn) + kShared * sizeof(std::uint64_t);
   }
 };

@@ -50,7 +50,7 @@ KFN std::size_t segment_index(int u, int p) {
   return 64 * static_cast<std::size_t>(u) + static_cast<std::size_t>(p + 1);
 }
 
-struct SegmentPlace {
+struct SegmentLocation {
   std::uint64_t offset, size;
 };
 
@@ -91,7 +91,7 @@ struct ProgressiveBatch {
   PerFrame<std::uint32_t> slots;  // of tiles
 
   // The index of the first piece of plane p of unit u among all pieces.
-  __device__ __forceinline__ std::size_t place_of(int u, int planes, int p) const {
+  __device__ __forceinline__ std::size_t piece_index(int u, int planes, int p) const {
     const ProgressiveUnit& unit = shared->layout.unit[u];
     return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
            static_cast<std::size_t>(planes - 1 - p) * unit.tiles;
@@ -113,11 +113,11 @@ struct ProgressiveDecode : ProgressiveBatch {
   const ProgressiveFrame* frames;
   const TileGroup* groups;
   std::uint32_t group_count;
-  int level;                        // the requested grid
-  PerFrame<SegmentPlace> segments;  // by segment_index()
-  PerFrame<std::uint64_t> places;   // of pieces: those of a unit's tiles, plane by plane from the highest on
-  PerFrame<std::uint8_t> tops;      // of each tile: number of planes so far
-  PerFrame<std::uint8_t> roots;     // the coarsest grid
+  int level;                           // the requested grid
+  PerFrame<SegmentLocation> segments;  // by segment_index()
+  PerFrame<std::uint64_t> locations;   // of pieces: those of a unit's tiles, plane by plane from the highest on
+  PerFrame<std::uint8_t> tops;         // of each tile: number of planes so far
+  PerFrame<std::uint8_t> roots;        // the coarsest grid
 };
 
 // How blocks divide rows: `across` threads take a row, or a piece of a long one.
@@ -197,16 +197,16 @@ struct ProgressiveEncode : ProgressiveBatch {
   std::uint64_t frame_stride;
   std::uint64_t grid_at[kMostLevels + 1];  // offset of each grid's integers
   PerFrame<EncodeNote> notes;
-  PerFrame<std::uint8_t> grids;           // integers
-  PerFrame<std::uint32_t> planes;         // of tiles
-  PerFrame<std::uint64_t> largest;        // largest coefficient of each quarter tile
-  PerFrame<std::uint32_t> bytes;          // of a tile's pieces, each padded to a multiple of four
-  PerFrame<std::uint32_t> sizes;          // of pieces: offset in the slot (high half), and size; by piece_index()
-  PerFrame<std::uint64_t> places;         // offsets of pieces in the payload
-  PerFrame<std::uint64_t> segment_bytes;  // by segment_index()
-  PerFrame<ProgressiveSegment> segments;  // in reading order
-  PerFrame<SegmentPlace> segment_places;  // by segment_index()
-  PerFrame<std::int8_t> states;           // of each measured error: the plane of each unit
+  PerFrame<std::uint8_t> grids;                 // integers
+  PerFrame<std::uint32_t> planes;               // of tiles
+  PerFrame<std::uint64_t> largest;              // largest coefficient of each quarter tile
+  PerFrame<std::uint32_t> bytes;                // of a tile's pieces, each padded to a multiple of four
+  PerFrame<std::uint32_t> sizes;                // of pieces: offset in the slot (high half), and size; by piece_index()
+  PerFrame<std::uint64_t> locations;            // offsets of pieces in the payload
+  PerFrame<std::uint64_t> segment_bytes;        // by segment_index()
+  PerFrame<ProgressiveSegment> segments;        // in reading order
+  PerFrame<SegmentLocation> segment_locations;  // by segment_index()
+  PerFrame<std::int8_t> states;                 // of each measured error: the plane of each unit
 
   __device__ __forceinline__ std::uint8_t* payload(std::uint32_t frame) const {
     return payloads + frame * frame_stride;

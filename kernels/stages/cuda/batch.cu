@@ -45,16 +45,16 @@ TileBatch::TileBatch(const Request& request, const CudaEncodeBatch& batch, std::
   job.headers[1] = header_template(headers.exact);
   job.pointwise = request.bound_mode == Bound::pointwise_relative;
   fill_crc_powers(job.crc_powers);
-  places_ = reinterpret_cast<std::uintptr_t>(batch.values) | (batch.count > 1 ? batch.value_stride : 0);
+  address_bits_ = reinterpret_cast<std::uintptr_t>(batch.values) | (batch.count > 1 ? batch.value_stride : 0);
   std::copy_n(tiles, kMostPasses, tiles_);
-  const auto place = [&](std::size_t part) { return place_behind(bytes_, part, 16); };
-  counters_ = place(sizeof(Counters));
-  ranges_ = place(batch.count * sizeof(RangeKeys));
-  for (int i = 0; i < kMostPasses; ++i) sums_[i] = place(tiles[i] * (sizeof(std::uint32_t) + sizeof(uint2)));
-  costs_ = place(batch.count * candidates * sizeof(unsigned long long));
+  const auto add = [&](std::size_t part) { return append_array(bytes_, part, 16); };
+  counters_ = add(sizeof(Counters));
+  ranges_ = add(batch.count * sizeof(RangeKeys));
+  for (int i = 0; i < kMostPasses; ++i) sums_[i] = add(tiles[i] * (sizeof(std::uint32_t) + sizeof(uint2)));
+  costs_ = add(batch.count * candidates * sizeof(unsigned long long));
   zeroed_ = bytes_;
-  plans_ = place(batch.count * sizeof(ChunkPlan));
-  raw_ = place(batch.count * sizeof(std::uint32_t));
+  plans_ = add(batch.count * sizeof(ChunkPlan));
+  raw_ = add(batch.count * sizeof(std::uint32_t));
 }
 
 Status TileBatch::start(const Request& request, bool quantise) {

@@ -40,14 +40,14 @@ class TileBatch {
   [[nodiscard]] ChunkPlan* plans() const;
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   // The OR of the chunks' addresses: its trailing zeros are their common alignment.
-  [[nodiscard]] std::uint64_t places() const { return places_; }
+  [[nodiscard]] std::uint64_t address_bits() const { return address_bits_; }
   [[nodiscard]] std::uint64_t count() const { return count_; }
 
   EncodeParams job = {};
 
  private:
   const CudaEncodeBatch& batch_;
-  std::uint64_t count_, places_;
+  std::uint64_t count_, address_bits_;
   cudaStream_t stream_;
   std::size_t tiles_[kMostPasses];
   // offsets in the workspace
@@ -57,7 +57,7 @@ class TileBatch {
 
 // Whether a frame with this many tiles has no space for its directory, or for anything after it (as
 // core/cpu_driver.cpp).
-inline bool has_no_room(std::uint64_t tiles, std::uint64_t value_bytes) {
+inline bool lacks_space(std::uint64_t tiles, std::uint64_t value_bytes) {
   return tiles >= value_bytes / 4 || 4 * (tiles + 1) >= value_bytes;
 }
 

@@ -58,7 +58,7 @@ __device__ __forceinline__ unsigned first_piece() {
   return kMover == Mover::block ? threadIdx.x : threadIdx.x / 32 * 32 * kRowPieces<Value> + threadIdx.x % 32;
 }
 template <class Value, Mover kMover>
-__device__ __forceinline__ unsigned first_place() {
+__device__ __forceinline__ unsigned first_offset() {
   return first_piece<Value, kMover>() / kRowPieces<Value> * kRowBytes<Value> + threadIdx.x % kRowPieces<Value> * 16;
 }
 template <class Value, Mover kMover>
@@ -105,7 +105,7 @@ __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* 
   const std::uint64_t first = std::uint64_t{tile} * kTileValues, left = grid.values - first;
   const std::uint8_t* from = values + first * sizeof(Value);
   if (left >= kTileValues && aligned) {
-    std::uint8_t* const to = arena + first_place<Value, Mover::block>();
+    std::uint8_t* const to = arena + first_offset<Value, Mover::block>();
     from += 16 * threadIdx.x;
     copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
 #pragma unroll
@@ -126,7 +126,7 @@ __device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint3
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   std::uint8_t* to = out + (first - start) * sizeof(Value);
   if (first >= start && first + kTileValues <= stop && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
-    arena += first_place<Value, Mover::warp>();
+    arena += first_offset<Value, Mover::warp>();
     to += 16 * first_piece<Value, Mover::warp>();
 #pragma unroll
     for (int i = 0; i < kThreadPieces<Value>; ++i)
@@ -232,7 +232,7 @@ __device__ __forceinline__ void store_half(const HalfBlock<D>& block, const Valu
 }
 
 // Offsets of a tile's blocks and their extents inside the array; in shared memory.
-struct BlockPlaces {
+struct BlockOffsets {
   std::uint64_t first[kTileBlocks<2>];
   uchar4 inside[kTileBlocks<2>];  // columns, rows, slabs
   int whole[2];                   // whether all blocks of a warp have whole rows
@@ -242,22 +242,22 @@ struct BlockPlaces {
 
 // Computed by the first two warps; a barrier must follow.
 template <int D>
-__device__ __forceinline__ void find_places(const LaunchGrid& grid, std::uint32_t tile, std::uint32_t all_blocks,
-                                            BlockPlaces& places) {
+__device__ __forceinline__ void find_block_offsets(const LaunchGrid& grid, std::uint32_t tile, std::uint32_t all_blocks,
+                                                   BlockOffsets& offsets) {
   if (threadIdx.x >= kTileBlocks<D>) return;
   const std::uint32_t number = tile * kTileBlocks<D> + threadIdx.x;
   const HalfBlock<D> block(grid, min(number, all_blocks - 1), 0);
-  places.first[threadIdx.x] = block.first;
-  places.inside[threadIdx.x] =
+  offsets.first[threadIdx.x] = block.first;
+  offsets.inside[threadIdx.x] =
       make_uchar4(static_cast<unsigned char>(block.columns), static_cast<unsigned char>(block.rows),
                   static_cast<unsigned char>(block.slabs), 0);
   const int whole = __all_sync(0xFFFFFFFFu, block.columns == kRowValues<D>);
-  if (threadIdx.x % 32 == 0) places.whole[threadIdx.x / 32] = whole;
+  if (threadIdx.x % 32 == 0) offsets.whole[threadIdx.x / 32] = whole;
 }
 
 // 1-D: prefetches the values of a whole tile to the L2 cache.
 template <class Value>
-__device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile) {
+__device__ __forceinline__ void ask_for_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile) {
   constexpr int kLines = static_cast<int>(kTileValues * sizeof(Value) / 128);
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   if (first + kTileValues > grid.values) return;
@@ -266,17 +266,17 @@ __device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8
     prefetch_line(values + first * sizeof(Value) + 128 * line);
 }
 
-// Prefetches the values of blocks, by the warps of find_places() right after it: neighbouring blocks share lines of 128
-// bytes, and each thread takes rows.
+// Prefetches the values of blocks, by the warps of find_block_offsets() right after it: neighbouring blocks share lines
+// of 128 bytes, and each thread takes rows.
 template <int D, class Value>
 __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uint8_t* values,
-                                                const BlockPlaces& places) {
+                                                const BlockOffsets& offsets) {
   constexpr unsigned L = kRowValues<D>, kSharing = 128 / (L * sizeof(Value));
   if (threadIdx.x >= kTileBlocks<D>) return;
   const unsigned sharer = threadIdx.x % kSharing, leader = threadIdx.x - sharer;
   __syncwarp();
-  const uchar4 inside = places.inside[leader];
-  const std::uint8_t* const from = values + places.first[leader] * sizeof(Value);
+  const uchar4 inside = offsets.inside[leader];
+  const std::uint8_t* const from = values + offsets.first[leader] * sizeof(Value);
   const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
 #pragma unroll
   for (unsigned i = 0; i < 64 / L / kSharing; ++i) {
@@ -290,7 +290,7 @@ __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uin
 // from the piece on that are inside the array, and whether its row is inside (else the row repeats the last one
 // inside).
 template <int D, class Value, int kUnroll, class Visit>
-__device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
+__device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockOffsets& offsets, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
   // Threads take the pieces of a block's row, then those of the next blocks, then the next row. Blocks lie an even
   // number of 16-byte units apart in the arena, so a quarter warp that takes one piece or four of each block has bank
@@ -306,17 +306,17 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
   for (unsigned group = 0; group < kGroups; ++group) {
     const unsigned b = b0 + group * kStep;
     if (b >= static_cast<unsigned>(blocks)) continue;
-    const uchar4 inside = places.inside[b];
-    const std::uint64_t first = places.first[b] * sizeof(Value) + 16 * k;
+    const uchar4 inside = offsets.inside[b];
+    const std::uint64_t first = offsets.first[b] * sizeof(Value) + 16 * k;
     const int columns = static_cast<int>(inside.x) - static_cast<int>(k * kPer);
-    const unsigned place = 2 * b * kRowBytes<Value> + row0 * L * sizeof(Value) + 16 * k;
+    const unsigned offset = 2 * b * kRowBytes<Value> + row0 * L * sizeof(Value) + 16 * k;
 #pragma unroll kUnroll
     for (unsigned i = 0; i < 64 / L / kRowStep; ++i) {
       const unsigned row = i * kRowStep;
       const unsigned y = (D == 2 ? row : row % L) + row0, z = D == 2 ? 0 : row / L;
       const unsigned y_in = min(y, inside.y - 1u), z_in = D == 2 ? 0 : min(z, inside.z - 1u);
       visit(group * (64 / L / kRowStep) + i, first + y_in * row_bytes + z_in * slab_bytes,
-            static_cast<int>(place + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
+            static_cast<int>(offset + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
             y == y_in && z == z_in);
     }
   }
@@ -324,43 +324,43 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
 
 template <int D, class Value>
 __device__ __forceinline__ void load_blocks(const Grid& grid, const std::uint8_t* values, int blocks, bool whole,
-                                            const BlockPlaces& places, std::uint8_t* arena) {
+                                            const BlockOffsets& offsets, std::uint8_t* arena) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
     copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
       // blocks beyond the last one have the last one's offset
-      for_pieces<D, Value, 8>(grid, kTileBlocks<D>, places, [&](unsigned i, std::uint64_t at, int place, int, bool) {
-        visit(i, arena + place, values + at);
+      for_pieces<D, Value, 8>(grid, kTileBlocks<D>, offsets, [&](unsigned i, std::uint64_t at, int offset, int, bool) {
+        visit(i, arena + offset, values + at);
       });
     });
     return;
   }
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int columns, bool) {
+  for_pieces<D, Value, 1>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int columns, bool) {
     const auto* const from = reinterpret_cast<const Value*>(values + at);
 #pragma unroll 1
     for (int c = 0; c < kPer; ++c)  // columns <= 0: the last value inside lies before this piece
-      reinterpret_cast<Value*>(arena + place)[c] = from[c < columns ? c : columns - 1];
+      reinterpret_cast<Value*>(arena + offset)[c] = from[c < columns ? c : columns - 1];
   });
 }
 
 template <int D, class Value>
 __device__ __forceinline__ void store_blocks(const Grid& grid, const std::uint8_t* arena, int blocks, bool whole,
-                                             const BlockPlaces& places, std::uint64_t start, std::uint64_t stop,
+                                             const BlockOffsets& offsets, std::uint64_t start, std::uint64_t stop,
                                              std::uint8_t* out) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
-    for_pieces<D, Value, 8>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int, bool inside) {
-      if (inside) __stcs(reinterpret_cast<uint4*>(out + at), *reinterpret_cast<const uint4*>(arena + place));
+    for_pieces<D, Value, 8>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int, bool inside) {
+      if (inside) __stcs(reinterpret_cast<uint4*>(out + at), *reinterpret_cast<const uint4*>(arena + offset));
     });
     return;
   }
   auto* const to = reinterpret_cast<Value*>(out);
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int columns, bool inside) {
+  for_pieces<D, Value, 1>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int columns, bool inside) {
 #pragma unroll 1
     for (int c = 0; c < kPer && inside; ++c) {
       const std::uint64_t index = at / sizeof(Value) + static_cast<unsigned>(c);
       if (c < columns && index >= start && index < stop)
-        to[index - start] = reinterpret_cast<const Value*>(arena + place)[c];
+        to[index - start] = reinterpret_cast<const Value*>(arena + offset)[c];
     }
   });
 }

@@ -24,8 +24,8 @@ cudaError_t plan_blocks(Kernel kernel, int fixed, int blocks, int most_waiting, 
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  const int room = std::min(all / blocks - kReserved, most) - fixed;
-  const int waiting = std::clamp(room / 16 * 16, 16, most_waiting);
+  const int available = std::min(all / blocks - kReserved, most) - fixed;
+  const int waiting = std::clamp(available / 16 * 16, 16, most_waiting);
   *shared_bytes = static_cast<std::size_t>(fixed + waiting);
   *waiting_bytes = static_cast<std::uint32_t>(waiting);
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, fixed + waiting));

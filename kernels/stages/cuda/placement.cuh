@@ -117,20 +117,20 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
 }
 
 // A tile whose bytes are complete and whose offset is not known yet.
-struct Waiting {
+struct WaitingTile {
   std::uint32_t chunk, tile, words;
   bool there, uniform;
 };
 
 // The destination of a waiting tile's bytes, computed by one thread for all; in shared memory.
-struct alignas(16) Place {
+struct alignas(16) Destination {
   std::uint64_t at;     // byte offset from the first frame
   std::uint32_t words;  // to copy: 0 if no tile waits, or its frame becomes raw
   std::uint32_t ends;   // whether the tile is its chunk's last
 };
-struct PlaceSpace {
-  Place place;
-  Waiting tile;                 // that waits
+struct PlacementSpace {
+  Destination destination;
+  WaitingTile tile;             // that waits
   std::uint64_t payload_bytes;  // of a chunk that ends
 };
 
@@ -139,37 +139,38 @@ struct PlaceSpace {
 template <class Space>
 __device__ __forceinline__ void place_tile(const EncodeParams& job, const Space& space, const std::uint8_t* bytes) {
   constexpr std::uint32_t kAtOnce = Space::kPlacedAtOnce;
-  const Place place = space.place.place;
-  auto* to = reinterpret_cast<std::uint32_t*>(job.frames + place.at) + threadIdx.x;
+  const Destination destination = space.placement.destination;
+  auto* to = reinterpret_cast<std::uint32_t*>(job.frames + destination.at) + threadIdx.x;
   const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < place.words; i += kAtOnce * kThreads) {
+  for (std::uint32_t i = threadIdx.x; i < destination.words; i += kAtOnce * kThreads) {
     std::uint32_t word[kAtOnce];
 #pragma unroll
     for (std::uint32_t k = 0; k < kAtOnce; ++k)
-      if (i + k * kThreads < place.words) word[k] = from[k * kThreads];
+      if (i + k * kThreads < destination.words) word[k] = from[k * kThreads];
 #pragma unroll
     for (std::uint32_t k = 0; k < kAtOnce; ++k)
-      if (i + k * kThreads < place.words) to[k * kThreads] = word[k];
+      if (i + k * kThreads < destination.words) to[k * kThreads] = word[k];
     to += kAtOnce * kThreads;
     from += kAtOnce * kThreads;
   }
-  if (place.ends != 0 && threadIdx.x < 32)
-    write_header(job, space.place.tile.chunk, space.place.payload_bytes == job.value_bytes, space.place.payload_bytes);
+  if (destination.ends != 0 && threadIdx.x < 32)
+    write_header(job, space.placement.tile.chunk, space.placement.payload_bytes == job.value_bytes,
+                 space.placement.payload_bytes);
 }
 
 // Step 1 of placing a waiting tile: one thread loads its sum. The load is in flight while the thread does other work.
-__device__ __forceinline__ uint2 ask_place(const EncodeParams& job, const PlaceSpace& space) {
+__device__ __forceinline__ uint2 load_sum(const EncodeParams& job, const PlacementSpace& space) {
   if (threadIdx.x != 32) return {};
-  const Waiting tile = space.tile;
+  const WaitingTile tile = space.tile;
   if (!tile.there || tile.tile == 0) return {};
   return load_relaxed(job.sums.ends + (tile.chunk * job.tiles + tile.tile - 1));
 }
 // Step 2: uses the loaded sum, and writes the frame's directory entry. Step 3, after a barrier, is place_tile().
-__device__ __forceinline__ void find_place(const EncodeParams& job, uint2 asked, PlaceSpace& space) {
+__device__ __forceinline__ void find_destination(const EncodeParams& job, uint2 asked, PlacementSpace& space) {
   if (threadIdx.x != 32) return;
-  const Waiting tile = space.tile;
-  Place found = {0, 0, 0};
+  const WaitingTile tile = space.tile;
+  Destination found = {0, 0, 0};
   if (tile.there) {
     const std::uint32_t before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile, asked);
     const std::uint64_t directory = tile.chunk * job.frame_stride + 4 * job.header_words;
@@ -186,7 +187,7 @@ __device__ __forceinline__ void find_place(const EncodeParams& job, uint2 asked,
       space.payload_bytes = raw ? job.value_bytes : end;
     }
   }
-  space.place = found;
+  space.destination = found;
 }
 
 // The tile of a thread block's ticket; chunk is out of range if no tile is left.

@@ -91,14 +91,14 @@ __device__ __noinline__ void write_special(const EncodeParams& job, const std::u
   constexpr int kHalves = kBlockValues<D> / 32, kValueWords = sizeof(Value) / 4;
   const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
   const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / (D == 1 ? 1 : 2);
-  const HalfBlock<D == 1 ? 2 : D> place(job.grid, D == 1 ? 0 : block, half);
+  const HalfBlock<D == 1 ? 2 : D> half_block(job.grid, D == 1 ? 0 : block, half);
   const auto copy_value = [&](int i, std::uint32_t* words) {
     std::uint64_t index = 0;
     if constexpr (D == 1) {
       index = std::uint64_t{block} * 32 + static_cast<unsigned>(i);
       if (index >= job.grid.values) index = job.grid.values - 1;
     } else {
-      index = place.value_at(i);
+      index = half_block.value_at(i);
     }
     const auto* from = reinterpret_cast<const std::uint32_t*>(values + index * sizeof(Value));
     for (int w = 0; w < kValueWords; ++w) words[w] = from[w];

@@ -27,7 +27,7 @@ struct DecodeArena {
   alignas(128) std::uint8_t apart[kApartBytes + 32];
 
   __device__ __forceinline__ bool is_apart(std::uint32_t bytes) const { return kOwnRows && bytes <= kApartBytes; }
-  __device__ __forceinline__ std::uint8_t* room_for(std::uint32_t bytes) { return is_apart(bytes) ? apart : arena; }
+  __device__ __forceinline__ std::uint8_t* bytes_memory(std::uint32_t bytes) { return is_apart(bytes) ? apart : arena; }
 
   // Called after `bytes` bytes are read, before values are written to the arena. False if a thread that stores this
   // thread's values found a fault.
@@ -39,7 +39,7 @@ struct DecodeArena {
 
 template <class Value, int D>
 struct DecodeSpace : DecodeArena<Value, kArenaBytes<Value>, D == 1> {
-  std::conditional_t<D == 1, char, BlockPlaces> places;
+  std::conditional_t<D == 1, char, BlockOffsets> offsets;
   ScanSpace scan;
 };
 
@@ -62,10 +62,10 @@ __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const De
   tile += kTilesAhead;
   // by the last warp, which has the least to do while a small tile loads
   if (threadIdx.x < kThreads - 32 || tile - job.first_tile >= job.tile_count) return;
-  const TilePlace place = find_tile(frame, job.tiles, tile);
-  if (place.fault != Fault::none) return;  // the block that decodes the tile reports the fault
-  const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
-  const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // the directory may be damaged
+  const TileLocation location = find_tile(frame, job.tiles, tile);
+  if (location.fault != Fault::none) return;  // the block that decodes the tile reports the fault
+  const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + location.first);
+  const std::uint32_t bytes = min(4 * location.count, 1u << 16);  // the directory may be damaged
   prefetch_range<32>(from, bytes, threadIdx.x % 32);
 }
 
@@ -247,7 +247,7 @@ __device__ __forceinline__ Map decoding_map(const DecodeFrame& frame) {
 // Decodes a tile up to the values of each thread, which are valid if no thread returns a fault.
 template <class Map, int D>
 __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile,
-                                               const TilePlace& place, int blocks, const Map& map,
+                                               const TileLocation& location, int blocks, const Map& map,
                                                DecodeSpace<typename Map::Value, D>& space,
                                                typename Map::Value (&x)[32]) {
   using Value = typename Map::Value;
@@ -255,21 +255,21 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
   constexpr int kHalves = D == 1 ? 1 : 2;
   const int thread = static_cast<int>(threadIdx.x), half = thread % kHalves, threads = blocks * kHalves;
   const bool valid = thread < threads;
-  const std::uint32_t size = 4 * place.count;
-  const std::uint32_t rate_bytes = place.uniform ? (size != 0 ? 1 : 0) : static_cast<std::uint32_t>(blocks);
+  const std::uint32_t size = 4 * location.count;
+  const std::uint32_t rate_bytes = location.uniform ? (size != 0 ? 1 : 0) : static_cast<std::uint32_t>(blocks);
   if (size > max_tile_bytes(sizeof(Value)) || rate_bytes > size) return Fault::size;
   const std::uint8_t* const bytes =
-      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count,
-                            space.room_for(size), [&] { prefetch_ahead(job, frame, tile); }));
+      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + location.first), location.count,
+                            space.bytes_memory(size), [&] { prefetch_ahead(job, frame, tile); }));
   __syncthreads();
 
   // rates
-  std::uint32_t rate = place.uniform ? (size != 0 ? bytes[0] : 0) : valid ? bytes[thread / kHalves] : 0;
+  std::uint32_t rate = location.uniform ? (size != 0 ? bytes[0] : 0) : valid ? bytes[thread / kHalves] : 0;
   if (!valid) rate = 0;
   std::uint32_t planes, outlier_bytes, words, specials_before = 0;
   SpecialPart special;
   const bool masked = valid && is_special_rate(static_cast<std::uint8_t>(rate));
-  if (place.uniform && masked) rate = 256;  // reported below
+  if (location.uniform && masked) rate = 256;  // reported below
   Fault fault = Fault::none;
   if (Map::kHasSpecial && __syncthreads_or(masked ? 1 : 0) != 0) {
     scan_warp(Taken(0, 0), valid, valid && half == 0, rate & 0xFF, specials_before, space.scan);
@@ -297,7 +297,7 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
   const Placed at = scan_block(before, specials_before, threads, space.scan);
   const std::uint32_t outliers_at = rate_bytes + 2 * at.total_specials;
   const std::uint32_t parts_end = outliers_at + at.total_outlier_bytes, words_at = (parts_end + 3) / 4;
-  if (words_at + at.total_words != place.count) return Fault::size;
+  if (words_at + at.total_words != location.count) return Fault::size;
   if (thread < static_cast<int>(4 * words_at - parts_end) && bytes[parts_end + static_cast<unsigned>(thread)] != 0)
     fault = Fault::padding;
 
@@ -334,23 +334,23 @@ __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::C
   const std::uint32_t index = kOneFrame ? 0 : blockIdx.x / job.tile_count;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
   const DecodeFrame frame = kOneFrame ? job.only_frame : job.frames[index];
-  const TilePlace place = find_tile(frame, job.tiles, tile);
+  const TileLocation location = find_tile(frame, job.tiles, tile);
   const int blocks = static_cast<int>(min(job.blocks - tile * kTileBlocks<D>, std::uint32_t{kTileBlocks<D>}));
-  if constexpr (D > 1 && kStaged<D, Value>) find_places<D>(job.grid, tile, job.blocks, space.places);
+  if constexpr (D > 1 && kStaged<D, Value>) find_block_offsets<D>(job.grid, tile, job.blocks, space.offsets);
   Value x[32];
-  Fault fault = place.fault;
+  Fault fault = location.fault;
   if (fault == Fault::none)
-    fault = decode_values<Map, D>(job, frame, tile, place, blocks, decoding_map<Map>(frame), space, x);
+    fault = decode_values<Map, D>(job, frame, tile, location, blocks, decoding_map<Map>(frame), space, x);
   if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
   if constexpr (kStaged<D, Value>) {
-    if (!space.end_reading(4 * place.count, fault)) return;
+    if (!space.end_reading(4 * location.count, fault)) return;
     write_row(space.arena, x);
     if constexpr (D == 1) {
       __syncwarp();
       store_rows<Value>(space.arena, tile, job.start, min(job.stop, job.grid.values), frame.out);
     } else {
       __syncthreads();
-      store_blocks<D, Value>(job.grid, space.arena, blocks, space.places.all_whole() && job.aligned, space.places,
+      store_blocks<D, Value>(job.grid, space.arena, blocks, space.offsets.all_whole() && job.aligned, space.offsets,
                              job.start, job.stop, frame.out);
     }
   } else {

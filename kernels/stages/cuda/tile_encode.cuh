@@ -25,11 +25,11 @@ template <class Value, int D, bool kHasSpecial>
 struct EncodeSpace {
   static constexpr std::uint32_t kPlacedAtOnce = sizeof(Value) == 8 ? 4 : 1;
   alignas(16) std::uint8_t arena[kArenaBytes<Value>];
-  std::conditional_t<D == 1, char, BlockPlaces> places[2];  // of this tile and the next
+  std::conditional_t<D == 1, char, BlockOffsets> offsets[2];  // of this tile and the next
   std::uint32_t masks[kHasSpecial ? 3 : 1][kHasSpecial ? kThreads : 1];
   ScanSpace scan;
   ScannerSpace scanner;
-  PlaceSpace place;
+  PlacementSpace placement;
   TileTask now, next;  // the tile being encoded, and the next one
   // after the rest, sized at launch: the bytes of a tile that waits for its offset
   alignas(16) std::uint8_t waiting[16];
@@ -56,10 +56,10 @@ __device__ __forceinline__ void look_ahead(const EncodeParams& job, int parity, 
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
   constexpr bool kAsks = sizeof(Value) < 8;  // 64-bit values encode 2 % faster without prefetch
   if constexpr (D == 1) {
-    if constexpr (kAsks) prefetch_rows<Value>(job.grid, values, tile);
+    if constexpr (kAsks) ask_for_rows<Value>(job.grid, values, tile);
   } else if constexpr (kStaged<D, Value>) {
-    find_places<D>(job.grid, tile, job.blocks, space.places[parity ^ 1]);
-    if constexpr (kAsks) prefetch_blocks<D, Value>(job.grid, values, space.places[parity ^ 1]);
+    find_block_offsets<D>(job.grid, tile, job.blocks, space.offsets[parity ^ 1]);
+    if constexpr (kAsks) prefetch_blocks<D, Value>(job.grid, values, space.offsets[parity ^ 1]);
   }
 }
 
@@ -128,7 +128,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   if (thread == 0) post_size(job.sums, space.now.chunk * job.tiles + space.now.tile, tile_words);
   // by now the sizes of all tiles before the waiting one are posted, or soon will be
   look_ahead<D, Value>(job, parity, space);
-  const uint2 asked = ask_place(job, space.place);
+  const uint2 asked = load_sum(job, space.placement);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -160,7 +160,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
     if (half == 0) r.d[0] = unzigzag(static_cast<Code>(r.first & kept));
     write_planes(r.d, static_cast<int>(planes), word_part + planes_at);
   }
-  find_place(job, asked, space.place);
+  find_destination(job, asked, space.placement);
   __syncthreads();
 
   // the waiting tile leaves, this one waits: through registers, or with one more barrier if it is large
@@ -176,13 +176,13 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   }
   place_tile(job, space, space.waiting);
   __syncthreads();
-  if (thread == 0) space.place.tile = {space.now.chunk, space.now.tile, tile_words, true, uniform};
+  if (thread == 0) space.placement.tile = {space.now.chunk, space.now.tile, tile_words, true, uniform};
   if (4 * tile_words > job.waiting_bytes) {  // devices with little shared memory
     __syncthreads();
-    find_place(job, {}, space.place);
+    find_destination(job, {}, space.placement);
     __syncthreads();
     place_tile(job, space, bytes);
-    if (thread == 32) space.place.tile.there = false;
+    if (thread == 32) space.placement.tile.there = false;
     __syncthreads();
     return;
   }
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<Map, D>)
   if (threadIdx.x == 0) {
     first = atomicAdd(tasks, 1);
     space.next = task_of(job, first);
-    space.place.tile.there = false;
+    space.placement.tile.there = false;
   }
   if (__syncthreads_or(threadIdx.x == 0 && first == 0 ? 1 : 0) != 0) {
     scan_sizes(job.sums, all, space.scanner);
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<Map, D>)
     }
   }
   __syncthreads();  // the last tile is waiting
-  find_place(job, {}, space.place);
+  find_destination(job, {}, space.placement);
   __syncthreads();
   place_tile(job, space, space.waiting);
 }

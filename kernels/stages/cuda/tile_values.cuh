@@ -118,8 +118,8 @@ __device__ __forceinline__ void load_values(const EncodeParams& job, const std::
   if constexpr (D == 1) {
     load_rows<Value>(job.grid, values, tile, job.aligned, space.arena);
   } else if constexpr (kStaged<D, Value>) {
-    load_blocks<D, Value>(job.grid, values, blocks, space.places[parity].all_whole() && job.aligned,
-                          space.places[parity], space.arena);
+    load_blocks<D, Value>(job.grid, values, blocks, space.offsets[parity].all_whole() && job.aligned,
+                          space.offsets[parity], space.arena);
   } else {
     const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / 2;
     if (valid) {

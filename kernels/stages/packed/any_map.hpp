@@ -43,14 +43,14 @@ struct ChainTarget {
   const void* out;
 };
 
-using MapRoom = std::uint8_t[128];
+using MapMemory = std::uint8_t[128];
 
 template <class Code>
 struct MapFunctions {
   std::uint32_t value_bytes;
   unsigned masks;  // kinds of special values (kMaskSentinel and others); 0: none
   // Constructs the map of a chunk.
-  void (*make)(const Plan& plan, MapRoom& room);
+  void (*make)(const Plan& plan, MapMemory& memory);
 
   // Rows -> codes, row by row, and the misfits of each run of 32 values. Returns 0 if there are no misfits.
   std::uint32_t (*encode_rows)(const void* map, const ValueRows& rows, Code* codes, std::uint32_t* misfits);
@@ -90,10 +90,10 @@ const MapFunctions<std::uint64_t>& map_functions(const Plan& plan);
 
 template <class Code>
 struct AnyMap {
-  alignas(64) MapRoom room;
+  alignas(64) MapMemory memory;
   const MapFunctions<Code>& of;
 
-  explicit AnyMap(const Plan& plan) : of(map_functions<Code>(plan)) { of.make(plan, room); }
+  explicit AnyMap(const Plan& plan) : of(map_functions<Code>(plan)) { of.make(plan, memory); }
 };
 
 // Unused high bits of differences of integers narrower than a code: bit-exact differences are taken modulo the

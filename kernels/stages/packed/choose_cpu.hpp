@@ -186,7 +186,7 @@ inline void sample_shape(const Request& request, const PackedPlan& plan, const A
     return;
   }
   const void* const x = load_values<S>({map.of.value_bytes, grid, box, values, nullptr}, s.values);
-  map.of.sample_runs(map.room, x, kPackedBlocks, s.codes);
+  map.of.sample_runs(map.memory, x, kPackedBlocks, s.codes);
   for (int c = 0; c < kCandidates; ++c)
     if (predictor_at(c).tile_shape == S) costs.bits[c] += sampled_bits<S>(plan, box, predictor_at(c).order, s);
 }

@@ -83,9 +83,9 @@ template <int S, bool kSmall>
         Eight d[3] = {along - (above & first), along - above, along};
         above = along;
         if constexpr (S == kVolume) {
-          Eight& place = eight_at(s.behind[row] + x);
-          const Eight behind = place;
-          place = d[1];
+          Eight& before = eight_at(s.behind[row] + x);
+          const Eight behind = before;
+          before = d[1];
           d[2] = d[1] - behind;
           if (row == 0) {
             d[0] -= behind & first;

@@ -47,13 +47,13 @@ KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const 
                        void* out, Code* differences) {
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
   // columns are prefetched in pieces even if blocks are absent: all at once decodes a fifth slower
-  const bool ask_by_parts = S == kColumns || present.all();
-  const std::uint32_t part_step = S == kColumns ? TileShape<S>::kBlocksY * box.inx : kPackedBlocks;
-  if (!ask_by_parts) ask_for_rows<S>(value_bytes, plan.grid, box, start, stop, out);
+  const bool prefetch_by_slices = S == kColumns || present.all();
+  const std::uint32_t slice_step = S == kColumns ? TileShape<S>::kBlocksY * box.inx : kPackedBlocks;
+  if (!prefetch_by_slices) ask_for_rows<S>(value_bytes, plan.grid, box, start, stop, out);
   for (const std::uint32_t b : present) {
-    if (ask_by_parts)
-      for (std::uint32_t part = b; part < kPackedBlocks; part += part_step)
-        ask_for_part<S>(value_bytes, plan.grid, box, part, start, stop, out);
+    if (prefetch_by_slices)
+      for (std::uint32_t slice = b; slice < kPackedBlocks; slice += slice_step)
+        prefetch_slice<S>(value_bytes, plan.grid, box, slice, start, stop, out);
     if (parts.is_special(b)) [[unlikely]] {
       Status error;
       words = take_masks(b, value_bytes, descriptor, words, parts, error);
@@ -79,21 +79,21 @@ template <class Code, int S>
   if constexpr (S == kColumns) {
     for (std::uint32_t i = 1; i < kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - 1]);
     for (std::uint32_t i = kX; i < present.y * kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - kX]);
-    map.of.decode_runs(map.room, d, present.y * kX / 32, values);
+    map.of.decode_runs(map.memory, d, present.y * kX / 32, values);
     return;
   }
   constexpr PresentRows kWhole{Tile::kX, Tile::kY, Tile::kZ};
   if (present == kWhole) [[likely]] {
     row_sums<S, kX>(order, kWhole, d);
-    map.of.decode_rows(map.room, d, kX / 32, Tile::kY * Tile::kZ, kX, values);
+    map.of.decode_rows(map.memory, d, kX / 32, Tile::kY * Tile::kZ, kX, values);
     return;
   }
   const std::uint32_t columns = worked_columns<S>(present.x);
-  if (S == kPlane && columns == kNarrowest<S>) return map.of.decode_narrow(map.room, order, present, d, values);
+  if (S == kPlane && columns == kNarrowest<S>) return map.of.decode_narrow(map.memory, order, present, d, values);
   edge_sums<S>(order, present, columns, d);
   for (std::uint32_t z = 0; z < present.z; ++z) {
     const std::uint32_t slab = z * Tile::kY * kX;
-    map.of.decode_rows(map.room, d + slab, columns / 32, present.y, kX,
+    map.of.decode_rows(map.memory, d + slab, columns / 32, present.y, kX,
                        static_cast<std::uint8_t*>(values) + slab * map.of.value_bytes);
   }
 }
@@ -126,11 +126,11 @@ inline Status decode_packed_tile(const Plan& base, const std::uint8_t* bytes, st
     const bool whole = !special && box.inx == Tile::kX && box.first >= start && box.first + 4096 <= stop;
     if (whole) {
       void* const to = static_cast<std::uint8_t*>(out) + (box.first - start) * limits.value_bytes;
-      return map.of.decode_chain(map.room, plan.order != 0, present, parts,
+      return map.of.decode_chain(map.memory, plan.order != 0, present, parts,
                                  {to, true, nullptr, nullptr, 0, 0, nullptr});
     }
     if (!present.all()) ask_for_rows<S>(limits.value_bytes, plan.grid, box, start, stop, out);
-    PYF_TRY(map.of.decode_chain(map.room, plan.order != 0, present, parts,
+    PYF_TRY(map.of.decode_chain(map.memory, plan.order != 0, present, parts,
                                 {space.values, false, &plan.grid, &box, start, stop, out}));
   } else {
     PYF_TRY((unpack_tile<Code, S>(plan, limits.value_bytes, box, present, parts, start, stop, out, space.codes)));

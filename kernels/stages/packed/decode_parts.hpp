@@ -60,17 +60,17 @@ KFN std::uint32_t count_bits(const std::uint32_t (&words)[4]) {
 // Reads masks of missing values: a byte for each block in `masked`, then groups of four bits. The bytes are known to be
 // inside the tile.
 template <int S>
-inline Status read_missing(const std::uint32_t (&masked)[4], bool plain, const std::uint8_t* from, std::size_t room,
-                           std::uint32_t (&missing)[kPackedBlocks], std::size_t* bytes) {
+inline Status read_missing(const std::uint32_t (&masked)[4], bool plain, const std::uint8_t* from,
+                           std::size_t available, std::uint32_t (&missing)[kPackedBlocks], std::size_t* bytes) {
   const std::uint32_t count = count_bits(masked);
   std::uint32_t groups = 0, at = 0;
-  if (count > room) return kBadSize;
+  if (count > available) return kBadSize;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (from[i] == 0) return kBadRate;
     groups += static_cast<std::uint32_t>(__builtin_popcount(from[i]));
   }
   *bytes = count + nibble_bytes(groups);
-  if (*bytes > room) return kBadSize;
+  if (*bytes > available) return kBadSize;
   const std::uint8_t *used = from, *const group = from + count;
   for (int b = 0; b < kPackedBlocks; ++b) {
     std::uint32_t residual = 0;

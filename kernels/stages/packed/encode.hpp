@@ -30,14 +30,14 @@ PYF_BEGIN_TARGET
 // `top`: the highest plane of `width`. Returns the remaining planes. `unpredictable`: outliers vary from block to
 // block, so a branch costs more than the work.
 template <class Code>
-KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unforeseen, std::uint16_t* entry) {
+KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unpredictable, std::uint16_t* entry) {
   // a row of ones with a single zero
   alignas(64) static constexpr auto kHole = [] {
     std::array<Code, 63> mask{};
     for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i == 31 ? Code{0} : static_cast<Code>(~Code{0});
     return mask;
   }();
-  if (!unforeseen && (top & (top - 1)) != 0) return width;
+  if (!unpredictable && (top & (top - 1)) != 0) return width;
   const int widest = __builtin_ctz(top);
   const Code* const others = kHole.data() + 31 - widest;
   Code any = 0;
@@ -73,12 +73,12 @@ KFN void block_residuals(const PackedPlan& plan, int shift, std::uint32_t b, Pac
 
 // Records a block's widths with and without an exception; `any`: the OR of its residuals.
 template <class Code>
-KFN void note_width(bool exceptions, bool unforeseen, std::uint32_t b, const Code* z, Code any,
+KFN void note_width(bool exceptions, bool unpredictable, std::uint32_t b, const Code* z, Code any,
                     PackedScratch<Code>& s) {
   const int width = bit_width(any);
   int kept = width;
   if (exceptions && width != 0)
-    kept = split_widest(z, width, s.planes[b * s.kPlaneRoom + static_cast<std::uint32_t>(width - 1)], unforeseen,
+    kept = split_widest(z, width, s.planes[b * s.kPlaneCapacity + static_cast<std::uint32_t>(width - 1)], unpredictable,
                         &s.exception[b]);
   s.width[b] = static_cast<std::uint8_t>(width);
   s.kept[b] = static_cast<std::uint8_t>(kept);
@@ -100,22 +100,22 @@ KFN Code encode_tile_planes(const PackedPlan& plan, const TileBox& box, const Pr
     std::memset(s.width, 0, sizeof s.width);
     std::memset(s.kept, 0, sizeof s.kept);
   }
-  const bool unforeseen = S == kPlane && box.inx <= kNarrowest<S>;  // columns of unrelated quantities
+  const bool unpredictable = S == kPlane && box.inx <= kNarrowest<S>;  // columns of unrelated quantities
   for (int i = 0; i < present.count; i += 2) {
     alignas(64) Code z[64];
     const std::uint32_t a = present.block[i];
-    std::uint32_t* const planes = s.planes + a * s.kPlaneRoom;
+    std::uint32_t* const planes = s.planes + a * s.kPlaneCapacity;
     block_residuals<Code, S>(plan, shift, a, s, z);
     if (i + 1 == present.count) [[unlikely]] {
-      note_width(plan.exceptions, unforeseen, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneRoom), s);
+      note_width(plan.exceptions, unpredictable, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneCapacity), s);
       break;
     }
     const std::uint32_t b = present.block[i + 1];
     block_residuals<Code, S>(plan, shift, b, s, z + 32);
     Code any[2];
-    transpose_blocks(z, ~0u, planes, static_cast<int>(b - a) * s.kPlaneRoom, any);
-    note_width(plan.exceptions, unforeseen, a, z, any[0], s);
-    note_width(plan.exceptions, unforeseen, b, z + 32, any[1], s);
+    transpose_blocks(z, ~0u, planes, static_cast<int>(b - a) * s.kPlaneCapacity, any);
+    note_width(plan.exceptions, unpredictable, a, z, any[0], s);
+    note_width(plan.exceptions, unpredictable, b, z + 32, any[1], s);
   }
   return first;
 }
@@ -243,7 +243,7 @@ template <class Code>
       block_values(values, b, here);
       p = write_packed_special(special_of(s.marks, b), values.value_bytes, here, p);
     }
-    const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
+    const std::uint32_t* const planes = s.planes + b * s.kPlaneCapacity;
     const std::size_t count = s.left[b];
     copy_bytes<64>(planes,
                    p);  // most blocks have at most 16 planes; words beyond the end are overwritten by the next block

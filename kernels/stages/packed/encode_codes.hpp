@@ -22,9 +22,9 @@ template <class Code, int S>
                                                   PackedScratch<Code>& s) {
   const ValueRows rows{
       .first = values, .ahead = S == kChain ? 4096 : 0u, .columns = 4096, .width = 4096, .worked = 4096};
-  if (map.of.encode_rows(map.room, rows, s.codes, s.marks.misfits) == 0) return {};
+  if (map.of.encode_rows(map.memory, rows, s.codes, s.marks.misfits) == 0) return {};
   s.marks.kinds = 0;
-  map.of.sort_row(map.room, rows, 0, s);
+  map.of.sort_row(map.memory, rows, 0, s);
   return describe_specials<Code, S>(box, s);
 }
 
@@ -54,7 +54,7 @@ template <class Code>
     else
       for (std::uint32_t b = 0; b < blocks; ++b) gather_values<S>(grid, box, values, b, to + 32 * b);
   });
-  return map.of.encode_blocks(map.room, s.values, blocks, s.codes.data()) == 0;
+  return map.of.encode_blocks(map.memory, s.values, blocks, s.codes.data()) == 0;
 }
 
 // Sorts the special values of a plane or a volume; `rows`: the values of its rows.
@@ -69,7 +69,7 @@ template <class Code, int S>
     for (std::uint32_t y = 0; y < box.iny; ++y) {
       rows.first = values + (row_index<S>(grid, box, y, z) - box.first) * map.of.value_bytes;
       const std::uint32_t first = (z * Tile::kY + y) * kRuns;
-      map.of.sort_row(map.room, rows, first, s);
+      map.of.sort_row(map.memory, rows, first, s);
       for (std::uint32_t i = present_along(rows.worked, 32); i < kRuns; ++i)  // runs outside the array have no misfits
         for (auto& masks : s.marks.runs.of) masks[first + i] = ~0u;
     }
@@ -101,7 +101,7 @@ template <class Code, int S>
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     rows.first = first + z * grid.ny * rows.stride;
     constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
-    misfits |= map.of.encode_rows(map.room, rows, s.codes + z * kSlab, s.marks.misfits + z * (kSlab / 32));
+    misfits |= map.of.encode_rows(map.memory, rows, s.codes + z * kSlab, s.marks.misfits + z * (kSlab / 32));
   }
   if (misfits != 0) [[unlikely]] {
     rows.first = first;

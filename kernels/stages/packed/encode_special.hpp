@@ -40,11 +40,11 @@ struct TileMarks {
 
 template <class Code>
 struct PackedScratch {
-  static constexpr int kPlaneRoom = 8 * sizeof(Code);
+  static constexpr int kPlaneCapacity = 8 * sizeof(Code);
   alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // at the width of the values
   PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[4096];
-  alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
+  alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneCapacity];
   alignas(64) BlockBytes width;            // planes before exceptions; 0 for absent blocks
   alignas(64) BlockBytes kept;             // planes with an exception, if the block can have one
   alignas(64) BlockBytes left;             // planes that are written
@@ -192,17 +192,17 @@ inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], TileMa
   constexpr const BlockNeighbours<S>& kNear = kBlockNeighbours<S>;
   constexpr int kPad = 16;
   static_assert(kNear.kStep + 1 <= kPad);
-  alignas(64) std::uint32_t room[kPad + kPackedBlocks] = {}, plain[kPackedBlocks];
-  std::uint32_t* const masks = room + kPad;
+  alignas(64) std::uint32_t padded[kPad + kPackedBlocks] = {}, plain[kPackedBlocks];
+  std::uint32_t* const masks = padded + kPad;
   std::memcpy(masks, s.blocks.of[kMissingMask], sizeof s.blocks.of[kMissingMask]);
-  std::uint32_t foretold_cost = 0, plain_cost = 0, all = ~0u;
+  std::uint32_t predicted_cost = 0, plain_cost = 0, all = ~0u;
   for (int b = 0; b < kPackedBlocks; ++b) {
     const std::uint32_t here = masks[b], above = kNear.above[b], before = kNear.before[b];
     const std::uint32_t residual = mask_residual<S>(here, masks[b - kNear.kStep] & above, masks[b - 1] & before,
                                                     masks[b - kNear.kStep - 1] & above & before);
     s.mask_residual[b] = residual & present[b];
     plain[b] = here & present[b];
-    foretold_cost += mask_cost(residual & present[b]);
+    predicted_cost += mask_cost(residual & present[b]);
     plain_cost += mask_cost(here & present[b]);
     all &= here | ~present[b];
   }
@@ -211,11 +211,11 @@ inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], TileMa
     return;
   }
   if (plain_cost == 0) return;
-  const bool as_they_are = plain_cost < foretold_cost;
-  if (as_they_are) std::memcpy(s.mask_residual, plain, sizeof plain);
-  found.flags |= kPackedMissing | (as_they_are ? kPackedPlainMasks : 0);
+  const bool plain_is_shorter = plain_cost < predicted_cost;
+  if (plain_is_shorter) std::memcpy(s.mask_residual, plain, sizeof plain);
+  found.flags |= kPackedMissing | (plain_is_shorter ? kPackedPlainMasks : 0);
   found.masked = nonzero_bits(s.mask_residual);
-  found.nibbles = (as_they_are ? plain_cost : foretold_cost) - 2 * found.masked.count();
+  found.nibbles = (plain_is_shorter ? plain_cost : predicted_cost) - 2 * found.masked.count();
 }
 
 // Inverts the sign masks if most blocks have negative values, so that fewer blocks need a mask.

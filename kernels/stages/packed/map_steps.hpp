@@ -36,9 +36,9 @@ struct MapSteps {
   }
 
   static const Map& map_at(const void* m) { return *static_cast<const Map*>(m); }
-  static void make(const Plan& plan, MapRoom& room) {
-    static_assert(sizeof(Map) <= sizeof room && alignof(Map) <= 64);
-    new (room) Map(plan);
+  static void make(const Plan& plan, MapMemory& memory) {
+    static_assert(sizeof(Map) <= sizeof memory && alignof(Map) <= 64);
+    new (memory) Map(plan);
   }
 
   // A row as wide as the tile: in memory, or a padded copy of a shorter row.
@@ -227,13 +227,13 @@ struct MapSteps {
     auto* const to = static_cast<Loose<Value>*>(target.values);
     const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
     const Code first = unzigzag(static_cast<Code>(parts.first));
-    const bool in_array = target.in_array, ask_by_parts = !in_array && present.all();
+    const bool in_array = target.in_array, prefetch_by_slices = !in_array && present.all();
     Code carry = first;
     for (const std::uint32_t b : present) {
       if (in_array)
         ask_for_stores(to + 32 * b, kAskedAhead, 32 * sizeof(Value));
-      else if (ask_by_parts)
-        ask_for_part<kChain>(sizeof(Value), *target.grid, *target.box, b, target.start, target.stop, target.out);
+      else if (prefetch_by_slices)
+        prefetch_slice<kChain>(sizeof(Value), *target.grid, *target.box, b, target.start, target.stop, target.out);
       const int width = parts.width[b];
       if (parts.is_special(b)) [[unlikely]] {
         Status error;

@@ -33,7 +33,7 @@ constexpr KFN std::uint32_t mask_moved(std::uint32_t mask, std::uint32_t above) 
 
 // Predicts mask bits from the bits before them along y, along z, and along both: their common value if y and z agree,
 // else the bit that continues the edge.
-constexpr KFN std::uint32_t foretold(std::uint32_t y, std::uint32_t z, std::uint32_t both) {
+constexpr KFN std::uint32_t predicted_bits(std::uint32_t y, std::uint32_t z, std::uint32_t both) {
   return (y & z) | ((y ^ z) & ~both);
 }
 
@@ -44,7 +44,7 @@ constexpr KFN std::uint32_t mask_residual(std::uint32_t mask, std::uint32_t abov
   const std::uint32_t y = mask_moved<S>(mask, above);
   if constexpr (S != kVolume) return mask ^ y;
   const std::uint32_t z = mask << 16 | before >> 16;
-  return mask ^ foretold(y, z, mask_moved<S>(z, above << 16 | above_before >> 16));
+  return mask ^ predicted_bits(y, z, mask_moved<S>(z, above << 16 | above_before >> 16));
 }
 
 // The inverse of mask_residual().
@@ -58,7 +58,7 @@ constexpr KFN std::uint32_t mask_from(std::uint32_t residual, std::uint32_t abov
       std::uint32_t y = y_above & 15, both = both_above & 15;
       for (unsigned row = slab; row < slab + 16; row += 4) {
         const std::uint32_t here = z >> (row - slab) & 15;
-        y = (residual >> row & 15) ^ foretold(y, here, both);
+        y = (residual >> row & 15) ^ predicted_bits(y, here, both);
         m = (m & ~(15u << row)) | y << row;
         both = here;
       }

@@ -205,7 +205,7 @@ KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* va
         inside.first = from;
         inside.ahead = distance(from, next);
         inside.rows = std::min(box.iny - y, here);
-        if (!map.of.narrow_rows(map.room, inside, s.row(0), s.kStride)) return false;
+        if (!map.of.narrow_rows(map.memory, inside, s.row(0), s.kStride)) return false;
         for (std::uint32_t row = inside.rows; row < here; ++row)
           std::memcpy(s.row(row), s.row(inside.rows - 1), NarrowSpace<S>::kRow * sizeof(std::uint32_t));
       }
@@ -225,7 +225,7 @@ KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* va
         copy_column(value_bytes, first + run * value_bytes, grid.nx, box.iny, copy);
         here.first = copy;
       }
-      if (!map.of.narrow_rows(map.room, here, q, 0)) return false;
+      if (!map.of.narrow_rows(map.memory, here, q, 0)) return false;
       here.first = static_cast<const std::uint8_t*>(here.first) + kRunValues * value_bytes;
       *(q - 1) = run == 0 ? q[0] : before;
       before = S == kChain ? q[kRunValues - 1] : q[0];

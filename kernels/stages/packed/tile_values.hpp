@@ -85,17 +85,17 @@ template <int S>
 // Stores the values of a verbatim tile, read at `from`. `memory`: scratch for the tile.
 template <int S>
 [[gnu::noinline]] void store_verbatim(std::uint32_t value_bytes, const Grid& grid, const TileBox& box,
-                                      const std::uint8_t* from, std::uint64_t start, std::uint64_t stop, void* room,
+                                      const std::uint8_t* from, std::uint64_t start, std::uint64_t stop, void* memory,
                                       void* out) {
   with_width(value_bytes, [&]<class U>(U) {
     for (const std::uint32_t b : present_blocks<S>(box)) {
       U x[32];
       std::memcpy(x, from, sizeof x);
-      put_values<S>(x, b, static_cast<U*>(room));
+      put_values<S>(x, b, static_cast<U*>(memory));
       from += sizeof x;
     }
   });
-  store_values<S>(value_bytes, grid, room, box, start, stop, out);
+  store_values<S>(value_bytes, grid, memory, box, start, stop, out);
 }
 
 // Writes the special values of a tile to their positions in `values`.

@@ -153,17 +153,17 @@ KFN void store_short_rows(const Grid& g, const T* x, std::uint32_t rows, std::ui
 // while the tile is decoded: rows are too many streams for hardware prefetchers, and rows a power of two apart share
 // cache sets.
 template <int S>
-KFN void ask_for_part(std::uint32_t value_bytes, const Grid& g, const TileBox& box, std::uint32_t part,
-                      std::uint64_t start, std::uint64_t stop, const void* out) {
+KFN void prefetch_slice(std::uint32_t value_bytes, const Grid& g, const TileBox& box, std::uint32_t slice,
+                        std::uint64_t start, std::uint64_t stop, const void* out) {
   using Tile = TileShape<S>;
-  constexpr std::uint32_t kRows = Tile::kY * Tile::kZ, kParts = kRows < kPackedBlocks ? kPackedBlocks / kRows : 1;
+  constexpr std::uint32_t kRows = Tile::kY * Tile::kZ, kSlices = kRows < kPackedBlocks ? kPackedBlocks / kRows : 1;
   constexpr std::uint32_t kTogether = kRows > kPackedBlocks ? kRows / kPackedBlocks : 1;  // rows of a slice
-  const std::uint32_t row = part / kParts * kTogether, y = row % Tile::kY, z = row / Tile::kY;
+  const std::uint32_t row = slice / kSlices * kTogether, y = row % Tile::kY, z = row / Tile::kY;
   if (y >= box.iny || z >= box.inz || (S == kColumns && g.nx != box.inx)) return;
-  const std::uint32_t x = part % kParts * (Tile::kX / kParts);
+  const std::uint32_t x = slice % kSlices * (Tile::kX / kSlices);
   const std::uint64_t index = row_index<S>(g, box, y, z) + x;
   if (x >= box.inx || index < start || index >= stop) return;
-  const std::size_t bytes = std::min(box.inx - x, Tile::kX / kParts) * kTogether * value_bytes;
+  const std::size_t bytes = std::min(box.inx - x, Tile::kX / kSlices) * kTogether * value_bytes;
   ask_for_stores(out, (index - start) * value_bytes, bytes);
 }
 

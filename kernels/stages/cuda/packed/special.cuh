@@ -72,12 +72,12 @@ __device__ __forceinline__ SortedBlock sort_packed(const LogQuantizer<T>& p, T* 
 
 // The arena offset of position `i` of a line of the tile.
 template <int S, class Value>
-__device__ __forceinline__ unsigned line_place(int line, int i) {
+__device__ __forceinline__ unsigned line_offset(int line, int i) {
   const auto l = static_cast<unsigned>(line), at = static_cast<unsigned>(i);
   if constexpr (S == kChain || S == kColumns)
-    return row_place<S, Value>(l) + at * static_cast<unsigned>(sizeof(Value));
+    return row_offset<S, Value>(l) + at * static_cast<unsigned>(sizeof(Value));
   else
-    return place_of<S, Value>(l / TileShape<S>::kY, l % TileShape<S>::kY, at);
+    return arena_offset<S, Value>(l / TileShape<S>::kY, l % TileShape<S>::kY, at);
 }
 
 // fill_lines() of stages/packed/encode.hpp, one thread a line; `none` is the biased code 0.
@@ -89,7 +89,7 @@ __device__ __noinline__ void fill_packed_lines(std::uint8_t* arena, SortSpace& s
   constexpr int kLength = Lines::kLength;
   const int line = static_cast<int>(threadIdx.x);
   const auto code = [&](int of, int i) -> Code& {
-    return *reinterpret_cast<Code*>(arena + line_place<S, Value>(of, i));
+    return *reinterpret_cast<Code*>(arena + line_offset<S, Value>(of, i));
   };
   std::uint64_t seen = 0;
   if (line < Lines::kCount) {

@@ -16,7 +16,7 @@ namespace pyfilter::cuda {
 // The arena offset of a block's row. Every 16 rows are followed by 16 bytes, so that neighbours along any axis avoid
 // each other's banks.
 template <int S, class Value>
-__device__ __forceinline__ unsigned row_place(unsigned block) {
+__device__ __forceinline__ unsigned row_offset(unsigned block) {
   return block * kRowBytes<Value> + (S == kChain ? 0 : block / 16 * 16);
 }
 template <class Value>
@@ -24,26 +24,26 @@ inline constexpr int kPackedArenaBytes = kArenaBytes<Value> + kThreads / 16 * 16
 
 template <int S, class Value>
 __device__ __forceinline__ Value* packed_row(std::uint8_t* arena) {
-  return reinterpret_cast<Value*>(arena + row_place<S, Value>(threadIdx.x));
+  return reinterpret_cast<Value*>(arena + row_offset<S, Value>(threadIdx.x));
 }
 template <int S, class Value>
 __device__ __forceinline__ void read_packed_row(const std::uint8_t* arena, Value (&x)[32]) {
-  const auto* from = reinterpret_cast<const uint4*>(arena + row_place<S, Value>(threadIdx.x));
+  const auto* from = reinterpret_cast<const uint4*>(arena + row_offset<S, Value>(threadIdx.x));
 #pragma unroll
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) reinterpret_cast<uint4*>(x)[i] = from[i];
 }
 template <int S, class Value>
 __device__ __forceinline__ void write_packed_row(std::uint8_t* arena, const Value (&x)[32]) {
-  auto* to = reinterpret_cast<uint4*>(arena + row_place<S, Value>(threadIdx.x));
+  auto* to = reinterpret_cast<uint4*>(arena + row_offset<S, Value>(threadIdx.x));
 #pragma unroll
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
 
 // The arena offset of a position of the tile.
 template <int S, class Value>
-__device__ __forceinline__ unsigned place_of(unsigned z, unsigned y, unsigned x) {
+__device__ __forceinline__ unsigned arena_offset(unsigned z, unsigned y, unsigned x) {
   using Tile = TileShape<S>;
-  return row_place<S, Value>(Tile::block_of(z, y, x)) +
+  return row_offset<S, Value>(Tile::block_of(z, y, x)) +
          Tile::position_of(z, y, x) * static_cast<unsigned>(sizeof(Value));
 }
 
@@ -102,16 +102,16 @@ __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& bo
                  x = S == kChain ? first_piece<Value, Mover::warp>() * kPer : thread % kPerRow * kPer;
   const std::uint64_t from = box.first + (S == kChain ? 0 : row0 * g.nx) + x;
   // a thread's pieces are whole blocks, rows of blocks or slabs apart, so arena offsets add up
-  const unsigned place = S == kChain ? place_of<S, Value>(0, 0, x) : place_of<S, Value>(0, row0, x);
+  const unsigned offset = S == kChain ? arena_offset<S, Value>(0, 0, x) : arena_offset<S, Value>(0, row0, x);
   const std::uint64_t row_step = S == kChain ? 0 : kRowStep * g.nx, slab = g.nx * g.ny;
 #pragma unroll
   for (unsigned i = 0; i < kSteps; ++i) {
     if constexpr (S == kChain) {
-      visit(i, place + place_of<S, Value>(0, 0, i * 32 * kPer), from + i * 32 * kPer);
+      visit(i, offset + arena_offset<S, Value>(0, 0, i * 32 * kPer), from + i * 32 * kPer);
     } else {
       constexpr unsigned kPerSlab = Tile::kY / kRowStep;  // steps
       const unsigned y = i % kPerSlab * kRowStep, z = i / kPerSlab;
-      visit(i, place + place_of<S, Value>(z, y, 0), from + i % kPerSlab * row_step + z * slab);
+      visit(i, offset + arena_offset<S, Value>(z, y, 0), from + i % kPerSlab * row_step + z * slab);
     }
   }
 }
@@ -125,7 +125,7 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
     const unsigned own = threadIdx.x / 32 * 1024;
 #pragma unroll 4
     for (unsigned x = own + threadIdx.x % 32; x < own + 1024; x += 32)
-      visit(place_of<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), 0u, 0u, x);
+      visit(arena_offset<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), 0u, 0u, x);
   } else {
     constexpr unsigned kRowStep = kThreads / Tile::kX, kPerSlab = Tile::kY / kRowStep;
     const unsigned x = threadIdx.x % Tile::kX, row0 = threadIdx.x % kThreads / Tile::kX;
@@ -133,7 +133,7 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
 #pragma unroll 4
     for (unsigned i = 0; i < 4096 / kThreads; ++i) {
       const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
-      visit(place_of<S, Value>(z, y, x), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab, z, y, x);
+      visit(arena_offset<S, Value>(z, y, x), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab, z, y, x);
     }
   }
 }
@@ -156,15 +156,15 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
   if (S != kColumns && by_pieces) {
     if constexpr (S != kColumns) {
       copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
-        for_tile_pieces<S, Value>(g, box, [&](unsigned i, unsigned place, std::uint64_t index) {
-          visit(i, arena + place, values + index * sizeof(Value));
+        for_tile_pieces<S, Value>(g, box, [&](unsigned i, unsigned offset, std::uint64_t index) {
+          visit(i, arena + offset, values + index * sizeof(Value));
         });
       });
     }
     return;
   }
-  for_tile_values<S, Value>(g, box, [&](unsigned place, std::uint64_t index, unsigned, unsigned, unsigned) {
-    __pipeline_memcpy_async(arena + place, from + index, sizeof(Value));
+  for_tile_values<S, Value>(g, box, [&](unsigned offset, std::uint64_t index, unsigned, unsigned, unsigned) {
+    __pipeline_memcpy_async(arena + offset, from + index, sizeof(Value));
   });
   __pipeline_commit();
   __pipeline_wait_prior(0);
@@ -178,15 +178,15 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
   auto* to = reinterpret_cast<Value*>(out);
   if (S != kColumns && aligned && is_whole<S>(box)) {
     if constexpr (S != kColumns) {
-      for_tile_pieces<S, Value>(g, box, [&](unsigned, unsigned place, std::uint64_t index) {
-        __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(arena + place));
+      for_tile_pieces<S, Value>(g, box, [&](unsigned, unsigned offset, std::uint64_t index) {
+        __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(arena + offset));
       });
     }
     return;
   }
-  for_tile_values<S, Value>(g, box, [&](unsigned place, std::uint64_t index, unsigned z, unsigned y, unsigned x) {
+  for_tile_values<S, Value>(g, box, [&](unsigned offset, std::uint64_t index, unsigned z, unsigned y, unsigned x) {
     if (x < box.inx && y < box.iny && z < box.inz && index >= start && index < stop)
-      to[index - start] = *reinterpret_cast<const Value*>(arena + place);
+      to[index - start] = *reinterpret_cast<const Value*>(arena + offset);
   });
 }
 

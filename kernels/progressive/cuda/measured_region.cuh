@@ -59,14 +59,14 @@ __device__ __forceinline__ Wide<Int> predict_around(const Around& how, const Wid
 // A lane's region of a level: task `number` of the level takes rows first to first + steps - 1 of a plane of known
 // points and of the plane behind it; the lane takes points x to x + kN - 1 of them.
 template <class Int>
-struct MeasuredPart {
+struct MeasuredRegion {
   static constexpr std::uint32_t kN = kWide<Int>;
   std::uint32_t z, first, x, last_x;  // last_x: the end of the points of all lanes of the task
   std::uint32_t evens, odds;          // number of points; the last odd points of a piece belong to its neighbour
   bool end_of_piece;
 
   // Tasks at the ends of rows come first: their predictions are bad.
-  __device__ __forceinline__ MeasuredPart(const MeasureLevel& pass, std::uint32_t number, std::uint32_t lane) {
+  __device__ __forceinline__ MeasuredRegion(const MeasureLevel& pass, std::uint32_t number, std::uint32_t lane) {
     const auto fx = static_cast<std::uint32_t>(pass.from.x), fz = static_cast<std::uint32_t>(pass.from.z),
                tx = static_cast<std::uint32_t>(pass.to.x);
     const std::uint32_t march = number % pass.marches, plane = number / pass.marches % fz,
@@ -130,10 +130,10 @@ __device__ __forceinline__ std::uint64_t largest_of_task(std::uint64_t most, std
 // The rows and planes of the level above from which a region of the finest grid is predicted, and its first point
 // there.
 template <class Int>
-struct PartAbove {
+struct RegionAbove {
   std::uint32_t z0, z1, y0, y1, x0;
 
-  __device__ __forceinline__ PartAbove(const MeasureLevel& pass, const MeasuredPart<Int>& part)
+  __device__ __forceinline__ RegionAbove(const MeasureLevel& pass, const MeasuredRegion<Int>& part)
       : z0(part.z != 0 ? part.z - 1 : 0),
         z1(min(part.z + 2, static_cast<std::uint32_t>(pass.from.z) - 1)),
         y0(part.first != 0 ? part.first - 1 : 0),
@@ -143,10 +143,10 @@ struct PartAbove {
 
 // The largest coefficient that the pass along an axis adds to a region.
 template <class Int>
-__device__ __forceinline__ std::uint64_t largest_of_part(const MeasureLevel& pass, const ProgressiveHead& head,
-                                                         const MeasuredPart<Int>& part, std::uint32_t axis,
-                                                         std::uint32_t lane) {
-  const PartAbove<Int> above(pass, part);
+__device__ __forceinline__ std::uint64_t largest_of_region(const MeasureLevel& pass, const ProgressiveHead& head,
+                                                           const MeasuredRegion<Int>& part, std::uint32_t axis,
+                                                           std::uint32_t lane) {
+  const RegionAbove<Int> above(pass, part);
   const int u = pass.unit[axis];
   if (u < 0 || head.planes[u] == 0) return 0;
   const std::uint32_t rows = pass.to.z > 1 ? 2 : 1, last = part.first + pass.steps - 1,
@@ -164,11 +164,11 @@ __device__ __forceinline__ std::uint64_t largest_of_part(const MeasureLevel& pas
 // A bound of a reader's errors in a region of the finest grid; `largest`: its largest coefficients by axis, 32 numbers
 // apart. The same in all lanes of a task.
 template <class Int>
-__device__ __forceinline__ std::uint64_t bound_of_part(const MeasureLevel& pass, const ProgressiveHead& head,
-                                                       const std::int8_t* state, const MeasuredPart<Int>& part,
-                                                       const std::uint64_t* largest, std::uint32_t reader,
-                                                       std::uint32_t lane) {
-  const PartAbove<Int> above(pass, part);
+__device__ __forceinline__ std::uint64_t bound_of_region(const MeasureLevel& pass, const ProgressiveHead& head,
+                                                         const std::int8_t* state, const MeasuredRegion<Int>& part,
+                                                         const std::uint64_t* largest, std::uint32_t reader,
+                                                         std::uint32_t lane) {
+  const RegionAbove<Int> above(pass, part);
   const auto bricks_x = static_cast<std::uint32_t>(tiles_along(pass.from.x, kBrickX)),
              bricks_y = static_cast<std::uint32_t>(tiles_along(pass.from.y, kBrickY));
   const auto* const bricks = reinterpret_cast<const unsigned long long*>(pass.bricks.of(blockIdx.y, reader));
