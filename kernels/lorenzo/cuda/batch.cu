@@ -17,23 +17,25 @@ namespace {
 Status encode_chunks(const Request& request, const TileGrids& tiles, const TileBatch& batch) {
   const EncodeParams& job = batch.job;
   const cudaStream_t stream = batch.stream();
-  const ChoiceLayout parts(job.chunks);
-  Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(parts.bytes));
-  std::uint8_t* const memory = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(memory, 0, parts.zeroed, stream), "cudaMemsetAsync"));
   StreamParams streams = {};
+  unsigned long long* bits = nullptr;
+  std::size_t zeroed = 0;
+  Workspace workspace(stream);
+  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
+    arrays.add(streams.shape_chunks, kColumns + 1);
+    arrays.add(bits, job.chunks * kCandidates);
+    zeroed = arrays.bytes();
+    arrays.add(streams.plans, job.chunks);
+  }));
+  PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, zeroed, stream), "cudaMemsetAsync"));
   streams.base = job;
   std::copy(std::begin(tiles.all), std::end(tiles.all), streams.grids);
   streams.coder = frame_template(request, request.codec, batch.count()).parameters[1];
   streams.compare_tiles = kCompareTiles;
-  streams.shape_chunks = reinterpret_cast<std::uint32_t*>(memory + parts.shape_chunks);
   streams.value_size = streams.code_size = dtype_bytes(request.dtype);
-  streams.plans = reinterpret_cast<ChunkPlan*>(memory + parts.plans);
   streams.base.plans = streams.plans;
 
-  const ChooseParams choose =
-      choose_params(request, tiles, batch, reinterpret_cast<unsigned long long*>(memory + parts.bits), true);
+  const ChooseParams choose = choose_params(request, tiles, batch, bits, true);
   PYF_TRY(check(sample_predictors(request.dtype, choose, stream), "launch of the choice of predictors"));
   PYF_TRY(check(pick_predictors(streams, choose.open, choose.bits, choose.asked, batch.plans(), stream),
                 "launch of the choice of predictors"));

@@ -13,37 +13,24 @@
 
 namespace pyfilter::cuda {
 
-ChoiceLayout::ChoiceLayout(std::size_t chunks) {
-  const auto add = [&](std::size_t part) { return append_array(bytes, part); };
-  shape_chunks = add((kColumns + 1) * sizeof(std::uint32_t));
-  bits = add(chunks * kCandidates * sizeof(unsigned long long));
-  zeroed = bytes;
-  plans = add(chunks * sizeof(ChunkPlan));
-}
-
 namespace {
 
 // The most tiles encoded together: their residuals and streams take four times the memory of their values.
 constexpr std::uint64_t kMostStreamTiles = usual_size(std::uint64_t{1} << 17, 24);
 
-// Offsets in the memory of chunks encoded together.
-struct StreamLayout {
-  std::size_t bytes = 0, zeroed = 0;
-  std::size_t more_units, counts, models, groups, notes, residuals, specials, streams;
-
-  StreamLayout(std::size_t chunks, std::size_t tiles, std::size_t value_size) {
-    const auto add = [&](std::size_t part) { return append_array(bytes, part); };
-    more_units = add(chunks * sizeof(std::uint32_t));
-    counts = add(chunks * sizeof(SymbolCounts));
-    zeroed = bytes;
-    models = add(chunks * sizeof(StreamModel));
-    groups = add(tiles * sizeof(GroupNote));
-    notes = add(tiles * sizeof(TileNote));
-    residuals = add(tiles * residual_slot(value_size));
-    specials = add(tiles * special_slot(value_size));
-    streams = add(tiles * stream_slot(value_size));
-  }
-};
+// Adds the arrays of chunks encoded together, `tiles` in all; returns the bytes from the start on that must be 0.
+std::size_t lay_out(Arrays& arrays, StreamParams& job, std::size_t chunks, std::size_t tiles) {
+  arrays.add(job.more_units, chunks);
+  arrays.add(job.counts, chunks);
+  const std::size_t zeroed = arrays.bytes();
+  arrays.add(job.models, chunks);
+  arrays.add(job.groups, tiles);
+  arrays.add(job.notes, tiles);
+  arrays.add(job.residuals, tiles * residual_slot(job.value_size));
+  arrays.add(job.specials, tiles * special_slot(job.value_size));
+  arrays.add(job.streams, tiles * stream_slot(job.value_size));
+  return zeroed;
+}
 
 // Chunks encoded together, and the slots of each.
 struct StreamRun {
@@ -94,12 +81,14 @@ class StreamRuns {
     std::size_t most = 0;
     for (std::uint32_t chunk = 0; chunk < job_.base.chunks;) {
       const StreamRun next = run(chunk);
-      most = std::max(most, layout(next).bytes);
+      Arrays sizes;
+      StreamParams job = job_;
+      lay_out(sizes, job, next.count, next.count * next.slots);
+      most = std::max(most, sizes.bytes());
       chunk += next.count;
     }
     return most;
   }
-  StreamLayout layout(const StreamRun& run) const { return {run.count, run.count * run.slots, job_.value_size}; }
 
  private:
   const StreamParams& job_;
@@ -108,8 +97,7 @@ class StreamRuns {
   std::unique_ptr<ChunkPlan[]> plans_;  // only if chunks can differ
 };
 
-StreamParams job_of(const StreamParams& batch, const StreamRun& run, const StreamLayout& parts,
-                    std::uint8_t* run_memory) {
+StreamParams job_of(const StreamParams& batch, const StreamRun& run) {
   StreamParams job = batch;
   job.base.chunks = run.count;
   job.base.values += run.first * job.base.value_stride;
@@ -119,14 +107,6 @@ StreamParams job_of(const StreamParams& batch, const StreamRun& run, const Strea
   job.plans += run.first;
   job.base.plans = job.plans;
   job.slots = static_cast<std::uint32_t>(run.slots);
-  job.more_units = reinterpret_cast<std::uint32_t*>(run_memory + parts.more_units);
-  job.counts = reinterpret_cast<SymbolCounts*>(run_memory + parts.counts);
-  job.models = reinterpret_cast<StreamModel*>(run_memory + parts.models);
-  job.groups = reinterpret_cast<GroupNote*>(run_memory + parts.groups);
-  job.notes = reinterpret_cast<TileNote*>(run_memory + parts.notes);
-  job.residuals = run_memory + parts.residuals;
-  job.specials = run_memory + parts.specials;
-  job.streams = run_memory + parts.streams;
   return job;
 }
 
@@ -185,32 +165,27 @@ Status encode_streams(const StreamParams& batch, Dtype dtype, bool pointwise, co
     const StreamRun run = runs.run(chunk);
     chunk += run.count;
     if (run.slots == 0) continue;
-    const StreamLayout parts = runs.layout(run);
-    PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, parts.zeroed, stream), "cudaMemsetAsync"));
-    PYF_TRY(
-        encode_run(job_of(batch, run, parts, workspace.data()), dtype, pointwise, run.shapes, address_bits, stream));
+    StreamParams job = job_of(batch, run);
+    Arrays arrays(workspace.data());
+    const std::size_t zeroed = lay_out(arrays, job, run.count, run.count * run.slots);
+    PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, zeroed, stream), "cudaMemsetAsync"));
+    PYF_TRY(encode_run(job, dtype, pointwise, run.shapes, address_bits, stream));
   }
   return kOk;
 }
 
 Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std::uint8_t stream_coder,
                       std::uint32_t most_units, std::uint32_t frames, cudaStream_t stream) {
-  const std::size_t listed = std::size_t{params.tile_count} * frames;
-  std::size_t bytes = 0;
-  const auto add = [&](std::size_t part) { return append_array(bytes, part); };
-  const std::size_t count = add(sizeof(std::uint32_t)), zeroed = bytes, tables = add(frames * sizeof(FrameTables)),
-                    specials = add(listed * sizeof(SpecialTile)),
-                    repeats = add(stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
-  Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(bytes));
-  std::uint8_t* const run_memory = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(run_memory + count, 0, zeroed, stream), "cudaMemsetAsync"));
   StreamDecodeParams job = {};
+  Workspace workspace(stream);
+  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
+    arrays.add(job.special_count, 1);
+    arrays.add(job.tables, frames);
+    arrays.add(job.specials, std::size_t{params.tile_count} * frames);
+    arrays.add(job.repeats, stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
+  }));
+  PYF_TRY(check(cudaMemsetAsync(job.special_count, 0, sizeof *job.special_count, stream), "cudaMemsetAsync"));
   job.base = params;
-  job.special_count = reinterpret_cast<std::uint32_t*>(run_memory + count);
-  job.tables = reinterpret_cast<FrameTables*>(run_memory + tables);
-  job.specials = reinterpret_cast<SpecialTile*>(run_memory + specials);
-  job.repeats = run_memory + repeats;
   job.frames = frames;
   PYF_TRY(check(read_tables(job, frames, stream), "launch of the table kernel"));
   return check(coder.decode(job, stream_coder, most_units, frames, stream), "launch of the stream decoder");

@@ -20,14 +20,6 @@ inline constexpr std::uint64_t kManyTiles = usual_size(16384, 30);
 // The most chunks of a launch.
 inline constexpr std::size_t kMostStreamChunks = usual_size(1024, 5);
 
-// Memory for the choice of a batch's predictors: one allocation, whose first `zeroed` bytes must be 0.
-struct ChoiceLayout {
-  std::size_t bytes = 0, zeroed = 0;
-  std::size_t shape_chunks, bits, plans;
-
-  explicit ChoiceLayout(std::size_t chunks);
-};
-
 // Encodes streams of chunks whose predictors are chosen; hierarchical_delta's frames already exist where they compete.
 // Encodes together as many chunks as memory allows. Waits for the predictors if the memory depends on them.
 Status encode_streams(const StreamParams& job, Dtype dtype, bool pointwise, const bool* open_shapes,

@@ -36,26 +36,13 @@ constexpr std::uint64_t kGroupTiles = usual_size(1536, 12);
 // Groups with slots: group n is encoded once the tiles of group n - 4 are copied, which group n - 2 does.
 constexpr std::uint32_t kGroupsWithSlots = 4;
 
-// Offsets in the memory of a part of a batch: one allocation.
-struct ParticleLayout {
-  std::size_t bytes = 0;
-  std::size_t ranges, plans, movable, choices, bounds, lorenzo_bytes, extents, ordered, sizes, sort[4], tried_frames;
-
-  ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
-                 std::size_t tried_stride) {
-    const auto add = [&](std::size_t part) { return append_array(bytes, part); };
-    ranges = add(chunks * sizeof(RangeKeys));
-    ordered = add(chunks * sizeof(std::uint32_t));
-    plans = add(chunks * sizeof(ChunkPlan));
-    movable = add(chunks * sizeof(std::uint32_t));
-    choices = add(chunks * sizeof(std::uint32_t));
-    bounds = add(chunks * sizeof(double));
-    lorenzo_bytes = add(chunks * sizeof(std::uint64_t));
-    extents = add(chunks * sizeof(ChunkExtent));
-    sizes = add(chunks * tiles * sizeof(std::uint32_t));
-    for (std::size_t& part : sort) part = add(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
-    tried_frames = add(chunks * tried_stride);
-  }
+// Arrays of a part of a batch that not all kernels use.
+struct ParticleArrays {
+  RangeKeys* ranges;
+  ChunkPlan* plans;
+  double* bounds;
+  std::uint32_t *keys[2], *entries[2];  // order chunk
+  std::uint8_t* tried_frames;
 };
 
 // Memory of a chunk of `particles` particles whose tiles have `capacity` slots: its own, and lorenzo's if both are
@@ -66,14 +53,11 @@ std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_
   return capacity * own + (particles <= kTriedParticles ? particles * 6 * values : 0);
 }
 
-std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 // Order chunk: keys in the extents of the chunks, then one sort for all.
-Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uint8_t* memory,
-                   const ParticleLayout& layout, Workspace& scratch, cudaStream_t stream) {
-  const auto at = [&](std::size_t part) { return reinterpret_cast<std::uint32_t*>(memory + part); };
-  std::uint32_t* const keys[2] = {at(layout.sort[0]), at(layout.sort[1])};
-  std::uint32_t* const entries[2] = {at(layout.sort[2]), at(layout.sort[3])};
+Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, const ParticleArrays& own, Workspace& scratch,
+                   cudaStream_t stream) {
+  std::uint32_t* const keys[2] = {own.keys[0], own.keys[1]};
+  std::uint32_t* const entries[2] = {own.entries[0], own.entries[1]};
   const std::uint64_t count = std::uint64_t{job.particles} * job.base.chunks;
   // above any code of either sign
   PYF_TRY(check(cudaMemsetAsync(job.extents, 0x7F, job.base.chunks * sizeof(ChunkExtent), stream), "cudaMemsetAsync"));
@@ -117,12 +101,7 @@ Status encode_others(const Request& other, const CudaEncodeBatch& batch, const s
       ++first;
       continue;
     }
-    CudaEncodeBatch part = batch;
-    part.count = last - first;
-    part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
-    part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
-    part.frame_bytes = batch.frame_bytes + first;
-    PYF_TRY(cuda_encode(other, part));
+    PYF_TRY(cuda_encode(other, slice(batch, first, last - first)));
     first = last;
   }
   return kOk;
@@ -192,10 +171,8 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
 
 // Sets the parameters of all kernels of a batch: its plans, and which particles are movable.
 Status start_job(const ParticleEncoder& encoder, const Request& request, const void* values, std::size_t value_stride,
-                 std::uint32_t chunks, std::uint64_t count, int coordinates, const ParticleLayout& layout,
-                 Workspace& workspace, ParticleParams& job, cudaStream_t stream) {
-  PYF_TRY(workspace.allocate(layout.bytes));
-  std::uint8_t* const memory = workspace.data();
+                 std::uint32_t chunks, std::uint64_t count, int coordinates, std::size_t tried_stride,
+                 Workspace& workspace, ParticleParams& job, ParticleArrays& own, cudaStream_t stream) {
   job.base.grid = particle_grid(count, coordinates);
   job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
   job.base.chunks = chunks;
@@ -204,16 +181,25 @@ Status start_job(const ParticleEncoder& encoder, const Request& request, const v
   job.base.value_bytes = count * dtype_bytes(request.dtype);
   job.particles = static_cast<std::uint32_t>(count / static_cast<std::uint64_t>(coordinates));
   job.order = request.parameters[0];
-  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
-  job.base.plans = plans;
-  job.movable = reinterpret_cast<std::uint32_t*>(memory + layout.movable);
-  job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
-  job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
-  job.ordered = reinterpret_cast<std::uint32_t*>(memory + layout.ordered);
-  job.sizes = reinterpret_cast<std::uint32_t*>(memory + layout.sizes);
+  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
+    const std::size_t sorted = job.order == kOrderChunk ? std::size_t{chunks} * job.particles : 0;
+    arrays.add(own.ranges, chunks);
+    arrays.add(job.ordered, chunks);
+    arrays.add(own.plans, chunks);
+    arrays.add(job.movable, chunks);
+    arrays.add(job.choices, chunks);
+    arrays.add(own.bounds, chunks);
+    arrays.add(job.lorenzo_bytes, chunks);
+    arrays.add(job.extents, chunks);
+    arrays.add(job.sizes, std::size_t{chunks} * job.base.tiles);
+    for (std::uint32_t*& keys : own.keys) arrays.add(keys, sorted);
+    for (std::uint32_t*& entries : own.entries) arrays.add(entries, sorted);
+    arrays.add(own.tried_frames, chunks * tried_stride);
+  }));
+  job.base.plans = own.plans;
   PlanParams plan = plan_params(request, count, true, job.base);
-  plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
-  plan.plans = plans;
+  plan.ranges = own.ranges;
+  plan.plans = own.plans;
   if (request.bound_mode == Bound::relative)
     PYF_TRY(check(cudaMemsetAsync(plan.ranges, 0, chunks * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
   PYF_TRY(find_ranges(request.dtype, plan, chunks, stream));
@@ -231,7 +217,7 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   const Request other = lorenzo_request(request);
   const Request part = tried_request(other, 1.0, particles, coordinates);  // the bounds are on the device
   const bool tried = particles <= kTriedParticles;
-  const std::size_t tried_stride = tried ? padded(max_frame_bytes(part)) : 0;
+  const std::size_t tried_stride = tried ? Arrays::padded(max_frame_bytes(part)) : 0;
 
   ParticleParams job = {};
   job.base.frames = static_cast<std::uint8_t*>(batch.frames);
@@ -241,14 +227,10 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.base.headers[0] = job.base.headers[1] = header_template(info);
   fill_crc_powers(job.base.crc_powers);
   job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
-  const ParticleLayout layout(chunks, particle_grid(count, coordinates).tiles, particles, request.parameters[0],
-                              tried_stride);
+  ParticleArrays own = {};
   Workspace workspace(stream), sort_memory(stream);
-  PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace,
-                    job, stream));
-  std::uint8_t* const memory = workspace.data();
-  auto* const bounds = reinterpret_cast<double*>(memory + layout.bounds);
-  job.lorenzo_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.lorenzo_bytes);
+  PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, tried_stride,
+                    workspace, job, own, stream));
   if (job.order == kOrderKept) {
     bool any = false;
     PYF_TRY(check(encoder->check_order(job, stream), "launch of the search for order"));
@@ -260,16 +242,16 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   if (tried) PYF_TRY(side.mark(stream));
   const auto try_lorenzo = [&] {
     PYF_TRY(side.fork());
-    PYF_TRY(check(note_bounds(job, bounds, side.get()), "launch of the copy of bounds"));
+    PYF_TRY(check(note_bounds(job, own.bounds, side.get()), "launch of the copy of bounds"));
     CudaEncodeBatch all = batch;
-    all.frames = memory + layout.tried_frames;
+    all.frames = own.tried_frames;
     all.frame_stride = tried_stride;
     all.frame_bytes = job.lorenzo_bytes;
     all.stream = side.get();
-    all.bounds = bounds;
+    all.bounds = own.bounds;
     return cuda_encode(part, all);
   };
-  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_memory, stream));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, own, sort_memory, stream));
   std::vector<std::uint32_t> chosen;
   {
     const auto groups =
@@ -302,12 +284,11 @@ Status order_particles(const Request& request, const void* values, std::uint64_t
                        std::uint32_t* particles, cudaStream_t stream) noexcept {
   const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
   ParticleParams job = {};
-  const ParticleLayout layout(1, particle_grid(count, coordinates).tiles,
-                              count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0);
+  ParticleArrays own = {};
   Workspace workspace(stream), sort_memory(stream);
-  PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout,
-                    workspace, job, stream));
-  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, workspace.data(), layout, sort_memory, stream));
+  PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, 0, workspace,
+                    job, own, stream));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, own, sort_memory, stream));
   return check(encoder->find_order(job, particles, stream), "launch of the order of particles");
 }
 
@@ -324,13 +305,9 @@ Status encode_particles(const Request& request, const CudaEncodeBatch& batch, st
     const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, most_chunks)),
                       most = request.parameters[0] == kOrderChunk ? kSortedChunks : kMostOfLaunch;
     for (std::size_t first = 0; first < batch.count;) {
-      CudaEncodeBatch part = batch;
-      part.count = std::min({batch.count - first, fitting, most});
-      part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
-      part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
-      part.frame_bytes = batch.frame_bytes + first;
-      PYF_TRY(encode_part(request, part, count, coordinates));
-      first += part.count;
+      const std::size_t here = std::min({batch.count - first, fitting, most});
+      PYF_TRY(encode_part(request, slice(batch, first, here), count, coordinates));
+      first += here;
     }
     return kOk;
   } catch (const std::bad_alloc&) {

@@ -26,33 +26,19 @@ inline constexpr std::uint64_t kFramesPart = 8;
 // The most pieces of a tile: planes of 29 or 58 bits, and the last piece.
 inline int most_pieces(std::size_t width) { return width == 4 ? 30 : 59; }
 
-// An array with an equal slice for each frame.
-struct FrameArray {
-  std::size_t at = 0, stride = 0;
-
-  template <class T>
-  [[nodiscard]] PerFrame<T> in(std::uint8_t* memory) const {
-    return {memory + at, stride};
-  }
-};
-
-// One allocation, divided into arrays.
-class ArrayLayout {
+// Arrays of a batch, some of them with a slice for each frame.
+class FrameArrays : public Arrays {
  public:
-  // Adds an array for the whole batch; returns its offset.
-  std::size_t add(std::size_t part) { return append_array(bytes_, part); }
-  // Adds an array with a slice for each frame.
-  FrameArray add_each(std::size_t part, std::size_t frames) {
-    FrameArray p;
-    p.stride = padded(part);
-    p.at = add(p.stride * frames);
-    return p;
+  explicit FrameArrays(std::size_t frames, std::uint8_t* memory = nullptr) noexcept : Arrays(memory), frames_(frames) {}
+  // `bytes`: of a slice.
+  template <class T>
+  void add_each(PerFrame<T>& array, std::size_t bytes) {
+    array.stride = padded(bytes);
+    add(array.data, array.stride * frames_);
   }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  static std::size_t padded(std::size_t part) { return (part + 255) / 256 * 256; }
 
  private:
-  std::size_t bytes_ = 0;
+  std::size_t frames_;
 };
 
 // A pass over a grid.
@@ -93,14 +79,14 @@ struct ProgressivePlan {
 
 // Runs all passes of a plan, from grid to grid between two buffers: launch(pass, axis, last) for each.
 template <class Pass, class Launch>
-Status run_passes(const ProgressivePlan& plan, const FrameArray (&buffers)[2], std::uint8_t* memory, Pass& pass,
+Status run_passes(const ProgressivePlan& plan, const PerFrame<std::uint8_t> (&buffers)[2], Pass& pass,
                   const Launch& launch) {
   for (std::size_t i = 0; i < plan.passes.size(); ++i) {
     const PassPlan& step = plan.passes[i];
     pass.unit = step.unit;
     pass.from = step.from;
     pass.to = step.to;
-    pass.out = buffers[i % 2].template in<std::uint8_t>(memory);
+    pass.out = buffers[i % 2];
     PYF_TRY(check(launch(pass, step.axis, i + 1 == plan.passes.size()), "launch of a pass"));
     pass.in = pass.out;
   }

@@ -34,10 +34,10 @@ class TileBatch {
   // Copies raw chunks. `all_raw`: every chunk is raw and has no header yet.
   Status finish(bool all_raw);
 
-  [[nodiscard]] TileSums sums(int pass) const;
+  [[nodiscard]] TileSums sums(int pass) const { return sums_[pass]; }
   // Memory for the costs of predictors, zeroed.
-  [[nodiscard]] unsigned long long* costs() const;
-  [[nodiscard]] ChunkPlan* plans() const;
+  [[nodiscard]] unsigned long long* costs() const { return costs_; }
+  [[nodiscard]] ChunkPlan* plans() const { return plans_; }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   // The OR of the chunks' addresses: its trailing zeros are their common alignment.
   [[nodiscard]] std::uint64_t address_bits() const { return address_bits_; }
@@ -49,9 +49,10 @@ class TileBatch {
   const CudaEncodeBatch& batch_;
   std::uint64_t count_, address_bits_;
   cudaStream_t stream_;
-  std::size_t tiles_[kMostPasses];
-  // offsets in the workspace
-  std::size_t bytes_ = 0, counters_, ranges_, sums_[kMostPasses], costs_, zeroed_, plans_, raw_;
+  std::size_t tiles_[kMostPasses], candidates_;
+  TileSums sums_[kMostPasses] = {};
+  unsigned long long* costs_ = nullptr;
+  ChunkPlan* plans_ = nullptr;
   Workspace workspace_;
 };
 
@@ -66,14 +67,9 @@ template <class Encode>
 Status encode_in_parts(const CudaEncodeBatch& batch, std::uint64_t most_tiles, const Encode& encode) {
   const auto fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, (std::uint64_t{1} << 31) / most_tiles));
   for (std::size_t first = 0; first < batch.count;) {
-    CudaEncodeBatch part = batch;
-    part.count = std::min({batch.count - first, std::size_t{kMostOfLaunch}, fitting});
-    part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
-    part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
-    part.frame_bytes = batch.frame_bytes + first;
-    part.bounds = batch.bounds != nullptr ? batch.bounds + first : nullptr;
-    PYF_TRY(encode(part));
-    first += part.count;
+    const std::size_t here = std::min({batch.count - first, std::size_t{kMostOfLaunch}, fitting});
+    PYF_TRY(encode(slice(batch, first, here)));
+    first += here;
   }
   return kOk;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Launchers for bit-exact blocks, the fallback of codecs of quantised blocks; lossless implements them.
+// Launchers for bit-exact blocks, the fallback of codecs of quantised blocks; the bit-exact codec implements them.
 #pragma once
 
 #include "stages/cuda/params.cuh"
