@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cuszp2 as the rest of the library sees it (core/codec.hpp).
+// Cuszp2's entry in core's table of codecs (core/codec.hpp).
 #include "cuszp2/codec.hpp"
 
 #include "core/frame_encoder.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HierarchicalDelta as the rest of the library sees it (core/codec.hpp).
+// HierarchicalDelta's entry in core's table of codecs (core/codec.hpp).
 #include "hierarchical_delta/codec.hpp"
 
 #include "core/codec.hpp"
@@ -37,7 +37,7 @@ Status planned_bytes(const FrameInfo& info, const void* values, std::size_t* byt
 
 Status encode(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit,
               std::size_t* bytes) {
-  settle_step(request, values, info);  // bit-exact without one
+  settle_step(request, values, info);  // a chunk without a step is bit-exact
   choose_predictor(request, plan_of(info), values, info);
   return encode_planned(info, values, out, limit, bytes);
 }
@@ -61,10 +61,10 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
 }
 
 void frame_parameters(Parameters& parameters) {
-  // the chain is held to speed, unless the caller says otherwise
+  // chains leave out exceptions, for speed, unless the caller asks for them
   const int asked = parameters[0];
   if (parameters[1] == 0) parameters[1] = asked == kChain || asked == kAskFast ? 2 : 1;
-  if (asked == kAskAny || asked == kAskFast) parameters[0] = kChain;  // until it is chosen
+  if (asked == kAskAny || asked == kAskFast) parameters[0] = kChain;  // a placeholder until the predictor is chosen
   parameters[2] = 1;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo as the rest of the library sees it (core/codec.hpp): tables and streams of a chunk, or a frame of
-// hierarchical_delta where that is shorter.
+// Lorenzo's entry in core's table of codecs (core/codec.hpp): tables and streams of a chunk, or a frame of
+// hierarchical_delta if that is shorter.
 #include "lorenzo/codec.hpp"
 
 #include <algorithm>
@@ -70,7 +70,8 @@ Status encode_streams(const void* values, FrameInfo& info, std::uint8_t* out, st
   return kOk;
 }
 
-// What stands in for streams: where bounds are too tight, and where tables would take more than they save.
+// The parameters of the hierarchical_delta frame that replaces streams if the bound is too tight, or if tables cost
+// more than they save.
 Parameters stand_in_parameters(const FrameInfo& info) { return {info.parameters[0], 1, 1}; }
 
 Status encode(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit,
@@ -103,7 +104,7 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
   return other_codec.encode_planned(info, values, out, limit, bytes);
 }
 
-// The tables of one coder or the other.
+// The tables of the stream's coder: rANS or Huffman.
 struct StreamTables {
   std::unique_ptr<DecodeTables> rans;
   std::unique_ptr<HuffmanTables> huffman;
@@ -163,7 +164,7 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
 void frame_parameters(Parameters& parameters) {
   const bool huffman = parameters[1] == 2, gaps = parameters[2] != 2;
   parameters[1] = !huffman ? kRans : gaps ? kHuffmanGaps : kHuffman;
-  parameters[0] = parameters[0] == kAskAny ? kChain : parameters[0];  // until it is chosen
+  parameters[0] = parameters[0] == kAskAny ? kChain : parameters[0];  // a placeholder until the predictor is chosen
   parameters[2] = 1;
 }
 

@@ -11,23 +11,22 @@
 
 namespace pyfilter {
 
-// Which blocks of a tile are in the stream: none, all that are present, those that flags name, which are in the stream
-// or, with Huffman coders, in the head, those that the head lists. With kSpecialPart the tile has special values or is
-// verbatim.
+// The coded blocks of a tile: none, all present ones, those set in flags (in the stream or, with Huffman coders, in the
+// head), or those listed in the head. kSpecialPart: the tile has special values or is verbatim.
 inline constexpr std::uint32_t kTileEmpty = 0, kTileAll = 1, kTileFlags = 2, kTileListed = 3, kTileCoding = 3,
                                kSpecialPart = 4;
 inline constexpr std::uint32_t kMostListed = 16, kFlagBytes = 16;
 
-// What a head says of a tile with so many coded blocks.
+// The coding of a tile with this many coded blocks, as the head stores it.
 constexpr KFN std::uint32_t coding_of(std::uint32_t coded, std::uint32_t present) {
   return coded == 0 ? kTileEmpty : coded == present ? kTileAll : coded <= kMostListed ? kTileListed : kTileFlags;
 }
-// Which frequency the flag of a block has, by the block before it, if there is one.
+// The frequency of a block's flag, chosen by the block before it, if there is one.
 constexpr KFN std::uint32_t flag_context(bool has_before, bool before_coded) {
   return !has_before ? 0 : before_coded ? 2 : 1;
 }
 
-// Tiles of group `unit`.
+// The tiles of group `unit`.
 struct GroupSpan {
   std::uint64_t first;
   std::uint32_t count;
@@ -37,7 +36,7 @@ constexpr KFN GroupSpan group_span(std::uint64_t tiles, std::uint32_t group_tile
   return {first, left < group_tiles ? static_cast<std::uint32_t>(left) : group_tiles};
 }
 
-// Blocks by bits.
+// Bit `b` of four words.
 constexpr KFN bool bit_of(const std::uint32_t (&words)[4], std::uint32_t b) {
   return (words[b / 32] >> b % 32 & 1) != 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Codebooks of Huffman streams (docs/format.md, section 8.7): code lengths from counts, to bits and back, and the
-// tables that streams are written and read with. Integers only, so that CPU and GPU agree.
+// encoding and decoding tables. Integers only, so CPU and GPU agree.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace pyfilter {
 
-// Codewords 0 to 255 are the symbols of single residuals, the escape among them; the others are two direct ones, 256 +
-// 16 * first + second.
+// Codewords 0 to 255 are the symbols of single residuals, including the escape; codeword 256 + 16 * first + second is a
+// pair of direct symbols.
 inline constexpr std::uint32_t kPairs = 256, kCodewords = 512, kMostCodeBits = 12;
-// Bits of a stream that a thread of a GPU decodes, and that a byte of the gap array is for.
+// Bits of a stream that a GPU thread decodes, one byte of the gap array each.
 inline constexpr std::uint32_t kGapBits = 1024, kNoGap = 255;
 
 struct Codebook {
-  std::uint8_t length[kCodewords] = {};  // 0 where a codeword is not used
+  std::uint8_t length[kCodewords] = {};  // 0: the codeword is not used
 };
 
 struct CodebookScratch {
@@ -28,12 +28,12 @@ struct CodebookScratch {
   std::uint16_t parent[2 * kCodewords], order[kCodewords];
 };
 
-// What a codeword weighs: every counted one has a code, and the escape and a residual of 0.
+// The weight of a codeword: every counted codeword gets a code, and so do the escape and residual 0.
 KFN std::uint32_t codeword_weight(const std::uint32_t* counts, std::uint32_t c) {
   return counts[c] != 0 ? counts[c] : c == kEscape || c == 0 ? 1u : 0u;
 }
 
-// Code lengths of at most 12 bits that leave no code unused, of `used` codewords, s.order, which are sorted by weight,
+// Code lengths of at most 12 bits that leave no code unused, for the `used` codewords in s.order, sorted by weight,
 // then number. The other lengths are 0 already.
 KFN void assign_lengths(const std::uint32_t* counts, std::uint32_t used, CodebookScratch& s, Codebook& book) {
   // leaves are 0 to used - 1; of equal weights leaves go first. (A form with the next weights in registers gave other
@@ -47,26 +47,27 @@ KFN void assign_lengths(const std::uint32_t* counts, std::uint32_t used, Codeboo
     s.weight[made] = s.weight[two[0]] + s.weight[two[1]];
     s.parent[two[0]] = s.parent[two[1]] = static_cast<std::uint16_t>(made);
   }
-  s.weight[2 * used - 2] = 0;  // now depths
+  s.weight[2 * used - 2] = 0;  // weights become depths
   for (std::uint32_t i = 2 * used - 2; i-- > 0;) s.weight[i] = s.weight[s.parent[i]] + 1;
-  // codes that are too long become as long as they may be; others get longer, the rarest first, until there is room
-  constexpr std::uint32_t kRoom = 1u << kMostCodeBits;
+  // too long codes are cut to the longest length; others get longer, the rarest first, until the codes fit
+  constexpr std::uint32_t kCodeSpace = 1u << kMostCodeBits;
   std::uint32_t taken = 0;
   for (std::uint32_t i = 0; i < used; ++i) {
     const auto depth = static_cast<std::uint32_t>(s.weight[i]);
     const std::uint32_t length = depth < kMostCodeBits ? depth : kMostCodeBits;
     book.length[s.order[i]] = static_cast<std::uint8_t>(length);
-    taken += kRoom >> length;
+    taken += kCodeSpace >> length;
   }
-  while (taken > kRoom) {
+  while (taken > kCodeSpace) {
     std::uint32_t i = 0;
     while (book.length[s.order[i]] == kMostCodeBits) ++i;
-    taken -= kRoom >> ++book.length[s.order[i]];
+    taken -= kCodeSpace >> ++book.length[s.order[i]];
   }
-  while (taken < kRoom) {  // and what is left over goes to the most frequent: it is a multiple of what the rarest take
+  while (taken <
+         kCodeSpace) {  // the rest goes to the most frequent codewords: it is a multiple of the rarest one's share
     for (std::uint32_t i = used; i-- > 0;) {
       std::uint8_t& length = book.length[s.order[i]];
-      while (length > 1 && taken + (kRoom >> length) <= kRoom) taken += kRoom >> length--;
+      while (length > 1 && taken + (kCodeSpace >> length) <= kCodeSpace) taken += kCodeSpace >> length--;
     }
   }
 }
@@ -84,8 +85,9 @@ inline void make_codebook(const std::uint32_t* counts, CodebookScratch& s, Codeb
   assign_lengths(counts, used, s, book);
 }
 
-// Singles up to the last that is used, then pairs of numbers below `reach`, then the escape: a bit whether it is used,
-// and the steps from the length of the last one that is, in the order 0, -1, 1, -2, 2 and so on, in unary.
+// Single codewords up to the last used one, then pairs of numbers below `reach`, then the escape: for each a bit
+// whether it is used, and the difference of its length to the last used one's, in unary, in the order 0, -1, 1, -2, 2
+// and so on.
 inline constexpr std::uint32_t kFirstLength = 8, kMostLengthSteps = 2 * kMostCodeBits;
 
 template <class Visit>
@@ -119,7 +121,7 @@ KFN void write_codebook(const Codebook& book, BitWriter& out) {
   });
 }
 
-// False where the bits are no codebook: they run out, or the codes are too many or too few.
+// False if the bits are no codebook: they run out, or the codes are too many or too few.
 KFN bool read_codebook(BitReader& in, Codebook& book) {
   for (std::uint8_t& length : book.length) length = 0;
   const std::uint32_t singles = in.take(8), reach = in.take(5);
@@ -132,7 +134,7 @@ KFN bool read_codebook(BitReader& in, Codebook& book) {
     good = in.take_zeros(kMostLengthSteps, steps);
     if (!good) return;
     const std::uint32_t length = steps % 2 != 0 ? before - (steps + 1) / 2 : before + steps / 2;
-    if (length < 1 || length > kMostCodeBits) {  // below 0 too
+    if (length < 1 || length > kMostCodeBits) {  // includes lengths below 0, which wrap
       good = false;
       return;
     }
@@ -143,7 +145,7 @@ KFN bool read_codebook(BitReader& in, Codebook& book) {
   return good && !in.failed && taken == 1u << kMostCodeBits;
 }
 
-// Codes in the order of their lengths, then of the codewords' numbers.
+// Canonical codes: in the order of lengths, then of codeword numbers.
 struct HuffmanCodes {
   std::uint16_t code[kCodewords];
   std::uint8_t length[kCodewords];
@@ -158,17 +160,17 @@ inline void make_codes(const Codebook& book, HuffmanCodes& codes) {
   for (std::uint32_t c = 0; c < kCodewords; ++c) codes.length[c] = book.length[c];
 }
 
-// What the next 12 bits are, of which each is the first of the others: a codeword, and a single residual with its raw
-// bits or up to four direct ones in whole codewords. Fields of `residuals`: the first in 12 bits, the others in four
-// each; their number, 0 where 12 bits do not hold a whole residual; bits taken.
+// Tables by the next 12 bits of a stream: the first codeword; and a single residual with its raw bits or up to four
+// direct ones in whole codewords. Fields of `residuals`: the first residual in 12 bits, the others in four bits each;
+// their number (0 if 12 bits hold no whole residual); bits consumed.
 struct HuffmanTables {
   std::uint32_t residuals[1u << kMostCodeBits];
-  std::uint16_t codewords[1u << kMostCodeBits];  // and its bits << 9
+  std::uint16_t codewords[1u << kMostCodeBits];  // codeword | bits << 9
 };
 KFN std::uint32_t huffman_count(std::uint32_t entry) { return entry >> 24 & 7; }
 KFN std::uint32_t huffman_bits(std::uint32_t entry) { return entry >> 27; }
 
-// Entries of the next 12 bits that start with a codeword's code.
+// Fills the entries that start with a codeword's code.
 KFN void put_codeword(const HuffmanCodes& codes, std::uint32_t c, std::uint16_t* codewords) {
   const std::uint32_t length = codes.length[c];
   if (length == 0) return;
@@ -176,7 +178,7 @@ KFN void put_codeword(const HuffmanCodes& codes, std::uint32_t c, std::uint16_t*
   for (std::uint32_t i = 0; i < (1u << kMostCodeBits) >> length; ++i)
     codewords[first + i] = static_cast<std::uint16_t>(c | length << 9);
 }
-// The residuals that these 12 bits hold whole.
+// The residuals that lie completely in these 12 bits.
 KFN std::uint32_t residuals_of_bits(const std::uint16_t* codewords, std::uint32_t bits) {
   std::uint32_t residuals = 0, count = 0, taken = 0;
   while (count < 4 && taken < kMostCodeBits) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a chunk's streams are coded with, from counts of its symbols: which tables levels share, the frequencies in
-// them, how many tiles make a group. Integers only, so that threads and devices agree. Not part of the format.
+// The model of a chunk's streams, from counts of its symbols: which levels share a table, the tables' frequencies, and
+// the number of tiles in a group. Integers only, so threads and devices agree. Not part of the format.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace pyfilter {
 
-// Counts of the sampled tiles: symbols by level, those of first values of blocks behind them; flags of blocks by what
-// came before them (0: nothing, 1: a block of zeros, 2: another one); Huffman codewords instead of all these; tiles.
+// Counts over the sampled tiles: symbols by level, then those of blocks' first values; flags of blocks by the block
+// before (0: none, 1: a block of zeros, 2: a coded one); for Huffman the counts of codewords instead; tiles.
 inline constexpr std::uint32_t kFlagContexts = 3;
 struct SymbolCounts {
   std::uint32_t of[(kLevels + 1) * kSymbols] = {};
@@ -34,7 +34,7 @@ struct SymbolCounts {
   }
 };
 
-// Bits, times 64, of symbols in one table, and of the table itself. Parts of one table's symbols add up.
+// Cost of symbols with one table, and of the table itself, in 1/64 bits. Costs of parts of a table's symbols add up.
 inline constexpr std::uint64_t kTableCost = 20 * kLogOne, kSymbolCost = 9 * kLogOne / 2;
 struct TableCost {
   std::uint64_t total = 0, symbols = 0, inner = 0;
@@ -56,7 +56,7 @@ KFN std::uint64_t table_cost(const std::uint32_t* counts) {
   return cost.bits();
 }
 
-// Tiles that are counted: all of up to 128, then every fourth, then every sixteenth, not always the same of a run.
+// The sample: all of up to 128 tiles, then every fourth, then every sixteenth, at varying positions.
 struct TileSample {
   std::uint64_t every, count;
 
@@ -71,14 +71,14 @@ struct TileSample {
 
 struct EntropyModel {
   Contexts contexts;
-  std::uint16_t flag_frequency[kFlagContexts] = {512, 512, 512};  // of a block that is not all zero, in 2^10
+  std::uint16_t flag_frequency[kFlagContexts] = {512, 512, 512};  // of a block that is not all zero, of 2^10
   std::uint32_t group_log2 = 0;
   Frequencies tables[kMostTables];
-  Codebook book;  // of Huffman streams, which have nothing else
+  Codebook book;  // the whole model of Huffman streams
 };
 
-// Groups are so large that the states of a stream are about 1 % of it or less, and at most 32 tiles. Huffman streams
-// have no states.
+// A group is large enough that states are about 1 % of its stream, and has at most 32 tiles. Huffman streams have no
+// states.
 inline constexpr std::uint32_t kGroupBits = 8 * 12000, kHuffmanGroupBits = 8 * 4000;
 
 struct ModelScratch {
@@ -92,7 +92,7 @@ KFN void add_counts(const std::uint32_t* from, std::uint32_t* to) {
   for (std::uint32_t s = 0; s < kSymbols; ++s) to[s] += from[s];
 }
 
-// Which contexts cost least: levels or octaves from `base` on, those below and above joined to the first and last.
+// The cheapest contexts: levels or octaves from `base` on; lower and higher ones join the first and the last.
 inline Contexts choose_contexts(const SymbolCounts& counts, ModelScratch& m, std::uint64_t* cost) {
   Contexts best;
   *cost = ~std::uint64_t{0};
@@ -144,7 +144,7 @@ KFN std::uint32_t choose_group(std::uint64_t tile_bits, std::uint64_t wanted) {
   return log2;
 }
 
-// Frequencies of flags, and what they cost.
+// Frequencies of flags, and their cost.
 KFN std::uint64_t choose_flags(const SymbolCounts& counts, EntropyModel& model) {
   std::uint64_t cost = 0;
   for (std::uint32_t c = 0; c < kFlagContexts; ++c) {
@@ -157,7 +157,7 @@ KFN std::uint64_t choose_flags(const SymbolCounts& counts, EntropyModel& model) 
   return cost;
 }
 
-// Groups for what the sampled tiles take: bits, times 64, of symbols, flags and tables, and raw bits.
+// Tiles of a group, from the sampled tiles' cost (1/64 bits of symbols, flags and tables) and raw bits.
 KFN std::uint32_t choose_stream_group(std::uint64_t cost, std::uint64_t raw, std::uint64_t tiles) {
   return choose_group(tiles == 0 ? kGroupBits : (cost / kLogOne + raw) / tiles, kGroupBits);
 }
@@ -192,7 +192,8 @@ inline void make_model(const SymbolCounts& counts, ModelScratch& scratch, Entrop
   model.group_log2 = choose_stream_group(cost, raw, counts.tiles);
 }
 
-// The table section of a payload: its size in words and the contexts, the flags' frequencies, those of the symbols.
+// The table section of a payload: its size in words and the contexts, the frequencies of flags, the frequencies of
+// symbols.
 inline constexpr std::size_t kTableHeadBytes = 8;
 inline constexpr std::size_t kMostTableBytes = 12288;
 
@@ -223,7 +224,7 @@ inline std::size_t write_tables(const EntropyModel& model, bool huffman, std::ui
   return 4 * words;
 }
 
-// Less than a word is left, and its bits are 0.
+// Whether less than a word is left, and its bits are 0.
 KFN bool ends_well(BitReader& bits) {
   if (bits.end - bits.bits >= 32) return false;
   while (bits.bits < bits.end)
@@ -240,7 +241,7 @@ KFN bool read_huffman_tables(const std::uint8_t* from, std::size_t available, En
   return read_codebook(bits, model.book) && ends_well(bits);
 }
 
-// False where the section is damaged; *bytes becomes its size.
+// False if the section is damaged; sets *bytes to its size.
 KFN bool read_tables(const std::uint8_t* from, std::size_t available, EntropyModel& model, std::size_t* bytes) {
   if (available < kTableHeadBytes) return false;
   const auto head = load_le<std::uint32_t>(from), flags = load_le<std::uint32_t>(from + 4);

@@ -9,10 +9,11 @@
 
 namespace pyfilter {
 
-// Coders, as frames name them.
+// Coders, as numbered in frames.
 inline constexpr std::uint8_t kRans = 1, kHuffmanGaps = 2, kHuffman = 3;
 
-// Largest group: its tiles' special parts, symbols of 10 bits with all raw bits and an escape, heads and states.
+// The size of the largest group: its tiles' special parts, symbols of 10 bits with all raw bits and an escape, heads
+// and states.
 inline constexpr std::uint32_t kMostGroupLog2 = 5, kMostGroupTiles = 1u << kMostGroupLog2;
 constexpr std::size_t max_group_bytes(std::uint32_t tiles, std::size_t value_bytes) {
   return 512 + tiles * (4096 * (2 * value_bytes + 3) + 256);
@@ -25,17 +26,17 @@ constexpr std::size_t group_scratch_bytes(std::uint32_t tiles) {
   return kScratchBytes + tiles * (kTileStreamBytes + max_tile_bytes(8)) + kTileSlackBytes;
 }
 
-// Tiles that were counted for a model and are kept until they are encoded: so many at most, and no more memory than an
-// eighth of the chunk.
+// Tiles counted for a model keep their residuals until they are encoded: at most this many tiles, and at most an eighth
+// of the chunk's memory.
 inline constexpr std::uint64_t kMostCountedTiles = 128;
 inline constexpr std::size_t kCountedTileBytes = 8384;
 
-// Chunks of up to so many tiles are stored as hierarchical_delta stores them where streams are not shorter.
+// Chunks of at most this many tiles are stored as frames of hierarchical_delta if streams are not shorter.
 inline constexpr std::uint64_t kCompareTiles = 16;
 
 struct StreamPlan : PackedPlan {
   std::uint8_t coder = 0;  // kRans or one of the others
-  // to encode: the first of the counted tiles are kept here, kCountedTileBytes each
+  // to encode: residuals of the first counted tiles, kCountedTileBytes each
   std::uint8_t* counted = nullptr;
   std::uint64_t counted_tiles = 0;
   const void* tables = nullptr;  // of the coder (rans.hpp, huffman.hpp), to encode or decode
@@ -44,7 +45,7 @@ struct StreamPlan : PackedPlan {
 struct SymbolCounts;
 struct GroupCoder {
   TileCoder groups;
-  // Counts a tile's symbols (model.hpp), from which the chunk's tables are chosen.
+  // Counts a tile's symbols (model.hpp), for the chunk's tables.
   void (*count)(const StreamPlan& plan, const void* values, std::uint64_t tile, void* scratch, SymbolCounts* counts);
 };
 

@@ -23,7 +23,7 @@ struct DecodeTables {
 struct EncodeTables {
   Contexts contexts;
   std::uint32_t flag_frequency[kFlagContexts] = {};
-  alignas(64) EncodeEntry entries[16 * kSymbols] = {};  // room for any index of 12 bits
+  alignas(64) EncodeEntry entries[16 * kSymbols] = {};  // any index of 12 bits is inside
 };
 
 inline void make_decode_tables(const EntropyModel& model, DecodeTables& t) {
@@ -39,7 +39,7 @@ inline void make_encode_tables(const EntropyModel& model, EncodeTables& t) {
     make_encode_table(model.tables[i], t.entries + i * kSymbols);
 }
 
-// Raw bits of a value behind its symbol, and steps that they take; those of an escape come with it.
+// Raw bits of a value beyond its symbol's step; an escape's include its symbol.
 KFN std::uint32_t outer_bits(std::uint32_t symbol) {
   const std::uint32_t raw = raw_bits(symbol);
   return raw > kInnerBits ? raw - kInnerBits : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counting the symbols of a chunk over threads (lorenzo/symbol_counts.hpp). Counts are integers, so their order is
-// nothing.
+// Counting the symbols of a chunk over threads (lorenzo/symbol_counts.hpp). Integer counts do not depend on the order
+// of threads.
 #include "lorenzo/symbol_counts.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace pyfilter {
 namespace {
 
-constexpr std::uint64_t kSegmentTiles = 16;  // that a thread counts at least
+constexpr std::uint64_t kSegmentTiles = 16;  // fewest tiles of a thread
 
 struct CountJob {
   const StreamPlan& plan;
@@ -36,7 +36,7 @@ struct CountJob {
       for (std::uint64_t i = from; i < to; ++i) coder.count(plan, values, sample.tile(i), scratch, counts);
     }
   }
-  // What one thread does: segments, until there are none.
+  // A thread's work: takes segments until none is left.
   void run() {
     thread_local std::unique_ptr<SymbolCounts> counts;
     std::uint8_t* const scratch = thread_scratch(group_scratch_bytes(1));

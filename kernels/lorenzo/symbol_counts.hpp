@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tables of a chunk whose tiles share streams (docs/format.md, section 8), on the CPU: chosen and written before
-// its groups are encoded, read before they are decoded.
+// The tables of a chunk of streams (docs/format.md, section 8), on the CPU: chosen and written before groups are
+// encoded, read before they are decoded.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace pyfilter {
 
-// Counts the symbols of a sample of the chunk's tiles and makes a model of them. plan.unit_tiles must be 1.
+// Counts the symbols of a sample of the chunk's tiles and makes a model of the counts. plan.unit_tiles must be 1.
 Status make_entropy_model(const StreamPlan& plan, const GroupCoder& coder, const void* values,
                           EntropyModel* model) noexcept;
 

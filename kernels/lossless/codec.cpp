@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lossless as the rest of the library sees it (core/codec.hpp).
+// Lossless's entry in core's table of codecs (core/codec.hpp).
 #include "lossless/codec.hpp"
 
 #include "stages/block_codec.hpp"
@@ -24,7 +24,7 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
   return check_block_parameters(row, parameters, shape, in_frame);
 }
 
-// A request that another codec could not meet has a mode, too.
+// A request replaced by lossless may have another codec's mode.
 void frame_parameters(Parameters& parameters) {
   block_frame_parameters(parameters);
   parameters[0] = 0;

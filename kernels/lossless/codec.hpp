@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lossless: the bit patterns themselves as codes (stages/bit_map.hpp), in the tile layout of stages/tile_encode.hpp.
-// See FORMAT.md beside it.
+// Lossless: bit patterns as codes (stages/bit_map.hpp), in the tile layout of stages/tile_encode.hpp. See FORMAT.md.
 #pragma once
 
 #include "core/level.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles as the rest of the library sees them (core/codec.hpp): a frame of their own, or one of lorenzo where that
-// is shorter.
+// Particles' entry in core's table of codecs (core/codec.hpp): its own frame, or one of lorenzo if that is shorter.
 #include "particles/codec.hpp"
 
 #include <algorithm>
@@ -32,7 +31,7 @@ ParticlePlan plan_of(const FrameInfo& info) {
   return plan;
 }
 
-// The bytes that lorenzo needs for particles, about where they are many.
+// Estimates the bytes of a lorenzo frame of these particles; exact for few particles.
 Status lorenzo_bytes(const Request& request, const FrameInfo& info, const ParticlePlan& plan,
                      const ParticleCoder& coder, const void* values, std::uint64_t* bytes) {
   const auto coordinates = static_cast<std::uint64_t>(plan.grid.block_dims), particles = info.value_count / coordinates;
@@ -46,7 +45,7 @@ Status lorenzo_bytes(const Request& request, const FrameInfo& info, const Partic
   return kOk;
 }
 
-// *bytes is 0 where lorenzo's frame is as short, or nothing is gained.
+// *bytes is 0 if lorenzo's frame is not longer, or nothing is gained.
 Status encode_own(const Request& request, const Request& other, const void* values, const FrameInfo& info,
                   std::uint8_t* out, std::size_t limit, std::size_t* bytes) {
   ParticlePlan plan = plan_of(info);
@@ -60,7 +59,7 @@ Status encode_own(const Request& request, const Request& other, const void* valu
   }
   std::unique_ptr<std::uint64_t[]> entries;
   PYF_TRY(plan_order(*coder, order, values, plan, entries, out, limit));
-  std::uint64_t most = 0;  // a frame of more than lorenzo's bytes is not even finished
+  std::uint64_t most = 0;  // encoding stops once the frame exceeds lorenzo's bytes
   PYF_TRY(lorenzo_bytes(other, info, plan, *coder, values, &most));
   if (most <= info.header_bytes) return kOk;
   return encode_tiles(plan, coder->tiles, values, out,
@@ -86,7 +85,7 @@ Status decode(const FrameInfo& info, const std::uint8_t* payload, std::size_t pa
                           : decode_tiles(plan, coder->tiles, payload, payload_bytes, start, stop, values);
 }
 
-// Their order, and arrays that are to be laid in another (docs/format.md, section 12.1).
+// Checks the order of particles, and arrays in another layout (docs/format.md, section 12.1).
 Status check_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& shape,
                         bool in_frame) {
   const Code code = parameter_code(in_frame);
@@ -130,7 +129,7 @@ Status particle_order(const Request& asked, const void* values, std::size_t valu
   int coordinates = 0;
   PYF_TRY(check_order_request(request, value_bytes, &count, &coordinates));
   FrameInfo info = frame_template(request, request.codec, count);
-  // what is not quantised has no keys: it keeps its order
+  // bit-exact chunks have no keys and keep their order
   const bool sorted = count != 0 && settle_step(request, values, info);
   const ParticlePlan plan = plan_of(info);
   const ParticleCoder* const coder = particle_coders().coder(plan);

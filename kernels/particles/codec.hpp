@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Particles (GPZ): positions of particles, arrays (N, 2) or (N, 3) -> codes of each coordinate -> segments and offsets
 // in the extent of each tile of 4096 particles -> sorted keys of segments as gaps, or as runs and gaps; offsets as bit
-// planes. Codes are multiples of the step (stages/quantize.hpp). Where the order of particles has to be kept and no
-// sorting is seen in it, and where keys would not gain, the frame is one of lorenzo. See FORMAT.md.
+// planes. Codes are multiples of the step (stages/quantize.hpp). The frame is one of lorenzo if the order must be kept
+// and is not sorted already, or if keys gain nothing. See FORMAT.md.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct ParticleCoders {
 };
 PYF_LEVEL_TABLE(ParticleCoders, kParticleCoders, particle_coders)
 
-// Writes the indices of the particles in the order that the request's parameters ask for, as encode() would lay them.
+// Writes the indices of the particles in the order that encode() would store them in, as the request's parameters ask.
 Status particle_order(const Request& request, const void* values, std::size_t value_bytes,
                       std::uint32_t* particles) noexcept;
 

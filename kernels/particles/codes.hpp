@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From particles to the codes of their coordinates, axis by axis, and which of them are special: those with a
-// coordinate that its code cannot give back (NaN, infinite, out of reach, the sentinel).
+// Particles to codes of their coordinates, axis by axis, and the set of special particles: those with a coordinate
+// without a code (NaN, infinite, out of reach, the sentinel).
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 
 PYF_BEGIN_TARGET
 
-// Particles that are coded at a time: their values fill whole vectors.
+// Particles coded together: their values fill whole vectors.
 inline constexpr std::uint32_t kBatch = 128;
 
-// The code of a value of which quantize() says that it must be looked at. Returns whether there is one.
+// The code of a value that quantize() flags as a possible misfit. Returns whether it has one.
 template <class T>
 KFN bool second_look(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   if (p.has_sentinel && x == p.sentinel) return false;
   return neighbour_fits(p, x, q);
 }
 
-// The code of a value, by itself, as quantize() makes it; false where second_look() must be taken.
+// The code of a single value, as quantize() makes it; false if second_look() is needed.
 template <bool kHasSentinel, class T>
 KFN bool first_code(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   const T t = magic_form(p, x), decoded = decoded_value(p.step, t);
@@ -34,7 +34,7 @@ KFN bool first_code(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q
   return fits;
 }
 
-// The same of a value that is in reach or NaN.
+// The same for a value in reach, or NaN.
 template <class T>
 KFN bool code_in_reach(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   const T t = magic_form(p, x);
@@ -42,7 +42,7 @@ KFN bool code_in_reach(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code
   return keeps_bound(p, x, decoded_value(p.step, t));
 }
 
-// The code of a value; false where there is none.
+// The code of a value; false if it has none.
 template <bool kHasSentinel, class T>
 KFN bool code_value(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   return first_code<kHasSentinel>(p, x, q) || second_look(p, x, q);
@@ -54,7 +54,7 @@ inline Quantizer<T> quantizer_of(const ParticlePlan& plan) {
                         static_cast<typename FloatTraits<T>::Code>(plan.sentinel));
 }
 
-// Where a tile is in the scratch memory of a thread.
+// The parts of a tile's scratch memory.
 template <class T>
 struct TileSpace {
   using Code = typename FloatTraits<T>::Code;
@@ -63,7 +63,7 @@ struct TileSpace {
   T* other_values;
   std::uint32_t *keys, *gaps, *counts, *special;
   std::uint32_t* other_keys;
-  std::uint16_t *order, *other_order, *counters;  // of a sort (order.hpp)
+  std::uint16_t *order, *other_order, *counters;  // for sorting (order.hpp)
 
   explicit TileSpace(void* scratch) {
     auto* next = static_cast<std::uint8_t*>(scratch);
@@ -85,13 +85,14 @@ struct TileSpace {
     }
   }
 };
-inline constexpr std::size_t kCounters = std::size_t{2} << 13;  // behind the rest of a TileSpace
+inline constexpr std::size_t kCounters = std::size_t{2} << 13;  // behind the other members of a TileSpace
 static_assert(kTileParticles * (9 * sizeof(std::uint64_t) + 5 * sizeof(std::uint32_t) + 2 * sizeof(std::uint16_t)) +
                   kCounters * sizeof(std::uint16_t) <=
               kParticleScratchBytes);
 
-// Codes of up to kBatch particles with D coordinates each, at any address, as they lie there; those behind the last
-// repeat it. Special particles have codes of garbage, and their bit in special[i / 32]. Returns how many there are.
+// Codes of up to kBatch particles with D coordinates each, at any address, interleaved as in the array; the last
+// particle is repeated as padding. Special particles have arbitrary codes, and a bit in special[i / 32]. Returns the
+// number of special particles.
 template <class T, int D>
 inline std::uint32_t code_batch(const Quantizer<T>& p, const void* x, std::uint32_t count,
                                 typename FloatTraits<T>::Code (&codes)[std::size_t{kBatch} * D],
@@ -128,7 +129,7 @@ inline std::uint32_t code_batch(const Quantizer<T>& p, const void* x, std::uint3
   return specials;
 }
 
-// The same of any number of particles, axis by axis. Codes have room for a multiple of 128.
+// The same for any number of particles, axis by axis. The code arrays are rounded up to a multiple of 128.
 template <class T, int D>
 inline std::uint32_t code_particles(const Quantizer<T>& p, const void* x, std::uint32_t count,
                                     typename FloatTraits<T>::Code* const (&q)[3], std::uint32_t* special) {
@@ -144,7 +145,7 @@ inline std::uint32_t code_particles(const Quantizer<T>& p, const void* x, std::u
   return specials;
 }
 
-// The lowest code of an axis and the bits of the highest above it.
+// The lowest code of an axis, and the bits of the highest code above it.
 template <class Code>
 struct Extent {
   std::make_signed_t<Code> low = std::numeric_limits<std::make_signed_t<Code>>::max(),
@@ -168,13 +169,13 @@ struct Extent {
   }
 };
 
-// Number of the segment of a code along an axis whose lowest code is `low`.
+// The segment number of a code along an axis with lowest code `low`.
 template <class Code>
 KFN std::uint32_t segment_of(Code code, Code low, unsigned shift) {
   return static_cast<std::uint32_t>(static_cast<Code>(code - low) >> shift);
 }
 
-// Keys of `count` particles: `origin` is the lowest code of each axis. All in locals, so that the loop is of vectors.
+// Keys of `count` particles; `origin`: the lowest code of each axis. All in locals, so that the loop vectorises.
 template <class Code, int D>
 inline void make_keys(const KeyLayout& given, Code* const (&q)[3], const Code (&origin)[3], std::uint32_t count,
                       std::uint32_t* __restrict keys) {

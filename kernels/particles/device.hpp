@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on a device, beyond encoding and decoding. Encoding waits for the device once, to know which chunks lorenzo
-// encodes in their place.
+// Functions of particles on a device, besides encoding and decoding. Encoding waits for the device once, to learn which
+// chunks lorenzo must encode instead.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace pyfilter {
 
-// particle_order() of codec.hpp, in device memory: particles[i] becomes the row that comes to place i.
+// particle_order() of codec.hpp, in device memory: particles[i] is set to the row that becomes row i.
 Status cuda_particle_order(const Request& request, const void* values, std::size_t value_bytes,
                            std::uint32_t* particles, void* stream) noexcept;
 

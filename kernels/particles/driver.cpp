@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of a chunk of particles (particles/driver.hpp). Equal keys stay in order, so threads change nothing.
+// The order of a chunk of particles (particles/driver.hpp). The sort is stable, so the number of threads changes
+// nothing.
 #include "particles/driver.hpp"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ namespace pyfilter {
 namespace {
 
 constexpr std::uint64_t kSampledTiles = 8;
-// Of the room that sorting takes besides its own; with more, large chunks would need more memory than they may.
-constexpr std::size_t kMostRoom = std::size_t{4} << 20;
+// The most scratch memory of sorting besides its entries; more would exceed the memory allowed for large chunks.
+constexpr std::size_t kMostExtra = std::size_t{4} << 20;
 
 std::size_t particle_bytes(const ParticlePlan& plan) {
   return static_cast<std::size_t>(plan.grid.block_dims) * dtype_bytes(plan.dtype);
@@ -32,7 +33,7 @@ std::uint64_t count_particles(const ParticlePlan& plan) {
   return plan.grid.values / static_cast<std::uint64_t>(plan.grid.block_dims);
 }
 
-// How many particles there are before the padding.
+// The number of particles before the padding.
 std::uint32_t before_padding(const ParticlePlan& plan, const void* values) {
   const std::size_t size = dtype_bytes(plan.dtype), bytes = particle_bytes(plan);
   const auto* const from = static_cast<const std::uint8_t*>(values);
@@ -70,21 +71,20 @@ struct TileJob {
 
 Status no_memory() { return fail(Code::no_memory, "no memory to sort the particles of a chunk"); }
 
-// Entries (key, index) by all their bits. In place, where nothing else has room: beside a chunk of pairs of f32 there
-// are as many bytes of them as of values, and a second array would be more memory than a filter may take. A pass over
-// the keys' highest bits puts each entry into its part, then threads sort the parts: by digits where scratch memory has
-// room for them.
+// Sorts entries (key, index) by all their bits. In place if there is no scratch memory: for a chunk of pairs of f32,
+// entries are as large as values, and a second array would exceed a filter's memory. A pass over the keys' highest bits
+// moves each entry into its bucket; then threads sort the buckets, by digits if scratch memory suffices.
 class EntrySort {
  public:
-  static constexpr std::uint32_t kSortedPart = 16384, kTilePart = 256;  // entries of a part: in place, for tiles
+  static constexpr std::uint32_t kSortedBucket = 16384, kTileBucket = 256;  // entries of a bucket: in place, for tiles
 
-  // Entries that differ in the bits below `top` alone, into parts of about so many.
+  // Entries differ only in the bits below `top`; they are divided into buckets of about `bucket` entries.
   EntrySort(const ParticleCoder& coder, std::uint64_t* entries, std::uint32_t count, int top,
-            std::uint32_t part_entries)
+            std::uint32_t bucket_entries)
       : coder_(coder), entries_(entries), top_(top) {
-    const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / part_entries)), 1, kMostDigit);
+    const int digit_bits = std::clamp(static_cast<int>(std::bit_width(count / bucket_entries)), 1, kMostDigit);
     shift_ = std::max(32, top - digit_bits);
-    // neighbours often have the same digit, and a counter must be written before it is read again
+    // two counters: neighbours often have the same digit, and would wait for each other's counter
     const std::uint32_t half = count / 2;
     for (std::uint32_t i = 0; i < half; ++i) {
       ++end_[digit(entries[i])];
@@ -99,14 +99,14 @@ class EntrySort {
     return static_cast<int>(std::bit_width(any));
   }
 
-  // With room for as many entries, and only as far as tiles need it: of a tile the entries are right, and those of a
-  // part are in the order of their particles there, or in that of their keys where tiles share the part.
-  void run_through(std::uint64_t* room, int threads) {
-    room_ = room;
+  // Sorts with scratch memory for as many entries, and only as far as tiles need it: each tile gets the right set of
+  // entries. Within a bucket they keep their particles' order, or the keys' order if tiles share the bucket.
+  void run_through(std::uint64_t* extra, int threads) {
+    extra_ = extra;
     std::uint32_t next[kParts];
     for (std::uint32_t part = 0; part < kParts; ++part) next[part] = first(part);
     const std::uint32_t count = end_[kParts - 1];
-    for (std::uint32_t i = 0; i < count; ++i) room[next[digit(entries_[i])]++] = entries_[i];
+    for (std::uint32_t i = 0; i < count; ++i) extra[next[digit(entries_[i])]++] = entries_[i];
     parallel_for(
         threads, kParts,
         [](void* context, std::uint64_t i) {
@@ -131,7 +131,7 @@ class EntrySort {
     parallel_for(
         threads, kParts,
         [](void* context, std::uint64_t i) {
-          static_cast<EntrySort*>(context)->sort_part(static_cast<std::uint32_t>(i));
+          static_cast<EntrySort*>(context)->sort_bucket(static_cast<std::uint32_t>(i));
         },
         this);
   }
@@ -139,18 +139,18 @@ class EntrySort {
  private:
   static constexpr int kMostDigit = 10;
   static constexpr std::uint32_t kParts = 1u << kMostDigit;
-  static constexpr std::uint32_t kFew = 64;  // are sorted as fast without digits
+  static constexpr std::uint32_t kFew = 64;  // sorted as fast without digits
   static constexpr std::size_t kMostSorted = kParticleScratchBytes / sizeof(std::uint64_t);
 
   std::uint32_t digit(std::uint64_t entry) const {
     return static_cast<std::uint32_t>(entry >> shift_) & ((1u << (top_ - shift_)) - 1);
   }
   std::uint32_t first(std::uint32_t part) const { return part == 0 ? 0 : end_[part - 1]; }
-  void sort_part(std::uint32_t part) {
+  void sort_bucket(std::uint32_t part) {
     std::uint64_t* const from = entries_ + first(part);
     const std::uint32_t count = end_[part] - first(part);
-    if (count > kMostSorted && shift_ > 32) {  // particles are where others are
-      EntrySort(coder_, from, count, shift_, kSortedPart).run(1);
+    if (count > kMostSorted && shift_ > 32) {  // particles are scattered in memory
+      EntrySort(coder_, from, count, shift_, kSortedBucket).run(1);
       return;
     }
     std::uint8_t* const scratch =
@@ -160,21 +160,22 @@ class EntrySort {
       return;
     }
     coder_.sort_entries(from, reinterpret_cast<std::uint64_t*>(scratch), count, static_cast<unsigned>(shift_ - 32));
-    for (std::uint32_t i = 0, same; i < count; i = same) {  // the pass that made the parts has mixed equal keys
+    for (std::uint32_t i = 0, same; i < count; i = same) {  // the bucket pass has mixed equal keys
       for (same = i + 1; same < count && from[same] >> 32 == from[i] >> 32;) ++same;
       if (same - i > 1) std::sort(from + i, from + same);
     }
   }
 
-  // Whether entries at these places are of more than one tile.
+  // Whether entries at these positions belong to more than one tile.
   static bool shared(std::uint32_t from, std::uint32_t count) {
     return count != 0 && from / kTileParticles != (from + count - 1) / kTileParticles;
   }
 
-  // A part, from the room. Where tiles share it, it is parted again: few entries are near the tiles' borders.
+  // Copies a bucket back from the scratch memory. If tiles share it, it is divided again: few entries are near the
+  // tiles' borders.
   void put_back(std::uint32_t part) {
     const std::uint32_t from = first(part), count = end_[part] - from;
-    std::uint64_t *const in = room_ + from, *const out = entries_ + from;
+    std::uint64_t *const in = extra_ + from, *const out = entries_ + from;
     if (!shared(from, count)) {
       std::memcpy(out, in, count * sizeof *out);
       return;
@@ -182,7 +183,7 @@ class EntrySort {
     constexpr std::uint32_t kValues = 256;
     const int low = std::max(32, shift_ - 8);
     const auto value_of = [low](std::uint64_t entry) { return static_cast<std::uint32_t>(entry >> low) % kValues; };
-    std::uint32_t next[kValues + 1] = {};  // places, and where those of the value before ended
+    std::uint32_t next[kValues + 1] = {};  // positions, and the end of the previous value's entries
     for (std::uint32_t i = 0; i < count; ++i) ++next[value_of(in[i]) + 1];
     for (std::uint32_t value = 1; value < kValues; ++value) next[value] += next[value - 1];
     for (std::uint32_t i = 0; i < count; ++i) out[next[value_of(in[i])]++] = in[i];
@@ -194,7 +195,7 @@ class EntrySort {
 
   const ParticleCoder& coder_;
   std::uint64_t* entries_;
-  std::uint64_t* room_ = nullptr;
+  std::uint64_t* extra_ = nullptr;
   int top_, shift_;
   std::uint32_t end_[kParts] = {};
 };
@@ -219,7 +220,7 @@ Request tried_request(const Request& request, double bound, std::uint64_t partic
 }
 
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, ParticlePlan& plan,
-                  std::unique_ptr<std::uint64_t[]>& entries, void* room, std::size_t room_bytes) noexcept {
+                  std::unique_ptr<std::uint64_t[]>& entries, void* extra, std::size_t extra_bytes) noexcept {
   if (order == kOrderKept) return kOk;
   const std::uint32_t count = before_padding(plan, values);
   plan.sorted_particles = count;
@@ -231,11 +232,12 @@ Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* va
   coder.order_chunk(plan, values, count, entries.get(), scratch);
   const int bits = std::max(32, EntrySort::bits_of(entries.get(), count));
   const std::size_t bytes = count * sizeof(std::uint64_t);
-  if (room != nullptr && bytes <= kMostRoom && std::align(alignof(std::uint64_t), bytes, room, room_bytes) != nullptr)
-    EntrySort(coder, entries.get(), count, bits, EntrySort::kTilePart)
-        .run_through(static_cast<std::uint64_t*>(room), resolved_threads());
+  if (extra != nullptr && bytes <= kMostExtra &&
+      std::align(alignof(std::uint64_t), bytes, extra, extra_bytes) != nullptr)
+    EntrySort(coder, entries.get(), count, bits, EntrySort::kTileBucket)
+        .run_through(static_cast<std::uint64_t*>(extra), resolved_threads());
   else
-    EntrySort(coder, entries.get(), count, bits, EntrySort::kSortedPart).run(resolved_threads());
+    EntrySort(coder, entries.get(), count, bits, EntrySort::kSortedBucket).run(resolved_threads());
   plan.entries = entries.get();
   return kOk;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What particles need besides tiles, on the CPU: the order of a chunk, and whether its tiles are worth their codec
+// Particles on the CPU besides tiles: the order of a chunk, and whether its tiles are worth the particles codec
 // (kernels/particles/FORMAT.md).
 #pragma once
 
@@ -13,36 +13,37 @@
 
 namespace pyfilter {
 
-// How requests and frames name the order of particles: as given, sorted in each tile, sorted through the chunk.
+// Orders of particles in requests and frames: as given, sorted in each tile, sorted through the chunk.
 inline constexpr std::uint8_t kOrderKept = 0, kOrderTile = 1, kOrderChunk = 2;
 
-// Whether a request can be one for an order of `value_bytes` bytes of positions; how many coordinates there are.
+// Checks a request for the order of `value_bytes` bytes of positions; sets the number of particles' values and of
+// coordinates.
 Status check_order_request(const Request& request, std::size_t value_bytes, std::uint64_t* count,
                            int* coordinates) noexcept;
 
-// What lorenzo is asked where particles are not worth it.
+// The lorenzo request that replaces one for particles.
 Request lorenzo_request(const Request& request) noexcept;
 
-// And what it is asked to compare it with particles, where there are few of them (kernels/particles/estimate.hpp): to
-// encode them with the bound of their frame.
+// The lorenzo request that is compared with particles, for few particles (kernels/particles/estimate.hpp): with the
+// bound of the particles' frame.
 Request tried_request(const Request& request, double bound, std::uint64_t particles, int coordinates) noexcept;
 
-// Sets what encoding needs to lay a chunk in the order asked for; `entries` holds it then. Rows at the end that are all
-// zero, or the sentinel, stay where they are: HDF5 pads the last chunk of a dataset with them. With `room` for 8 bytes
-// a particle, such as the frame that is written next, sorting is faster; it is left alone in large chunks, whose memory
-// matters more. nullptr for none.
+// Sets the plan's members that sort a chunk into the requested order; `entries` then holds the order. Rows of zeros or
+// of the sentinel at the end stay there: HDF5 pads the last chunk of a dataset with them. With `scratch` of 8 bytes a
+// particle, such as the memory of the frame, sorting is faster; it is not used for large chunks, whose memory matters
+// more. nullptr: none.
 Status plan_order(const ParticleCoder& coder, std::uint8_t order, const void* values, ParticlePlan& plan,
-                  std::unique_ptr<std::uint64_t[]>& entries, void* room, std::size_t room_bytes) noexcept;
+                  std::unique_ptr<std::uint64_t[]>& entries, void* extra, std::size_t extra_bytes) noexcept;
 
 // Writes the indices of a chunk's particles in that order.
 Status order_particles(const ParticlePlan& plan, const ParticleCoder& coder, std::uint8_t order, const void* values,
                        std::uint32_t* particles) noexcept;
 
-// About the bytes that lorenzo needs for a chunk of more particles.
+// Estimates lorenzo's bytes for a chunk of many particles.
 Status estimate_lorenzo(const ParticlePlan& plan, const ParticleCoder& coder, const void* values,
                         std::uint64_t* bytes) noexcept;
 
-// Whether most of a few tiles are in an order that their keys can be coded in.
+// Whether at least half of a few sampled tiles are in an order that keys can encode.
 Status is_ordered(const ParticlePlan& plan, const ParticleCoder& coder, const void* values, bool* ordered) noexcept;
 
 }  // namespace pyfilter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a tile of particles and its sequences say of themselves first (docs/format.md, sections 12.2 and 12.3), for CPU
-// and GPU. All parts are words; word(i) gives the i-th.
+// The heads of a tile of particles and of its sequences (docs/format.md, sections 12.2 and 12.3), for CPU and GPU. All
+// parts are words; word(i) is word i.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ inline constexpr std::uint32_t kVerbatimTile = 1u << 13, kRunsTile = 1u << 14, k
 
 template <class Code>
 struct TileHead {
-  std::uint32_t stored, repeats = 0, ordinary;  // values as they are; how often the last of them is repeated
+  std::uint32_t stored, repeats = 0, ordinary;  // verbatim particles; repeats of the last one
   bool verbatim, runs;
   unsigned shift, width[3] = {};
   Code origin[3] = {};
 
-  // Bit planes of the offsets along an axis, and of a group of 32 in all.
+  // Bit planes of the offsets along an axis; bit planes of all axes of a group of 32.
   KFN unsigned planes(int axis) const { return width[axis] < shift ? width[axis] : shift; }
   KFN unsigned planes() const { return planes(0) + planes(1) + planes(2); }
 };
 
-// Reads and checks the head of a tile of `size` words and `count` particles; returns where keys start, 0 where it is
-// damaged.
+// Reads and checks the head of a tile of `size` words and `count` particles; returns the start of keys, 0 if the head
+// is damaged.
 template <class Code, int D, class Word>
 KFN std::uint32_t read_head(const Word& word, std::uint64_t size, std::uint32_t count, TileHead<Code>& head) {
   constexpr std::uint32_t kCodeWords = sizeof(Code) / 4;
@@ -68,8 +68,8 @@ KFN std::uint32_t read_head(const Word& word, std::uint64_t size, std::uint32_t 
   return at;
 }
 
-// Its first word, and how many words it has, as the encoder makes them: `ordinary` and `stored` particles and a tail of
-// equal ones, keys of so many words and planes of offsets for each group.
+// A tile's first word and its number of words: `ordinary` and `stored` particles, a tail of equal ones, keys of this
+// many words, and planes of offsets for each group.
 KFN std::uint32_t head_word(std::uint32_t ordinary, std::uint32_t stored, std::uint32_t tail, bool runs,
                             unsigned shift) {
   return stored | (runs ? kRunsTile : 0) | (tail != 0 ? kTailTile : 0) | (ordinary != 0 ? shift << 16 : 0);
@@ -86,20 +86,20 @@ KFN std::uint32_t tile_words(std::uint32_t ordinary, std::uint32_t stored, std::
 }
 // Whether runs are worth a try.
 KFN bool may_have_runs(std::uint32_t ordinary, std::uint32_t runs) { return runs <= ordinary - ordinary / 4; }
-// Whether nothing else is: of many particles half repeat keys, and these are far apart. Where they are close, a
-// repeated one costs as little as a count.
+// Whether runs surely win: the tile has many particles, half of which repeat keys, and keys are far apart. If keys are
+// close, a repeated key costs as little as a count.
 KFN bool surely_runs(std::uint32_t ordinary, std::uint32_t runs, std::uint32_t last_key) {
   return ordinary >= kTileParticles / 4 && runs <= ordinary / 2 && last_key / 16 >= runs;
 }
-// The same of a tile that is sorted alone and has fewer repeated keys, but some of them everywhere: where no more than
-// kSpreadRuns runs start in any kSpread particles. If they were all in one place, differences would do.
+// The same for a tile that is sorted alone and has fewer repeated keys, but everywhere: at most kSpreadRuns runs start
+// in any kSpread particles. If all repeats were in one region, differences would do.
 inline constexpr std::uint32_t kSpread = 256, kSpreadRuns = 240;
 KFN bool surely_spread_runs(std::uint32_t ordinary, std::uint32_t runs, std::uint32_t last_key) {
   return ordinary >= kTileParticles / 4 && runs > ordinary / 16 * 9 && may_have_runs(ordinary, runs) &&
          last_key / 64 >= ordinary;
 }
 
-// What a sequence of `count` numbers will be.
+// The size of a sequence of `count` numbers.
 struct SequenceSize {
   std::uint32_t count = 0, groups = 0, unary_bits = 0, plane_words = 0;
   unsigned base = 0, rate_planes = 0;
@@ -114,7 +114,7 @@ struct SequenceSize {
     count = numbers;
     groups = (numbers + kGroup - 1) / kGroup;
   }
-  // From the lowest and highest low bits of a group.
+  // From the lowest and highest low bits of any group.
   KFN void set_rates(unsigned lowest, unsigned highest) {
     base = lowest;
     rate_planes = static_cast<unsigned>(bit_width(static_cast<std::uint32_t>(highest - lowest)));
@@ -126,10 +126,10 @@ struct SequenceHead {
   std::uint32_t unary_words, groups, masks;  // masks: words of a rate plane
   unsigned base, rate_planes;
 
-  KFN std::uint32_t words() const { return 1 + rate_planes * masks; }  // before the planes of numbers
+  KFN std::uint32_t words() const { return 1 + rate_planes * masks; }  // in front of the planes of numbers
 };
 
-// False where it is damaged.
+// False if it is damaged.
 KFN bool read_sequence_head(std::uint32_t word, std::uint32_t count, SequenceHead& head) {
   head.groups = (count + kGroup - 1) / kGroup;
   head.masks = (head.groups + 31) / 32;
@@ -139,7 +139,7 @@ KFN bool read_sequence_head(std::uint32_t word, std::uint32_t count, SequenceHea
   return (word & 0xF8E0) == 0 && head.rate_planes <= 5;
 }
 
-// Low bits of a group's numbers, from the rate planes that start at `word(0)`; more than 31 is damage.
+// Low bits of a group's numbers, from the rate planes that start at `word(0)`; more than 31 means damage.
 template <class Word>
 KFN unsigned low_bits(const SequenceHead& head, const Word& word, std::uint32_t group) {
   unsigned low = 0;
@@ -147,7 +147,7 @@ KFN unsigned low_bits(const SequenceHead& head, const Word& word, std::uint32_t 
   return head.base + low;
 }
 
-// Whether bits of no group are set in a rate plane.
+// Whether the bits beyond the last group are 0 in a rate plane.
 template <class Word>
 KFN bool has_stray_bits(const SequenceHead& head, const Word& word, unsigned plane) {
   const unsigned last = head.groups % 32;

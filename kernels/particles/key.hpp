@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Segments of a tile of particles and their keys (docs/format.md, section 12), for CPU and GPU. A coordinate's code is
-// taken from the lowest one of its axis; its `shift` lowest bits are the offset in the segment, the others the
-// segment's number along that axis. The numbers of all axes make one key, interleaved from the lowest bit on (Morton),
-// so that neighbours along the order of keys are neighbours in space.
+// relative to the lowest one of its axis; its `shift` lowest bits are the offset in the segment, the others the
+// segment's number along that axis. The numbers of all axes are interleaved from the lowest bit on into one key
+// (Morton), so that neighbours in the order of keys are neighbours in space.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace pyfilter {
 
 inline constexpr std::uint32_t kTileParticles = 4096, kGroup = 32;
 
-// Tiles of particles; block_dims are the coordinates of one.
+// The grid of tiles of particles; block_dims is the number of coordinates.
 inline Grid particle_grid(std::uint64_t values, int coordinates) {
   Grid grid = make_run_grid(values, kTileParticles * static_cast<std::uint64_t>(coordinates));
   grid.block_dims = coordinates;
@@ -24,10 +24,10 @@ inline Grid particle_grid(std::uint64_t values, int coordinates) {
 }
 
 inline constexpr unsigned kMostKeyBits = 24;
-// Key of a special particle, where particles are sorted: above all others.
+// The key of a special particle in sorted tiles: above all others.
 inline constexpr std::uint64_t kLastKey = std::uint64_t{1} << kMostKeyBits;
 
-// Particles have 2 or 3 coordinates: the last dimension of their array. 0 where it is no such array.
+// Particles have 2 or 3 coordinates, the last dimension of their array. 0: not such an array.
 template <class Dims>
 constexpr int coordinates_of(int rank, const Dims& dims) {
   if (rank < 2) return 0;
@@ -35,13 +35,13 @@ constexpr int coordinates_of(int rank, const Dims& dims) {
   return last == 2 || last == 3 ? static_cast<int>(last) : 0;
 }
 
-// Largest tile: its values as they are behind the head.
+// The largest tile: a head and verbatim values.
 constexpr std::size_t most_tile_bytes(int coordinates, std::size_t value_bytes) {
   return 4 + kTileParticles * static_cast<std::size_t>(coordinates) * value_bytes;
 }
 
-// How the axes' numbers make a key. `axis` are the axes by falling width, the first of equals first; the lowest
-// `three` bits of each are interleaved, then `two` of the widest two axes, then the rest of the widest.
+// The layout of a key. `axis`: the axes by falling width, the first of equals first; the lowest `three` bits of each
+// are interleaved, then `two` bits of the two widest axes, then the rest of the widest.
 struct KeyLayout {
   unsigned shift = 0;
   unsigned axis[3] = {0, 1, 2};
@@ -50,7 +50,7 @@ struct KeyLayout {
   KFN unsigned bits() const { return 3 * three + 2 * two + one; }
 };
 
-// The lowest shift with which keys have at most kMostKeyBits bits. `width` are the bits of each axis, 0 for none.
+// The lowest shift for which keys have at most kMostKeyBits bits. `width`: the bits of each axis, 0 for none.
 KFN unsigned lowest_shift(const unsigned (&width)[3]) {
   unsigned shift = 0;
   for (;; ++shift) {
@@ -82,7 +82,7 @@ KFN KeyLayout make_layout(const unsigned (&width)[3], unsigned shift) {
   return layout;
 }
 
-// x | x << shift, where these have no bits in common. A GPU has another unit for products, which is idle meanwhile.
+// x | x << shift, for terms without common bits. A GPU multiplies instead, in a unit that is idle meanwhile.
 template <unsigned shift>
 KFN std::uint32_t twice(std::uint32_t x) {
 #if defined(__CUDA_ARCH__)
@@ -92,7 +92,7 @@ KFN std::uint32_t twice(std::uint32_t x) {
 #endif
 }
 
-// Bit i to bit 2i, and back; 16 bits, or the `most` lowest.
+// Moves bit i to bit 2i, and back; for 16 bits, or the `most` lowest.
 template <unsigned most = 16>
 KFN std::uint32_t spread_two(std::uint32_t x) {
   if constexpr (most > 8) x = (x | x << 8) & 0x00FF00FFu;
@@ -108,7 +108,7 @@ KFN std::uint32_t gather_two(std::uint32_t x) {
   return (x | x >> 8) & 0x0000FFFFu;
 }
 
-// Bit i to bit 3i, and back; 8 bits, since three axes share a key.
+// Moves bit i to bit 3i, and back; for 8 bits, since three axes share a key.
 KFN std::uint32_t spread_three(std::uint32_t x) {
   x = twice<8>(x) & 0x0000F00Fu;
   x = twice<4>(x) & 0x000C30C3u;
@@ -122,40 +122,40 @@ KFN std::uint32_t gather_three(std::uint32_t x) {
 }
 static_assert(kMostKeyBits <= 3 * 8);
 
-// Where the interleaved bits of an axis start: of three axes, of two. As they are, of axes by falling width.
-struct KeyPlaces {
+// Bit offsets of an axis in the interleaved parts of three axes and of two; for the axes in array order, or by falling
+// width.
+struct KeyOffsets {
   unsigned three[3] = {2, 1, 0}, two[3] = {1, 0, 0};
 };
-KFN KeyPlaces places_of(const KeyLayout& layout) {
-  KeyPlaces places;
+KFN KeyOffsets key_offsets(const KeyLayout& layout) {
+  KeyOffsets bit_offsets;
   for (unsigned d = 0; d < 3; ++d) {
-    places.three[d] = layout.axis[0] == d ? 2 : layout.axis[1] == d ? 1 : 0;
-    places.two[d] = layout.axis[0] == d ? 1 : 0;
+    bit_offsets.three[d] = layout.axis[0] == d ? 2 : layout.axis[1] == d ? 1 : 0;
+    bit_offsets.two[d] = layout.axis[0] == d ? 1 : 0;
   }
-  return places;
+  return bit_offsets;
 }
 
-// The key of a segment's numbers along the axes that `places` are of; layout.two is at most `most_two`. Only two axes
-// have numbers of more than layout.three bits, only one has more than those of the second. kThree: layout.three is not
-// 0.
+// The key of a segment's numbers along the axes of `at`; layout.two is at most `most_two`. Only two axes have numbers
+// of more than layout.three bits, and only one has more than the second's. kThree: layout.three is not 0.
 template <bool kThree, unsigned most_two = 16>
-KFN std::uint32_t key_of(const KeyLayout& layout, const KeyPlaces& places, std::uint32_t a, std::uint32_t b,
+KFN std::uint32_t key_of(const KeyLayout& layout, const KeyOffsets& bit_offsets, std::uint32_t a, std::uint32_t b,
                          std::uint32_t c) {
   const std::uint32_t low = (1u << layout.three) - 1, middle = (1u << layout.two) - 1;
   const unsigned others = layout.three + layout.two;
   std::uint32_t key = (a | b | c) >> others << (3 * layout.three + 2 * layout.two);
   if constexpr (kThree)
-    key |= spread_three(a & low) << places.three[0] | spread_three(b & low) << places.three[1] |
-           spread_three(c & low) << places.three[2];
+    key |= spread_three(a & low) << bit_offsets.three[0] | spread_three(b & low) << bit_offsets.three[1] |
+           spread_three(c & low) << bit_offsets.three[2];
   if constexpr (most_two != 0)
-    key |= (spread_two<most_two>(a >> layout.three & middle) << places.two[0] |
-            spread_two<most_two>(b >> layout.three & middle) << places.two[1] |
-            spread_two<most_two>(c >> layout.three & middle) << places.two[2])
+    key |= (spread_two<most_two>(a >> layout.three & middle) << bit_offsets.two[0] |
+            spread_two<most_two>(b >> layout.three & middle) << bit_offsets.two[1] |
+            spread_two<most_two>(c >> layout.three & middle) << bit_offsets.two[2])
            << 3 * layout.three;
   return key;
 }
 
-// The same of the numbers along axes by falling width.
+// The same for numbers along the axes by falling width.
 template <bool kThree, unsigned most_two = 16>
 KFN std::uint32_t key_by_width(const KeyLayout& layout, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   const std::uint32_t low = (1u << layout.three) - 1, middle = (1u << layout.two) - 1;

@@ -9,13 +9,13 @@
 
 namespace pyfilter {
 
-// Scratch memory of a thread: values, codes, keys, sequences of a tile, and entries to sort.
+// Scratch memory of a thread: values, codes, keys and sequences of a tile, and entries to sort.
 inline constexpr std::size_t kParticleScratchBytes = std::size_t{416} << 10;
 
-// grid.block_dims: coordinates of a particle.
+// grid.block_dims: number of coordinates.
 struct ParticlePlan : Plan {
-  // to encode: how many of the first particles are sorted in their tiles, whether only there, and the indices (low
-  // halves) of the chunk in its order; nullptr: the identity
+  // to encode: the number of leading particles that are sorted, whether only within tiles, and the indices (low halves)
+  // of the chunk's particles in sorted order; nullptr: identity order
   std::uint64_t sorted_particles = 0;
   bool tiles_alone = false;
   const std::uint64_t* entries = nullptr;
@@ -27,10 +27,10 @@ struct ParticleCoder {
                       void* scratch);
   void (*order_tile)(const ParticlePlan& plan, const void* values, std::uint32_t* particles, std::uint32_t count,
                      void* scratch);
-  // Sorts entries by their keys' lowest bits, stably; `other` has as much room.
+  // Sorts entries by their keys' lowest bits, stably; `other` has the same size.
   void (*sort_entries)(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits);
   bool (*is_ordered)(const ParticlePlan& plan, const void* values, std::uint64_t tile, void* scratch);
-  // Bytes that lorenzo would need, about (estimate.hpp).
+  // Estimates lorenzo's bytes (estimate.hpp).
   std::uint64_t (*estimate_lorenzo)(const ParticlePlan& plan, const void* values, void* scratch);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A sequence of numbers below 2^24 (docs/format.md, section 12.3): in groups of 32, `low` bits of each as bit planes,
-// the rest in unary, one bit stream for the whole sequence (Rice codes, as in the lists of Elias and Fano).
+// A sequence of numbers below 2^24 (docs/format.md, section 12.3): in groups of 32, `low` bits of each number as bit
+// planes, the rest in unary, one bit stream for the whole sequence (Rice codes, as in Elias-Fano lists).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ PYF_BEGIN_TARGET
 
 inline constexpr std::uint32_t kMostGroups = kTileParticles / kGroup;
 
-// The two numbers of low bits that a group is tried with: the bits of its mean, and one less. From the sum of its
+// The two candidates for a group's number of low bits: the bits of its mean, and one less. Computed from the sum of its
 // numbers.
 struct LowChoice {
   unsigned wide, narrow;
@@ -26,13 +26,13 @@ struct LowChoice {
     wide = static_cast<unsigned>(bit_width(sum / kGroup));
     narrow = wide != 0 ? wide - 1 : 0;
   }
-  // From the sums of the quotients: the one that takes fewer bits, the lower of equals.
+  // Chooses by the sums of the quotients: fewer bits, the lower of equals.
   KFN bool takes_narrow(std::uint32_t wide_quotients, std::uint32_t narrow_quotients) const {
     return narrow_quotients + kGroup * narrow <= wide_quotients + kGroup * wide;
   }
 };
 
-// Low bits of a group, and the sum of its quotients. Numbers behind the sequence's end are 0.
+// Low bits of a group, and the sum of its quotients. Numbers beyond the sequence's end are 0.
 KFN unsigned choose_low(const std::uint32_t* numbers, std::uint32_t& quotients) {
   std::uint32_t sum = 0;  // below 2^29
   for (std::uint32_t i = 0; i < kGroup; ++i) sum += numbers[i];
@@ -48,12 +48,12 @@ KFN unsigned choose_low(const std::uint32_t* numbers, std::uint32_t& quotients) 
   return takes_narrow ? choice.narrow : choice.wide;
 }
 
-// Made once to know the size of a sequence, then written.
+// A plan gives a sequence's size; writing follows.
 struct SequencePlan : SequenceSize {
   std::uint8_t low[kMostGroups];
 };
 
-// `numbers` has room for a multiple of 32.
+// `numbers` is rounded up to a multiple of 32.
 inline void plan_sequence(std::uint32_t* numbers, std::uint32_t count, SequencePlan& plan) {
   plan.set_count(count);
   for (std::uint32_t i = count; i < plan.groups * kGroup; ++i) numbers[i] = 0;
@@ -95,7 +95,7 @@ inline std::uint8_t* write_sequence(const std::uint32_t* numbers, const Sequence
     std::memcpy(out, planes, 4 * low);
     out += 4 * low;
   }
-  std::uint64_t pending = 0;  // bits not written yet, of which `filled` are known
+  std::uint64_t pending = 0;  // bits not written yet; `filled`: their number
   std::uint32_t filled = 0;
   for (std::uint32_t i = 0; i < plan.count; ++i) {
     filled += numbers[i] >> plan.low[i / kGroup];
@@ -114,8 +114,8 @@ inline std::uint8_t* write_sequence(const std::uint32_t* numbers, const Sequence
   return out;
 }
 
-// Reads a sequence of `count` numbers, rounded up to whole groups, from bytes up to `end`. Returns its end, nullptr
-// where it is damaged.
+// Reads a sequence of `count` numbers, rounded up to whole groups, from bytes before `end`. Returns its end, nullptr if
+// it is damaged.
 inline const std::uint8_t* read_sequence(const std::uint8_t* in, const std::uint8_t* end, std::uint32_t count,
                                          std::uint32_t* numbers) {
   SequenceHead head;
@@ -138,7 +138,7 @@ inline const std::uint8_t* read_sequence(const std::uint8_t* in, const std::uint
     unpack_planes(in, low[g], numbers + g * kGroup);
     in += 4 * low[g];
   }
-  std::uint32_t found = 0, from = 0;  // ones so far, the bit behind the last of them
+  std::uint32_t found = 0, from = 0;  // ones so far, the end of the last one
   for (std::uint32_t w = 0; w < unary_words; ++w, in += 4) {
     auto word = load_le<std::uint32_t>(in);
     if (static_cast<std::uint32_t>(__builtin_popcount(word)) > count - found) return nullptr;

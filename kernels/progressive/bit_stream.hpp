@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bits of a piece (docs/format.md, section 13.5), lowest first, and words whose bits a mask picks.
+// The bits of a piece (docs/format.md, section 13.5), lowest first, and selection of a word's bits by a mask.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace pyfilter {
 
-inline constexpr std::size_t kBitsPadding = 16;  // bytes, behind what PaddedBitsIn reads
+inline constexpr std::size_t kBitsPadding = 16;  // bytes, behind the input of PaddedBitsIn
 
 alignas(64) inline constexpr std::uint16_t kBitNumbers[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                                               11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
@@ -32,7 +32,7 @@ KFN std::uint32_t count_bits(std::uint64_t word) {
 #endif
 }
 
-// The bits of `word` that `mask` picks, side by side from bit 0 on, and back.
+// Gathers the bits of `word` selected by `mask`, side by side from bit 0 on; and the inverse.
 KFN std::uint32_t gather_bits(std::uint32_t word, std::uint32_t mask) {
 #if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
   return _pext_u32(word, mask);
@@ -78,7 +78,7 @@ KFN std::uint64_t scatter_bits(std::uint64_t bits, std::uint64_t mask) {
 #endif
 }
 
-// Which of 64 words of 64 bits are not 0.
+// A bit for each of 64 words of 64 bits that is not 0.
 inline std::uint64_t filled_words(const std::uint8_t* words) {
   std::uint64_t filled = 0;
 #if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
@@ -94,8 +94,8 @@ inline std::uint64_t filled_words(const std::uint8_t* words) {
 }
 
 #if defined(PYF_LEVEL_AVX512)
-// The numbers of the ones in `count` words, 64 at most; how many there are. There is room for 32 more, and 64 words can
-// be read.
+// Lists the positions of the ones in `count` words, 64 at most, and returns their number. `to` needs space for 32 more,
+// and 64 words must be readable.
 inline std::uint32_t list_ones(const std::uint8_t* words, std::uint32_t count, std::uint16_t* to) {
   std::uint32_t ones = 0;
   const __m512i low_numbers = _mm512_load_si512(kBitNumbers),
@@ -116,27 +116,27 @@ inline std::uint32_t list_ones(const std::uint8_t* words, std::uint32_t count, s
 }
 #endif
 
-// Writes up to 15 bytes behind its end. Without branches that depend on the bits: how many of a word a mask picks is as
-// good as random.
+// Writes up to 15 bytes beyond its end. Branch-free in the bits: the number of bits that a mask selects from a word is
+// as good as random.
 class BitsOut {
  public:
   explicit BitsOut(std::uint8_t* to) : from_(to), to_(to) {}
 
-  // Up to 64 bits, and nothing above them.
+  // Appends up to 64 bits; the bits of `value` above them must be 0.
   KFN void put(std::uint64_t value, std::uint32_t bits) {
     const std::uint64_t word = held_ | value << at_, next = at_ + bits, full = next >> 6;
     store_le(to_, word);
-    held_ = (value >> 1) >> (63 - at_) | (word & (full - 1));  // the first is 0 where the word is not full
+    held_ = (value >> 1) >> (63 - at_) | (word & (full - 1));  // the first term is 0 while the word is not full
     to_ += 8 * full;
     at_ = next & 63;
   }
-  // A run of zeros: its quotient by 2^k in zero bits and a one, its last k bits; k is 15 at most.
+  // Appends a run of zeros: its quotient by 2^k as zero bits and a one, then its last k bits; k is 15 at most.
   KFN void put_run(std::uint32_t run, std::uint32_t k) {
     std::uint32_t zeros = run >> k;
     for (; zeros >= 32; zeros -= 32) put(0, 32);
     put(static_cast<std::uint64_t>(1u | (run & ((1u << k) - 1)) << 1) << zeros, zeros + 1 + k);
   }
-  // Fills the last byte; how many there are.
+  // Fills the last byte; returns the number of bytes.
   std::size_t finish() {
     if (at_ != 0) store_le(to_, held_);
     return static_cast<std::size_t>(to_ - from_) + static_cast<std::size_t>((at_ + 7) / 8);
@@ -144,26 +144,26 @@ class BitsOut {
 
  private:
   std::uint8_t *from_, *to_;
-  std::uint64_t held_ = 0, at_ = 0;  // bits of the word that is not full, and how many
+  std::uint64_t held_ = 0, at_ = 0;  // the bits of the unfinished word, and their number
 };
 
-// Bits behind which there are kBitsPadding bytes of zeros; more of them follow, as it were.
+// Reads bits followed by kBitsPadding bytes of zeros; reads beyond the padding return zeros.
 class PaddedBitsIn {
  public:
   PaddedBitsIn(const void* from, std::size_t bytes) : from_(static_cast<const std::uint8_t*>(from)), bytes_(bytes) {}
 
-  // The next 64 bits, and past `bits` of them.
+  // Returns the next 64 bits and advances by `bits`.
   KFN std::uint64_t take(std::uint32_t bits) {
     const std::uint8_t* const from = here();
     const std::uint64_t shift = at_ & 7, low = load_le<std::uint64_t>(from) >> shift;
     at_ += bits;
     return low | static_cast<std::uint64_t>(from[8]) << (63 - shift) << 1;
   }
-  // The next kPeeked bits at least.
+  // Returns at least the next kPeeked bits.
   static constexpr std::uint32_t kPeeked = 57;
   KFN std::uint64_t peek() const { return load_le<std::uint64_t>(here()) >> (at_ & 7); }
   KFN void skip(std::uint64_t bits) { at_ += bits; }
-  // A run, or `most` + 1 where it is longer than `most`.
+  // Reads a run; returns `most` + 1 if it is longer than `most`.
   std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
     std::uint64_t zeros = 0, held = peek();
     for (; held == 0; held = peek()) {
@@ -179,7 +179,7 @@ class PaddedBitsIn {
     at_ += k;
     return static_cast<std::uint32_t>(zeros) << k | low;
   }
-  // Everything is read but zeros of the last byte.
+  // Whether everything is read except zeros of the last byte.
   bool at_end() const {
     if (at_ > 8 * bytes_ || 8 * bytes_ - at_ >= 8) return false;
     return at_ == 8 * bytes_ || from_[at_ / 8] >> (at_ % 8) == 0;
@@ -192,7 +192,7 @@ class PaddedBitsIn {
   std::uint64_t bytes_, at_ = 0;
 };
 
-// Behind the end bits are 0; at_end() says whether it was passed.
+// Bits beyond the end are 0; at_end() tells whether a read went beyond.
 class BitsIn {
  public:
   BitsIn(const std::uint8_t* from, std::size_t bytes) : from_(from), bits_(8 * bytes) {}
@@ -202,7 +202,7 @@ class BitsIn {
     at_ += bits;
     return static_cast<std::uint32_t>(value);
   }
-  // A run, or `most` + 1 where it is longer than `most`.
+  // Reads a run; returns `most` + 1 if it is longer than `most`.
   KFN std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
     std::uint32_t zeros = 0;
     std::uint64_t held = peek() & 0xFFFFFFFFu;
@@ -218,14 +218,14 @@ class BitsIn {
     if (zeros > most >> k) return most + 1;
     return zeros << k | take(k);
   }
-  // Everything is read but zeros of the last byte.
+  // Whether everything is read except zeros of the last byte.
   bool at_end() const {
     if (at_ > bits_ || bits_ - at_ >= 8) return false;
     return at_ == bits_ || from_[at_ / 8] >> (at_ % 8) == 0;
   }
 
  private:
-  // At least 57 bits from here on.
+  // Returns at least the next 57 bits.
   KFN std::uint64_t peek() const {
     const std::size_t byte = at_ / 8, bytes = bits_ / 8;
     std::uint64_t held = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the encoder decides about the errors of its table (kernels/progressive/FORMAT.md): where there is one, where it
-// is measured, and what of a coefficient a reader knows there. The same on the CPU and a GPU.
+// The encoder's choices about the error table (kernels/progressive/FORMAT.md): which segments have an error, which
+// errors are measured, and a reader's knowledge of a coefficient there. The same on CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace pyfilter {
 
-// Behind which segments the table has an error: where the bytes have grown by a sixteenth, and behind the last.
+// Segments with an error in the table: wherever the bytes have grown by a sixteenth, and the last.
 KFN std::uint64_t next_entry(std::uint64_t marked) { return marked + marked / 16 + 32; }
 KFN void choose_entries(ProgressiveSegment* segments, int count, std::uint64_t head_bytes) {
   std::uint64_t read = head_bytes, marked = head_bytes;
@@ -22,9 +22,9 @@ KFN void choose_entries(ProgressiveSegment* segments, int count, std::uint64_t h
   }
 }
 
-// Errors are measured between half of the range and a part of it below which bounds are near, where the bound is a
-// third of the one of the last time and the bytes have grown by a quarter. Those of readers between follow from the
-// next one (error_by_next()).
+// Errors are measured between half of the range and the fraction of it below which bounds are near, wherever the bound
+// is a third of that at the previous measurement and the bytes have grown by a quarter. Errors of segments in between
+// follow from the next measurement (error_by_next()).
 inline constexpr std::uint64_t kMeasuredFall = 3, kMeasuredGrowth = 4, kMeasuredPart = 1 << 11;
 // of a frame: 3^7 > 2^10
 inline constexpr int kMostMeasures = 7;
@@ -38,7 +38,8 @@ KFN bool is_measured(std::uint64_t bound, std::uint64_t range, std::uint64_t rea
          read >= last.read + last.read / kMeasuredGrowth;
 }
 
-// What of a coefficient is known once the piece of plane `p` is there, which is one of its unit's; below 0 all is.
+// A reader's value of a coefficient with the pieces down to that of plane `p`, a plane of its unit; below 0 the exact
+// value.
 template <class Int>
 struct KnownPart {
   Int one, half, above;
@@ -53,7 +54,7 @@ struct KnownPart {
     return static_cast<Int>((k ^ sign) - sign);
   }
 };
-// The same of any plane: below 0 all is known, from `planes` on nothing.
+// The same for any plane: below 0 the exact value, from `planes` on 0.
 template <class Int>
 KFN Int known_part(Int d, int planes, int p) {
   return p >= planes ? Int{0} : KnownPart<Int>(p)(d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive as the rest of the library sees it (core/codec.hpp).
+// Progressive's entry in core's table of codecs (core/codec.hpp).
 #include "progressive/codec.hpp"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
   return encode_payload(exact, values, info.value_count, info, out, limit, bytes);
 }
 
-// How its errors were found.
+// Checks the parameter that says how errors were found.
 Status check_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& /*shape*/,
                         bool in_frame) {
   const Code code = parameter_code(in_frame);
@@ -42,7 +42,7 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
 
 void frame_parameters(Parameters& parameters) { parameters[0] = parameters[0] == 2 ? 2 : 1; }
 
-// The step is a power of two of which half is a double.
+// Checks that the step is a power of two whose half is a double.
 Status check_step(const FrameInfo& info) {
   int exponent = 0;
   if (std::frexp(info.step, &exponent) == 0.5 && info.bound == info.step / 2 &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Progressive (HP-MDR, PMGARD): integers of a power-of-two step -> coefficients of a hierarchical basis, pass by pass
-// (transform.hpp, points.hpp) -> bit planes of tiles of 4096 (tile.hpp), whose ones are runs by the class of their
-// neighbours -> segments in the order of the error that their bytes take away (order.hpp), with bounds of what is left
+// (transform.hpp, points.hpp) -> bit planes of tiles of 4096 (tile.hpp), with new ones as runs by the class of their
+// neighbours -> segments, ordered by the error that their bytes remove (order.hpp), with bounds of the remaining error
 // (layout.hpp). Special values come first (specials.hpp). See FORMAT.md.
 #pragma once
 

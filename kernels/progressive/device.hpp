@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive frames on a device, beyond encoding and decoding.
+// Functions of progressive frames on a device, besides encoding and decoding.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace pyfilter {
 
-// decode_progressive_part() of driver.hpp for values in device memory: the frame is in host memory, what is needed of
-// it is copied. Waits.
+// decode_progressive_part() of driver.hpp for values in device memory: copies the needed bytes of a frame in host
+// memory. Waits.
 Status cuda_decode_progressive_part(const void* frame, std::size_t available, std::uint32_t segments,
                                     std::uint32_t level, void* values, std::size_t value_bytes, void* stream) noexcept;
 

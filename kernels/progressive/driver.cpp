@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive frames in part and whole (progressive/driver.hpp).
+// Whole and partial progressive frames (progressive/driver.hpp).
 #include "progressive/driver.hpp"
 
 #include <algorithm>
@@ -21,27 +21,27 @@ namespace {
 
 struct Opened {
   FrameInfo info;
-  Memory<ProgressiveLayout> layout_room;
+  Memory<ProgressiveLayout> layout_memory;
   ProgressiveHead head;
   const std::uint8_t* payload = nullptr;
   Memory<ProgressiveSegment> segments;
 
-  const ProgressiveLayout& layout() const { return layout_room[0]; }
+  const ProgressiveLayout& layout() const { return layout_memory[0]; }
 };
 
 Status open_head(const FrameInfo& info, const std::uint8_t* payload, std::size_t available, Opened* opened) {
   opened->info = info;
   opened->payload = payload;
-  opened->layout_room = allocate_memory<ProgressiveLayout>(1);
-  if (!opened->layout_room) return fail(Code::no_memory, "no memory for the levels of a chunk");
-  make_layout(extents_of(info.shape), opened->layout_room[0]);
+  opened->layout_memory = allocate_memory<ProgressiveLayout>(1);
+  if (!opened->layout_memory) return fail(Code::no_memory, "no memory for the levels of a chunk");
+  make_layout(extents_of(info.shape), opened->layout_memory[0]);
   if (info.frame_bytes - info.header_bytes <
       kProgressiveFixedBytes + static_cast<std::uint64_t>(opened->layout().units))
     return fail(Code::corrupt, "corrupt frame: it is too short for its head");
   return read_head(payload, available, opened->layout(), dtype_bytes(info.dtype), &opened->head);
 }
 
-// The whole head; the frame has so many bytes behind its header.
+// Reads the whole head; `info` says how many bytes follow the frame's header.
 Status open_table(const FrameInfo& info, const std::uint8_t* payload, std::size_t available, Opened* opened) {
   PYF_TRY(open_head(info, payload, available, opened));
   const ProgressiveHead& head = opened->head;
@@ -145,7 +145,7 @@ Status progressive_parts(const void* frame, std::size_t available, std::uint32_t
       const std::uint64_t bound = bound_of_state(layout, head, state, static_cast<int>(level));
       part.error = error_of_code(error_code(bound == 0 ? 0 : bound + conversion)) * info.step;
     }
-    // against what was written, not what was encoded
+    // relative to the values written, not those encoded
     if (info.carried_bound > 0) part.error = (part.error + info.carried_bound) * (1 + 0x1p-52);
   }
   return kOk;

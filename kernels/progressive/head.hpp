@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The head of a progressive payload (docs/format.md, section 13.2): ranges, planes of the units, and the table of
-// segments in the order in which they are to be read, with the error that is left behind them.
+// segments in reading order, with the error after each.
 #pragma once
 
 #include <bit>
@@ -19,7 +19,8 @@ namespace pyfilter {
 inline constexpr std::size_t kProgressiveFixedBytes = 32;
 inline constexpr int kMostSegments = 1 << 16;
 
-// A payload is not shorter, so that no short frame asks for memory without end; zeros behind the segments fill it up.
+// The shortest payload, so that no short frame makes a reader allocate huge memory; zeros behind the segments fill it
+// up.
 KFN std::uint64_t least_payload_bytes(std::uint64_t values) { return (values + 32767) / 32768; }
 
 struct ProgressiveHead {
@@ -31,14 +32,14 @@ struct ProgressiveHead {
   // From the start of the payload.
   std::uint64_t roots_at = 0, table_at = 0, specials_at = 0, segments_at = 0;
 
-  // Where the parts are, of integers of `width` bytes.
-  KFN void place(const ProgressiveLayout& layout, std::size_t width) {
+  // Computes the offsets, for integers of `width` bytes.
+  KFN void set_offsets(const ProgressiveLayout& layout, std::size_t width) {
     roots_at = kProgressiveFixedBytes + static_cast<std::uint64_t>(layout.units);
     table_at = roots_at + layout.roots * width;
     specials_at = table_at + table_bytes;
     segments_at = specials_at + special_bytes;
   }
-  // The plane of a unit's first segment; -2: it has none.
+  // The plane of a unit's first segment; -2: the unit has none.
   KFN int highest_plane(int u) const { return planes[u] != 0 ? planes[u] - 1 : -2; }
 };
 
@@ -46,10 +47,10 @@ struct ProgressiveSegment {
   std::uint64_t offset = 0, size = 0;  // from the start of the payload
   std::uint8_t unit = 0;
   std::int8_t plane = 0;
-  std::uint16_t error = 0;  // code of the error behind it; 0 where the table has none
+  std::uint16_t error = 0;  // code of the error after it; 0: the table has none
 };
 
-// What the error codes of a table stand for, in steps.
+// The error of a code of the table, in steps.
 inline double error_of_code(std::uint32_t code) { return std::bit_cast<float>(code << 16); }
 
 inline constexpr std::size_t kMostVarintBytes = 10;
@@ -63,7 +64,7 @@ KFN std::uint8_t* put_varint(std::uint8_t* to, std::uint64_t value) {
   *to++ = static_cast<std::uint8_t>(value);
   return to;
 }
-// nullptr where the bytes end before the number does, or it has more than 9 of them or a needless one.
+// nullptr if the bytes end before the number, or it has more than 9 bytes or a superfluous one.
 KFN const std::uint8_t* take_varint(const std::uint8_t* from, const std::uint8_t* end, std::uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 63; shift += 7) {
@@ -87,7 +88,7 @@ KFN std::uint8_t* write_table_entry(const ProgressiveSegment& segment, std::uint
   return to + 2;
 }
 
-// What is before the coarsest grid and the table.
+// Writes the bytes before the coarsest grid and the table.
 KFN void write_head(const ProgressiveHead& head, const ProgressiveLayout& layout, std::uint8_t* out) {
   store_le(out, head.special_bytes);
   store_le(out + 8, head.low);
@@ -101,10 +102,10 @@ KFN void write_head(const ProgressiveHead& head, const ProgressiveLayout& layout
         static_cast<std::uint8_t>(head.planes[u] | (head.cubic[u] ? 128 : 0));
 }
 
-// What is wrong with a head.
+// The faults of a head.
 enum class HeadFault { none, specials, range, units, planes, segments };
 
-// Reads the fixed part of the head, kProgressiveFixedBytes and a byte for each unit, of integers of `width` bytes.
+// Reads the fixed part of the head: kProgressiveFixedBytes and a byte for each unit, for integers of `width` bytes.
 KFN HeadFault parse_head(const std::uint8_t* payload, const ProgressiveLayout& layout, std::size_t width,
                          ProgressiveHead* head) {
   head->special_bytes = load_le<std::uint64_t>(payload);
@@ -125,11 +126,11 @@ KFN HeadFault parse_head(const std::uint8_t* payload, const ProgressiveLayout& l
     if (head->planes[u] != 0) expected += head->planes[u] + 1;
   }
   if (head->segments != expected) return HeadFault::segments;
-  head->place(layout, width);
+  head->set_offsets(layout, width);
   return HeadFault::none;
 }
 
-// The same of the bytes that are at hand, with what is wrong in words.
+// The same from the available bytes, with an error text.
 inline Status read_head(const std::uint8_t* payload, std::size_t available, const ProgressiveLayout& layout,
                         std::size_t width, ProgressiveHead* head) {
   const auto units = static_cast<std::size_t>(layout.units);
@@ -154,7 +155,8 @@ inline Status read_head(const std::uint8_t* payload, std::size_t available, cons
   return kOk;
 }
 
-// An entry of a table: its unit, size and error; where the next one starts, nullptr where it makes no sense.
+// Reads an entry of a table: unit, size and error. Returns the start of the next entry, nullptr if the entry is
+// invalid.
 KFN const std::uint8_t* take_entry(const std::uint8_t* at, const std::uint8_t* end, int units,
                                    ProgressiveSegment* segment) {
   if (at >= end) return nullptr;
@@ -169,8 +171,8 @@ KFN const std::uint8_t* take_entry(const std::uint8_t* at, const std::uint8_t* e
   return segment->error == 0 || segment->error >= 0x7F80 ? nullptr : at + 2;
 }
 
-// The table, once head->specials_at bytes are at hand: put(i, segment) for each of them, as far as it makes sense;
-// false where it does not.
+// Reads the table, given the first head->specials_at bytes: put(i, segment) for each valid entry; false if an entry is
+// invalid.
 template <class Put>
 KFN bool parse_table(const std::uint8_t* payload, const ProgressiveLayout& layout, const ProgressiveHead& head,
                      Put&& put) {

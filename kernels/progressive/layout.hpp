@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Levels, units and tiles of a progressive frame (docs/format.md, section 13.1 and 13.2), and the bound of the error
-// that a reader is left with (13.6). Integers only, the same on the CPU and a GPU.
+// Levels, units and tiles of a progressive frame (docs/format.md, section 13.1 and 13.2), and the bound of a reader's
+// error (13.6). Integers only, the same on CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct Extents {
   KFN std::uint64_t count() const { return z * y * x; }
 };
 
-// The coefficients that one axis pass of a level leaves: those of the grid's points that are odd along the axis, and
-// even along the axes passed after it.
+// The coefficients of one axis pass of a level: those of the grid's points that are odd along the axis, and even along
+// the axes of later passes.
 struct ProgressiveUnit {
   int level = 0, axis = 0;  // axis: 0 z, 1 y, 2 x
   Extents shape;
-  std::uint64_t first = 0;  // coefficient, of all units one after the other
-  Extents tiled;            // the shape as tiles see it: the same coefficients
-  Extents tile, grid;       // of a tile; tiles along each axis
+  std::uint64_t first = 0;  // index of its first coefficient, over all units
+  Extents tiled;            // the shape in tiled coordinates: the same coefficients
+  Extents tile, grid;       // shape of a tile; tiles along each axis
   std::uint32_t tiles = 0;
 };
 
@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kMostRoots = 32;
 inline constexpr std::uint32_t kTileWords = 128;
 
 struct ProgressiveLayout {
-  int levels = 0, units = 0;  // units are numbered as they are decoded: the coarsest level first, then z, y, x
+  int levels = 0, units = 0;  // units are numbered in decoding order: the coarsest level first, then z, y, x
   Extents grids[kMostLevels + 1];
   ProgressiveUnit unit[kMostUnits];
   std::uint64_t roots = 0, coefficients = 0;
@@ -52,7 +52,7 @@ KFN Extents extents_of(const Shape& shape) {
 KFN std::uint64_t half_up(std::uint64_t n) { return n - n / 2; }
 KFN std::uint64_t tiles_along(std::uint64_t extent, std::uint64_t tile) { return (extent + tile - 1) / tile; }
 
-// Narrow axes become one with their neighbour, or most of a tile would be empty.
+// Merges narrow axes with their neighbour, since most of a tile would be empty.
 KFN Extents tiled_shape(Extents shape) {
   if (shape.z > 1 && (shape.y == 1 || shape.x <= 4 || shape.y * shape.x <= 128))
     shape = {1, shape.z, shape.y * shape.x};
@@ -73,7 +73,7 @@ KFN void add_unit(ProgressiveLayout& layout, int level, int axis, Extents shape)
   layout.coefficients += shape.count();
 }
 
-// Of an array that is not empty.
+// The layout of a non-empty array.
 KFN void make_layout(Extents whole, ProgressiveLayout& layout) {
   layout.levels = layout.units = 0;
   layout.coefficients = 0;
@@ -95,32 +95,32 @@ KFN void make_layout(Extents whole, ProgressiveLayout& layout) {
 
 inline constexpr std::uint64_t kNoBound = std::uint64_t{1} << 62;
 
-// The largest error of a coefficient below 2^planes of which the segments down to that of `plane` are there; plane ==
-// planes: none is.
+// The largest error of a coefficient below 2^planes with the segments down to that of `plane`; plane == planes: with no
+// segment.
 KFN std::uint64_t coefficient_error(int planes, int plane) {
   if (plane >= planes) return (std::uint64_t{1} << planes) - 1;
   return plane < 0 ? 0 : std::uint64_t{1} << plane;
 }
 
-// How far what is known of a coefficient is at most from what is known once more segments are there, down to that of
-// plane `then`. Both are middles of intervals, one in the other, of half widths 2^plane and 2^then; but a first one in
-// plane `then` leaves half of that.
+// The largest distance of a coefficient's value with segments down to `plane` from its value with segments down to
+// `then`. Both are middles of nested intervals, of half widths 2^plane and 2^then; but if the first one is in plane
+// `then`, half of that remains.
 KFN std::uint64_t coefficient_distance(int planes, int plane, int then) {
   if (then < 0 || then >= plane) return then < plane ? coefficient_error(planes, plane) : 0;
   const std::uint64_t half_width = std::uint64_t{1} << then;
   return then + 1 == plane ? half_width + half_width / 2 : (std::uint64_t{1} << plane) - half_width;
 }
 
-// What a pass makes of the error of the values before it and that of its coefficients: cubic predictions weigh their
-// neighbours by numbers whose magnitudes add up to 5/4.
+// The error after a pass, from the errors of the values before it and of its coefficients: cubic predictions have
+// weights whose magnitudes add up to 5/4.
 KFN std::uint64_t error_after_pass(std::uint64_t before, bool cubic, std::uint64_t coefficient) {
   if (before >= kNoBound || coefficient >= kNoBound) return kNoBound;
   const std::uint64_t after = (cubic ? before + (before + 3) / 4 : before) + coefficient;
   return after < kNoBound ? after : kNoBound;
 }
 
-// What the decoder's conversion to the dtype adds to an error that is not 0, in steps: half a unit in the last place of
-// the largest magnitude, rounded up. `sentinel_in_reach`: a value may have to make way for the sentinel.
+// The error that the conversion to the dtype adds to an error that is not 0, in steps: half a unit in the last place of
+// the largest magnitude, rounded up. `sentinel_in_reach`: a value may be moved off the sentinel.
 KFN std::uint64_t conversion_error(std::uint64_t magnitude, int significand_bits, bool sentinel_in_reach) {
   int bits = 0;
   while (bits < 63 && magnitude >> bits != 0) ++bits;
@@ -128,9 +128,9 @@ KFN std::uint64_t conversion_error(std::uint64_t magnitude, int significand_bits
   return half + (!sentinel_in_reach ? 0 : half != 0 ? 2 * half : 1);
 }
 
-// An error of `steps` and a half as the table has it: the upper 16 bits of a binary32 that is not below it.
+// The code of an error of `steps` and a half: the upper 16 bits of the next binary32 that is not smaller.
 KFN std::uint32_t error_code(std::uint64_t steps) {
-  // twice the error is an integer; of its bits the upper eight stay, rounded up
+  // twice the error is an integer; its upper eight bits remain, rounded up
   std::uint64_t twice = 2 * steps + 1;
   int exponent = -1;  // error = twice * 2^exponent
   while (twice > 255) {
@@ -144,11 +144,11 @@ KFN std::uint32_t error_code(std::uint64_t steps) {
   return static_cast<std::uint32_t>((exponent + 7 + 127) << 7 | static_cast<int>(twice - 128));
 }
 
-// The largest of the errors that have the same code as this one, with `conversion` added to all that are not 0.
+// The largest error with the same code, with `conversion` added to errors that are not 0.
 KFN std::uint64_t as_in_table(std::uint64_t steps, std::uint64_t conversion) {
   if (steps == 0) return 0;
   const std::uint64_t twice = 2 * (steps + conversion) + 1;
-  int shift = 0;  // the code is twice / 2^shift, rounded up, of eight bits
+  int shift = 0;  // the code is twice / 2^shift, rounded up to eight bits
   while (twice >> shift > 255) ++shift;
   const std::uint64_t most = ((twice >> shift) + ((twice >> shift << shift) != twice ? 1 : 0)) << shift;
   return (most - 1) / 2 - conversion;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of a chunk, and loops over threads.
+// Memory of a chunk, and parallel loops.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline Memory<T> allocate_memory(std::uint64_t count) {
   return Memory<T>(static_cast<T*>(std::aligned_alloc(64, bytes)));
 }
 
-// work(i) for all i below `count`, in pieces of `grain`, over threads.
+// Calls work(i) for all i below `count`, in pieces of `grain`, over threads.
 template <class Work>
 inline void in_parallel(std::uint64_t count, std::uint64_t grain, Work&& work) {
   struct Job {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which order a reader shall fetch the segments: the one that takes most of the error's bound away for each of its
-// bytes goes first (kernels/progressive/FORMAT.md). IEEE operations in a fixed order, so the same everywhere.
+// The reading order of segments: the one that removes most of the error's bound for each of its bytes goes first
+// (kernels/progressive/FORMAT.md). IEEE operations in a fixed order, so the result is the same everywhere.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace pyfilter {
 
-// Bound of the error of all values when of unit u the segments down to that of plane state[u] are there (planes[u]:
-// none), in steps.
+// Bound of the error of all values, in steps, with the segments of each unit u down to that of plane state[u]
+// (planes[u]: none).
 template <class State>
 KFN std::uint64_t bound_of_state(const ProgressiveLayout& layout, const ProgressiveHead& head, const State* state,
                                  int finest_level = 0) {
@@ -23,7 +23,7 @@ KFN std::uint64_t bound_of_state(const ProgressiveLayout& layout, const Progress
   return bound;
 }
 
-// Bound of how far the values of a reader are from those of another who has as many segments of each unit or more.
+// Bound of the distance between the values of a reader and of one with at least as many segments of each unit.
 template <class State, class Then>
 KFN std::uint64_t distance_of_states(const ProgressiveLayout& layout, const ProgressiveHead& head, const State* state,
                                      const Then* then) {
@@ -32,18 +32,18 @@ KFN std::uint64_t distance_of_states(const ProgressiveLayout& layout, const Prog
     distance = error_after_pass(distance, head.cubic[u], coefficient_distance(head.planes[u], state[u], then[u]));
   return distance;
 }
-// The code of a reader's error by that which has been measured of another one, who has as many segments or more.
+// The code of a reader's error from the measured error of a reader with at least as many segments.
 template <class State, class Then>
 KFN std::uint32_t error_code_by(const ProgressiveLayout& layout, const ProgressiveHead& head, const State* state,
                                 const Then* then, std::uint64_t measured, std::uint64_t conversion) {
-  // what is measured is known by its code only
+  // the measured error is known by its code only
   const std::uint64_t error = as_in_table(measured, conversion) + distance_of_states(layout, head, state, then);
   return error_code(error == 0 ? 0 : error + conversion);
 }
 
 inline constexpr int kLookAhead = 3;
 
-// Weights of the units: what a pass makes of an error, over the passes to come.
+// Weights of the units: the factor of later passes on an error.
 KFN void weigh_units(const ProgressiveLayout& layout, const ProgressiveHead& head, double* weight) {
   double growth = 1;
   for (int u = layout.units - 1; u >= 0; --u) {
@@ -52,14 +52,14 @@ KFN void weigh_units(const ProgressiveLayout& layout, const ProgressiveHead& hea
   }
 }
 
-// What the segments of a unit down to that of plane `p` take away for each of their bytes, `cost` and some; `state` is
-// the plane of the last one that is there.
+// The error that the segments of a unit down to that of plane `p` remove for each byte of `cost`; `state`: the plane of
+// the last segment so far.
 KFN double gain_of_segments(int planes, int state, int p, double weight, std::uint64_t cost) {
   const auto now = static_cast<double>(coefficient_error(planes, state)),
              then = static_cast<double>(coefficient_error(planes, p));
   return (now - then) * weight / static_cast<double>(cost + 4);
 }
-// The most of the next ones. size(p) is that of the segment of plane p.
+// The largest gain of the next segments. size(p): the size of the segment of plane p.
 template <class Size>
 KFN double gain_of_unit(int planes, int state, double weight, Size&& size) {
   double gain = -1;
@@ -72,7 +72,7 @@ KFN double gain_of_unit(int planes, int state, double weight, Size&& size) {
   return gain;
 }
 
-// `sizes(u, p)` is the size of a segment in bytes. Fills unit, plane and size of head.segments segments.
+// `sizes(u, p)`: the size of a segment in bytes. Sets unit, plane and size of head.segments segments.
 template <class Sizes>
 inline void order_segments(const ProgressiveLayout& layout, const ProgressiveHead& head, Sizes&& sizes,
                            ProgressiveSegment* segments) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A look at all values of a chunk before it is encoded: what is missing, and the largest magnitude of the others, which
-// sets the step (kernels/progressive/FORMAT.md).
+// A scan of a chunk's values before encoding: missing values, and the largest magnitude of the others, which determines
+// the step (kernels/progressive/FORMAT.md).
 #pragma once
 
 #include <bit>
@@ -17,22 +17,21 @@ namespace pyfilter {
 
 struct ValueScan {
   bool has_sentinel = false;
-  std::uint64_t sentinel = 0;  // its bits
-  double largest = 0;          // magnitude of the ordinary values
-  std::uint64_t special = 0;   // how many are not ordinary
+  std::uint64_t sentinel = 0;  // bits of the value
+  double largest = 0;          // largest magnitude of ordinary values
+  std::uint64_t special = 0;   // number of special values
 };
 
-// A finite value so much larger than all others, and there more than once, stands for missing data that nobody
-// declared.
+// A finite value that occurs repeatedly and is larger than all others by this factor is an undeclared fill value.
 inline constexpr double kUndeclaredFactor = 0x1p20;
 
-inline constexpr std::uint8_t kPlain = 0, kMissingValue = 1, kVerbatim = 2;  // of a value
+inline constexpr std::uint8_t kPlain = 0, kMissingValue = 1, kVerbatim = 2;  // kinds of values
 
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
 
-// A value, or its bits, of an array of any alignment.
+// A value, or its bits, at an unaligned address.
 template <class T>
 KFN T value_at(const void* values, std::uint64_t i) {
   T value;
@@ -51,7 +50,7 @@ inline ValueScan scan_values(const Request& request, const void* values, std::ui
   // the two largest magnitudes among finite values other than the fill value
   Code largest = 0, special = 0;
   const Code any_fill = has_fill ? 1 : 0;
-  for (std::uint64_t i = 0; i < count; ++i) {  // without branches, for vectors
+  for (std::uint64_t i = 0; i < count; ++i) {  // branch-free, so that the loop vectorises
     const Code bits = value_at<Code>(values, i), magnitude = bits & kMagnitude;
     const Code odd = static_cast<Code>(magnitude >= kInfinity) | (static_cast<Code>(bits == fill) & any_fill);
     const Code ordinary = magnitude & (odd - 1);
@@ -60,7 +59,7 @@ inline ValueScan scan_values(const Request& request, const void* values, std::ui
   }
   Code undeclared = 0;
   const auto value_of = [](Code magnitude) { return static_cast<double>(std::bit_cast<T>(magnitude)); };
-  bool others_near = false;  // most chunks need no second look
+  bool others_near = false;  // most chunks need no second scan
   for (std::uint64_t k = 0; k < 64 && k < count; ++k) {
     const Code magnitude = value_at<Code>(values, count / 64 * k) & kMagnitude;
     others_near = others_near || (magnitude < largest && value_of(magnitude) > value_of(largest) / kUndeclaredFactor);
@@ -83,7 +82,7 @@ inline ValueScan scan_values(const Request& request, const void* values, std::ui
   }
   scan.largest = static_cast<double>(std::bit_cast<T>(largest));
   scan.special = static_cast<std::uint64_t>(special);
-  // a finite fill value is always the sentinel, so that no value becomes it; else what there is
+  // a finite fill value is always the sentinel, so that no value becomes it; else the sentinel found
   if (has_fill && (fill & kMagnitude) < kInfinity) {
     scan.has_sentinel = true;
     scan.sentinel = fill;
@@ -105,11 +104,11 @@ inline ValueScan scan_values(const Request& request, const void* values, std::ui
   return scan;
 }
 
-// What kind a value is. One that its integer would turn into the sentinel is verbatim, too.
+// The kind of a value. A value whose integer decodes to the sentinel is verbatim, too.
 template <class T>
 struct KindOf {
   using Code = typename FloatTraits<T>::Code;
-  bool has_sentinel, in_reach;  // of the integers
+  bool has_sentinel, in_reach;  // whether the sentinel is in reach of the integers
   Code sentinel;
   PowerOfTwo scale, step;
 
@@ -118,7 +117,7 @@ struct KindOf {
     in_reach = has_sentinel && absolute(static_cast<double>(std::bit_cast<T>(sentinel))) <= 2 * scan.largest;
   }
   KFN bool is_missing(T value) const { return has_sentinel && std::bit_cast<Code>(value) == sentinel; }
-  // The same without branches, where the sentinel is in no reach of the integers.
+  // The same without branches, if the sentinel is out of reach of the integers.
   KFN bool is_missing_or_verbatim(T value) const {
     constexpr Code kMagnitude = static_cast<Code>(~Code{0}) >> 1;
     constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
@@ -138,7 +137,7 @@ struct KindOf {
   }
 };
 
-// How many values are missing, and verbatim.
+// Counts missing and verbatim values.
 template <class T>
 inline void count_kinds(const void* values, std::uint64_t count, const KindOf<T>& kind, std::uint64_t* missing,
                         std::uint64_t* verbatim) {

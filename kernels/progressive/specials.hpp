@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values that no integer stands for (docs/format.md, section 13.7): the mask of missing ones, which all are the
-// sentinel, and the others with their places. They come before all segments, so every reader has them.
+// Values without an integer (docs/format.md, section 13.7): the mask of missing values, which are all the sentinel, and
+// the verbatim values with their positions. They come before all segments, so every reader has them.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ KFN bool mask_bit(const std::uint64_t* mask, std::uint64_t i) { return (mask[i /
 
 PYF_BEGIN_TARGET
 
-// Where the mask of values first to last - 1 differs from what is before it: in the row above, in the first row to its
-// left. One bit a value; returns how many are 1.
+// The changes of the mask in values first to last - 1: where it differs from the row above, or in the first row from
+// the left neighbour. One bit a value; returns the number of ones.
 template <class Missing>
 inline std::uint32_t find_changes(Missing&& missing, std::uint64_t first, std::uint64_t last, std::uint64_t row,
                                   std::uint64_t* words) {
@@ -40,12 +40,12 @@ inline std::uint32_t find_changes(Missing&& missing, std::uint64_t first, std::u
     std::uint64_t word = 0;
     if (at >= row) {
       alignas(64) std::uint8_t changes[64] = {};
-      if (n == 64) {  // in vectors
+      if (n == 64) {  // vectorised
         for (std::uint64_t i = 0; i < 64; ++i) changes[i] = missing(at + i) != missing(at + i - row) ? 1 : 0;
       } else {
         for (std::uint64_t i = 0; i < n; ++i) changes[i] = missing(at + i) != missing(at + i - row) ? 1 : 0;
       }
-      for (std::uint64_t i = 0; i < 64; i += 8)  // the lowest bits of eight bytes side by side
+      for (std::uint64_t i = 0; i < 64; i += 8)  // gathers the lowest bits of eight bytes
         word |= load_le<std::uint64_t>(changes + i) * 0x0102040810204080u >> 56 << i;
     } else {
       for (std::uint64_t i = at; i < at + n; ++i) {
@@ -59,7 +59,7 @@ inline std::uint32_t find_changes(Missing&& missing, std::uint64_t first, std::u
   return ones;
 }
 
-// A piece of the mask: its size, 0 where nothing changes in it.
+// Writes a piece of the mask; returns its size, 0 if nothing changes in it.
 template <class Missing>
 inline std::size_t encode_mask(Missing&& missing, std::uint64_t first, std::uint64_t last, std::uint64_t row,
                                std::uint8_t* to) {
@@ -86,7 +86,7 @@ inline std::size_t encode_mask(Missing&& missing, std::uint64_t first, std::uint
   return 1 + out.finish();
 }
 
-// And back: the changes, into bits that are 0.
+// The inverse: reads the changes into zeroed bits.
 inline bool decode_mask(const std::uint8_t* from, std::size_t size, std::uint64_t first, std::uint64_t last,
                         std::uint64_t* mask) {
   if (size == 0) return true;
@@ -107,12 +107,12 @@ inline bool decode_mask(const std::uint8_t* from, std::size_t size, std::uint64_
   return in.at_end();
 }
 
-// Changes to what is missing; returns how many values are.
+// Turns changes into the mask; returns the number of missing values.
 inline std::uint64_t add_changes(std::uint64_t* mask, std::uint64_t count, std::uint64_t row) {
   std::uint64_t i = 1;
   for (; i < count && (i < row || row < 64 || i % 64 != 0); ++i)
     mask[i / 64] ^= static_cast<std::uint64_t>(mask_bit(mask, i >= row ? i - row : i - 1)) << (i % 64);
-  for (; i < count; i += 64) {  // whole words, none of which reaches into the row before itself
+  for (; i < count; i += 64) {  // whole words: rows have at least 64 values here, so no word depends on itself
     const std::uint64_t from = i - row, low = mask[from / 64] >> (from % 64);
     mask[i / 64] ^= from % 64 == 0 ? low : low | mask[from / 64 + 1] << (64 - from % 64);
   }
@@ -122,16 +122,16 @@ inline std::uint64_t add_changes(std::uint64_t* mask, std::uint64_t count, std::
   return found;
 }
 
-// The part of special values, of `missing` and `verbatim` of them; nothing where there are none. Returns its size, of
-// which as much is written as there is `room` for, in whole pieces: with less than its size it is to be written again.
+// Writes the section of special values, `missing` and `verbatim` of them; nothing if there are none. Returns its size.
+// Writes as many whole pieces as fit `capacity`: if that is less than its size, it must be written again.
 template <class T>
 inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, std::uint64_t count, std::uint64_t row,
                                     std::uint64_t missing, std::uint64_t verbatim, std::uint8_t* to,
-                                    std::uint64_t room) {
+                                    std::uint64_t capacity) {
   if (missing == 0 && verbatim == 0) return 0;
   std::uint64_t size = 0;
   const auto put = [&](const void* from, std::uint64_t bytes) {
-    if (size + bytes <= room) std::memcpy(to + size, from, static_cast<std::size_t>(bytes));
+    if (size + bytes <= capacity) std::memcpy(to + size, from, static_cast<std::size_t>(bytes));
     size += bytes;
   };
   std::uint8_t counts[16];
@@ -146,7 +146,7 @@ inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, s
     for (std::uint64_t p = 0; p < pieces; ++p) {
       const std::uint64_t last = (p + 1) * kMaskPiece < count ? (p + 1) * kMaskPiece : count;
       const std::size_t bytes = encode_mask(is_missing, p * kMaskPiece, last, row, piece);
-      if (sizes_at + 2 * p + 2 <= room) store_le(to + sizes_at + 2 * p, static_cast<std::uint16_t>(bytes));
+      if (sizes_at + 2 * p + 2 <= capacity) store_le(to + sizes_at + 2 * p, static_cast<std::uint16_t>(bytes));
       put(piece, bytes);
     }
   }
@@ -162,7 +162,7 @@ inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, s
   return size;
 }
 
-// Reads the part of special values: a mask of the missing ones, whose bits are 0 before, and the verbatim ones by
+// Reads the section of special values: the mask of missing ones into zeroed bits, and the verbatim ones by
 // visit(position, bytes of the value).
 template <class Visit>
 inline Status read_specials(const std::uint8_t* from, std::uint64_t size, std::uint64_t count, std::uint64_t row,

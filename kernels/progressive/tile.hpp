@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A tile of a unit: 128 words of 32 coefficients, their signs and the bit planes of their magnitudes, and the piece of
-// a tile and a plane (docs/format.md, sections 13.4 and 13.5). What a piece is decoded with comes from planes above its
-// own and from the tile alone, so tiles are independent, and within one every position is known at once.
+// a tile and a plane (docs/format.md, sections 13.4 and 13.5). Decoding a piece depends on higher planes of the same
+// tile only, so tiles are independent, and all positions of a piece can be decoded at once.
 #pragma once
 
 #include <bit>
@@ -18,29 +18,29 @@ namespace pyfilter {
 
 inline constexpr int kMostPlanes = 64, kClasses = 3;
 inline constexpr std::uint32_t kNoOnes = 0, kDirect = 15, kMostRunBits = 13;
-// Two bytes of modes, a bit for each position that a class holds, or a sign, or a bit of the plane before.
+// Two bytes of modes, and for each position a bit of its class, a sign, or a bit of the previous plane.
 inline constexpr std::size_t kMostPieceBytes = 2 + 3 * 4096 / 8 + 16;
 
 struct alignas(64) TilePlanes {
   std::uint32_t plane[kMostPlanes][kTileWords];
   std::uint32_t sign[kTileWords], valid[kTileWords];
-  std::uint32_t known[kTileWords];   // positions with a one in the planes above that of the piece
-  std::uint32_t before[kTileWords];  // and in those above the one before it
+  std::uint32_t known[kTileWords];   // positions with a one in the planes above the piece's
+  std::uint32_t before[kTileWords];  // positions with a one in the planes above the previous one
 };
 
-// Positions that may get their first one in a plane, by how many of their neighbours have had theirs: 0, 1, 2 or more.
+// Open positions, which may get their first one in a plane, by their number of significant neighbours: 0, 1, 2 or more.
 struct alignas(64) PositionClasses {
   std::uint32_t mask[kClasses][kTileWords];
-  std::uint32_t any[kClasses];  // positions of any word
+  std::uint32_t any[kClasses];  // a bit for each word with positions
 };
 
-// The bits of a class, side by side; and what bit streams need behind them.
+// The bits of a class, side by side, and padding for bit streams.
 inline constexpr std::uint32_t kTilePairs = kTileWords / 2;
 struct ClassBits {
   std::uint64_t words[kTilePairs + kBitsPadding / 8];
 };
 
-// How words of a tile lie to each other: in a row, one below the other, or 16 to a slab.
+// The arrangement of a tile's words: in a row, one below the other, or 16 to a slab.
 enum class TileForm { line, plane, volume };
 
 KFN TileForm form_of(const ProgressiveUnit& unit) {
@@ -65,7 +65,7 @@ KFN void add_to_pair(std::uint32_t* words, std::uint32_t i, std::uint64_t bits) 
   words[2 * i + 1] |= static_cast<std::uint32_t>(bits >> 32);
 }
 
-// visit(i) for each pair of words that a mask has bits in; where most have, for all.
+// Calls visit(i) for each pair of words in which a mask has bits; if most have, for all.
 template <class Visit>
 inline void visit_pairs(const std::uint32_t* mask, Visit&& visit) {
   std::uint64_t filled = filled_words(reinterpret_cast<const std::uint8_t*>(mask));
@@ -77,7 +77,7 @@ inline void visit_pairs(const std::uint32_t* mask, Visit&& visit) {
 }
 
 inline void put_masked(const std::uint32_t* words, const std::uint32_t* mask, BitsOut& to) {
-  BitsOut out = to;  // in registers
+  BitsOut out = to;  // a copy in registers
   visit_pairs(mask, [&](std::uint32_t i) {
     const std::uint64_t m = pair_of(mask, i);
     out.put(gather_bits(pair_of(words, i), m), count_bits(m));
@@ -93,17 +93,17 @@ inline void take_masked(std::uint32_t* words, const std::uint32_t* mask, PaddedB
   from = in;
 }
 
-// Positions with one neighbour or more, and with two or more, and one neighbour of each besides.
+// Counts one more neighbour: `one`: positions with at least one, `two`: with at least two.
 KFN void add_neighbour(std::uint32_t more, std::uint32_t& one, std::uint32_t& two) {
   two |= one & more;
   one |= more;
 }
-// The open positions of each class.
+// The open positions of a class.
 KFN std::uint32_t class_mask(int c, std::uint32_t open, std::uint32_t one, std::uint32_t two) {
   return open & (c == 0 ? ~one : c == 1 ? one & ~two : two);
 }
 
-// The masks of all classes, of positions in `t`.
+// The masks of all classes of positions in `t`.
 inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classes) {
   // slabs of 16 words with a word of zeros between them and a slab of zeros at either end, or one slab of 128
   constexpr std::uint32_t kSlab = 17, kPadding = kSlab + 1, kCopied = 16;
@@ -156,7 +156,7 @@ inline void classify(const TilePlanes& t, TileForm form, PositionClasses& classe
   for (int c = 0; c < kClasses; ++c) classes.any[c] = any[c];
 }
 
-// How the ones of a class are stored: runs of zeros before them with 2^(mode - 1), or a bit a position.
+// The mode of a class: runs of zeros with parameter 2^(mode - 1), or one bit a position.
 KFN std::uint32_t choose_mode(std::uint32_t positions, std::uint32_t ones) {
   if (ones == 0) return kNoOnes;
   std::uint32_t best = positions, mode = kDirect;
@@ -169,12 +169,12 @@ KFN std::uint32_t choose_mode(std::uint32_t positions, std::uint32_t ones) {
   return mode;
 }
 
-// A class, in the way that is the shortest. Returns its mode.
+// Writes a class in the shortest mode. Returns the mode.
 inline std::uint32_t put_class(const std::uint32_t* word, const std::uint32_t* mask, BitsOut& to) {
   std::uint32_t any = 0;
   for (std::uint32_t w = 0; w < kTileWords; ++w) any |= word[w] & mask[w];
   if (any == 0) return kNoOnes;
-  std::uint64_t all = 0, of_ones = 0;  // as wide as pairs, so that they are counted in vectors
+  std::uint64_t all = 0, of_ones = 0;  // as wide as pairs, so that counting vectorises
   for (std::uint32_t i = 0; i < kTilePairs; ++i) {
     const std::uint64_t m = pair_of(mask, i);
     all += count_bits(m);
@@ -198,7 +198,7 @@ inline std::uint32_t put_class(const std::uint32_t* word, const std::uint32_t* m
     next = one + 1;
   };
 #if defined(PYF_LEVEL_AVX512)
-  // their numbers first: how many ones a word has is as good as random, and a loop over them ends unforeseen each time
+  // lists the positions first: the number of ones in a word is unpredictable, so a loop over them mispredicts its end
   std::uint16_t list[64 * kTilePairs + 32];
   const std::uint32_t listed = list_ones(words, (count + 63) / 64, list);
   for (std::uint32_t i = 0; i < listed; ++i) put_one(list[i]);
@@ -212,8 +212,8 @@ inline std::uint32_t put_class(const std::uint32_t* word, const std::uint32_t* m
   return mode;
 }
 
-// The piece of plane `p` of a tile, -1 for the last; t.known and t.before are moved on to the next. Returns its size, 0
-// where there is nothing to say.
+// Writes the piece of plane `p` of a tile, -1 for the last; advances t.known and t.before. Returns its size, 0 for an
+// empty piece.
 inline std::size_t encode_piece(TilePlanes& t, TileForm form, int p, PositionClasses& classes, std::uint8_t* to) {
   if (p < 0) {
     std::uint32_t any = 0;
@@ -254,13 +254,13 @@ inline std::size_t encode_piece(TilePlanes& t, TileForm form, int p, PositionCla
   return size;
 }
 
-// Runs to the bits of a class, side by side, `count` of them.
+// Runs to the bits of a class of `count` positions, side by side.
 inline bool take_runs(std::uint32_t count, std::uint32_t k, PaddedBitsIn& from, ClassBits& bits) {
   PaddedBitsIn in = from;
   std::memset(bits.words, 0, (count + 63) / 64 * sizeof *bits.words + kBitsPadding);
   const std::uint64_t low = (std::uint64_t{1} << k) - 1;
   std::uint32_t at = 0;
-  const auto put_one = [&](std::uint64_t run) {  // false where the run is the last
+  const auto put_one = [&](std::uint64_t run) {  // false after the last run
     if (run == count - at) {
       at = count;
       return false;
@@ -272,7 +272,7 @@ inline bool take_runs(std::uint32_t count, std::uint32_t k, PaddedBitsIn& from, 
   while (at != count) {
     std::uint64_t held = in.peek();
     std::uint32_t taken = 0;
-    for (bool more = true; more && held != 0;) {  // as many as are whole
+    for (bool more = true; more && held != 0;) {  // all complete runs
       const auto zeros = static_cast<std::uint32_t>(__builtin_ctzll(held)), length = zeros + 1 + k;
       if (taken + length > PaddedBitsIn::kPeeked) break;
       const std::uint64_t run = static_cast<std::uint64_t>(zeros) << k | (held >> zeros >> 1 & low);
@@ -291,26 +291,26 @@ inline bool take_runs(std::uint32_t count, std::uint32_t k, PaddedBitsIn& from, 
   return true;
 }
 
-// What decoding a piece needs: it is copied, so that bits behind it can be read.
-struct PieceRoom {
+// Scratch memory for decoding a piece: a padded copy, so that reads beyond its end are valid.
+struct PieceScratch {
   PositionClasses classes;
   ClassBits bits;
   std::uint8_t bytes[65536 + kBitsPadding];
 };
 
-// And back: fills plane `p`, signs, and the bits of the plane before. False where the bytes are no piece; there are
+// The inverse: fills plane `p`, signs, and the bits of the previous plane. False if the bytes are no piece; they are
 // fewer than 65536.
-inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceRoom& room, const std::uint8_t* from,
+inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceScratch& scratch, const std::uint8_t* from,
                          std::size_t size) {
   std::uint32_t any_known = 0;
   for (std::uint32_t w = 0; w < kTileWords; ++w) any_known |= t.before[w];
   if (size != 0) {
-    std::memcpy(room.bytes, from, size);
-    std::memset(room.bytes + size, 0, kBitsPadding);
+    std::memcpy(scratch.bytes, from, size);
+    std::memset(scratch.bytes + size, 0, kBitsPadding);
   }
   if (p < 0) {
     if (any_known == 0 || size == 0) return size == 0 && any_known == 0;
-    PaddedBitsIn last(room.bytes, size);
+    PaddedBitsIn last(scratch.bytes, size);
     take_masked(t.plane[0], t.before, last);
     return last.at_end();
   }
@@ -319,18 +319,18 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceRoom& room, c
     if (size < 2) return false;
     const std::uint32_t modes = load_le<std::uint16_t>(from);
     if (modes >> (4 * kClasses) != 0) return false;
-    PaddedBitsIn in(room.bytes + 2, size - 2);
+    PaddedBitsIn in(scratch.bytes + 2, size - 2);
     if (modes != 0) {
-      classify(t, form, room.classes);
+      classify(t, form, scratch.classes);
       for (int c = 0; c < kClasses; ++c) {
-        const std::uint32_t mode = modes >> (4 * c) & 15, *const mask = room.classes.mask[c];
+        const std::uint32_t mode = modes >> (4 * c) & 15, *const mask = scratch.classes.mask[c];
         if (mode == kDirect) {
           take_masked(plane, mask, in);
         } else if (mode != kNoOnes) {
           std::uint64_t count = 0;
           for (std::uint32_t i = 0; i < kTilePairs; ++i) count += count_bits(pair_of(mask, i));
-          if (!take_runs(static_cast<std::uint32_t>(count), mode - 1, in, room.bits)) return false;
-          PaddedBitsIn bits(room.bits.words, sizeof room.bits.words - kBitsPadding);
+          if (!take_runs(static_cast<std::uint32_t>(count), mode - 1, in, scratch.bits)) return false;
+          PaddedBitsIn bits(scratch.bits.words, sizeof scratch.bits.words - kBitsPadding);
           take_masked(plane, mask, bits);
         }
       }
@@ -348,46 +348,48 @@ inline bool decode_piece(TilePlanes& t, TileForm form, int p, PieceRoom& room, c
   return true;
 }
 
-// After the piece of plane `p` the bits below it are not known: a one in the place of the highest of them, so that
-// values lie in the middle of what they may be. Not where `p` is -1, and what has had no one yet is 0.
+// After the piece of plane `p` the lower bits are unknown: sets the highest of them, so that values are in the middle
+// of their interval. Not if `p` is -1; positions without a one stay 0.
 inline void put_middles(TilePlanes& t, int p) {
   if (p < 0) return;
   for (std::uint32_t w = 0; w < kTileWords; ++w) {
-    const std::uint32_t first = t.plane[p][w] & ~t.before[w];  // t.before: what was known before plane p
+    const std::uint32_t first = t.plane[p][w] & ~t.before[w];  // t.before: significant before plane p
     if (p > 0) t.plane[p - 1][w] = first;
     t.plane[p][w] |= t.before[w];
   }
 }
 
-// A position in a unit as tiles see it.
-struct TilePlace {
+// A position in a unit, in tiled coordinates.
+struct TilePosition {
   std::uint64_t z = 0, y = 0, x = 0;
 
   KFN std::uint64_t number(const ProgressiveUnit& unit) const { return (z * unit.tiled.y + y) * unit.tiled.x + x; }
 };
 
-// Where a tile starts.
-KFN TilePlace tile_origin(const ProgressiveUnit& unit, std::uint64_t tile) {
+// The first position of a tile.
+KFN TilePosition tile_origin(const ProgressiveUnit& unit, std::uint64_t tile) {
   const std::uint64_t row = tile / unit.grid.x;
   return {row / unit.grid.y * unit.tile.z, row % unit.grid.y * unit.tile.y, tile % unit.grid.x * unit.tile.x};
 }
-// Where word `w` of the tile at `origin` starts, and how many of its positions are in the unit (0 to 32).
-KFN TilePlace word_place(const ProgressiveUnit& unit, const TilePlace& origin, std::uint32_t w, std::uint32_t* count) {
+// The first position of word `w` of the tile at `origin`, and how many of its positions are in the unit (0 to 32).
+KFN TilePosition word_position(const ProgressiveUnit& unit, const TilePosition& origin, std::uint32_t w,
+                               std::uint32_t* count) {
   const TileForm form = form_of(unit);
-  const TilePlace place{origin.z + (form == TileForm::volume ? w / 16 : 0),
-                        origin.y + (form == TileForm::volume  ? w % 16
-                                    : form == TileForm::plane ? w
-                                                              : 0),
-                        origin.x + (form == TileForm::line ? 32 * std::uint64_t{w} : 0)};
+  const TilePosition position{origin.z + (form == TileForm::volume ? w / 16 : 0),
+                              origin.y + (form == TileForm::volume  ? w % 16
+                                          : form == TileForm::plane ? w
+                                                                    : 0),
+                              origin.x + (form == TileForm::line ? 32 * std::uint64_t{w} : 0)};
   const Extents shape = unit.tiled;
-  const bool inside = place.z < shape.z && place.y < shape.y && place.x < shape.x;
-  const std::uint64_t left = inside ? shape.x - place.x : 0;
+  const bool inside = position.z < shape.z && position.y < shape.y && position.x < shape.x;
+  const std::uint64_t left = inside ? shape.x - position.x : 0;
   *count = left < 32 ? static_cast<std::uint32_t>(left) : 32;
-  return place;
+  return position;
 }
-// The same by the tile's number: the number of a position, which means nothing where there is none.
-KFN std::uint64_t word_place(const ProgressiveUnit& unit, std::uint64_t tile, std::uint32_t w, std::uint32_t* count) {
-  const std::uint64_t number = word_place(unit, tile_origin(unit, tile), w, count).number(unit);
+// The same by the tile's number: the index of the position, undefined if `count` is 0.
+KFN std::uint64_t word_position(const ProgressiveUnit& unit, std::uint64_t tile, std::uint32_t w,
+                                std::uint32_t* count) {
+  const std::uint64_t number = word_position(unit, tile_origin(unit, tile), w, count).number(unit);
   return *count != 0 ? number : 0;
 }
 

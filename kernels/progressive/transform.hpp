@@ -12,18 +12,18 @@
 
 namespace pyfilter {
 
-// How a point is predicted: from its neighbour before, the mean of both, or a polynomial of degree two or three.
+// The prediction of a point: a copy of the neighbour before, the mean of both, or a polynomial of degree two or three.
 enum class Stencil { copy, linear, quadratic, cubic };
 
-// The rows that predict a row, by the stencil: copy {a}, linear {a, b}, quadratic {a at the end, b, c beyond b},
-// cubic {a, b nearest, c beyond a, d beyond b}.
+// The rows that predict a row, by stencil: copy {a}, linear {a, b}, quadratic {a at the end, b, c beyond b}, cubic {a,
+// b nearest, c beyond a, d beyond b}.
 template <class Int>
 struct Neighbours {
   Stencil stencil = Stencil::copy;
   const Int *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
 };
 
-// The neighbours of target `j` of a pass, of which `evens` rows or values are known; `at(i)` is known number i.
+// The neighbours of target `j` of a pass with `evens` known rows or values; `at(i)` is known number i.
 template <class Int, class At>
 KFN Neighbours<Int> neighbours_of(std::uint64_t j, std::uint64_t evens, bool cubic, At&& at) {
   if (j + 1 >= evens) return {Stencil::copy, at(j)};
@@ -33,14 +33,14 @@ KFN Neighbours<Int> neighbours_of(std::uint64_t j, std::uint64_t evens, bool cub
   return {Stencil::linear, at(j), at(j + 1)};
 }
 
-// Marks a value that is missing until its prediction takes its place.
+// Marks a missing value until its prediction replaces it.
 template <class Int>
 inline constexpr Int kMissing = std::numeric_limits<Int>::min();
 
-// A unit's basis is chosen by runs of its rows, so many of so many values.
+// A unit's basis is chosen from this many runs of its rows, of this many values.
 inline constexpr std::uint64_t kBasisRuns = 48, kBasisValues = 128;
 
-// All values of a chunk are in this range, predictions are brought into it.
+// All values of a chunk are in this range; predictions are clamped to it.
 template <class Int>
 struct Limits {
   Int low, high;
@@ -56,8 +56,8 @@ KFN Int clamp_to(const Limits<Int>& limits, Int v) {
   return v > limits.high ? limits.high : v;
 }
 
-// v / 2^kShift, rounded down, of a v of 62 bits at most: x86's vector registers have no arithmetic shift of 64-bit
-// numbers before AVX-512.
+// v / 2^kShift, rounded down, for v of at most 62 bits: before AVX-512, x86's vector registers have no arithmetic shift
+// of 64-bit numbers.
 template <int kShift, class Int>
 KFN Int halved(Int v) {
 #if !defined(__CUDA_ARCH__)
@@ -84,7 +84,7 @@ KFN Int predict_at(const Neighbours<Int>& from, std::size_t i) {
   return predict<S, Int>(from.a[i], kTwo ? from.b[i] : 0, kThree ? from.c[i] : 0, S == Stencil::cubic ? from.d[i] : 0);
 }
 
-// A coefficient from its prediction. What is missing becomes that.
+// A coefficient from its prediction. A missing value becomes its prediction.
 template <class Int>
 KFN Int forward_value(const Limits<Int>& limits, Int predicted, Int& target) {
   const Int p = clamp_to(limits, predicted);
@@ -92,13 +92,13 @@ KFN Int forward_value(const Limits<Int>& limits, Int predicted, Int& target) {
   return target - p;
 }
 
-// And back. A target is brought into the range too: that never takes it away from the value that it stands for.
+// The inverse. The target is clamped to the range, too: that never moves it away from its true value.
 template <class Int>
 KFN Int inverse_value(const Limits<Int>& limits, Int predicted, Int coefficient) {
   return clamp_to(limits, static_cast<Int>(clamp_to(limits, predicted) + coefficient));
 }
 
-// By any stencil.
+// For any stencil.
 template <class Int>
 KFN Int predict_by(const Neighbours<Int>& from, std::size_t i) {
   switch (from.stencil) {
@@ -114,7 +114,7 @@ KFN Int predict_by(const Neighbours<Int>& from, std::size_t i) {
   return predict_at<Stencil::cubic>(from, i);
 }
 
-// Of target `j`, as neighbours_of() has them; most have all.
+// The prediction of target `j` from neighbours_of(); most targets have all neighbours.
 template <class Int, class At>
 KFN Int predict_target(std::uint64_t j, std::uint64_t evens, bool cubic, At&& at) {
   if (j == 0 || j + 2 >= evens) return predict_by(neighbours_of<Int>(j, evens, cubic, at), 0);
@@ -122,8 +122,8 @@ KFN Int predict_target(std::uint64_t j, std::uint64_t evens, bool cubic, At&& at
                : predict<Stencil::linear>(*at(j), *at(j + 1), Int{0}, Int{0});
 }
 
-// Points along x, from `start` on, by their stencils: the ends one by one, the rest at once. `at(i)` is known number i
-// of the row, of `evens`; row(neighbours, first, count).
+// Visits points along x, from `start` on, by their stencils: the ends one by one, the rest at once. `at(i)` is known
+// number i of `evens` in the row; row(neighbours, first, count).
 template <class Int, class At, class Row>
 KFN void along_x(At&& at, std::uint64_t evens, std::uint64_t start, std::uint64_t count, bool cubic, Row&& row) {
   for (std::uint64_t j = start, end = start + count; j < end;) {
@@ -139,7 +139,7 @@ KFN void along_x(At&& at, std::uint64_t evens, std::uint64_t start, std::uint64_
   }
 }
 
-// Bits that a coefficient needs, one more.
+// Bits of a coefficient, plus one.
 template <class Int>
 KFN std::uint64_t coefficient_bits(Int d) {
   const auto m = static_cast<std::uint64_t>(d < 0 ? -d : d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values to integers and back (docs/format.md, section 13.3): multiples of a power of two, so that scaling is exact and
-// the only error is that of rounding to the nearest integer.
+// Values to integers and back (docs/format.md, section 13.3): multiples of a power of two, so scaling is exact and the
+// only error is the rounding to the nearest integer.
 #pragma once
 
 #include <bit>
@@ -29,7 +29,7 @@ struct ProgressiveTraits<double> {
   static constexpr int kIntegerBits = 56, kLowestStep = -1073, kSignificandBits = 53;
 };
 
-// 2^exponent in two factors, neither of which is infinite or 0.
+// 2^exponent as two factors, neither infinite nor 0.
 struct PowerOfTwo {
   double first, second;
 
@@ -40,14 +40,14 @@ struct PowerOfTwo {
   KFN static double power(int e) { return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52); }
 };
 
-// e with 2^(e - 1) <= x < 2^e, of a finite x above 0.
+// The e with 2^(e - 1) <= x < 2^e, for a finite x above 0.
 KFN int exponent_above(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   if (bits >> 52 != 0) return static_cast<int>(bits >> 52) - 1022;
   return bit_width(bits) - 1074;
 }
 
-// The exponent of the step: as fine as integers of the type's bits allow, or as coarse as the bound allows. False where
+// The exponent of the step: the finest that the type's integers allow, or the coarsest that the bound allows. False if
 // the bound is finer than the integers.
 template <class T>
 KFN bool choose_exponent(double largest, double bound, int* exponent) {
@@ -57,7 +57,7 @@ KFN bool choose_exponent(double largest, double bound, int* exponent) {
             finest = most > Traits::kLowestStep ? most : static_cast<int>(Traits::kLowestStep);
   *exponent = finest;
   if (bound == 0) return true;
-  const int widest = exponent_above(bound);  // 2^(widest - 1) <= bound: a step of 2^widest has half of that
+  const int widest = exponent_above(bound);  // 2^(widest - 1) <= bound: half of a step of 2^widest
   if (widest < finest) return false;
   const int coarsest = above > finest ? above : finest;
   *exponent = widest < coarsest ? widest : coarsest;
@@ -68,7 +68,7 @@ KFN bool choose_exponent(double largest, double bound, int* exponent) {
 
 PYF_BEGIN_TARGET
 
-// The integer nearest to y, ties to even: numbers of 2^kFractionBits and more are integers already.
+// The integer nearest to y, ties to even: numbers from 2^kFractionBits on are integers already.
 template <class T>
 KFN T nearest_integer(T y) {
   constexpr T kWhole = static_cast<T>(std::uint64_t{1} << FloatTraits<T>::kFractionBits);
@@ -84,16 +84,16 @@ KFN std::int64_t to_integer(double x, const PowerOfTwo& scale) {
   return static_cast<std::int64_t>(nearest_integer(scale.times(x)));
 }
 
-// `number`, a whole one, as an integer; what is not within the bits of these, or NaN, becomes 0.
+// `number`, an integral one, as an integer; NaN and numbers beyond the integers' bits become 0.
 template <class T, class Int, class Number>
 KFN Int integer_within(Number number) {
   constexpr double kMost = static_cast<double>(Int{1} << ProgressiveTraits<T>::kIntegerBits);
   return static_cast<Int>(absolute(number) <= static_cast<Number>(kMost) ? number : Number{0});
 }
-// Whether scaling by this is exact in binary32, or makes a value so small that it rounds to 0.
+// Whether scaling by this factor is exact in binary32, or makes values so small that they round to 0.
 KFN bool scales_in_binary32(double whole) { return whole >= 0x1p-126 && whole <= 0x1p127; }
 
-// The same of many values, not all of which need be finite: what others become means nothing.
+// The same for many values, some of which may not be finite; their results are arbitrary.
 template <class T, class Int>
 inline void to_integers(const T* values, std::uint64_t count, const PowerOfTwo& scale, Int* out) {
   if constexpr (sizeof(T) == 4) {
@@ -113,7 +113,7 @@ KFN T to_value(Int q, const PowerOfTwo& step) {
   return static_cast<T>(step.times(static_cast<double>(q)));
 }
 
-// A value must not come back as the sentinel: the next one towards zero does.
+// A value must not decode to the sentinel: the next one towards zero replaces it.
 template <class T>
 KFN T beside_sentinel(T value, typename FloatTraits<T>::Code sentinel) {
   using Code = typename FloatTraits<T>::Code;

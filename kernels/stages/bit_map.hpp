@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The map between values and codes where nothing may be lost: bit patterns themselves, those of floats in the order of
-// the values.
+// The bit-exact map: codes are the values' bit patterns, with those of floats rearranged so that codes order as values
+// do.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 PYF_BEGIN_TARGET
 
-// Value: the unsigned integer of the value's width. Floats are mapped so that their order becomes the integers'.
+// Value: the unsigned integer of the value's width. A float's bits become an integer that orders as the float does.
 template <class U, bool kFloat>
 struct BitMap {
   using Value = U;
@@ -24,13 +24,14 @@ struct BitMap {
   BitMap() = default;
   explicit BitMap(const Plan&) {}
 
-  // Differences of 8- and 16-bit integers are taken modulo their own width, so they never need more planes than that.
+  // Differences of 8- and 16-bit integers are taken modulo their width, so they never need more bit planes than the
+  // width.
   static KFN Code wrap(Code difference) {
     return static_cast<Code>(
         static_cast<std::make_signed_t<Code>>(static_cast<std::make_signed_t<U>>(static_cast<U>(difference))));
   }
 
-  // `floats`: all ones, or 0 for integers, which stay as they are.
+  // `floats`: all ones for floats; 0 for integers, whose bits are their codes.
   static KFN Code fold(Code bits, Code floats = static_cast<Code>(~Code{0})) {
     using S = std::make_signed_t<Code>;
     return bits ^ (static_cast<Code>(static_cast<S>(bits) >> (8 * sizeof(Code) - 1)) >> 1 & floats);
@@ -52,7 +53,7 @@ struct BitMap {
   }
 };
 
-// Of floats.
+// The bit-exact map of floats.
 template <class T>
 using ExactMap = BitMap<typename FloatTraits<T>::Code, true>;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 8x8 bit matrices in 64-bit words, one row a byte (Hacker's Delight, 7-3), and bits of bytes: portable.
+// 8x8 bit matrices in 64-bit words, one row a byte (Hacker's Delight, 7-3), and gathering of bits from bytes: portable.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ KFN std::uint64_t transpose_8x8(std::uint64_t x) {
   return x ^ t ^ (t << 28);
 }
 
-// Bit 0 of each of eight bytes as the bits of one: no two terms of the product meet.
+// Gathers bit 0 of each of eight bytes into one byte: no two terms of the product share a bit.
 KFN std::uint32_t lowest_bits(std::uint64_t bytes) {
   return static_cast<std::uint32_t>((bytes & 0x0101010101010101ull) * 0x0102040810204080ull >> 56);
 }

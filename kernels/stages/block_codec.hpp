@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What codecs of block tiles (block_plan.hpp) have in common: their parameters and the way through the driver.
+// What the codecs of block tiles (block_plan.hpp) share: the check of their parameters, and encoding and decoding by
+// the driver.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace pyfilter {
 
-// Parameter 1, the block dimensions, and those that must be 0.
+// Checks parameter 1, the block dimensions, and that the unused parameters are 0.
 Status check_block_parameters(const registry::CodecRow& row, const Parameters& parameters, const Shape& shape,
                               bool in_frame) noexcept;
 void block_frame_parameters(Parameters& parameters);

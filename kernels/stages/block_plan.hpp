@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The plan of a chunk whose tiles are blocks that stand alone (docs/format.md, section 4), and its coders.
+// The plan of a chunk of block tiles (docs/format.md, section 4), whose blocks need no other block, and its coders.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace pyfilter {
 
-// Requests and frames: 0 outlier, 1 plain, 2 fixed.
+// Mode, in requests and frames: 0 outlier, 1 plain, 2 fixed rate.
 struct BlockPlan : Plan {
   std::uint8_t mode = 0;
 };
@@ -21,7 +21,7 @@ inline BlockPlan block_plan(const FrameInfo& info) {
   return plan;
 }
 
-// nullptr where a codec does not take the dtype.
+// nullptr: the codec does not support the dtype.
 using FindBlockCoder = const TileCoder*(Dtype dtype, int block_dims);
 
 }  // namespace pyfilter

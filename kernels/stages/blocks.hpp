@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the values of a block lie in the array (docs/format.md, section 4.1): loading with the edge repeated as
-// padding, storing with padding dropped and only the wanted range of indices written.
+// Offsets of a block's values in the array (docs/format.md, section 4.1). Loading repeats the edge as padding; storing
+// drops the padding and writes only indices in the requested range.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ KFN BlockCursor block_at(const Grid& grid, std::uint64_t index) {
   return c;
 }
 
-// By `blocks` blocks, not beyond the first of the next row of blocks.
+// Advances by `blocks` blocks, at most to the first block of the next row of blocks.
 template <int D>
 KFN void advance(const Grid& grid, BlockCursor& c, std::uint64_t blocks = 1) {
   c.index += blocks;
@@ -49,13 +49,13 @@ KFN void advance(const Grid& grid, BlockCursor& c, std::uint64_t blocks = 1) {
   }
 }
 
-// Bytes-typed access: chunk buffers may have any alignment.
+// Reads and writes by bytes: chunk buffers may have any alignment.
 template <class T>
 KFN const std::uint8_t* value_at(const void* values, std::uint64_t index) {
   return static_cast<const std::uint8_t*>(values) + index * sizeof(T);
 }
 
-// A value at any address.
+// A value at an unaligned address.
 template <class T>
 using Loose [[gnu::aligned(1), gnu::may_alias]] = T;
 
@@ -64,17 +64,17 @@ KFN const Loose<T>* loose_values(const void* values, std::uint64_t index) {
   return reinterpret_cast<const Loose<T>*>(value_at<T>(values, index));
 }
 
-// 1-D: `count` blocks from the cursor on have no padding.
+// 1-D: none of the `count` blocks from the cursor on has padding.
 KFN bool whole_blocks(const Grid& grid, const BlockCursor& c, int count) {
   return (c.index + static_cast<std::uint64_t>(count)) * 32 <= grid.values;
 }
 
-// Where a 2-D or 3-D block starts, how it lies, and how much of it is inside the array.
+// The box of a 2-D or 3-D block: its first value, its strides, and its extent inside the array.
 template <int D>
 struct BlockBox {
   static constexpr std::uint64_t L = D == 2 ? 8 : 4;
   std::uint64_t first, row_stride, slab_stride;  // in values
-  std::uint64_t columns, rows, slabs;            // inside the array
+  std::uint64_t columns, rows, slabs;            // of the block, inside the array
 
   KFN BlockBox(const Grid& grid, const BlockCursor& c) {
     const std::uint64_t z0 = D == 3 ? c.bz * L : 0, y0 = c.by * L, x0 = c.bx * L;
@@ -91,7 +91,7 @@ struct BlockBox {
   }
 };
 
-// A 1-D block that may reach beyond the array's end.
+// Loads a 1-D block that may reach beyond the array's end.
 template <class T>
 KFN void load_last(const Grid& grid, const void* values, std::uint64_t block, T* x) {
   const std::uint64_t first = block * 32;
@@ -100,53 +100,53 @@ KFN void load_last(const Grid& grid, const void* values, std::uint64_t block, T*
   for (std::size_t i = here; i < 32; ++i) x[i] = x[here - 1];
 }
 
-// Where the rows of a 2-D or 3-D block start, in bytes from the first one. Rows and slabs outside the array are the
-// last one inside.
+// Byte offsets of the rows of a 2-D or 3-D block from its first row. Rows and slabs outside the array repeat the last
+// one inside.
 template <int D, class T>
-struct RowPlaces {
+struct RowOffsets {
   static constexpr std::uint64_t L = BlockBox<D>::L, kRows = 64 / L;
   std::uint64_t row[L], slab[kRows / L];
 
-  KFN explicit RowPlaces(const BlockBox<D>& box) {
+  KFN explicit RowOffsets(const BlockBox<D>& box) {
     for (std::uint64_t i = 0; i < L; ++i) row[i] = std::min(i, box.rows - 1) * box.row_stride * sizeof(T);
     for (std::uint64_t i = 0; i < kRows / L; ++i) slab[i] = std::min(i, box.slabs - 1) * box.slab_stride * sizeof(T);
   }
   KFN std::uint64_t at(std::uint64_t i) const { return slab[i / L] + row[i % L]; }
 };
 
-// The same of a block whose rows and slabs are all inside.
+// Row offsets of a block whose rows and slabs are all inside the array.
 template <int D, class T>
-struct InnerRowPlaces {
+struct InnerRowOffsets {
   static constexpr std::uint64_t L = BlockBox<D>::L;
   std::uint64_t row_stride, slab_stride;
 
-  KFN explicit InnerRowPlaces(const BlockBox<D>& box)
+  KFN explicit InnerRowOffsets(const BlockBox<D>& box)
       : row_stride(box.row_stride * sizeof(T)), slab_stride(box.slab_stride * sizeof(T)) {}
   KFN std::uint64_t at(std::uint64_t i) const { return (D == 2 ? 0 : i / L * slab_stride) + i % L * row_stride; }
 };
 
-// Blocks one after another along a row of blocks, with all their columns inside the array.
-template <int D, class T, class Places>
-KFN void load_columns(const std::uint8_t* first, const Places& places, std::uint64_t blocks, T* x) {
+// Loads consecutive blocks of a row of blocks, with all columns inside the array.
+template <int D, class T, class Offsets>
+KFN void load_columns(const std::uint8_t* first, const Offsets& offsets, std::uint64_t blocks, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   constexpr int kRowBytes = L * sizeof(T), kJoined = kJoinedRows<kRowBytes>;
   for (std::uint64_t b = 0; b < blocks; ++b, first += kRowBytes, x += 64) {
     for (std::uint64_t i = 0; i < 64 / L; i += kJoined) {
       const std::uint8_t* rows[kJoined];
-      for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + places.at(i + k);
+      for (std::uint64_t k = 0; k < kJoined; ++k) rows[k] = first + offsets.at(i + k);
       join_rows<kRowBytes>(rows, reinterpret_cast<std::uint8_t*>(x + i * L));
     }
   }
 }
 
-// A block with `columns` columns inside the array, which is `nx` values wide.
+// Loads a block with `columns` columns inside the array, which is `nx` values wide.
 template <int D, class T>
-[[gnu::noinline]] inline void load_edge(const std::uint8_t* first, const RowPlaces<D, T>& places, std::uint64_t columns,
-                                        std::uint64_t nx, T* x) {
+[[gnu::noinline]] inline void load_edge(const std::uint8_t* first, const RowOffsets<D, T>& offsets,
+                                        std::uint64_t columns, std::uint64_t nx, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   for (std::uint64_t i = 0; i < 64 / L; ++i, x += L) {
-    const std::uint8_t* row = first + places.at(i);
-    if (nx >= L) {  // the last L values, and L times the last one: what is wanted begins inside
+    const std::uint8_t* row = first + offsets.at(i);
+    if (nx >= L) {  // load the row's last L values, then L copies of the last value; the block's row starts inside
       T last[2 * L];
       std::memcpy(last, row - (L - columns) * sizeof(T), L * sizeof(T));
       for (std::uint64_t k = 0; k < L; ++k) last[L + k] = last[L - 1];
@@ -158,8 +158,8 @@ template <int D, class T>
   }
 }
 
-// Up to `count` 2-D or 3-D blocks from the cursor on, as many as share their rows: they differ in their first column
-// only. Returns how many.
+// Loads up to `count` 2-D or 3-D blocks from the cursor on, limited to blocks of one row of blocks, whose boxes differ
+// in the first column only. Returns the number loaded.
 template <int D, class T>
 KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int count, T* x) {
   constexpr std::uint64_t L = BlockBox<D>::L;
@@ -168,32 +168,32 @@ KFN int load_run(const Grid& grid, const void* values, const BlockCursor& c, int
   const std::uint8_t* first = value_at<T>(values, box.first);
   const std::uint64_t inside = grid.nx - c.bx * L, whole = std::min(run, inside / L);
   if (box.rows == L && (D == 2 || box.slabs == L)) [[likely]]
-    load_columns<D>(first, InnerRowPlaces<D, T>(box), whole, x);
+    load_columns<D>(first, InnerRowOffsets<D, T>(box), whole, x);
   else
-    load_columns<D>(first, RowPlaces<D, T>(box), whole, x);
+    load_columns<D>(first, RowOffsets<D, T>(box), whole, x);
   if (whole < run)
-    load_edge<D>(first + whole * L * sizeof(T), RowPlaces<D, T>(box), inside % L, grid.nx, x + whole * 64);
+    load_edge<D>(first + whole * L * sizeof(T), RowOffsets<D, T>(box), inside % L, grid.nx, x + whole * 64);
   return static_cast<int>(run);
 }
 
-// Prefetches up to `count` blocks from the cursor on, and moves it behind them: rows are too many streams for hardware
-// prefetchers, and short ones end soon. kStored: they are stored to, not loaded.
+// Prefetches up to `count` blocks from the cursor on, and advances the cursor. Rows are too many streams for hardware
+// prefetchers, and short rows end before a prefetcher starts. kStored: prefetch for stores, not loads.
 template <int D, class T, bool kStored = false>
 KFN void prefetch_blocks(const Grid& grid, const void* values, BlockCursor& c, int count) {
   constexpr std::uint64_t L = BlockBox<D>::L;
   for (auto left = static_cast<std::uint64_t>(count); left != 0 && c.index < grid.blocks;) {
     const BlockBox<D> box(grid, c);
-    const RowPlaces<D, T> places(box);
+    const RowOffsets<D, T> offsets(box);
     const std::uint64_t run = std::min(left, grid.gx - c.bx);
     const std::uint8_t* first = value_at<T>(values, box.first);
     for (std::uint64_t ahead = 0; ahead < run * L * sizeof(T); ahead += 64)
-      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + places.at(i) + ahead, kStored ? 1 : 0);
+      for (std::uint64_t i = 0; i < 64 / L; ++i) __builtin_prefetch(first + offsets.at(i) + ahead, kStored ? 1 : 0);
     advance<D>(grid, c, run);
     left -= run;
   }
 }
 
-// Stores `count` values with indices from `index` on, as far as they lie in [start, stop).
+// Stores `count` values with indices from `index` on; values with indices outside [start, stop) are dropped.
 template <class T>
 KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::uint64_t start, std::uint64_t stop,
                    void* out) {
@@ -203,7 +203,7 @@ KFN void store_run(const T* x, std::uint64_t index, std::uint64_t count, std::ui
               static_cast<std::size_t>(to - from) * sizeof(T));
 }
 
-// Stores a block of which `columns` up to kColumns columns are inside the array: copies of a size that is known.
+// Stores a block with `columns` (up to kColumns) columns inside the array, by copies of a size known at compile time.
 template <int kColumns, int D, class T>
 KFN void store_columns(const BlockBox<D>& box, const T* x, void* out) {
   constexpr std::uint64_t L = BlockBox<D>::L;
@@ -242,9 +242,9 @@ KFN void store_block(const Grid& grid, const T* x, const BlockCursor& c, std::ui
   }
 }
 
-// Where a whole block goes if its place is in one piece and wanted completely, else nullptr.
+// The address of a whole block if its values are contiguous and all requested, else nullptr.
 template <int D, class T>
-KFN Loose<T>* whole_place(const BlockCursor& c, std::uint64_t start, std::uint64_t stop, void* out) {
+KFN Loose<T>* whole_block_at(const BlockCursor& c, std::uint64_t start, std::uint64_t stop, void* out) {
   if constexpr (D != 1) return nullptr;
   const std::uint64_t first = c.index * 32;
   if (first < start || first + 32 > stop) return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Logarithms of counts in integers, so that CPU and GPU agree: for estimates of sizes.
+// Integer logarithms of counts, for estimates of sizes: the same results on CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace pyfilter {
 
-// log2 with six bits behind the point, for n > 0: the sixteenth of an octave that n is in, and a line through it.
+// 64 * log2(n) for n > 0, interpolated linearly within sixteenths of an octave.
 inline constexpr std::uint32_t kLogOne = 64;
 KFN std::uint32_t log2_of_count(std::uint64_t n) {
   // 64 * log2(1 + i / 16)

@@ -28,7 +28,7 @@ inline constexpr int kTileBlocks = kTileValues / kBlockValues<D>;
 
 PYF_BEGIN_TARGET
 
-// All ones where a value of a block has a neighbour `stride` before it in the same run of `run` values, else 0.
+// All ones where a value of a block has a neighbour `stride` before it in its run of `run` values, else 0.
 template <class Code, int kStride, int kRun, int B>
 struct NeighbourMask {
   alignas(64) Code mask[B];
@@ -39,14 +39,14 @@ struct NeighbourMask {
 template <class Code, int kStride, int kRun, int B>
 inline constexpr NeighbourMask<Code, kStride, kRun, B> kNeighbour{};
 
-// Values before the first block that difference() may read (and masks out).
+// Values in front of the first block that difference() may read; their differences are masked out.
 inline constexpr int kDifferencePad = 16;
 
-// N codes and the room before them, one array, so that [-1] is of it.
+// N codes and the padding in front of them in one array, so that index -1 is inside the array.
 template <class Code, int N>
 struct PaddedCodes {
-  alignas(64) Code room[kDifferencePad + N];
-  KFN Code* data() { return room + kDifferencePad; }
+  alignas(64) Code padded[kDifferencePad + N];
+  KFN Code* data() { return padded + kDifferencePad; }
   KFN operator Code*() { return data(); }
 };
 
@@ -64,7 +64,7 @@ PYF_BEGIN_TARGET
 
 #if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
 inline constexpr bool kDifferencesInRegisters = true;
-// blocks_generic.hpp says what this does; here a block stays in registers between the axes.
+// Differences of one block (blocks_generic.hpp); here the block stays in registers from axis to axis.
 template <int D, class Code>
 KFN void differences(const Code* q, Code* /*t*/, Code* d, int blocks) {
   for (int b = 0; b < blocks; ++b) {
@@ -84,7 +84,7 @@ KFN void zigzag_block(const typename Map::Code* d, typename Map::Code* z) {
   for (int i = 0; i < B; ++i) z[i] = zigzag(Map::wrap(d[i]));
 }
 
-// The same of the 1-D differences of codes q.
+// Zigzag numbers of the 1-D differences of codes q.
 template <class Map, int B>
 KFN void zigzag_differences(const typename Map::Code* q, typename Map::Code* z) {
   using Code = typename Map::Code;
@@ -92,7 +92,7 @@ KFN void zigzag_differences(const typename Map::Code* q, typename Map::Code* z) 
     z[i] = zigzag(Map::wrap(static_cast<Code>(q[i] - (q[i - 1] & kNeighbour<Code, 1, B, B>.mask[i]))));
 }
 
-// Codes of one block from its differences, in place.
+// Differences -> codes of one block, in place.
 template <int D, class Code>
 KFN void accumulate(Code (&d)[kBlockValues<D>]) {
   if constexpr (D == 1) accumulate_1d(d);

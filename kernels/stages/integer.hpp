@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantisation of integers (docs/format.md, section 6).
-// Signed and unsigned types of a width share the code: what they differ in is in the quantiser. With a step of 1 it is
-// the map of bit-exact frames.
+// Quantisation of integers (docs/format.md, section 6). Signed and unsigned types of a width share the code; only the
+// quantiser's parameters differ. With step 1 it is the map of bit-exact frames.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@ namespace pyfilter {
 template <class U>
 using IntegerCode = std::conditional_t<sizeof(U) == 8, std::uint64_t, std::uint32_t>;
 
-// What encoder and decoder need of a chunk of integers. U is the unsigned type of their width.
+// The integer quantiser of a chunk, for encoder and decoder. U: the unsigned type of the values' width.
 template <class U>
 struct IntegerQuantizer {
   using Code = IntegerCode<U>;
@@ -27,8 +26,8 @@ struct IntegerQuantizer {
   Code top;                        // the sign bit of a signed type narrower than a code, else 0
   Code is_signed;                  // all ones or 0
   Code lowest, highest;            // of the type
-  Code lowest_code, highest_code;  // as signed integers: the products of codes outside leave the type's range
-  int wrap_shift;                  // bits that differences do not need, where they are taken modulo 2^(8 w)
+  Code lowest_code, highest_code;  // as signed integers: products of codes outside this range overflow the type
+  int wrap_shift;                  // unused bits of differences taken modulo 2^(8 w)
   U sentinel_bits;
   bool has_sentinel;
 };
@@ -54,7 +53,7 @@ KFN IntegerQuantizer<U> make_integer_quantizer(Dtype dtype, double step, bool ha
   p.lowest = is_signed ? static_cast<Code>(~p.highest) : Code{0};
   p.highest_code = p.highest / p.step;
   p.lowest_code = is_signed ? static_cast<Code>(0 - (p.highest + Code{1}) / p.step) : Code{0};
-  if (exact) {  // nothing is limited: the value is what is left of a code in the type's bits
+  if (exact) {  // no limit applies: the value is the code's low bits
     p.highest_code = static_cast<Code>(~Code{0}) >> 1;
     p.lowest_code = static_cast<Code>(~p.highest_code);
   }
@@ -76,8 +75,8 @@ KFN std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #endif
 }
 
-// The multiple of the step that is nearest to a value, in steps. high_product() is the quotient or one less than it, so
-// the remainder is below twice the step.
+// The multiple of the step nearest to a value, in steps. high_product() is the quotient or one less, so the remainder
+// is below twice the step.
 template <class U>
 KFN IntegerCode<U> integer_code(const IntegerQuantizer<U>& p, U value) {
   using Code = IntegerCode<U>;
@@ -90,7 +89,7 @@ KFN IntegerCode<U> integer_code(const IntegerQuantizer<U>& p, U value) {
   return static_cast<Code>((code ^ sign) - sign);
 }
 
-// What the decoder makes of a code: its multiple of the step, limited to the type's range.
+// The decoder's value of a code: its multiple of the step, limited to the type's range.
 template <class U>
 KFN U integer_value(const IntegerQuantizer<U>& p, IntegerCode<U> code) {
   using Signed = std::make_signed_t<IntegerCode<U>>;
@@ -105,7 +104,7 @@ struct IntegerMap {
   using Value = U;
   using Code = IntegerCode<U>;
   static constexpr bool kHasSpecial = true;
-  static constexpr unsigned kMasks = 5;  // sentinel, verbatim: there are no NaNs
+  static constexpr unsigned kMasks = 5;  // sentinel, verbatim; integers have no NaN
   static constexpr Code kBias = 0;
   IntegerQuantizer<U> quantizer;
 
@@ -120,10 +119,10 @@ struct IntegerMap {
   }
   KFN Value decode_biased(Code code) const { return integer_value(quantizer, code); }
 
-  // As quantize(): flags are all ones where a value is the sentinel or would become it.
+  // Like quantize(): flags are all ones where a value is the sentinel or would decode to it.
   template <std::size_t N, class Values, class Note>
   KFN void encode(const Values* x, Code* q, Note&& note) const {
-    const IntegerQuantizer<U> p = quantizer;  // no store to q can change it
+    const IntegerQuantizer<U> p = quantizer;  // a copy: stores to q cannot change it
     for (std::size_t i = 0; i < N; ++i) q[i] = integer_code(p, static_cast<U>(x[i]));
     if (!p.has_sentinel) return;
     for (std::size_t from = 0; from < N; from += kLanes<Code>) {
@@ -144,8 +143,8 @@ struct IntegerMap {
   }
 };
 
-// Lowest and highest value but the fill's; false where there is none. The values of signed types are shifted so that
-// the lowest is 0: only their difference is wanted.
+// Lowest and highest value other than the fill value; false if there are none. Signed values are shifted so that the
+// lowest of the type is 0: callers need only the difference.
 template <class U>
 inline bool integer_range(const Request& request, const void* values, std::uint64_t count, std::uint64_t* low,
                           std::uint64_t* high) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantisation of log2 |x|, for bounds relative to each value (docs/format.md, section 6; why the bound is exact is in
-// docs/format.md, section 6). Signs and zeros go by masks of their own (stages/packed/special.hpp).
+// Quantisation of log2 |x|, for bounds relative to each value (docs/format.md, section 6, with the proof of the bound).
+// Signs and zeros have masks of their own (stages/packed/special.hpp).
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace pyfilter {
 
-// 2 / ln 2 * atanh(s) / s of z = s^2, for |s| up to 0.1716: log2 of (1 + s) / (1 - s) is s times that.
+// 2 / ln 2 * atanh(s) / s as a function of z = s^2, for |s| <= 0.1716: log2((1 + s) / (1 - s)) is s times the result.
 KFN double log2_series(double z) {
   double p = 0x1.b592d3c48c41cp-3;
   p = p * z + 0x1.c46e1440404d7p-3;
@@ -28,11 +28,11 @@ KFN double log2_series(double z) {
   return p * z + 0x1.71547652b82fep+1;
 }
 
-// log2 of a finite a > 0, within 2^-42; some number for anything else. The decoder does not need it.
+// log2 of a finite a > 0, within 2^-42; for any other a some number. The decoder does not use it.
 KFN double log2_of(double a) {
   const bool tiny = a < 0x1p-1022;
   const auto bits = std::bit_cast<std::uint64_t>(tiny ? a * 0x1p54 : a);
-  // exponent and a fraction from the root of 1/2 to that of 2
+  // splits a into an exponent and a fraction between sqrt(1/2) and sqrt(2)
   const std::uint64_t exponent = (bits + (0x3FF0000000000000ull - 0x3FE6A09E667F3BCDull)) >> 52;
   const double m = std::bit_cast<double>(bits - (exponent << 52) + 0x3FF0000000000000ull);
   const double e = std::bit_cast<double>(exponent | 0x4330000000000000ull) - (0x1p52 + 1023);
@@ -40,13 +40,13 @@ KFN double log2_of(double a) {
   return (tiny ? e - 54 : e) + s * log2_series(s * s);
 }
 
-// What encoder and decoder need of a chunk whose bound is relative to each value.
+// The logarithmic quantiser of a chunk, for encoder and decoder.
 template <class T>
 struct LogQuantizer {
   using Code = typename FloatTraits<T>::Code;
   double step, inverse_step;
-  double shift;  // log2 |x| of code 0 is between shift - step / 2 and shift + step / 2
-  double share;  // of |x| that an error may be: a little less than the bound
+  double shift;  // code 0 stands for log2 |x| from shift - step / 2 to shift + step / 2
+  double share;  // largest error as a fraction of |x|: slightly below the bound
   Code sentinel_bits;
   bool has_sentinel;
 };
@@ -55,8 +55,8 @@ struct LogQuantizer {
 
 PYF_BEGIN_TARGET
 
-// Errors of x' * 2^d are between 1 - 2^-d and 2^d - 1 of x, so codes are not centred: x' stands for x from
-// x' / (1 + r) to x' / (1 - r).
+// A log error d makes a relative error between 1 - 2^-d and 2^d - 1, so codes are not centred: x' stands for x from x'
+// / (1 + r) to x' / (1 - r).
 template <class T>
 KFN LogQuantizer<T> make_log_quantizer(double bound, double step, bool has_sentinel, std::uint64_t sentinel) {
   LogQuantizer<T> p;
@@ -69,7 +69,7 @@ KFN LogQuantizer<T> make_log_quantizer(double bound, double step, bool has_senti
   return p;
 }
 
-// A code as a 64-bit integer, of a = |x|.
+// The code, as a 64-bit integer, of a = |x|.
 KFN std::uint64_t log_code(double shift, double inverse_step, double a) {
   const double t = (log2_of(a) - shift) * inverse_step + FloatTraits<double>::kMagic;
   return std::bit_cast<std::uint64_t>(t) - FloatTraits<double>::kMagicBits;
@@ -80,7 +80,7 @@ KFN typename FloatTraits<T>::Code log_code(const LogQuantizer<T>& p, T x) {
       log_code(p.shift, p.inverse_step, static_cast<double>(absolute(x))));
 }
 
-// What the decoder makes of a code.
+// The decoder's magnitude of a code.
 KFN double log_magnitude(double step, std::uint64_t wide) {
   return exp2_of((std::bit_cast<double>(wide + FloatTraits<double>::kMagicBits) - FloatTraits<double>::kMagic) * step);
 }
@@ -97,13 +97,13 @@ KFN bool is_negative(T x) {
   return std::bit_cast<Code>(x) >> (8 * sizeof(Code) - 1) != 0;
 }
 
-// Whether magnitude b will do for a = |x|: within the bound, and x an ordinary value.
+// Whether magnitude b is within the bound of a = |x|, and x is an ordinary value.
 KFN bool log_close(double share, double a, double b, double highest, bool narrow) {
-  const double scale = !narrow & (a < 0x1p-500) ? 0x1p500 : 1.0;  // exact, and nothing underflows after it
+  const double scale = !narrow & (a < 0x1p-500) ? 0x1p500 : 1.0;  // exact, and prevents underflow in the products below
   return (absolute(a * scale - b * scale) <= a * scale * share) & (a > 0) & (a <= highest);
 }
 
-// Whether a code gives x back, and no other value becomes the sentinel.
+// Whether a code decodes to x within the bound, and no other value decodes to the sentinel.
 template <class T>
 KFN bool log_fits(const LogQuantizer<T>& p, T x, typename FloatTraits<T>::Code q) {
   using Code = typename FloatTraits<T>::Code;
@@ -115,13 +115,14 @@ KFN bool log_fits(const LogQuantizer<T>& p, T x, typename FloatTraits<T>::Code q
          !(p.has_sentinel & (decoded == p.sentinel_bits));
 }
 
-// The same for many values, in loops of one width each, which compilers vectorise.
+// Codes of many values, in loops over one type width each, which compilers vectorise.
 template <class T, std::size_t N>
 KFN void log_codes(const LogQuantizer<T>& p, const T (&x)[N], typename FloatTraits<T>::Code* q) {
   alignas(64) double a[N];
   alignas(64) std::uint64_t bits[N];
   for (std::size_t i = 0; i < N; ++i) a[i] = static_cast<double>(absolute(x[i]));
-  for (std::size_t i = 0; i < N; ++i) a[i] = a[i] > 0 ? a[i] : 1;  // zeros are masked; powers that underflow are slow
+  for (std::size_t i = 0; i < N; ++i)
+    a[i] = a[i] > 0 ? a[i] : 1;  // zeros are masked; powers that underflow would be slow
   for (std::size_t i = 0; i < N; ++i) bits[i] = log_code(p.shift, p.inverse_step, a[i]);
   for (std::size_t i = 0; i < N; ++i) q[i] = static_cast<typename FloatTraits<T>::Code>(bits[i]);
 }
@@ -135,7 +136,7 @@ KFN void log_magnitudes(double step, const typename FloatTraits<T>::Code* q, T* 
   for (std::size_t i = 0; i < N; ++i) magnitude[i] = log_magnitude(step, wide[i]);
   for (std::size_t i = 0; i < N; ++i) x[i] = static_cast<T>(magnitude[i]);
 }
-// misfits[i] becomes all ones where log_fits() does not hold, else 0.
+// Sets misfits[i] to all ones where log_fits() fails, else to 0.
 template <class T, std::size_t N>
 KFN void log_misfits(const LogQuantizer<T>& p, const T (&x)[N], const typename FloatTraits<T>::Code* q,
                      typename FloatTraits<T>::Code (&misfits)[N]) {
@@ -157,7 +158,7 @@ KFN void log_misfits(const LogQuantizer<T>& p, const T (&x)[N], const typename F
   }
 }
 
-// The map between values and codes. Codes are those of magnitudes.
+// The map of a pointwise relative bound: codes are those of magnitudes.
 template <class T>
 struct LogMap {
   using Value = T;
@@ -175,7 +176,7 @@ struct LogMap {
 
   static KFN Code wrap(Code difference) { return difference; }
 
-  // As quantize(): flags are all ones where a value is negative or special.
+  // Like quantize(): flags are all ones where a value is negative or special.
   template <std::size_t N, class Values, class Note>
   KFN void encode(const Values* x, Code* q, Note&& note) const {
     alignas(64) T values[N];

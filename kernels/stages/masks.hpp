@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of a block picked by bit masks: the primitives of this target, and on top of them codes for values that have
-// none.
+// Selection of a block's values by bit masks: this target's primitives, and codes for the values that have none.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +17,16 @@
 #if !defined(PYF_LEVEL_AVX512)
 PYF_BEGIN_TARGET
 
-// Codes whose bit in `plain` (not zero) is not set take the code before them, those at the start the first plain one.
+// A code whose bit in `plain` (not 0) is clear takes the code before it; leading ones take the first plain code.
 template <int B, class Code>
 KFN void forward_fill(Code* q, std::uint64_t plain) {
   q[0] = q[__builtin_ctzll(plain)];
   plain |= 1;
   std::uint64_t rest = ~plain & (~std::uint64_t{0} >> (64 - B));
   while (rest != 0) {
-    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
+    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // unrolled by four: the number of rounds is hard to predict
       const std::uint64_t lowest = rest != 0 ? rest & (0 - rest) : 1;
-      // the last plain code before, not q[i - 1], for which the next round would have to wait
+      // the last plain code, not q[i - 1]: q[i - 1] would make each round wait for the one before
       q[63 - __builtin_clzll(lowest)] = q[63 - __builtin_clzll((plain & (lowest - 1)) | 1)];
     }
   }

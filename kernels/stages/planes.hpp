@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bit planes of 32 residuals (docs/format.md, section 4.5) and running sums: the primitives of this target, and on
-// top of them the 64-bit codes, whose planes 32 and up are those of their high halves.
+// Bit planes of 32 residuals (docs/format.md, section 4.5) and running sums: this target's primitives, and 64-bit codes
+// on top of them, whose planes 32 and up are the planes of the high halves.
 #pragma once
 
 #include "core/target.hpp"
@@ -15,10 +15,10 @@
 PYF_BEGIN_TARGET
 
 #if !defined(PYF_LEVEL_AVX512)
-// Planes of kRuns runs of 32 words, one a word; those of the next run are `stride` words on. `counted` masks the
-// values of the first run that count (all, or all but the first). Returns the counted planes that are not zero, as
-// bits: the OR of the counted values. Planes above the highest of these are written only if `complete`; then all 32
-// are right, whether their values count or not.
+// Transposes kRuns runs of 32 words into bit planes, one plane a word; consecutive runs are `stride` words apart.
+// `counted` masks the values of the first run that count (all, or all but the first). Returns the OR of the counted
+// values: its bits are the counted planes that are not zero. Planes above its highest bit are written only if
+// `complete`; then all 32 planes are right, for uncounted values too.
 template <int kRuns>
 KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
                                    int stride) {
@@ -35,7 +35,8 @@ KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted
 }
 #endif
 
-// The same of 64-bit codes: 64 planes. Once any value, counted or not, has more than 32 bits all planes are written.
+// transpose_planes() of 64-bit codes: 64 planes. If any value, counted or not, has more than 32 bits, all planes are
+// written.
 template <int kRuns>
 KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted, bool /*complete*/,
                                    std::uint32_t* planes, int stride) {
@@ -51,8 +52,7 @@ KFN std::uint64_t transpose_planes(const std::uint64_t* z, std::uint32_t counted
   return any | std::uint64_t{transpose_planes<kRuns>(high, counted, true, planes + 32, stride)} << 32;
 }
 
-// Two blocks of one run each, for which the first value of each counts or not: any[i] is what transpose_planes()
-// returns of block i.
+// Transposes two blocks of one run each; for each the first value counts or not. any[i]: transpose_planes() of block i.
 template <class Code>
 KFN void transpose_blocks(const Code* z, std::uint32_t counted, std::uint32_t* planes, int stride, Code (&any)[2]) {
 #if defined(PYF_LEVEL_AVX2)
@@ -77,7 +77,7 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint64_t* z) 
   for (int i = 0; i < 32; ++i) z[i] = low[i] | static_cast<std::uint64_t>(high[i]) << 32;
 }
 
-// The same of kRuns runs, the planes of each behind those of the one before.
+// Transposes kRuns runs; the planes of each run follow those of the run before.
 template <int kRuns, class Code>
 KFN void unpack_runs(const std::uint8_t* words, int planes, Code* z) {
 #if defined(PYF_LEVEL_AVX2)
@@ -92,7 +92,7 @@ KFN void unpack_runs(const std::uint8_t* words, int planes, Code* z) {
   for (int run = 0; run < kRuns; ++run) unpack_planes(words + 4 * planes * run, planes, z + 32 * run);
 }
 
-// A block of 32 from its planes to its running sums, in one go. Returns the first residual as the planes have it.
+// Planes of a block of 32 -> running sums, in one step. Returns the first residual as its planes have it.
 template <class Code>
 KFN Code unpack_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {
 #if defined(PYF_LEVEL_AVX512)

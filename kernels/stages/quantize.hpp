@@ -24,7 +24,7 @@ struct FloatTraits<float> {
   static constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23
   static constexpr Code kMagicBits = 0x4B400000u, kQuietNan = 0x7FC00000u;
   static constexpr int kFractionBits = 23;
-  // The step is this part of twice the bound smaller than that: see step_of().
+  // Twice the bound is reduced by this fraction to make the step: see step_of().
   static constexpr float kShrink = 0.0078125f;  // 2^-7
 };
 
@@ -37,12 +37,12 @@ struct FloatTraits<double> {
   static constexpr double kShrink = 0.000244140625;  // 2^-12
 };
 
-// What quantiser and dequantiser need of a chunk.
+// The quantiser of a chunk, for encoder and decoder.
 template <class T>
 struct Quantizer {
   T step, inverse_step, bound;
-  T reach;     // the magic number rounds values smaller than this to integers
-  T sentinel;  // a NaN where there is none: it equals nothing
+  T reach;     // values below this magnitude are rounded to integers by the magic number
+  T sentinel;  // a NaN if there is none: NaN equals nothing
   typename FloatTraits<T>::Code sentinel_bits;
   bool has_sentinel;
 };
@@ -51,9 +51,9 @@ struct Quantizer {
 
 PYF_BEGIN_TARGET
 
-// The step for a bound: it depends on nothing else, so that decoded values are on the grid of the next encoding too and
-// stay what they are however often a chunk is rewritten. Twice the bound would be the widest; rounding of x / step and
-// q * step would then push values half-way between two quanta over the bound, so it is a little less.
+// The step for a bound. It depends on the bound alone, so decoded values lie on the grid of the next encoding and
+// survive any number of rewrites unchanged. Twice the bound would be the widest step; rounding of x / step and q * step
+// would then push values half-way between two quanta over the bound, so the step is slightly smaller.
 template <class T>
 KFN T step_of(T bound) {
   return (bound + bound) - (bound + bound) * FloatTraits<T>::kShrink;
@@ -86,8 +86,8 @@ KFN float absolute(float x) { return __builtin_fabsf(x); }
 KFN double absolute(double x) { return __builtin_fabs(x); }
 #endif
 
-// One value: its magic form t, the code in the bits of that, the value that the code decodes to, and the two tests
-// that decide whether the code will do.
+// One quantised value: its magic form t (the code is in its bits), its decoded value, and the two tests that decide
+// whether the code is usable.
 template <class T>
 KFN T magic_form(const Quantizer<T>& p, T x) {
   return fused(x, p.inverse_step, FloatTraits<T>::kMagic);
@@ -114,7 +114,7 @@ KFN bool in_reach(const Quantizer<T>& p, T x) {
   return absolute(x) < p.reach;
 }
 
-// Lanes in which misfits are noted, in all that a CPU level has enough vectors for.
+// Lanes in which misfits are recorded; every CPU level has enough vector registers for this many.
 #if defined(PYF_LEVEL_AVX2)
 template <class Code>
 inline constexpr std::size_t kLanes = 128 / sizeof(Code);
@@ -123,8 +123,8 @@ template <class Code>
 inline constexpr std::size_t kLanes = 16;
 #endif
 
-// Codes of N values, filled whether they fit or not. note(flags, from) is called for each kLanes<Code> values, from
-// `from` on: flags are all ones where a value must be looked at (beyond the bound or reach, NaN, infinite, the
+// Codes of N values, written whether the code fits or not. note(flags, from) is called for each kLanes<Code> values,
+// from index `from` on: a flag is all ones for a possible misfit (beyond the bound or reach, NaN, infinite, the
 // sentinel, or decoding to the sentinel), else 0.
 template <bool kHasSentinel, std::size_t N, class T, class Values, class Note>
 KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q, Note&& note) {
@@ -144,7 +144,7 @@ KFN void quantize(const Quantizer<T>& p, const Values* x, typename FloatTraits<T
   }
 }
 
-// flags[i] becomes all ones where the code that quantize() gave does not give x[i] back, else 0.
+// Sets flags[i] to all ones where quantize()'s code does not give x[i] back, else to 0.
 template <std::size_t N, class T, class Values>
 KFN void find_misfits(const Quantizer<T>& p, const Values* x, const typename FloatTraits<T>::Code* q,
                       typename FloatTraits<T>::Code (&flags)[N]) {
@@ -156,14 +156,15 @@ KFN void find_misfits(const Quantizer<T>& p, const Values* x, const typename Flo
   }
 }
 
-// flags[i] becomes all ones where x[i] is in reach, else 0.
+// Sets flags[i] to all ones where x[i] is in reach, else to 0.
 template <std::size_t N, class T, class Values>
 KFN void find_reached(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code (&flags)[N]) {
   using Code = typename FloatTraits<T>::Code;
   for (std::size_t i = 0; i < N; ++i) flags[i] = static_cast<Code>(0 - static_cast<Code>(in_reach(p, T{x[i]})));
 }
 
-// The code next to q on x's side, where x' is just out of bound for rounding: true if that one keeps it.
+// The neighbouring code on x's side, for values that rounding put just outside the bound. True if the neighbour keeps
+// the bound.
 template <class T>
 KFN bool neighbour_fits(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   using Code = typename FloatTraits<T>::Code;
@@ -175,7 +176,7 @@ KFN bool neighbour_fits(const Quantizer<T>& p, T x, typename FloatTraits<T>::Cod
   return fits;
 }
 
-// flags[i] becomes all ones where the code next to q[i] is the better one (neighbour_fits()), next[i] that code.
+// Sets flags[i] to all ones where the neighbour of q[i] is better (neighbour_fits()), and next[i] to that neighbour.
 template <std::size_t N, class T, class Values>
 KFN void find_neighbours(const Quantizer<T>& p, const Values* x, const typename FloatTraits<T>::Code* q,
                          typename FloatTraits<T>::Code (&next)[N], typename FloatTraits<T>::Code (&flags)[N]) {
@@ -187,7 +188,7 @@ KFN void find_neighbours(const Quantizer<T>& p, const Values* x, const typename 
   }
 }
 
-// Values of N codes, to each of which `offset` is added first.
+// Values of N codes plus `offset`.
 template <class T, std::size_t N, class Values>
 KFN void dequantize(T step, const typename FloatTraits<T>::Code (&q)[N], typename FloatTraits<T>::Code offset,
                     Values* x) {

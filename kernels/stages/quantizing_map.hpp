@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The map between values and codes of quantised floats: codes are multiples of the step (docs/format.md, section 6),
-// and values that no multiple comes near enough are noted.
+// The map of quantised floats: codes are multiples of the step (docs/format.md, section 6); values without a code
+// within the bound are flagged.
 #pragma once
 
 #include "core/plan.hpp"
@@ -14,8 +14,8 @@ struct QuantizingMap {
   using Value = T;
   using Code = typename FloatTraits<T>::Code;
   static constexpr bool kHasSpecial = true;
-  static constexpr unsigned kMasks = 7;  // that special blocks of packed tiles may have
-  // A biased code is the magic form's bit pattern. Differences do not see the bias.
+  static constexpr unsigned kMasks = 7;  // kinds of masks that special blocks of packed tiles may have
+  // A biased code is the magic form's bit pattern. The bias cancels in differences.
   static constexpr Code kBias = FloatTraits<T>::kMagicBits;
   Quantizer<T> quantizer;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rate codes: one byte that says how many bit planes and outlier bytes a block has (docs/format.md, section 4.4).
+// Rate codes: one byte with a block's numbers of bit planes and outlier bytes (docs/format.md, section 4.4).
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace pyfilter {
 
 inline constexpr std::uint8_t kLastPlainRate = 246, kRateSentinel = 247, kRateVerbatim = 255;
-// Special blocks are kRateSentinel + masks; the masks are these bits.
+// A special block's rate code is kRateSentinel + its masks, which are these bits.
 inline constexpr unsigned kMaskSentinel = 1, kMaskNan = 2, kMaskVerbatim = 4;
 
 struct Rate {
@@ -30,9 +30,9 @@ constexpr KFN Rate decode_rate(std::uint8_t code) {
   return {};
 }
 
-// The cheapest planes and outlier bytes for residuals of `width` bits besides a first one of `first_width` bits. A
-// plane costs at least four bytes and shortens the outlier by one bit, so more planes never pay except where no code
-// has enough bytes.
+// The cheapest number of planes and outlier bytes for residuals of `width` bits and a first residual of `first_width`
+// bits. A plane costs at least four bytes and shortens the outlier by one bit, so extra planes pay only where no rate
+// code has enough outlier bytes.
 constexpr KFN Rate choose_parts(int width, int first_width) {
   int planes = width;
   if (planes <= 24) {
@@ -60,8 +60,8 @@ constexpr KFN std::uint8_t choose_rate(int width, int first_width) {
   return rate_code(choose_parts(width, first_width));
 }
 
-// The rate code of a block of `values` values with special ones, `masks` of them, `verbatim` values of `value_bytes`
-// bytes, and planes of the rate `inner`: with masks where that is shorter than the values themselves.
+// The rate code of a special block of `values` values: `masks` kinds of masks, `verbatim` values of `value_bytes`
+// bytes, and planes of rate `inner`. Masks are used if they are shorter than the verbatim block.
 constexpr KFN std::uint8_t special_rate(bool only_sentinels, unsigned masks, unsigned verbatim, unsigned value_bytes,
                                         unsigned values, Rate inner) {
   if (only_sentinels) return kRateSentinel;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The choices that are made once per chunk, from a deterministic sample of it: whether to quantise at all, and a
-// sentinel where the caller names none (docs/format.md, section 6). Only the first of some values and counts are taken
-// of the sample, so any order of evaluation gives the same result. Also the value range, over all values.
+// Choices made once per chunk from a deterministic sample: whether to quantise, and a sentinel if the caller names none
+// (docs/format.md, section 6). They use only counts and the first of some values, so any order of evaluation gives the
+// same result. Also the value range, over all values.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace pyfilter {
 
 inline constexpr std::size_t kSampleRuns = 64, kSampleRunValues = 16, kSampleValues = kSampleRuns * kSampleRunValues;
 
-// Where value `k` of the sample lies: runs of 16 values spread evenly; all values of a chunk of up to 1024.
+// Index of sampled value `k`: runs of 16 values spread evenly; all values of a chunk of up to 1024.
 KFN std::uint64_t sample_index(std::uint64_t count, std::uint64_t k) {
   if (count <= kSampleValues) return k;
   // the product would exceed 64 bits only for counts beyond kMaxChunkBytes
@@ -30,7 +30,7 @@ KFN std::uint64_t sample_index(std::uint64_t count, std::uint64_t k) {
 
 PYF_BEGIN_TARGET
 
-// Returns how many values the sample has.
+// The number of values in the sample.
 template <class T>
 inline std::size_t take_sample(const void* values, std::uint64_t count, T (&sample)[kSampleValues]) {
   const auto* from = static_cast<const std::uint8_t*>(values);
@@ -43,7 +43,7 @@ inline std::size_t take_sample(const void* values, std::uint64_t count, T (&samp
   return kSampleValues;
 }
 
-// The largest T that is not above the double x > 0.
+// The largest T not above the double x > 0.
 template <class T>
 KFN T round_down(double x) {
   if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
@@ -54,14 +54,14 @@ KFN T round_down(double x) {
   return y;
 }
 
-// How many of the sampled finite values keep the bound by their code, how many do not, and how many values (finite or
-// not) are out of reach.
+// Counts of sampled finite values whose codes keep the bound, of those whose codes do not, and of values (finite or
+// not) out of reach.
 template <class T>
 struct SampleCounts {
   typename FloatTraits<T>::Code fitting = 0, failing = 0, unreached = 0;
 };
 
-// What one sampled value adds.
+// Adds one sampled value to the counts.
 template <class T>
 struct SampledValue {
   bool fitting, failing, unreached;
@@ -88,8 +88,8 @@ inline SampleCounts<T> count_fitting(const Quantizer<T>& p, const T* sample, std
   return counts;
 }
 
-// A value that many share and no quantum reaches: missing data whose fill value nobody declared. The first sampled
-// value that is NaN, infinite or out of reach, if it comes at least twice.
+// A value out of reach that many samples share: missing data with an undeclared fill value. It is the first sampled
+// value that is NaN, infinite or out of reach, if it occurs at least twice.
 template <class T>
 inline bool find_sentinel(const Quantizer<T>& p, const T* sample, std::size_t count,
                           typename FloatTraits<T>::Code* bits) {
@@ -104,7 +104,7 @@ inline bool find_sentinel(const Quantizer<T>& p, const T* sample, std::size_t co
   return same >= 2;
 }
 
-// The fill value as a sentinel. Zero of either sign needs none: zeros come back as zeros anyway.
+// The fill value as a sentinel. A zero of either sign needs no sentinel: zeros decode to zeros anyway.
 template <class T>
 KFN bool nonzero_fill(bool has_fill, std::uint64_t fill, typename FloatTraits<T>::Code* bits) {
   using Code = typename FloatTraits<T>::Code;
@@ -114,8 +114,8 @@ KFN bool nonzero_fill(bool has_fill, std::uint64_t fill, typename FloatTraits<T>
   return false;
 }
 
-// The bound that a chunk keeps, or 0 where there is none that steps could be made of: below that the reciprocal of
-// the step would overflow or the step lose bits.
+// The bound of a chunk, or 0 if no step can be made of it: for smaller bounds the step's reciprocal overflows or the
+// step loses bits.
 template <class T>
 KFN T usable_bound(double requested) {
   using Limits = std::numeric_limits<T>;
@@ -125,7 +125,7 @@ KFN T usable_bound(double requested) {
   return bound >= 4 * Limits::min() ? bound : 0;
 }
 
-// The bound is too tight for the data: more than an eighth of the sampled finite values fail.
+// Whether the bound is too tight for the data: more than an eighth of the sampled finite values fail.
 KFN bool too_tight(std::uint64_t failing, std::uint64_t fitting) { return failing * 8 > failing + fitting; }
 
 template <class T>
@@ -153,22 +153,23 @@ inline StepChoice choose_step(const Request& request, double requested, const vo
   return choice;
 }
 
-// Smallest and largest of the values that count, in as many places as vector registers hold: the loop has no others.
+// Smallest and largest ordinary values, in as many accumulators as vector registers hold, so that the loop stays in
+// registers.
 template <class T>
 struct ValueRange {
-  static constexpr std::size_t kPlaces = 128 / sizeof(T);
+  static constexpr std::size_t kAccumulators = 128 / sizeof(T);
   static constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  T lows[kPlaces], highs[kPlaces];
+  T lows[kAccumulators], highs[kAccumulators];
 
   ValueRange() {
-    std::fill_n(lows, kPlaces, kInfinity);
-    std::fill_n(highs, kPlaces, -kInfinity);
+    std::fill_n(lows, kAccumulators, kInfinity);
+    std::fill_n(highs, kAccumulators, -kInfinity);
   }
   KFN void add(const std::uint8_t* from, std::size_t count, T fill) {
-    T x[kPlaces];
+    T x[kAccumulators];
     std::memcpy(x, from, count * sizeof(T));
-    for (std::size_t i = count; i < kPlaces; ++i) x[i] = kInfinity;
-    for (std::size_t i = 0; i < kPlaces; ++i) {
+    for (std::size_t i = count; i < kAccumulators; ++i) x[i] = kInfinity;
+    for (std::size_t i = 0; i < kAccumulators; ++i) {
       const bool counts = (absolute(x[i]) < kInfinity) & (x[i] != fill);
       const T low = counts ? x[i] : kInfinity, high = counts ? x[i] : -kInfinity;
       lows[i] = low < lows[i] ? low : lows[i];
@@ -179,17 +180,17 @@ struct ValueRange {
 
 template <class T>
 inline bool value_range(const Request& request, const void* values, std::uint64_t count, double* low, double* high) {
-  constexpr std::size_t kPlaces = ValueRange<T>::kPlaces;
+  constexpr std::size_t kAccumulators = ValueRange<T>::kAccumulators;
   const auto* from = static_cast<const std::uint8_t*>(values);
-  // a fill of zero counts here: HDF5 pads edge chunks with it, and padding must not widen the range
+  // a fill value of zero counts: HDF5 pads edge chunks with it, and padding must not widen the range
   const T fill = request.has_fill ? std::bit_cast<T>(static_cast<typename FloatTraits<T>::Code>(request.fill))
                                   : std::numeric_limits<T>::quiet_NaN();
   ValueRange<T> range;
-  const std::uint64_t whole = count / kPlaces;
-  for (std::uint64_t i = 0; i < whole; ++i, from += kPlaces * sizeof(T)) range.add(from, kPlaces, fill);
-  range.add(from, static_cast<std::size_t>(count % kPlaces), fill);
-  *low = static_cast<double>(*std::min_element(range.lows, range.lows + kPlaces));
-  *high = static_cast<double>(*std::max_element(range.highs, range.highs + kPlaces));
+  const std::uint64_t whole = count / kAccumulators;
+  for (std::uint64_t i = 0; i < whole; ++i, from += kAccumulators * sizeof(T)) range.add(from, kAccumulators, fill);
+  range.add(from, static_cast<std::size_t>(count % kAccumulators), fill);
+  *low = static_cast<double>(*std::min_element(range.lows, range.lows + kAccumulators));
+  *high = static_cast<double>(*std::max_element(range.highs, range.highs + kAccumulators));
   return *low <= *high;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks with values that their code cannot give back: missing data, NaN, infinities, misfits (docs/format.md, 4.5).
-// The rest of such a block is quantised as usual; a special value takes the code of the value before it, so that it
-// adds nothing to the differences.
+// Special blocks: blocks with missing data, NaN, infinities or misfits (docs/format.md, 4.5). Their other values are
+// quantised as usual; a special value takes the code before it, so its difference is 0.
 #pragma once
 
 #include <bit>
@@ -16,7 +15,7 @@
 
 PYF_BEGIN_TARGET
 
-// What an encoder notes of a block; masks == 0 is an ordinary block.
+// Masks of a block, made by the encoder; masks == 0: an ordinary block.
 struct SpecialBlock {
   unsigned masks;
   std::uint64_t sentinel, nan, verbatim;
@@ -24,8 +23,8 @@ struct SpecialBlock {
   std::uint8_t verbatim_count() const { return static_cast<std::uint8_t>(__builtin_popcountll(verbatim)); }
 };
 
-// Notes the misfits of a block that quantize() finds. Baseline and AVX-512 only note the lanes that have any: that is
-// quicker there, and blocks with misfits are few.
+// Collects the misfits that quantize() flags in a block. Baseline and AVX-512 collect only the lanes that have misfits:
+// that is faster there, and few blocks have misfits.
 #if defined(PYF_LEVEL_AVX2)
 inline constexpr bool kMisfitsInPlace = true;
 #else
@@ -41,7 +40,7 @@ class MisfitNotes {
     else
       for (std::size_t lane = 0; lane < kLanes<Code>; ++lane) lanes_[lane] |= flags[lane];
   }
-  // Not zero if there are any.
+  // Not 0 if the block has misfits.
   KFN std::uint64_t bits() const { return kMisfitsInPlace ? bits_ : flag_bits<static_cast<int>(kLanes<Code>)>(lanes_); }
 
  private:
@@ -49,10 +48,10 @@ class MisfitNotes {
   Code lanes_[kLanes<Code>] = {};
 };
 
-// Misfits up to this many are looked at one by one.
+// Up to this many misfits are handled one by one.
 inline constexpr int kFewMisfits = 4;
 
-// Where one of its neighbours keeps the bound, a misfit takes that code and is none.
+// Replaces a misfit's code by a neighbouring code if that one keeps the bound; the value is then no misfit.
 template <int B, class T, class Values>
 KFN std::uint64_t take_neighbours(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q,
                                   std::uint64_t misfits) {
@@ -72,7 +71,7 @@ KFN std::uint64_t take_neighbours(const Quantizer<T>& p, const Values* x, typena
   return misfits & ~better;
 }
 
-// Sorts the values of a block with misfits into its masks; returns those that are left.
+// Sorts the misfits of a block into its masks; returns the mask of its plain values.
 template <int B, class T, class Values>
 [[gnu::noinline]] inline std::uint64_t sort_special(const Quantizer<T>& p, const Values* x,
                                                     typename FloatTraits<T>::Code* q, std::uint64_t misfits,
@@ -81,7 +80,7 @@ template <int B, class T, class Values>
   constexpr std::uint64_t kAll = ~std::uint64_t{0} >> (64 - B);
   block.nan = block.verbatim = 0;
   block.sentinel = p.has_sentinel ? equal_bits<B>(x, p.sentinel_bits) : 0;
-  if (block.sentinel == kAll) {  // the inside of a land mask: codes will not be written
+  if (block.sentinel == kAll) {  // the inside of a land mask: no codes are written
     block.masks = kMaskSentinel;
     return 0;
   }
@@ -100,7 +99,7 @@ template <int B, class T, class Values>
   return ~(block.sentinel | block.nan | block.verbatim) & kAll;
 }
 
-// The same, and repairs the codes of the special ones.
+// sort_special(), and codes for the special values.
 template <int B, class T, class Values>
 KFN void note_special(const Quantizer<T>& p, const Values* x, typename FloatTraits<T>::Code* q, std::uint64_t misfits,
                       SpecialBlock& block) {
@@ -112,20 +111,20 @@ KFN void note_special(const Quantizer<T>& p, const Values* x, typename FloatTrai
     fill_masked<B>(q, ~std::uint64_t{0} >> (64 - B), Code{0});
 }
 
-// The rate code of a special block whose planes have the rate `inner`.
+// The rate code of a special block whose planes have rate `inner`.
 template <class T, int B>
 inline std::uint8_t special_rate(const SpecialBlock& block, std::uint8_t inner) {
   return special_rate(block.sentinel == ~std::uint64_t{0} >> (64 - B), block.masks, block.verbatim_count(), sizeof(T),
                       B, kRates[inner]);
 }
 
-// Room for what comes before the planes of a special block: three masks and all values, and what is too much in a
-// store.
+// The most bytes in front of a special block's planes: three masks and all values, and what a wide store writes beyond
+// them.
 template <class T, int B>
 inline constexpr std::size_t kSpecialBytes = 3 * 8 + B * sizeof(T) + 32;
 
-// Writes what comes before the planes of a block with code 247 to 255; returns where the planes go. What is too much in
-// a store is overwritten.
+// Writes the masks and verbatim values of a block with rate code 247 to 255; returns the address of its planes. Wide
+// stores may write beyond that address; the planes overwrite the excess.
 template <class T, int B, class Values>
 KFN std::uint8_t* write_special(const SpecialBlock& block, std::uint8_t rate, const Values* x, std::uint8_t* out) {
   if (rate == kRateSentinel) return out;
@@ -143,7 +142,7 @@ KFN std::uint8_t* write_special(const SpecialBlock& block, std::uint8_t rate, co
 
 struct SpecialMasks {
   std::uint64_t sentinel = 0, nan = 0, verbatim = 0;
-  std::uint32_t bytes = 0;  // that the masks take
+  std::uint32_t bytes = 0;  // of the masks
 
   bool any() const { return bytes != 0; }
   int verbatim_count() const { return __builtin_popcountll(verbatim); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Residuals as symbols (docs/format.md, section 8.4): what a value becomes, and which table it is coded with. The
-// arithmetic of CPU and GPU, one value at a time.
+// Residuals as symbols (docs/format.md, section 8.4): the symbol and raw bits of a residual, and the table it is coded
+// with. CPU and GPU use the same arithmetic, one value at a time.
 #pragma once
 
 #include <bit>
@@ -12,11 +12,11 @@
 
 namespace pyfilter {
 
-// Symbols 0 to 15 are the residuals themselves; four to an octave follow, with raw bits: up to 127 for residuals of 32
-// bits, up to 255 for 64. 255 is an escape: a symbol with eight raw bits comes behind it.
+// Symbols 0 to 15 are the residuals 0 to 15; above, each octave has four symbols with raw bits: up to symbol 127 for
+// residuals of 32 bits, 255 for 64 bits. 255 is the escape: the true symbol follows as eight raw bits.
 inline constexpr std::uint32_t kDirectSymbols = 16, kEscape = 255, kSymbols = 256, kEscapeBits = 8;
 
-// Raw bits of a symbol; not for the escape.
+// The number of raw bits of a symbol other than the escape.
 constexpr KFN std::uint32_t raw_bits(std::uint32_t symbol) { return symbol < kDirectSymbols ? 0 : symbol / 4 - 2; }
 template <class Code>
 constexpr KFN Code smallest_of(std::uint32_t symbol) {
@@ -28,35 +28,37 @@ KFN std::uint32_t symbol_of(Code residual) {
   const int width = bit_width(residual);
   return static_cast<std::uint32_t>(4 * width) - 8 + static_cast<std::uint32_t>(residual >> (width - 3));
 }
-// The same of residuals below 2^31 in a way that vectorises: above 15 the exponent and two bits of a binary32. Bits
-// that it has no room for must not round it up: of the highest of them the first is taken away.
+// symbol_of() for residuals below 2^31 in a form that vectorises: above 15 the symbol is the exponent and two fraction
+// bits of a binary32. A binary32 holds 24 bits: the highest bit below these is cleared, so that the conversion does not
+// round up.
 KFN std::uint32_t symbol_of_narrow(std::uint32_t residual) {
   const std::uint32_t kept = residual & ~(residual >> 24);
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(kept)));
   return residual < kDirectSymbols ? residual : (bits >> 21) - (4 * 131 - kDirectSymbols);
 }
-// The same of residuals below 2^32, for processors that convert such numbers.
+// symbol_of() for residuals below 2^32, for processors that convert unsigned 32-bit numbers.
 KFN std::uint32_t symbol_of_word(std::uint32_t residual) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(residual & ~(residual >> 24)));
   return residual < kDirectSymbols ? residual : (bits >> 21) - (4 * 131 - kDirectSymbols);
 }
-// The same of residuals below 2^23, without a choice: of residual + 1/2, which has the same first bits, the lower
-// symbols lie above the residual.
+// symbol_of() for residuals below 2^23 without a branch: residual + 1/2 has the same leading bits. Below 16 the formula
+// gives at least the residual, so the minimum of both is the symbol.
 constexpr KFN std::uint32_t symbol_of_small(std::uint32_t residual) {
   const std::uint32_t bits =
       std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(residual)) + 0.5f);
   const std::uint32_t above = (bits >> 21) - (4 * 131 - kDirectSymbols);
   return above < residual ? above : residual;
 }
-// Symbols that residuals of this many bits can have.
+// The number of symbols that residuals of this many bits can have.
 constexpr KFN std::uint32_t symbols_of_width(std::uint32_t code_bits) { return 4 * code_bits; }
 
-// Raw bits that are coded together with their symbol, and those that a further step of a stream takes.
+// Raw bits coded together with their symbol, and raw bits of each further step of a stream.
 inline constexpr std::uint32_t kInnerBits = 5, kStepBits = 15;
 
-// The level of two neighbours: half octaves of their sum. 0 stands for 0; the highest is 49.
+// The level of two neighbours: half octaves of their sum. Sum 0 has level 0; the highest level is 49.
 inline constexpr std::uint32_t kLevelCap = 1u << 23, kLevels = 50;
-// `sum` of two neighbours of up to kLevelCap each: exact as a binary32, whose exponent and first bit it is.
+// The level of `sum`, of two neighbours of up to kLevelCap each. The sum is exact in a binary32; the level is its
+// exponent and first fraction bit.
 KFN std::uint32_t level_of(std::uint32_t sum) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(sum))) >> 22;
   return bits < 253 ? 0 : bits - 253;
@@ -66,8 +68,8 @@ KFN std::uint32_t capped(Code residual) {
   return residual < kLevelCap ? static_cast<std::uint32_t>(residual) : kLevelCap;
 }
 
-// Which table a level means: levels, or octaves of them, from `base` on, `count` tables in all. A block's first value
-// has no neighbours and table `count`.
+// Maps a level to a table: `count` tables of levels or octaves, from `base` on. A block's first value has no neighbours
+// and uses table `count`.
 struct Contexts {
   std::uint32_t octaves = 0, base = 0, count = 1;
 
@@ -77,7 +79,7 @@ struct Contexts {
     return above < count ? above : count - 1;
   }
 };
-// of_level() of level_of() in one: from the sum of two neighbours.
+// Table of a sum of two neighbours: level_of() and of_level() in one lookup.
 struct TableOfSum {
   std::uint32_t shift, top;
   std::int32_t offset;
@@ -95,7 +97,7 @@ struct TableOfSum {
 };
 inline constexpr std::uint32_t kMostContexts = 12, kMostTables = kMostContexts + 1;
 
-// The two neighbours of each position in its block: positions before it that are near. Position 0 has none.
+// The two neighbours of each position in its block: nearby positions before it. Position 0 has none.
 struct Neighbours {
   std::uint8_t first[32] = {}, second[32] = {};
 };
@@ -114,7 +116,7 @@ constexpr Neighbours make_neighbours() {
       if (y > 0) near[found++] = i - kX;
       if (z > 0) near[found++] = i - kXY;
     }
-    if (found == 1) {  // the one behind it, or beside it at the start of a row
+    if (found == 1) {  // the position behind it, or beside it at the start of a row
       const bool line = S == kColumns || x > 0;
       near[1] = line ? near[0] - (S == kColumns ? near[0] > 0 : x > 1) : near[0] + 1;
     }

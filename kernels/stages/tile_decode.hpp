@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding a tile of blocks (docs/format.md, sections 4.3 to 6); tile_encode.hpp is the way there. Rates and
-// descriptors are read first and must add up to the tile's size; after that no read can leave the tile.
+// Decoding a tile of blocks (docs/format.md, sections 4.3 to 6); tile_encode.hpp is the inverse. Rates and descriptors
+// are read first and must add up to the tile's size; after that check no read can leave the tile.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +25,9 @@ inline constexpr Status kBadPadding{Code::corrupt, "corrupt frame: padding of a 
 inline constexpr Status kBadCount{Code::corrupt,
                                   "corrupt frame: a block's verbatim values are not as many as its mask says"};
 
-// The parts of a tile. The decoder walks through them block by block.
+// The parts of a tile, as pointers that advance block by block.
 struct TileParts {
-  const std::uint8_t* rates = nullptr;  // one a block; nullptr in a uniform tile
+  const std::uint8_t* rates = nullptr;  // one a block; nullptr: a uniform tile
   std::uint8_t common = 0;              // the rate code of a uniform tile
   const std::uint8_t* descriptors = nullptr;
   const std::uint8_t* outliers = nullptr;
@@ -37,12 +37,12 @@ struct TileParts {
   KFN std::uint8_t rate(int block) const { return rates != nullptr ? rates[block] : common; }
 };
 
-// What blocks need: sums over a tile. At most 128 blocks of 1 KiB, so nothing overflows.
+// Sums of a tile's part sizes. A tile has at most 128 blocks of 1 KiB, so no sum overflows.
 struct TileSizes {
   std::uint32_t outlier_bytes = 0, words = 0, descriptor_bytes = 0;
 };
 
-// Adds a block with a rate code from 247 to 255.
+// Adds a special block (rate code 247 to 255).
 template <class Map, int D>
 inline Status add_special(const Plan& plan, std::uint8_t code, const std::uint8_t* descriptor, const std::uint8_t* end,
                           TileSizes& sizes) {
@@ -67,7 +67,7 @@ inline Status add_special(const Plan& plan, std::uint8_t code, const std::uint8_
   return kOk;
 }
 
-// Finds the parts of a tile and checks that they fill it.
+// Finds the parts of a tile and checks that they fill the tile exactly.
 template <class Map, int D>
 inline Status find_parts(const Plan& plan, const std::uint8_t* bytes, std::size_t size, bool uniform, int blocks,
                          TileParts* parts) {
@@ -83,7 +83,7 @@ inline Status find_parts(const Plan& plan, const std::uint8_t* bytes, std::size_
   std::uint32_t planes = 0;
   int highest = 0, specials = 0;
   std::uint8_t special[kTileBlocks<D>];
-  for (int b = 0; b < blocks; ++b) {  // without a branch on what is special: kRates has no planes for that
+  for (int b = 0; b < blocks; ++b) {  // no branch on special blocks: kRates gives them no planes
     const std::uint8_t code = parts->rate(b);
     const Rate rate = kRates[code];
     highest = std::max<int>(highest, rate.planes);
@@ -109,7 +109,7 @@ inline Status find_parts(const Plan& plan, const std::uint8_t* bytes, std::size_
   return kOk;
 }
 
-// The outlier bytes of one block as a number.
+// The outlier bytes of a block as a number.
 KFN std::uint64_t read_outlier(const std::uint8_t* from, int bytes, const std::uint8_t* end) {
   if (end - from >= 8) [[likely]]
     return load_le<std::uint64_t>(from) & (~std::uint64_t{0} >> (64 - 8 * bytes));
@@ -118,8 +118,8 @@ KFN std::uint64_t read_outlier(const std::uint8_t* from, int bytes, const std::u
   return high;
 }
 
-// Codes of a block from its planes, and past them. Returns what has to be added to each: the outlier bytes' share of
-// the first residual, which differences carry on to every value.
+// Reads a block's planes and advances. Returns the number to add to each code: the outlier bytes' share of the first
+// residual, which the running sums carry to every value.
 template <class Map, int D>
 KFN typename Map::Code decode_codes(bool sums, Rate rate, TileParts& parts, typename Map::Code (&q)[kBlockValues<D>]) {
   using Code = typename Map::Code;
@@ -145,7 +145,7 @@ KFN typename Map::Code decode_codes(bool sums, Rate rate, TileParts& parts, type
   return 0;
 }
 
-// A block with a rate code from 247 to 255.
+// Decodes a special block (rate code 247 to 255).
 template <class Map, int D>
 [[gnu::noinline]] inline Status decode_special(const Map& map, bool sums, std::uint8_t code, TileParts& parts,
                                                typename Map::Value (&x)[kBlockValues<D>]) {
@@ -173,7 +173,7 @@ template <class Map, int D>
   return kOk;
 }
 
-// Whether rows of a block are decoded right into the array: where a register of AVX2 has no more than one.
+// Whether rows are decoded directly into the array: if a row fits one AVX2 register.
 template <int D, class Value>
 inline constexpr bool kDecodesRows = false;
 #if defined(PYF_LEVEL_AVX2)
@@ -183,7 +183,7 @@ template <class Value>
 inline constexpr bool kDecodesRows<3, Value> = 4 * sizeof(Value) >= 32;
 #endif
 
-// The values of a block that lies in the array whole, row by row.
+// Stores the values of a block that is whole inside the array, row by row.
 template <class Map, int D>
 KFN void decode_rows(const Map& map, const typename Map::Code (&q)[64], typename Map::Code carried,
                      const BlockBox<D>& box, void* out) {
@@ -196,7 +196,7 @@ KFN void decode_rows(const Map& map, const typename Map::Code (&q)[64], typename
   }
 }
 
-// A cursor that keeps the box of its block.
+// A block cursor that also keeps its block's box.
 template <int D>
 struct BoxCursor : BlockCursor {
   BlockBox<D> box;
@@ -249,7 +249,7 @@ inline Status decode_tile(const Plan& base, const std::uint8_t* bytes, std::size
     }
     alignas(64) typename Map::Code q[B];
     const auto carried = decode_codes<Map, D>(sums, kRates[code], parts, q);
-    if (Loose<Value>* whole = whole_place<D, Value>(cursor, start, stop, out); whole != nullptr) {
+    if (Loose<Value>* whole = whole_block_at<D, Value>(cursor, start, stop, out); whole != nullptr) {
       ask_for_stores(whole, kAskedAhead, 32 * sizeof(Value));
       map.decode(q, carried, whole);
       continue;

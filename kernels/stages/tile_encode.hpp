@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding a tile of blocks (docs/format.md, sections 4.3 to 5); tile_decode.hpp is the way back. A Map turns values
-// into codes: QuantizingMap quantises, BitMap takes the bits as they are. Sizes are fixed first,
-// for all blocks of the tile, then the parts are written, so that a GPU does the same with a scan in between.
+// Encoding a tile of blocks (docs/format.md, sections 4.3 to 5); tile_decode.hpp is the inverse. A Map turns values
+// into codes: QuantizingMap quantises, BitMap uses the bit patterns. The sizes of all blocks are computed first, then
+// the parts are written, so a GPU can do the same with a scan in between.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@
 
 PYF_BEGIN_TARGET
 
-// Blocks encoded together, stage by stage: long enough that a stage never waits for the stores of the one before.
+// Blocks encoded together, stage by stage: enough that a stage does not wait for the stores of the previous stage.
 inline constexpr int kGroupBlocks = 8;
 
-// memcpy, by registers of 32 bytes where the target has them.
+// memcpy, with registers of 32 bytes if the target has them.
 template <int kBytes>
 KFN void copy_bytes(const void* from, std::uint8_t* to) {
 #if defined(PYF_LEVEL_AVX2)
@@ -33,11 +33,11 @@ KFN void copy_bytes(const void* from, std::uint8_t* to) {
 #endif
 }
 
-// How far ahead values are prefetched, in 1-D and otherwise.
+// Prefetch distance, in 1-D and otherwise.
 inline constexpr std::size_t kPrefetchBytes = 4096;
 inline constexpr int kPrefetchBlocks = 2 * kGroupBlocks;
 
-// Of what comes before the planes of a special block, this much is copied without asking whether there is as much.
+// This many bytes in front of a special block's planes are copied unconditionally, without reading their number.
 inline constexpr int kBeforeCopied = 32;
 
 template <class Map, int D>
@@ -47,30 +47,30 @@ struct EncodeScratch {
   alignas(64) typename Map::Value values[kGroupBlocks * B];
   PaddedCodes<Code, kGroupBlocks * B> codes, partial, difference;
   std::uint64_t misfits[kGroupBlocks];
-  // planes of each run of 32 values, room for as many as a code has bits
-  static constexpr int kPlaneRoom = 8 * sizeof(Code);
-  alignas(64) std::uint32_t planes[kTileValues / 32 * kPlaneRoom];
-  alignas(64) Code first[kTileBlocks<D>];  // residual of the first value, all its bits
-  std::uint8_t rate[kTileBlocks<D>];       // as in the tile
-  std::uint8_t inner[kTileBlocks<D>];      // rate of the planes: the same, or the inner one of a special block
-  int descriptors;                         // blocks that have one, and which
+  // planes of each run of 32 values: as many words as a code has bits
+  static constexpr int kPlaneCapacity = 8 * sizeof(Code);
+  alignas(64) std::uint32_t planes[kTileValues / 32 * kPlaneCapacity];
+  alignas(64) Code first[kTileBlocks<D>];  // the whole residual of each block's first value
+  std::uint8_t rate[kTileBlocks<D>];       // rate codes, as stored in the tile
+  std::uint8_t inner[kTileBlocks<D>];      // rate code of the planes: the same, or the inner rate of a special block
+  int descriptors;                         // number of special blocks with a descriptor
   std::uint8_t described[kTileBlocks<D>];
   SpecialBlock special[kTileBlocks<D>];
-  // what comes before the planes of special blocks, one after another, where it ends, and how much of it each block has
-  static constexpr std::size_t kBeforeRoom =
+  // masks and verbatim values of special blocks, one after another; the end; the size of each block's share
+  static constexpr std::size_t kBeforeCapacity =
       Map::kHasSpecial ? kTileBlocks<D> * kSpecialBytes<typename Map::Value, B> : 0;
-  std::uint8_t before[kBeforeRoom + kBeforeCopied];
+  std::uint8_t before[kBeforeCapacity + kBeforeCopied];
   std::uint8_t* before_end;
   std::uint16_t before_bytes[kTileBlocks<D>];
 };
 
-// Whether the values of a group of blocks were gathered: 1-D ones without padding lie together in the array.
+// Whether the values of a group of blocks were gathered into a buffer; 1-D blocks without padding are read in place.
 template <int D>
 KFN bool gathered(const Grid& grid, const BlockCursor& cursor, int count) {
   return D != 1 || !whole_blocks(grid, cursor, count);
 }
 
-// Stage 1 of a block: values -> codes. Returns its misfits, zero if there are none.
+// Stage 1 of a block: values -> codes. Returns its misfits, 0 if there are none.
 template <class Map, int B, class Values>
 KFN std::uint64_t encode_block(const Map& map, const Values* x, typename Map::Code* q) {
   MisfitNotes<typename Map::Code> notes;
@@ -88,7 +88,7 @@ KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, Bloc
   if (!gathered<D>(plan.grid, cursor, count)) {
     const Loose<Value>* x = loose_values<Value>(values, cursor.index * 32);
     for (int b = 0; b < count; ++b) {
-      // hardware prefetchers stop at the end of a page; this does not
+      // hardware prefetchers stop at the end of a page; software prefetch does not
       for (std::size_t line = 0; line < B * sizeof(Value); line += 64)
         __builtin_prefetch(reinterpret_cast<const char*>(x + b * B) + kPrefetchBytes + line);
       any |= s.misfits[b] = encode_block<Map, B>(map, x + b * B, s.codes + b * B);
@@ -108,7 +108,7 @@ KFN bool encode_codes(const Plan& plan, const Map& map, const void* values, Bloc
   return any == 0;
 }
 
-// Stage 1 for a group with misfits: sorts out which values of which blocks are special. Returns these blocks, as bits.
+// Stage 1 of a group with misfits: sorts special values into masks. Returns the special blocks, as bits.
 template <class Map, int D>
 [[gnu::noinline]] inline unsigned note_specials(const Map& map, const Loose<typename Map::Value>* x, int first,
                                                 int count, EncodeScratch<Map, D>& s) {
@@ -123,7 +123,7 @@ template <class Map, int D>
   return special;
 }
 
-// Rates of the special blocks of a group, and what comes before their planes, since their values are still at hand.
+// Rates of a group's special blocks, and their masks and verbatim values, written while the values are still in cache.
 template <class Map, int D>
 [[gnu::noinline]] inline void rate_specials(const Loose<typename Map::Value>* x, int first, unsigned special,
                                             EncodeScratch<Map, D>& s) {
@@ -142,7 +142,7 @@ template <class Map, int D>
   }
 }
 
-// Residuals of block `b` of a group. Differences over whole groups have been made before.
+// Residuals of block `b` of a group. kSums: the differences of the whole group already exist.
 template <class Map, int D, bool kSums>
 KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code* z) {
   constexpr int B = kBlockValues<D>;
@@ -160,7 +160,7 @@ KFN void encode_residuals(EncodeScratch<Map, D>& s, int b, typename Map::Code* z
   }
 }
 
-// Notes the rate of a block whose residuals have the bits `any` and start with z0.
+// Records the rate of a block: `any` is the OR of its residuals, z0 the first residual.
 template <class Map, int D>
 KFN void note_rate(EncodeScratch<Map, D>& s, int b, bool outlier, typename Map::Code any, typename Map::Code z0) {
   s.first[b] = z0;
@@ -168,7 +168,7 @@ KFN void note_rate(EncodeScratch<Map, D>& s, int b, bool outlier, typename Map::
   s.inner[b] = s.rate[b] = choose_rate(width, outlier ? bit_width(z0) : width);
 }
 
-// Stage 2 of a group: codes -> planes and rates. Runs of 32 values are taken by twos: a block, or two 1-D ones.
+// Stage 2 of a group: codes -> planes and rates. Runs of 32 values go in pairs: one block, or two 1-D blocks.
 template <class Map, int D, bool kSums>
 KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>& s) {
   using Code = typename Map::Code;
@@ -178,16 +178,16 @@ KFN void encode_planes(bool outlier, int first, int count, EncodeScratch<Map, D>
     differences<D>(s.codes.data(), s.partial.data(), s.difference.data(), count);
   for (int b = 0; b < count; ++b) {
     alignas(64) Code z[64];
-    std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneRoom;
+    std::uint32_t* planes = s.planes + (first + b) * (B / 32) * s.kPlaneCapacity;
     encode_residuals<Map, D, kSums>(s, b, z);
     if (D == 1 && b + 1 < count) {
       encode_residuals<Map, D, kSums>(s, b + 1, z + 32);
       Code any[2];
-      transpose_blocks(z, counted, planes, s.kPlaneRoom, any);
+      transpose_blocks(z, counted, planes, s.kPlaneCapacity, any);
       note_rate(s, first + b, outlier, any[0], z[0]);
       note_rate(s, first + ++b, outlier, any[1], z[32]);
     } else {
-      const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneRoom);
+      const Code any = transpose_planes<B / 32>(z, counted, false, planes, s.kPlaneCapacity);
       note_rate(s, first + b, outlier, any, z[0]);
     }
   }
@@ -201,7 +201,7 @@ KFN void encode_planes(const BlockPlan& plan, int first, int count, EncodeScratc
     encode_planes<Map, D, false>(false, first, count, s);
 }
 
-// Whether a 1-D tile is nothing but sentinels, as over land or outside of a domain: then its one rate says it all.
+// Whether a 1-D tile holds only sentinels, as over land or outside a domain: such a tile is one rate code.
 template <class Map>
 [[gnu::noinline]] inline bool only_sentinels(const Map& map, const Grid& grid, const void* values, std::uint64_t tile) {
   const std::uint64_t first = tile * kTileValues, last = std::min(first + kTileValues, grid.values);
@@ -279,7 +279,8 @@ inline EncodedTile encode_tile(const Plan& base, const void* values, std::uint64
   for (int b = 0; b < blocks && outlier_bytes != 0; ++b) {
     const Rate rate = kRates[s.inner[b]];
     const auto first = static_cast<std::uint64_t>(s.first[b]);
-    store_le(p, rate.planes < 64 ? first >> rate.planes : std::uint64_t{0});  // what is too much is overwritten
+    store_le(p, rate.planes < 64 ? first >> rate.planes
+                                 : std::uint64_t{0});  // bytes beyond the outlier are overwritten by the next part
     p += rate.outlier_bytes;
   }
   std::memset(p, 0, 4);
@@ -289,7 +290,8 @@ inline EncodedTile encode_tile(const Plan& base, const void* values, std::uint64
   for (int b = 0; b < blocks; ++b) {
     if constexpr (Map::kHasSpecial) {
       const std::size_t bytes = s.before_bytes[b];
-      copy_bytes<kBeforeCopied>(before, words);  // nothing for most; what is too much is overwritten
+      copy_bytes<kBeforeCopied>(before,
+                                words);  // mostly 0 bytes; copied bytes beyond the end are overwritten by the planes
       if (bytes > kBeforeCopied) [[unlikely]]
         std::memcpy(words + kBeforeCopied, before + kBeforeCopied, bytes - kBeforeCopied);
       before += bytes;
@@ -297,8 +299,9 @@ inline EncodedTile encode_tile(const Plan& base, const void* values, std::uint64
     }
     const std::size_t rate_planes = kRates[s.inner[b]].planes;
     for (int half = 0; half < B / 32; ++half) {
-      const std::uint32_t* planes = s.planes + (b * (B / 32) + half) * s.kPlaneRoom;
-      copy_bytes<64>(planes, words);  // most have at most 16 planes; what is too much is overwritten
+      const std::uint32_t* planes = s.planes + (b * (B / 32) + half) * s.kPlaneCapacity;
+      copy_bytes<64>(
+          planes, words);  // most blocks have at most 16 planes; words beyond the end are overwritten by the next block
       if (rate_planes > 16) [[unlikely]]
         std::memcpy(words + 64, planes + 16, 4 * (rate_planes - 16));
       words += 4 * rate_planes;

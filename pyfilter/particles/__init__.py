@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups of particle fields: positions, velocities, ids and what else belongs to the same particles, kept aligned.
+"""Groups of particle fields: positions, velocities, ids and other fields of the same particles, kept aligned.
 
 `write` may sort the particles, chunk by chunk and all fields alike, where that makes the chunk's fields smaller
 (rows.py): positions up to six times at coarse bounds. Positions that keep their order may be stored coordinate by

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyfilter.codecs import Codec
 
-#: chunks that are looked at, spread over the array, and rows of each that are encoded at most
+#: the number of sampled chunks, spread over the array, and the most rows encoded of each
 SAMPLED_CHUNKS, SAMPLED_ROWS = 3, 1 << 18
 
 
@@ -43,12 +43,12 @@ def codec_apart(positions: Any, codec: Codec, rows: int, on_host: Callable[[Any]
     rows : int
         Particles in a chunk, at least 1.
     on_host : callable
-        Gives a part of the positions as a NumPy array.
+        Returns rows of the positions as a NumPy array.
 
     Returns
     -------
     Codec or None
-        None where nothing is smaller.
+        None if no such codec is smaller.
     """
     mode, bound = codec.bound
     if mode != "absolute" or len(positions) == 0:
@@ -59,7 +59,7 @@ def codec_apart(positions: Any, codec: Codec, rows: int, on_host: Callable[[Any]
     parts = [on_host(positions[start : start + min(rows, SAMPLED_ROWS)]) for start in starts]
     native = [np.ascontiguousarray(part, dtypes.native(part.dtype)) for part in parts]
     least, best = sum(_bytes(part, codec) for part in native), None
-    # chains: what a sample of values says for arrays (rows, 1) is sometimes a worse predictor
+    # chains: sampling arrays (rows, 1) sometimes chooses a worse predictor
     others: tuple[Codec, ...] = (
         Lorenzo(absolute=bound, predictor="chain"),
         HierarchicalDelta(absolute=bound, predictor="chain"),

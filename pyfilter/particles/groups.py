@@ -20,9 +20,9 @@ from pyfilter.particles.rows import Column, on_host, rearranged, sorted_index, w
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: the attribute of the group (what its datasets are) and of each dataset (the order of its rows)
+#: attributes: of the group (a description of its datasets), of each dataset (the order of its rows)
 GROUP_ATTRIBUTE, ORDER_ATTRIBUTE = "pyfilter_particles", "pyfilter_particle_order"
-#: particles in a chunk where the caller does not say
+#: particles in a chunk by default
 CHUNK_PARTICLES = 1 << 18
 
 Field = Any  # an array, a structured array, or a mapping of arrays
@@ -134,7 +134,7 @@ def write(
                     part.values if index is None else rearranged(part.values, index),
                     part.codec,
                     chunks=(rows, *chunk_row),
-                    maxshape=None if count else (None, *row),  # a chunk is no larger than what may be
+                    maxshape=None if count else (None, *row),  # HDF5 allows no chunk larger than the maximum shape
                     attributes={ORDER_ATTRIBUTE: order},
                 )
         group.attrs[GROUP_ATTRIBUTE] = json.dumps({"order": order, "chunk": rows, "fields": layout})
@@ -159,7 +159,7 @@ def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        By keyword what was given to `write`: an array, a structured array, or a dict of arrays.
+        The fields by keyword, as given to `write`: arrays, structured arrays, or dicts of arrays.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def _order(reorder: bool | str, codec: Codec) -> str:
 
 
 def _stacked(position: _Columns) -> Any:
-    """Return the coordinates as one array (N, 2) or (N, 3) of floats, on a device where one of them is."""
+    """Return the coordinates as one array (N, 2) or (N, 3) of floats, on a device if one of them is there."""
     columns = list(position.arrays.values())
     if position.kind == "array":
         stacked = columns[0]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The order in which `pyfilter.particles.write` writes the rows of a set of particles.
 
-Sorted rows make positions smaller, mostly. They make fields larger whose own order is lost: positions of a crystal,
-ids that were in order. So each chunk is encoded both ways, all fields of it, and sorted only where that takes fewer
-bytes.
+Sorted rows usually make positions smaller. They make fields larger that were in an order of their own: positions of a
+crystal, ascending ids. So all fields of each chunk are encoded in both orders, and rows are sorted only where that
+takes fewer bytes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """One dataset to be: its values, NumPy's or CuPy's, and how they are compressed."""
+    """A future dataset: its values in NumPy or CuPy, and its codec."""
 
     values: Any
     codec: Codec
 
     def resolved(self, rows: int) -> Column:
-        """Return it with the absolute bound that its dataset will have, in chunks of so many rows."""
+        """Return it with its dataset's absolute bound, for chunks of ``rows`` rows."""
         return Column(self.values, h5.resolve(self.codec, self.values, None, (rows, *self.values.shape[1:])))
 
     def by_coordinate(self, codec: Codec) -> list[Column]:
@@ -50,7 +50,7 @@ class Column:
 
 
 def sorted_index(positions: Any, codec: Codec, order: str, rows: int) -> Any:
-    """Return the row that each place gets, where the positions are; rows stay in their chunk.
+    """Return the row for each row number, on the device of the positions; rows stay in their chunk.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def sorted_index(positions: Any, codec: Codec, order: str, rows: int) -> Any:
 def worthwhile(
     index: Any, columns: Sequence[Column], position: Sequence[Column], apart: Sequence[Column], rows: int
 ) -> Any:
-    """Return ``index`` with rows kept in every chunk whose fields take no fewer bytes together when they are sorted.
+    """Return ``index`` with the rows of a chunk unsorted unless sorting makes its fields smaller in all.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def worthwhile(
 
 
 def rearranged(values: Any, index: Any) -> Any:
-    """Return some rows of an array, in the order of ``index`` or those of a slice, on the device that it is on."""
+    """Return the rows of an array at ``index`` (numbers or a slice), on the array's device."""
     if isinstance(index, slice):
         return values[index]
     if not is_device_array(values):
@@ -137,7 +137,7 @@ def on_host(values: Any) -> NDArray[Any]:
 
 
 def _keep(index: Any, first: int, stop: int) -> None:
-    """Let rows stay where they are."""
+    """Set rows to stay at their positions."""
     if is_device_array(index):
         from pyfilter.gpu import order
 
@@ -147,7 +147,7 @@ def _keep(index: Any, first: int, stop: int) -> None:
 
 
 def _padded(values: Any, rows: int) -> Any:
-    """Return an array with rows of zeros behind its own."""
+    """Return an array padded with rows of zeros."""
     if len(values) == rows:
         return values
     if is_device_array(values):

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
     from pyfilter.progressive.source import Range
 
-#: bytes of a frame that are fetched first: most heads are shorter
+#: size of the first fetch of a frame: most heads are shorter
 HEAD_BYTES = 2048
 _FIRST_BYTES = max(HEAD_BYTES, 8 * (7 + abi.MAX_RANK) + 132)
 _NOTHING = np.zeros(0, np.uint8)
 
 
 class Chunk:
-    """A chunk of a file, of which bytes are fetched as they are needed.
+    """A chunk of a file, whose bytes are fetched as they are needed.
 
     Parameters
     ----------
     start, size
-        Where its frame is in the file.
-    place
+        Offset and size of its frame in the file.
+    origin
         Index of its first value in the dataset.
     shape, dtype
         Of its values.
@@ -50,54 +50,54 @@ class Chunk:
     _fetched_segments: NDArray[np.bool_] | None = None
 
     def __init__(
-        self, start: int, size: int, place: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
+        self, start: int, size: int, origin: tuple[int, ...], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        self.start, self.size, self.place = start, size, place
+        self.start, self.size, self.origin = start, size, origin
         self.shape, self.dtype = shape, dtype
-        self.prefix = min(size, _FIRST_BYTES)  # bytes of the frame's begin that are needed
+        self.prefix = min(size, _FIRST_BYTES)  # bytes needed from the frame's start
 
     def _reset(self) -> None:
-        """Drop all that is in memory of the frame."""
+        """Drop the fetched bytes of the frame."""
         self._info, self._frame, self._available, self._parts = None, _NOTHING, 0, None
         self._segments, self._fetched_segments = 0, None
         self.prefix = min(self.size, _FIRST_BYTES)
 
     @property
     def info(self) -> FrameInfo | None:
-        """What the header says, once it is in memory."""
+        """The parsed header, or None before it is in memory."""
         if self._info is None and self._available:
             self._info = checked_info(self._frame, self.size)
         return self._info
 
     @property
     def _fetched(self) -> NDArray[np.bool_]:
-        """Which segments are in memory."""
+        """A flag for each segment: whether it is in memory."""
         if self._fetched_segments is None or self._fetched_segments.size != self._segments:
             self._fetched_segments = np.zeros(self._segments, np.bool_)
             if self._segments:
                 parts = self._parts_of(0)
                 self._fetched_segments[:] = (
                     parts["offset"] + parts["size"] <= self._available
-                )  # they came with the head
+                )  # fetched together with the head
         return self._fetched_segments
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing of its frame is in memory."""
+        """Whether no byte of its frame has been fetched."""
         return self._available == 0
 
     def adopt(self, frame: NDArray[np.uint8], choice: Any) -> None:
-        """Take over the first bytes of the frame, fetched by `channels.decode` for a choice of level 0."""
+        """Store the first bytes of the frame, fetched by `channels.decode` for a choice of level 0."""
         _, self.error, self._count, self._segments, self.levels, _ = choice
         self._frame, self._available, self._level = frame, len(frame), 0
         self.prefix = min(self.prefix, self._available)
 
     def head_ranges(self) -> list[Range]:
-        """Return the ranges of the file that are missing of the head; none once it is in memory."""
+        """Return the file ranges of the missing part of the head; none once the head is in memory."""
         return [(self.start + self._available, self.start + self.prefix)] if self._available < self.prefix else []
 
     def put_head(self, data: bytes) -> None:
-        """Take the bytes of `head_ranges`; more may be asked for. Of a head that is damaged nothing is kept."""
+        """Store the bytes of `head_ranges`, which may then ask for more. A damaged head is dropped."""
         try:
             self._put_head(data)
         except BaseException:
@@ -125,7 +125,7 @@ class Chunk:
 
     @property
     def progressive(self) -> bool:
-        """Whether parts of it can be read; chunks that would have gained nothing are stored in another way."""
+        """Whether the chunk has segments; chunks that progressive would not shrink have another codec or raw values."""
         assert self.info is not None
         return self.info.codec == "progressive" and not self.info.stored_raw
 
@@ -137,7 +137,7 @@ class Chunk:
         return self._parts[level]
 
     def ask(self, tolerance: float, level: int) -> list[Range]:
-        """Choose the segments for a tolerance, and return the ranges of the file that they lack."""
+        """Choose the segments for a tolerance, and return the file ranges of those not yet fetched."""
         assert self.info is not None
         if not self.progressive:
             self.error = self.info.error_bound
@@ -150,7 +150,7 @@ class Chunk:
         for i in self._missing():
             begin = int(parts["offset"][i])
             stop = self.start + begin + int(parts["size"][i])
-            start = self.start + max(begin, self._available)  # some of it may have come with the head
+            start = self.start + max(begin, self._available)  # the head's fetch may have brought its first bytes
             if ranges and ranges[-1][1] == start:
                 ranges[-1] = (ranges[-1][0], stop)
             elif stop > start:
@@ -163,7 +163,7 @@ class Chunk:
         return np.flatnonzero(wanted & (parts["level"] >= self._level) & ~self._fetched)
 
     def put(self, ranges: list[Range], data: list[bytes]) -> None:
-        """Take the bytes of the ranges that `ask` returned."""
+        """Store the bytes of the ranges that `ask` returned."""
         if not ranges:
             return
         end = max(stop for _, stop in ranges) - self.start
@@ -176,7 +176,7 @@ class Chunk:
         self._fetched[self._missing()] = True
 
     def next_error(self, below: float, level: int = 0) -> float:
-        """Return the largest error of a further step that is below a number, the least one where there is none."""
+        """Return the largest error of the table below a number, or the smallest one if none is below."""
         if not self.progressive:
             return self.error
         errors = self._parts_of(level)["error"]
@@ -184,7 +184,7 @@ class Chunk:
         return float(smaller.max()) if smaller.size else float(errors.min(initial=self.error))
 
     def first_error(self) -> float:
-        """Return the largest error that the chunk's table names."""
+        """Return the largest error in the chunk's table."""
         if not self.progressive:
             return self.error if self.info is None else self.info.error_bound
         errors = self._parts_of(0)["error"]
@@ -192,7 +192,7 @@ class Chunk:
         return float(named.max()) if named.size else 0.0
 
     def values(self) -> NDArray[Any]:
-        """Decode what was asked for."""
+        """Decode the segments of the last `ask`."""
         assert self.info is not None
         step = 1 << self._level
         out = np.empty(self.grid(), self.dtype)
@@ -204,7 +204,7 @@ class Chunk:
         return out
 
     def device_values(self) -> Any:
-        """Decode what was asked for to a cupy.ndarray on the current device."""
+        """Decode the segments of the last `ask` to a cupy.ndarray on the current device."""
         assert self.info is not None
         cupy = arrays.import_cupy()
         if not self.progressive:
@@ -216,18 +216,18 @@ class Chunk:
         return out
 
     def decode_to(self, out: Any) -> None:
-        """Decode what was asked for of a progressive chunk to a cupy.ndarray on the current device; waits."""
+        """Decode the segments of the last `ask` of a progressive chunk to a cupy.ndarray on the device; waits."""
         stream = arrays.import_cupy().cuda.get_current_stream().ptr
         cuda.progressive_decode(self._frame, self._count, self._level, out.data.ptr, out.nbytes, stream)
 
     def grid(self) -> tuple[int, ...]:
-        """Return the shape of the grid that was asked for."""
+        """Return the shape of the requested grid."""
         return tuple(-(-extent // (1 << self._level)) for extent in self.shape)
 
     def grid_bytes(self) -> int:
-        """Return the size of the values that were asked for."""
+        """Return the bytes of the requested grid's values."""
         return math.prod(self.grid()) * self.dtype.itemsize
 
     def set_level(self, level: int) -> None:
-        """Choose the grid of a chunk that is not progressive."""
+        """Set the requested grid of a chunk that is not progressive."""
         self._level = level

@@ -26,14 +26,14 @@ ALLOWED = "numbers, the datasets' names, + - * /, ** with an integer of 1 to 64 
 
 
 class Interval(NamedTuple):
-    """Lowest and highest value at each point; NaN where nothing is known."""
+    """Lowest and highest value at each point; NaN where the value is unknown."""
 
     low: Floats
     high: Floats
 
 
 def _out(low: Floats, high: Floats) -> Interval:
-    """One step outwards: more than half a unit in the last place, which is what an operation rounds off."""
+    """One step outwards: more than half a unit in the last place, the rounding error of an operation."""
     return Interval(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
 
 
@@ -47,7 +47,7 @@ def _negative(a: Interval) -> Interval:
 
 def _times(a: Interval, b: Interval) -> Interval:
     products = np.stack((a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high))
-    # 0 * infinity: an end that was unbounded; nothing is known then
+    # 0 * infinity: an unbounded end makes the product unknown
     products = np.where(np.isnan(products), np.inf, products)
     low = np.where(np.isinf(products).any(axis=0), -np.inf, products.min(axis=0))
     return _out(low, products.max(axis=0))
@@ -73,7 +73,7 @@ def _power(a: Interval, exponent: int) -> Interval:
             result_low = np.maximum(np.nextafter(result_low * low, -np.inf), 0.0)
             result_high = np.nextafter(result_high * high, np.inf)
             continue
-        # odd: the product of magnitudes, rounded towards what widens the interval
+        # odd: the product of magnitudes, rounded outwards
         result_low = _signed_product(result_low, low, -np.inf)
         result_high = _signed_product(result_high, high, np.inf)
     return Interval(result_low, result_high)
@@ -161,7 +161,7 @@ class Expression:
         return left * right if isinstance(node.op, ast.Mult) else left / right
 
     def error(self, values: Mapping[str, Any], errors: Mapping[str, Any], exact: Any = False) -> Floats:
-        """Return a number at each point that the error of `value` does not exceed.
+        """Return a bound of the error of `value` at each point.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class Expression:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a constant is a finite number that a float can be near to."""
+    """Whether a constant is a finite number within the range of floats."""
     return (type(value) is int and abs(value) < 1 << 1000) or (type(value) is float and math.isfinite(value))
 
 

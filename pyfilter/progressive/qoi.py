@@ -31,7 +31,7 @@ _NEAR = 10.0  # mape goes on as ma does where the estimate is within so many tol
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What `retrieve` brought.
+    """The result of `retrieve`.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def retrieve(
     Returns
     -------
     Retrieved
-        Values, the bound of their errors, and what they cost.
+        Values, the bound of their errors, and the bytes fetched.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _search(
             missing = missing | reader.is_missing(variables[name])
         points = expression.error(variables, errors, missing)
         worst = float(points.max()) if points.size else 0.0
-        # a reader that has no more to give cannot be asked for more
+        # a reader whose tables have no smaller error is left out
         least = {name: reader.next_error(errors[name], selection) for name, reader in readers.items()}
         exhausted = all(not least[name] < errors[name] for name in readers)
         if worst <= tolerance or exhausted:
@@ -178,7 +178,7 @@ def _search(
             wanted = {name: error / (worst / tolerance) for name, error in errors.items()}
         else:
             wanted = least
-        # at least one of them must move
+        # at least one variable must get a smaller error
         if all(not wanted[name] < errors[name] or not least[name] < errors[name] for name in readers):
             wanted = least
     read = sum(reader.bytes_read - before[name] for name, reader in readers.items())
@@ -193,7 +193,7 @@ def _shrink(
     points: NDArray[np.float64],
     tolerance: float,
 ) -> dict[str, float]:
-    """Return errors of the variables with which the worst point, as it is known now, keeps the tolerance."""
+    """Return errors of the variables with which the currently worst point keeps the tolerance."""
     at = np.unravel_index(int(points.argmax()), points.shape)
     here = {name: np.asarray(values[at]) for name, values in variables.items()}
     smaller = dict(errors)

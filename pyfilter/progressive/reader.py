@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A dataset of progressive frames, read to a tolerance, part by part."""
+"""A dataset of progressive frames, read to a tolerance, a few segments at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyfilter.gpu import arrays
 from pyfilter.gpu import devices as cuda
 from pyfilter.progressive.chunk import Chunk
 from pyfilter.progressive.source import LocalSource
-from pyfilter.progressive.through_devices import Place, Wanted, decode, read
+from pyfilter.progressive.through_devices import Target, Wanted, decode, read
 from pyfilter.registry import registry
 from pyfilter.settings import config
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Reader:
     """A progressive dataset; made by `pyfilter.progressive.open`.
 
-    Bytes that were fetched are kept, so that a second question costs only what the first has not brought.
+    Fetched bytes are kept, so that a further read fetches only the missing segments.
 
     Attributes
     ----------
@@ -86,11 +86,11 @@ class Reader:
         self._chunks: dict[tuple[int, ...], Chunk] = {}
         found = stored.listed(dataset)
         for origin, offset, size, mask in zip(*(array.tolist() for array in found), strict=True):
-            place = tuple(origin)
+            origin = tuple(origin)
             if mask:
-                message = f"chunk {place} of {dataset.name} is stored without its filter"
+                message = f"chunk {origin} of {dataset.name} is stored without its filter"
                 raise Unsupported(message)
-            self._chunks[place] = Chunk(offset, size, place, self.chunk_shape, self.dtype)
+            self._chunks[origin] = Chunk(offset, size, origin, self.chunk_shape, self.dtype)
 
     # -- reading
 
@@ -170,11 +170,11 @@ class Reader:
         device: str | None = None,
         devices: Devices | None = None,
     ) -> Any:
-        """Return values within a tighter tolerance: `read`, which fetches only what is missing."""
+        """Return values within a tighter tolerance: the same as `read`, which fetches only missing segments."""
         return self.read(tolerance, selection, level=level, out=out, device=device, devices=devices)
 
     def cost(self, tolerance: float | None = None, selection: Any = ..., *, level: int = 0) -> tuple[int, float]:
-        """Return the bytes that `read` would fetch now, and the error that it would leave. Heads are fetched."""
+        """Return the bytes that `read` would fetch, and the error of its values. Fetches heads."""
         total = 0
         worst = 0.0
         wanted = _number_of(tolerance)
@@ -184,15 +184,15 @@ class Reader:
         return total, worst
 
     def next_error(self, below: float, selection: Any = ...) -> float:
-        """Return the next smaller error that the tables know of: the largest one of a chunk below a number."""
+        """Return the next smaller error in the tables: the largest one of a chunk below a number."""
         return max((chunk.next_error(below) for chunk in self._opened(selection, 0)), default=0.0)
 
     def first_error(self, selection: Any = ...) -> float:
-        """Return the largest error that the tables know of."""
+        """Return the largest error in the tables."""
         return max((chunk.first_error() for chunk in self._opened(selection, 0)), default=0.0)
 
     def is_missing(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which values are the dataset's fill value; none where that is 0, or there is none."""
+        """Return a mask of the values equal to the dataset's fill value; all False if it is 0 or undeclared."""
         if not self._fill:
             return np.zeros(values.shape, np.bool_)
         same: NDArray[np.bool_] = values == self._fill
@@ -232,7 +232,7 @@ class Reader:
         along = [
             range(start // edge * edge, stop, edge) for (start, stop), edge in zip(box, self.chunk_shape, strict=True)
         ]
-        return [self._chunks.get(place, place) for place in product(*along)]
+        return [self._chunks.get(origin, origin) for origin in product(*along)]
 
     def _opened(self, selection: Any, level: int) -> list[Chunk]:
         """Return the chunks that a selection touches, with their tables."""
@@ -263,13 +263,13 @@ class Reader:
     def _choose(
         self, tolerance: float, touched: Sequence[Chunk | tuple[int, ...]], level: int
     ) -> tuple[list[Chunk], list[list[Range]], bool]:
-        """Return the chunks that were written, what each lacks for a tolerance, and whether all were written."""
+        """Return the written chunks, the ranges that each lacks for a tolerance, and whether all were written."""
         chunks = self._heads(touched, level)
         asked = [chunk.ask(tolerance, level) for chunk in chunks]
         return chunks, asked, len(chunks) == len(touched)
 
     def _fetch_missing(self, chunks: list[Chunk], asked: list[list[Range]]) -> None:
-        """Fetch what chunks lack, all at once."""
+        """Fetch the missing ranges of chunks, all at once."""
         data = iter(self._fetch([one for ranges in asked for one in ranges]))
         for chunk, ranges in zip(chunks, asked, strict=True):
             chunk.put(ranges, [next(data) for _ in ranges])
@@ -282,7 +282,7 @@ class Reader:
             if not whole:
                 arrays.fill_bits(result, self._unwritten.reshape(1)[0])
             for chunk in chunks:
-                target, source = self._places(chunk, box, 1 << level)
+                target, source = self._overlap(chunk, box, 1 << level)
                 result[target] = chunk.device_values()[source]
         self.max_error = max((chunk.error for chunk in chunks), default=0.0)
         return result
@@ -292,9 +292,9 @@ class Reader:
         there = [chunk for chunk in touched if isinstance(chunk, Chunk)]
         done: list[Chunk] = []
         if devices and level == 0 and isinstance(self._source, LocalSource) and len(there) == len(touched) > 0:
-            place_of_all = Place(self.shape, tuple(slice(start, stop) for start, stop in box), values)
+            target = Target(self.shape, tuple(slice(start, stop) for start, stop in box), values)
             request = make_request(self.codec, self.dtype, self.chunk_shape)
-            done, touched = read(self._source, there, request, tolerance, place_of_all, devices, self._count)
+            done, touched = read(self._source, there, request, tolerance, target, devices, self._count)
             if not touched:
                 self.max_error = max(chunk.error for chunk in done)
                 return
@@ -302,7 +302,7 @@ class Reader:
         if not whole:
             values[...] = self._unwritten  # chunks that were never written
         wanted = [
-            Wanted(chunk, ranges, *self._places(chunk, box, 1 << level))
+            Wanted(chunk, ranges, *self._overlap(chunk, box, 1 << level))
             for chunk, ranges in zip(chunks, asked, strict=True)
         ]
         if devices:
@@ -310,16 +310,16 @@ class Reader:
         else:
             self._fetch_missing(chunks, asked)
 
-            def place(one: Wanted) -> None:
+            def store(one: Wanted) -> None:
                 values[one.target] = one.chunk.values()[one.source]
 
-            _for_each(place, wanted)
+            _for_each(store, wanted)
         self.max_error = max((chunk.error for chunk in (*done, *chunks)), default=0.0)
 
-    def _places(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """Return where a chunk's values go, and which of them."""
+    def _overlap(self, chunk: Chunk, box: Box, step: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Return the slices of the result and of a chunk that overlap."""
         source, target = [], []
-        for origin, edge, (start, stop) in zip(chunk.place, self.chunk_shape, box, strict=True):
+        for origin, edge, (start, stop) in zip(chunk.origin, self.chunk_shape, box, strict=True):
             first, last = max(origin, start), min(origin + edge, stop)
             source.append(slice((first - origin) // step, -(-(last - origin) // step)))
             target.append(slice((first - start) // step, -(-(last - start) // step)))
@@ -342,7 +342,7 @@ def _filters(dataset: h5py.Dataset) -> int:
 
 
 def _for_each(work: Callable[[Wanted], None], chunks: Sequence[Wanted]) -> None:
-    """Do the work on several threads; the library drops the GIL."""
+    """Run the work on several threads; the library drops the GIL."""
     threads = min(config().threads, len(chunks))
     if threads <= 1:
         for chunk in chunks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranges of bytes of a file: with pread from a local one, by fsspec from any other place."""
+"""Byte ranges of a file: local files by pread, others by fsspec."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import h5py
 
 Range = tuple[int, int]  # first byte, the one behind the last
-#: requests under way at a time
+#: concurrent requests
 _REQUESTS = 16
 
 
@@ -24,7 +24,7 @@ class Source(Protocol):
     """A file's bytes."""
 
     def fetch(self, ranges: Sequence[Range]) -> list[bytes]:
-        """Return the bytes of each range, as many as there are."""
+        """Return the bytes of each range, fewer where the file ends."""
         ...
 
     def close(self) -> None:
@@ -33,7 +33,7 @@ class Source(Protocol):
 
 
 class LocalSource:
-    """A file of this machine: its path, or a descriptor of it, which is closed in the end."""
+    """A local file, by path or by a descriptor, which `close` closes."""
 
     def __init__(self, file: str | int) -> None:
         self._file = os.open(file, os.O_RDONLY) if isinstance(file, str) else file
@@ -64,12 +64,12 @@ class LocalSource:
 
 
 def source_of(file: h5py.File) -> LocalSource:
-    """Return what reads the bytes of a file that HDF5 has open, as they are now.
+    """Return a source of the current bytes of a file that HDF5 has open.
 
     Raises
     ------
     Unsupported
-        If it is open with a driver for other than plain files, whose bytes may be anywhere.
+        If its HDF5 driver is not one for plain files.
     """
     file.flush()
     if file.driver == "sec2":
@@ -84,7 +84,7 @@ def source_of(file: h5py.File) -> LocalSource:
 
 
 class RemoteSource:
-    """A file behind an fsspec address; ranges are requested side by side."""
+    """A file at an fsspec address; ranges are requested concurrently."""
 
     def __init__(self, filesystem: Any, path: str) -> None:
         self._filesystem, self._path = filesystem, path

@@ -2,7 +2,7 @@
 """Chunks of a progressive read, fetched and decoded by several devices, the values to be in host memory.
 
 Threads of the library (gpu/channels.py) do it where they can. Of the other chunks each thread of a device
-(gpu/device_threads.py) takes one from its bytes in the file to its place in the result, so that fetching, copies and
+(gpu/device_threads.py) takes one from its bytes in the file to its position in the result, so that fetching, copies and
 kernels overlap, and a device holds no more than one chunk for each of its threads.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Wanted(NamedTuple):
-    """A chunk that was asked for a tolerance: the ranges that it lacks, and where which of its values go."""
+    """A chunk to read to a tolerance: its missing ranges, and the overlapping slices of result and chunk."""
 
     chunk: Chunk
     ranges: list[Range]
@@ -40,8 +40,8 @@ class Wanted(NamedTuple):
     source: tuple[slice, ...]
 
 
-class Place(NamedTuple):
-    """Where the values of a region of a dataset of some shape go."""
+class Target(NamedTuple):
+    """A region of a dataset, and the array for its values."""
 
     shape: tuple[int, ...]
     region: Region
@@ -54,10 +54,10 @@ def decode(
     fetch: Callable[[Sequence[Range]], list[bytes]],
     devices: Sequence[int],
 ) -> None:
-    """Fetch what chunks lack and put their values to their places in ``out``, in the order of completion.
+    """Fetch the missing ranges of chunks and store their values in ``out``, in the order of completion.
 
     ``fetch`` is called from several threads. A chunk that a device has no memory for is decoded by the CPU, with a
-    RuntimeWarning; other errors end all, and are raised.
+    RuntimeWarning; other errors stop all threads, and are raised.
     """
     fallbacks = Fallbacks("decoded")
 
@@ -95,11 +95,11 @@ def read(
     wanted: Sequence[Chunk],
     request: abi.Request,
     tolerance: float,
-    place: Place,
+    target: Target,
     devices: Sequence[int],
     counted: Callable[[int], None],
 ) -> tuple[list[Chunk], list[Chunk]]:
-    """Read a region of a dataset to a tolerance, as far as its chunks are as usual, and nothing of them is here yet.
+    """Read a region of a dataset to a tolerance, limited to ordinary chunks of which nothing has been fetched.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def read(
         Their type and shape.
     tolerance
         The largest error that will do.
-    place
-        Where their values go.
+    target
+        The region and the array of the result.
     devices
         Numbers of devices.
     counted
@@ -121,12 +121,12 @@ def read(
     Returns
     -------
     list of Chunk
-        Those that are read.
+        The chunks that were read.
     list of Chunk
-        The others.
+        The remaining chunks.
     """
     like = wanted[0]
-    run = channels.run_of(place.out, like.dtype, place.shape, place.region, like.shape, 0, len(devices))
+    run = channels.run_of(target.out, like.dtype, target.shape, target.region, like.shape, 0, len(devices))
     if run is None or not all(chunk.untouched for chunk in wanted):
         return [], list(wanted)
     first = wanted[: run.chunks]

@@ -29,7 +29,7 @@ def pattern(name: str, n: int, dtype: np.dtype[Any], rng: np.random.Generator) -
     """`n` values whose bit patterns follow a rule; all arithmetic is modulo the width of the dtype."""
     width = 8 * dtype.itemsize
     top, i = 1 << (width - 1), np.arange(n, dtype=np.uint64)
-    any_bits = rng.integers(0, 1 << 64, n, np.uint64, endpoint=False) if n else i
+    any_bits = rng.integers(0, (1 << 64) - 1, n, np.uint64, endpoint=True) if n else i
     one = int(rng.integers(0, 1 << 62))
     largest = top - 1 if dtype.kind != "f" else int(np.array(np.finfo(dtype).max).view(f"u{dtype.itemsize}"))
     rules: dict[str, Callable[[], Any]] = {
@@ -38,11 +38,11 @@ def pattern(name: str, n: int, dtype: np.dtype[Any], rng: np.random.Generator) -
         "ramp": lambda: i,
         "wrapping ramp": lambda: i * np.uint64(0x0123456789ABCDF),
         "constant": lambda: np.full(n, one, np.uint64),
-        "extremes": lambda: np.where(i % 2 == 0, largest, (largest + top) % (1 << width)).astype(np.uint64),
+        "extremes": lambda: np.where(i % 2 == 0, np.uint64(largest), np.uint64((largest + top) % (1 << width))),
         "sign flips": lambda: np.where(i % 3 == 0, np.uint64(top), np.uint64(0)) ^ i,
         "walking bit": lambda: np.uint64(1) << i % np.uint64(width),
-        "one spike": lambda: np.where(i == n // 2, top | 1, 7).astype(np.uint64),
-        "spike first in each block": lambda: np.where(i % 32 == 0, any_bits, 3).astype(np.uint64),
+        "one spike": lambda: np.where(i == n // 2, np.uint64(top | 1), np.uint64(7)),
+        "spike first in each block": lambda: np.where(i % 32 == 0, any_bits, np.uint64(3)),
         "zeros": lambda: np.zeros(n, np.uint64),
     }
     if name == "smooth":

@@ -122,7 +122,7 @@ def test_the_worst_mask(predictor: str, share: float) -> None:
     info = check_case(Case(values, codec, np.float32(FILL)))
     assert info.frame_bytes <= whole + tiles * (16 + 128 + 512)
     missing = int((values == FILL).sum())
-    assert info.frame_bytes <= whole + tiles * 16 + 4 * missing  # one alone: two groups of which foretold masks have
+    assert info.frame_bytes <= whole + tiles * 16 + 4 * missing  # one alone: two groups of which predicted masks have
 
 
 @TILED
@@ -143,7 +143,7 @@ def test_a_coast(dtype: str, predictor: str) -> None:
 
 
 @DTYPES
-def test_masks_are_foretold(dtype: str) -> None:
+def test_masks_are_predicted(dtype: str) -> None:
     """A mask that is the same in all slabs of a volume takes little more than in one of them."""
     kind = np.dtype(dtype)
     sizes = {}

@@ -200,7 +200,7 @@ def missing(shape: tuple[int, ...], how: str) -> NDArray[np.bool_]:
 
 
 def missing_cases(dtype: str) -> Iterator[GoldenCase]:
-    """Masks that are foretold, plain ones, and lines and slabs without values; noise."""
+    """Masks that are predicted, plain ones, and lines and slabs without values; noise."""
     name, kind = f"hierarchical_delta_{dtype}", np.dtype(dtype).type
     shapes = {"chain": (300,), "lorenzo2d": (23, 21), "lorenzo3d": (9, 7, 9), "columns": (140, 3)}
     for predictor, shape in shapes.items():

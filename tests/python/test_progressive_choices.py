@@ -71,7 +71,7 @@ def test_damaged_heads_are_not_known(path: Path) -> None:
         for _ in range(int(rng.integers(1, 4))):
             broken[chunks[0].start + int(rng.integers(0, 400))] ^= 1 << int(rng.integers(8))
         path.write_bytes(bytes(broken))
-        one = Chunk(chunks[0].start, chunks[0].size, chunks[0].place, SHAPE, np.dtype("f4"))
+        one = Chunk(chunks[0].start, chunks[0].size, chunks[0].origin, SHAPE, np.dtype("f4"))
         choice = choose(path, [one], 0.01)[0][0]
         if not choice["known"]:
             continue

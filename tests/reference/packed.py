@@ -219,7 +219,7 @@ def take_mask_residuals(take: Callable[[int, str], NDArray[np.uint8]], count: in
 
 
 def masks_of_residuals(residual: Words, header: Header) -> Words:
-    """E of a tile's blocks -> M, where it is foretold."""
+    """E of a tile's blocks -> M, where M is predicted."""
     m = tiles_of_blocks(unpack_mask(residual), header)[0]
     if header.tile_shape == CHAIN:
         m = np.logical_xor.accumulate(m.reshape(4, 1024), axis=1)

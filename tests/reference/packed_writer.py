@@ -160,7 +160,7 @@ def residuals(codes: Codes, spec: Spec) -> list[list[int]]:
 
 
 def mask_residuals(tile: Tile, spec: Spec) -> list[int]:
-    """Masks of missing values of a tile's blocks -> what they are but for what is foretold."""
+    """Masks of missing values of a tile's blocks -> their differences from the predicted masks."""
     where = block_positions(spec.tile_shape)
     missing = np.zeros(4096, np.int64)
     for b, positions in enumerate(where):
@@ -169,13 +169,13 @@ def mask_residuals(tile: Tile, spec: Spec) -> list[int]:
     m = missing.reshape(EXTENTS[spec.tile_shape][0])
     if spec.tile_shape == 1:
         runs = m.reshape(4, 1024)
-        foretold = np.pad(runs[:, :-1], ((0, 0), (1, 0)))
+        predicted = np.pad(runs[:, :-1], ((0, 0), (1, 0)))
     else:
         outside = np.pad(m, ((1, 0), (1, 0), (0, 0)))
         along_y, along_z, both = outside[1:, :-1], outside[:-1, 1:], outside[:-1, :-1]
         edges = (along_y & along_z) | ((along_y ^ along_z) & (1 - both))
-        foretold = along_y if spec.tile_shape == 4 else edges
-    residual = missing ^ foretold.reshape(-1)
+        predicted = along_y if spec.tile_shape == 4 else edges
+    residual = missing ^ predicted.reshape(-1)
     return [sum(bit << i for i, bit in enumerate(residual[positions].tolist())) for positions in where]
 
 
@@ -185,9 +185,9 @@ def missing_values(tile: Tile, spec: Spec, blocks: list[int]) -> tuple[bool, lis
     if tile.all_missing or (tile.plain_masks is None and not any(plain.values())):
         return False, [], b""
     residual = mask_residuals(tile, spec)
-    foretold = {b: residual[b] for b in blocks}
-    chosen = cost(plain) < cost(foretold) if tile.plain_masks is None else tile.plain_masks
-    masks = [(b, groups_of(mask)) for b, mask in (plain if chosen else foretold).items() if mask != 0]
+    predicted = {b: residual[b] for b in blocks}
+    chosen = cost(plain) < cost(predicted) if tile.plain_masks is None else tile.plain_masks
+    masks = [(b, groups_of(mask)) for b, mask in (plain if chosen else predicted).items() if mask != 0]
     out = bytes(sum((group != 0) << k for k, group in enumerate(groups)) for _, groups in masks)
     halves = [group for _, groups in masks for group in groups if group != 0]
     halves += [0] * (len(halves) % 2)

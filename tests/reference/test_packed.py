@@ -288,7 +288,7 @@ def test_special_blocks(dtype: str, masks: int) -> None:
             check_tiles(spec, [Tile(codes=codes, blocks=chosen_blocks, negative=negative_tile)])
 
 
-#: what one bit of a mask residual, at a tile's position (z, y, x), reaches where masks are foretold: section 7.4
+#: what one bit of a mask residual, at a tile's position (z, y, x), reaches where masks are predicted: section 7.4
 REACHED = {
     1: [((0, 0, 5), [(0, 0, x) for x in range(5, 1024)]), ((0, 0, 2000), [(0, 0, x) for x in range(2000, 2048)])],
     2: [((0, 60, 3), [(0, y, 3) for y in range(60, 64)]), ((0, 0, 63), [(0, y, 63) for y in range(64)])],
@@ -326,7 +326,7 @@ def corner(a: int, b: int, both: int) -> int:
 
 
 def test_a_corner_of_a_mask() -> None:
-    """All eight neighbourhoods of a volume's position, and what each foretells."""
+    """All eight neighbourhoods of a volume's position, and what each predicts."""
     spec = replace(BASE, dims=(2, 2, 8), tile_shape=3)
     for a, b, both in itertools.product((0, 1), repeat=3):
         blocks = {0: Block(missing=both << 0 | b << 4 | a << 16)}  # (0, 0, 0), (0, 1, 0), (1, 0, 0)
@@ -337,7 +337,7 @@ def test_a_corner_of_a_mask() -> None:
 @SHAPES
 @pytest.mark.parametrize("seed", range(4))
 def test_missing_values(shape: int, order: int, seed: int) -> None:
-    """Masks of all kinds, foretold and plain, with absent blocks."""
+    """Masks of all kinds, predicted and plain, with absent blocks."""
     rng = random.Random(seed)
     dims = {1: (4500,), 2: (70, 67), 3: (9, 17, 35), 4: (1030, 5)}[shape]
     spec = replace(BASE, dims=dims, tile_shape=shape, order=order)

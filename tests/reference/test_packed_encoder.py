@@ -106,7 +106,7 @@ def holes(dims: tuple[int, ...], how: str, rng: np.random.Generator) -> NDArray[
 @DTYPES
 @pytest.mark.parametrize("how", ["random", "few", "coast", "lines", "slabs", "most"])
 def test_missing_values(dtype: str, shape: int, how: str) -> None:
-    """Foretold and plain masks, and what is put where no code is seen."""
+    """Predicted and plain masks, and the codes of missing values."""
     rng = np.random.default_rng(shape)
     values = smooth(DIMS[shape], dtype, rng)
     values[holes(values.shape, how, rng)] = FILL

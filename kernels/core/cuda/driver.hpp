@@ -27,6 +27,8 @@ struct CudaEncodeBatch {
   void* stream = nullptr;          // cudaStream_t
   const double* bounds = nullptr;  // device memory: the absolute bound of each chunk instead of the request's
 };
+// The chunks [first, first + count) of a batch.
+CudaEncodeBatch slice(const CudaEncodeBatch& batch, std::size_t first, std::size_t count) noexcept;
 Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcept;
 
 // One frame of a batch to decode. `header` is a copy in host memory of at least the frame's header.

@@ -29,6 +29,16 @@ Status check_batch(const Request& request, const CudaEncodeBatch& batch, std::ui
 
 }  // namespace
 
+CudaEncodeBatch slice(const CudaEncodeBatch& batch, std::size_t first, std::size_t count) noexcept {
+  CudaEncodeBatch part = batch;
+  part.count = count;
+  part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
+  part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
+  part.frame_bytes = batch.frame_bytes + first;
+  part.bounds = batch.bounds != nullptr ? batch.bounds + first : nullptr;
+  return part;
+}
+
 Status cuda_encode(const Request& request, const CudaEncodeBatch& batch) noexcept {
   PYF_TRY(cuda::usable());
   std::uint64_t count = 0;

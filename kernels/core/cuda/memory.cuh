@@ -37,11 +37,32 @@ class Workspace {
   std::uint8_t* data_ = nullptr;
 };
 
-// Adds a part to a workspace of `bytes` so far; returns the part's offset.
-inline std::size_t place_behind(std::size_t& bytes, std::size_t part, std::size_t alignment = 256) noexcept {
-  const std::size_t at = bytes;
-  bytes += (part + alignment - 1) / alignment * alignment;
-  return at;
+// Arrays that share an allocation. Without memory, add() counts bytes only; with memory it sets the array, too.
+class Arrays {
+ public:
+  explicit Arrays(std::uint8_t* memory = nullptr) noexcept : memory_(memory) {}
+  template <class T>
+  void add(T*& array, std::size_t count) noexcept {
+    if (memory_ != nullptr) array = reinterpret_cast<T*>(memory_ + bytes_);
+    bytes_ += padded(count * sizeof(T));
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  static std::size_t padded(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
+
+ private:
+  std::uint8_t* memory_;
+  std::size_t bytes_ = 0;
+};
+
+// Allocates the arrays that lay_out(arrays) adds.
+template <class LayOut>
+Status allocate_arrays(Workspace& workspace, const LayOut& lay_out) {
+  Arrays sizes;
+  lay_out(sizes);
+  PYF_TRY(workspace.allocate(sizes.bytes()));
+  Arrays arrays(workspace.data());
+  lay_out(arrays);
+  return kOk;
 }
 
 // Total memory of the current device.

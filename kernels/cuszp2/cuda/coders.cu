@@ -16,7 +16,7 @@ const Coder* find_coder(Dtype dtype, int block_dims) {
   return nullptr;
 }
 
-// Chunks that are not quantised become frames of lossless.
+// Bit-exact chunks become frames of lossless.
 Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
   const BatchHeaders headers{frame_template(request, request.codec, count),
                              frame_template(request, registry::kCodecLossless, count)};

@@ -21,7 +21,7 @@ cudaError_t launch_packed_encode(const EncodeParams& params, cudaStream_t stream
   PYF_CUDA_TRY(plan_blocks(kernel, static_cast<int>(offsetof(Space, waiting)),
                            kPackedEncodeBlocks<sizeof(typename Map::Code), S>, kMostWaiting<typename Map::Value>,
                            &job.waiting_bytes, &shared_bytes, &resident));
-  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // and the scanner
+  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // plus the scanner
   return launch_behind(kernel, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HierarchicalDelta on the GPU. The kernels for tiles are compiled in f32.cu, f64.cu and, for bounds relative to each
-// value, pointwise_*.cu, side by side.
+// HierarchicalDelta on the GPU. The tile kernels are in f32.cu, f64.cu and, for bounds relative to each value,
+// pointwise_*.cu, which compile in parallel.
 #include "core/request.hpp"
 #include "stages/cuda/decode_frames.cuh"
 #include "stages/cuda/packed/batch.cuh"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding packed tiles on the GPU (docs/format.md, section 7); stages/packed/encode.hpp is the same for the CPU. Each
-// of 128 threads owns a block of 32 values in registers, as codes, differences and planes. Tickets, the waiting tile
-// and the scanner are those of tile_encode.cuh.
+// Encoding packed tiles on the GPU (docs/format.md, section 7); stages/packed/encode.hpp is the same on the CPU. Each
+// of 128 threads keeps a block of 32 values in registers, as codes, differences and planes. tile_encode.cuh explains
+// tickets, the waiting tile and the scanner.
 #pragma once
 
 #include <cstdint>
@@ -27,34 +27,33 @@ struct PackedEncodeSpace {
   alignas(16) WarpShare shares[kWarps];
   ScannerSpace scanner;
   TileBox boxes[2];  // of this tile and the next
-  PlaceSpace place;
-  TileTask now, next;  // the tile that is encoded, and the one after it
+  PlacementSpace placement;
+  TileTask now, next;  // the tile being encoded, and the next one
   Code first;
-  // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
+  // after the rest, sized at launch: the bytes of a tile that waits for its offset
   alignas(16) std::uint8_t waiting[16];
 };
 
-// Thread blocks of a multiprocessor that registers must suffice for.
+// The number of thread blocks a multiprocessor that registers must allow.
 template <int kCodeBytes, int S>
 inline constexpr int kPackedEncodeBlocks = kCodeBytes == 8 ? 3
                                            : S == kChain   ? 6
                                                            : 5;
 
-// What a thread block can do for its next tile before it has one hand free: find out where it lies, and move its values
-// towards the processor.
+// Early work for the next tile: computes its box, and prefetches its values.
 template <int S, class Value>
 __device__ __forceinline__ void look_ahead_packed(const EncodeParams& job, TileTask task, TileBox& next) {
   if (task.chunk >= job.chunks) return;
   const auto [chunk, tile] = task;
   const TileBox box = box_of<S>(job.grid, tile);
   if (S != kChain && threadIdx.x == 0) next = box;
-  // 64-bit values of planes and volumes come 2 % faster unasked, of chains 4 % slower
+  // without prefetch, 64-bit values encode 2 % faster in planes and volumes, 4 % slower in chains
   if constexpr (sizeof(Value) < 8 || S == kChain || S == kColumns)
     prefetch_packed<S, Value>(job.grid, job.values + chunk * job.value_stride, box,
                               is_whole_tile<S>(job.grid, tile, box));
 }
 
-// Encodes a tile into shared memory and puts the one that waits there to its place.
+// Encodes a tile into shared memory and copies the waiting tile to its destination.
 template <class Map, int S, bool kExceptions>
 __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint32_t chunk, std::uint32_t tile,
                                               std::uint32_t next_task, int parity, PackedEncodeSpace<Map, S>& space) {
@@ -67,7 +66,7 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const TileBox box = S == kChain ? box_of<S>(job.grid, tile) : space.boxes[parity];
   const bool whole = is_whole_tile<S>(job.grid, tile, box), valid = whole || is_present<S>(box, thread);
 
-  if (thread == 0) space.now = {chunk, tile};  // not kept in registers
+  if (thread == 0) space.now = {chunk, tile};  // saves registers
 
   Code z[32], last;
   PackedNotes notes;
@@ -142,9 +141,9 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   const PackedTile t =
       lay_out<kExceptions, Value>(space.shares, with_more, notes.tile_flags, upto - words, groups_upto, first_bytes);
   if (thread == 0) post_size(job.sums, space.now.chunk * job.tiles + space.now.tile, t.tile_words);
-  // by now the sizes of all tiles before the waiting one are there, or soon will be
+  // by now the sizes of all tiles before the waiting one are posted, or soon will be
   look_ahead_packed<S, Value>(job, space.next, space.boxes[parity ^ 1]);
-  const uint2 asked = ask_place(job, space.place);
+  const uint2 asked = load_sum(job, space.placement);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -203,10 +202,10 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
       write_verbatim_block<S, Value>(job, values_of(space.now.chunk), box_of<S>(job.grid, space.now.tile),
                                      t.own_present, tile_words + 1);
   }
-  find_place(job, asked, space.place);
+  find_destination(job, asked, space.placement);
   __syncthreads();
 
-  // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
+  // the waiting tile leaves, this one waits: through registers, or with one more barrier if it is large
   const auto* const from = reinterpret_cast<const uint4*>(bytes);
   auto* const to = reinterpret_cast<uint4*>(space.waiting);
   constexpr std::uint32_t kPieces = sizeof(Value) == 8 ? 2 : 1;
@@ -217,14 +216,14 @@ __device__ __forceinline__ void encode_packed(const EncodeParams& job, std::uint
   place_tile(job, space, space.waiting);
   __syncthreads();
   const bool waits = 4 * t.tile_words <= job.waiting_bytes;
-  if (thread == 0) space.place.tile = {space.now.chunk, space.now.tile, t.tile_words, true, false};
+  if (thread == 0) space.placement.tile = {space.now.chunk, space.now.tile, t.tile_words, true, false};
 
-  if (!waits) {  // a device with little shared memory
+  if (!waits) {  // devices with little shared memory
     __syncthreads();
-    find_place(job, {}, space.place);
+    find_destination(job, {}, space.placement);
     __syncthreads();
     place_tile(job, space, bytes);
-    if (thread == 32) space.place.tile.there = false;
+    if (thread == 32) space.placement.tile.there = false;
     __syncthreads();
     return;
   }
@@ -251,7 +250,7 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
   if (threadIdx.x == 0) {
     first = atomicAdd(tasks, 1);
     space.next = task_of(job, first);
-    space.place.tile.there = false;
+    space.placement.tile.there = false;
   }
   if (__syncthreads_or(threadIdx.x == 0 && first == 0 ? 1 : 0) != 0) {
     scan_sizes(job.sums, all, space.scanner);
@@ -264,20 +263,20 @@ __global__ void __launch_bounds__(kThreads, kPackedEncodeBlocks<sizeof(typename 
     const auto [chunk, tile] = space.next;
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     const ChunkPlan& plan = job.plans[chunk];
-    const uint2 pass = *reinterpret_cast<const uint2*>(&plan.quantise);  // and the predictor
+    const uint2 pass = *reinterpret_cast<const uint2*>(&plan.quantise);  // and, in the next word, the predictor
     if ((pass.x != 0) != kExact && (pass.y & 0xFF) == S) {
       encode_packed<Map, S, kExceptions>(job, chunk, tile, next, parity, space);
-    } else {  // of another pass
+    } else {  // the chunk belongs to another pass
       if (threadIdx.x == 0) post_size(job.sums, chunk * job.tiles + tile, 0);
-      __syncthreads();  // all have read which tile this was
+      __syncthreads();  // all threads have read the task
       if (threadIdx.x == 0) space.next = task_of(job, next);
       __syncthreads();
       look_ahead_packed<S, typename Map::Value>(job, space.next, space.boxes[parity ^ 1]);
       __syncthreads();
     }
   }
-  __syncthreads();  // the last tile waits
-  find_place(job, {}, space.place);
+  __syncthreads();  // the last tile is waiting
+  find_destination(job, {}, space.placement);
   __syncthreads();
   place_tile(job, space, space.waiting);
 }

@@ -181,7 +181,7 @@ inline void tile_values(const StreamPlan& plan, const AnyMap<Code>& map, const T
     return;
   }
   if constexpr (S == kChain) {
-    before = map.of.decode_residuals(map.room, plan.order != 0, t.coded, space.blocks, before, to);
+    before = map.of.decode_residuals(map.memory, plan.order != 0, t.coded, space.blocks, before, to);
   } else {
     alignas(64) constexpr Code kZeros[32] = {};
     for (std::uint32_t b = 0, k = 0; b < kPackedBlocks; ++b) {

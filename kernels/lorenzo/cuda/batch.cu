@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo on the GPU as core/ sees it: batches of chunks, and frames of them.
+// Lorenzo's entry in core's table of device codecs: batches of chunks, and batches of frames.
 #include <algorithm>
 
 #include "core/error_text.hpp"
@@ -12,28 +12,30 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Chunks that are not quantised, and small ones, become frames of hierarchical_delta; streams take the place of these
-// where they are shorter, and are the frames of all others. The batch has the headers of both.
+// Bit-exact and small chunks become frames of hierarchical_delta. Streams replace a small chunk's frame if they are
+// shorter; all other chunks have streams only. The batch has the headers of both codecs.
 Status encode_chunks(const Request& request, const TileGrids& tiles, const TileBatch& batch) {
   const EncodeParams& job = batch.job;
   const cudaStream_t stream = batch.stream();
-  const ChoiceLayout parts(job.chunks);
-  Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(parts.bytes));
-  std::uint8_t* const room = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(room, 0, parts.zeroed, stream), "cudaMemsetAsync"));
   StreamParams streams = {};
+  unsigned long long* bits = nullptr;
+  std::size_t zeroed = 0;
+  Workspace workspace(stream);
+  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
+    arrays.add(streams.shape_chunks, kColumns + 1);
+    arrays.add(bits, job.chunks * kCandidates);
+    zeroed = arrays.bytes();
+    arrays.add(streams.plans, job.chunks);
+  }));
+  PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, zeroed, stream), "cudaMemsetAsync"));
   streams.base = job;
   std::copy(std::begin(tiles.all), std::end(tiles.all), streams.grids);
   streams.coder = frame_template(request, request.codec, batch.count()).parameters[1];
   streams.compare_tiles = kCompareTiles;
-  streams.shape_chunks = reinterpret_cast<std::uint32_t*>(room + parts.shape_chunks);
   streams.value_size = streams.code_size = dtype_bytes(request.dtype);
-  streams.plans = reinterpret_cast<ChunkPlan*>(room + parts.plans);
   streams.base.plans = streams.plans;
 
-  const ChooseParams choose =
-      choose_params(request, tiles, batch, reinterpret_cast<unsigned long long*>(room + parts.bits), true);
+  const ChooseParams choose = choose_params(request, tiles, batch, bits, true);
   PYF_TRY(check(sample_predictors(request.dtype, choose, stream), "launch of the choice of predictors"));
   PYF_TRY(check(pick_predictors(streams, choose.open, choose.bits, choose.asked, batch.plans(), stream),
                 "launch of the choice of predictors"));
@@ -43,7 +45,7 @@ Status encode_chunks(const Request& request, const TileGrids& tiles, const TileB
                         tiles.fewest > kCompareTiles));
   bool open[kColumns + 1];
   for (int shape = 0; shape <= kColumns; ++shape) open[shape] = tiles.all[shape].packed;
-  return encode_streams(streams, request.dtype, job.pointwise, open, batch.places(), stream);
+  return encode_streams(streams, request.dtype, job.pointwise, open, batch.address_bits(), stream);
 }
 
 Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {

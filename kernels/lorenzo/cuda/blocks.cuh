@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How many thread blocks the kernels of lorenzo are launched with.
+// The number of thread blocks of lorenzo's kernels.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace pyfilter::cuda {
 
-// Sets aside shared memory for a kernel, and counts the thread blocks that the device runs at once.
+// Reserves shared memory for a kernel, and counts the thread blocks that run at once.
 template <class Kernel>
 cudaError_t resident_blocks(Kernel kernel, int threads, std::size_t shared_bytes, unsigned* blocks) {
   int device = 0, processors = 0, each = 0;
@@ -22,7 +22,7 @@ cudaError_t resident_blocks(Kernel kernel, int threads, std::size_t shared_bytes
   *blocks = static_cast<unsigned>(std::max(1, each * processors));
   return cudaSuccess;
 }
-// Thread blocks of each chunk or frame, so that all of them have about as many as the device runs at once.
+// Thread blocks for each chunk or frame, such that all chunks together have about as many as run at once.
 inline unsigned blocks_each(unsigned resident, std::uint64_t wanted, std::uint32_t count) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>(wanted, 1, (resident + count - 1) / count));
 }

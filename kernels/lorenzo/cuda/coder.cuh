@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The launchers of lorenzo for one map, by tile shape. Numbers of thread blocks are bounded: the kernels walk over what
-// is left.
+// The launchers of lorenzo for one map, by tile shape. The number of thread blocks is bounded; kernels loop over the
+// remaining work.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace pyfilter::cuda {
 
 template <class Map, int S>
 cudaError_t launch_residuals(const StreamParams& job, cudaStream_t stream) {
-  constexpr int kRounds = 4;  // of the device's blocks: tiles differ
+  constexpr int kRounds = 4;  // waves of the device's thread blocks: tiles differ in their work
   unsigned resident = 0;
   const std::size_t bytes = sizeof(ResidualSpace<Map, S>);
   PYF_CUDA_TRY(resident_blocks(residual_kernel<Map, S>, kThreads, bytes, &resident));
@@ -26,14 +26,13 @@ cudaError_t launch_residuals(const StreamParams& job, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-// These depend on the width of codes alone, and are compiled with one map of each (codes.cuh).
+// Launchers that depend on the code width only; instantiated with one map for each width (codes.cuh).
 template <class Code, int S>
 cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
 
-// A kernel with a warp for each group, as many in a thread block as shared memory has room for beside what the warps
-// share.
+// A kernel with one warp a group, as many warps in a thread block as shared memory allows besides what the warps share.
 struct WarpLaunch {
   std::uint32_t warps = 0;
   std::size_t bytes = 0;
@@ -41,28 +40,28 @@ struct WarpLaunch {
 
   template <class Kernel>
   cudaError_t find(Kernel kernel, int most_warps, std::size_t block_bytes, std::size_t warp_bytes) {
-    int device = 0, room = 0;
+    int device = 0, most_shared = 0;
     PYF_CUDA_TRY(cudaGetDevice(&device));
-    PYF_CUDA_TRY(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    const auto fitting = (static_cast<std::int64_t>(room) - static_cast<std::int64_t>(block_bytes)) /
+    PYF_CUDA_TRY(cudaDeviceGetAttribute(&most_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    const auto fitting = (static_cast<std::int64_t>(most_shared) - static_cast<std::int64_t>(block_bytes)) /
                          static_cast<std::int64_t>(warp_bytes);
     warps = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, most_warps));
     bytes = block_bytes + warps * warp_bytes;
     return resident_blocks(kernel, 32 * static_cast<int>(warps), bytes, &resident);
   }
-  // Blocks that each frame has to itself, so that all run at once.
+  // Thread blocks for each frame, if every frame has its own and all run at once.
   unsigned own_blocks(std::uint32_t frames, std::uint32_t units) const {
     return std::clamp(resident / frames, 1u, std::max(units, 1u));
   }
-  // As few as take the same number of turns: the last one should not have a few only.
+  // The fewest warps that need the same number of waves, so that the last wave is nearly full.
   unsigned fewest_warps(std::uint32_t units, unsigned blocks) const {
     const std::uint32_t each = (units + blocks - 1) / blocks, turns = std::max(1u, (each + warps - 1) / warps);
     return std::max(1u, (each + turns - 1) / turns);
   }
 };
 
-// Frames of columns, as chunks of particles are, share all thread blocks where otherwise a tenth of the device or more
-// would have nothing to do.
+// Frames of columns, such as chunks of particles, share all thread blocks if otherwise a tenth of the device or more
+// would be idle.
 template <class Map, int S>
 cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cudaStream_t stream) {
   constexpr auto own = rans_decode_kernel<Map, S, false>;
@@ -71,7 +70,7 @@ cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cuda
   PYF_CUDA_TRY(launch.find(own, kRansWarps<Map, S, false>, Own::kBlockBytes, Own::kWarpBytes));
   const unsigned blocks = launch.own_blocks(job.frames, units);
   if constexpr (S == kColumns) {
-    constexpr unsigned kMostBlocks = 8;  // of a frame: the more, the more they differ
+    constexpr unsigned kMostBlocks = 8;  // for each frame: the more blocks, the more their work differs
     const unsigned all = blocks * job.frames, turns = (all + launch.resident - 1) / launch.resident;
     if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps) {
       constexpr auto shared = rans_decode_kernel<Map, S, true>;
@@ -96,7 +95,7 @@ cudaError_t launch_huffman(const StreamDecodeParams& job, std::uint32_t units, c
   return cudaGetLastError();
 }
 
-// Behind the tables: groups, then what is special in them. `most_units`: of a frame.
+// Launches that follow the tables: groups, then their special values. `most_units`: the most groups of a frame.
 template <class Map, int S>
 cudaError_t launch_stream_decode(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
                                  std::uint32_t frames, cudaStream_t stream) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo on the GPU: what does not depend on the type of the values. The kernels for tiles are compiled in
-// cuda_f32.cu, cuda_f64.cu and, for bounds relative to each value, cuda_pointwise_*.cu, those for residuals in
-// cuda_codes_*.cu, side by side.
+// Lorenzo on the GPU: kernels that do not depend on the type of values. The tile kernels are in f32.cu, f64.cu and, for
+// bounds relative to each value, pointwise_*.cu; the residual kernels in codes_*.cu. All compile in parallel.
 #include <algorithm>
 
 #include "lorenzo/cuda/model.cuh"
@@ -30,8 +29,8 @@ struct PickParams {
   ChunkPlan* others;
 };
 
-// A thread a chunk. Frames of hierarchical_delta stand in for those that are not quantised, and compete with small
-// ones; of all others that codec has nothing to do.
+// One thread a chunk. Bit-exact chunks become frames of hierarchical_delta, small ones have such a frame to compete
+// with; for all other chunks that codec does nothing.
 inline constexpr int kPickThreads = 128;
 static __global__ void __launch_bounds__(kPickThreads)
     pick_kernel(const __grid_constant__ StreamParams job, const __grid_constant__ PickParams pick) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The launchers of lorenzo that work on residuals, whatever values they are of: by the width of codes and tile shape.
+// The launchers of lorenzo that work on residuals, for any type of values: by code width and tile shape.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream) {
   const bool rans = job.coder == kRans;
   const std::uint64_t tiles = std::uint64_t{job.base.tiles} * job.base.chunks;
-  const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;  // groups have some eight tiles or more
+  const bool sharing = rans && job.base.tiles >= 1024 && tiles >= 32768;  // groups have about eight tiles or more
   const int threads = sharing ? kSharingThreads<Code> : kStreamThreads;
   unsigned resident = 0;
   const auto kernel = rans ? rans_encode_kernel<Code, S> : huffman_encode_kernel<Code, S>;

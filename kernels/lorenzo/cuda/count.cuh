@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counts of the symbols, flags or codewords of a sample of tiles (count_tile() of lorenzo/cpu/encode.hpp), from
-// their residuals. Counts are integers, so their order is nothing.
+// Counts of the symbols, flags or codewords of a sample of tiles, from their residuals (count_tile() of
+// lorenzo/cpu/encode.hpp). Integer counts do not depend on the order of threads.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pyfilter::cuda {
 
-// The counts of a thread block are dense, and wait in shared memory.
+// A thread block's counts, in shared memory.
 struct CountSpace {
   std::uint32_t of[(kLevels + 1) * kSymbols];
   std::uint32_t flags[kFlagContexts][2], tiles;
@@ -30,7 +30,7 @@ __device__ __forceinline__ void count_residuals(const StreamParams& job, std::ui
   for (unsigned w = 0; w < kWarps; ++w) {
     const std::uint32_t bits = note.coded[w];
     coded += static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
-    if (w == 0) before = 1 - (bits & 1);  // the first block waits, coded or not
+    if (w == 0) before = 1 - (bits & 1);  // the slot starts with the first block, coded or not
   }
   if (thread == 0) ++space.tiles;
   const std::uint8_t* const from = job.residuals + slot * residual_slot(sizeof(Code));
@@ -48,16 +48,16 @@ __device__ __forceinline__ void count_residuals(const StreamParams& job, std::ui
     const Code next = thread + 1 < coded ? space.heads[thread + 1] : kDirectSymbols;
     const auto all_exist = [](std::uint32_t) { return true; };
     PairStep all;
-    const std::uint32_t places = pair_places(z, next, all_exist);
-    const PairStep within = steps_before(pair_step(places), &all);
+    const std::uint32_t positions = pair_positions(z, next, all_exist);
+    const PairStep within = steps_before(pair_step(positions), &all);
     if (lane == 0) space.steps[warp] = all;
     __syncthreads();
     PairStep step = kSameState;
     for (unsigned w = 0; w < warp; ++w) step = followed_by(step, space.steps[w]);
     step = followed_by(step, within);
     std::uint32_t state = step & 1;
-    const std::uint32_t starts = mine ? codeword_starts(places, state) : 0;
-    visit_codewords_of(z, next, places, starts,
+    const std::uint32_t starts = mine ? codeword_starts(positions, state) : 0;
+    visit_codewords_of(z, next, positions, starts,
                        [&](int, std::uint32_t codeword, bool) { atomicAdd(&space.codewords[codeword], 1); });
     __syncthreads();
     return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to values (lorenzo/cpu/decode.hpp is the same for the CPU): a warp for each group, which decodes a
-// round of 32 blocks, sums them up and stores them, run by run. Special values come later (special_values.cuh), from a
-// list that is made here. What does not add up is noted in the frame's fault word, and no read leaves the group.
+// Groups of tiles to values (lorenzo/cpu/decode.hpp is the same on the CPU): one warp a group decodes a round of 32
+// blocks, sums them and stores them, run by run. Special values follow in a later kernel (special_values.cuh), from a
+// list made here. A contradiction is written to the frame's fault word, and no read leaves the group.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace pyfilter::cuda {
 
 inline constexpr int kCheckThreads = 256;
 
-// Groups [first, last) that a launch decodes of a frame.
+// The groups [first, last) of a frame that a launch decodes.
 struct UnitRange {
   std::uint32_t units, first, last;
 };
@@ -30,7 +30,7 @@ __device__ __forceinline__ UnitRange unit_range(const DecodeParams& job, std::ui
           static_cast<std::uint32_t>((std::uint64_t{job.first_tile} + job.tile_count + group - 1) >> group_log2)};
 }
 
-// States that a rans stream has: as many as the largest number of coded blocks, or 32.
+// The number of states of a rans stream: the largest number of coded blocks of a tile, or 32.
 template <int S>
 __device__ __forceinline__ std::uint32_t lanes_of_group(const DecodeParams& job, std::uint32_t tiles,
                                                         std::uint32_t first_tile, const GroupTileParts& own) {
@@ -43,13 +43,13 @@ __device__ __forceinline__ std::uint32_t lanes_of_group(const DecodeParams& job,
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(min(wants, kLaneCount))));
 }
 
-// Tiles of a group whose special parts are noted already, as it is decoded again, and after Fault::wide.
+// Tiles of a group whose special parts are already listed, for a group that is decoded again after Fault::wide.
 struct NotedTiles {
   std::uint32_t count = 0;
 };
 
-// The tiles of a group one after the other, their residuals from `source`: RansSource, HuffmanSource. kRows: it has
-// room for a run's rows.
+// Decodes the tiles of a group in sequence, with residuals from `source`: RansSource or HuffmanSource. kRows: the
+// source has memory for a run's rows.
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
                                               std::uint32_t frame_index, const GroupSpan& span,
@@ -74,7 +74,7 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 #pragma unroll 1
   for (std::uint32_t i = 0; i < span.count; ++i) {
     const std::uint32_t tile = first_tile + i;
-    if (tile >= last_tile) return Fault::none;  // what is behind is not looked at
+    if (tile >= last_tile) return Fault::none;  // later tiles are not needed
     const bool wanted = tile >= base.first_tile;
     note([&] { state->box = box_of<S>(base.grid, tile); });
     const std::uint32_t coding = __shfl_sync(kAllLanes, own.coding, static_cast<int>(i)),
@@ -126,10 +126,10 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 
     RunFaces<S, Code> faces = {};
     typename Source::Parked parked;
-    std::uint32_t blocks = 0;  // coded ones of the runs before
+    std::uint32_t blocks = 0;  // coded blocks of earlier runs
 #pragma unroll 1
     for (int run = 0; run < 4; ++run) {
-      if (S == kColumns && static_cast<unsigned>(run) >= box.inx) break;  // nor are there runs behind
+      if (S == kColumns && static_cast<unsigned>(run) >= box.inx) break;  // all later runs are absent, too
       const std::uint32_t bits = Source::kSharedTile ? state->coded[run]
                                  : run == 0          ? coded[0]
                                  : run == 1          ? coded[1]
@@ -168,13 +168,13 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
         continue;
       }
       if constexpr (Source::kRows) {
-        source.make_room(parked);
-        write_run_row<S, Value>(source.space.room, lane, v);
+        source.park_rows(parked);
+        write_run_row<S, Value>(source.space.rows, lane, v);
         __syncwarp();
-        store_run<S, Value>(base.grid, source.space.room, box, run, base.aligned, base.start,
+        store_run<S, Value>(base.grid, source.space.rows, box, run, base.aligned, base.start,
                             min(base.stop, base.grid.values), frame.out);
         __syncwarp();
-        source.leave_room(parked);
+        source.restore_rows(parked);
       }
     }
     if (S == kChain) carry = static_cast<Code>(faces.sum[0] - Map::kBias);
@@ -184,14 +184,15 @@ __device__ __forceinline__ Fault decode_tiles(const StreamDecodeParams& job, con
 
 template <class Map, int S, class Source>
 __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, const DecodeFrame& frame, const Map& map,
-                                              std::uint32_t frame_index, std::uint32_t unit, const TilePlace& place,
-                                              std::uint64_t groups_at, const typename Source::Tables& tables,
-                                              NotedTiles& noted, typename Source::WarpSpace& space) {
+                                              std::uint32_t frame_index, std::uint32_t unit,
+                                              const TileLocation& location, std::uint64_t groups_at,
+                                              const typename Source::Tables& tables, NotedTiles& noted,
+                                              typename Source::WarpSpace& space) {
   const GroupSpan span = group_span(job.base.tiles, 1u << group_log2_of(frame), unit);
-  const std::uint32_t size = 4 * place.count;
-  const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{place.first};
+  const std::uint32_t size = 4 * location.count;
+  const std::uint64_t bytes_at = groups_at + 4 * std::uint64_t{location.first};
   const std::uint8_t* const bytes = frame.payload + bytes_at;
-  if (place.uniform) return Fault::head;
+  if (location.uniform) return Fault::head;
   if (size > max_group_bytes(span.count, sizeof(typename Map::Value))) return Fault::size;
   GroupTileParts own;
   std::uint32_t rest = 0;
@@ -215,8 +216,8 @@ __device__ __forceinline__ Fault decode_group(const StreamDecodeParams& job, con
   }
 }
 
-// A group of a frame. `groups`: the frame with its directory at the beginning, which is behind the tables; `units`: all
-// its groups; `only_repeats`: it is decoded if it had no room before.
+// Decodes a group of a frame. `groups`: the frame from its directory on, which follows the tables; `units`: number of
+// its groups; `only_repeats`: decode only if the group failed in a kernel for narrower residuals.
 template <class Map, int S, class Source>
 __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const DecodeFrame& frame,
                                             const DecodeFrame& groups, const Map& map, std::uint32_t frame_index,
@@ -232,10 +233,10 @@ __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const
   }
   Fault fault = Fault::directory;
   if (groups.payload_bytes / 4 > units) {
-    const TilePlace place = find_tile(groups, units, unit);
-    fault = place.fault;
+    const TileLocation location = find_tile(groups, units, unit);
+    fault = location.fault;
     if (fault == Fault::none)
-      fault = decode_group<Map, S, Source>(job, frame, map, frame_index, unit, place,
+      fault = decode_group<Map, S, Source>(job, frame, map, frame_index, unit, location,
                                            table_bytes + 4 * (std::uint64_t{units} + 1), tables, noted, space);
   }
   if constexpr (Source::kNarrow) {
@@ -248,7 +249,7 @@ __device__ __forceinline__ void decode_unit(const StreamDecodeParams& job, const
   __syncwarp();
 }
 
-// The directory of a frame's groups is behind its tables.
+// The part of a frame behind its tables, which starts with the directory of groups.
 __device__ __forceinline__ DecodeFrame behind_tables(const DecodeFrame& frame, std::uint32_t table_bytes) {
   DecodeFrame groups = frame;
   groups.payload += table_bytes;
@@ -256,7 +257,7 @@ __device__ __forceinline__ DecodeFrame behind_tables(const DecodeFrame& frame, s
   return groups;
 }
 
-// A frame's directory as a whole, where only some of its groups are decoded.
+// Checks a frame's whole directory, for launches that decode only some of its groups.
 static __global__ void __launch_bounds__(kCheckThreads)
     check_groups_kernel(const __grid_constant__ StreamDecodeParams job) {
   const DecodeFrame frame = job.base.frames != nullptr ? job.base.frames[blockIdx.y] : job.base.only_frame;
@@ -266,13 +267,13 @@ static __global__ void __launch_bounds__(kCheckThreads)
   const UnitRange range = unit_range(job.base, group_log2_of(frame));
   for (std::uint32_t unit = blockIdx.x * kCheckThreads + threadIdx.x; unit < range.units;
        unit += gridDim.x * kCheckThreads) {
-    const bool room = groups.payload_bytes / 4 > range.units;
-    const Fault fault = room ? find_tile(groups, range.units, unit).fault : Fault::directory;
+    const bool fits = groups.payload_bytes / 4 > range.units;
+    const Fault fault = fits ? find_tile(groups, range.units, unit).fault : Fault::directory;
     if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
   }
 }
 
-// Warps that share the tables of a Huffman stream: as many as registers and shared memory have room for.
+// Warps that share the tables of a Huffman stream: as many as registers and shared memory allow.
 template <class Map, int S, class Residual>
 inline constexpr int kHuffmanWarps = std::min(sizeof(typename Map::Code) == 8 ? (S == kChain ? 12 : 8)
                                               : S == kChain                   ? 24
@@ -282,7 +283,7 @@ inline constexpr int kHuffmanWarps = std::min(sizeof(typename Map::Code) == 8 ? 
                                               : sizeof(Residual) == 4 ? 9
                                                                       : 5);
 
-// Frames of this class of residuals, and what those of narrower ones had no room for.
+// Decodes frames of this class of residuals, and groups that failed in kernels for narrower residuals.
 template <class Map, int S, class Residual>
 __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
     huffman_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
@@ -303,7 +304,7 @@ __global__ void __launch_bounds__(32 * kHuffmanWarps<Map, S, Residual>, 1)
   auto* const spaces = reinterpret_cast<typename Source::WarpSpace*>(shared_memory + sizeof(HuffmanTables) / 16);
   const DecodeFrame groups = behind_tables(frame, table_bytes);
   for (std::uint32_t unit = range.first + threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < range.last;
-       unit += gridDim.x * (blockDim.x / 32))  // the last ones are those of all thread blocks
+       unit += gridDim.x * (blockDim.x / 32))  // the last units are spread over all thread blocks
     decode_unit<Map, S, Source>(job, frame, groups, decoding_map<Map>(frame), index, table_bytes,
                                 own_class < sizeof(Residual), range.units, unit, tables, spaces[threadIdx.x / 32]);
 }

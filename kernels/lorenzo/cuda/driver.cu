@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo on a device (lorenzo/cuda/driver.cuh): the order of its kernels, and the memory that they share.
+// Lorenzo on a device (lorenzo/cuda/driver.cuh): the sequence of its kernels, and the memory that they share.
 #include "lorenzo/cuda/driver.cuh"
 
 #include <algorithm>
@@ -13,47 +13,34 @@
 
 namespace pyfilter::cuda {
 
-ChoiceLayout::ChoiceLayout(std::size_t chunks) {
-  const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-  shape_chunks = place((kColumns + 1) * sizeof(std::uint32_t));
-  bits = place(chunks * kCandidates * sizeof(unsigned long long));
-  zeroed = bytes;
-  plans = place(chunks * sizeof(ChunkPlan));
-}
-
 namespace {
 
-// Tiles that are encoded together at most: their residuals and streams take four times the memory of their values.
+// The most tiles encoded together: their residuals and streams take four times the memory of their values.
 constexpr std::uint64_t kMostStreamTiles = usual_size(std::uint64_t{1} << 17, 24);
 
-// Memory of chunks that are encoded together, likewise.
-struct StreamLayout {
-  std::size_t bytes = 0, zeroed = 0;
-  std::size_t more_units, counts, models, groups, notes, residuals, specials, streams;
+// Adds the arrays of chunks encoded together, `tiles` in all; returns the bytes from the start on that must be 0.
+std::size_t lay_out(Arrays& arrays, StreamParams& job, std::size_t chunks, std::size_t tiles) {
+  arrays.add(job.more_units, chunks);
+  arrays.add(job.counts, chunks);
+  const std::size_t zeroed = arrays.bytes();
+  arrays.add(job.models, chunks);
+  arrays.add(job.groups, tiles);
+  arrays.add(job.notes, tiles);
+  arrays.add(job.residuals, tiles * residual_slot(job.value_size));
+  arrays.add(job.specials, tiles * special_slot(job.value_size));
+  arrays.add(job.streams, tiles * stream_slot(job.value_size));
+  return zeroed;
+}
 
-  StreamLayout(std::size_t chunks, std::size_t tiles, std::size_t value_size) {
-    const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-    more_units = place(chunks * sizeof(std::uint32_t));
-    counts = place(chunks * sizeof(SymbolCounts));
-    zeroed = bytes;
-    models = place(chunks * sizeof(StreamModel));
-    groups = place(tiles * sizeof(GroupNote));
-    notes = place(tiles * sizeof(TileNote));
-    residuals = place(tiles * residual_slot(value_size));
-    specials = place(tiles * special_slot(value_size));
-    streams = place(tiles * stream_slot(value_size));
-  }
-};
-
-// Chunks that are encoded together, and what each has room for.
+// Chunks encoded together, and the slots of each.
 struct StreamRun {
   std::uint32_t first = 0, count = 0;
-  std::uint64_t slots = 0;  // tiles; none if none of the chunks has a stream
+  std::uint64_t slots = 0;  // of tiles; 0: no chunk of the run has a stream
   bool shapes[kColumns + 1] = {};
 };
 
-// The runs of a batch. A tile of one shape can hold many times the values of the array that one of another holds, as
-// columns and planes of an array of three columns: then the predictors tell how much memory a chunk needs.
+// Divides a batch into runs. A tile of one shape can hold many times as many values as one of another shape (columns
+// and planes of an array with three columns, say); then the memory of a chunk depends on its predictor.
 class StreamRuns {
  public:
   StreamRuns(const StreamParams& job, const bool* open_shapes) : job_(job) {
@@ -72,9 +59,9 @@ class StreamRuns {
     if (!plans_) return fail(Code::no_memory, "no memory for the plans of %u chunks", job_.base.chunks);
     return check(
         cudaMemcpyAsync(plans_.get(), job_.plans, job_.base.chunks * sizeof(ChunkPlan), cudaMemcpyDeviceToHost, stream),
-        "copy of the plans");  // to memory that is not pinned: waits
+        "copy of the plans");  // the copy to pageable memory waits for the stream
   }
-  // The one that begins with chunk `first`.
+  // The run that begins with chunk `first`.
   StreamRun run(std::uint32_t first) const {
     StreamRun run;
     if (!plans_) run = any_;
@@ -94,21 +81,23 @@ class StreamRuns {
     std::size_t most = 0;
     for (std::uint32_t chunk = 0; chunk < job_.base.chunks;) {
       const StreamRun next = run(chunk);
-      most = std::max(most, layout(next).bytes);
+      Arrays sizes;
+      StreamParams job = job_;
+      lay_out(sizes, job, next.count, next.count * next.slots);
+      most = std::max(most, sizes.bytes());
       chunk += next.count;
     }
     return most;
   }
-  StreamLayout layout(const StreamRun& run) const { return {run.count, run.count * run.slots, job_.value_size}; }
 
  private:
   const StreamParams& job_;
   StreamRun any_;
   bool differ_ = false;
-  std::unique_ptr<ChunkPlan[]> plans_;  // where chunks differ
+  std::unique_ptr<ChunkPlan[]> plans_;  // only if chunks can differ
 };
 
-StreamParams job_of(const StreamParams& batch, const StreamRun& run, const StreamLayout& parts, std::uint8_t* room) {
+StreamParams job_of(const StreamParams& batch, const StreamRun& run) {
   StreamParams job = batch;
   job.base.chunks = run.count;
   job.base.values += run.first * job.base.value_stride;
@@ -118,19 +107,11 @@ StreamParams job_of(const StreamParams& batch, const StreamRun& run, const Strea
   job.plans += run.first;
   job.base.plans = job.plans;
   job.slots = static_cast<std::uint32_t>(run.slots);
-  job.more_units = reinterpret_cast<std::uint32_t*>(room + parts.more_units);
-  job.counts = reinterpret_cast<SymbolCounts*>(room + parts.counts);
-  job.models = reinterpret_cast<StreamModel*>(room + parts.models);
-  job.groups = reinterpret_cast<GroupNote*>(room + parts.groups);
-  job.notes = reinterpret_cast<TileNote*>(room + parts.notes);
-  job.residuals = room + parts.residuals;
-  job.specials = room + parts.specials;
-  job.streams = room + parts.streams;
   return job;
 }
 
 Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const bool* open_shapes,
-                  std::uint64_t places, cudaStream_t stream) {
+                  std::uint64_t address_bits, cudaStream_t stream) {
   StreamParams job = params;
   std::uint64_t tiles = 0;
   const auto pass = [&](cudaError_t (*StreamCoder::*step)(const StreamParams&, cudaStream_t), cudaStream_t on,
@@ -142,7 +123,7 @@ Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const
       job.base.grid = job.grids[shape];
       job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
       job.base.blocks = job.base.tiles * kPackedBlocks;
-      job.base.aligned = places % 16 == 0 && (shape == kChain || job.base.grid.nx * job.value_size % 16 == 0);
+      job.base.aligned = address_bits % 16 == 0 && (shape == kChain || job.base.grid.nx * job.value_size % 16 == 0);
       PYF_TRY(check((coder->*step)(job, on), what));
     }
     return kOk;
@@ -160,7 +141,7 @@ Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const
   if (tiles < kManyTiles) {
     PYF_TRY(make_residuals(TilesTaken::all));
     PYF_TRY(make_models_on(stream));
-  } else {  // models are made of a sample while the memory is busy with the other tiles
+  } else {  // models are made of a sample while other tiles keep the memory busy
     SideStream side;
     PYF_TRY(make_residuals(TilesTaken::sampled));
     PYF_TRY(side.fork(stream));
@@ -175,7 +156,7 @@ Status encode_run(const StreamParams& params, Dtype dtype, bool pointwise, const
 }  // namespace
 
 Status encode_streams(const StreamParams& batch, Dtype dtype, bool pointwise, const bool* open_shapes,
-                      std::uint64_t places, cudaStream_t stream) {
+                      std::uint64_t address_bits, cudaStream_t stream) {
   StreamRuns runs(batch, open_shapes);
   PYF_TRY(runs.wait_for_predictors(stream));
   Workspace workspace(stream);
@@ -184,31 +165,27 @@ Status encode_streams(const StreamParams& batch, Dtype dtype, bool pointwise, co
     const StreamRun run = runs.run(chunk);
     chunk += run.count;
     if (run.slots == 0) continue;
-    const StreamLayout parts = runs.layout(run);
-    PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, parts.zeroed, stream), "cudaMemsetAsync"));
-    PYF_TRY(encode_run(job_of(batch, run, parts, workspace.data()), dtype, pointwise, run.shapes, places, stream));
+    StreamParams job = job_of(batch, run);
+    Arrays arrays(workspace.data());
+    const std::size_t zeroed = lay_out(arrays, job, run.count, run.count * run.slots);
+    PYF_TRY(check(cudaMemsetAsync(workspace.data(), 0, zeroed, stream), "cudaMemsetAsync"));
+    PYF_TRY(encode_run(job, dtype, pointwise, run.shapes, address_bits, stream));
   }
   return kOk;
 }
 
 Status decode_streams(const StreamCoder& coder, const DecodeParams& params, std::uint8_t stream_coder,
                       std::uint32_t most_units, std::uint32_t frames, cudaStream_t stream) {
-  const std::size_t listed = std::size_t{params.tile_count} * frames;
-  std::size_t bytes = 0;
-  const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-  const std::size_t count = place(sizeof(std::uint32_t)), zeroed = bytes, tables = place(frames * sizeof(FrameTables)),
-                    specials = place(listed * sizeof(SpecialTile)),
-                    repeats = place(stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
-  Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(bytes));
-  std::uint8_t* const room = workspace.data();
-  PYF_TRY(check(cudaMemsetAsync(room + count, 0, zeroed, stream), "cudaMemsetAsync"));
   StreamDecodeParams job = {};
+  Workspace workspace(stream);
+  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
+    arrays.add(job.special_count, 1);
+    arrays.add(job.tables, frames);
+    arrays.add(job.specials, std::size_t{params.tile_count} * frames);
+    arrays.add(job.repeats, stream_coder == kRans ? 0 : std::size_t{params.tiles} * frames);
+  }));
+  PYF_TRY(check(cudaMemsetAsync(job.special_count, 0, sizeof *job.special_count, stream), "cudaMemsetAsync"));
   job.base = params;
-  job.special_count = reinterpret_cast<std::uint32_t*>(room + count);
-  job.tables = reinterpret_cast<FrameTables*>(room + tables);
-  job.specials = reinterpret_cast<SpecialTile*>(room + specials);
-  job.repeats = room + repeats;
   job.frames = frames;
   PYF_TRY(check(read_tables(job, frames, stream), "launch of the table kernel"));
   return check(coder.decode(job, stream_coder, most_units, frames, stream), "launch of the stream decoder");

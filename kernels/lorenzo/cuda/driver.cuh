@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lorenzo on a device, from the host's side: what encoding and decoding batches need for its streams besides
-// (core/cuda/encode.cu, core/cuda/decode.cu).
+// Lorenzo on a device, from the host's side: the streams of batches, on top of core/cuda/encode.cu and
+// core/cuda/decode.cu.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,19 @@
 
 namespace pyfilter::cuda {
 
-// Batches of so many tiles have their models made beside their residuals: of fewer, the launches take longer.
+// Batches of at least this many tiles make their models in parallel with residuals; for fewer the extra launches cost
+// more.
 inline constexpr std::uint64_t kManyTiles = usual_size(16384, 30);
-// Chunks of a launch at most.
+// The most chunks of a launch.
 inline constexpr std::size_t kMostStreamChunks = usual_size(1024, 5);
 
-// Memory for the choice of predictors of a batch: one allocation, the first `zeroed` bytes of which must be 0.
-struct ChoiceLayout {
-  std::size_t bytes = 0, zeroed = 0;
-  std::size_t shape_chunks, bits, plans;
-
-  explicit ChoiceLayout(std::size_t chunks);
-};
-
-// Streams of the chunks whose predictors are chosen; frames of hierarchical_delta are there where they compete. As many
-// chunks together as there is memory for. Waits for the predictors if that depends on them.
+// Encodes streams of chunks whose predictors are chosen; hierarchical_delta's frames already exist where they compete.
+// Encodes together as many chunks as memory allows. Waits for the predictors if the memory depends on them.
 Status encode_streams(const StreamParams& job, Dtype dtype, bool pointwise, const bool* open_shapes,
-                      std::uint64_t places, cudaStream_t stream);
+                      std::uint64_t address_bits, cudaStream_t stream);
 
-// Frames of one tile shape, with or without logarithms, and of one coder or the other. `job` is as for packed tiles,
-// its tables and lists to be made here.
+// Decodes frames of one tile shape, kind of bound and coder. `job`: as for packed tiles; the tables and lists are made
+// here.
 Status decode_streams(const StreamCoder& coder, const DecodeParams& job, std::uint8_t stream_coder,
                       std::uint32_t most_units, std::uint32_t frames, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of a group as one warp finds them, a tile a lane (find_group_parts() of lorenzo/cpu/decode.hpp is the
-// same for the CPU). Sizes are checked before anything is read by them.
+// The parts of a group, found by one warp with a lane for each tile (find_group_parts() of lorenzo/cpu/decode.hpp is
+// the same on the CPU). Sizes are checked before anything is read by them.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace pyfilter::cuda {
 
-// A lane's tile.
+// The parts of a lane's tile.
 struct GroupTileParts {
   std::uint32_t coding = kTileEmpty, listed = 0;
-  std::uint32_t list = 0;                        // where its list or its flags begin, in bytes of the group
-  std::uint32_t special = 0, special_words = 0;  // its special part, in words of the group
+  std::uint32_t list = 0;                        // offset of its list or its flags, in bytes of the group
+  std::uint32_t special = 0, special_words = 0;  // offset and size of its special part, in words of the group
 };
 
-// `flags`: those of blocks are in the head. The parts behind it begin at byte `rest`.
+// `flags`: the head holds the flags of blocks. The parts after the head begin at byte `rest`.
 __device__ __forceinline__ Fault find_parts(const std::uint8_t* bytes, std::uint32_t size, std::uint32_t tiles,
                                             bool flags, GroupTileParts& own, std::uint32_t& rest) {
   const unsigned lane = threadIdx.x % 32;
   std::uint32_t at = (tiles + 1) / 2;
   if (at > size) return Fault::size;
   const bool mine = lane < tiles;
-  // bytes of a group that starts at a word
+  // byte offsets in a group, which starts at a word
   const std::uint32_t head = lane / 2 < at ? bytes[lane / 2] >> 4 * (lane % 2) & 15 : 0;
   if (__any_sync(kAllLanes, (head >> 3) != 0 || (!mine && head != 0))) return Fault::head;
   own.coding = head & kTileCoding;
@@ -62,7 +62,7 @@ __device__ __forceinline__ Fault find_parts(const std::uint8_t* bytes, std::uint
   return Fault::none;
 }
 
-// Bits of the listed blocks of a tile, in all lanes; a fault where they do not ascend or are not present.
+// The set of a tile's listed blocks, returned to all lanes; a fault if they do not ascend or are not present.
 template <int S>
 __device__ __forceinline__ Fault read_listed(const std::uint8_t* list, std::uint32_t count, const TileBox& box,
                                              std::uint32_t (&coded)[4]) {
@@ -78,7 +78,7 @@ __device__ __forceinline__ Fault read_listed(const std::uint8_t* list, std::uint
   return Fault::none;
 }
 
-// Bits of the present blocks of a tile, in all lanes.
+// The set of a tile's present blocks, returned to all lanes.
 template <int S>
 __device__ __forceinline__ void present_bits(const TileBox& box, std::uint32_t (&present)[4]) {
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tiles of a group as one warp sees them, a tile a lane (a group has at most 32): what of each is coded, and what
-// the head of the group says of it (docs/format.md, section 8.3).
+// The tiles of a group in one warp, a tile a lane (a group has at most 32): which blocks of each tile are coded, and
+// the tile's entry in the group's head (docs/format.md, section 8.3).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct LaneTile {
   std::uint64_t first_residual = 0;  // of the first block
 };
 
-// The notes of a group's tiles, finished: the first residual of each now is known, and whether its block is coded.
+// Completes the notes of a group's tiles once the first residual of each is known, and with it whether the first block
+// is coded.
 template <class Code, int S>
 __device__ __forceinline__ LaneTile finish_tiles(const StreamParams& job, std::uint32_t chunk, const GroupSpan& span) {
   const unsigned lane = threadIdx.x % 32;
@@ -45,12 +46,12 @@ __device__ __forceinline__ LaneTile finish_tiles(const StreamParams& job, std::u
     t.flags = note->flags;
     t.special_words = note->special_words;
   }
-  // verbatim tiles do not exist for those behind them
+  // verbatim tiles do not count as predecessors
   const std::uint32_t before = __ballot_sync(kAllLanes, mine && (t.flags & kNoteVerbatim) == 0) & ((1u << lane) - 1);
   const Code carried = __shfl_sync(kAllLanes, carry, before != 0 ? 31 - __clz(static_cast<int>(before)) : 0);
   if (mine && (t.flags & kNoteVerbatim) == 0) {
     if (S == kChain && order_of(job.base.plans[chunk]) == 0)
-      t.first_residual = zigzag(first);  // no difference
+      t.first_residual = zigzag(first);  // order 0: no difference
     else
       t.first_residual = zigzag(static_cast<Code>(first - (before != 0 ? carried : 0)));
     t.first_coded = (t.coded[0] & 1) != 0 || t.first_residual != 0;
@@ -66,7 +67,7 @@ __device__ __forceinline__ LaneTile finish_tiles(const StreamParams& job, std::u
   return t;
 }
 
-// Bytes of a group's lists, special parts, bytes of the whole head, and words of the special parts.
+// Sizes of a group's parts: bytes of its lists and special parts, bytes of the head, words of the special parts.
 struct GroupHead {
   std::uint32_t lists, specials, bytes, special_words;
 };
@@ -82,7 +83,7 @@ __device__ __forceinline__ GroupHead group_head(std::uint32_t tiles, std::uint32
   return {lists, specials, ((tiles + 1) / 2 + lists + 2 * specials + 3) / 4 * 4, words};
 }
 
-// The k-th bit of four words, which have more than k.
+// The index of set bit number k of four words; they have more than k set bits.
 __device__ __forceinline__ std::uint32_t nth_block(const std::uint32_t (&words)[4], std::uint32_t k) {
   std::uint32_t word = words[0], base = 0;
 #pragma unroll

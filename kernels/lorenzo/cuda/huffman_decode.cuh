@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Residuals of a group's tiles from its Huffman stream (docs/format.md, section 8.7; Rivera et al., 2022): a warp
-// brings a stretch of 32 runs of 1024 bits to shared memory, and each lane decodes a run. Where runs begin to be
-// codewords the gap array says; without one, lanes start at the run's first bit and, where the lane before ends
-// elsewhere, again from there, until no lane has to (self-synchronisation: most are in step after a few codewords). Two
-// passes: how many residuals a run has, then the residuals of one tile after the other to their places in shared
-// memory; a lane stops where the tile ends and goes on with the next.
+// Residuals of a group's tiles from its Huffman stream (docs/format.md, section 8.7; Rivera et al., 2022). A warp
+// copies a stretch of 32 runs of 1024 bits to shared memory; each lane decodes a run. The gap array says where each
+// run's first codeword starts. Without a gap array, lanes start at the run's first bit, and again wherever the previous
+// lane ended elsewhere, until no lane has to (self-synchronisation: most agree after a few codewords). Two passes:
+// first the number of residuals of each run, then the residuals of one tile after the other, written to shared memory;
+// a lane stops at the end of the tile and continues with the next.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr std::uint32_t kRunWords = kGapBits / 32;  // words that a lane decodes
+inline constexpr std::uint32_t kRunWords = kGapBits / 32;  // words of a lane's run
 
-// Residuals of all tiles of a group, by what its head says.
+// The number of residuals of all tiles of a group, from its head.
 template <int S>
 __device__ __forceinline__ std::uint32_t residuals_of_group(const DecodeParams& job, const GroupSpan& span,
                                                             const std::uint8_t* bytes, const GroupTileParts& own) {
@@ -31,7 +31,7 @@ __device__ __forceinline__ std::uint32_t residuals_of_group(const DecodeParams& 
   return 32 * __shfl_sync(kAllLanes, sum_upto(blocks), 31);
 }
 
-// Words of a stretch and those that its last codeword may reach into; a lane's run starts in a bank of its own.
+// Words of a stretch, and words that its last codeword may reach into. Each lane's run starts in a bank of its own.
 inline constexpr std::uint32_t kStretchWords = 32 * kRunWords, kReachWords = 4;
 struct StretchWords {
   std::uint32_t words[kStretchWords + kStretchWords / 32 + kReachWords + 1];
@@ -39,7 +39,7 @@ struct StretchWords {
   __device__ __forceinline__ std::uint32_t word(std::uint32_t i) const { return words[i + i / 32]; }
 };
 
-// A lane's next bits, the first highest: 32 of them at least.
+// The next bits of a lane's run, highest first: at least 32 of them.
 struct LaneReader {
   std::uint64_t held = 0;
   std::uint32_t have = 0, next = 0;  // bits; the word behind them
@@ -52,7 +52,7 @@ struct LaneReader {
   }
   __device__ __forceinline__ std::uint32_t at() const { return 32 * next - have; }
   __device__ __forceinline__ std::uint32_t bits() const { return static_cast<std::uint32_t>(held >> 32); }
-  // Up to 32 bits go.
+  // Consumes up to 32 bits.
   __device__ __forceinline__ void take(const StretchWords& words, std::uint32_t count) {
     held <<= count;
     have -= count;
@@ -63,14 +63,14 @@ struct LaneReader {
   }
 };
 
-// A codeword and what comes behind it: up to two residuals.
+// A codeword and its raw bits: up to two residuals.
 template <class Code>
 struct Codeword {
   Code first, second;
   std::uint32_t count;
   bool failed;
 };
-// Takes a codeword's bits; the number of its residuals.
+// Skips a codeword's bits; returns the number of its residuals.
 __device__ __forceinline__ std::uint32_t skip_codeword(const HuffmanTables& tables, const StretchWords& words,
                                                        LaneReader& reader) {
   const std::uint32_t entry = tables.codewords[reader.bits() >> (32 - kMostCodeBits)];
@@ -110,9 +110,9 @@ __device__ __forceinline__ Codeword<Code> read_codeword(const HuffmanTables& tab
   return {failed ? Code{0} : static_cast<Code>(smallest_of<Code>(symbol) + static_cast<Code>(value)), 0, 1, failed};
 }
 
-// `Residual`: what the residuals of a tile wait in. Where they are narrow, more warps have room on a multiprocessor
-// (Rivera et al. tune their shared memory by the ratio of each sequence); a group with one that does not fit is decoded
-// again by a kernel for wider ones.
+// `Residual`: the type in which a tile's residuals wait. With narrow types more warps fit a multiprocessor (Rivera et
+// al. tune their shared memory by the ratio of each sequence). A group with a larger residual is decoded again by a
+// kernel for wider ones.
 template <class Map, class Residual>
 struct HuffmanSource {
   using Code = typename Map::Code;
@@ -120,7 +120,7 @@ struct HuffmanSource {
                         kSharedTile = false;
   using Tables = const HuffmanTables*;
   struct WarpSpace {
-    Residual residuals[4096 + 4096 / 32 + 1];  // of a tile, a block in 33 places, and one behind
+    Residual residuals[4096 + 4096 / 32 + 1];  // of a tile, 33 entries a block, and one more
     StretchWords stretch;
   };
 
@@ -129,13 +129,13 @@ struct HuffmanSource {
   const std::uint8_t* gaps = nullptr;
   const std::uint32_t* words = nullptr;
   std::uint32_t word_count = 0, total = 0;
-  std::uint32_t stretch = 0, stretches = 0;  // behind the one that is there
+  std::uint32_t stretch = 0, stretches = 0;  // number of the next stretch
   LaneReader reader;                         // of this lane's run
-  std::uint32_t index = 0, end = 0;          // its next residual, and behind its last
-  std::uint32_t given = 0, counted = 0;      // residuals of tiles so far, and of stretches
-  std::uint32_t next_start = 0;              // bit of the next stretch that its first codeword starts with
-  std::uint32_t last_bit = 0;                // behind the last codeword of the group, in bits of the stream
-  Code seen = 0;                             // bits of this lane's residuals
+  std::uint32_t index = 0, end = 0;          // index of the run's next residual, and the end of its residuals
+  std::uint32_t given = 0, counted = 0;      // residuals delivered to tiles so far, and counted in stretches
+  std::uint32_t next_start = 0;              // bit of the next stretch where its first codeword starts
+  std::uint32_t last_bit = 0;                // end of the group's last codeword, in bits of the stream
+  Code seen = 0;                             // OR of this lane's residuals
   bool failed = false, has_last = false;
 
   __device__ __forceinline__ HuffmanSource(const Tables& t, WarpSpace& s) : tables(*t), space(s) {}
@@ -156,7 +156,8 @@ struct HuffmanSource {
     return Fault::none;
   }
 
-  // Residuals of this lane's run from bit `from` of the stretch on; `from` becomes the bit behind them.
+  // Counts the residuals of this lane's run from bit `from` of the stretch on; sets `from` to the end of the last
+  // codeword.
   __device__ __forceinline__ std::uint32_t count_run(std::uint32_t& from, std::uint32_t bound) const {
     std::uint32_t count = 0;
     LaneReader reader;
@@ -175,7 +176,7 @@ struct HuffmanSource {
     return count;
   }
 
-  // The next stretch: its words, where the lanes' runs start, and how many residuals they have.
+  // Opens the next stretch: copies its words, and finds each run's start and number of residuals.
   __device__ __forceinline__ void open_stretch() {
     const unsigned lane = threadIdx.x % 32;
     const std::uint32_t first_word = stretch * kStretchWords;
@@ -196,7 +197,7 @@ struct HuffmanSource {
     std::uint32_t behind = start, count = mine && gap != kNoGap ? count_run(behind, bound) : 0;
     if (gaps == nullptr) {
 #pragma unroll 1
-      for (int turn = 0; turn < 32; ++turn) {  // lane l is right after l turns at the latest
+      for (int turn = 0; turn < 32; ++turn) {  // lane l is right after at most l rounds
         const std::uint32_t before = __shfl_up_sync(kAllLanes, behind, 1);
         const bool again = lane > 0 && mine && before != start;
         if (!__any_sync(kAllLanes, again)) break;
@@ -210,7 +211,7 @@ struct HuffmanSource {
     index = min(counted + upto - count, total);
     end = min(counted + upto, total);
     if (index < end) reader.start(space.stretch, start);
-    // a run with residuals of the group starts where the one before ends; behind the last there are no codewords
+    // a run with residuals of the group starts where the previous one ends; after the last there are no codewords
     const std::uint32_t before = __shfl_up_sync(kAllLanes, behind, 1), expected = lane > 0 ? before : next_start;
     if (gaps != nullptr && mine && index < total) failed = failed || gap == kNoGap || start != expected;
     if (gaps != nullptr && mine && index >= total) failed = failed || gap != kNoGap;
@@ -219,12 +220,12 @@ struct HuffmanSource {
     ++stretch;
   }
 
-  __device__ __forceinline__ void put(std::uint32_t place, Code value) {
-    space.residuals[place + place / 32] = static_cast<Residual>(value);
+  __device__ __forceinline__ void put(std::uint32_t index_in_tile, Code value) {
+    space.residuals[index_in_tile + index_in_tile / 32] = static_cast<Residual>(value);
     if constexpr (kNarrow) seen |= value;
   }
 
-  // Decodes the residuals of a tile with so many coded blocks.
+  // Decodes the residuals of a tile with `count` coded blocks.
   __device__ __forceinline__ Fault begin_tile(std::uint32_t count) {
     const std::uint32_t stop = given + 32 * count;
     __syncwarp();
@@ -236,16 +237,16 @@ struct HuffmanSource {
         const std::uint32_t entry = tables.residuals[reader.bits() >> (32 - kMostCodeBits)],
                             here = huffman_count(entry);
         if (here != 0 && index + here <= until) {
-          const std::uint32_t place = index - given;
-          put(place, static_cast<Code>(entry & 0xFFF));
-          if (here > 1) put(place + 1, static_cast<Code>(entry >> 12 & 15));
-          if (here > 2) put(place + 2, static_cast<Code>(entry >> 16 & 15));
-          if (here > 3) put(place + 3, static_cast<Code>(entry >> 20 & 15));
+          const std::uint32_t index_in_tile = index - given;
+          put(index_in_tile, static_cast<Code>(entry & 0xFFF));
+          if (here > 1) put(index_in_tile + 1, static_cast<Code>(entry >> 12 & 15));
+          if (here > 2) put(index_in_tile + 2, static_cast<Code>(entry >> 16 & 15));
+          if (here > 3) put(index_in_tile + 3, static_cast<Code>(entry >> 20 & 15));
           index += here;
           reader.take(space.stretch, huffman_bits(entry));
         } else {
           const Codeword<Code> c = read_codeword<Code>(tables, space.stretch, reader);
-          failed = failed || c.failed || index + c.count > until;  // a pair of two tiles
+          failed = failed || c.failed || index + c.count > until;  // a pair that spans two tiles
           put(index - given, c.first);
           if (c.count == 2) put(index + 1 - given, c.second);
           index += c.count;
@@ -264,8 +265,9 @@ struct HuffmanSource {
     return kNarrow && __any_sync(kAllLanes, seen > static_cast<Residual>(~Residual{0})) ? Fault::wide : Fault::none;
   }
 
-  // Residuals of a run, which are there already, 0 of blocks that are not coded. `before`: those of the runs before it.
-  struct Parked {};  // rows stay where they are
+  // Delivers a run's residuals, already decoded; blocks that are not coded get 0. `before`: coded blocks of earlier
+  // runs.
+  struct Parked {};  // rows stay in shared memory
   __device__ __forceinline__ void take_run(std::uint32_t before, std::uint32_t bits, std::uint32_t, Parked&,
                                            Code (&y)[32]) const {
     const unsigned lane = threadIdx.x % 32;
@@ -275,7 +277,7 @@ struct HuffmanSource {
     for (unsigned n = 0; n < 32; ++n) y[n] = has ? space.residuals[33 * own + n] : 0;
   }
 
-  // Everything is read but fewer than 32 zeros; `end` is that of the group.
+  // Whether all bits are read except fewer than 32 zeros. `group_end`: the end of the group.
   __device__ __forceinline__ bool ends(const std::uint8_t* group_end) const {
     const std::uint32_t last = or_of_lanes(has_last ? last_bit : 0);
     const std::uint32_t bits = 32 * word_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to Huffman streams (lorenzo/cpu/huffman_stream.hpp is the same for the CPU): a warp for each
-// group, which takes a round of 32 blocks, finds out where the lanes' codewords start, and writes them side by side.
+// Groups of tiles to Huffman streams (lorenzo/cpu/huffman_stream.hpp is the same on the CPU): one warp a group takes a
+// round of 32 blocks, computes where each lane's codewords start, and writes them side by side.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace pyfilter::cuda {
 
-// Gaps of a stream wait at the end of its room.
+// The most gaps of a stream. They wait at the end of the stream's slot.
 __device__ __forceinline__ std::uint32_t most_gaps(std::uint32_t tiles, std::size_t code_bytes) {
   return static_cast<std::uint32_t>(tiles * stream_slot(code_bytes) / (kGapBits / 8) + 4) / 4 * 4;
 }
 
-// A lane's part of a stream, from bit `at` on. Words that other lanes have bits of are added to.
+// A lane's bits of a stream, from bit `at` on. Words shared with other lanes are combined by atomics.
 struct LaneBits {
   std::uint32_t* words;
   std::uint32_t at;
-  std::uint64_t held = 0;  // bits of the word at hand, from its first on
-  bool first = true;       // that word may have bits of the lane before
+  std::uint64_t held = 0;  // the bits of the current word
+  bool first = true;       // the word may hold bits of the previous lane
 
   __device__ __forceinline__ void put(std::uint32_t value, std::uint32_t bits) {
     const std::uint32_t used = at % 32;
@@ -50,43 +50,43 @@ struct LaneBits {
 __device__ __forceinline__ bool is_escaped(const HuffmanCodes& codes, std::uint32_t codeword) {
   return codeword == kEscape || codes.length[codeword] == 0;
 }
-// Bits of a codeword and what comes behind it.
+// Bits of a codeword and its raw bits.
 __device__ __forceinline__ std::uint32_t written_bits(const HuffmanCodes& codes, std::uint32_t codeword, bool pair) {
   const bool escaped = is_escaped(codes, codeword);
   return codes.length[escaped ? kEscape : codeword] + (escaped ? kEscapeBits : 0) + (pair ? 0 : raw_bits(codeword));
 }
 
-// What a warp knows of its stream.
-struct StreamPlace {
+// The current position of a warp's stream.
+struct StreamPosition {
   std::uint32_t at = 0, last_start = 0;
 };
 
-// A round of a tile; `state` is that of the pairs before and behind it.
+// Writes a round of a tile; `state`: the pair state before it, replaced by the state after it.
 template <class Code>
 __device__ __forceinline__ void write_round(const HuffmanCodes& codes, const Code (&z)[32], Code next, bool active,
                                             std::uint32_t& state, std::uint32_t* words, std::uint8_t* gaps,
-                                            StreamPlace& place) {
+                                            StreamPosition& position) {
   const unsigned lane = threadIdx.x % 32;
   const auto exists = [&](std::uint32_t c) { return codes.length[c] != 0; };
   PairStep all;
-  const std::uint32_t places = pair_places(z, next, exists);
-  const PairStep step = active ? pair_step(places) : kSameState;
+  const std::uint32_t positions = pair_positions(z, next, exists);
+  const PairStep step = active ? pair_step(positions) : kSameState;
   const PairStep before = steps_before(step, &all);
   std::uint32_t own_state = before >> state & 1;
   state = all >> state & 1;
-  const std::uint32_t starts = active ? codeword_starts(places, own_state) : 0;
+  const std::uint32_t starts = active ? codeword_starts(positions, own_state) : 0;
   std::uint32_t bits = 0, last = 0;
-  visit_codewords_of(z, next, places, starts, [&](int, std::uint32_t codeword, bool pair) {
+  visit_codewords_of(z, next, positions, starts, [&](int, std::uint32_t codeword, bool pair) {
     last = bits;
     bits += written_bits(codes, codeword, pair);
   });
-  const std::uint32_t upto = sum_upto(bits), start = place.at + upto - bits;
-  const std::uint32_t stop = place.at + __shfl_sync(kAllLanes, upto, 31);
-  for (std::uint32_t word = (place.at + 31) / 32 + lane; word <= stop / 32; word += 32) words[word] = 0;
+  const std::uint32_t upto = sum_upto(bits), start = position.at + upto - bits;
+  const std::uint32_t stop = position.at + __shfl_sync(kAllLanes, upto, 31);
+  for (std::uint32_t word = (position.at + 31) / 32 + lane; word <= stop / 32; word += 32) words[word] = 0;
   __syncwarp();
   if (active) {
     LaneBits out{words, start};
-    visit_codewords_of(z, next, places, starts, [&](int i, std::uint32_t codeword, bool pair) {
+    visit_codewords_of(z, next, positions, starts, [&](int i, std::uint32_t codeword, bool pair) {
       const bool escaped = is_escaped(codes, codeword);
       const std::uint32_t of = escaped ? kEscape : codeword, from = out.at;
       out.put(codes.code[of], codes.length[of]);
@@ -103,8 +103,8 @@ __device__ __forceinline__ void write_round(const HuffmanCodes& codes, const Cod
     out.finish();
   }
   const std::uint32_t with = __ballot_sync(kAllLanes, bits != 0);
-  if (with != 0) place.last_start = __shfl_sync(kAllLanes, start + last, 31 - __clz(static_cast<int>(with)));
-  place.at = stop;
+  if (with != 0) position.last_start = __shfl_sync(kAllLanes, start + last, 31 - __clz(static_cast<int>(with)));
+  position.at = stop;
   __syncwarp();
 }
 
@@ -115,10 +115,11 @@ __device__ __forceinline__ void encode_codewords(const StreamParams& job, std::u
   const GroupSpan span = group_span(job.base.tiles, group_tiles, unit);
   const LaneTile own = finish_tiles<Code, S>(job, chunk, span);
   const std::size_t slot = std::size_t{chunk} * job.slots + static_cast<std::uint32_t>(span.first);
-  std::uint8_t* const room = job.streams + slot * stream_slot(sizeof(Code));
-  auto* const words = reinterpret_cast<std::uint32_t*>(room);
-  std::uint8_t* const gaps = room + span.count * stream_slot(sizeof(Code)) - most_gaps(span.count, sizeof(Code));
-  StreamPlace place;
+  std::uint8_t* const stream_memory = job.streams + slot * stream_slot(sizeof(Code));
+  auto* const words = reinterpret_cast<std::uint32_t*>(stream_memory);
+  std::uint8_t* const gaps =
+      stream_memory + span.count * stream_slot(sizeof(Code)) - most_gaps(span.count, sizeof(Code));
+  StreamPosition position;
 #pragma unroll 1
   for (std::uint32_t i = 0; i < span.count; ++i) {
     const std::uint32_t count = __shfl_sync(kAllLanes, own.count, static_cast<int>(i));
@@ -143,18 +144,18 @@ __device__ __forceinline__ void encode_codewords(const StreamParams& job, std::u
       if (k == 0 && first_coded) z[0] = first_residual;
       Code next = __shfl_down_sync(kAllLanes, z[0], 1);
       if (lane == 31) next = k + 1 < count ? first_of_block<Code>(from, width, waits + 1) : Code{kDirectSymbols};
-      write_round(codes, z, next, active, state, words, gaps, place);
+      write_round(codes, z, next, active, state, words, gaps, position);
     }
   }
   const GroupHead head = group_head(span.count, list_bytes(own.coding, own.count, true), own.special_words);
   const bool any = __any_sync(kAllLanes, own.count != 0 || own.special_words != 0);
   if (lane != 0) return;
-  const std::uint32_t count = (place.at + 31) / 32, gap_count = (count + kGapBits / 32 - 1) / (kGapBits / 32);
-  if (place.at != 0) {
+  const std::uint32_t count = (position.at + 31) / 32, gap_count = (count + kGapBits / 32 - 1) / (kGapBits / 32);
+  if (position.at != 0) {
     gaps[0] = 0;
-    // no codeword starts behind the last
-    const std::uint32_t behind = place.at / kGapBits;
-    if (place.last_start / kGapBits != behind && behind < gap_count) gaps[behind] = kNoGap;
+    // no codeword starts after the last one
+    const std::uint32_t behind = position.at / kGapBits;
+    if (position.last_start / kGapBits != behind && behind < gap_count) gaps[behind] = kNoGap;
   }
   const std::uint32_t gap_bytes = job.coder == kHuffmanGaps ? (gap_count + 3) / 4 * 4 : 0;
   job.groups[std::size_t{chunk} * job.slots + unit] = {

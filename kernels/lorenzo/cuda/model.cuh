@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A chunk's model from its counts (lorenzo/model.hpp has the rules), by a thread block for each chunk: the
-// tables that levels share, their frequencies, the bits that say so, and what encoders need. The same for codebooks.
+// A chunk's model from its counts (lorenzo/model.hpp has the rules), one thread block a chunk: which levels share a
+// table, the frequencies, the tables as bits, and the encoder's tables. The same for codebooks.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kMostTextBytes = 784;  // of one table: 20 bits, 
 struct ModelSpace {
   union {
     struct {
-      std::uint32_t upto[kLevels][kSymbols];  // counts of steps up to each
+      std::uint32_t upto[kLevels][kSymbols];  // for each step: sums of the counts up to it
       std::uint64_t low[kLevels], high[kLevels], own[kLevels];
     };
     struct {
@@ -43,7 +43,7 @@ __device__ __forceinline__ std::uint64_t sum_of_lanes(std::uint64_t x) {
   for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(kAllLanes, x, d);
   return x;
 }
-// table_cost() by a warp; count(s) gives the counts.
+// table_cost() by a warp; count(s) returns the count of symbol s.
 template <class Count>
 __device__ __forceinline__ std::uint64_t warp_table_cost(const Count& count) {
   TableCost cost;
@@ -55,7 +55,7 @@ __device__ __forceinline__ std::uint64_t warp_table_cost(const Count& count) {
   return cost.bits();
 }
 
-// choose_contexts() for levels or octaves of them, by all threads; what is best goes to space.best[octaves].
+// choose_contexts() for levels or octaves, by all threads; the best choice goes to space.best[octaves].
 static __device__ void choose_steps(const SymbolCounts& counts, std::uint32_t octaves, ModelSpace& space) {
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   if (thread == 0) space.steps = 0;
@@ -84,7 +84,7 @@ static __device__ void choose_steps(const SymbolCounts& counts, std::uint32_t oc
   __syncthreads();
   if (warp == 0) {
     std::uint64_t best = ~std::uint64_t{0};
-    std::uint32_t place = 0xFFFFFFFF;  // of the best: base, last; the first of equals
+    std::uint32_t contexts_of_best = 0xFFFFFFFF;  // of the best choice: base, last; the first of equals
     for (std::uint32_t base = lane; base + 1 < steps; base += 32) {
       std::uint64_t between = 0;
       for (std::uint32_t last = base + 1; last < steps && last - base < kMostContexts; ++last) {
@@ -92,23 +92,24 @@ static __device__ void choose_steps(const SymbolCounts& counts, std::uint32_t oc
         between += space.own[last];
         if (all >= best) continue;
         best = all;
-        place = base << 8 | last;
+        contexts_of_best = base << 8 | last;
       }
     }
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) {
       const std::uint64_t other = __shfl_xor_sync(kAllLanes, best, d);
-      const std::uint32_t there = __shfl_xor_sync(kAllLanes, place, d);
-      if (other < best || (other == best && there < place)) {
+      const std::uint32_t there = __shfl_xor_sync(kAllLanes, contexts_of_best, d);
+      if (other < best || (other == best && there < contexts_of_best)) {
         best = other;
-        place = there;
+        contexts_of_best = there;
       }
     }
     if (lane == 0) {
       const bool one = space.high[0] <= best;  // a single table
       space.best[octaves] = one ? space.high[0] : best;
       space.candidate[octaves] =
-          one ? Contexts{octaves, 0, 1} : Contexts{octaves, place >> 8, (place & 255) - (place >> 8) + 1};
+          one ? Contexts{octaves, 0, 1}
+              : Contexts{octaves, contexts_of_best >> 8, (contexts_of_best & 255) - (contexts_of_best >> 8) + 1};
     }
   }
   __syncthreads();
@@ -158,7 +159,7 @@ static __device__ void warp_frequencies(const std::uint32_t* counts, Frequencies
   __syncwarp();
 }
 
-// What encoders need of a table: make_encode_table() by a warp.
+// make_encode_table() by a warp: the encoder's form of a table.
 static __device__ void warp_encode_table(const Frequencies& f, EncodeEntry* entries) {
   const unsigned lane = threadIdx.x % 32;
   std::uint32_t first = 0;
@@ -170,7 +171,7 @@ static __device__ void warp_encode_table(const Frequencies& f, EncodeEntry* entr
   }
 }
 
-// The bits of all tables behind one another, from those of each.
+// Concatenates the bits of all tables.
 static __device__ void join_tables(ModelSpace& space, std::uint32_t tables, StreamModel& out) {
   const unsigned thread = threadIdx.x;
   std::uint32_t all = 0;
@@ -246,11 +247,11 @@ static __device__ void make_rans_model(const SymbolCounts& counts, ModelSpace& s
 
 static_assert(kModelWarps > static_cast<int>(kMostTables));
 
-// make_codes() by all threads: a codeword's place among those of its length.
+// make_codes() by all threads: a codeword's rank among those of its length.
 __device__ inline void block_codes(const Codebook& book, HuffmanCodes& codes) {
   for (std::uint32_t c = threadIdx.x; c < kCodewords; c += blockDim.x) {
     const std::uint32_t length = book.length[c];
-    std::uint32_t before = 0, code = 0;  // shorter ones take this much of the room, those of the same length before it
+    std::uint32_t before = 0, code = 0;  // code space taken by shorter lengths; rank among equal lengths
     for (std::uint32_t other = 0; other < kCodewords; ++other) {
       const std::uint32_t theirs = book.length[other];
       if (theirs != 0 && theirs < length) code += (1u << length) >> theirs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Huffman codewords of a tile's coded blocks, which stand for one residual or two (docs/format.md, section 8.7), by
-// threads that hold a block each. Whether a residual starts a codeword depends on all before it, but only in one bit:
-// a thread follows its block for both cases, and a scan tells which it is.
+// Huffman codewords of a tile's coded blocks, each for one residual or two (docs/format.md, section 8.7), by threads
+// that hold a block each. Whether a residual starts a codeword depends on all residuals before it, but through one bit
+// only: a thread follows its block for both values, and a scan selects the right one.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace pyfilter::cuda {
 
-// What a block does to the state: bit s of it is the state behind the block if it was s before; 1: the next residual is
-// the second of a codeword that has started.
+// The transition of a block: bit s is the state after the block if the state before it is s. State 1: the next residual
+// is the second of a started codeword.
 using PairStep = std::uint32_t;
 inline constexpr PairStep kSameState = 2;
 __device__ __forceinline__ PairStep followed_by(PairStep a, PairStep b) {
   return (b >> (a & 1) & 1) | (b >> (a >> 1 & 1) & 1) << 1;
 }
-// Of the steps of all lanes before this one, and of all lanes.
+// The composed transitions of all lanes before this one, and of all lanes.
 __device__ __forceinline__ PairStep steps_before(PairStep own, PairStep* all) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   PairStep upto = own;
@@ -33,7 +33,7 @@ __device__ __forceinline__ PairStep steps_before(PairStep own, PairStep* all) {
   return lane > 0 ? before : kSameState;
 }
 
-// symbol_of() without a branch for most.
+// symbol_of(), branch-free for most residuals.
 template <class Code>
 __device__ __forceinline__ std::uint32_t symbol_of_code(Code residual) {
   if constexpr (sizeof(Code) == 8)
@@ -41,44 +41,44 @@ __device__ __forceinline__ std::uint32_t symbol_of_code(Code residual) {
   return symbol_of_word(static_cast<std::uint32_t>(residual));
 }
 
-// Which residuals of a block can be the first of a pair. `next` is the first residual of the block behind it, or too
-// large for a pair; exists(c) says whether a pair has a codeword.
+// The residuals of a block that can be the first of a pair. `next`: the first residual of the next block, or a value
+// too large for a pair; exists(c): whether a pair has a codeword.
 template <class Code, class Exists>
-__device__ __forceinline__ std::uint32_t pair_places(const Code (&z)[32], Code next, const Exists& exists) {
-  std::uint32_t places = 0;
+__device__ __forceinline__ std::uint32_t pair_positions(const Code (&z)[32], Code next, const Exists& exists) {
+  std::uint32_t positions = 0;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const Code here = z[i], behind = i < 31 ? z[i + 1] : next;
     const std::uint32_t both = kPairs + (static_cast<std::uint32_t>(16 * here + behind) & 255);
-    places |= ((here | behind) < kDirectSymbols && exists(both) ? 1u : 0u) << i;
+    positions |= ((here | behind) < kDirectSymbols && exists(both) ? 1u : 0u) << i;
   }
-  return places;
+  return positions;
 }
-// Which of them start a codeword, `state` being that before the block; it becomes the one behind.
-__device__ __forceinline__ std::uint32_t codeword_starts(std::uint32_t places, std::uint32_t& state) {
+// The residuals that start a codeword. `state`: the state before the block, replaced by the state after it.
+__device__ __forceinline__ std::uint32_t codeword_starts(std::uint32_t positions, std::uint32_t& state) {
   std::uint32_t starts = 0, here = 1 - state;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     starts |= here << i;
-    here = 1 ^ (here & places >> i);
+    here = 1 ^ (here & positions >> i);
   }
   state = 1 - (here & 1);
   return starts;
 }
-__device__ __forceinline__ PairStep pair_step(std::uint32_t places) {
+__device__ __forceinline__ PairStep pair_step(std::uint32_t positions) {
   std::uint32_t from_0 = 0, from_1 = 1;
-  codeword_starts(places, from_0);
-  codeword_starts(places, from_1);
+  codeword_starts(positions, from_0);
+  codeword_starts(positions, from_1);
   return from_0 | from_1 << 1;
 }
 // Calls visit(i, codeword, pair) for the codewords that start in a block.
 template <class Code, class Visit>
-__device__ __forceinline__ void visit_codewords_of(const Code (&z)[32], Code next, std::uint32_t places,
+__device__ __forceinline__ void visit_codewords_of(const Code (&z)[32], Code next, std::uint32_t positions,
                                                    std::uint32_t starts, const Visit& visit) {
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const Code here = z[i], behind = i < 31 ? z[i + 1] : next;
-    const bool pair = (places >> i & 1) != 0;
+    const bool pair = (positions >> i & 1) != 0;
     if ((starts >> i & 1) != 0)
       visit(i, pair ? kPairs + static_cast<std::uint32_t>(16 * here + behind) : symbol_of_code(here), pair);
   }

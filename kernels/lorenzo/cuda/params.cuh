@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernels of lorenzo are given, and leave for each other (docs/format.md, section 8). Encoding is a row of
-// kernels: tiles to residuals, counts of a sample of them, a model for each chunk, groups to streams, sizes to places,
-// and all to the frames. Decoding: tables, then groups to values, then special values in their places.
+// The parameters of lorenzo's kernels, and the data they leave for each other (docs/format.md, section 8). Encoding is
+// a sequence of kernels: tiles to residuals, counts of a sample, a model for each chunk, groups to streams, sizes to
+// offsets, and copies to frames. Decoding: tables, then groups to values, then special values.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace pyfilter::cuda {
 
-// DecodeFrame::mode: the order of differences, the coder, and how many tiles are a group.
+// DecodeFrame::mode: the order of differences, the coder, and log2 of the tiles of a group.
 inline std::uint32_t stream_mode(std::uint32_t order, std::uint32_t coder, std::uint32_t log2) {
   return order | coder << 8 | log2 << 16;
 }
@@ -26,42 +26,42 @@ __device__ __forceinline__ std::uint32_t coder_of(const DecodeFrame& frame) { re
 __host__ __device__ inline std::uint32_t group_log2_of(const DecodeFrame& frame) { return frame.mode >> 16; }
 
 inline constexpr std::uint32_t kNoteBytes = 8, kNoteHalves = 16, kNoteWidth = 24;  // residuals below 2^8, 2^16
-inline constexpr std::uint32_t kNoteWide = 0;                                      // or none of these
-inline constexpr std::uint32_t kNoteVerbatim = 32;                                 // nothing of the tile is coded
-inline constexpr std::uint32_t kNoteCoding = 3;  // of the group's head, once groups are known
+inline constexpr std::uint32_t kNoteWide = 0;                                      // or wider
+inline constexpr std::uint32_t kNoteVerbatim = 32;                                 // no block of the tile is coded
+inline constexpr std::uint32_t kNoteCoding = 3;  // the tile's coding in the group's head, set once groups are known
 
-// What is known of a tile. Its first residual is 0 unless it is no difference: what it is depends on the group.
+// The facts about a tile. Its first residual is 0 unless it is no difference: the true one depends on the group.
 struct TileNote {
-  std::uint32_t coded[4];       // blocks with residuals that are not 0
-  std::uint64_t first, carry;   // first code; the one that the next tile's first is a difference to
-  std::uint32_t special_words;  // of its special part
+  std::uint32_t coded[4];       // blocks with a residual that is not 0
+  std::uint64_t first, carry;   // first code; the code that the next tile's first code is a difference to
+  std::uint32_t special_words;  // size of its special part
   std::uint32_t flags;
 };
 
-// Residuals of a tile wait in its slot by blocks, the first block and then those that are coded, so that 32 blocks lie
-// side by side: position by position, four or two of them in a word where residuals are narrow.
+// Residuals of a tile wait in its slot: the first block, then the coded blocks, 32 blocks interleaved position by
+// position; four or two narrow residuals share a word.
 __host__ __device__ inline std::size_t residual_slot(std::size_t code_bytes) { return 4096 * code_bytes; }
 __host__ __device__ inline std::size_t special_slot(std::size_t value_bytes) {
   return (max_packed_bytes(value_bytes) + 15) / 16 * 16;
 }
-// A rans stream takes at most 10 bits for a symbol, 18 for an escape with it, and the raw bits: 47 or 79 bits a value;
-// a Huffman stream two more and its gap array. There is room besides for states and the last word.
+// A rans stream takes at most 10 bits for a symbol, 18 with an escape, and the raw bits: 47 or 79 bits a value. A
+// Huffman stream takes two more bits and its gap array. The rest is for states and the last word.
 __host__ __device__ inline std::size_t stream_slot(std::size_t code_bytes) { return 4096 * (code_bytes + 2) + 1536; }
 
-// A group that is encoded; its stream is at the end of its tiles' stream slots (rans) or at their start.
+// An encoded group. Its stream is at the end of its tiles' stream slots (rans) or at their start (Huffman).
 struct GroupNote {
-  std::uint32_t bytes;         // of the group, 0 where there is nothing to say
+  std::uint32_t bytes;         // of the group, 0 if it is empty
   std::uint32_t stream_bytes;  // rans: a multiple of 2
   std::uint32_t lanes;
 };
 
-// What a step of an encoder needs of a symbol in a table: a state from `limit` on gives a word first; then come raw
-// bits, and the state grows by first + others * (state / frequency), where others = 2^10 - frequency. Numbers of bits
-// are where shifts that wrap take them from. A slow one is an escape, or has outer bits too.
+// A symbol's entry for the encoder: a state from `limit` on first emits a word; then come raw bits, and the state grows
+// by first + others * (state / frequency), with others = 2^10 - frequency. Bit counts sit where wrapping shifts read
+// them. A slow symbol is an escape, or has outer bits.
 struct DeviceEntry {
   std::uint32_t reciprocal, limit;
-  std::uint32_t growth;  // raw bits, kGrowthEscaped, kGrowthSlow, others << 16
-  std::uint32_t place;   // shift, first << 16
+  std::uint32_t growth;           // raw bits, kGrowthEscaped, kGrowthSlow, others << 16
+  std::uint32_t shift_and_first;  // shift, first << 16
 };
 inline constexpr std::uint32_t kGrowthEscaped = 1u << 14, kGrowthSlow = 1u << 15;
 inline constexpr DeviceEntry kNeutralEntry = {0, ~0u, 0, 0};  // changes no state
@@ -83,7 +83,7 @@ __device__ __forceinline__ std::uint32_t shift_right(std::uint32_t x, std::uint3
   return __funnelshift_r(x, 0, amount);
 }
 
-// What a chunk's streams are coded with.
+// The tables of a chunk's streams.
 struct StreamModel {
   EntropyModel model;
   EncodeTables tables;
@@ -92,17 +92,17 @@ struct StreamModel {
   alignas(4) std::uint8_t text[kMostTableBytes];
 };
 
-// Tiles that a pass takes of a chunk: all, those that models are made from, or all others.
+// The tiles of a chunk that a pass takes: all, the sample of the model, or all others.
 enum class TilesTaken : std::uint32_t { all, sampled, others };
 
-// Chunks of a shape: their numbers and what they need.
+// Chunks of one tile shape: their numbers and buffers.
 struct StreamParams {
-  EncodeParams base;  // its grid is that of a pass; headers[0] is lorenzo's
+  EncodeParams base;  // its grid is the pass's; headers[0] is lorenzo's
   Grid grids[kColumns + 1];
-  std::uint32_t slots;  // tiles that a chunk has room for
+  std::uint32_t slots;  // tiles that the slots of a chunk hold
   std::uint8_t coder;
   TilesTaken taken;
-  std::uint64_t compare_tiles;  // chunks of up to so many tiles have a frame of hierarchical_delta to beat
+  std::uint64_t compare_tiles;  // chunks of at most this many tiles compete with a frame of hierarchical_delta
   std::uint32_t* shape_chunks;  // chunks of each tile shape
   TileNote* notes;
   std::uint8_t *residuals, *specials, *streams;
@@ -110,8 +110,8 @@ struct StreamParams {
   SymbolCounts* counts;
   StreamModel* models;
   GroupNote* groups;
-  std::uint32_t* more_units;  // groups that were begun of each chunk beyond the first of each warp; 0 at first
-  ChunkPlan* plans;           // base.plans, to be written
+  std::uint32_t* more_units;  // of each chunk: groups started beyond each warp's first; 0 at first
+  ChunkPlan* plans;           // base.plans, writable
 };
 
 __device__ __forceinline__ std::uint32_t shape_of(const ChunkPlan& plan) { return plan.predictor & 0xFF; }
@@ -120,24 +120,24 @@ __device__ __forceinline__ bool takes_part(const ChunkPlan& plan, int shape) {
   return plan.quantise != 0 && shape_of(plan) == static_cast<std::uint32_t>(shape);
 }
 
-// decode_entry() in a form that most steps need less of: the smallest residual of a symbol in its place, if it has no
-// bits but inner ones; else the symbol and kSlowEntry.
+// decode_entry() in a form that is cheaper for most steps: the symbol's smallest residual instead of the symbol, if the
+// symbol has inner bits only; else the symbol and kSlowEntry.
 inline constexpr std::uint32_t kSlowEntry = 7u << 29;
 __device__ __forceinline__ std::uint32_t device_entry(std::uint32_t symbol, std::uint32_t frequency,
-                                                      std::uint32_t place) {
-  const std::uint32_t entry = decode_entry(symbol, frequency, place);
+                                                      std::uint32_t shift_and_first) {
+  const std::uint32_t entry = decode_entry(symbol, frequency, shift_and_first);
   return symbol < 2 * kDirectSymbols ? (entry & ~0xFFu) | smallest_of<std::uint32_t>(symbol) : entry | kSlowEntry;
 }
 
-// Bytes that the residuals of a Huffman stream take while they wait: those that have codewords. Escapes may have more.
+// The bytes of a type for residuals with codewords of a Huffman stream. Escapes may be larger.
 constexpr std::uint32_t residual_class(std::uint32_t last_symbol, std::uint32_t code_bytes) {
   return last_symbol < symbols_of_width(8) ? 1 : last_symbol < symbols_of_width(16) ? 2 : code_bytes;
 }
 
-// What a decoder needs of a frame, made by the table kernel.
+// The decoding tables of a frame, made by the table kernel.
 struct FrameTables {
-  std::uint32_t bytes;          // of the frame's table section; 0: it is damaged
-  std::uint32_t last_residual;  // of a Huffman codebook: its last symbol that is no escape
+  std::uint32_t bytes;          // of the frame's table section; 0: the section is damaged
+  std::uint32_t last_residual;  // of a Huffman codebook: the largest residual of a symbol other than the escape
   Contexts contexts;
   std::uint32_t flag_frequency[kFlagContexts];
   union {
@@ -146,22 +146,22 @@ struct FrameTables {
   };
 };
 
-// A special part of a tile, to be put in its place.
+// A tile's special part to apply.
 struct SpecialTile {
   std::uint32_t frame, tile, words;
-  std::uint64_t at;  // bytes behind the frame's header
+  std::uint64_t at;  // offset in bytes behind the frame's header
 };
 
 struct StreamDecodeParams {
   DecodeParams base;
   FrameTables* tables;           // of each frame
   std::uint32_t* special_count;  // 0 at first
-  SpecialTile* specials;         // room for all tiles that are decoded
-  std::uint8_t* repeats;         // of each frame's Huffman groups: those to be decoded with wider residuals
-  std::uint32_t frames;          // of the launch
+  SpecialTile* specials;         // as many as tiles are decoded
+  std::uint8_t* repeats;  // for each Huffman group of each frame: whether it must be decoded with wider residuals
+  std::uint32_t frames;   // of the launch
 };
 
-// Launchers of a dtype, bound and tile shape.
+// Launchers of a dtype, kind of bound and tile shape.
 struct StreamCoder {
   cudaError_t (*residuals)(const StreamParams& job, cudaStream_t stream);
   cudaError_t (*count)(const StreamParams& job, cudaStream_t stream);
@@ -169,11 +169,11 @@ struct StreamCoder {
   cudaError_t (*decode)(const StreamDecodeParams& job, std::uint8_t coder, std::uint32_t most_units,
                         std::uint32_t frames, cudaStream_t stream);
 };
-// nullptr where there is none.
+// nullptr: lorenzo does not support the dtype.
 const StreamCoder* lorenzo_coder(Dtype dtype, int tile_shape, bool pointwise);
 
-// Kernels for all of them: predictors of the quantised chunks to job.plans, and of hierarchical_delta for the others
-// and the small ones to `others`; models; groups to frames; tables of frames.
+// Kernels for all shapes and dtypes. pick_predictors: predictors of quantised chunks to job.plans, of bit-exact and
+// small chunks to `others`, for hierarchical_delta. Then models; groups to frames; tables of frames.
 cudaError_t pick_predictors(const StreamParams& job, const bool* open, const unsigned long long* bits, int asked,
                             ChunkPlan* others, cudaStream_t stream);
 cudaError_t make_models(const StreamParams& job, cudaStream_t stream);

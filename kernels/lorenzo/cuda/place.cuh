@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups to their places in frames: a running sum over their sizes, by a thread block for each chunk, which also
-// decides what the chunk's frame is; then copies of what the groups are made of, by a warp for each.
+// Offsets of groups in frames: a running sum over their sizes, by a thread block for each chunk, which also decides
+// which codec's frame the chunk becomes; then copies of the groups' parts, a warp a group.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace pyfilter::cuda {
 
-// Bytes behind a frame's header, which the size that was written for it has.
+// Bytes behind a frame's header, from the frame's recorded size.
 __device__ __forceinline__ std::uint64_t written_payload(const EncodeParams& job, std::uint32_t chunk) {
   return job.frame_bytes[chunk] - 4 * job.header_words;
 }
 
-// A chunk becomes a frame of lorenzo where that is shorter than its values, and than the frame of hierarchical_delta
-// that a small chunk has already; else it keeps that, or becomes a raw one.
+// A chunk becomes a frame of lorenzo if that is shorter than its values, and than the frame of hierarchical_delta that
+// a small chunk already has; else it keeps that frame, or becomes a raw one.
 static __global__ void __launch_bounds__(kPlaceThreads) place_kernel(const __grid_constant__ StreamParams job) {
   __shared__ std::uint64_t warps[32];
   const std::uint32_t chunk = blockIdx.x;
@@ -69,8 +69,8 @@ static __global__ void __launch_bounds__(kPlaceThreads) place_kernel(const __gri
   if ((taken || raw) && threadIdx.x < 32) write_header(job.base, chunk, raw, raw ? job.base.value_bytes : payload);
 }
 
-// Words word(0), word(1) ... to a place by a warp. As many are on their way together as a thread has registers for: a
-// loop that looks at its end between two loads waits for each.
+// Copies words word(0), word(1) ... by a warp. As many loads are in flight together as registers allow: a loop that
+// checks its end between two loads would wait for each.
 template <class Word>
 __device__ __forceinline__ void copy_batches(std::uint32_t* __restrict__ to, std::uint32_t count, const Word& word) {
   constexpr std::uint32_t kBatch = 8;
@@ -85,7 +85,7 @@ __device__ __forceinline__ void copy_batches(std::uint32_t* __restrict__ to, std
   }
 }
 
-// Words from a place that is a multiple of 2 bytes; what is behind the last half is 0.
+// Copies words from an address that is a multiple of 2 bytes; the half word after the last half is 0.
 __device__ __forceinline__ void copy_halves(std::uint32_t* __restrict__ to, const std::uint16_t* __restrict__ from,
                                             std::uint32_t halves) {
   const bool odd = reinterpret_cast<std::uintptr_t>(from) % 4 != 0;
@@ -103,7 +103,7 @@ __device__ __forceinline__ void copy_words(std::uint32_t* __restrict__ to, const
   copy_batches(to, count, [&](std::uint32_t i) { return from[i]; });
 }
 
-// Head, lists, sizes, padding and special parts of a group; what follows them.
+// Writes head, lists, sizes, padding and special parts of a group; returns their end.
 static __device__ std::uint32_t* write_group_head(const StreamParams& job, std::size_t slot, std::uint32_t tiles,
                                                   bool flags, std::uint8_t* to) {
   const unsigned lane = threadIdx.x % 32;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rounds of a rans stream (lorenzo/cpu/lanes.hpp has them one lane after the other) by a warp, and the flags of a
-// tile's blocks.
+// Rounds of a rans stream by a warp (lorenzo/cpu/lanes.hpp goes lane by lane), and the flags of a tile's blocks.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@
 
 namespace pyfilter::cuda {
 
-// Steps kFrom to kAt + 3 as if no symbol had outer bits or were an escape; true where one has. What has the first step
-// of the round as a neighbour looks how large that is.
+// Decodes steps kFrom to kAt + 3 as if no symbol had outer bits or were an escape; true if one has. Steps next to the
+// round's first step check how large the first residual is.
 template <int S, int kFrom, int kAt, class Code>
 __device__ __forceinline__ bool decode_four(const RansTables& tables, bool active, std::uint32_t& x, WordsForth& words,
                                             Code (&z)[32]) {
@@ -39,19 +38,20 @@ __device__ __forceinline__ bool decode_four(const RansTables& tables, bool activ
   return slow;
 }
 
-// Fours of steps before one that neighbours are in.
+// The number of preceding fours of steps that contain neighbours.
 template <int S>
 inline constexpr std::uint32_t kNearFours = S == kVolume  ? 15
                                             : S == kPlane ? 3
                                                           : 1;
-// What is known of the steps before: which fours of the last round were slow, as those of the next may be too, and
-// which fours of this one, the last in bit 0, had large residuals that neighbours are looked for in.
+// History for predicting slow steps: which fours of the previous round were slow, since the same fours of the next
+// round may be; and which fours of this round, the last in bit 0, had large residuals, which later steps look up as
+// neighbours.
 struct RoundPast {
   std::uint32_t slow = 0, large = 0;
 };
 
-// Steps kAt to kAt + 3, the four of a round with that number. The first of a round is looked at by itself: it is the
-// one that often is slow.
+// Decodes steps kAt to kAt + 3, a four of the round. The round's first step is handled separately: it is the one that
+// is often slow.
 template <int S, int kAt, class Code>
 __device__ __forceinline__ void decode_steps(const RansTables& tables, int number, bool active, std::uint32_t& x,
                                              WordsForth& words, Code (&z)[32], RoundPast& past, bool& failed) {
@@ -85,7 +85,8 @@ __device__ __forceinline__ void decode_steps(const RansTables& tables, int numbe
   past.large = past.large << 1 & kNearFours<S>;
   if (again) {
     const FourSteps<Code> four = [&] {
-      if constexpr (S == kColumns && kAt != 0) {  // often: without a call, which would wait for the words on their way
+      if constexpr (S == kColumns &&
+                    kAt != 0) {  // a frequent case: inline, since a call would wait for the words in flight
         return decode_four_line<Code>(tables, capped(z[kAt - 2]), capped(z[kAt - 1]), 0, active, x, words);
       } else if constexpr (S == kChain || S == kColumns) {
         return call_four_line<Code>(tables, capped(z[kAt == 0 ? 0 : kAt - 2]), capped(z[kFrom - 1]), kFrom - kAt,
@@ -119,12 +120,13 @@ __device__ __forceinline__ void decode_steps(const RansTables& tables, int numbe
   }
 }
 
-// A round: the residuals of 32 blocks, one a lane, to the rows of `room`. True where a symbol has no room in its code.
+// Decodes a round: the residuals of 32 blocks, a lane each, to the rows of `memory`. True if a residual does not fit a
+// code.
 template <class Map, int S>
 __device__ __forceinline__ bool decode_round(const RansTables& tables, bool active, std::uint32_t& state,
-                                             WordsForth& words, RoundPast& past, std::uint8_t* room) {
+                                             WordsForth& words, RoundPast& past, std::uint8_t* rows) {
   using Code = typename Map::Code;
-  auto* const row = reinterpret_cast<uint4*>(run_row<S, typename Map::Value>(room, threadIdx.x % 32));
+  auto* const row = reinterpret_cast<uint4*>(run_row<S, typename Map::Value>(rows, threadIdx.x % 32));
   constexpr int kPieces = sizeof(Code) / 4;
   Code z[32];
   bool failed = false;
@@ -137,7 +139,7 @@ __device__ __forceinline__ bool decode_round(const RansTables& tables, bool acti
     for (int p = 0; p < kPieces; ++p) row[four * kPieces + p] = reinterpret_cast<const uint4*>(done)[p];
   };
   steps(std::integral_constant<int, 0>{}, 0);
-  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two steps before: one loop has small code
+  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two previous steps: a loop keeps the code small
 #pragma unroll 1
     for (int four = 1; four < 8; ++four) {
       if (four > 1) {
@@ -155,7 +157,7 @@ __device__ __forceinline__ bool decode_round(const RansTables& tables, bool acti
   return failed;
 }
 
-// Flags of a tile's present blocks: which are coded, of a lane's four.
+// Flags of a tile's present blocks: the coded ones among a lane's four.
 struct TileFlags {
   std::uint32_t own, x;
   WordsForth words;
@@ -174,15 +176,15 @@ static __device__ __noinline__ TileFlags decode_tile_flags(std::uint32_t frequen
   return {own, x, words};
 }
 
-// Residuals of a group's tiles, run by run, from its rans stream. Those of a round wait in the rows of the warp's room.
-// kTile: what the warp knows of its tile is in shared memory.
+// Residuals of a group's tiles, run by run, from its rans stream. The residuals of a round wait in the warp's row
+// memory. kTile: the warp's tile data is in shared memory.
 template <class Map, int S, bool kTile>
 struct RansSource {
   using Code = typename Map::Code;
   using Value = typename Map::Value;
   static constexpr bool kHeadFlags = false, kRows = true, kNarrow = false, kSharedTile = kTile;
   using Tables = RansTables;
-  struct Parked {  // a row of this lane, not in registers: looked up, it must not have the source beside it
+  struct Parked {  // a copy of this lane's row, in local memory rather than registers
     uint4 pieces[2 * sizeof(Code)];
     __device__ __forceinline__ void take(const std::uint8_t* row) {
 #pragma unroll 4
@@ -194,9 +196,9 @@ struct RansSource {
     }
   };
   struct WarpSpace {
-    std::uint16_t* ring;       // kRingWords, where the address is a multiple of their size
-    std::uint8_t* room;        // rows of 32 blocks
-    const std::uint8_t* zero;  // one row
+    std::uint16_t* ring;       // kRingWords, aligned to their size
+    std::uint8_t* rows;        // rows of 32 blocks
+    const std::uint8_t* zero;  // one row of zeros
     WarpTile* tile;
   };
 
@@ -206,9 +208,9 @@ struct RansSource {
   RoundPast past;
   std::uint32_t x;
   std::uint32_t taken;           // blocks of the rounds so far
-  bool waiting, failed = false;  // there are rows of the next run
+  bool waiting, failed = false;  // waiting: rows of the next run are decoded
 
-  // The states and words behind a group's head; `lanes` of them have a state.
+  // The states and words behind a group's head; `lanes` lanes have a state.
   __device__ __forceinline__ RansSource(const Tables& t, const WarpSpace& given, const std::uint8_t* bytes,
                                         std::uint32_t size, std::uint32_t lanes)
       : tables(t), space(given), words(bytes + 4 * lanes, (size - 4 * lanes) / 2, given.ring), x(kLowestState) {
@@ -238,23 +240,23 @@ struct RansSource {
     taken = 0;
     return Fault::none;
   }
-  // Residuals of a run, which has coded blocks, 0 of the others. `before`: coded blocks of the runs before it.
+  // Delivers the residuals of a run with coded blocks; other blocks get 0. `before`: coded blocks of earlier runs.
   __device__ __forceinline__ void take_run(std::uint32_t before, std::uint32_t bits, std::uint32_t count,
                                            Parked& parked, Code (&y)[32]) {
     const unsigned lane = threadIdx.x % 32;
     const bool has = (bits >> lane & 1) != 0;
     const std::uint32_t own = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits & ((1u << lane) - 1)))),
                         behind = before + static_cast<std::uint32_t>(__popc(static_cast<int>(bits)));
-    const bool both = before < taken && behind > taken;  // rows of two rounds: the room is for one
+    const bool both = before < taken && behind > taken;  // the run needs rows of two rounds, but the memory holds one
     const bool early = both && has && own < taken;
-    if (early) parked.take(run_row<S, Value>(space.room, own));
+    if (early) parked.take(run_row<S, Value>(space.rows, own));
     __syncwarp();
     if (behind > taken) {
-      failed = decode_round<Map, S>(tables, taken + lane < count, x, words, past, space.room) || failed;
+      failed = decode_round<Map, S>(tables, taken + lane < count, x, words, past, space.rows) || failed;
       taken += 32;
       __syncwarp();
     }
-    read_row_at(has && !early ? run_row<S, Value>(space.room, own) : space.zero, y);
+    read_row_at(has && !early ? run_row<S, Value>(space.rows, own) : space.zero, y);
     if (early) {
 #pragma unroll
       for (unsigned i = 0; i < sizeof y / 16; ++i) reinterpret_cast<uint4*>(y)[i] = parked.pieces[i];
@@ -262,18 +264,18 @@ struct RansSource {
     __syncwarp();
     waiting = taken > behind && count > behind;
   }
-  // While the room is used for other rows.
-  __device__ __forceinline__ void make_room(Parked& parked) const {
+  // Called while the row memory is used for other rows.
+  __device__ __forceinline__ void park_rows(Parked& parked) const {
     if (!waiting) return;
-    parked.take(run_row<S, Value>(space.room, threadIdx.x % 32));
+    parked.take(run_row<S, Value>(space.rows, threadIdx.x % 32));
     __syncwarp();
   }
-  __device__ __forceinline__ void leave_room(const Parked& parked) const {
+  __device__ __forceinline__ void restore_rows(const Parked& parked) const {
     if (!waiting) return;
-    parked.give(run_row<S, Value>(space.room, threadIdx.x % 32));
+    parked.give(run_row<S, Value>(space.rows, threadIdx.x % 32));
     __syncwarp();
   }
-  // All of the stream is used, and the states are what they were when it was begun. `end` is that of the group.
+  // Whether the whole stream is used and the states are back at their initial value. `end`: the end of the group.
   __device__ __forceinline__ bool ends(const std::uint8_t* end) const {
     const bool used = words.at == words.count ||
                       (words.at + 1 == words.count && reinterpret_cast<const std::uint16_t*>(end)[-1] == 0);

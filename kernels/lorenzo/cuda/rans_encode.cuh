@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups of tiles to rans streams (lorenzo/cpu/lanes.hpp has the steps of a round one lane after the other): a warp
-// for each group, a lane for each of a round's blocks. Streams are written backwards, from the end of their room.
+// Groups of tiles to rans streams (lorenzo/cpu/lanes.hpp has the steps of a round lane by lane): one warp a group, a
+// lane for each block of a round. Streams are written backwards, from the end of their slot.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 namespace pyfilter::cuda {
 
 inline constexpr int kStreamThreads = 256, kStreamWarps = kStreamThreads / 32;
-// Where there are groups enough for all, the warps of a multiprocessor share one copy of the tables.
+// If there are enough groups, the warps of a multiprocessor share one copy of the tables.
 template <class Code>
 inline constexpr int kSharingThreads = sizeof(Code) == 8 ? 768 : 1024;
 
-// Shared memory: entries of the tables and the neutral one, where those of a table are, by the sum of two neighbours of
-// a byte, and a word that says where the neutral one is.
+// Shared memory: the tables' entries and the neutral one; the addresses of tables by the sum of two byte neighbours;
+// and a word with the address of the neutral entry.
 inline constexpr std::uint32_t kByteSums = 512, kNeutralAt = kMostTables * kSymbols * sizeof(DeviceEntry),
                                kByteSumsAt = kNeutralAt + sizeof(DeviceEntry),
                                kNeutralSumAt = kByteSumsAt + 4 * kByteSums, kEncodeBytes = kNeutralSumAt + 4;
 
-// A lane's state, and how many words of the stream there are so far, which all lanes know.
+// A lane's state, and the number of the stream's words so far, the same in all lanes.
 struct LaneCoder {
   std::uint32_t x;
   std::int32_t written;
 
-  // Of the lanes that must give a word, those before come before. `end` is that of the stream.
+  // Emits a word from each lane that must, in the order of lanes. `end`: the end of the stream.
   __device__ __forceinline__ void spill(std::uint16_t* end, bool must) {
     const std::uint32_t giving = __ballot_sync(kAllLanes, must);
     written += __popc(static_cast<int>(giving));
@@ -37,7 +37,7 @@ struct LaneCoder {
     if (must) end[__popc(static_cast<int>(below)) - written] = static_cast<std::uint16_t>(x);
     x = must ? x >> 16 : x;
   }
-  // The same where states must from `limit` on; in C++ it is compared twice.
+  // spill() for states from `limit` on, in PTX; in C++ the comparison is made twice.
   __device__ __forceinline__ void spill_from(std::uint16_t* end, std::uint32_t limit) {
     std::uint32_t giving;
     asm volatile(
@@ -63,7 +63,7 @@ struct LaneCoder {
   }
 };
 
-// The steps behind that of a symbol, backwards: raw bits, and the symbol of an escape.
+// The steps that follow a symbol, backwards: raw bits, and an escape's symbol.
 template <class Code>
 __device__ __noinline__ LaneCoder encode_outer(LaneCoder coder, std::uint16_t* end, Code value, std::uint32_t symbol,
                                                bool escaped, bool outer) {
@@ -87,11 +87,11 @@ __device__ __noinline__ LaneCoder encode_outer(LaneCoder coder, std::uint16_t* e
   return coder;
 }
 
-// An entry by its address in shared memory; entries do not change.
+// Loads an entry by its address in shared memory; entries are constant.
 __device__ __forceinline__ DeviceEntry load_entry(std::uint32_t address) {
   DeviceEntry e;
   asm("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.growth), "=r"(e.place)
+      : "=r"(e.reciprocal), "=r"(e.limit), "=r"(e.growth), "=r"(e.shift_and_first)
       : "r"(address));
   return e;
 }
@@ -101,11 +101,11 @@ template <class Code>
 __device__ __forceinline__ void encode_step(const DeviceEntry& e, Code z, std::uint16_t* end, LaneCoder& coder) {
   coder.spill_from(end, e.limit);
   const std::uint32_t x = shift_left(coder.x, e.growth) | (static_cast<std::uint32_t>(z) & ~shift_left(~0u, e.growth));
-  const std::uint32_t quotient = shift_right(__umulhi(x << 1, e.reciprocal), e.place);
-  coder.x = x + (e.place >> 16) + quotient * (e.growth >> 16);
+  const std::uint32_t quotient = shift_right(__umulhi(x << 1, e.reciprocal), e.shift_and_first);
+  coder.x = x + (e.shift_and_first >> 16) + quotient * (e.growth >> 16);
 }
 
-// The steps behind that of a symbol, if a lane has one: as a rule one of all lanes.
+// The steps that follow a symbol, if a lane has any: usually one for all lanes.
 template <class Code>
 __device__ __forceinline__ LaneCoder encode_outer_bits(LaneCoder coder, std::uint16_t* end, Code z,
                                                        const DeviceEntry& e) {
@@ -117,8 +117,8 @@ __device__ __forceinline__ LaneCoder encode_outer_bits(LaneCoder coder, std::uin
   return coder;
 }
 
-// Four steps where symbols have outer bits or are escapes, z3 first, down to that of number `last`. `a0` to `a3`:
-// addresses of entries.
+// Four steps with symbols that have outer bits or are escapes, from z3 down to step `last`. `a0` to `a3`: addresses of
+// entries.
 template <class Code>
 __device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* end, Code z0, Code z1, Code z2, Code z3,
                                               std::uint32_t a0, std::uint32_t a1, std::uint32_t a2, std::uint32_t a3,
@@ -134,20 +134,20 @@ __device__ __noinline__ LaneCoder encode_slow(LaneCoder coder, std::uint16_t* en
   return coder;
 }
 
-// Where a lane's entries are, and the words by sums. A lane without a block has one entry that changes nothing,
+// Addresses of a lane's entries, and of the table of sums. A lane without a block always uses the neutral entry,
 // whatever its table and symbol.
-struct EntryPlaces {
+struct EntryAddresses {
   std::uint32_t first, stride, by_sum;
 };
 
-// A lane's residuals in a round, or of eight steps of it, as they wait, in registers where they are narrow; but for the
-// round's first.
+// A lane's residuals of a round, or of eight of its steps, as they wait: in registers if they are narrow. The round's
+// first residual is separate.
 template <std::uint32_t kWidth, int kSteps, class Code>
 struct RoundResiduals {
   static constexpr bool kWide = kWidth == kNoteWide, kBytes = kWidth == kNoteBytes;
-  static constexpr int kFour = kWidth == kNoteBytes ? 1 : 2;  // words of four steps
+  static constexpr int kFour = kWidth == kNoteBytes ? 1 : 2;  // words of a four of steps
   const void* from;
-  bool active;  // the others have zeros
+  bool active;  // inactive lanes have zeros
   std::uint32_t words[kWide ? 1 : kSteps / 4 * kFour];
   Code first;
 
@@ -158,7 +158,7 @@ struct RoundResiduals {
     else
       from = reinterpret_cast<const std::uint32_t*>(slot) + index / 32 * (256 * kFour) + index % 32;
   }
-  // Those of a four of the round, for the four `to` of these steps.
+  // Loads four `four` of the round into four `to` of these steps.
   __device__ __forceinline__ void load(int four, int to) {
     if constexpr (!kWide) {
 #pragma unroll
@@ -177,13 +177,13 @@ struct RoundResiduals {
   }
 };
 
-// Step kAt: where its entry is. kFirst: steps are those of a round, so that 0 is `first`.
+// The address of step kAt's entry. kFirst: the steps are the round's first, so step 0 is `first`.
 template <int kAt, int S, bool kFirst, class Residuals>
-__device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const EntryPlaces& places,
+__device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const EntryAddresses& addresses,
                                                        std::uint32_t first_table, const TableOfSum& table_of) {
   constexpr Neighbours kNear = make_neighbours<S>();
   constexpr int kA = kNear.first[kAt], kB = kNear.second[kAt];
-  constexpr bool kSmall = !Residuals::kWide, kOwn = kFirst && kAt == 0;  // but for the first
+  constexpr bool kSmall = !Residuals::kWide, kOwn = kFirst && kAt == 0;  // except for the first
   using Code = decltype(z.first);
   std::uint32_t symbol;
   if constexpr (kSmall && !kOwn) {
@@ -194,25 +194,26 @@ __device__ __forceinline__ std::uint32_t entry_address(const Residuals& z, const
     if constexpr (sizeof(Code) == 8) symbol = (own >> 32) != 0 ? symbol_of(own) : symbol;
   }
   if constexpr (kOwn) {
-    return places.first + (first_table * kSymbols + symbol) * places.stride;
+    return addresses.first + (first_table * kSymbols + symbol) * addresses.stride;
   } else {
     constexpr bool kFirstA = kFirst && kA == 0, kFirstB = kFirst && kB == 0;
     const Code a = kFirstA ? z.first : z.template at<kA>(), b = kFirstB ? z.first : z.template at<kB>();
     if constexpr (Residuals::kBytes && !kFirstA && !kFirstB)
-      return load_table(places.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
+      return load_table(addresses.by_sum + 4 * static_cast<std::uint32_t>(a + b)) + symbol * sizeof(DeviceEntry);
     const std::uint32_t sum = (kSmall && !kFirstA ? static_cast<std::uint32_t>(a) : capped(a)) +
                               (kSmall && !kFirstB ? static_cast<std::uint32_t>(b) : capped(b));
-    return places.first + (table_of(sum) * kSymbols + symbol) * places.stride;
+    return addresses.first + (table_of(sum) * kSymbols + symbol) * addresses.stride;
   }
 }
 
-// Steps kAt + 3 to kAt. A first step is looked at by itself: it is the one that often is slow.
+// Encodes steps kAt + 3 down to kAt. The round's first step is handled separately: it is the one that is often slow.
 template <int kAt, int S, bool kFirst, class Residuals>
-__device__ __forceinline__ void encode_four(const Residuals& z, const EntryPlaces& places, std::uint32_t first_table,
-                                            const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
+__device__ __forceinline__ void encode_four(const Residuals& z, const EntryAddresses& addresses,
+                                            std::uint32_t first_table, const TableOfSum& table_of, std::uint16_t* end,
+                                            LaneCoder& coder) {
   constexpr bool kStarts = kFirst && kAt == 0;
   const auto address = [&]<int kStep>(std::integral_constant<int, kStep>) {
-    return entry_address<kAt + kStep, S, kFirst>(z, places, first_table, table_of);
+    return entry_address<kAt + kStep, S, kFirst>(z, addresses, first_table, table_of);
   };
   const std::uint32_t a3 = address(std::integral_constant<int, 3>{}), a2 = address(std::integral_constant<int, 2>{}),
                       a1 = address(std::integral_constant<int, 1>{}), a0 = address(std::integral_constant<int, 0>{});
@@ -234,12 +235,13 @@ __device__ __forceinline__ void encode_four(const Residuals& z, const EntryPlace
   encode_step(e0, z0, end, coder);
 }
 
-// A round: residuals of a block a lane, the `index`-th of the tile, backwards; its first is `first` if there is one.
+// Encodes a round backwards: the residuals of a block a lane, block `index` of the tile; `first`: the tile's first
+// residual, if it is in the round.
 template <std::uint32_t kWidth, class Code, int S>
 __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint32_t index, bool active, bool has_first,
-                                             Code first, const EntryPlaces& places, std::uint32_t first_table,
+                                             Code first, const EntryAddresses& addresses, std::uint32_t first_table,
                                              const TableOfSum& table_of, std::uint16_t* end, LaneCoder& coder) {
-  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two steps before: one loop has small code
+  if constexpr (S == kChain || S == kColumns) {  // neighbours are the two previous steps: a loop keeps the code small
     RoundResiduals<kWidth, 8, Code> z(slot, index, active), ahead(slot, index, active);
     z.load(7, 1);
     z.load(6, 0);
@@ -248,7 +250,7 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
 #pragma unroll 1
     for (int four = 7; four > 0; --four) {
       ahead.load(max(four - 3, 0), 1);
-      encode_four<4, S, false>(z, places, first_table, table_of, end, coder);
+      encode_four<4, S, false>(z, addresses, first_table, table_of, end, coder);
       if constexpr (kWidth == kNoteWide) {
         z.from = static_cast<const Code*>(z.from) - 32 * 4;
       } else {
@@ -266,20 +268,20 @@ __device__ __forceinline__ void encode_round(const std::uint8_t* slot, std::uint
     for (int i = 0; kWidth != kNoteWide && i < RoundResiduals<kWidth, 8, Code>::kFour; ++i)
       z.words[i] = z.words[RoundResiduals<kWidth, 8, Code>::kFour + i];
     z.first = has_first ? first : z.template at<0>();
-    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder);
   } else {
     RoundResiduals<kWidth, 32, Code> z(slot, index, active);
 #pragma unroll
     for (int four = 0; four < 8; ++four) z.load(four, four);
     z.first = has_first ? first : z.template at<0>();
     [&]<int... kFour>(std::integer_sequence<int, kFour...>) {
-      (encode_four<28 - 4 * kFour, S, true>(z, places, first_table, table_of, end, coder), ...);
+      (encode_four<28 - 4 * kFour, S, true>(z, addresses, first_table, table_of, end, coder), ...);
     }(std::make_integer_sequence<int, 7>{});
-    encode_four<0, S, true>(z, places, first_table, table_of, end, coder);
+    encode_four<0, S, true>(z, addresses, first_table, table_of, end, coder);
   }
 }
 
-// Flags of a tile's blocks, backwards.
+// Encodes the flags of a tile's blocks, backwards.
 template <int S>
 __device__ __noinline__ LaneCoder encode_tile_flags(std::uint32_t frequencies, const TileBox& box,
                                                     const std::uint32_t (&coded)[4], std::uint16_t* end,
@@ -325,19 +327,19 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
     for (std::uint32_t round = (count + 31) / 32; round-- > 0;) {
       const std::uint32_t k = 32 * round + lane;
       const bool active = k < count;
-      const EntryPlaces places = active ? EntryPlaces{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
-                                        : EntryPlaces{entries + kNeutralAt, 0, entries + kNeutralSumAt};
+      const EntryAddresses addresses = active ? EntryAddresses{entries, sizeof(DeviceEntry), entries + kByteSumsAt}
+                                              : EntryAddresses{entries + kNeutralAt, 0, entries + kNeutralSumAt};
       const bool has_first = k == 0 && first_coded;
       const std::uint32_t index = k + (first_coded ? 0 : 1);
       if (width == kNoteBytes)
-        encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
-                                          end, coder);
+        encode_round<kNoteBytes, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+                                          table_of, end, coder);
       else if (width == kNoteHalves)
-        encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, places, first_table,
+        encode_round<kNoteHalves, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
                                            table_of, end, coder);
       else
-        encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, places, first_table, table_of,
-                                         end, coder);
+        encode_round<kNoteWide, Code, S>(from, index, active, has_first, first_residual, addresses, first_table,
+                                         table_of, end, coder);
     }
     if (__shfl_sync(kAllLanes, own.coding, static_cast<int>(i)) == kTileFlags) {
       std::uint32_t coded[4];
@@ -350,7 +352,7 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
   const GroupHead head = group_head(span.count, list_bytes(own.coding, own.count, false), own.special_words);
   const bool any = __any_sync(kAllLanes, own.count != 0 || own.special_words != 0);
   const auto stream_bytes = static_cast<std::uint32_t>(2 * coder.written);
-  // the states go where the first tile's special part cannot: in front of the stream
+  // the states go in front of the stream, beyond the reach of the first tile's special part
   if (any && lane < lanes)
     reinterpret_cast<std::uint32_t*>(job.streams + slot * stream_slot(sizeof(Code)))[lane] = coder.x;
   if (lane == 0)
@@ -358,7 +360,7 @@ __device__ __forceinline__ void encode_stream(const StreamParams& job, std::uint
         any ? head.bytes + 4 * head.special_words + 4 * lanes + (stream_bytes + 3) / 4 * 4 : 0, stream_bytes, lanes};
 }
 
-// Groups differ in what is coded of them, so warps take the next one when they are done.
+// Groups differ in their number of coded blocks, so each warp takes the next group when it is done.
 template <class Code, int S>
 __global__ void __launch_bounds__(kSharingThreads<Code>, 1)
     rans_encode_kernel(const __grid_constant__ StreamParams job) {
@@ -385,7 +387,7 @@ __global__ void __launch_bounds__(kSharingThreads<Code>, 1)
     store_word(address + kNeutralSumAt, address + kNeutralAt);
   }
   __syncthreads();
-  // a group for each warp first, spread over the multiprocessors
+  // first one group a warp, spread over the multiprocessors
   for (std::uint32_t unit = threadIdx.x / 32 * gridDim.x + blockIdx.x; unit < units;) {
     encode_stream<Code, S>(job, chunk, unit, group_tiles, address, contexts.count, table_of, frequencies);
     const std::uint32_t more = threadIdx.x % 32 == 0 ? atomicAdd(&job.more_units[chunk], 1) : 0;

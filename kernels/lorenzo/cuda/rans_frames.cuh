@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames of rans streams to values: which groups of which frames a thread block takes, and what its warps share.
+// Frames of rans streams to values: which groups of which frames a thread block decodes, and what its warps share.
 #pragma once
 
 #include <algorithm>
@@ -11,26 +11,26 @@
 
 namespace pyfilter::cuda {
 
-// Warps of a thread block, the only one of its multiprocessor: registers suffice for so many, and shared memory, which
-// has the tables of two frames where blocks share all frames. Columns have fewer and more registers: where few of their
-// blocks are coded, rounds and runs lie across each other, and what has no register then is often wanted.
+// Warps of a thread block, the only block of its multiprocessor: as many as registers allow, and shared memory, which
+// holds the tables of two frames if blocks share all frames. Columns have fewer warps with more registers: if few of
+// their blocks are coded, rounds and runs overlap irregularly, and spilled values are used often.
 template <class Map, int S, bool kShared>
 inline constexpr int kRansWarps = sizeof(typename Map::Code) == 8 ? ((S == kPlane || S == kVolume) || kShared ? 12 : 16)
                                   : S == kChain && !kShared       ? 32
                                                                   : 16;
 
-// A frame of which a thread block decodes groups first, first + step, ..., `count` in all.
+// A frame of which a thread block decodes the groups first, first + step, ..., `count` in all.
 template <class Map>
 struct alignas(16) BlockFrame {
-  DecodeFrame frame, groups;  // the latter with its directory at the beginning
+  DecodeFrame frame, groups;  // `groups`: the frame from its directory on
   Map map;
   RansTables tables;
   std::uint32_t index, table_bytes, units, first, step, count;
 };
 
-// Shared memory of a thread block: from a multiple of a table's size on the tables of one or two frames, each with its
-// table by sums, the rings of the warps, a row of zeros, the frames, the number of groups that were begun, and for each
-// warp room for the rows of a run and what it knows of a tile.
+// Shared memory of a thread block. Aligned to a table's size: the tables of one or two frames, each with its table of
+// sums; the warps' rings; a row of zeros; the frames; the number of started groups; and for each warp rows of a run and
+// its tile's data.
 template <class Map, bool kShared>
 struct RansShare {
   static constexpr unsigned kFrames = kShared ? 2 : 1;
@@ -56,18 +56,18 @@ struct RansShare {
   }
 };
 
-// Where all blocks share all frames, each takes as many tiles: where those of a block begin.
-struct SharedPlace {
-  std::uint32_t frame, tile;  // the tile: of those that the launch decodes of a frame
+// If all blocks share all frames, each takes the same number of tiles: the first tile of a block.
+struct SharedStart {
+  std::uint32_t frame, tile;  // `tile`: among the tiles of a frame that the launch decodes
 };
-__device__ __forceinline__ SharedPlace shared_place(const StreamDecodeParams& job, std::uint32_t block) {
+__device__ __forceinline__ SharedStart shared_start(const StreamDecodeParams& job, std::uint32_t block) {
   const std::uint64_t at = std::uint64_t{job.base.tile_count} * job.frames * block / gridDim.x;
   const auto frame = static_cast<std::uint32_t>(at / job.base.tile_count);
   return {frame, static_cast<std::uint32_t>(at - std::uint64_t{frame} * job.base.tile_count)};
 }
 
-// Frame `index` as this block has it; by one thread. It has the groups that begin in its tiles, or, where a frame has
-// blocks of its own, groups that lie among those of the others, since neighbours are alike.
+// Frame `index` as this block decodes it; called by one thread. It has the groups that begin in its tiles. If frames
+// have blocks of their own, the groups of a frame's blocks are interleaved, since neighbouring groups are alike.
 template <bool kShared, class Map>
 __device__ __forceinline__ void open_frame(const StreamDecodeParams& job, std::uint32_t index, std::uint32_t tables_at,
                                            BlockFrame<Map>& out) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ void open_frame(const StreamDecodeParams& job, std::u
   std::uint32_t first = range.first + blockIdx.x, last = range.last;
   out.step = gridDim.x;
   if constexpr (kShared) {
-    const SharedPlace begin = shared_place(job, blockIdx.x), end = shared_place(job, blockIdx.x + 1);
+    const SharedStart begin = shared_start(job, blockIdx.x), end = shared_start(job, blockIdx.x + 1);
     const std::uint32_t before = (1u << group_log2_of(frame)) - 1;
     const auto group_at = [&](std::uint32_t tile) {
       return (job.base.first_tile + tile + before) >> group_log2_of(frame);
@@ -103,7 +103,7 @@ __device__ __forceinline__ void open_frame(const StreamDecodeParams& job, std::u
                 given.flag_frequency[0] | given.flag_frequency[1] << 10 | given.flag_frequency[2] << 20};
 }
 
-// A frame's tables, by all threads.
+// Loads a frame's tables; called by all threads.
 template <class Map>
 __device__ __forceinline__ void copy_tables(const StreamDecodeParams& job, const BlockFrame<Map>& frame,
                                             std::uint8_t* to) {
@@ -117,8 +117,8 @@ __device__ __forceinline__ void copy_tables(const StreamDecodeParams& job, const
     store_word(tables.levels + 4 * sum, tables.entries + tables.of_sum(sum) * (4 * kFrequencySum));
 }
 
-// Thread blocks of their own for each frame (the y dimension), or, kShared, all frames in as many parts as there are
-// blocks: then a block has two frames at a time, whose groups its warps take one after the other.
+// Thread blocks for each frame (the y dimension) or, kShared, all frames divided evenly among the blocks: then a block
+// has up to two frames at a time, whose groups its warps take in sequence.
 template <class Map, int S, bool kShared>
 __global__ void __launch_bounds__(32 * kRansWarps<Map, S, kShared>, 1)
     rans_decode_kernel(const __grid_constant__ StreamDecodeParams job) {
@@ -144,15 +144,15 @@ __global__ void __launch_bounds__(32 * kRansWarps<Map, S, kShared>, 1)
     reinterpret_cast<std::uint32_t*>(share.zeros())[i] = 0;
   if constexpr (!kShared) {
     open(blockIdx.y);
-    const BlockFrame<Map> frame = share.frame(0);  // of one there is room in registers
+    const BlockFrame<Map> frame = share.frame(0);  // a single frame fits registers
     for (std::uint32_t number = warp; number < frame.count; number += blockDim.x / 32)
       decode_unit<Map, S, Source>(job, frame.frame, frame.groups, frame.map, frame.index, frame.table_bytes, false,
                                   frame.units, frame.first + number * frame.step, frame.tables, space);
   } else {
-    const std::uint32_t last = min(shared_place(job, blockIdx.x + 1).frame, job.frames - 1);
+    const std::uint32_t last = min(shared_start(job, blockIdx.x + 1).frame, job.frames - 1);
 #pragma unroll 1
-    for (std::uint32_t index = shared_place(job, blockIdx.x).frame; index <= last; index += 2) {
-      __syncthreads();  // the frames before are done
+    for (std::uint32_t index = shared_start(job, blockIdx.x).frame; index <= last; index += 2) {
+      __syncthreads();  // the previous frames are done
       open(index);
 #pragma unroll 1
       for (;;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps of a rans stream by a warp, a lane each: what a state stands for, and steps one by one where symbols have outer
-// bits or are escapes.
+// Steps of a rans stream by a warp, a lane each: decoding of a state, and steps one by one if symbols have outer bits
+// or are escapes.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,24 @@
 
 namespace pyfilter::cuda {
 
-// Table by the sum of two neighbours, as addresses: of the sums that steps without outer bits and escapes can leave.
+// Tables by the sum of two neighbours, as addresses, for the sums of residuals without outer bits and escapes.
 inline constexpr std::uint32_t kLevelSums = 1024, kLevelBytes = 4 * kLevelSums;
-// Neighbours that are not below this have no place there.
+// Neighbours from this size on are not in the table.
 inline constexpr std::uint32_t kLargeResidual = kLevelSums / 2;
 
-// What the steps of a group need: addresses of the tables (a multiple of 4096) and of tables by sums.
+// The tables of a group's steps: addresses of the entries (a multiple of 4096) and of the table of sums.
 struct RansTables {
   std::uint32_t entries, levels;
   TableOfSum of_sum;
-  std::uint32_t first, frequencies;  // the table of a block's first residual; of flags, ten bits each
+  std::uint32_t first, frequencies;  // the table of a block's first residual; the frequencies of flags, ten bits each
 };
 
-// A step with the entry for a state: the state before any bits are taken and after the inner ones, the value that it is
-// if there are no others.
+// A decoded step: the state before and after its inner bits, and its residual if the symbol has no other bits.
 struct DecodedStep {
   std::uint32_t entry, state, value, x;
 
   __device__ __forceinline__ bool slow() const { return entry >= kSlowEntry; }
-  // More outer bits than a step takes, an escape, or no symbol of these residuals.
+  // Whether the symbol has more outer bits than one step takes, is an escape, or exceeds the residuals' width.
   __device__ __forceinline__ bool hard() const {
     return slow() && (entry & 0xFF) >= 4 * (2 + kInnerBits + kStepBits + 1);
   }
@@ -40,19 +39,19 @@ __device__ __forceinline__ DecodedStep decode_step(std::uint32_t table, std::uin
   return {entry, state, (entry & 0xFF) + (state & ~(~0u << raw)), state >> raw};
 }
 
-// The bits behind a symbol that has more than inner ones, and what an escape stands for. Other lanes have their value
-// and state, and get words.
+// Decodes the outer bits of a symbol and the residual of an escape. Lanes with neither keep their residual and state,
+// and receive words.
 template <class Code>
 struct SlowStep {
   Code value;
   bool failed;
   std::uint32_t x;
 };
-// Where one step takes all outer bits that there are: of lanes without them it takes none. What a lane without a block
-// decodes stays small: tables are found by it.
+// For outer bits that one step can take; a lane without outer bits takes none. A lane without a block decodes small
+// residuals, since they select tables.
 template <class Code>
 __device__ __forceinline__ SlowStep<Code> decode_outer(const DecodedStep& step, bool active, WordsForth& words) {
-  words.advance();  // twice refill() here, and up to three steps behind
+  words.advance();  // refill() follows twice here, and up to three times in the caller
   const bool slow = active && step.slow();
   const std::uint32_t symbol = step.entry & 0xFF, raw = symbol / 4 - 2, outer = slow ? raw - kInnerBits : 0;
   std::uint32_t x = slow ? step.state >> kInnerBits : step.x,
@@ -63,7 +62,7 @@ __device__ __forceinline__ SlowStep<Code> decode_outer(const DecodedStep& step, 
   words.refill(x, active);
   return {value, false, x};
 }
-// Any others, and escapes.
+// For more outer bits, and for escapes.
 template <class Code>
 __device__ __forceinline__ SlowStep<Code> decode_any(const DecodedStep& step, bool active, WordsForth& words) {
   constexpr std::uint32_t kSymbolsHere = symbols_of_width(8 * sizeof(Code));
@@ -98,13 +97,13 @@ __device__ __forceinline__ SlowStep<Code> decode_any(const DecodedStep& step, bo
   return out;
 }
 
-// Whichever suffices.
+// Chooses the cheapest of the two that suffices.
 template <class Code>
 __device__ __forceinline__ SlowStep<Code> decode_slow(const DecodedStep& step, bool active, WordsForth& words) {
   const bool outer = !__any_sync(kAllLanes, active && step.hard());
   return outer ? decode_outer<Code>(step, active, words) : decode_any<Code>(step, active, words);
 }
-// decode_any() by a call, for where it is rare.
+// decode_any() as a call, for rare cases.
 template <class Code>
 struct CalledStep {
   SlowStep<Code> step;
@@ -116,14 +115,14 @@ __device__ __noinline__ CalledStep<Code> call_any(DecodedStep step, bool active,
   return {slow, words};
 }
 
-// Steps of any kind, one by one, up to the last of a four. `sum0` to `sum3`: of their neighbours before these steps;
-// `weights`: how often the one and the two steps before each are its neighbours, two bits each. The steps begin with
-// number `from` of the four.
+// Decodes steps of any kind, one by one, up to the end of a four. `sum0` to `sum3`: sums of their neighbours before
+// these steps; `weights`: how often each of the two preceding steps is a neighbour, two bits each. Starts with step
+// `from` of the four.
 template <class Code>
 struct FourSteps {
   Code z0, z1, z2, z3;
   std::uint32_t x;
-  bool failed, slow, large;  // the last two of all lanes
+  bool failed, slow, large;  // slow, large: of all lanes
   WordsForth words;
 };
 template <class Code>
@@ -162,13 +161,14 @@ __device__ __noinline__ FourSteps<Code> decode_four_slow(const RansTables tables
   return out;
 }
 
-// The same where a step's neighbours are the two before it. `before` and `last`: of these, those before the first step.
+// decode_four() for steps whose neighbours are the two before; `before` and `last`: the residuals of the two steps
+// before the first.
 template <class Code>
 __device__ __forceinline__ FourSteps<Code> decode_four_line(const RansTables& tables, std::uint32_t before,
                                                             std::uint32_t last, int from, bool active, std::uint32_t x,
                                                             WordsForth words) {
   FourSteps<Code> out = {0, 0, 0, 0, x, false, false, false, words};
-#pragma unroll 1  // its code is as long as those of many steps without outer bits
+#pragma unroll 1  // its code is as long as that of many steps without outer bits
   for (int k = from; k < 4; ++k) {
     const DecodedStep step = decode_step(tables.entries + tables.of_sum(before + last) * (4 * kFrequencySum), out.x);
     Code z = step.value;
@@ -201,7 +201,7 @@ __device__ __forceinline__ FourSteps<Code> decode_four_line(const RansTables& ta
   return out;
 }
 
-// decode_four_line() by a call, for where it is rare.
+// decode_four_line() as a call, for rare cases.
 template <class Code>
 __device__ __noinline__ FourSteps<Code> call_four_line(const RansTables tables, std::uint32_t before,
                                                        std::uint32_t last, int from, bool active, std::uint32_t x,
@@ -209,7 +209,7 @@ __device__ __noinline__ FourSteps<Code> call_four_line(const RansTables tables, 
   return decode_four_line<Code>(tables, before, last, from, active, x, words);
 }
 
-// The first step of a round, if it is slow.
+// Decodes the first step of a round, if it is slow.
 template <class Code>
 __device__ __noinline__ CalledStep<Code> decode_first_slow(DecodedStep step, bool active, WordsForth words) {
   const SlowStep<Code> slow = decode_slow<Code>(step, active, words);

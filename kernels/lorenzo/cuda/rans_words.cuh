@@ -9,7 +9,7 @@
 
 namespace pyfilter::cuda {
 
-// Loads from shared memory by addresses of 32 bits. What the tables hold does not change.
+// Loads from shared memory by 32-bit addresses; the tables are constant.
 __device__ __forceinline__ std::uint32_t shared_address(const void* at) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
 }
@@ -27,43 +27,47 @@ __device__ __forceinline__ void store_word(std::uint32_t address, std::uint32_t 
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
 }
 
-// The words of a stream, forwards, through a ring of four parts in shared memory: what the next four steps may take is
-// there, the part behind it on its way. Words behind the end are 0.
-inline constexpr std::uint32_t kPartWords = 64, kRingWords = 4 * kPartWords;
+// The words of a stream, forwards, through a ring of four sections in shared memory: the words of the next four steps
+// are in the ring, the section after them in flight. Words beyond the end are 0.
+inline constexpr std::uint32_t kSectionWords = 64, kRingWords = 4 * kSectionWords;
 struct WordsForth {
   const std::uint32_t* from;
-  std::uint32_t ring;         // its address, a multiple of its size
-  std::uint32_t count, at;    // words; used so far
-  std::uint32_t parts, next;  // parts that are or were in the ring; two words of this lane, of the part behind them
+  std::uint32_t ring;            // shared address of the ring, a multiple of its size
+  std::uint32_t count, at;       // number of words; words used so far
+  std::uint32_t sections, next;  // sections loaded so far; two words of this lane, of the next section
 
   __device__ __forceinline__ std::uint32_t load(std::uint32_t part) const {
-    const std::uint32_t word = part * kPartWords + 2 * (threadIdx.x % 32);
+    const std::uint32_t word = part * kSectionWords + 2 * (threadIdx.x % 32);
     return word < count ? from[word / 2] : 0;  // the number of words is even
   }
   __device__ __forceinline__ void put(std::uint32_t words) {
-    store_word(ring | (parts % 4 * (2 * kPartWords) + 4 * (threadIdx.x % 32)), words);
-    ++parts;
+    store_word(ring | (sections % 4 * (2 * kSectionWords) + 4 * (threadIdx.x % 32)), words);
+    ++sections;
   }
-  __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* room)
-      : from(static_cast<const std::uint32_t*>(bytes)), ring(shared_address(room)), count(words), at(0), parts(0) {
+  __device__ __forceinline__ WordsForth(const void* bytes, std::uint32_t words, const std::uint16_t* ring_memory)
+      : from(static_cast<const std::uint32_t*>(bytes)),
+        ring(shared_address(ring_memory)),
+        count(words),
+        at(0),
+        sections(0) {
     __syncwarp();
 #pragma unroll
     for (std::uint32_t part = 0; part < 4; ++part) put(load(part));
     next = load(4);
     __syncwarp();
   }
-  // Before up to four times refill().
+  // Call before every four calls of refill().
   __device__ __forceinline__ void advance() {
-    if (at / kPartWords + 4 <= parts) return;  // in all lanes
-    __syncwarp();                              // what is overwritten was read by the steps before
+    if (at / kSectionWords + 4 <= sections) return;  // the same in all lanes
+    __syncwarp();                                    // the steps before have read the words to overwrite
 #pragma unroll 1
     do {
       put(next);
-      next = load(parts);
-    } while (at / kPartWords + 4 > parts);
+      next = load(sections);
+    } while (at / kSectionWords + 4 > sections);
     __syncwarp();
   }
-  // Of the lanes whose state is too small, those before come before.
+  // Gives words to the lanes whose state is too small, in the order of lanes.
   __device__ __forceinline__ void refill(std::uint32_t& x, bool active) {
     const bool needs = active && x < kLowestState;
     const std::uint32_t taking = __ballot_sync(kAllLanes, needs);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles to residuals for an entropy coder (lorenzo/cpu/encode.hpp, tile_residuals(), is the same for the CPU): each
-// of 128 threads owns a block of 32 values, as for packed tiles. Residuals and special parts wait in slots of their
-// tiles.
+// Tiles to residuals for an entropy coder (tile_residuals() of lorenzo/cpu/encode.hpp is the same on the CPU): each of
+// 128 threads keeps a block of 32 values in registers, as for packed tiles. Residuals and special parts wait in their
+// tiles' slots.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ResidualSpace {
   std::uint32_t coded[kWarps], width[kWarps];
 };
 
-// A tile's special part, a packed tile without planes, to the arena; its words.
+// Writes a tile's special part (a packed tile without planes) to the arena; returns its words.
 template <class Map, int S>
 __device__ __noinline__ std::uint32_t write_special_part(const EncodeParams& job, const std::uint8_t* values,
                                                          const TileBox& box, bool valid, const PackedNotes& notes,
@@ -86,7 +86,7 @@ __device__ __noinline__ std::uint32_t write_special_part(const EncodeParams& job
   return t.tile_words;
 }
 
-// The width that suffices for residuals of both.
+// The width for residuals of both widths.
 __device__ __forceinline__ std::uint32_t wider(std::uint32_t a, std::uint32_t b) {
   return a == kNoteWide || b == kNoteWide ? kNoteWide : max(a, b);
 }
@@ -124,8 +124,8 @@ __device__ __forceinline__ void residuals_of_tile(const StreamParams& job, std::
     z[0] = S == kChain && order == 0 ? first : 0;
   }
   if (S == kChain && thread == kThreads - 1) note.carry = static_cast<Code>(last - Map::kBias);
-  if (special) {      // in all threads
-    __syncthreads();  // the faces are read
+  if (special) {      // the same in all threads
+    __syncthreads();  // the faces have been read
     special_words = write_special_part<Map, S>(job.base, values, box, valid, notes, space, &verbatim);
     auto* const to = reinterpret_cast<std::uint32_t*>(job.specials + slot * special_slot(job.value_size));
     for (std::uint32_t i = thread; i < special_words; i += kThreads)
@@ -195,14 +195,14 @@ __global__ void __launch_bounds__(kThreads, kResidualBlocks<sizeof(typename Map:
   const std::uint32_t each = sampled ? static_cast<std::uint32_t>(sample.count) : job.base.tiles,
                       all = each * job.base.chunks;
   for (std::uint32_t number = blockIdx.x; number < all; number += gridDim.x) {
-    const std::uint32_t chunk = job.base.chunks == 1 ? 0 : number / each, place = number - chunk * each,
-                        tile = sampled ? static_cast<std::uint32_t>(sample.tile(place)) : place;
+    const std::uint32_t chunk = job.base.chunks == 1 ? 0 : number / each, number_in_chunk = number - chunk * each,
+                        tile = sampled ? static_cast<std::uint32_t>(sample.tile(number_in_chunk)) : number_in_chunk;
     if (job.taken == TilesTaken::others && sample.has(tile)) continue;
     if (takes_part(job.base.plans[chunk], S)) residuals_of_tile<Map, S>(job, chunk, tile, space);
   }
 }
 
-// Residuals of a block that wait, `index`-th of its tile.
+// Writes the residuals of a block, number `index` of its tile, to the tile's slot.
 template <class Code>
 __device__ __forceinline__ void read_residuals(const std::uint8_t* slot, std::uint32_t width, std::uint32_t index,
                                                Code (&z)[32]) {
@@ -228,7 +228,7 @@ __device__ __forceinline__ void read_residuals(const std::uint8_t* slot, std::ui
   }
 }
 
-// The first of them.
+// Writes the first block's residuals.
 template <class Code>
 __device__ __forceinline__ Code first_of_block(const std::uint8_t* slot, std::uint32_t width, std::uint32_t index) {
   const auto* const words = reinterpret_cast<const std::uint32_t*>(slot) + index % 32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special values of tiles whose other values are there already: a thread block takes a special part from the list that
-// the decoder made, puts its values in their places in registers and stores the tile again.
+// Special values of tiles whose other values are already stored: a thread block takes a special part from the decoder's
+// list, replaces values in registers and stores the tile again.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace pyfilter::cuda {
 
-// The values of this thread's block that are there; 0 where none is.
+// Loads the stored values of this thread's block; 0 outside the array.
 template <int S, class Value>
 __device__ __forceinline__ void load_stored(const DecodeParams& job, const TileBox& box, const std::uint8_t* out,
                                             Value (&x)[32]) {
@@ -38,20 +38,20 @@ __device__ __forceinline__ Fault put_specials(const DecodeParams& job, const Dec
   const std::uint8_t* const bytes = stage_words(frame.payload + special.at, special.words, space.arena);
   __syncthreads();
   const std::uint32_t word = *reinterpret_cast<const std::uint32_t*>(bytes);
-  const TilePlace place = {0, special.words, false, Fault::none};
+  const TileLocation location = {0, special.words, false, Fault::none};
   Value x[32];
   Fault fault = Fault::none;
   if (word == kPackedVerbatim << 16) {
-    fault = read_verbatim_tile<Code>(place, bytes, valid, space, x);
+    fault = read_verbatim_tile<Code>(location, bytes, valid, space, x);
   } else {
-    // nothing but special values: no planes, exceptions or first value
+    // a special part has no planes, exceptions or first value
     const PackedHead head = read_head(word);
     if (head.base != 0 || head.rate_planes != 0 || head.first_bytes != 0 || (head.flags & kPackedExceptions) != 0)
       return Fault::rate;
     Code z[32], before[kFaceCodes<S>];
     PackedBlock block;
     const std::uint32_t* words = nullptr;
-    fault = decode_packed_codes<Map, S>(frame, place, bytes, valid, space, block, words, z, before);
+    fault = decode_packed_codes<Map, S>(frame, location, bytes, valid, space, block, words, z, before);
     if (fault == Fault::none) {
       load_stored<S>(job, box, frame.out, x);
       const Map map = decoding_map<Map>(frame);
@@ -61,7 +61,7 @@ __device__ __forceinline__ Fault put_specials(const DecodeParams& job, const Dec
       }
     }
   }
-  if (__syncthreads_or(fault != Fault::none ? 1 : 0) != 0) return fault;  // the part's bytes are read
+  if (__syncthreads_or(fault != Fault::none ? 1 : 0) != 0) return fault;  // the part's bytes have been read
   write_packed_row<S>(space.arena, x);
   __syncthreads();
   store_packed<S, Value>(job.grid, space.arena, box, job.aligned, job.start, min(job.stop, job.grid.values), frame.out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tables of frames as decoders use them, from their bits: a thread block for each frame. One thread reads the bits,
-// which say where they end only as they are read.
+// The decoding tables of frames, from their bits: one thread block a frame. One thread reads the bits, since an entry's
+// end is known only after the entry is read.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct TableSpace {
   std::size_t bytes;
   bool good;
   std::uint32_t last_residual;
-  std::uint32_t starts[kMostTables][kSymbols];  // first slots of symbols
+  std::uint32_t starts[kMostTables][kSymbols];  // first slot of each symbol
   HuffmanCodes codes;
   alignas(4) std::uint8_t text[kMostTableBytes];
 };
 
-// Words of the bits are brought to shared memory first: the thread that reads them would wait for each.
+// The words of the bits are copied to shared memory first: the reading thread would wait for each.
 static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __grid_constant__ StreamDecodeParams job) {
   extern __shared__ uint4 shared_memory[];
   auto& space = *reinterpret_cast<TableSpace*>(shared_memory);
@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(kTableThreads) table_kernel(const __gri
     __syncthreads();
     for (std::uint32_t i = thread; i < count * kFrequencySum; i += kTableThreads) {
       const std::uint32_t t = i / kFrequencySum, slot = i % kFrequencySum;
-      std::uint32_t symbol = 0;  // the last one that starts at the slot or before: those behind have no slots
+      std::uint32_t symbol = 0;  // the last symbol that starts at or before the slot: later ones have no slots
       for (std::uint32_t step = kSymbols / 2; step > 0; step /= 2)
         if (space.starts[t][symbol + step] <= slot) symbol += step;
       out.entries[i] = device_entry(symbol, space.model.tables[t].of[symbol], slot - space.starts[t][symbol]);

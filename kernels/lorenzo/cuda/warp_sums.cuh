@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums through a tile (docs/format.md, section 7.3) by one warp, which takes the tile's 128 blocks in four runs of 32;
-// packed/differences.cuh is the same for four warps. What runs before give to those behind stays in registers.
+// packed/differences.cuh is the same for four warps. The carry from run to run stays in registers.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace pyfilter::cuda {
 
-// Sums of the faces of the runs before.
+// Sums of earlier runs' faces.
 template <int S, class Code>
 struct RunFaces {
   Code sum[kFaceCodes<S>];
 };
 
-// Differences of run `run` -> codes, in place. The tile's first difference has the code before it added.
+// Differences of run `run` -> codes, in place. The tile's first difference includes the code before it.
 template <int S, class Code>
 __device__ __forceinline__ void run_sums(int order, int run, Code (&c)[32], RunFaces<S, Code>& faces) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   constexpr int kRow = 32 / kFaceCodes<S>;
   Code before[kFaceCodes<S>];
   if constexpr (S == kChain || S == kColumns) {
-    const Code shown = __shfl_sync(kAllLanes, c[0], 0);  // columns: the row's first
+    const Code shown = __shfl_sync(kAllLanes, c[0], 0);  // columns: the first code of the row
     axis_sums<1, 32, 32, 1, 1, true>(c, true, [](int) { return 0; }, before);
     before[0] += faces.sum[0];
     faces.sum[0] = S == kChain ? __shfl_sync(kAllLanes, c[31] + before[0], 31) : faces.sum[0] + shown;
@@ -42,23 +42,23 @@ __device__ __forceinline__ void run_sums(int order, int run, Code (&c)[32], RunF
     for (int x = 0; x < kRow; ++x) c[k * kRow + x] += before[k];
 }
 
-// What a warp knows of its tile, in shared memory: the registers are needed for its residuals, and what the compiler
-// would put to memory instead is far away.
+// A warp's tile data, in shared memory: registers are needed for its residuals, and spilled values would go to slow
+// local memory.
 struct alignas(16) WarpTile {
   TileBox box;
   std::uint32_t coded[4];
 };
 
-// Rows of a run, a block each, in shared memory: its lanes', and where a position of the tile is.
+// A run's rows in shared memory, a block each: a lane's own row, and the address of a position of the tile.
 template <class Value>
 inline constexpr int kRunBytes = 32 * kRowBytes<Value> + 2 * 16;
 template <int S, class Value>
-__device__ __forceinline__ std::uint8_t* run_row(std::uint8_t* room, unsigned block) {
-  return room + row_place<S, Value>(block % 32);
+__device__ __forceinline__ std::uint8_t* run_row(std::uint8_t* rows, unsigned block) {
+  return rows + row_offset<S, Value>(block % 32);
 }
 template <int S, class Value, class T>
-__device__ __forceinline__ void write_run_row(std::uint8_t* room, unsigned block, const T (&x)[32]) {
-  auto* const to = reinterpret_cast<uint4*>(run_row<S, Value>(room, block));
+__device__ __forceinline__ void write_run_row(std::uint8_t* rows, unsigned block, const T (&x)[32]) {
+  auto* const to = reinterpret_cast<uint4*>(run_row<S, Value>(rows, block));
 #pragma unroll
   for (int i = 0; i < static_cast<int>(2 * sizeof(T)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
@@ -69,18 +69,18 @@ __device__ __forceinline__ void read_row_at(const std::uint8_t* row, T (&x)[32])
     reinterpret_cast<uint4*>(x)[i] = reinterpret_cast<const uint4*>(row)[i];
 }
 
-// The rows of run `run` of a tile to memory, those of the values [start, stop).
+// Stores the rows of run `run` of a tile, limited to values [start, stop).
 template <int S, class Value>
-__device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, const TileBox& box, int run, bool aligned,
+__device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* rows, const TileBox& box, int run, bool aligned,
                                           std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {
   using Tile = TileShape<S>;
   const unsigned lane = threadIdx.x % 32, x0 = static_cast<unsigned>(run) * (Tile::kX / 4);
   constexpr unsigned kWide = Tile::kX / 4, kPer = 16 / sizeof(Value);
   auto* const to = reinterpret_cast<Value*>(out);
   if constexpr (S == kChain) {
-    if (aligned && is_whole<S>(box)) {  // rows lie one behind the other, and so do the blocks
+    if (aligned && is_whole<S>(box)) {  // rows are contiguous, and so are the blocks
       constexpr unsigned kPerRow = 32 / kPer, kRows = 32 / kPerRow;
-      const std::uint8_t* const from = room + lane / kPerRow * kRowBytes<Value> + lane % kPerRow * 16;
+      const std::uint8_t* const from = rows + lane / kPerRow * kRowBytes<Value> + lane % kPerRow * 16;
       auto* const first = reinterpret_cast<uint4*>(to + (box.first + x0 - start)) + lane;
 #pragma unroll
       for (unsigned i = 0; i < kPerRow; ++i)
@@ -89,19 +89,19 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
     }
   } else if constexpr (S == kColumns) {
     if (box.first >= start && box.first + std::uint64_t{box.iny - 1} * g.nx + box.inx <= stop) {
-      // a run is a column, a row a block: lanes have their place in all of them
+      // a run is a column of blocks, a row a block: a lane's position is the same in all
       if (x0 >= box.inx) return;
-      const std::uint8_t* const from = room + lane * sizeof(Value);
+      const std::uint8_t* const from = rows + lane * sizeof(Value);
       Value* const first = to + (box.first + x0 - start + lane * g.nx);
       const std::uint64_t step = 32 * g.nx;
       if (box.iny == Tile::kY) {
 #pragma unroll
         for (unsigned block = 0; block < 32; ++block)
-          first[block * step] = *reinterpret_cast<const Value*>(from + row_place<S, Value>(block));
+          first[block * step] = *reinterpret_cast<const Value*>(from + row_offset<S, Value>(block));
       } else {
 #pragma unroll 1
         for (unsigned block = 0; 32 * block + lane < box.iny; ++block)
-          first[block * step] = *reinterpret_cast<const Value*>(from + row_place<S, Value>(block));
+          first[block * step] = *reinterpret_cast<const Value*>(from + row_offset<S, Value>(block));
       }
       return;
     }
@@ -113,7 +113,7 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
         const unsigned piece = 32 * i + lane, x = x0 + piece % kPerRow * kPer, row = piece / kPerRow,
                        y = row % Tile::kY, z = row / Tile::kY;
         const std::uint8_t* const from =
-            run_row<S, Value>(room, Tile::block_of(z, y, x)) + Tile::position_of(z, y, x) * sizeof(Value);
+            run_row<S, Value>(rows, Tile::block_of(z, y, x)) + Tile::position_of(z, y, x) * sizeof(Value);
         const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
         __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(from));
       }
@@ -126,12 +126,12 @@ __device__ __forceinline__ void store_run(const Grid& g, std::uint8_t* room, con
     if (x >= box.inx || y >= box.iny || z >= box.inz) continue;
     const std::uint64_t index = box.first + (std::uint64_t{z} * g.ny + y) * g.nx + x;
     if (index < start || index >= stop) continue;
-    to[index - start] = *reinterpret_cast<const Value*>(run_row<S, Value>(room, Tile::block_of(z, y, x)) +
+    to[index - start] = *reinterpret_cast<const Value*>(run_row<S, Value>(rows, Tile::block_of(z, y, x)) +
                                                         Tile::position_of(z, y, x) * sizeof(Value));
   }
 }
 
-// A block to memory from the registers of its thread, those of the values [start, stop).
+// Stores a block from its thread's registers, limited to values [start, stop).
 template <int S, class Value>
 __device__ __forceinline__ void store_block(const Grid& g, const Value (&v)[32], const TileBox& box, unsigned block,
                                             bool aligned, std::uint64_t start, std::uint64_t stop, std::uint8_t* out) {

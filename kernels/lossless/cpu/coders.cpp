@@ -6,7 +6,7 @@
 
 PYF_BEGIN_TARGET
 
-// Floats and integers of a code's width: which of them is known at run time, so that one coder serves both.
+// Floats and integers of a code's width share a coder, which reads the kind at run time.
 template <class U>
 struct WordMap : BitMap<U, false> {
   using typename BitMap<U, false>::Code;

@@ -14,11 +14,11 @@
 
 PYF_BEGIN_TARGET
 
-// Texts that last: what fail() makes belongs to the thread.
+// A static text: the text of fail() belongs to the thread.
 inline constexpr Status kBadParticles{Code::corrupt, "corrupt frame: a tile of particles contradicts itself"};
 inline constexpr Status kNoParticleMemory{Code::no_memory, "no memory for the codec's scratch buffers"};
 
-// Keys of all ordinary particles; returns where offsets start, nullptr where they are damaged.
+// Reads the keys of all ordinary particles; returns the start of offsets, nullptr if the keys are damaged.
 template <class T>
 inline const std::uint8_t* read_keys(const std::uint8_t* in, const std::uint8_t* end, std::uint32_t ordinary, bool runs,
                                      unsigned bits, TileSpace<T>& space) {
@@ -50,7 +50,7 @@ inline const std::uint8_t* read_keys(const std::uint8_t* in, const std::uint8_t*
   return filled == ordinary && key >> bits == 0 ? in : nullptr;
 }
 
-// Offsets are added to the codes in space.q; returns their end.
+// Adds offsets to the codes in space.q; returns their end.
 template <class T, int D>
 inline const std::uint8_t* read_offsets(const std::uint8_t* in, const TileHead<typename FloatTraits<T>::Code>& head,
                                         TileSpace<T>& space) {
@@ -67,7 +67,7 @@ inline const std::uint8_t* read_offsets(const std::uint8_t* in, const TileHead<t
   return in;
 }
 
-// Codes of each axis from the numbers of segments.
+// Codes of each axis from segment numbers.
 template <class T, int D>
 inline void place_segments(const KeyLayout& given, const TileHead<typename FloatTraits<T>::Code>& head,
                            TileSpace<T>& space) {

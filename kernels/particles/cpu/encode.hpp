@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tile of particles to its bytes (docs/format.md, section 12.2). What order particles have is decided before
-// (order.hpp): a tile whose keys rise is coded by their gaps, any other by offsets only, as if it were one segment.
+// A tile of particles to its bytes (docs/format.md, section 12.2). The order of particles is decided earlier
+// (order.hpp): a tile with ascending keys stores the keys' gaps; any other tile stores offsets only, as a single
+// segment.
 #pragma once
 
 #include <bit>
@@ -18,8 +19,8 @@
 
 PYF_BEGIN_TARGET
 
-// Particles at the end that are the same bit for bit: rows of zeros, with which HDF5 pads its last chunk, or many
-// others. at(i) is where particle i is.
+// The tail: equal particles (bit for bit) at the end, such as the rows of zeros with which HDF5 pads its last chunk.
+// at(i): the address of particle i.
 template <class T, int D, class At>
 inline std::uint32_t tail_of(At&& at, std::uint32_t count) {
   using Code = typename FloatTraits<T>::Code;
@@ -31,7 +32,7 @@ inline std::uint32_t tail_of(At&& at, std::uint32_t count) {
   return any == 0 || same >= kGroup ? same : 0;
 }
 
-// A tile's particles as codes, and how they can be coded: ordinary ones, special ones, and a tail of one repeated.
+// A tile's particles as codes, divided into ordinary ones, special ones, and a tail of equal ones.
 template <class T, int D>
 struct CodedTile {
   using Code = typename FloatTraits<T>::Code;
@@ -39,10 +40,10 @@ struct CodedTile {
   Code origin[3] = {};
   unsigned width[3] = {};
   KeyLayout layout;
-  bool ordered;  // specials last, keys rising
+  bool ordered;  // specials last, keys ascending
 
   std::uint32_t ordinary() const { return count - tail - specials; }
-  std::uint32_t stored() const { return specials + (tail != 0 ? 1 : 0); }  // values as they are
+  std::uint32_t stored() const { return specials + (tail != 0 ? 1 : 0); }  // particles stored as values
 
   CodedTile(const Quantizer<T>& p, const T* x, std::uint32_t particles, TileSpace<T>& space)
       : count(particles), tail(tail_of<T, D>([x](std::uint32_t i) { return x + std::size_t{i} * D; }, particles)) {
@@ -64,8 +65,7 @@ struct CodedTile {
     ordered = falls == 0;
   }
 
-  // Of particles that have been sorted, none of which is special, without a tail: codes and keys move there, values do
-  // not.
+  // A tile of sorted particles without special ones and tail: codes and keys are permuted, values are not.
   CodedTile(const TileKeys<T, D>& keys, std::uint32_t particles, TileSpace<T>& space)
       : count(particles), tail(0), specials(0), layout(keys.layout), ordered(true) {
     std::copy(std::begin(keys.origin), std::end(keys.origin), origin);
@@ -81,11 +81,11 @@ struct CodedTile {
   unsigned widest() const { return std::max(std::max(width[0], width[1]), width[2]); }
 };
 
-// Gaps between distinct keys and how often each comes; returns how many they are.
+// Gaps between distinct keys, and the number of particles with each key; returns the number of distinct keys.
 inline std::uint32_t find_runs(const std::uint32_t* keys, std::uint32_t count, std::uint32_t* gaps,
                                std::uint32_t* counts) {
   std::uint32_t runs = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {  // keys, and the last particle of each
+  for (std::uint32_t i = 0; i < count; ++i) {  // writes the key at each position; the last particle with a key wins
     gaps[runs] = keys[i];
     counts[runs] = i;
     runs += i + 1 == count || keys[i] != keys[i + 1] ? 1 : 0;
@@ -103,7 +103,7 @@ inline std::uint32_t count_runs(const std::uint32_t* keys, std::uint32_t count) 
   return runs;
 }
 
-// Whether runs start everywhere as surely_spread_runs() has it.
+// Whether runs are spread over the tile, as surely_spread_runs() defines it.
 inline bool are_spread(const std::uint32_t* keys, std::uint32_t count) {
   for (std::uint32_t from = 0; from < count; from += kSpread) {
     const std::uint32_t before = from != 0 ? 1 : 0, here = std::min(kSpread, count - from);
@@ -112,7 +112,7 @@ inline bool are_spread(const std::uint32_t* keys, std::uint32_t count) {
   return true;
 }
 
-// Offsets of the ordinary particles: planes of each axis, group by group.
+// Offsets of the ordinary particles: bit planes of each axis, group by group.
 template <class T, int D>
 inline std::uint8_t* write_offsets(const CodedTile<T, D>& tile, unsigned shift, const TileSpace<T>& space,
                                    std::uint8_t* out) {
@@ -128,7 +128,7 @@ inline std::uint8_t* write_offsets(const CodedTile<T, D>& tile, unsigned shift, 
       for (std::uint32_t i = 0; i < kGroup; ++i) offsets[i] = static_cast<Code>(q[i] - origin) & mask;
       for (std::uint32_t i = tile.ordinary() - from; i < kGroup; ++i) offsets[i] = 0;
       alignas(64) std::uint32_t planes[64];
-      std::memset(planes, 0, 4 * bits);  // those that no offset needs need not be written
+      std::memset(planes, 0, 4 * bits);  // planes above the widest offset are not written below
       transpose_planes<1>(offsets, ~0u, true, planes, 64);
       std::memcpy(out, planes, 4 * bits);
       out += 4 * bits;
@@ -137,8 +137,7 @@ inline std::uint8_t* write_offsets(const CodedTile<T, D>& tile, unsigned shift, 
   return out;
 }
 
-// A tile's particles in the order that the plan asks for. `laid` is false where their values stay as they were taken,
-// which is where none of them is stored.
+// A tile's particles in the order of the plan. `laid`: the values are permuted, too; false if no value is stored.
 template <class T, int D>
 inline CodedTile<T, D> code_tile(const ParticlePlan& plan, const Quantizer<T>& p, const void* values,
                                  std::uint64_t first, std::uint32_t count, TileSpace<T>& space, bool& laid) {
@@ -165,7 +164,7 @@ inline EncodedTile encode_particles(const Plan& base, const void* values, std::u
   const std::uint64_t first = number * kTileParticles, particles = plan.grid.values / D;
   const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kTileParticles, particles - first));
   const Quantizer<T> p = quantizer_of<T>(plan);
-  bool laid = true;  // values are where their particles are
+  bool laid = true;  // values have the order of their particles
   const CodedTile<T, D> tile = code_tile<T, D>(plan, p, values, first, count, space, laid);
   const std::size_t verbatim_bytes = 4 + std::size_t{count} * D * sizeof(T);
   const auto verbatim = [&] {
@@ -175,7 +174,7 @@ inline EncodedTile encode_particles(const Plan& base, const void* values, std::u
     return EncodedTile{static_cast<std::uint32_t>(verbatim_bytes), false};
   };
   const std::uint32_t ordinary = tile.ordinary();
-  // special particles that are not the last ones
+  // special particles that are not at the end
   if (!tile.ordered && tile.widest() == 0) return verbatim();
   const unsigned shift = tile.ordered ? tile.layout.shift : tile.widest();
   const bool keyed = tile.ordered && tile.layout.bits() != 0 && ordinary != 0;
@@ -198,7 +197,7 @@ inline EncodedTile encode_particles(const Plan& base, const void* values, std::u
         surely_runs(ordinary, runs, last) ||
         (plan.tiles_alone && surely_spread_runs(ordinary, runs, last) && are_spread(space.keys, ordinary));
     if (!surely) {
-      std::uint32_t* const differences = space.special;  // not needed any more
+      std::uint32_t* const differences = space.special;  // no longer needed
       differences[0] = space.keys[0];
       for (std::uint32_t i = 1; i < ordinary; ++i) differences[i] = space.keys[i] - space.keys[i - 1];
       plan_sequence(differences, ordinary, plain);
@@ -237,7 +236,7 @@ inline EncodedTile encode_particles(const Plan& base, const void* values, std::u
   return {static_cast<std::uint32_t>(size), false};
 }
 
-// Whether a tile is in an order that its keys can be coded in.
+// Whether a tile's keys are in an order that gaps can encode.
 template <class T, int D>
 inline bool is_ordered(const ParticlePlan& plan, const void* values, std::uint64_t number, void* scratch) {
   TileSpace<T> space(scratch);

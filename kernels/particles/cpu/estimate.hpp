@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The estimate of estimate.hpp on the CPU (particles/cuda/estimate.cuh does the same).
+// The estimate of estimate.hpp on the CPU (particles/cuda/estimate.cuh is the same on a GPU).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ PYF_BEGIN_TARGET
 
 static_assert(kEstimateCounts * sizeof(std::uint32_t) <= kParticleScratchBytes);
 
-// Codes of a run. A value that has none takes that of the particle before, if it has one, or 0; returns how many.
+// Codes of a run. A value without a code takes the code of the previous particle, or 0; returns the number of such
+// values.
 template <class T, int D>
 inline std::uint32_t code_run(const Quantizer<T>& p, const T* x,
                               typename FloatTraits<T>::Code (&q)[kEstimateRun + 1][D]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order of particles that takes the fewest bytes: along the keys of the whole chunk, then of each tile. A stable
-// sort, special particles last, so that an order once made is made again, and threads and devices agree.
+// The order of particles with the fewest bytes: by the keys of the whole chunk, then of each tile. The sort is stable,
+// with special particles last, so that sorting again changes nothing, and threads and devices agree.
 #pragma once
 
 #include <algorithm>
@@ -13,32 +13,32 @@
 
 PYF_BEGIN_TARGET
 
-// Sorts `count` entries by their bits from 32 to 32 + bits; `other` has as much room. The result is in `entries`.
+// Sorts `count` entries by `bits` bits from bit 32 on; `other` has the same size. The result is in `entries`.
 template <unsigned kDigit>
 inline void sort_by_digits(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
   constexpr std::uint32_t kValues = 1u << kDigit, kMostPasses = (kMostKeyBits + kDigit) / kDigit;
-  std::uint32_t places[kMostPasses][kValues] = {};
+  std::uint32_t counts[kMostPasses][kValues] = {};
   const unsigned passes = (bits + kDigit - 1) / kDigit;
   const auto digit = [](std::uint64_t entry, unsigned pass) { return entry >> (32 + pass * kDigit) & (kValues - 1); };
   for (std::size_t i = 0; i < count; ++i)
-    for (unsigned pass = 0; pass < passes; ++pass) ++places[pass][digit(entries[i], pass)];
+    for (unsigned pass = 0; pass < passes; ++pass) ++counts[pass][digit(entries[i], pass)];
   std::uint64_t *from = entries, *to = other;
   for (unsigned pass = 0; pass < passes; ++pass) {
-    std::uint32_t* const place = places[pass];
-    if (place[digit(from[0], pass)] == count) continue;  // all have the same digit
+    std::uint32_t* const next = counts[pass];
+    if (next[digit(from[0], pass)] == count) continue;  // all entries have the same digit
     std::uint32_t sum = 0;
     for (std::uint32_t value = 0; value < kValues; ++value) {
-      const std::uint32_t here = place[value];
-      place[value] = sum;
+      const std::uint32_t here = next[value];
+      next[value] = sum;
       sum += here;
     }
-    for (std::size_t i = 0; i < count; ++i) to[place[digit(from[i], pass)]++] = from[i];
+    for (std::size_t i = 0; i < count; ++i) to[next[digit(from[i], pass)]++] = from[i];
     std::swap(from, to);
   }
   if (from != entries) std::memcpy(entries, from, count * sizeof *entries);
 }
 
-// The same with digits of as many bits as take the fewest passes, but for more counters than a tile is worth.
+// The same with the digit size of the fewest passes, limited by the cost of counters for a tile.
 inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size_t count, unsigned bits) {
   if (bits > 16 && bits <= 20)
     sort_by_digits<10>(entries, other, count, bits);
@@ -48,9 +48,9 @@ inline void sort_entries(std::uint64_t* entries, std::uint64_t* other, std::size
     sort_by_digits<8>(entries, other, count, bits);
 }
 
-// Indices of `count` particles of a tile, at most kTileParticles, by their keys of `bits` bits; those of equal keys
-// rise. The result is in space.order, and the keys in that order are in space.other_keys. A radix sort with two digits,
-// or with three where there are too few keys for many counters.
+// Sorts the indices of `count` particles of a tile, at most kTileParticles, stably by keys of `bits` bits. space.order
+// gets the indices, space.other_keys the keys in that order. A radix sort with two digits, or three if the particles
+// are too few for many counters.
 template <class T>
 inline void sort_keys(std::uint32_t count, unsigned bits, TileSpace<T>& space) {
   const unsigned passes = count >= kTileParticles / 4 ? 2 : 3, width = std::max(1u, (bits + passes - 1) / passes);
@@ -61,28 +61,28 @@ inline void sort_keys(std::uint32_t count, unsigned bits, TileSpace<T>& space) {
   const auto count_digits = [&](std::uint32_t key) {
     for (unsigned pass = 0; pass < passes; ++pass) ++counters[pass * values + (key >> pass * width & mask)];
   };
-  // neighbours often share their highest digit, and a counter must be written before it is read again
+  // four counters: neighbours often share their highest digit, and would wait for each other's counter
   const std::uint32_t quarter = count / 4;
   for (std::uint32_t i = 0; i < quarter; ++i)
     for (std::uint32_t part = 0; part < 4; ++part) count_digits(keys[part * quarter + i]);
   for (std::uint32_t i = 4 * quarter; i < count; ++i) count_digits(keys[i]);
-  bool sorted = false;  // by the digits before: space.order says how
+  bool sorted = false;  // space.order holds the order by earlier digits
   for (unsigned pass = 0; pass < passes; ++pass) {
-    std::uint16_t* __restrict const place = counters + pass * values;
+    std::uint16_t* __restrict const next = counters + pass * values;
     const unsigned shift = pass * width;
-    if (place[keys[0] >> shift & mask] == count) continue;  // all have the same digit
+    if (next[keys[0] >> shift & mask] == count) continue;  // all entries have the same digit
     std::uint16_t sum = 0;
     for (std::size_t value = 0; value < values; ++value) {
-      const std::uint16_t here = place[value];
-      place[value] = sum;
+      const std::uint16_t here = next[value];
+      next[value] = sum;
       sum = static_cast<std::uint16_t>(sum + here);
     }
     const std::uint16_t* __restrict const from = space.order;
     std::uint16_t* __restrict const to = space.other_order;
     if (sorted) {
-      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[from[i]] >> shift & mask]++] = from[i];
+      for (std::uint32_t i = 0; i < count; ++i) to[next[keys[from[i]] >> shift & mask]++] = from[i];
     } else {
-      for (std::uint32_t i = 0; i < count; ++i) to[place[keys[i] >> shift & mask]++] = static_cast<std::uint16_t>(i);
+      for (std::uint32_t i = 0; i < count; ++i) to[next[keys[i] >> shift & mask]++] = static_cast<std::uint16_t>(i);
     }
     std::swap(space.order, space.other_order);
     sorted = true;
@@ -91,7 +91,7 @@ inline void sort_keys(std::uint32_t count, unsigned bits, TileSpace<T>& space) {
   for (std::uint32_t i = 0; i < count; ++i) space.other_keys[i] = keys[space.order[i]];
 }
 
-// Keys of `count` particles of a tile at space.values, from their own extent: space.keys.
+// Keys of `count` particles of a tile at space.values, in their own extent: space.keys.
 template <class T, int D>
 struct TileKeys {
   using Code = typename FloatTraits<T>::Code;
@@ -122,7 +122,7 @@ struct TileKeys {
   unsigned bits() const { return specials == 0 ? layout.bits() : kMostKeyBits + 1; }
 };
 
-// Lays particles[0 .. count) of one tile (indices into the chunk) in order.
+// Orders particles[0 .. count) of one tile (indices into the chunk).
 template <class T, int D>
 inline void order_tile(const ParticlePlan& plan, const void* values, std::uint32_t* particles, std::uint32_t count,
                        void* scratch) {
@@ -136,15 +136,15 @@ inline void order_tile(const ParticlePlan& plan, const void* values, std::uint32
   std::memcpy(particles, space.gaps, count * sizeof *particles);
 }
 
-// How many of a tile's `count` particles, the first of which is number `first`, may be moved.
+// The number of movable particles among a tile's `count`, the first of which is number `first`.
 inline std::uint32_t movable_particles(const ParticlePlan& plan, std::uint64_t first, std::uint32_t count) {
   const std::uint64_t movable = plan.sorted_particles > first ? plan.sorted_particles - first : 0;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(movable, count));
 }
 
-inline constexpr std::uint32_t kAhead = 32;  // particles that are asked for before they are taken
+inline constexpr std::uint32_t kAhead = 32;  // prefetch distance, in particles
 
-// The particles of a tile to space.values: those that may be moved come from where the chunk's order has them.
+// Gathers the particles of a tile into space.values: movable ones in the chunk's order.
 template <class T, int D>
 inline void take_tile(const ParticlePlan& plan, const void* values, std::uint64_t first, std::uint32_t count,
                       std::uint32_t movable, TileSpace<T>& space) {
@@ -163,8 +163,8 @@ inline void take_tile(const ParticlePlan& plan, const void* values, std::uint64_
               std::size_t{count - taken} * D * sizeof(T));
 }
 
-// The entries of a tile need not be in order among themselves: particles that its own keys do not part are brought into
-// that of the chunk's here. Keys of no shift part all that the chunk's keys part.
+// The entries of a tile may be unsorted among themselves: particles with equal keys in the tile get the chunk's order
+// here. Keys with shift 0 separate all particles that the chunk's keys separate.
 template <class T>
 inline void settle_equals(const std::uint64_t* entries, std::uint32_t count, TileSpace<T>& space) {
   const std::uint32_t* const keys = space.other_keys;
@@ -180,7 +180,7 @@ inline void settle_equals(const std::uint64_t* entries, std::uint32_t count, Til
   }
 }
 
-// Lays the first `movable` particles at space.values in the order of space.order.
+// Permutes the first `movable` particles at space.values into space.order.
 template <class T, int D>
 inline void lay_in_order(std::uint32_t count, std::uint32_t movable, TileSpace<T>& space) {
   for (std::uint32_t i = 0; i < movable; ++i)
@@ -196,9 +196,10 @@ inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std:
                          Extent<typename FloatTraits<T>::Code> (&extents)[3]) {
   using Code = typename FloatTraits<T>::Code;
   using S = std::make_signed_t<Code>;
-  constexpr std::size_t kPlaces = std::size_t{8} * D;  // as many as fill vectors; an axis is the same in each round
-  S low[kPlaces], high[kPlaces];
-  for (std::size_t j = 0; j < kPlaces; ++j) {
+  constexpr std::size_t kLanesOfAxes =
+      std::size_t{8} * D;  // a multiple of D that fills vectors: each lane keeps its axis
+  S low[kLanesOfAxes], high[kLanesOfAxes];
+  for (std::size_t j = 0; j < kLanesOfAxes; ++j) {
     low[j] = extents[0].low;
     high[j] = extents[0].high;
   }
@@ -207,8 +208,8 @@ inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std:
     std::uint32_t special[kBatch / 32];
     const std::uint32_t here = std::min(kBatch, count - from);
     if (code_batch<T, D>(p, values + std::size_t{from} * D * sizeof(T), here, codes, special) == 0) {
-      for (std::size_t i = 0; i < std::size_t{kBatch} * D; i += kPlaces) {
-        for (std::size_t j = 0; j < kPlaces; ++j) {
+      for (std::size_t i = 0; i < std::size_t{kBatch} * D; i += kLanesOfAxes) {
+        for (std::size_t j = 0; j < kLanesOfAxes; ++j) {
           const auto code = static_cast<S>(codes[i + j]);
           low[j] = code < low[j] ? code : low[j];
           high[j] = code > high[j] ? code : high[j];
@@ -220,13 +221,13 @@ inline void find_extents(const Quantizer<T>& p, const std::uint8_t* values, std:
       for (int d = 0; d < D && (special[i / 32] >> i % 32 & 1) == 0; ++d)
         extents[d].add(codes + i * D + static_cast<std::uint32_t>(d), 1);
   }
-  for (std::size_t j = 0; j < kPlaces; ++j) {
+  for (std::size_t j = 0; j < kLanesOfAxes; ++j) {
     extents[j % D].low = std::min(extents[j % D].low, low[j]);
     extents[j % D].high = std::max(extents[j % D].high, high[j]);
   }
 }
 
-// Entries (key, index) of all particles of a chunk, by the keys of its extent. The driver sorts them.
+// Makes entries (key, index) of all particles of a chunk, with keys in its extent. The driver sorts them.
 template <class T, int D>
 inline void order_chunk(const ParticlePlan& plan, const void* values, std::uint32_t count, std::uint64_t* entries,
                         void* scratch) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys and offsets of a whole tile into the order of its keys, in shared memory (tile_sort.cuh says how).
+// Sorts keys and offsets of a whole tile in shared memory by cells (tile_sort.cuh has the algorithm).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ __device__ __forceinline__ void note_last(std::uint32_t position, std::uint32_t 
     last[position - (kTileParticles - kGroup)] = static_cast<std::uint16_t>(particle);
 }
 
-// Where each particle of a thread comes.
+// The rank of each particle of a thread.
 template <class Positions>
-__device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uint32_t (&places)[kItems]) {
+__device__ __forceinline__ void take_ranks(const std::uint16_t* moved, std::uint32_t (&ranks)[kItems]) {
   if constexpr (std::is_same_v<Positions, TurnPositions>) {
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) places[k] = moved[Positions::of(k)];
+    for (int k = 0; k < kItems; ++k) ranks[k] = moved[Positions::of(k)];
   } else {
     constexpr int kEach = Positions::kNeighbours;
     static_assert(kEach % 2 == 0);
@@ -33,20 +33,20 @@ __device__ __forceinline__ void take_places(const std::uint16_t* moved, std::uin
       const Pairs pairs = *reinterpret_cast<const Pairs*>(moved + Positions::of(k));
 #pragma unroll
       for (int j = 0; j < kEach; j += 2) {
-        places[k + j] = pairs.of[j / 2] & 0xFFFF;
-        places[k + j + 1] = pairs.of[j / 2] >> 16;
+        ranks[k + j] = pairs.of[j / 2] & 0xFFFF;
+        ranks[k + j + 1] = pairs.of[j / 2] >> 16;
       }
     }
   }
 }
 
-// Particles that have their places in cells, each of which counts those before it.
+// Counting: each particle counts the particles before it in its cell.
 template <class Positions, class Space>
 __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kItems],
                                                  const std::uint32_t (&offsets)[kItems], const Celled (&celled)[kItems],
                                                  const Entries& as, unsigned planes, Space& space) {
   const unsigned left = as.left;
-  const bool carried = planes <= 32 - kFirstDigit;  // offsets go with the key's first bits
+  const bool carried = planes <= 32 - kFirstDigit;  // the key's word also holds the offsets
   __syncthreads();
   if (threadIdx.x < 4) space.entries[kTileParticles + threadIdx.x] = as.end();
 #pragma unroll
@@ -60,26 +60,26 @@ __device__ __forceinline__ void sort_by_counting(const std::uint32_t (&keys)[kIt
 #pragma unroll
   for (int k = 0; k < kItems; ++k) with[k] = space.carried[position_of(k)];
   __syncthreads();
-  place_entries(space.entries, as, [&](int k, std::uint32_t entry, std::uint32_t place) {
-    const std::uint32_t at = word_of(place);
+  place_entries(space.entries, as, [&](int k, std::uint32_t entry, std::uint32_t rank) {
+    const std::uint32_t at = word_of(rank);
     space.rows[at] = (with[k] & ((1u << kFirstDigit) - 1)) << left | as.open(entry);
     if (carried)
       space.offsets[at] = with[k] >> kFirstDigit;
     else
-      space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(place);
-    // no particle is moved further than within its cell
-    if (k == kItems - 1) note_last(place, Entries::position(entry), space.last);
+      space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(rank);
+    // a particle moves only within its cell
+    if (k == kItems - 1) note_last(rank, Entries::position(entry), space.last);
   });
   __syncthreads();
   if (carried) return;
-  std::uint32_t places[kItems];
-  take_places<Positions>(space.moved, places);
+  std::uint32_t ranks[kItems];
+  take_ranks<Positions>(space.moved, ranks);
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) space.offsets[word_of(places[k])] = offsets[k];
+  for (int k = 0; k < kItems; ++k) space.offsets[word_of(ranks[k])] = offsets[k];
   __syncthreads();
 }
 
-// Particles that have their places in cells, by windows; space.moved has all their places then.
+// Sorting by windows: warps sort windows of 256; space.moved then has all ranks.
 template <class Positions, class Space>
 __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kItems],
                                                 const std::uint32_t (&offsets)[kItems], const Celled (&celled)[kItems],
@@ -87,24 +87,24 @@ __device__ __forceinline__ void sort_by_windows(const std::uint32_t (&keys)[kIte
 #pragma unroll
   for (int k = 0; k < kItems; ++k) space.entries[celled[k].at()] = as.make(celled[k].rank(), keys[k], Positions::of(k));
   __syncthreads();
-  const auto note = [&](std::uint32_t entry, std::uint32_t place) {
-    space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(place);
+  const auto note = [&](std::uint32_t entry, std::uint32_t rank) {
+    space.moved[Entries::position(entry)] = static_cast<std::uint16_t>(rank);
   };
   sort_window(space.entries, note);
   __syncthreads();
   merge_borders(space.entries, space.sort.borders, (1u << as.cell) - 1, note);
   __syncthreads();
-  std::uint32_t places[kItems];
-  take_places<Positions>(space.moved, places);
+  std::uint32_t ranks[kItems];
+  take_ranks<Positions>(space.moved, ranks);
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t at = word_of(places[k]);
+    const std::uint32_t at = word_of(ranks[k]);
     space.rows[at] = keys[k];
     if (planes != 0) space.offsets[at] = offsets[k];
   }
   __syncthreads();
 }
-// What is in space.last then, for what has been sorted by windows: not noted before it is needed. Ends with a barrier.
+// Sets space.last after sorting by windows, when it is needed. Ends with a barrier.
 template <class Space>
 __device__ __forceinline__ void find_last(Space& space) {
 #pragma unroll
@@ -112,9 +112,9 @@ __device__ __forceinline__ void find_last(Space& space) {
   __syncthreads();
 }
 
-// Keys and offsets of a whole tile, offsets of so many planes, to their places in space.rows and space.offsets, and
-// space.last, but for windows; CellOrder::none where a radix sort is better. Positions: those of the thread's
-// particles. Needs a barrier before, ends with one.
+// Sorts keys and offsets of a whole tile into space.rows and space.offsets, for offsets of `planes` planes, and sets
+// space.last unless sorted by windows. CellOrder::none: a radix sort is better. Positions: the thread's particles.
+// Needs a barrier before, ends with one.
 template <class Positions, class Space>
 __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[kItems],
                                                    const std::uint32_t (&offsets)[kItems], unsigned bits,
@@ -139,18 +139,18 @@ __device__ __forceinline__ CellOrder sort_by_cells(const std::uint32_t (&keys)[k
   return order;
 }
 
-// Which particle comes to each place of a tile that has been sorted so, to space.places; what was there is lost. Needs
-// a barrier before, ends with one.
+// Writes the particle at each rank of such a sorted tile to space.sources, replacing its contents. Needs a barrier
+// before, ends with one.
 template <class Space>
-__device__ __forceinline__ void find_places(CellOrder order, unsigned bits, Space& space) {
+__device__ __forceinline__ void find_sources(CellOrder order, unsigned bits, Space& space) {
   if (order == CellOrder::windows) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k)
-      space.places[space.moved[position_of(k)]] = static_cast<std::uint16_t>(position_of(k));
+      space.sources[space.moved[position_of(k)]] = static_cast<std::uint16_t>(position_of(k));
   } else {
     place_entries(space.entries, Entries(bits - min(bits, kFirstDigit)),
-                  [&](int, std::uint32_t entry, std::uint32_t place) {
-                    space.places[place] = static_cast<std::uint16_t>(Entries::position(entry));
+                  [&](int, std::uint32_t entry, std::uint32_t rank) {
+                    space.sources[rank] = static_cast<std::uint16_t>(Entries::position(entry));
                   });
   }
   __syncthreads();

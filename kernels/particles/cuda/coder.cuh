@@ -16,7 +16,7 @@ namespace pyfilter::cuda {
 template <class T, int D, std::uint8_t kOrder>
 cudaError_t launch_encode_in(const ParticleParams& job, cudaStream_t stream) {
   constexpr std::size_t kSpace = sizeof(SortingSpace<typename FloatTraits<T>::Code, D>);
-  static_assert(kSpace <= std::size_t{64} << 10);  // what a block can have from compute capability 7.5 on
+  static_assert(kSpace <= std::size_t{64} << 10);  // the most of a block from compute capability 7.5 on
   const auto kernel = encode_particles_kernel<T, D, kOrder>;
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSpace)));
   kernel<<<dim3(job.base.tiles, job.base.chunks), kTileThreads, kSpace, stream>>>(job);

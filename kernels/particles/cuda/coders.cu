@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on the GPU: the decoder, and where the encoders are (cuda_f32.cu, cuda_f64.cu, particles/cuda/sort.cu).
+// Particles on the GPU: the decoder, and the table of encoders (f32.cu, f64.cu, sort.cu).
 #include "particles/cuda/decode.cuh"
 #include "particles/cuda/driver.cuh"
 #include "particles/cuda/params.cuh"

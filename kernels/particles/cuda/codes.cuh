@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The particles of a tile as codes, dealt out over the threads of a block, and what all threads know of them: their
-// extent, their special particles and a tail of equal ones (particles/encode.hpp does the same on the CPU).
+// The particles of a tile as codes, distributed over the threads of a block, and the facts shared by all threads: their
+// extent, their special particles and the tail of equal ones (particles/cpu/encode.hpp is the same on the CPU).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace pyfilter::cuda {
 inline constexpr int kTileThreads = 512, kTileWarps = kTileThreads / 32;  // of a block that encodes a tile
 inline constexpr int kItems = static_cast<int>(kTileParticles) / kTileThreads;
 
-// The particle at position p of a tile as thread and item: positions are dealt out in turns.
+// The position of a thread's item: positions are dealt out in turn.
 __device__ __forceinline__ std::uint32_t position_of(int item) {
   return threadIdx.x + static_cast<unsigned>(item) * kTileThreads;
 }
@@ -26,10 +26,10 @@ struct TurnPositions {
   __device__ __forceinline__ static std::uint32_t of(int item) { return position_of(item); }
 };
 
-// Where the word of the particle at a place lies in shared memory. A thread takes eight in a row, as two quads. Those
-// of every other four threads change places, so that the quads of eight threads are in different banks.
-__device__ __forceinline__ std::uint32_t word_of(std::uint32_t place) { return place ^ (place >> 3 & 4); }
-// The eight words of this thread.
+// The shared-memory word of position `rank`. A thread takes eight consecutive words, as two quads. The quads of every
+// other four threads are swapped, so that the quads of eight threads are in different banks.
+__device__ __forceinline__ std::uint32_t word_of(std::uint32_t rank) { return rank ^ (rank >> 3 & 4); }
+// Loads this thread's eight words.
 __device__ __forceinline__ void take_words(const std::uint32_t* words, std::uint32_t (&own)[kItems]) {
   const auto* const quads = reinterpret_cast<const uint4*>(words) + 2 * threadIdx.x;
   const unsigned first = threadIdx.x >> 2 & 1;
@@ -72,18 +72,18 @@ __device__ __forceinline__ X warp_most(X x) {
   return static_cast<X>(~warp_least(static_cast<X>(~x)));
 }
 
-// Sum of what the warps before this one left, by all lanes.
+// The sum of earlier warps' numbers, in all lanes.
 __device__ __forceinline__ std::uint32_t warps_before(const std::uint32_t (&of_warps)[kTileWarps]) {
   const unsigned lane = threadIdx.x % 32;
   return warp_sum(lane < threadIdx.x / 32 ? of_warps[lane] : 0);
 }
-// Of all warps.
+// The sum over all warps.
 __device__ __forceinline__ std::uint32_t all_warps(const std::uint32_t (&of_warps)[kTileWarps]) {
   const unsigned lane = threadIdx.x % 32;
   return warp_sum(lane < kTileWarps ? of_warps[lane] : 0);
 }
 
-// Codes of the particles of a thread.
+// Codes of a thread's particles.
 template <class T, int D>
 struct ThreadCodes {
   using Code = typename FloatTraits<T>::Code;
@@ -91,22 +91,22 @@ struct ThreadCodes {
   std::uint32_t special;  // bit k: item k
 };
 
-// Looks again at the items of `codes.special`, whose first code will not do.
-template <int D, class T, class Source, class Place>
-__device__ __forceinline__ void look_again(const Quantizer<T>& p, const Source& source, const Place& place,
+// Retries the items of `codes.special`, whose first code does not fit.
+template <int D, class T, class Source, class SourceOf>
+__device__ __forceinline__ void look_again(const Quantizer<T>& p, const Source& source, const SourceOf& source_of,
                                            ThreadCodes<T, D>& codes) {
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
     if ((codes.special >> k & 1) == 0) continue;
-    if (code_particle<D>(p, source.at(place(k)), codes.q[k])) codes.special &= ~(1u << k);
+    if (code_particle<D>(p, source.at(source_of(k)), codes.q[k])) codes.special &= ~(1u << k);
   }
 }
 
-// place(k) says which particle of the tile is item k; there are `count`. kWhole: all of a tile.
-template <bool kWhole, bool kHasSentinel, int D, class T, class Source, class Place>
+// source_of(k): the index in the tile of the particle at item k; there are `count`. kWhole: a whole tile.
+template <bool kWhole, bool kHasSentinel, int D, class T, class Source, class SourceOf>
 __device__ __forceinline__ void code_items_of(const Quantizer<T>& p, const Source& source, std::uint32_t count,
-                                              const Place& place, ThreadCodes<T, D>& codes) {
-  constexpr int kAhead = sizeof(T) == 4 ? kItems : kItems / 4;  // particles that are on their way together
+                                              const SourceOf& source_of, ThreadCodes<T, D>& codes) {
+  constexpr int kAhead = sizeof(T) == 4 ? kItems : kItems / 4;  // particles whose loads are in flight together
   codes.special = 0;
 #pragma unroll
   for (int from = 0; from < kItems; from += kAhead) {
@@ -114,7 +114,7 @@ __device__ __forceinline__ void code_items_of(const Quantizer<T>& p, const Sourc
 #pragma unroll
     for (int j = 0; j < kAhead; ++j) {
       const int k = from + j;
-      const T* const at = source.at(kWhole || position_of(k) < count ? place(k) : 0);
+      const T* const at = source.at(kWhole || position_of(k) < count ? source_of(k) : 0);
 #pragma unroll
       for (int d = 0; d < D; ++d) values[j][d] = at[d];
     }
@@ -127,35 +127,35 @@ __device__ __forceinline__ void code_items_of(const Quantizer<T>& p, const Sourc
       codes.special |= (fits || (!kWhole && position_of(k) >= count) ? 0u : 1u) << k;
     }
   }
-  if (codes.special != 0) look_again<D>(p, source, place, codes);
+  if (codes.special != 0) look_again<D>(p, source, source_of, codes);
 }
-template <int D, class T, class Source, class Place>
+template <int D, class T, class Source, class SourceOf>
 __device__ __forceinline__ void code_items(const Quantizer<T>& p, const Source& source, std::uint32_t count,
-                                           const Place& place, ThreadCodes<T, D>& codes) {
+                                           const SourceOf& source_of, ThreadCodes<T, D>& codes) {
   if (p.has_sentinel)
-    code_items_of<false, true>(p, source, count, place, codes);
+    code_items_of<false, true>(p, source, count, source_of, codes);
   else if (count == kTileParticles)
-    code_items_of<true, false>(p, source, count, place, codes);
+    code_items_of<true, false>(p, source, count, source_of, codes);
   else
-    code_items_of<false, false>(p, source, count, place, codes);
+    code_items_of<false, false>(p, source, count, source_of, codes);
 }
 
-// What all threads know of the tile's codes: their extent but for special ones, how many special ones there are and
-// where the first is.
+// Facts about a tile's codes, in all threads: the extent of ordinary ones, the number of special particles, and the
+// first of them.
 template <class Code, int D>
 struct CodeSummary {
   Extent<Code> extents[D];
   std::uint32_t specials, first_special;
 };
 
-// Where the warps of a block leave what the others need of them.
+// Shared memory for one result from each warp.
 template <class Code, int D>
 struct SummarySpace {
   std::make_signed_t<Code> low[kTileWarps][D], high[kTileWarps][D];
   std::uint32_t counts[kTileWarps], firsts[kTileWarps];
 };
 
-// What a warp found becomes what all did. A barrier, which says whether `flag` is set anywhere.
+// Reduces the warps' results to the block's. A barrier; also returns whether any thread set `flag`.
 template <class Code, int D>
 __device__ __forceinline__ bool join_extents(const Extent<Code> (&own)[D], bool flag, SummarySpace<Code, D>& space,
                                              Extent<Code> (&all)[D]) {
@@ -171,13 +171,13 @@ __device__ __forceinline__ bool join_extents(const Extent<Code> (&own)[D], bool 
   const bool any = __syncthreads_or(flag ? 1 : 0) != 0;
 #pragma unroll
   for (int d = 0; d < D; ++d) {
-    all[d].low = warp_least(space.low[lane % kTileWarps][d]);  // a lane looks at what a warp left
+    all[d].low = warp_least(space.low[lane % kTileWarps][d]);  // each lane loads the result of one warp
     all[d].high = warp_most(space.high[lane % kTileWarps][d]);
   }
   return any;
 }
 
-// Two barriers where there are special ones, else one; nothing of the space may be needed before.
+// Two barriers if there are special particles, else one; overwrites the space.
 template <class T, int D>
 __device__ __forceinline__ void summarise(const ThreadCodes<T, D>& codes, std::uint32_t count,
                                           SummarySpace<typename FloatTraits<T>::Code, D>& space,
@@ -219,7 +219,7 @@ __device__ __forceinline__ void summarise(const ThreadCodes<T, D>& codes, std::u
   all.first_special = warp_least(space.firsts[lane % kTileWarps]);
 }
 
-// Whether two particles are the same bit for bit; whether one is zero.
+// Whether two particles are equal bit for bit; whether a particle is zero.
 template <class T, int D>
 __device__ __forceinline__ bool same_bits(const T* a, const T* b) {
   using Code = typename FloatTraits<T>::Code;
@@ -237,21 +237,22 @@ __device__ __forceinline__ bool is_zero(const T* a) {
   return any == 0;
 }
 
-// tail_of() of particles/encode.hpp. place_at(p) says which particle of the tile is at position p, by any thread.
-template <int D, class Source, class PlaceAt, class Space>
-__device__ __forceinline__ std::uint32_t find_tail(const Source& source, const PlaceAt& place_at, Space& space) {
+// tail_of() of particles/cpu/encode.hpp. source_at(p): the index in the tile of the particle at position p, for any
+// thread.
+template <int D, class Source, class SourceAt, class Space>
+__device__ __forceinline__ std::uint32_t find_tail(const Source& source, const SourceAt& source_at, Space& space) {
   const std::uint32_t lane = threadIdx.x % 32, last = source.count - 1;
   using T = typename Source::Value;
-  const T* const end = source.at(place_at(last));
-  const bool same = lane <= last && same_bits<T, D>(source.at(place_at(last - min(lane, last))), end);
+  const T* const end = source.at(source_at(last));
+  const bool same = lane <= last && same_bits<T, D>(source.at(source_at(last - min(lane, last))), end);
   const std::uint32_t lanes = __ballot_sync(kAllLanes, same);
   std::uint32_t tail = lanes == kAllLanes ? 32 : static_cast<std::uint32_t>(__ffs(static_cast<int>(~lanes)) - 1);
   if (tail == 32 && last >= 32) {  // the same in all warps
-    std::uint32_t upto = 0;        // behind the last particle that differs
+    std::uint32_t upto = 0;        // the end of the last particle that differs
 #pragma unroll 1
     for (int k = 0; k < kItems; ++k) {
       const std::uint32_t p = position_of(k);
-      if (p < last && !same_bits<T, D>(source.at(place_at(p)), end)) upto = p + 1;
+      if (p < last && !same_bits<T, D>(source.at(source_at(p)), end)) upto = p + 1;
     }
     upto = ~warp_least(~upto);
     __syncthreads();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles of particles to values on the GPU (docs/format.md, section 12); particles/decode.hpp is the same for the CPU. A
-// thread block takes a tile. Sequences and keys by a thread for each group of 32: the unary stream's ones are counted
-// word by word, and tell each number where it ends. Then a lane for each particle: its key and the planes of its
-// offsets become values, which leave the warp in the order of memory. Nothing is read before its size is checked; what
-// does not add up is noted in the frame's fault word.
+// Tiles of particles to values on the GPU (docs/format.md, section 12); particles/cpu/decode.hpp is the same on the
+// CPU. A thread block takes a tile. A thread decodes 32 numbers of a sequence or keys: counts of the unary stream's
+// ones, word by word, give the end of each number. Then a lane decodes a particle: its key and the planes of its
+// offsets become values, which a warp stores in memory order. Sizes are checked before anything is read by them; a
+// contradiction is written to the frame's fault word.
 #pragma once
 
 #include <algorithm>
@@ -18,29 +18,29 @@
 
 namespace pyfilter::cuda {
 
-// Bytes of a tile that are copied to shared memory. Of a longer tile offsets are read where they are, and keys, too, if
-// these alone are longer.
+// Bytes of a tile that are copied to shared memory. Of a longer tile, offsets are read from global memory, and keys,
+// too, if they alone are longer.
 inline constexpr std::uint32_t kParticleArena = 12288;
-inline constexpr std::uint32_t kNumberLimit = 1u << kMostKeyBits;  // no gap and no count can be as large
+inline constexpr std::uint32_t kNumberLimit = 1u << kMostKeyBits;  // gaps and counts are smaller
 
 template <class T, int D>
 struct ParticleDecodeSpace {
   alignas(128) std::uint8_t arena[kParticleArena + 32];
   alignas(16) T values[kWarps][kGroup * D];
-  std::uint32_t rows[kRowWords];  // where unary parts end, then keys
+  std::uint32_t rows[kRowWords];  // ends of unary codes, then keys
   std::uint32_t segments[4][64];  // SegmentTables
   Exchange low[2], ones[2], keys, starts, largest;
 };
 
-// A sequence of `count` numbers that starts `room` words before the tile's end: those of this thread's group, 0 behind
-// the last one. Returns its words, 0 (in all threads) where it is damaged or has numbers of kNumberLimit or more.
+// Decodes a sequence of `count` numbers that starts `left` words before the tile's end: this thread's group, padded
+// with 0. Returns the sequence's words, 0 (in all threads) if it is damaged or a number is kNumberLimit or more.
 template <class Space>
-__device__ __forceinline__ std::uint32_t read_numbers(const std::uint32_t* words, std::uint32_t room,
+__device__ __forceinline__ std::uint32_t read_numbers(const std::uint32_t* words, std::uint32_t left,
                                                       std::uint32_t count, int exchange, Space& space,
                                                       std::uint32_t (&numbers)[32]) {
   const std::uint32_t thread = threadIdx.x;
   SequenceHead head;
-  if (room < 1 || !read_sequence_head(words[0], count, head) || room < head.words() + head.unary_words) return 0;
+  if (left < 1 || !read_sequence_head(words[0], count, head) || left < head.words() + head.unary_words) return 0;
   const auto mask = [&](std::uint32_t i) { return words[1 + i]; };
   unsigned low = thread < head.groups ? low_bits(head, mask, thread) : 0;
   bool bad = low > 31 || (thread < head.rate_planes && has_stray_bits(head, mask, thread));
@@ -48,9 +48,9 @@ __device__ __forceinline__ std::uint32_t read_numbers(const std::uint32_t* words
   const std::uint32_t planes_at =
       head.words() + block_sum_before(min(low, 31u), space.low[exchange], &plane_words, &bad);
   const std::uint32_t unary_at = head.words() + plane_words, size = unary_at + head.unary_words;
-  if (bad || size > room) return 0;
+  if (bad || size > left) return 0;
 
-  // each thread has as many words of the stream
+  // each thread counts the same number of words of the stream
   const std::uint32_t each = (head.unary_words + kThreads - 1) / kThreads;
   const std::uint32_t first = min(thread * each, head.unary_words), last = min(first + each, head.unary_words);
   std::uint32_t ones = 0, all = 0;
@@ -77,10 +77,10 @@ __device__ __forceinline__ std::uint32_t read_numbers(const std::uint32_t* words
     end = next;
   }
   const bool large = any >= kNumberLimit || (std::uint64_t{most} << low) >= kNumberLimit;
-  return __syncthreads_or(large ? 1 : 0) != 0 ? 0 : size;  // rows may be written again
+  return __syncthreads_or(large ? 1 : 0) != 0 ? 0 : size;  // the rows may be overwritten
 }
 
-// Puts running sums of a thread's numbers, each with `step` more, in their place; returns the thread's sum.
+// Replaces a thread's numbers by their running sums, with `step` added to each; returns the thread's sum.
 __device__ __forceinline__ std::uint32_t add_up(std::uint32_t (&numbers)[32], std::uint32_t step) {
   std::uint32_t sum = 0;
 #pragma unroll
@@ -91,16 +91,16 @@ __device__ __forceinline__ std::uint32_t add_up(std::uint32_t (&numbers)[32], st
   return sum;
 }
 
-// Keys of all ordinary particles, to space.rows. Returns the words that they take, 0 where they are damaged.
+// Decodes the keys of all ordinary particles to space.rows. Returns their words, 0 if they are damaged.
 template <class Space>
-__device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, std::uint32_t room,
+__device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, std::uint32_t left,
                                                    std::uint32_t ordinary, bool runs, unsigned bits, Space& space) {
   const std::uint32_t thread = threadIdx.x;
   std::uint32_t* const row = space.rows + thread * kRow;
   std::uint32_t keys[32], all = 0;
   bool bad = false;
   if (!runs) {
-    const std::uint32_t size = read_numbers(words, room, ordinary, 0, space, keys);
+    const std::uint32_t size = read_numbers(words, left, ordinary, 0, space, keys);
     if (size == 0) return 0;
     const std::uint32_t sum = add_up(keys, 0);  // below 2^29
     const std::uint32_t before = block_sum_before(min(sum, kNumberLimit), space.keys, &all, &bad);
@@ -109,11 +109,11 @@ __device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, s
     for (int i = 0; i < 32; ++i) row[i] = keys[i] + before;
     return size;
   }
-  const std::uint32_t distinct = room < 1 ? 0 : words[0];
+  const std::uint32_t distinct = left < 1 ? 0 : words[0];
   if (distinct == 0 || distinct > ordinary) return 0;
-  std::uint32_t size = 1 + read_numbers(words + 1, room - 1, distinct, 0, space, keys);
+  std::uint32_t size = 1 + read_numbers(words + 1, left - 1, distinct, 0, space, keys);
   if (size == 1) return 0;
-  // a distinct key is the sum of the gaps up to its own, and how many were before it
+  // a distinct key is the sum of gaps up to its own, plus the number of keys before it
   const int here = static_cast<int>(min(distinct - min(distinct, thread * kGroup), kGroup));
   std::uint32_t sum = add_up(keys, 1);
   sum = here != 0 ? sum - (kGroup - static_cast<std::uint32_t>(here)) : 0;
@@ -123,7 +123,7 @@ __device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, s
   for (int i = 0; i < 32; ++i) keys[i] += before - 1;
 
   std::uint32_t starts[32];
-  const std::uint32_t count_words = read_numbers(words + size, room - size, distinct, 1, space, starts);
+  const std::uint32_t count_words = read_numbers(words + size, left - size, distinct, 1, space, starts);
   if (count_words == 0) return 0;
   size += count_words;
   sum = add_up(starts, 1);
@@ -133,7 +133,7 @@ __device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, s
 #pragma unroll
   for (int i = 0; i < 32; ++i) row[i] = 0;
   __syncthreads();
-  // the first particle of each run has its key, the others none: keys rise
+  // marks the first particle of each run with its key; a running maximum fills the others, since keys ascend
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     if (i < here) space.rows[row_index(i == 0 ? start : start + starts[i - 1])] = keys[i];
@@ -151,7 +151,7 @@ __device__ __forceinline__ std::uint32_t read_keys(const std::uint32_t* words, s
   return size;
 }
 
-// The offset of this lane's particle along an axis, from `count` planes. By a whole warp.
+// The offset of this lane's particle along an axis, from `count` planes. Called by all lanes of a warp.
 template <class Code>
 __device__ __forceinline__ Code read_offset(const std::uint32_t* planes, unsigned count) {
   const unsigned lane = threadIdx.x % 32;
@@ -161,7 +161,7 @@ __device__ __forceinline__ Code read_offset(const std::uint32_t* planes, unsigne
   return offset;
 }
 
-// Values of a tile that are wanted, and where they go: value v of the tile to to[v], for low <= v < high.
+// The requested values of a tile, and their destination: value v goes to to[v], for low <= v < high.
 template <class T>
 struct WantedValues {
   T* to;
@@ -178,8 +178,8 @@ struct WantedValues {
   }
 };
 
-// Numbers of segments along the axes by falling width, side by side, from four parts of a key: its bits only change
-// places. A tile makes the tables for itself.
+// Tables from four parts of a key to segment numbers along the axes by falling width, side by side: the bits of a key
+// are only permuted. Each tile makes its own tables.
 struct SegmentTables {
   const std::uint32_t (*parts)[64];
   unsigned first, second;  // bits of the first number, and of the second
@@ -190,7 +190,7 @@ struct SegmentTables {
     first_mask = (1u << first) - 1;
     second_mask = (1u << second) - 1;
   }
-  // By all threads of a block; needs a barrier behind.
+  // Called by all threads of a block; a barrier must follow.
   __device__ __forceinline__ void make(const KeyLayout& layout, std::uint32_t (&tables)[4][64]) const {
     for (unsigned i = threadIdx.x; i < 256; i += kThreads) {
       std::uint32_t a, b, c;
@@ -207,7 +207,7 @@ struct SegmentTables {
   }
 };
 
-// Values of the ordinary particles, group by group, from their keys in space.rows and the planes at `words`.
+// Stores the values of ordinary particles, group by group, from keys in space.rows and planes at `words`.
 template <class T, int D>
 __device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTraits<T>::Code>& head,
                                                const KeyLayout& layout, const std::uint32_t* words, T step,
@@ -226,7 +226,7 @@ __device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTrai
   for (int k = 0; k < D; ++k) {
     origin[k] = pick(head.origin, layout.axis[k]);
     count[k] = pick(planes, layout.axis[k]);
-    at[k] = pick(planes_at, layout.axis[k]) % 32;  // 32 where no bits are left, if all are so many
+    at[k] = pick(planes_at, layout.axis[k]) % 32;  // 32: no bits remain, since earlier axes fill the word
     mask[k] = count[k] < 32 ? (1u << count[k]) - 1 : ~0u;
   }
   T* const row = space.values[warp];
@@ -240,7 +240,7 @@ __device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTrai
     for (int k = 0; k < D; ++k) q[k] = origin[k] + static_cast<Code>(Code{numbers[k]} << shift);
     const std::uint32_t* const from = words + std::size_t{g} * all;
     if (all == 0) {
-    } else if (all <= 32) {  // in one go
+    } else if (all <= 32) {  // one read for the offsets of all axes
       const std::uint32_t offsets = read_offset<std::uint32_t>(from, all);
 #pragma unroll
       for (int k = 0; k < D; ++k) q[k] += offsets >> at[k] & mask[k];
@@ -265,7 +265,7 @@ __device__ __forceinline__ void store_ordinary(const TileHead<typename FloatTrai
   }
 }
 
-// The values that are stored as they are at `words`, and the repeats of the last of them.
+// Stores the verbatim particles at `words`, and repeats the last one as the tail.
 template <class T, int D>
 __device__ __forceinline__ void store_stored(const TileHead<typename FloatTraits<T>::Code>& head,
                                              const std::uint32_t* words, const WantedValues<T>& wanted) {
@@ -281,14 +281,14 @@ __device__ __forceinline__ void store_stored(const TileHead<typename FloatTraits
 
 template <class T, int D>
 __device__ __forceinline__ Fault decode_particle_tile(const DecodeParams& job, const DecodeFrame& frame,
-                                                      const TilePlace& place, std::uint32_t tile,
+                                                      const TileLocation& location, std::uint32_t tile,
                                                       ParticleDecodeSpace<T, D>& space) {
   using Code = typename FloatTraits<T>::Code;
   const std::uint64_t first = std::uint64_t{tile} * kTileParticles;
   const auto count = static_cast<std::uint32_t>(min(job.grid.values / D - first, std::uint64_t{kTileParticles}));
-  const std::uint32_t size = place.count;
-  const std::uint8_t* const bytes = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
-  if (place.uniform) return Fault::keys;
+  const std::uint32_t size = location.count;
+  const std::uint8_t* const bytes = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + location.first);
+  if (location.uniform) return Fault::keys;
   const std::uint32_t staged = min(size, kParticleArena / 4);
   const auto *const far = reinterpret_cast<const std::uint32_t*>(bytes), *const near =
                                                                              reinterpret_cast<const std::uint32_t*>(
@@ -325,7 +325,7 @@ __device__ __forceinline__ Fault decode_particle_tile(const DecodeParams& job, c
   return Fault::none;
 }
 
-inline constexpr int kParticleDecodeBlocks = 7;  // of a multiprocessor that registers must suffice for
+inline constexpr int kParticleDecodeBlocks = 7;  // the number of blocks a multiprocessor that registers must allow
 
 template <class T, int D>
 __global__ void __launch_bounds__(kThreads, kParticleDecodeBlocks)
@@ -334,9 +334,9 @@ __global__ void __launch_bounds__(kThreads, kParticleDecodeBlocks)
   const std::uint32_t index = job.frames != nullptr ? blockIdx.x / job.tile_count : 0;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
   const DecodeFrame frame = job.frames != nullptr ? job.frames[index] : job.only_frame;
-  const TilePlace place = find_tile(frame, job.tiles, tile);
-  Fault fault = place.fault;
-  if (fault == Fault::none) fault = decode_particle_tile<T, D>(job, frame, place, tile, space);
+  const TileLocation location = find_tile(frame, job.tiles, tile);
+  Fault fault = location.fault;
+  if (fault == Fault::none) fault = decode_particle_tile<T, D>(job, frame, location, tile, space);
   if (fault != Fault::none && threadIdx.x == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on a device (particles/cuda/driver.cuh): the order of the kernels, their memory, and lorenzo in their
-// place.
+// Particles on a device (particles/cuda/driver.cuh): the sequence of kernels, their memory, and lorenzo for other
+// chunks.
 #include "particles/cuda/driver.cuh"
 
 #include <algorithm>
@@ -26,55 +26,40 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Particles that are encoded together at most, and the part of the device's memory that they may take; a chunk that has
-// more is encoded by itself.
+// The most particles encoded together, and the fraction of the device's memory that they may use; a chunk with more
+// particles is encoded alone.
 constexpr std::uint64_t kMostParticles = usual_size(std::uint64_t{1} << 27, 1 << 20), kMemoryPart = 16;
-// From so many on they take longer than what goes beside them.
+// From this many tiles on, the encoder takes longer than the estimate that runs beside it.
 constexpr std::uint64_t kEncoderFirstTiles = usual_size(4096, 8);
-// Of chunks that are launched together, at least.
+// The fewest tiles of a group of chunks launched together.
 constexpr std::uint64_t kGroupTiles = usual_size(1536, 12);
-// Groups that have slots: one is encoded when the tiles of the fourth before it have been moved, by the second before.
+// Groups with slots: group n is encoded once the tiles of group n - 4 are copied, which group n - 2 does.
 constexpr std::uint32_t kGroupsWithSlots = 4;
 
-// Memory of a part of a batch: one allocation.
-struct ParticleLayout {
-  std::size_t bytes = 0;
-  std::size_t ranges, plans, movable, choices, bounds, lorenzo_bytes, extents, ordered, sizes, sort[4], tried_frames;
-
-  ParticleLayout(std::size_t chunks, std::size_t tiles, std::size_t particles, std::uint8_t order,
-                 std::size_t tried_stride) {
-    const auto place = [&](std::size_t part) { return place_behind(bytes, part); };
-    ranges = place(chunks * sizeof(RangeKeys));
-    ordered = place(chunks * sizeof(std::uint32_t));
-    plans = place(chunks * sizeof(ChunkPlan));
-    movable = place(chunks * sizeof(std::uint32_t));
-    choices = place(chunks * sizeof(std::uint32_t));
-    bounds = place(chunks * sizeof(double));
-    lorenzo_bytes = place(chunks * sizeof(std::uint64_t));
-    extents = place(chunks * sizeof(ChunkExtent));
-    sizes = place(chunks * tiles * sizeof(std::uint32_t));
-    for (std::size_t& part : sort) part = place(order == kOrderChunk ? chunks * particles * sizeof(std::uint32_t) : 0);
-    tried_frames = place(chunks * tried_stride);
-  }
+// Arrays of a part of a batch that not all kernels use.
+struct ParticleArrays {
+  RangeKeys* ranges;
+  ChunkPlan* plans;
+  double* bounds;
+  std::uint32_t *keys[2], *entries[2];  // order chunk
+  std::uint8_t* tried_frames;
 };
 
-// Memory for a chunk of so many particles, in tiles with room for `places`: its own, and lorenzo's where it is tried.
-std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t places) {
+// Memory of a chunk of `particles` particles whose tiles have `capacity` slots: its own, and lorenzo's if both are
+// tried.
+std::uint64_t chunk_memory(const Request& request, int coordinates, std::uint64_t particles, std::uint64_t capacity) {
   const std::uint64_t values = static_cast<std::uint64_t>(coordinates) * dtype_bytes(request.dtype),
                       own = values + 4 * sizeof(std::uint32_t);
-  return places * own + (particles <= kTriedParticles ? particles * 6 * values : 0);
+  return capacity * own + (particles <= kTriedParticles ? particles * 6 * values : 0);
 }
 
-std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-// Chunks through order chunk: keys of their extents, then all sorted together.
-Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uint8_t* memory,
-                   const ParticleLayout& layout, Workspace& room, cudaStream_t stream) {
-  const auto at = [&](std::size_t part) { return reinterpret_cast<std::uint32_t*>(memory + part); };
-  std::uint32_t* const keys[2] = {at(layout.sort[0]), at(layout.sort[1])};
-  std::uint32_t* const entries[2] = {at(layout.sort[2]), at(layout.sort[3])};
+// Order chunk: keys in the extents of the chunks, then one sort for all.
+Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, const ParticleArrays& own, Workspace& scratch,
+                   cudaStream_t stream) {
+  std::uint32_t* const keys[2] = {own.keys[0], own.keys[1]};
+  std::uint32_t* const entries[2] = {own.entries[0], own.entries[1]};
   const std::uint64_t count = std::uint64_t{job.particles} * job.base.chunks;
-  // no code is as large, of either sign
+  // above any code of either sign
   PYF_TRY(check(cudaMemsetAsync(job.extents, 0x7F, job.base.chunks * sizeof(ChunkExtent), stream), "cudaMemsetAsync"));
   job.sort_keys = keys[0];
   job.sort_entries = entries[0];
@@ -83,15 +68,15 @@ Status sort_chunks(const ParticleEncoder& encoder, ParticleParams& job, std::uin
   int which = 0;
   PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, nullptr, &bytes, &which, stream),
                 "size of a radix sort"));
-  PYF_TRY(room.allocate(std::max<std::size_t>(bytes, 16)));
-  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, room.data(), &bytes, &which, stream),
+  PYF_TRY(scratch.allocate(std::max<std::size_t>(bytes, 16)));
+  PYF_TRY(check(sort_particles(keys, entries, count, job.base.chunks, scratch.data(), &bytes, &which, stream),
                 "launch of a radix sort"));
   job.entries = entries[which];
   return kOk;
 }
 
-// Words of a batch's chunks. A copy to memory that is not pinned waits for what was put before it; unlike a
-// synchronisation it takes no memory from the pool, which the next call would have to ask the driver for.
+// Reads one word for each chunk of a batch. A copy to pageable memory waits for the stream; unlike a synchronisation it
+// releases no memory of the pool, which the next call would have to request again.
 Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<std::uint32_t>& read,
                   cudaStream_t stream) {
   read.resize(chunks);
@@ -99,7 +84,7 @@ Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<
                "copy of what is known of chunks");
 }
 
-// Whether any chunk is in the order that particles are sorted in; waits for the device.
+// Whether any chunk is already in sorted order; waits for the device.
 Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
   std::vector<std::uint32_t> found;
   PYF_TRY(read_words(job.ordered, job.base.chunks, found, stream));
@@ -107,7 +92,7 @@ Status any_ordered(const ParticleParams& job, bool* any, cudaStream_t stream) {
   return kOk;
 }
 
-// Encodes by lorenzo the chunks that it was chosen for.
+// Encodes the chunks chosen for lorenzo.
 Status encode_others(const Request& other, const CudaEncodeBatch& batch, const std::vector<std::uint32_t>& chosen) {
   for (std::size_t first = 0; first < batch.count;) {
     std::size_t last = first;
@@ -116,40 +101,35 @@ Status encode_others(const Request& other, const CudaEncodeBatch& batch, const s
       ++first;
       continue;
     }
-    CudaEncodeBatch part = batch;
-    part.count = last - first;
-    part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
-    part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
-    part.frame_bytes = batch.frame_bytes + first;
-    PYF_TRY(cuda_encode(other, part));
+    PYF_TRY(cuda_encode(other, slice(batch, first, last - first)));
     first = last;
   }
   return kOk;
 }
 
-// Tiles from slots to frames.
+// Copies tiles from slots to frames.
 Status place_chunks(const ParticleParams& job, cudaStream_t stream) {
-  PYF_TRY(check(place_particles(job, stream), "launch of the search for the places of tiles"));
+  PYF_TRY(check(place_particles(job, stream), "launch of the computation of tile offsets"));
   return check(move_particles(job, stream), "launch of the copy of tiles");
 }
 
-// Slots of the largest of so many groups.
+// Bytes of the slots of the largest of `groups` groups.
 std::size_t group_bytes(const ParticleParams& job, std::uint32_t groups) {
   const std::uint64_t most_chunks = (job.base.chunks - 1) / groups + 1;
   return most_chunks * job.base.tiles * job.slot_bytes;
 }
 
-// Tiles to slots and slots to frames, by groups of chunks: when one has its places, the next but one is encoded, by
-// thread blocks that each move a tile of it, too. What leaves room at the end of a group the next takes, which is on
-// another stream. The choices of all chunks are known, and read, before the last tiles have been moved: the less there
-// is to do for the host between that and its return, the earlier it can put the next batch behind them.
+// Encodes tiles to slots and copies slots to frames, by groups of chunks. Once the offsets of a group are known, group
+// + 2 is encoded by thread blocks that also copy the group's tiles. Two streams alternate, so that one group fills the
+// multiprocessors that the end of the other leaves idle. The choices of all chunks are read before the last tiles are
+// copied: the host then has little left to do, and can launch the next batch early.
 Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, std::uint32_t groups,
                      std::vector<std::uint32_t>& chosen, cudaStream_t stream) {
   const auto slots_of = [&, bytes = group_bytes(job, groups)](std::uint32_t group) {
     return job.slots + group % kGroupsWithSlots * bytes;
   };
-  SideStream odd(Turn::as_others, Life::kept), places(Turn::first, Life::kept);
-  PYF_TRY(places.mark(stream));
+  SideStream odd(Turn::as_others, Life::kept), placing(Turn::first, Life::kept);
+  PYF_TRY(placing.mark(stream));
   const auto chunk_of = [&](std::uint32_t group) {
     return static_cast<std::uint32_t>(std::uint64_t{job.base.chunks} * group / groups);
   };
@@ -166,35 +146,33 @@ Status encode_groups(const ParticleEncoder& encoder, const ParticleParams& job, 
     const cudaStream_t own = g % 2 != 0 ? odd.get() : stream;
     PYF_TRY(check(encoder.encode(group, own), "launch of the encoder of particles"));
     if (g == 0) {
-      PYF_TRY(odd.fork(places));
-      PYF_TRY(places.fork());
-      PYF_TRY(check(encoder.estimate_lorenzo(job, places.get()), "launch of the estimate of lorenzo's size"));
+      PYF_TRY(odd.fork(placing));
+      PYF_TRY(placing.fork());
+      PYF_TRY(check(encoder.estimate_lorenzo(job, placing.get()), "launch of the estimate of lorenzo's size"));
     }
-    const char* const search = "launch of the search for the places of tiles";
+    const char* const what = "launch of the computation of tile offsets";
     if (g + 1 < groups) {
-      PYF_TRY(places.follow(own));
-      PYF_TRY(check(place_particles(group, places.get()), search));
-      PYF_TRY(places.lead(own));
-    } else {  // the device waits for the last one's places: they are found with no detour
-      if (g < 2) PYF_TRY(places.lead(own));  // for the estimate; else that has been done
-      PYF_TRY(check(place_particles(group, own), search));
-      PYF_TRY(places.follow(own));
+      PYF_TRY(placing.follow(own));
+      PYF_TRY(check(place_particles(group, placing.get()), what));
+      PYF_TRY(placing.lead(own));
+    } else {                                  // the last group: its offsets are found on the same stream
+      if (g < 2) PYF_TRY(placing.lead(own));  // the estimate must be done; later groups have waited already
+      PYF_TRY(check(place_particles(group, own), what));
+      PYF_TRY(placing.follow(own));
     }
     if (g + 2 >= groups) PYF_TRY(check(move_particles(group, own), "launch of the copy of tiles"));
   }
-  PYF_TRY(places.fetch(job.choices, job.base.chunks));
+  PYF_TRY(placing.fetch(job.choices, job.base.chunks));
   PYF_TRY(odd.join(stream));
-  PYF_TRY(places.wait());
-  chosen.assign(places.words(), places.words() + job.base.chunks);
+  PYF_TRY(placing.wait());
+  chosen.assign(placing.words(), placing.words() + job.base.chunks);
   return kOk;
 }
 
-// What all kernels need of a batch, its plans and which particles may be moved.
+// Sets the parameters of all kernels of a batch: its plans, and which particles are movable.
 Status start_job(const ParticleEncoder& encoder, const Request& request, const void* values, std::size_t value_stride,
-                 std::uint32_t chunks, std::uint64_t count, int coordinates, const ParticleLayout& layout,
-                 Workspace& workspace, ParticleParams& job, cudaStream_t stream) {
-  PYF_TRY(workspace.allocate(layout.bytes));
-  std::uint8_t* const memory = workspace.data();
+                 std::uint32_t chunks, std::uint64_t count, int coordinates, std::size_t tried_stride,
+                 Workspace& workspace, ParticleParams& job, ParticleArrays& own, cudaStream_t stream) {
   job.base.grid = particle_grid(count, coordinates);
   job.base.tiles = static_cast<std::uint32_t>(job.base.grid.tiles);
   job.base.chunks = chunks;
@@ -203,23 +181,32 @@ Status start_job(const ParticleEncoder& encoder, const Request& request, const v
   job.base.value_bytes = count * dtype_bytes(request.dtype);
   job.particles = static_cast<std::uint32_t>(count / static_cast<std::uint64_t>(coordinates));
   job.order = request.parameters[0];
-  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + layout.plans);
-  job.base.plans = plans;
-  job.movable = reinterpret_cast<std::uint32_t*>(memory + layout.movable);
-  job.choices = reinterpret_cast<std::uint32_t*>(memory + layout.choices);
-  job.extents = reinterpret_cast<ChunkExtent*>(memory + layout.extents);
-  job.ordered = reinterpret_cast<std::uint32_t*>(memory + layout.ordered);
-  job.sizes = reinterpret_cast<std::uint32_t*>(memory + layout.sizes);
+  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
+    const std::size_t sorted = job.order == kOrderChunk ? std::size_t{chunks} * job.particles : 0;
+    arrays.add(own.ranges, chunks);
+    arrays.add(job.ordered, chunks);
+    arrays.add(own.plans, chunks);
+    arrays.add(job.movable, chunks);
+    arrays.add(job.choices, chunks);
+    arrays.add(own.bounds, chunks);
+    arrays.add(job.lorenzo_bytes, chunks);
+    arrays.add(job.extents, chunks);
+    arrays.add(job.sizes, std::size_t{chunks} * job.base.tiles);
+    for (std::uint32_t*& keys : own.keys) arrays.add(keys, sorted);
+    for (std::uint32_t*& entries : own.entries) arrays.add(entries, sorted);
+    arrays.add(own.tried_frames, chunks * tried_stride);
+  }));
+  job.base.plans = own.plans;
   PlanParams plan = plan_params(request, count, true, job.base);
-  plan.ranges = reinterpret_cast<RangeKeys*>(memory + layout.ranges);
-  plan.plans = plans;
+  plan.ranges = own.ranges;
+  plan.plans = own.plans;
   if (request.bound_mode == Bound::relative)
     PYF_TRY(check(cudaMemsetAsync(plan.ranges, 0, chunks * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
   PYF_TRY(find_ranges(request.dtype, plan, chunks, stream));
   return check(encoder.start(job, plan, stream), "launch of the plans of particles");
 }
 
-// A batch whose chunks fit the counters of one launch.
+// Encodes a batch whose chunks fit the counters of one launch.
 Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count, int coordinates) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
   const auto chunks = static_cast<std::uint32_t>(batch.count);
@@ -228,9 +215,9 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
   const FrameInfo info = frame_template(request, request.codec, count);
   const Request other = lorenzo_request(request);
-  const Request part = tried_request(other, 1.0, particles, coordinates);  // bounds are on the device
+  const Request part = tried_request(other, 1.0, particles, coordinates);  // the bounds are on the device
   const bool tried = particles <= kTriedParticles;
-  const std::size_t tried_stride = tried ? padded(max_frame_bytes(part)) : 0;
+  const std::size_t tried_stride = tried ? Arrays::padded(max_frame_bytes(part)) : 0;
 
   ParticleParams job = {};
   job.base.frames = static_cast<std::uint8_t*>(batch.frames);
@@ -240,14 +227,10 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   job.base.headers[0] = job.base.headers[1] = header_template(info);
   fill_crc_powers(job.base.crc_powers);
   job.slot_bytes = (most_tile_bytes(coordinates, width) + 15) / 16 * 16;
-  const ParticleLayout layout(chunks, particle_grid(count, coordinates).tiles, particles, request.parameters[0],
-                              tried_stride);
-  Workspace workspace(stream), sort_room(stream);
-  PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, layout, workspace,
-                    job, stream));
-  std::uint8_t* const memory = workspace.data();
-  auto* const bounds = reinterpret_cast<double*>(memory + layout.bounds);
-  job.lorenzo_bytes = reinterpret_cast<std::uint64_t*>(memory + layout.lorenzo_bytes);
+  ParticleArrays own = {};
+  Workspace workspace(stream), sort_memory(stream);
+  PYF_TRY(start_job(*encoder, request, batch.values, batch.value_stride, chunks, count, coordinates, tried_stride,
+                    workspace, job, own, stream));
   if (job.order == kOrderKept) {
     bool any = false;
     PYF_TRY(check(encoder->check_order(job, stream), "launch of the search for order"));
@@ -259,25 +242,25 @@ Status encode_part(const Request& request, const CudaEncodeBatch& batch, std::ui
   if (tried) PYF_TRY(side.mark(stream));
   const auto try_lorenzo = [&] {
     PYF_TRY(side.fork());
-    PYF_TRY(check(note_bounds(job, bounds, side.get()), "launch of the copy of bounds"));
+    PYF_TRY(check(note_bounds(job, own.bounds, side.get()), "launch of the copy of bounds"));
     CudaEncodeBatch all = batch;
-    all.frames = memory + layout.tried_frames;
+    all.frames = own.tried_frames;
     all.frame_stride = tried_stride;
     all.frame_bytes = job.lorenzo_bytes;
     all.stream = side.get();
-    all.bounds = bounds;
+    all.bounds = own.bounds;
     return cuda_encode(part, all);
   };
-  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, memory, layout, sort_room, stream));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, own, sort_memory, stream));
   std::vector<std::uint32_t> chosen;
   {
     const auto groups =
         static_cast<std::uint32_t>(tried ? 1 : std::clamp<std::uint64_t>(job.all_tiles() / kGroupTiles, 1, chunks));
-    Workspace slots(stream);  // lorenzo may have its memory next
+    Workspace slots(stream);  // freed early: lorenzo may use the memory
     PYF_TRY(slots.allocate(std::min(groups, kGroupsWithSlots) * group_bytes(job, groups)));
     job.slots = slots.data();
     if (tried) {
-      const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // whichever takes longer
+      const bool encoder_first = job.all_tiles() >= kEncoderFirstTiles;  // the longer of the two starts first
       if (!encoder_first) PYF_TRY(try_lorenzo());
       PYF_TRY(check(encoder->encode(job, stream), "launch of the encoder of particles"));
       if (encoder_first) PYF_TRY(try_lorenzo());
@@ -301,12 +284,11 @@ Status order_particles(const Request& request, const void* values, std::uint64_t
                        std::uint32_t* particles, cudaStream_t stream) noexcept {
   const ParticleEncoder* const encoder = particle_encoder(request.dtype, coordinates);
   ParticleParams job = {};
-  const ParticleLayout layout(1, particle_grid(count, coordinates).tiles,
-                              count / static_cast<std::uint64_t>(coordinates), request.parameters[0], 0);
-  Workspace workspace(stream), sort_room(stream);
-  PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, layout,
-                    workspace, job, stream));
-  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, workspace.data(), layout, sort_room, stream));
+  ParticleArrays own = {};
+  Workspace workspace(stream), sort_memory(stream);
+  PYF_TRY(start_job(*encoder, request, values, count * dtype_bytes(request.dtype), 1, count, coordinates, 0, workspace,
+                    job, own, stream));
+  if (job.order == kOrderChunk) PYF_TRY(sort_chunks(*encoder, job, own, sort_memory, stream));
   return check(encoder->find_order(job, particles, stream), "launch of the order of particles");
 }
 
@@ -317,19 +299,15 @@ Status encode_particles(const Request& request, const CudaEncodeBatch& batch, st
     std::uint64_t memory = 0;
     PYF_TRY(device_memory(&memory));
     const std::uint64_t particles = count / static_cast<std::uint64_t>(coordinates),
-                        places = particle_grid(count, coordinates).tiles * kTileParticles;
-    const std::uint64_t most_chunks =
-        std::min(kMostParticles / places, memory / kMemoryPart / chunk_memory(request, coordinates, particles, places));
+                        capacity = particle_grid(count, coordinates).tiles * kTileParticles;
+    const std::uint64_t most_chunks = std::min(
+        kMostParticles / capacity, memory / kMemoryPart / chunk_memory(request, coordinates, particles, capacity));
     const std::size_t fitting = static_cast<std::size_t>(std::max<std::uint64_t>(1, most_chunks)),
                       most = request.parameters[0] == kOrderChunk ? kSortedChunks : kMostOfLaunch;
     for (std::size_t first = 0; first < batch.count;) {
-      CudaEncodeBatch part = batch;
-      part.count = std::min({batch.count - first, fitting, most});
-      part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
-      part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
-      part.frame_bytes = batch.frame_bytes + first;
-      PYF_TRY(encode_part(request, part, count, coordinates));
-      first += part.count;
+      const std::size_t here = std::min({batch.count - first, fitting, most});
+      PYF_TRY(encode_part(request, slice(batch, first, here), count, coordinates));
+      first += here;
     }
     return kOk;
   } catch (const std::bad_alloc&) {

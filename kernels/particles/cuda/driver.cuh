@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on a device, from the host's side: encoding batches .
+// Particles on a device, from the host's side: encoding batches.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,11 +12,11 @@
 
 namespace pyfilter::cuda {
 
-// A batch that has been checked. Waits for the device once, to know which chunks lorenzo has to encode.
+// Encodes a checked batch. Waits for the device once, to learn which chunks lorenzo must encode.
 Status encode_particles(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
 
-// particles[i] (device memory) becomes the row of the one chunk at `values` that comes to place i, as particle_order()
-// of api.hpp has it. There is a particle at least.
+// Sets particles[i] (device memory) to the row of the single chunk at `values` that becomes row i, as particle_order()
+// of codec.hpp. There is at least one particle.
 Status order_particles(const Request& request, const void* values, std::uint64_t count, int coordinates,
                        std::uint32_t* particles, cudaStream_t stream) noexcept;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles of particles to their bytes (docs/format.md, section 12.2); particles/encode.hpp is the same for the CPU. A
-// thread block takes a tile, prepares it (prepare.cuh), then makes the keys' sequences and the planes of offsets, four
-// threads for each group of 32. The bytes go to the tile's slot (place.cuh): tiles differ in the time that they take,
-// and one that waited for its place would have to wait for the slowest of those before it.
+// Tiles of particles to their bytes (docs/format.md, section 12.2); particles/cpu/encode.hpp is the same on the CPU. A
+// thread block takes a tile, prepares it (prepare.cuh), then makes the sequences of keys and the planes of offsets,
+// with four threads for each group of 32. The bytes go to the tile's slot (place.cuh): tiles take different times, and
+// a tile that waited for its offset would wait for the slowest of all earlier ones.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 
 namespace pyfilter::cuda {
 
-// A tile that is being written.
+// A tile being written.
 template <class T, int D, class Source>
 struct TileWriter {
   using Code = typename FloatTraits<T>::Code;
   static constexpr std::uint32_t kValueWords = sizeof(T) / 4;
   const Source& source;
-  const std::uint16_t* places;      // nullptr: in the order of memory
-  const TileFrame<Code, D>& frame;  // in shared memory: write_offsets() alone needs it
+  const std::uint16_t* sources;     // nullptr: memory order
+  const TileFrame<Code, D>& frame;  // in shared memory; only write_offsets() uses it
   std::uint32_t ordinary, stored, tail;
-  unsigned shift, planes;  // of offsets of a group
+  unsigned shift, planes;  // of a group's offsets
 
   __device__ __forceinline__ TileWriter(const Source& of, const PreparedTile<Code, D>& tile, const std::uint16_t* where,
                                         TileFrame<Code, D>& shared)
-      : source(of), places(where), frame(shared), ordinary(tile.ordinary), tail(tile.tail) {
+      : source(of), sources(where), frame(shared), ordinary(tile.ordinary), tail(tile.tail) {
     if (threadIdx.x == 0 && !tile.offsets) shared = tile.frame;
     stored = tile.specials + (tail != 0 ? 1 : 0);
     shift = tile.ordered ? tile.frame.layout.shift
@@ -38,12 +38,12 @@ struct TileWriter {
     planes = tile.frame.planes(shift);
   }
   __device__ __forceinline__ const T* particle(std::uint32_t position) const {
-    return source.at(places != nullptr ? places[position] : position);
+    return source.at(sources != nullptr ? sources[position] : position);
   }
   __device__ __forceinline__ std::uint32_t offset_words() const { return (ordinary + kGroup - 1) / kGroup * planes; }
   __device__ __forceinline__ std::uint32_t verbatim_words() const { return 1 + source.count * D * kValueWords; }
 
-  // `count` particles from a position on, as they are.
+  // Writes `count` particles from a position on as values.
   __device__ __forceinline__ void write_values(std::uint32_t position, std::uint32_t count, std::uint32_t* to) const {
     for (std::uint32_t i = threadIdx.x; i < count * D; i += kTileThreads) {
       const auto bits = std::bit_cast<Code>(particle(position + i / D)[i % D]);
@@ -51,7 +51,7 @@ struct TileWriter {
       if constexpr (kValueWords == 2) to[2 * i + 1] = static_cast<std::uint32_t>(bits >> 32);
     }
   }
-  // The head but for its first word.
+  // Writes the head, except its first word.
   __device__ __forceinline__ void write_head(std::uint32_t* out, const TileFrame<Code, D>& of) const {
     std::uint32_t at = 1;
     if (tail != 0) out[at++] = tail - 1;
@@ -63,7 +63,7 @@ struct TileWriter {
       if constexpr (kValueWords == 2) out[at++] = static_cast<std::uint32_t>(of.origin[d] >> 32);
     }
   }
-  // Planes of offsets from codes, group by group, a warp each.
+  // Writes planes of offsets from codes, one warp a group.
   __device__ __forceinline__ void write_offsets(const Quantizer<T>& p, std::uint32_t* out) const {
     const unsigned lane = threadIdx.x % 32;
     const std::uint32_t groups = (ordinary + kGroup - 1) / kGroup;
@@ -92,7 +92,7 @@ struct TileWriter {
   }
 };
 
-// Planes of offsets, as many of each group as there are in all.
+// Writes planes of offsets, the same number for each group.
 __device__ __forceinline__ void pack_offsets(const std::uint32_t* offsets, std::uint32_t groups, unsigned all,
                                              std::uint32_t* out) {
   const std::uint32_t group = threadIdx.x / kParts;
@@ -111,14 +111,14 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
   const ChunkPlan& plan = job.base.plans[chunk];
   using Source = TileSource<T, D, kOrder == kOrderChunk>;
   const Source source(job, chunk, blockIdx.x);
-  HeldValues<T, D> values;  // asked for before anything is known, so that all comes at the same time
+  HeldValues<T, D> values;  // loaded at once, before the tile's kind is known
   if (kHeld && source.count == kTileParticles) values.take(source, 0);
   const TileMover mover(job, space.moved_tile);
   if (plan.quantise == 0 || (!kSorts && !job.is_order(job.ordered[chunk]))) return mover.move();
   PreparedTile<Code, D> tile;
   prepare_tile<kSorts, kHeld, D>(plan.template quantizer<T>(), source, values, space, tile);
   mover.wait();
-  const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.places : nullptr, space.frame);
+  const TileWriter<T, D, Source> writer(source, tile, kSorts && !tile.offsets ? space.sources : nullptr, space.frame);
   std::uint32_t* to = job.slot(blockIdx.y, blockIdx.x);
   const std::uint32_t verbatim_words = writer.verbatim_words();
   if (threadIdx.x == 0) writer.write_head(to, tile.frame);
@@ -136,37 +136,37 @@ __global__ void __launch_bounds__(kTileThreads, 2) encode_particles_kernel(const
     to[0] = verbatim ? kVerbatimTile : head_word(tile.ordinary, writer.stored, tile.tail, keys.by_runs, writer.shift);
   }
   if (verbatim) {
-    __syncthreads();  // the head is there
+    __syncthreads();  // the head is written
     writer.write_values(0, source.count, to + 1);
     return mover.move();
   }
-  std::uint32_t* const key_place = to + head_words<Code, D>(tile.ordinary, tile.tail);
-  to = key_place + key_words;
+  std::uint32_t* const key_word = to + head_words<Code, D>(tile.ordinary, tile.tail);
+  to = key_word + key_words;
   if (writer.planes != 0) {
     if (tile.offsets) {
       pack_offsets(space.offsets, (tile.ordinary + kGroup - 1) / kGroup, writer.planes, to);
     } else {
-      __syncthreads();  // the frame is there
+      __syncthreads();  // the frame is computed
       writer.write_offsets(plan.template quantizer<T>(), to);
     }
   }
   writer.write_values(tile.ordinary, writer.stored, to + writer.offset_words());
   if (!keyed) return mover.move();
-  const bool has_room = tile.offsets;  // nothing is read from these any more
+  const bool rows_are_free = tile.offsets;  // tile.offsets: the rows are free
   keys.write(numbers, [&] {
-    if (has_room) mover.fetch(space.offsets);
+    if (rows_are_free) mover.fetch(space.offsets);
   });
   mover.wait();
   __syncthreads();
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_place[i] = space.rows[i];
-  if (has_room)
+  for (std::uint32_t i = threadIdx.x; i < key_words; i += kTileThreads) key_word[i] = space.rows[i];
+  if (rows_are_free)
     mover.put(space.offsets);
   else
     mover.move();
 }
 
-// Order kept: whether sampled tiles are in order. A thread block each, a grid row for each chunk.
+// Order kept: checks whether sampled tiles are in sorted order. A thread block a tile, a grid row a chunk.
 template <class T, int D>
 __global__ void __launch_bounds__(kTileThreads) check_order_kernel(const __grid_constant__ ParticleParams job) {
   using Code = typename FloatTraits<T>::Code;

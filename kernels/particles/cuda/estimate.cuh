@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lorenzo would need for the particles of a chunk (particles/estimate.hpp), by a thread block each: warps take
-// runs, lanes four differences of them.
+// The estimate of lorenzo's bytes for a chunk (particles/estimate.hpp), by one thread block: warps take runs, lanes
+// take four differences.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct EstimateSpace {
   unsigned long long bits;
 };
 
-// Counts the differences of a run along an axis; returns how many values have no code. By all lanes.
+// Counts the differences of a run along an axis; returns the number of values without a code. Called by all lanes.
 template <int D, class T>
 __device__ __forceinline__ std::uint32_t count_differences(const Quantizer<T>& p, const T* run, std::uint32_t* counts) {
   using Code = typename FloatTraits<T>::Code;
   static_assert(kOwnDifferences == 4);
   const unsigned first = threadIdx.x % 32 * kOwnDifferences;
-  // the codes of the particle before this lane's first one and of its own, as code_run() takes them
+  // the codes of the particle before this lane's first one and of its own, with code_run()'s rules
   Code q[kOwnDifferences + 1], before = 0;
   std::uint32_t specials = 0;
   if (first != 0 && !code_value<true>(p, run[(first - 1) * D], before)) before = 0;
@@ -39,7 +39,7 @@ __device__ __forceinline__ std::uint32_t count_differences(const Quantizer<T>& p
     before = fits ? own : 0;
     specials += fits || !mine ? 0 : 1;
   }
-  Code z[kOwnDifferences + 2];  // behind the two of the lane before
+  Code z[kOwnDifferences + 2];  // after the two of the previous lane
 #pragma unroll
   for (unsigned i = 0; i < kOwnDifferences; ++i) z[i + 2] = zigzag(static_cast<Code>(q[i + 1] - q[i]));
 #pragma unroll
@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(kEstimateThreads) estimate_kernel(const __grid
   std::uint64_t inner = 0, raw = 0;
   static_assert(kEstimateCounts % 32 == 0 && kSymbols % 32 == 0);
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < kEstimateCounts; i += kEstimateThreads) {  // a warp: symbols of one table
+  for (std::uint32_t i = threadIdx.x; i < kEstimateCounts;
+       i += kEstimateThreads) {  // a warp takes the symbols of one table
     const std::uint32_t count = space.counts[i], of_warp = warp_sum(count);
     if (of_warp == 0) continue;
     inner += share_of(count);
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(kEstimateThreads) estimate_kernel(const __grid
     if (lane == 0) atomicAdd(space.totals + i / kSymbols, of_warp);
   }
   __syncthreads();
-  std::uint64_t own = raw - inner;  // may wrap: the sum of all does not
+  std::uint64_t own = raw - inner;  // may wrap: the sum over all lanes does not
   if (threadIdx.x <= kEstimateOctaves) own += share_of(space.totals[threadIdx.x]);
   const std::uint64_t upto = sum_upto(own);
   if (lane == 31) atomicAdd(&space.bits, static_cast<unsigned long long>(upto));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The keys of a tile as a sequence or two (docs/format.md, section 12.3): by all threads of a block.
+// The keys of a tile as one or two sequences (docs/format.md, section 12.3), by all threads of a block.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace pyfilter::cuda {
 
-// Runs that a plan tries, at most (may_have_runs()), and as many words behind them as numbers of a warp.
+// The most runs that a plan tries (may_have_runs()), and padding of a warp's numbers.
 inline constexpr std::uint32_t kRunWords = kTileParticles / 4 * 3 + 32 * kItems;
-// Low bits of gaps are below kMostGapLow (a group's sum is below that of all, 2^24), those of counts, which are less
-// than a tile's particles together, below kMostCountLow: both are bits of one word.
+// Low bits of gaps are fewer than kMostGapLow (a group's sum is below the sum of all, 2^24), those of counts, which sum
+// to less than a tile's particles, fewer than kMostCountLow: both fit one word as bits.
 inline constexpr unsigned kMostGapLow = 20, kMostCountLow = 8;
 static_assert(kMostKeyBits - 5 < kMostGapLow && (kTileParticles / kGroup) >> (kMostCountLow - 1) == 1 &&
               kMostGapLow + kMostCountLow <= 32);
@@ -23,9 +23,9 @@ struct KeyExchanges {
   SequenceExchange plain, gaps, counts;
 };
 struct KeySpace {
-  std::uint32_t* rows;        // keys (word_of()); what is written takes their place
-  std::uint32_t* run_steps;   // of runs (word_of()): from the key of the one before
-  std::uint32_t* run_starts;  // likewise: where they start
+  std::uint32_t* rows;        // keys (word_of()); overwritten by the encoded sequences
+  std::uint32_t* run_steps;   // of runs (word_of()): distance from the previous key
+  std::uint32_t* run_starts;  // of runs (word_of()): first particle
   KeyExchanges& exchanges;
 };
 static_assert(kMostKeyBits * kThreads + kUnaryWords + 64 < kTileParticles);  // no more than keys take
@@ -41,7 +41,7 @@ struct KeyWriter {
   __device__ __forceinline__ KeyWriter(const KeySpace& given, std::uint32_t particles)
       : space(given), ordinary(particles) {}
 
-  // Differences of neighbouring keys, the first one from `none`; returns how many are not 0.
+  // Differences of neighbouring keys, the first one from `none`; returns the number that is not 0.
   __device__ __forceinline__ std::uint32_t take_keys(std::uint32_t none, std::uint32_t (&numbers)[kItems]) const {
     std::uint32_t before = threadIdx.x != 0 ? space.rows[word_of(first_number() - 1)] : none, changes = 0;
     take_words(space.rows, numbers);
@@ -60,25 +60,25 @@ struct KeyWriter {
       subtract(numbers_here(ordinary));
     return changes;
   }
-  // Notes where runs start, and how far their keys are from those before, from the differences of keys; `before` runs
-  // start among those of threads before this one. Behind the last one are others of nothing, as many as a warp has.
+  // Records the start of each run and its distance from the previous key, from the keys' differences; `before`: runs
+  // that start in earlier threads. Pads with empty runs, as many as a warp has numbers.
   __device__ __forceinline__ void find_runs(const std::uint32_t (&numbers)[kItems], std::uint32_t before) const {
     std::uint32_t run = before;
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const std::uint32_t place = word_of(run);
+      const std::uint32_t word = word_of(run);
       const bool starts = numbers[i] != 0;
-      if (starts) space.run_steps[place] = numbers[i];
-      if (starts) space.run_starts[place] = first_number() + static_cast<unsigned>(i);
+      if (starts) space.run_steps[word] = numbers[i];
+      if (starts) space.run_starts[word] = first_number() + static_cast<unsigned>(i);
       run += starts ? 1 : 0;
     }
     if (threadIdx.x < 32 * kItems) {
-      const std::uint32_t place = word_of(runs + threadIdx.x);
-      space.run_steps[place] = 1;
-      space.run_starts[place] = ordinary + threadIdx.x;
+      const std::uint32_t word = word_of(runs + threadIdx.x);
+      space.run_steps[word] = 1;
+      space.run_starts[word] = ordinary + threadIdx.x;
     }
   }
-  // What find_runs() noted.
+  // Loads the gaps that find_runs() recorded.
   __device__ __forceinline__ void take_gaps(std::uint32_t (&numbers)[kItems]) const {
     if (is_idle(runs)) return;
     take_words(space.run_steps, numbers);
@@ -92,18 +92,18 @@ struct KeyWriter {
 #pragma unroll
     for (int i = 0; i < kItems; ++i) numbers[i] = (i + 1 < kItems ? numbers[(i + 1) % kItems] : end) - numbers[i] - 1;
   }
-  // Whether runs are spread (particles/head.hpp), by the `changes` of a warp in each lane.
+  // Whether runs are spread (particles/head.hpp), from the `changes` of a warp in each lane.
   __device__ __forceinline__ static bool are_spread(std::uint32_t changes) {
     static_assert(kSpread == 32 * kItems);  // particles of a warp
     return !__any_sync(kAllLanes, changes > kSpreadRuns);
   }
-  // Decides how; returns the words that keys take. `numbers` are differences then, if no runs were tried. kAlone: the
-  // tile is sorted alone.
+  // Chooses differences or runs; returns the words of the keys. `numbers` are differences then, if no runs were tried.
+  // kAlone: the tile is sorted by itself.
   template <bool kAlone>
   __device__ __forceinline__ std::uint32_t plan(std::uint32_t (&numbers)[kItems]) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     KeyExchanges& exchanges = space.exchanges;
-    // the first key is far from what is before it: it starts a run, whatever it is
+    // the first key always starts a run
     const std::uint32_t changes = take_keys(~0u, numbers), upto = sum_upto(changes);
     if (lane == 31) exchanges.changes[warp] = upto;
     __syncthreads();
@@ -148,8 +148,8 @@ struct KeyWriter {
     of_first = of_gaps;
     return with_runs;
   }
-  // Puts what was planned into the place of the keys, which nothing is read from any more but here. It is there behind
-  // a barrier. Calls meanwhile() behind one.
+  // Overwrites the keys (this is their last reader) with the planned sequences, which are complete after a barrier.
+  // Calls meanwhile() after another barrier.
   template <class Meanwhile>
   __device__ __forceinline__ void write(std::uint32_t (&numbers)[kItems], const Meanwhile& meanwhile) const {
     if (by_runs) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tiles from their slots into frames, whose places are known: by a kernel of its own, or by thread blocks that encode
-// tiles of later chunks meanwhile. These ask for a tile's words when they start, and for the tile when they have room
-// for it, long before it is needed.
+// Copies tiles from their slots into frames once their offsets are known: in a kernel of its own, or in thread blocks
+// that encode tiles of later chunks. Such a block loads the tile's directory entry when it starts, and the tile as soon
+// as it has shared memory for it, long before it stores it.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -13,13 +13,13 @@
 
 namespace pyfilter::cuda {
 
-// The words of a frame behind its header: first the directory of tiles.
+// The words of a frame behind its header; they start with the directory of tiles.
 __device__ __forceinline__ std::uint32_t* directory_of(const ParticleParams& job, std::uint32_t chunk) {
   return reinterpret_cast<std::uint32_t*>(job.base.frames + chunk * job.base.frame_stride + 4 * job.base.header_words);
 }
 
-// Words, by kThreads threads from number `first` on. They are asked for several at a time: most of what a block does is
-// to wait for them.
+// Copies words, by kThreads threads from number `first` on. Several loads are in flight at once, since the block mostly
+// waits for them.
 template <int kThreads>
 __device__ __forceinline__ void move_words(const std::uint32_t* from, std::uint32_t* to, std::uint32_t first,
                                            std::uint32_t words) {
@@ -35,68 +35,68 @@ __device__ __forceinline__ void move_words(const std::uint32_t* from, std::uint3
       if (const std::uint32_t i = first + static_cast<unsigned>(k) * kThreads; i < words) to[i] = word[k];
   }
 }
-// A tile from its slot, by all threads of a block.
+// Copies a tile from its slot, by all threads of a block.
 template <int kThreads>
 __device__ __forceinline__ void move_tile(const ParticleParams& job, std::uint32_t chunk, std::uint32_t tile,
                                           const std::uint32_t* slot) {
   const std::uint32_t words = job.sizes[chunk * job.base.tiles + tile];
   std::uint32_t* const directory = directory_of(job, chunk);
-  const std::uint32_t place = directory[tile];  // asked for along with the others
-  if (job.choices[chunk] == 0) move_words<kThreads>(slot, directory + job.base.tiles + 1 + place, 0, words);
+  const std::uint32_t offset = directory[tile];  // in flight together with the other loads
+  if (job.choices[chunk] == 0) move_words<kThreads>(slot, directory + job.base.tiles + 1 + offset, 0, words);
 }
 
-// What is known of the tile that a block moves.
+// The tile that a block copies.
 struct MovedTile {
-  std::uint32_t words, place, choice;
+  std::uint32_t words, offset, choice;
 };
 
-// The tile of an earlier chunk that a block which encodes a tile moves: the one of the same number in the row of chunks
-// that is moved. If that has more chunks than there are rows of blocks, more of them follow.
+// The tile of an earlier chunk that an encoding block copies: the tile with its own number in the copied row of chunks.
+// If there are more such chunks than rows of blocks, a block copies several.
 class TileMover {
  public:
   __device__ __forceinline__ TileMover(const ParticleParams& job, MovedTile& tile) : job_(job), tile_(tile) {
     if (threadIdx.x != kAsking || !moves()) return;
     const std::uint32_t chunk = first_chunk();
     __pipeline_memcpy_async(&tile_.words, job_.sizes + chunk * job_.base.tiles + blockIdx.x, sizeof(std::uint32_t));
-    __pipeline_memcpy_async(&tile_.place, directory_of(job_, chunk) + blockIdx.x, sizeof(std::uint32_t));
+    __pipeline_memcpy_async(&tile_.offset, directory_of(job_, chunk) + blockIdx.x, sizeof(std::uint32_t));
     __pipeline_memcpy_async(&tile_.choice, job_.choices + chunk, sizeof(std::uint32_t));
     __pipeline_commit();
   }
-  // What was asked for is there, behind a barrier.
+  // Completes the loads, before a barrier.
   __device__ __forceinline__ void wait() const { __pipeline_wait_prior(0); }
-  // Asks for the tile, as much of it as there is room for: kTileParticles words. Behind wait() and a barrier.
-  __device__ __forceinline__ void fetch(std::uint32_t* room) const {
+  // Loads the tile, at most kTileParticles words. Call after wait() and a barrier.
+  __device__ __forceinline__ void fetch(std::uint32_t* memory) const {
     if (!moves()) return;
     const std::uint32_t words = known_words();
     const std::uint32_t* const from = job_.moved_slot(blockIdx.y, blockIdx.x);
 #pragma unroll
     for (std::uint32_t k = 0; k < kTileParticles; k += 4 * kTileThreads)
       if (const std::uint32_t i = k + 4 * threadIdx.x; i < words)
-        __pipeline_memcpy_async(room + i, from + i, sizeof(uint4));
+        __pipeline_memcpy_async(memory + i, from + i, sizeof(uint4));
     __pipeline_commit();
   }
-  // Puts it into its place. Behind wait() and a barrier.
-  __device__ __forceinline__ void put(const std::uint32_t* room) const {
+  // Stores it to the frame. Call after wait() and a barrier.
+  __device__ __forceinline__ void put(const std::uint32_t* memory) const {
     if (!moves()) return;
     const std::uint32_t words = known_words(), chunk = first_chunk();
-    std::uint32_t* const to = directory_of(job_, chunk) + job_.base.tiles + 1 + tile_.place;
+    std::uint32_t* const to = directory_of(job_, chunk) + job_.base.tiles + 1 + tile_.offset;
 #pragma unroll
     for (std::uint32_t k = 0; k < kTileParticles; k += kTileThreads) {
       if (k >= words) break;
-      if (k + threadIdx.x < words) to[k + threadIdx.x] = room[k + threadIdx.x];
+      if (k + threadIdx.x < words) to[k + threadIdx.x] = memory[k + threadIdx.x];
     }
     if (words > kTileParticles)
       move_words<kTileThreads>(job_.moved_slot(blockIdx.y, blockIdx.x), to, kTileParticles, words);
     move_from(blockIdx.y + gridDim.y);
   }
-  // Moves it without room.
+  // Copies it without shared memory.
   __device__ __forceinline__ void move() const {
-    wait();  // for what nobody will look at
+    wait();  // for loads whose result is not used
     move_from(blockIdx.y);
   }
 
  private:
-  static constexpr unsigned kAsking = kTileThreads - 1;  // the first warp has most to do
+  static constexpr unsigned kAsking = kTileThreads - 1;  // the first warp has the most to do
   const ParticleParams& job_;
   MovedTile& tile_;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the particles of sorted tiles come from, without encoding them (order_tile() of particles/order.hpp).
+// The order of particles of sorted tiles, without encoding them (order_tile() of particles/cpu/order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace pyfilter::cuda {
 
-// A thread block a tile of the one chunk that there is: particles[i] becomes the row that comes to place i.
+// A thread block a tile of the single chunk: particles[i] is set to the row that becomes row i.
 template <class T, int D, bool kEntries>
 __global__ void __launch_bounds__(kTileThreads)
     order_particles_kernel(const __grid_constant__ ParticleParams job, std::uint32_t* particles) {
@@ -17,10 +17,10 @@ __global__ void __launch_bounds__(kTileThreads)
   __shared__ BlockSpace<Code, D> space;
   const TileSource<T, D, kEntries> source(job, 0, blockIdx.x);
   const ChunkPlan& plan = job.base.plans[0];
-  std::uint32_t keys[kItems], places[kItems];
-  if (plan.quantise == 0) {  // no keys: it keeps its order
+  std::uint32_t keys[kItems], sources[kItems];
+  if (plan.quantise == 0) {  // a bit-exact chunk has no keys and keeps its order
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) places[k] = position_of(k);
+    for (int k = 0; k < kItems; ++k) sources[k] = position_of(k);
   } else {
     ThreadCodes<T, D> codes;
     CodeSummary<Code, D> summary;
@@ -34,14 +34,14 @@ __global__ void __launch_bounds__(kTileThreads)
       keys[k] = (codes.special >> k & 1) != 0 ? static_cast<std::uint32_t>(kLastKey) : maker.key(codes.q[k]);
       if (position_of(k) >= source.sorted) keys[k] = kStayingKey;
     }
-    sort_by_digits(keys, places, kMostKeyBits + 1, space);
+    sort_by_digits(keys, sources, kMostKeyBits + 1, space);
   }
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
     if (position_of(k) >= source.count) continue;
-    std::uint32_t particle = source.first + places[k];
+    std::uint32_t particle = source.first + sources[k];
     if constexpr (kEntries)
-      if (places[k] < source.sorted && plan.quantise != 0) particle = source.entries[places[k]];
+      if (sources[k] < source.sorted && plan.quantise != 0) particle = source.entries[sources[k]];
     particles[source.first + position_of(k)] = particle;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plain tiles: whole, sorted alone, and all their values have the code that is tried first. Threads hold the codes of
-// their particles, a word each, from the time that values are read; the extent of codes says whether a tile is plain,
-// and mostly that all values keep the bound, so that values need not be read again.
+// Plain tiles: whole tiles sorted by themselves, all of whose values are given back by their first code. Threads hold
+// their particles' codes, one word each, from the load of the values on. The extent of the codes tells whether a tile
+// is plain, and usually also that all values keep the bound, so values are not loaded again.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace pyfilter::cuda {
 
-// Positions of a plain tile as thread and item: neighbours whose values are asked for together, 16 bytes of each axis,
-// then the next behind those of all threads.
+// Positions of a plain tile as thread and item: 16 bytes of each axis are loaded together, then the next 16 bytes after
+// those of all threads.
 template <class T>
 struct NeighbourPositions {
   static constexpr int kNeighbours = static_cast<int>(sizeof(uint4) / sizeof(T));
@@ -27,13 +27,13 @@ struct NeighbourPositions {
   }
 };
 
-// Values of a thread's particles, of a whole tile: as many as there are registers for.
+// A thread's values of a whole tile: as many as registers hold.
 template <class T, int D>
 struct HeldValues {
   static constexpr int kHeld = sizeof(T) == 4 ? kItems : kItems / 2;
   T x[kHeld][D];
 
-  // Those of items from `item` on.
+  // Loads items from `item` on.
   template <class Source>
   __device__ __forceinline__ void take(const Source& source, int item) {
     using Positions = NeighbourPositions<T>;
@@ -68,22 +68,22 @@ struct HeldValues {
   }
 };
 
-// The least and the most of codes of every warp, as they are held.
+// Minimum and maximum of each warp's held codes.
 struct alignas(16) HeldEnds {
   std::int32_t least[4], most[4];
 };
 
-// The first codes of a thread's values, as they are held: what is added to a code is kZero.
+// A thread's first codes as words; kZero is added to each.
 template <class T, int D>
 struct HeldCodes {
   static constexpr std::int32_t kZero = sizeof(T) == 4 ? FloatTraits<float>::kMagicBits : 0;
-  // Codes of a plain tile are no further from 0; all values with such codes are in reach.
+  // The largest magnitude of codes of a plain tile; all values with such codes are in reach.
   static constexpr std::int32_t kMost = 1 << (sizeof(T) == 4 ? 21 : 30);
   static_assert(FloatTraits<T>::kFractionBits - 1 > (sizeof(T) == 4 ? 21 : 30));
   std::int32_t q[kItems][D];
-  bool far = false;  // a code is no word
+  bool far = false;  // a code does not fit a word
 
-  // `values` are the first ones.
+  // `values`: the thread's first values.
   template <class Source>
   __device__ __forceinline__ HeldCodes(const Quantizer<T>& p, const Source& source, const HeldValues<T, D>& values) {
     constexpr int kHeld = HeldValues<T, D>::kHeld;
@@ -96,7 +96,7 @@ struct HeldCodes {
     }
     far = other != 0;
   }
-  // Codes of items from `item` on; returns 0 where they are words.
+  // Codes of items from `item` on; returns 0 if they fit words.
   __device__ __forceinline__ std::uint32_t code(const Quantizer<T>& p, const HeldValues<T, D>& values, int item) {
     std::uint32_t other = 0;
 #pragma unroll
@@ -105,13 +105,13 @@ struct HeldCodes {
       for (int d = 0; d < D; ++d) {
         const auto bits = std::bit_cast<typename FloatTraits<T>::Code>(magic_form(p, values.x[k][d]));
         q[item + k][d] = static_cast<std::int32_t>(bits);
-        if constexpr (sizeof(T) == 8)  // its high half is the sign of the low one
+        if constexpr (sizeof(T) == 8)  // its high half is the sign extension of the low half
           other |= (static_cast<std::uint32_t>(bits >> 32) + (static_cast<std::uint32_t>(bits) >> 31)) ^
                    static_cast<std::uint32_t>(FloatTraits<double>::kMagicBits >> 32);
       }
     return other;
   }
-  // For find_extents(), which a barrier must part from it. NaN and what is out of reach is beyond kMost.
+  // Input of find_extents(), after a barrier. NaN and values out of reach exceed kMost.
   __device__ __forceinline__ void share(HeldEnds (&warps)[kTileWarps]) const {
     HeldEnds& to = warps[threadIdx.x / 32];
 #pragma unroll
@@ -134,7 +134,7 @@ struct HeldCodes {
   }
 };
 
-// The extent of all codes, from what all warps shared, by any warp; false where a value may not be in reach.
+// The extent of all codes, from all warps' shared extremes, by any warp; false if a value may be out of reach.
 template <class T, int D>
 __device__ __forceinline__ bool find_extents(const HeldEnds (&warps)[kTileWarps],
                                              Extent<typename FloatTraits<T>::Code> (&all)[D]) {
@@ -151,9 +151,9 @@ __device__ __forceinline__ bool find_extents(const HeldEnds (&warps)[kTileWarps]
   return fits;
 }
 
-// Whether no value whose code is in such an extent can be beyond the bound. A value x and its code q differ by half a
-// step, and by what is rounded away: a part e of x in the inverse of the step, a part e of q * step, where e is half
-// the last bit of one. That is (2 |q| + 0.6) e steps together; a comparison with what is a little more is exact enough.
+// Whether all values whose codes are in such an extent keep the bound. A value x and its code q differ by half a step
+// and by rounding errors: a fraction e of x in the step's inverse, a fraction e of q * step, with e half a unit in the
+// last place of 1. Together that is (2 |q| + 0.6) e steps; comparing with slightly more is exact enough.
 template <int D, class T>
 __device__ __forceinline__ bool surely_fit(const Quantizer<T>& p,
                                            const Extent<typename FloatTraits<T>::Code> (&extents)[D]) {
@@ -167,20 +167,20 @@ __device__ __forceinline__ bool surely_fit(const Quantizer<T>& p,
          p.step * (static_cast<T>(2 * most + 2) * kHalfBit) <= p.bound - p.step / 2;
 }
 
-// Keys by tables, which a tile makes for itself: what each segment along each axis adds to a key. Where the axes by
-// falling width have theirs, in words from a common place.
-inline constexpr unsigned kTableLevels = 12;  // bits of a segment's number at most; the third axis has no more than 8
+// Keys by tables that each tile makes: what each segment along each axis adds to a key. The tables of the axes by
+// falling width have offsets in words from a common start.
+inline constexpr unsigned kTableLevels = 12;  // bits of a segment number at most; the third axis has at most 8
 struct KeyTables {
-  std::uint32_t at[3];  // of 2^12, 2^12 and 2^8 words
+  std::uint32_t at[3];  // offsets of tables of 2^12, 2^12 and 2^8 words
 
   __device__ __forceinline__ static bool suit(const KeyLayout& layout) {
     return layout.three + layout.two + layout.one <= kTableLevels;
   }
-  // By all threads of a block; needs a barrier behind.
+  // Called by all threads of a block; a barrier must follow.
   template <int D>
   __device__ __forceinline__ void make(unsigned three, unsigned two, unsigned one, std::uint32_t* words) const {
     const unsigned both = three + two, all = both + one, two_at = 3 * three, one_at = two_at + 2 * two;
-    // of the widest axis, then of the others, so that more threads have one
+    // the widest axis first, then the others, so that threads share the work evenly
     for (std::uint32_t i = threadIdx.x; i < 2u << all; i += kTileThreads) {
       const std::uint32_t n = i & ((1u << all) - 1);
       const std::uint32_t twos = spread_two<kTableLevels>(n >> three & ((1u << two) - 1)) << two_at,
@@ -195,8 +195,8 @@ struct KeyTables {
   }
 };
 
-// Keys and offsets of held codes. Where the table of an axis starts is part of its origin, so that a code's segment is
-// where it is in the tables; with a larger shift words would not do for that.
+// Keys and offsets of held codes. The start of an axis's table is added to its origin, so that a code's segment number
+// is its table index; with a larger shift the sum would not fit a word.
 inline constexpr unsigned kMostTableShift = 16;
 template <int D>
 struct PlainKeys {
@@ -223,7 +223,7 @@ struct PlainKeys {
                                                                  : tables.at[2];
       origin[d] = static_cast<std::uint32_t>(frame.origin[d]) + static_cast<std::uint32_t>(zero) - (table << shift);
       mask[d] = count < 32 ? (1u << count) - 1 : ~0u;
-      factor[d] = before < 32 ? 1u << before : 0;  // no bits are left else
+      factor[d] = before < 32 ? 1u << before : 0;  // else no bits remain
       before += count;
     }
   }

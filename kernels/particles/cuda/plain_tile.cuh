@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Preparing a tile that is plain (plain.cuh), sorted or in the order that it has; and whether the last particles of any
-// tile whose keys and offsets are known are a tail.
+// Preparing a plain tile (plain.cuh), sorted or in its given order; and whether the last particles of any tile with
+// known keys and offsets are a tail.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ __device__ __forceinline__ bool has_zero(const TileFrame<Code, D>& frame) {
              (frame.width[d] >= 8 * sizeof(Code) || (0 - frame.origin[d]) >> frame.width[d] == 0);
   return inside;
 }
-// Whether the last particles of a sorted tile, all of them ordinary with words of offsets, may be a tail: if they are
-// equal, so are their codes, and zero has a code that is known. `zero`: has_zero().
+// Whether the last particles of a sorted tile, all ordinary with one word of offsets, may be a tail: equal particles
+// have equal codes, and the code of zero is known. `zero`: has_zero().
 template <class Code, int D, class Space>
 __device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, bool zero, const Space& space) {
   const std::uint32_t last = word_of(kTileParticles - 1), other = word_of(kTileParticles - kGroup);
@@ -34,7 +34,7 @@ __device__ __forceinline__ bool may_have_tail(const TileFrame<Code, D>& frame, b
          (frame.planes(frame.layout.shift) == 0 || space.offsets[last] == maker.offsets(none));
 }
 
-// Whether they are one, by their values; last_at(i): where the i-th of them is in the tile.
+// Whether they are a tail, by their values; last_at(i): the index in the tile of the i-th of them.
 template <int D, class Source, class LastAt>
 __device__ __forceinline__ bool has_tail(const Source& source, const LastAt& last_at) {
   using T = typename Source::Value;
@@ -42,12 +42,12 @@ __device__ __forceinline__ bool has_tail(const Source& source, const LastAt& las
   return is_zero<T, D>(end) ||
          __all_sync(kAllLanes, same_bits<T, D>(source.at(last_at(threadIdx.x % kGroup)), end)) != 0;
 }
-// Of particles that have been sorted.
+// The same for sorted particles.
 template <int D, class Source, class Space>
 __device__ __forceinline__ bool sorted_have_tail(const Source& source, const Space& space) {
   return has_tail<D>(source, [&](std::uint32_t i) -> std::uint32_t { return space.last[i]; });
 }
-// A whole tile that has been sorted by cells: false where it has a tail, with places in space.places.
+// A whole tile sorted by cells: false if it has a tail, with the order in space.sources.
 template <class Code, int D, class Source, class Space>
 __device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code, D>& frame, bool zero,
                                            const Source& source, Space& space) {
@@ -55,19 +55,19 @@ __device__ __forceinline__ bool end_sorted(CellOrder order, const TileFrame<Code
   if (order == CellOrder::windows) find_last(space);
   if (!sorted_have_tail<D>(source, space)) return true;
   __syncthreads();
-  find_places(order, frame.layout.bits(), space);
+  find_sources(order, frame.layout.bits(), space);
   return false;
 }
 
 enum class Sorted { yes, with_tail, no };
 
-// Puts the keys and offsets of a plain tile where the order that it has needs them; false where it has a tail.
+// Writes keys and offsets of a plain tile in its given order; false if it has a tail.
 template <int D, class T, class Source, class Space>
 __device__ __forceinline__ bool take_order(const std::uint32_t (&keys)[kItems], const std::uint32_t (&offsets)[kItems],
                                            const Source& source, Space& space,
                                            PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   using Positions = NeighbourPositions<T>;
-  __syncthreads();  // they take the place of tables
+  __syncthreads();  // they overwrite the tables
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
     const std::uint32_t at = word_of(Positions::of(k));
@@ -92,8 +92,7 @@ __device__ __forceinline__ bool take_order(const std::uint32_t (&keys)[kItems], 
   return true;
 }
 
-// Sorts what is a plain tile; kSorts: else it keeps its order. What is the same for all threads two warps work out for
-// all.
+// Prepares a plain tile; kSorts: sorts it, else keeps its order. Two warps compute the results that all threads share.
 template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const Source& source,
                                                   const HeldValues<T, D>& values, Space& space,
@@ -147,7 +146,8 @@ __device__ __forceinline__ Sorted sort_plain_tile(const Quantizer<T>& p, const S
 #pragma unroll
   for (int k = 0; k < kItems; ++k) with.take(codes.q[k], words, keys[k], offsets[k]);
   if constexpr (!kSorts) return take_order<D, T>(keys, offsets, source, space, tile) ? Sorted::yes : Sorted::no;
-  if (with.bits == 0) __syncthreads();  // nothing is counted then, which would part tables from what takes their place
+  if (with.bits == 0)
+    __syncthreads();  // no counting pass runs, so a barrier is needed before the tables' memory is reused
   const CellOrder order = sort_by_cells<NeighbourPositions<T>>(keys, offsets, with.bits, with.planes, space);
   if (order == CellOrder::none) return Sorted::no;
   tile.frame = space.frame;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tile of particles in the order that it is encoded in (particles/order.hpp and CodedTile of particles/encode.hpp do
-// the same on the CPU): its particles sorted by the keys of their own extent, where they may be moved, with tail and
-// special particles found. Keys and offsets, or where the particles are in memory, come to shared memory.
+// Puts a tile's particles into the order for encoding (particles/cpu/order.hpp and CodedTile of
+// particles/cpu/encode.hpp are the same on the CPU): sorts movable particles by keys in their own extent, and finds the
+// tail and special particles. Shared memory gets keys and offsets, or the particles' indices in memory.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace pyfilter::cuda {
 
-// Of particles that stay where they are, behind all others.
+// The key of particles that stay at their position, behind all others.
 inline constexpr std::uint32_t kStayingKey = 2 * static_cast<std::uint32_t>(kLastKey) - 1;
 
-// CUB's sort: `keys` and `places` become those at this thread's positions.
+// CUB's sort: `keys` and `sources` become those of this thread's positions.
 template <class Space>
-__device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], std::uint32_t (&places)[kItems],
+__device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], std::uint32_t (&sources)[kItems],
                                                unsigned bits, Space& space) {
   __syncthreads();
 #pragma unroll
@@ -28,22 +28,22 @@ __device__ __forceinline__ void sort_by_digits(std::uint32_t (&keys)[kItems], st
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    places[k] = threadIdx.x * kItems + static_cast<unsigned>(k);
+    sources[k] = threadIdx.x * kItems + static_cast<unsigned>(k);
     keys[k] = space.blocked[threadIdx.x * (kItems + 1) + static_cast<unsigned>(k)];
   }
   __syncthreads();
-  TileSort(space.radix).SortBlockedToStriped(keys, places, 0, static_cast<int>(bits));
+  TileSort(space.radix).SortBlockedToStriped(keys, sources, 0, static_cast<int>(bits));
   __syncthreads();
 }
 
-// Sorts a tile. Returns false where its codes have to be taken again, with places then in space.places.
+// Sorts a tile. Returns false if its codes must be computed again, with the order in space.sources.
 template <int D, class T, class Source, class Space>
 __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& source, Space& space,
                                           PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   using Code = typename FloatTraits<T>::Code;
   std::uint32_t keys[kItems], offsets[kItems];
   CellTable<0>{space.cells}.clear();
-  bool simple = source.sorted == kTileParticles;  // all that is known of the tile is known before it is sorted
+  bool simple = source.sorted == kTileParticles;  // all facts are known before sorting
   {
     ThreadCodes<T, D> codes;
     CodeSummary<Code, D> summary;
@@ -72,19 +72,19 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
     const CellOrder order = sort_by_cells<TurnPositions>(keys, offsets, tile.frame.layout.bits(), planes, space);
     if (order != CellOrder::none) return end_sorted(order, tile.frame, has_zero(tile.frame), source, space);
   }
-  // offsets wait in shared memory, which sorting leaves alone
+  // offsets wait in shared memory that the sort does not use
   if (simple && has_offsets) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) space.offsets[position_of(k)] = offsets[k];
   }
-  std::uint32_t places[kItems];
-  sort_by_digits(keys, places, simple ? tile.frame.layout.bits() : kMostKeyBits + 1, space);
+  std::uint32_t sources[kItems];
+  sort_by_digits(keys, sources, simple ? tile.frame.layout.bits() : kMostKeyBits + 1, space);
   if (simple) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) space.rows[word_of(position_of(k))] = keys[k];
     if (has_offsets) {
 #pragma unroll
-      for (int k = 0; k < kItems; ++k) offsets[k] = space.offsets[places[k]];
+      for (int k = 0; k < kItems; ++k) offsets[k] = space.offsets[sources[k]];
       __syncthreads();
 #pragma unroll
       for (int k = 0; k < kItems; ++k) space.offsets[word_of(position_of(k))] = offsets[k];
@@ -92,28 +92,28 @@ __device__ __forceinline__ bool sort_tile(const Quantizer<T>& p, const Source& s
     __syncthreads();
     if (!may_have_tail(tile.frame, has_zero(tile.frame), space)) return true;
 #pragma unroll
-    for (int k = 0; k < kItems; ++k) note_last(position_of(k), places[k], space.last);
+    for (int k = 0; k < kItems; ++k) note_last(position_of(k), sources[k], space.last);
     __syncthreads();
     if (!sorted_have_tail<D>(source, space)) return true;
     __syncthreads();
   }
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) space.places[position_of(k)] = static_cast<std::uint16_t>(places[k]);
+  for (int k = 0; k < kItems; ++k) space.sources[position_of(k)] = static_cast<std::uint16_t>(sources[k]);
   __syncthreads();
   return false;
 }
 
-// Codes of a tile in the order that it has. kSorts: space.places say which.
+// Codes of a tile in its order. kSorts: the order is in space.sources.
 template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __forceinline__ void code_tile(const Quantizer<T>& p, const Source& source, Space& space,
                                           PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   using Code = typename FloatTraits<T>::Code;
-  const auto place_at = [&](std::uint32_t at) -> std::uint32_t { return kSorts ? space.places[at] : at; };
-  tile.tail = find_tail<D>(source, place_at, space.summary);
+  const auto source_at = [&](std::uint32_t at) -> std::uint32_t { return kSorts ? space.sources[at] : at; };
+  tile.tail = find_tail<D>(source, source_at, space.summary);
   const std::uint32_t limit = source.count - tile.tail;
   ThreadCodes<T, D> codes;
   CodeSummary<Code, D> summary;
-  code_items<D>(p, source, limit, [&](int k) { return place_at(position_of(k)); }, codes);
+  code_items<D>(p, source, limit, [&](int k) { return source_at(position_of(k)); }, codes);
   summarise(codes, limit, space.summary, summary);
   tile.specials = summary.specials;
   tile.ordinary = limit - summary.specials;
@@ -150,7 +150,7 @@ __device__ __forceinline__ void code_tile(const Quantizer<T>& p, const Source& s
   }
 }
 
-// Codes a tile of any kind. kSorts: sorts it before; `sorts`: else space.places have its order already.
+// Codes a tile of any kind. kSorts: sorts it first; `sorts` false: the order is already in space.sources.
 template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __forceinline__ void prepare_any(const Quantizer<T>& p, const Source& source, bool sorts, Space& space,
                                             PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
@@ -163,14 +163,14 @@ __device__ __forceinline__ void prepare_any(const Quantizer<T>& p, const Source&
   }
   code_tile<kSorts, D>(p, source, space, tile);
 }
-// The same apart, so that its registers and its code are not those of all tiles.
+// The same as a call, so that its registers and code do not burden plain tiles.
 template <bool kSorts, int D, class T, class Source, class Space>
 __device__ __noinline__ void prepare_apart(const Quantizer<T>& p, const Source& source, bool sorts, Space& space,
                                            PreparedTile<typename FloatTraits<T>::Code, D>& tile) {
   prepare_any<kSorts, D>(p, source, sorts, space, tile);
 }
 
-// kHeld: `values` are the first ones of a whole tile.
+// kHeld: `values` are the thread's first values of a whole tile.
 template <bool kSorts, bool kHeld, int D, class T, class Source, class Space>
 __device__ __forceinline__ void prepare_tile(const Quantizer<T>& p, const Source& source,
                                              const HeldValues<T, D>& values, Space& space,

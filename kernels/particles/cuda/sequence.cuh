@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sequences of numbers as the encoder makes them (particles/sequence.hpp): planned for their size, then written to
-// shared memory. All threads of a block take part: four have a group's numbers, eight each.
+// Encoding of sequences of numbers (particles/sequence.hpp): planned for their size, then written to shared memory. All
+// threads of a block take part: four threads share a group, with eight numbers each.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace pyfilter::cuda {
 inline constexpr unsigned kParts = kGroup / kItems;  // threads of a group
 static_assert(kParts == 4 && kItems == 8);
 
-// Words of a unary stream at most: a number takes a bit, and a group's quotients, whose low bits are no fewer than the
-// bits of their mean less one, are less than 2 * 32 together.
+// The most words of a unary stream: a number takes one bit, and a group's quotients sum to less than 2 * 32, since its
+// low bits are at least the bits of its mean less one.
 inline constexpr std::uint32_t kUnaryWords = (kTileParticles + kThreads * 2 * kGroup) / 32;
 
-// A planned sequence, as a thread sees it: its group's low bits, the planes before the group's and the bits before the
-// thread's own in the unary stream. In a word, since several plans wait at a time.
+// A thread's view of a planned sequence: its group's low bits, the planes before the group's, and the bits before the
+// thread's own in the unary stream. One word, since several plans wait at a time.
 struct ThreadSequence {
   std::uint32_t word;
 
@@ -33,7 +33,7 @@ struct ThreadSequence {
 };
 static_assert(kMostKeyBits * kThreads < 1u << 12 && kUnaryWords * 32 < 1u << 15);
 
-// What all threads know of a sequence: sums over its groups, and which low bits they have.
+// A sequence's sums over its groups, and their low bits; the same in all threads.
 struct SequenceSums {
   std::uint32_t sums = 0, lows = 1;
 
@@ -52,7 +52,7 @@ struct SequenceExchange {
   std::uint8_t low[kThreads];  // of each group
 };
 
-// The thread's first number, and how many of so many numbers it has.
+// The index of the thread's first number, and how many of `count` numbers the thread has.
 __device__ __forceinline__ std::uint32_t first_number() { return threadIdx.x * kItems; }
 __device__ __forceinline__ int numbers_here(std::uint32_t count) {
   return static_cast<int>(min(count - min(count, first_number()), static_cast<std::uint32_t>(kItems)));
@@ -63,17 +63,17 @@ __device__ __forceinline__ std::uint32_t group_sum(std::uint32_t x) {
   return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
-// Whether this thread's warp has none of so many numbers.
+// Whether this thread's warp has none of `count` numbers.
 __device__ __forceinline__ bool is_idle(std::uint32_t count) { return threadIdx.x / 32 * (32 * kItems) >= count; }
 
-// What a thread knows of its part of a sequence before it knows those of other warps.
+// A thread's part of a plan before earlier warps are known.
 struct SequenceBegin {
-  std::uint32_t before;  // bits of the lanes before it, planes in the high half
+  std::uint32_t before;  // bits of earlier lanes; planes in the high half
   unsigned low;
-  std::uint32_t lows;  // the same as a bit; 0 where there is no group
+  std::uint32_t lows;  // the low bits as a bit; 0: no group
 };
 
-// Numbers behind the last of the `count` are 0.
+// Numbers beyond `count` are 0.
 __device__ __forceinline__ SequenceBegin begin_plan(const std::uint32_t (&numbers)[kItems], std::uint32_t count,
                                                     SequenceExchange& exchange) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = threadIdx.x / kParts;
@@ -102,15 +102,15 @@ __device__ __forceinline__ SequenceBegin begin_plan(const std::uint32_t (&number
   if (lane == 31) exchange.sums[warp] = upto;
   return {upto - own, low, mine ? 1u << low : 0};
 }
-// Behind a barrier.
+// Call after a barrier.
 __device__ __forceinline__ ThreadSequence end_plan(const SequenceBegin& begin, const SequenceExchange& exchange) {
   const std::uint32_t before = begin.before + warps_before(exchange.sums);
   const bool leads = threadIdx.x % kParts == 0;
   return ThreadSequence::make(begin.low, (before >> 16) - (leads ? 0 : begin.low), before & 0xFFFF);
 }
 
-// Planes 8g to 8g + 7 of a group's numbers, of which a thread has eight: `low` becomes plane 8g + part, `high` plane
-// 8g + 4 + part, where part is the thread's number in its group. By all lanes.
+// Planes 8g to 8g + 7 of a group's numbers, of which a thread has eight: `low` becomes plane 8g + part, `high` plane 8g
+// + 4 + part, where part is the thread's number in its group. Called by all lanes.
 template <int g>
 __device__ __forceinline__ void pack_part(const std::uint32_t (&numbers)[kItems], std::uint32_t& low,
                                           std::uint32_t& high) {
@@ -121,7 +121,7 @@ __device__ __forceinline__ void pack_part(const std::uint32_t (&numbers)[kItems]
   };
   low = four(0);
   high = four(4);
-  // an 8x8 matrix of bits changes rows and columns (Hacker's Delight, 7-3)
+  // transposes an 8x8 bit matrix (Hacker's Delight, 7-3)
   const auto swap = [](std::uint32_t x, int shift, std::uint32_t mask) {
     const std::uint32_t t = (x ^ x >> shift) & mask;
     return x ^ t ^ t << shift;
@@ -129,7 +129,7 @@ __device__ __forceinline__ void pack_part(const std::uint32_t (&numbers)[kItems]
   low = swap(swap(low, 7, 0x00AA00AAu), 14, 0x0000CCCCu);
   high = swap(swap(high, 7, 0x00AA00AAu), 14, 0x0000CCCCu);
   swap_bits<4, 0x0F0F0F0Fu>(low, high);
-  // bytes of four planes by four threads, then a plane of four bytes in each
+  // exchanges bytes of four planes between four threads, which then have a plane of four bytes each
   const bool odd = threadIdx.x % 2 != 0, upper = threadIdx.x % 4 >= 2;
   const auto exchange = [&](std::uint32_t x) {
     const std::uint32_t next = __shfl_xor_sync(kAllLanes, x, 1);
@@ -141,7 +141,7 @@ __device__ __forceinline__ void pack_part(const std::uint32_t (&numbers)[kItems]
   high = exchange(high);
 }
 
-// The `count` lowest planes of a group's numbers, at most kMost, to its words. By all lanes.
+// Writes the `count` lowest planes of a group's numbers, at most kMost, to its words. Called by all lanes.
 template <int kMost = 32>
 __device__ __forceinline__ void write_parts(const std::uint32_t (&numbers)[kItems], unsigned count,
                                             std::uint32_t* planes) {
@@ -160,8 +160,8 @@ __device__ __forceinline__ void write_parts(const std::uint32_t (&numbers)[kItem
   pack.template operator()<3>();
 }
 
-// Starts to write a planned sequence to shared memory that nothing is read from any more: all but what write_planes()
-// adds and, behind a barrier, write_unary().
+// Starts to write a planned sequence to free shared memory; write_planes() and, after a barrier, write_unary() complete
+// it.
 __device__ __forceinline__ void start_sequence(const SequenceSize& size, const SequenceExchange& exchange,
                                                std::uint32_t* out) {
   const std::uint32_t thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
@@ -196,8 +196,8 @@ __device__ __forceinline__ void write_unary(const std::uint32_t (&numbers)[kItem
       ++at;
     }
   };
-  const int here = numbers_here(size.count);  // numbers that are not there put nothing, at most into the next word
-  if ((threadIdx.x / 32 + 1) * (32 * kItems) <= size.count)  // all of the warp's
+  const int here = numbers_here(size.count);                 // absent numbers add nothing, at most to the next word
+  if ((threadIdx.x / 32 + 1) * (32 * kItems) <= size.count)  // all numbers of the warp
     put([](int) { return 1u; });
   else
     put([&](int i) { return i < here ? 1u : 0u; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles on the GPU: sorting chunks, and frames from tiles.
+// Particles on the GPU: sorting of chunks, and copies of tiles to frames.
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 

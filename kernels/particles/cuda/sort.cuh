@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole chunks of particles before they are sorted (order_chunk() of particles/order.hpp): the extent of their codes,
-// and keys in it.
+// Whole chunks of particles before sorting (order_chunk() of particles/cpu/order.hpp): the extent of their codes, and
+// keys in that extent.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles of a tile that is encoded: where they are in memory, and their codes.
+// The particles of a tile to encode: their addresses in memory, and their codes.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace pyfilter::cuda {
 
-// kEntries: the chunk has been sorted, so the tile's particles are anywhere.
+// kEntries: the chunk is sorted, so the tile's particles are scattered in memory.
 template <class T, int D, bool kEntries>
 struct TileSource {
   using Value = T;
-  const T* values;               // of the chunk; without entries of the tile
+  const T* values;               // of the chunk; without entries, of the tile
   const std::uint32_t* entries;  // of the tile
   std::uint32_t first, count, sorted;
 
@@ -38,7 +38,7 @@ struct TileSource {
   }
 };
 
-// Codes of a particle; false where one of its coordinates has none.
+// Codes of a particle; false if a coordinate has none.
 template <int D, bool kHasSentinel = true, class T>
 __device__ __forceinline__ bool code_particle(const Quantizer<T>& p, const T* x,
                                               typename FloatTraits<T>::Code (&q)[D]) {
@@ -51,10 +51,10 @@ __device__ __forceinline__ bool code_particle(const Quantizer<T>& p, const T* x,
   return ordinary;
 }
 
-// Keeps a value that is the same in all threads in a register, rather than that it is made again for each particle.
+// Keeps a value that is the same in all threads in a register, so that it is not recomputed for each particle.
 __device__ __forceinline__ void keep(std::uint32_t& x) { asm("" : "+r"(x)); }
 
-// How codes along the axes become keys.
+// The mapping from codes along the axes to keys.
 template <class Code, int D>
 struct TileFrame {
   Code origin[3] = {};
@@ -72,7 +72,7 @@ struct TileFrame {
     take_extents(extents);
     layout = make_layout(width, lowest_shift_by_lanes());
   }
-  // lowest_shift(), each lane with a shift of its own.
+  // lowest_shift(), with one candidate shift a lane.
   __device__ __forceinline__ unsigned lowest_shift_by_lanes() const {
     for (unsigned first = 0;; first += 32) {
       const unsigned shift = first + threadIdx.x % 32;
@@ -83,7 +83,7 @@ struct TileFrame {
       if (enough != 0) return first + static_cast<unsigned>(__ffs(static_cast<int>(enough)) - 1);
     }
   }
-  // Bit planes of offsets with a shift: along an axis, of all.
+  // Bit planes of offsets with a shift: along an axis; of all axes.
   __device__ __forceinline__ unsigned planes(int d, unsigned shift) const { return min(shift, width[d]); }
   __device__ __forceinline__ unsigned planes(unsigned shift) const {
     return planes(0, shift) + planes(1, shift) + planes(2, shift);
@@ -93,17 +93,17 @@ struct TileFrame {
   }
 };
 
-// Keys of particles in a frame, and their offsets, those of all axes side by side, where they have no more than 32
-// bits. kMostTwo: layout.two is at most that.
+// Keys of particles in a frame, and their offsets of all axes side by side, if they fit 32 bits. kMostTwo: an upper
+// limit of layout.two.
 template <class Code, int D, unsigned kMostTwo>
 struct KeyMaker {
   Code origin[D];
   KeyLayout layout;
-  KeyPlaces places;
+  KeyOffsets bit_offsets;
   std::uint32_t mask[D], at[D];
 
   __device__ __forceinline__ explicit KeyMaker(const TileFrame<Code, D>& frame)
-      : layout(frame.layout), places(places_of(frame.layout)) {
+      : layout(frame.layout), bit_offsets(key_offsets(frame.layout)) {
     unsigned before[3] = {}, bits[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) {
@@ -114,18 +114,18 @@ struct KeyMaker {
     for (int d = 0; d < D; ++d) {
       origin[d] = frame.origin[d];
       mask[d] = bits[d] < 32 ? (1u << bits[d]) - 1 : ~0u;
-      at[d] = before[d] % 32;  // 32 where no bits are left
+      at[d] = before[d] % 32;  // 32: no bits remain
       keep(mask[d]);
       keep(at[d]);
-      keep(places.three[d]);
-      keep(places.two[d]);
+      keep(bit_offsets.three[d]);
+      keep(bit_offsets.two[d]);
     }
   }
   __device__ __forceinline__ std::uint32_t key(const Code (&q)[D]) const {
     std::uint32_t segment[3] = {};
 #pragma unroll
     for (int d = 0; d < D; ++d) segment[d] = segment_of(q[d], origin[d], layout.shift);
-    return key_of < D == 3, kMostTwo > (layout, places, segment[0], segment[1], segment[2]);
+    return key_of < D == 3, kMostTwo > (layout, bit_offsets, segment[0], segment[1], segment[2]);
   }
   __device__ __forceinline__ std::uint32_t offsets(const Code (&q)[D]) const {
     std::uint32_t together = 0;
@@ -135,7 +135,7 @@ struct KeyMaker {
   }
 };
 
-// Calls make(maker) with the maker of a frame's keys: axes differ by few bits mostly.
+// Calls make(maker) with the key maker of a frame; layout.two is small for most frames.
 template <class Code, int D, class Make>
 __device__ __forceinline__ void with_keys(const TileFrame<Code, D>& frame, const Make& make) {
   if (frame.layout.two == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a thread block has of a tile of particles while it encodes it: shared memory, and what all threads know.
+// A thread block's data of a tile of particles during encoding: shared memory, and facts known to all threads.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ struct BlockSpace {
   union {
     struct {
       union {
-        alignas(16) std::uint32_t offsets[kTileParticles];  // of all axes together, as word_of() says
-        std::uint16_t places[kTileParticles];               // or where the particle at a position is in the tile
+        alignas(16) std::uint32_t offsets[kTileParticles];  // of all axes together, by word_of()
+        std::uint16_t sources[kTileParticles];              // or the index in the tile of the particle at each position
       };
       union {
         struct {
-          alignas(16) std::uint32_t rows[kTileParticles];  // keys, likewise; then what they become
+          alignas(16) std::uint32_t rows[kTileParticles];  // keys, by word_of(); then the encoded sequences
           union {
             alignas(16) std::uint32_t run_starts[kRunWords];
-            std::uint16_t moved[kTileParticles];  // before: where each particle comes
+            std::uint16_t moved[kTileParticles];  // earlier: the rank of each particle
           };
         };
-        std::uint32_t carried[kTileParticles];  // before: what goes with an entry of the sort
+        std::uint32_t carried[kTileParticles];  // earlier: data sorted together with the entries
         typename TileSort::TempStorage radix;
-        std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a word between those of threads
+        std::uint32_t blocked[kTileParticles + kTileParticles / kItems];  // keys, with a padding word between threads
       };
     };
-    alignas(16) std::uint32_t cells[kCellTableWords];  // before all these
+    alignas(16) std::uint32_t cells[kCellTableWords];  // earlier than all these
     struct {
       std::uint32_t first_cells[kTileThreads * (kCellWords<0> + 4)];
       std::uint32_t second_table[1u << kTableLevels], third_table[1u << kMostKeyBits / 3];  // KeyTables
@@ -48,24 +48,25 @@ struct SortingSpace : BlockSpace<Code, D> {
   KeyExchanges keys;
   std::uint16_t last[kGroup];  // particles at the last positions
   TileFrame<Code, D> frame;
-  // of what may be a plain tile: whether it is one, whether no value can be beyond the bound, whether zero has a code
+  // of a possible plain tile: whether it is plain, whether all values surely keep the bound, whether zero has a code
   bool plain, sure, zero;
   PlainKeys<D> plain_keys;
   HeldEnds ends[kTileWarps];
   MovedTile moved_tile;
   union {
     alignas(16) std::uint32_t entries[kTileParticles + 4];  // tile_sort.cuh
-    alignas(16) std::uint32_t run_steps[kRunWords];         // then, as word_of() says
+    alignas(16) std::uint32_t run_steps[kRunWords];         // later, by word_of()
   };
 };
 
-// What all threads know of a tile.
+// Facts about a tile, known to all threads.
 template <class Code, int D>
 struct PreparedTile {
   TileFrame<Code, D> frame;
   std::uint32_t ordinary = 0, specials = 0, tail = 0;
-  bool ordered = true;   // special particles last, keys rising
-  bool offsets = false;  // space.offsets has those of all ordinary particles; else space.places are there
+  bool ordered = true;  // special particles last, keys ascending
+  bool offsets =
+      false;  // space.offsets has the offsets of all ordinary particles; else space.sources has their indices
 };
 
 // Whether the offsets of all axes fit a word.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is decided once for a chunk of particles before any of them is encoded: its plan, and which particles may be
-// moved. A thread block a chunk; one launch for both, since the device does nothing else meanwhile.
+// Choices made once for a chunk of particles before encoding: its plan, and which particles are movable. A thread block
+// a chunk; one launch for both, since the device is otherwise idle.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace pyfilter::cuda {
 
-// Particles before the padding, rows of zeros or the sentinel: the block looks from the end.
+// The number of particles before the padding (rows of zeros or of the sentinel); the block searches from the end.
 template <class T, int D>
 __device__ std::uint32_t find_movable(const ParticleParams& job, std::uint32_t chunk, const ChunkPlan& plan) {
   using Code = typename FloatTraits<T>::Code;

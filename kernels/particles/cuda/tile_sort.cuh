@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Particles of a tile into the order of their keys, equal ones in the order that they have, by a block of threads. Keys
-// are counted into cells by their highest bits, and particles go to their cells. Where cells have few, each counts
-// those that come before it; threads take them as they lie there, so that neighbours look at the same cells. Where they
-// have many, warps sort what lies in their windows (windows.cuh); cells that are larger than a window are counted once
-// more before, into as many cells as they have particles. Where that does not help CUB's radix sort takes over. Any
-// way gives the one order that there is.
+// Sorts a tile's particles by key, stably, by a block of threads. The highest bits of keys select cells; particles are
+// counted into cells and moved to them. If cells are small, each particle counts the particles before it in its cell;
+// threads take particles in memory order, so neighbours read the same cells. If cells are larger, warps sort windows of
+// 256 words (windows.cuh); cells larger than a window are first split by further key bits into as many cells as they
+// have particles. If that fails, CUB's radix sort is used. All ways give the same order.
 #pragma once
 
 #include <cstdint>
@@ -17,71 +16,70 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kSortDigit = 4;  // bits of a key that a pass of the radix sort takes
+inline constexpr int kSortDigit = 4;  // bits of a key for each pass of the radix sort
 using TileSort = cub::BlockRadixSort<std::uint32_t, kTileThreads, kItems, std::uint32_t, kSortDigit>;
 
-inline constexpr unsigned kFirstDigit = 12;                  // bits that the first cells take
+inline constexpr unsigned kFirstDigit = 12;                  // key bits that select the first cells
 inline constexpr std::uint32_t kCells = 2 * kTileParticles;  // of the second level
-// Pairs that share a cell, for all particles, up to which particles count those before them.
+// The most pairs of particles in a common cell, over the tile, for which particles count those before them.
 inline constexpr std::uint32_t kFewPairs = kTileParticles * 5 / 2;
-// In a cell then, where the first cells leave so many bits of keys open: entries note where it starts in those that are
-// left. No particle is moved further than within its cell.
+// The most particles of a cell then, limited by the key bits left open by the first cells: entries hold the cell's
+// start in the remaining bits. A particle moves only within its cell.
 inline constexpr std::uint32_t kMostSharing = 448;
 static_assert(kMostSharing + kGroup < kTileThreads);
 __device__ __forceinline__ std::uint32_t most_sharing(unsigned left) {
   return min(kMostSharing, (1u << (19 - left)) - 28);
 }
 
-// Words of the cells of one level, a cell in each. Each thread has as many in a row, and four more between these and
-// the next thread's, so that it takes them four at a time without bank conflicts; the first of these has the end of the
-// last cell.
+// Words of a level's cells, one a cell. Each thread has the same number of consecutive cells, followed by four padding
+// words, so that it loads four at a time without bank conflicts; the first padding word has the end of the last cell.
 template <int kLevel>
 inline constexpr int kCellWords = (kLevel == 0 ? 1 << kFirstDigit : static_cast<int>(kCells)) / kTileThreads;
 inline constexpr std::uint32_t kCellTableWords = kTileThreads * (kCellWords<1> + 4);
 
 struct SortExchange {
   std::uint32_t sums[kTileWarps], pairs[kTileWarps], most[kTileWarps];
-  std::uint32_t borders[kTileWarps];  // cells across the borders of windows, as merge_borders() takes them
+  std::uint32_t borders[kTileWarps];  // cells that cross the borders of windows, for merge_borders()
 };
 
-// Cells of a level in shared memory. They are named by where they are.
+// Cells of a level in shared memory, named by their word index.
 template <int kLevel>
 struct CellTable {
   static constexpr int kWords = kCellWords<kLevel>;
   std::uint32_t* words;
 
-  __device__ __forceinline__ static std::uint32_t place_of(std::uint32_t cell) { return cell + cell / kWords * 4; }
+  __device__ __forceinline__ static std::uint32_t word_index(std::uint32_t cell) { return cell + cell / kWords * 4; }
   __device__ __forceinline__ uint4* own() const { return reinterpret_cast<uint4*>(words + threadIdx.x * (kWords + 4)); }
   __device__ __forceinline__ void clear() const {
 #pragma unroll
     for (int i = 0; i < kWords / 4; ++i) own()[i] = make_uint4(0, 0, 0, 0);
   }
-  // Counts a particle; returns how many were there before.
-  __device__ __forceinline__ std::uint32_t add(std::uint32_t place) const { return atomicAdd(words + place, 1u); }
-  // The first particle of a cell, once they are known; of the next cell, or the end.
-  __device__ __forceinline__ std::uint32_t start(std::uint32_t place) const { return words[place]; }
-  __device__ __forceinline__ std::uint32_t end(std::uint32_t place) const { return words[place + 1]; }
+  // Counts a particle; returns the earlier count.
+  __device__ __forceinline__ std::uint32_t add(std::uint32_t word) const { return atomicAdd(words + word, 1u); }
+  // The first particle of a cell, once starts are known; of the next cell, or the end.
+  __device__ __forceinline__ std::uint32_t start(std::uint32_t word) const { return words[word]; }
+  __device__ __forceinline__ std::uint32_t end(std::uint32_t word) const { return words[word + 1]; }
 
-  // The cell that has particles both before `border` and from there on: where it starts, and its end in the high half;
-  // 0 for none. By kSeekers lanes together, each of which looks at a cell at a time, and all lanes of the warp.
+  // The cell with particles on both sides of `border`: its start, and its end in the high half; 0: none. kSeekers lanes
+  // search together, one cell each; all lanes of the warp call it.
   static constexpr unsigned kSeekers = 16;
   __device__ __forceinline__ std::uint32_t around(std::uint32_t border) const {
     constexpr std::uint32_t kAll = kWords * kTileThreads;
     const unsigned seeker = threadIdx.x % kSeekers, others = threadIdx.x % 32 - seeker;
-    std::uint32_t cell = 0;  // the last that does not start behind the border
+    std::uint32_t cell = 0;  // the last cell that starts at or before the border
 #pragma unroll
     for (std::uint32_t range = kAll; range > 1; range = (range + kSeekers - 1) / kSeekers) {
       const std::uint32_t step = (range + kSeekers - 1) / kSeekers;
-      const bool upto = seeker * step < range && start(place_of(cell + seeker * step)) <= border;
+      const bool upto = seeker * step < range && start(word_index(cell + seeker * step)) <= border;
       const std::uint32_t found = __ballot_sync(kAllLanes, upto) >> others & ((1u << kSeekers) - 1);
       cell += (static_cast<std::uint32_t>(__popc(static_cast<int>(found))) - 1) * step;
     }
-    const std::uint32_t first = start(place_of(cell));
-    return first < border ? first | end(place_of(cell)) << 16 : 0;
+    const std::uint32_t first = start(word_index(cell));
+    return first < border ? first | end(word_index(cell)) << 16 : 0;
   }
 
-  // Counts become starts; `pairs` and `most`, what a thread has seen of particles that share a cell, become all
-  // threads' sum and maximum. Two barriers, and one before is needed.
+  // Turns counts into starts; reduces `pairs` and `most`, a thread's counts of particles that share a cell, to all
+  // threads' sum and maximum. Two barriers, and one is needed before.
   __device__ __forceinline__ void find_starts(SortExchange& exchange, std::uint32_t& pairs, std::uint32_t& most) const {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     std::uint32_t counts[kWords], sum = 0;
@@ -119,7 +117,7 @@ struct CellTable {
   }
 };
 
-// Where a particle's cell is, or where the cell starts, and how many it found there.
+// The word of a particle's cell, or the cell's start, and the number of particles counted before it.
 struct Celled {
   std::uint32_t word;
 
@@ -129,7 +127,7 @@ struct Celled {
 };
 static_assert(kCellTableWords <= 1u << 16);
 
-// What particles see of sharing.
+// Statistics of shared cells.
 struct Sharing {
   std::uint32_t pairs = 0, most = 0;
 
@@ -142,7 +140,7 @@ struct Sharing {
   }
 };
 
-// Particles into new cells, by bits of their keys which the first cells leave open: so many.
+// Moves particles into new cells, by `left` key bits that the first cells leave open.
 __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems], unsigned left,
                                             Celled (&celled)[kItems], std::uint32_t* table, SortExchange& exchange,
                                             Sharing& sharing) {
@@ -150,11 +148,11 @@ __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems],
   const CellTable<1> cells = {table};
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t place = celled[k].at(), start = before.start(place), count = before.end(place) - start;
+    const std::uint32_t word = celled[k].at(), start = before.start(word), count = before.end(word) - start;
     const unsigned bits = min(left, static_cast<unsigned>(bit_width(count - 1)));
     const std::uint32_t number = keys[k] >> (left - bits) & ((1u << bits) - 1);
-    // less than two for each particle of the cell
-    celled[k].word = cells.place_of(2 * start + number);
+    // fewer than two cells for each particle of the old cell
+    celled[k].word = cells.word_index(2 * start + number);
   }
   __syncthreads();
   cells.clear();
@@ -162,20 +160,20 @@ __device__ __forceinline__ void split_cells(const std::uint32_t (&keys)[kItems],
   sharing = {};
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t place = celled[k].word, rank = cells.add(place);
-    celled[k] = Celled::make(place, rank);
+    const std::uint32_t word = celled[k].word, rank = cells.add(word);
+    celled[k] = Celled::make(word, rank);
     sharing.add(rank);
   }
   __syncthreads();
   cells.find_starts(exchange, sharing.pairs, sharing.most);
 }
 
-// How particles come into order in their cells.
+// The methods of sorting particles within cells.
 enum class CellOrder { counted, windows, none };
 
-// The cells of a thread's particles, all of a whole tile, by keys that leave so many bits open: where each starts, and
-// how many a particle found there; for windows, where each particle goes, and where its cell starts in the window.
-// `table` has kCellTableWords, cleared. Needs a barrier before.
+// Finds the cells of a thread's particles of a whole tile, for keys with `left` open bits: each cell's start, and the
+// count before each particle; for windows, each particle's destination and its cell's start in the window. `table` has
+// kCellTableWords, zeroed. Needs a barrier before.
 __device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kItems], unsigned left,
                                                 std::uint32_t* table, SortExchange& exchange,
                                                 Celled (&celled)[kItems]) {
@@ -183,8 +181,8 @@ __device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kIte
   Sharing sharing;
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    const std::uint32_t place = first.place_of(keys[k] >> left), rank = first.add(place);
-    celled[k] = Celled::make(place, rank);
+    const std::uint32_t word = first.word_index(keys[k] >> left), rank = first.add(word);
+    celled[k] = Celled::make(word, rank);
     sharing.add(rank);
   }
   __syncthreads();
@@ -218,13 +216,12 @@ __device__ __forceinline__ CellOrder find_cells(const std::uint32_t (&keys)[kIte
   return CellOrder::windows;
 }
 
-// Words of particles in their cells: the low bits of where the cell starts, the bits of the key that the first cells
-// leave open, the position. Those of a cell, and of cells near each other, compare as their particles do, by their
-// difference.
+// Words of particles in their cells: the low bits of the cell's start, the open key bits, the position. Words of the
+// same or nearby cells compare like their particles, by their difference.
 struct Entries {
   static constexpr unsigned kPositionBits = 12;
   static_assert(1u << kPositionBits == kTileParticles && kPositionBits + kMostKeyBits - kFirstDigit <= 24);
-  unsigned left, cell;  // bits that are open; where a cell's start is
+  unsigned left, cell;  // number of open bits; bit where a cell's start begins
 
   __device__ __forceinline__ explicit Entries(unsigned open) : left(open), cell(kPositionBits + open) {}
   __device__ __forceinline__ std::uint32_t make(std::uint32_t start, std::uint32_t key, std::uint32_t position) const {
@@ -234,32 +231,32 @@ struct Entries {
     return entry >> kPositionBits & ((1u << left) - 1);
   }
   __device__ __forceinline__ static std::uint32_t position(std::uint32_t entry) { return entry & (kTileParticles - 1); }
-  // Where the cell starts of an entry that lies at `at`.
+  // The start of the cell of an entry at index `at`.
   __device__ __forceinline__ std::uint32_t start(std::uint32_t entry, std::uint32_t at) const {
     return at - ((at - (entry >> cell)) & (~0u >> cell));
   }
   __device__ __forceinline__ bool together(std::uint32_t a, std::uint32_t b) const { return (a ^ b) < 1u << cell; }
-  // An entry of no cell, behind the last.
+  // An entry behind the last one, of no cell.
   __device__ __forceinline__ std::uint32_t end() const { return kTileParticles << cell; }
 };
 
-// Calls put(k, entry, place) for the particles of a thread's positions, as they lie in their cells; `place` is where
-// they come. There are four entries as end() behind the last.
+// Calls put(k, entry, rank) for a thread's entries, in the order of cells; `rank`: the particle's final position. Four
+// entries equal to end() follow the last.
 template <class Put>
 __device__ __forceinline__ void place_entries(const std::uint32_t* entries, const Entries& as, const Put& put) {
-  constexpr int kAhead = 2;  // particles whose cells are asked for together
+  constexpr int kAhead = 2;  // particles whose cells are loaded together
   std::uint32_t own[kItems];
 #pragma unroll
   for (int k = 0; k < kItems; ++k) own[k] = entries[position_of(k)];
 #pragma unroll
   for (int from = 0; from < kItems; from += kAhead) {
-    std::uint32_t places[kAhead];
+    std::uint32_t ranks[kAhead];
     const uint4* fours[kAhead];
     uint4 first[kAhead];
 #pragma unroll
     for (int j = 0; j < kAhead; ++j) {
-      places[j] = as.start(own[from + j], position_of(from + j)) / 4 * 4;
-      fours[j] = reinterpret_cast<const uint4*>(entries + places[j]);
+      ranks[j] = as.start(own[from + j], position_of(from + j)) / 4 * 4;
+      fours[j] = reinterpret_cast<const uint4*>(entries + ranks[j]);
       first[j] = *fours[j];
     }
 #pragma unroll
@@ -267,14 +264,14 @@ __device__ __forceinline__ void place_entries(const std::uint32_t* entries, cons
       const std::uint32_t mine = own[from + j];
       uint4 e = first[j];
       for (;;) {
-        places[j] += (e.x - mine) >> 31;
-        places[j] += (e.y - mine) >> 31;
-        places[j] += (e.z - mine) >> 31;
-        places[j] += (e.w - mine) >> 31;
+        ranks[j] += (e.x - mine) >> 31;
+        ranks[j] += (e.y - mine) >> 31;
+        ranks[j] += (e.z - mine) >> 31;
+        ranks[j] += (e.w - mine) >> 31;
         if (!as.together(e.w, mine)) break;
         e = *++fours[j];
       }
-      put(from + j, mine, places[j]);
+      put(from + j, mine, ranks[j]);
     }
   }
 }

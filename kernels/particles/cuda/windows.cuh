@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Words of a tile into order where they lie near their places (tile_sort.cuh): a warp sorts a window of 256 in its
-// registers, eight in a lane, by a network that knows no branch. Cells that lie on both sides of a border between
-// windows are merged afterwards.
+// Sorts a tile's words that are near their final positions (tile_sort.cuh): a warp sorts a window of 256 in registers,
+// eight words a lane, by a branch-free network. Cells that cross a border between windows are merged afterwards.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ __device__ __forceinline__ void put_in_order(std::uint32_t& a, std::uint32_t& b)
   a = least;
 }
 
-// A lane's own words (Batcher's odd-even merge sort).
+// Sorts a lane's own words (Batcher's odd-even merge sort).
 __device__ __forceinline__ void sort_own(std::uint32_t (&w)[kItems]) {
   constexpr int kSteps[][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 2}, {1, 3}, {4, 6}, {5, 7}, {1, 2}, {5, 6},
                                {0, 4}, {1, 5}, {2, 6}, {3, 7}, {2, 4}, {3, 5}, {1, 2}, {3, 4}, {5, 6}};
@@ -27,7 +26,7 @@ __device__ __forceinline__ void sort_own(std::uint32_t (&w)[kItems]) {
   for (const auto& step : kSteps) put_in_order(w[step[0]], w[step[1]]);
 }
 
-// Lanes `away` of each other compare: the lower one keeps the smaller words, and the other the larger ones.
+// Compares words of lanes `away` apart: the lower lane keeps the smaller words, the other the larger ones.
 template <int kWords>
 __device__ __forceinline__ void compare_lanes(std::uint32_t (&w)[kWords], int away, bool lower) {
   std::uint32_t other[kWords];
@@ -37,8 +36,8 @@ __device__ __forceinline__ void compare_lanes(std::uint32_t (&w)[kWords], int aw
   for (int i = 0; i < kWords; ++i) w[i] = lower ? min(w[i], other[i]) : max(w[i], other[i]);
 }
 
-// Words of kLanes lanes that rise and then fall (or the other way round) into order. A loop: the kernel is longer than
-// what instruction caches hold.
+// Sorts words of kLanes lanes that ascend and then descend, or the other way round. A loop, since the kernel is longer
+// than instruction caches.
 template <int kLanes, int kWords>
 __device__ __forceinline__ void settle(std::uint32_t (&w)[kWords]) {
 #pragma unroll 1
@@ -51,17 +50,17 @@ __device__ __forceinline__ void settle(std::uint32_t (&w)[kWords]) {
       if ((i & away) == 0) put_in_order(w[i], w[i + away]);
 }
 
-// A step of the network that merges the sorted words of lanes, of 2 lanes, of 4 and so on. Words that are compared meet
-// in one lane: if they are in two, `away` of each other, each sends the words at the places with `bit` and keeps the
-// others. Where words of two lanes are turned (one from the first to the last, one backwards), what comes is laid
-// backwards, too. Of two words that differ in `bit` the smaller goes to the lower place; in lanes with a bit of `twist`
-// to the higher, so that what the next step compares is not sent and not kept together.
+// A step of the network that merges the sorted words of 1, 2, 4, ... lanes. Compared words must be in one lane: if they
+// are in two, `away` apart, each lane sends the words whose index has `bit` and keeps the others. If two lanes are
+// reversed (one lane's first word meets the other's last), received words are stored in reverse, too. Of two words that
+// differ in `bit`, the smaller goes to the lower index; in lanes with a bit of `twist`, to the higher, so that words
+// that the next step compares are not both sent or both kept.
 struct NetworkStep {
   unsigned away, bit;
   bool turned;
   unsigned twist;
 };
-// The other one of two words; the compiler takes two instructions.
+// The other one of two words (a + b - one); the compiler would use two instructions.
 __device__ __forceinline__ std::uint32_t other_of(std::uint32_t a, std::uint32_t b, std::uint32_t one) {
   std::uint32_t other;
   asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(other) : "r"(a), "r"(b), "r"(one));
@@ -77,15 +76,15 @@ __device__ __forceinline__ void send_half(std::uint32_t (&w)[kItems], unsigned a
     if ((r & bit) != 0) w[r] = come[r];
 }
 __device__ __forceinline__ void merge_lanes(std::uint32_t (&w)[kItems]) {
-  // found by a search over which words lanes send, for the fewest sent and twisted
+  // found by a search for the fewest sent words and twists
   constexpr NetworkStep kSteps[] = {
-      {1, 1, true, 0},  {0, 4, false, 0},  {0, 2, false, 1}, {1, 2, false, 0},                    // of 2 lanes
-      {3, 2, true, 0},  {0, 1, false, 0},  {0, 4, false, 1}, {1, 4, false, 2}, {2, 4, false, 0},  // of 4
-      {7, 4, true, 0},  {0, 2, false, 0},  {0, 1, false, 1}, {1, 1, false, 2}, {2, 1, false, 4},  // of 8
+      {1, 1, true, 0},  {0, 4, false, 0},  {0, 2, false, 1}, {1, 2, false, 0},                    // two lanes
+      {3, 2, true, 0},  {0, 1, false, 0},  {0, 4, false, 1}, {1, 4, false, 2}, {2, 4, false, 0},  // four
+      {7, 4, true, 0},  {0, 2, false, 0},  {0, 1, false, 1}, {1, 1, false, 2}, {2, 1, false, 4},  // eight
       {4, 1, false, 0},                                                                           //
-      {15, 1, true, 0}, {0, 4, false, 0},  {0, 2, false, 1}, {1, 2, false, 2}, {2, 2, false, 4},  // of 16
+      {15, 1, true, 0}, {0, 4, false, 0},  {0, 2, false, 1}, {1, 2, false, 2}, {2, 2, false, 4},  // sixteen
       {4, 2, false, 8}, {8, 2, false, 0},                                                         //
-      {31, 2, true, 0}, {0, 1, false, 0},  {0, 4, false, 1}, {1, 4, false, 2}, {2, 4, false, 4},  // of all
+      {31, 2, true, 0}, {0, 1, false, 0},  {0, 4, false, 1}, {1, 4, false, 2}, {2, 4, false, 4},  // all
       {4, 4, false, 8}, {8, 4, false, 16}, {16, 4, false, 0}};
 #pragma unroll
   for (const NetworkStep& step : kSteps) {
@@ -106,15 +105,15 @@ __device__ __forceinline__ void merge_lanes(std::uint32_t (&w)[kItems]) {
   }
 }
 
-// This warp's window; calls put(word, place) for each. By all lanes.
+// Sorts this warp's window; calls put(word, rank) for each word. Called by all lanes.
 template <class Put>
 __device__ __forceinline__ void sort_window(std::uint32_t* words, const Put& put) {
   std::uint32_t w[kItems];
   take_words(words, w);  // in any order
   sort_own(w);
   merge_lanes(w);
-  __syncwarp();  // all are taken; lanes write where others have read
-  // where the network leaves them: two neighbours in a lane, those of lanes by their numbers turned round
+  __syncwarp();  // all words are loaded: lanes overwrite each other's
+  // the network's final layout: two neighbours in a lane, lanes in bit-reversed order
   const std::uint32_t first = threadIdx.x / 32 * kWindow + 2 * (__brev(threadIdx.x) >> 27);
 #pragma unroll
   for (unsigned r = 0; r < kItems / 2; ++r) {
@@ -125,19 +124,19 @@ __device__ __forceinline__ void sort_window(std::uint32_t* words, const Put& put
   }
 }
 
-// A cell across a border between windows: its words from `first` to the border are in order, and so are those from
-// there to `last`, by the bits of `mask`.
+// A cell that crosses a border between windows: its words from `first` to the border are sorted, and so are those from
+// the border to `last`, by the bits of `mask`.
 struct CellAcross {
   std::uint32_t first, border, last, mask;
 };
 
-// Words of a cell that has no more than 32 * kWords, as they would be sorted by a network: those before the border,
-// then none, then the others backwards. A lane takes `each` in a row; [i] is the i-th from its first one on.
+// Words of a cell of at most 32 * kWords, arranged for a sorting network: words before the border, padding, then the
+// others in reverse. A lane takes `each` consecutive words; [i] is the i-th.
 template <int kWords>
 struct LaneOfCell {
   const std::uint32_t* words;
   const CellAcross& cell;
-  std::uint32_t left, right;  // where its first word is, if that lies before the border or behind it
+  std::uint32_t left, right;  // address of its first word, before the border or after it
 
   __device__ __forceinline__ LaneOfCell(const std::uint32_t* of, const CellAcross& across, unsigned each)
       : words(of),
@@ -150,8 +149,7 @@ struct LaneOfCell {
   }
 };
 
-// The words find their places among each other; there are no more than 32 * kWords. By all lanes of a warp; calls
-// put(word, place) for each.
+// Merges at most 32 * kWords words. Called by all lanes of a warp; calls put(word, rank) for each word.
 template <int kWords, class Put>
 __device__ __forceinline__ void merge_all(const std::uint32_t* words, const CellAcross& cell, const Put& put) {
   const LaneOfCell<kWords> own(words, cell, kWords);
@@ -163,7 +161,7 @@ __device__ __forceinline__ void merge_all(const std::uint32_t* words, const Cell
   for (unsigned i = 0; i < kWords; ++i)
     if (own.left + i < cell.last) put(w[i], own.left + i);
 }
-// Half of them, the larger ones or the others; there are no more than 64 * kWords.
+// Merges half of the words, the larger or the smaller ones; there are at most 64 * kWords.
 template <int kWords, class Put>
 __device__ __forceinline__ void merge_half(const std::uint32_t* words, const CellAcross& cell, bool larger,
                                            const Put& put) {
@@ -182,9 +180,9 @@ __device__ __forceinline__ void merge_half(const std::uint32_t* words, const Cel
     if (first + i < cell.last) put(w[i], first + i);
 }
 
-// `cells` has for each window the cell that has words on both sides of the border before it: where it starts, and its
-// end in the high half; 0 for none. Those of up to 64 words a warp merges before its own window; of larger ones, for
-// which all warps would wait, it merges half, and half of that behind its window. By all lanes.
+// `cells` has for each window the cell that crosses its lower border: its start, and its end in the high half; 0: none.
+// A warp merges cells of up to 64 words before its own window. Of larger cells, which would delay all warps, it merges
+// half, and half of the cell behind its window. Called by all lanes.
 template <class Put>
 __device__ __forceinline__ void merge_borders(const std::uint32_t* words, const std::uint32_t (&cells)[kTileWarps],
                                               std::uint32_t mask, const Put& put) {

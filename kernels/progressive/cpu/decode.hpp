@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The payload of a progressive frame, or the first segments of it, to values (docs/format.md, section 13), on the CPU.
+// The payload of a progressive frame, or its first segments, to values (docs/format.md, section 13), on the CPU.
 #pragma once
 
 #include <atomic>
@@ -22,19 +22,19 @@
 
 PYF_BEGIN_TARGET
 
-// Where the pieces of a unit are: of plane p and tile t, place[(planes - 1 - p) * tiles + t].
-struct PiecePlace {
+// The location of a piece. Of plane p and tile t: pieces[(planes - 1 - p) * tiles + t].
+struct PieceLocation {
   std::uint64_t offset;
   std::uint32_t size;
 };
 
-// The places of a segment's pieces; false where its bytes contradict themselves.
-inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& segment, std::uint64_t tiles,
-                         PiecePlace* place) {
-  for (std::uint64_t t = 0; t < tiles; ++t) place[t] = {segment.offset, 0};
+// Locates the pieces of a segment; false if its bytes contradict themselves.
+inline bool locate_pieces(const std::uint8_t* payload, const ProgressiveSegment& segment, std::uint64_t tiles,
+                          PieceLocation* pieces) {
+  for (std::uint64_t t = 0; t < tiles; ++t) pieces[t] = {segment.offset, 0};
   if (segment.size == 0) return true;
   if (tiles == 1) {
-    place[0] = {segment.offset, static_cast<std::uint32_t>(segment.size)};
+    pieces[0] = {segment.offset, static_cast<std::uint32_t>(segment.size)};
     return segment.size <= kMostPieceBytes;
   }
   const std::uint64_t mask_bytes = (tiles + 7) / 8;
@@ -51,7 +51,7 @@ inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& 
     const auto size = load_le<std::uint16_t>(entry);
     entry += 2;
     if (size == 0 || size > segment.size - offset) return false;
-    place[t] = {segment.offset + offset, size};
+    pieces[t] = {segment.offset + offset, size};
     offset += size;
   }
   return offset == segment.size;
@@ -59,35 +59,36 @@ inline bool place_pieces(const std::uint8_t* payload, const ProgressiveSegment& 
 
 struct DecodeScratch {
   TilePlanes planes;
-  PieceRoom room;
+  PieceScratch piece;
 };
 
-// What decode_tile_pieces returns but for the plane of a damaged piece.
+// Results of decode_tile_pieces other than the plane of a damaged piece.
 inline constexpr int kTileDecoded = -2, kTileNoMemory = -3;
 
-// A tile of a unit, of which the pieces down to plane `last` are there: its points, from those of the units before.
+// Decodes a tile of a unit from its pieces down to plane `last`, and adds its coefficients to predictions from earlier
+// units.
 template <class Int>
 inline int decode_tile_pieces(const std::uint8_t* payload, const Points<Int>& q, const ProgressiveUnit& unit,
                               bool cubic, const Limits<Int>& limits, int planes, int last, std::uint64_t tile,
-                              const PiecePlace* place) {
+                              const PieceLocation* pieces) {
   auto* const scratch = reinterpret_cast<DecodeScratch*>(thread_scratch(sizeof(DecodeScratch)));
   if (scratch == nullptr) return kTileNoMemory;
   TilePlanes& t = scratch->planes;
   std::memset(t.plane, 0, static_cast<std::size_t>(planes) * sizeof t.plane[0]);
-  const TilePlace origin = tile_origin(unit, tile);
+  const TilePosition origin = tile_origin(unit, tile);
   for (std::uint32_t w = 0; w < kTileWords; ++w) {
     std::uint32_t count;
-    word_place(unit, origin, w, &count);
+    word_position(unit, origin, w, &count);
     t.valid[w] = first_bits(count);
     t.sign[w] = t.known[w] = t.before[w] = 0;
   }
   for (int p = planes - 1; p >= last; --p) {
-    const PiecePlace& piece = place[static_cast<std::uint64_t>(planes - 1 - p) * unit.tiles + tile];
-    if (!decode_piece(t, form_of(unit), p, scratch->room, payload + piece.offset, piece.size)) return p;
+    const PieceLocation& piece = pieces[static_cast<std::uint64_t>(planes - 1 - p) * unit.tiles + tile];
+    if (!decode_piece(t, form_of(unit), p, scratch->piece, payload + piece.offset, piece.size)) return p;
   }
   if (last < planes) put_middles(t, last);
   const std::size_t step = q.step(unit);
-  store_tile<Int>(unit, tile, planes, t, [&](const TilePlace& at, std::uint32_t count, const Int* coefficients) {
+  store_tile<Int>(unit, tile, planes, t, [&](const TilePosition& at, std::uint32_t count, const Int* coefficients) {
     visit_points(q, unit, cubic, at, count,
                  [&](const Neighbours<Int>& from, Int* target, std::uint64_t n, std::uint64_t before) {
                    restore_run(from, limits, coefficients == nullptr ? nullptr : coefficients + before, n, step,
@@ -97,7 +98,7 @@ inline int decode_tile_pieces(const std::uint8_t* payload, const Points<Int>& q,
   return kTileDecoded;
 }
 
-// Integers of the grid `level` to values in the same place, or of `integers` to another.
+// Converts integers of grid `level` to values, in place or from `integers` to `values`.
 template <class T, class Int>
 inline void finish_values(const FrameInfo& info, const Int* integers, std::uint64_t count, std::uint8_t* values) {
   using Code = typename FloatTraits<T>::Code;
@@ -118,7 +119,7 @@ inline void finish_values(const FrameInfo& info, const Int* integers, std::uint6
   });
 }
 
-// Special values to their places in the grid of `level`.
+// Writes special values to their positions in the grid of `level`.
 template <class T>
 inline Status place_specials(const FrameInfo& info, const std::uint8_t* from, std::uint64_t bytes,
                              const ProgressiveLayout& layout, int level, std::uint8_t* values) {
@@ -153,8 +154,8 @@ inline Status place_specials(const FrameInfo& info, const std::uint8_t* from, st
   return kOk;
 }
 
-// Values of the grid of `level` (0: all) of a frame whose first `segments` segments are at `payload`, of those of units
-// from that level up; others are not looked at. The integers lie where the values will be.
+// Decodes the values of the grid of `level` (0: all) of a frame whose first `segments` segments are at `payload`.
+// Segments of units below that level are not read. The integers use the memory of the values.
 template <class T>
 inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payload, const ProgressiveLayout& layout,
                                  const ProgressiveHead& head, const ProgressiveSegment* segments, int count, int level,
@@ -168,16 +169,16 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
     if (!aligned) return no_memory();
   }
   const Points<Int> q{aligned ? aligned.get() : static_cast<Int*>(out), layout, level};
-  std::uint64_t places = 1;
+  std::uint64_t most_pieces = 1;
   int last[kMostUnits];
   for (int u = 0; u < layout.units; ++u) last[u] = head.planes[u];
   for (int i = 0; i < count; ++i) last[segments[i].unit] = segments[i].plane;
   for (int u = 0; u < layout.units; ++u) {
     const std::uint64_t here = layout.unit[u].tiles * static_cast<std::uint64_t>(head.planes[u] - last[u]);
-    if (layout.unit[u].level >= level && here > places) places = here;
+    if (layout.unit[u].level >= level && here > most_pieces) most_pieces = here;
   }
-  const Memory<PiecePlace> place = allocate_memory<PiecePlace>(places);  // of a unit at a time
-  if (!place) return no_memory();
+  const Memory<PieceLocation> pieces = allocate_memory<PieceLocation>(most_pieces);  // of one unit at a time
+  if (!pieces) return no_memory();
   const Limits<Int> limits{static_cast<Int>(head.low), static_cast<Int>(head.high)};
   for (std::uint64_t i = 0; i < layout.roots; ++i) {
     const Int root = load_le<Int>(payload + head.roots_at + sizeof(Int) * i);
@@ -186,7 +187,7 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
                   static_cast<unsigned long long>(i));
     *q.point(layout.levels, i / (coarsest.y * coarsest.x), i / coarsest.x % coarsest.y, i % coarsest.x) = root;
   }
-  std::atomic<int> failed{kTileDecoded};  // of one of the tiles; the text belongs to this thread
+  std::atomic<int> failed{kTileDecoded};  // the result of a failed tile; the error text belongs to this thread
   for (int u = 0; u < layout.units; ++u) {
     const ProgressiveUnit& unit = layout.unit[u];
     if (unit.level < level) continue;
@@ -194,14 +195,15 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
       const ProgressiveSegment& s = segments[i];
       if (s.unit != u) continue;
       const std::uint64_t at = unit.tiles * static_cast<std::uint64_t>(head.planes[u] - 1 - s.plane);
-      if (!place_pieces(payload, s, unit.tiles, place.get() + at))
+      if (!locate_pieces(payload, s, unit.tiles, pieces.get() + at))
         return fail(pyfilter::Code::corrupt, "corrupt frame: the sizes of segment %d", i);
     }
-    const bool nothing = last[u] == head.planes[u];  // all coefficients are 0
+    const bool nothing = last[u] == head.planes[u];  // all coefficients of the unit are 0
     const int planes = nothing ? 0 : head.planes[u], lowest = nothing ? 0 : last[u];
     in_parallel(unit.tiles, 4, [&](std::uint64_t tile) {
       if (failed != kTileDecoded) return;
-      const int result = decode_tile_pieces(payload, q, unit, head.cubic[u], limits, planes, lowest, tile, place.get());
+      const int result =
+          decode_tile_pieces(payload, q, unit, head.cubic[u], limits, planes, lowest, tile, pieces.get());
       if (result != kTileDecoded) failed = result;
     });
     if (failed == kTileNoMemory) return no_memory();

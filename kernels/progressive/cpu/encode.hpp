@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The integers of a chunk: from its values, and those that are missing from the others.
+// The integers of a chunk: from its values, and predictions for missing values.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 PYF_BEGIN_TARGET
 
-// Integers of all values, kMissing of what is not ordinary; `kind` is nullptr where all are. Fills the range of `head`.
-// Returns false where the largest would not come back finite.
+// Integers of all values; special values get kMissing. `kind` is nullptr if all values are ordinary. Sets the range of
+// `head`. Returns false if the largest value would not decode to a finite one.
 template <class T, class Int>
 inline bool fill_integers(const void* values, std::uint64_t count, const KindOf<T>* kind, int exponent, Int* to,
                           ProgressiveHead& head) {
@@ -49,7 +49,7 @@ inline bool fill_integers(const void* values, std::uint64_t count, const KindOf<
         highest = q > highest ? q : highest;
       }
     } else {
-      // kMissing is below all others, so one less than it is above them, without a sign
+      // kMissing is the lowest integer, so kMissing - 1 is the highest of all as an unsigned number
       using Unsigned = std::make_unsigned_t<Int>;
       constexpr auto kLeast = static_cast<Unsigned>(kMissing<Int>);
       Unsigned least = ~Unsigned{0};
@@ -72,7 +72,7 @@ inline bool fill_integers(const void* values, std::uint64_t count, const KindOf<
          absolute(step.times(static_cast<double>(head.high))) <= most;
 }
 
-// Chooses the basis of each unit and, if some points are missing, gives them their predictions.
+// Chooses the basis of each unit and, if points are missing, replaces them by their predictions.
 template <class Int>
 inline void choose_bases(const Points<Int>& q, const Limits<Int>& limits, bool some_missing, ProgressiveHead& head) {
   const ProgressiveLayout& layout = q.layout;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole of a chunk: step and special values, integers, pieces, their order, errors, bytes. Beside the values there
-// is one array of integers, and pieces lie where the frame will be; they go to the integers' place, once these have
-// told all errors, and from there in their order to the frame.
+// A whole chunk: step and special values, integers, pieces, their order, errors, bytes. There is one array of integers
+// besides the values. Pieces are made in the frame's memory; once all errors are known they replace the integers, and
+// are copied to the frame in their order.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@
 
 PYF_BEGIN_TARGET
 
-// Fills in the errors of those segments that have one. Returns false without memory.
+// Sets the errors of the segments that have one. Returns false if memory runs out.
 template <class T, class Int>
 inline bool fill_errors(const Points<Int>& q, const ProgressiveHead& head, const KindOf<T>* kind, const void* values,
                         bool measured, std::uint64_t conversion, ProgressiveSegment* segments) {
   const ProgressiveLayout& layout = q.layout;
   const auto range = static_cast<std::uint64_t>(head.high - head.low);
-  Cut cuts[kMostMeasures];
+  MeasuredReader readers[kMostMeasures];
   int count = 0, state[kMostUnits];
   const auto begin = [&] {
     for (int u = 0; u < layout.units; ++u) state[u] = head.planes[u] != 0 ? head.planes[u] : -1;
@@ -45,22 +45,22 @@ inline bool fill_errors(const Points<Int>& q, const ProgressiveHead& head, const
     const std::uint64_t bound = bound_of_state(layout, head, state);
     if (measured && is_measured(bound, range, read, last)) {
       last = {bound, read};
-      Cut& cut = cuts[count++];
-      cut.segment = i;
-      for (int u = 0; u < layout.units; ++u) cut.state[u] = static_cast<std::int8_t>(state[u]);
+      MeasuredReader& reader = readers[count++];
+      reader.segment = i;
+      for (int u = 0; u < layout.units; ++u) reader.state[u] = static_cast<std::int8_t>(state[u]);
     }
     segment.error = static_cast<std::uint16_t>(error_code(bound == 0 ? 0 : bound + conversion));
   }
   if (count == 0) return true;
-  if (!measure_errors<T>(q, head, kind, values, conversion, cuts, count)) return false;
+  if (!measure_errors<T>(q, head, kind, values, conversion, readers, count)) return false;
   begin();
   for (int i = 0, next = 0; next < count; ++i) {
     ProgressiveSegment& segment = segments[i];
     state[segment.unit] = segment.plane;
-    const Cut& cut = cuts[next];
-    if (i == cut.segment) ++next;
+    const MeasuredReader& reader = readers[next];
+    if (i == reader.segment) ++next;
     if (segment.error == 0) continue;
-    const std::uint32_t code = error_code_by(layout, head, state, cut.state, cut.error, conversion);
+    const std::uint32_t code = error_code_by(layout, head, state, reader.state, reader.error, conversion);
     if (code < segment.error) segment.error = static_cast<std::uint16_t>(code);
   }
   return true;
@@ -87,9 +87,9 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   if (scan.special != 0 || kinds.in_reach) count_kinds(values, count, kinds, &missing, &verbatim);
   const KindOf<T>* const kind = missing != 0 || verbatim != 0 ? &kinds : nullptr;
 
-  const Memory<ProgressiveLayout> layout_room = allocate_memory<ProgressiveLayout>(1);
-  if (!layout_room) return no_memory();
-  ProgressiveLayout& layout = *layout_room.get();
+  const Memory<ProgressiveLayout> layout_memory = allocate_memory<ProgressiveLayout>(1);
+  if (!layout_memory) return no_memory();
+  ProgressiveLayout& layout = *layout_memory.get();
   make_layout(extents_of(info->shape), layout);
   const Memory<Int> integers = allocate_memory<Int>(count);
   if (!integers) return no_memory();
@@ -107,7 +107,7 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   if (!pieces.tile || !pieces.offsets) return no_memory();
   encode_tiles(pieces, q, limits, head);
   if (pieces.no_memory) return no_memory();
-  if (pieces.no_room) return kOk;
+  if (pieces.full) return kOk;
   const Memory<ProgressiveSegment> segments =
       allocate_memory<ProgressiveSegment>(static_cast<std::uint64_t>(head.segments) + 1);
   const Memory<std::uint64_t> sizes = allocate_memory<std::uint64_t>(64 * static_cast<std::uint64_t>(layout.units) + 1);
@@ -118,14 +118,14 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   order_segments(
       layout, head, [&](int u, int p) { return sizes[static_cast<std::size_t>(64 * u + p + 1)]; }, segments.get());
 
-  // behind the pieces, until it is known where in the frame they come
+  // behind the pieces, until its offset in the frame is known
   std::uint8_t* const specials = out + pieces.used;
-  const std::uint64_t specials_room = limit - pieces.used;
-  const auto put_specials = [&](std::uint8_t* to, std::uint64_t room) {
-    return write_specials<T>(values, kinds, count, layout.grids[0].x, missing, verbatim, to, room);
+  const std::uint64_t specials_capacity = limit - pieces.used;
+  const auto put_specials = [&](std::uint8_t* to, std::uint64_t capacity) {
+    return write_specials<T>(values, kinds, count, layout.grids[0].x, missing, verbatim, to, capacity);
   };
-  head.special_bytes = put_specials(specials, specials_room);
-  head.place(layout, sizeof(Int));
+  head.special_bytes = put_specials(specials, specials_capacity);
+  head.set_offsets(layout, sizeof(Int));
   choose_entries(segments.get(), head.segments, head.segments_at);
   const auto magnitude = static_cast<std::uint64_t>(std::max(-head.low, head.high));
   const bool reaches = scan.has_sentinel && absolute(static_cast<double>(std::bit_cast<T>(kinds.sentinel))) <=
@@ -134,7 +134,7 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   if (!fill_errors(q, head, kind, values, request.parameters[0] == 0, conversion, segments.get())) return no_memory();
   head.table_bytes = 0;
   for (int i = 0; i < head.segments; ++i) head.table_bytes += table_entry_bytes(segments[static_cast<std::size_t>(i)]);
-  head.place(layout, sizeof(Int));
+  head.set_offsets(layout, sizeof(Int));
   std::uint64_t total = head.segments_at;
   for (int i = 0; i < head.segments; ++i) {
     segments[static_cast<std::size_t>(i)].offset = total;
@@ -145,7 +145,7 @@ inline Status encode_progressive(const Request& request, double bound, const voi
   if (total >= limit) return kOk;
   pieces.bytes = reinterpret_cast<std::uint8_t*>(integers.get());
   std::memcpy(pieces.bytes, out, pieces.used);
-  if (head.special_bytes <= specials_room)
+  if (head.special_bytes <= specials_capacity)
     std::memmove(out + head.specials_at, specials, static_cast<std::size_t>(head.special_bytes));
   else
     put_specials(out + head.specials_at, head.special_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The largest errors that readers are left with, measured: what the decoder makes of the first segments, block by block
-// of the array, for all readers at once, so that little memory is needed and none of it is far away.
+// The largest errors of readers, measured: decodes the first segments, block by block of the array, for all readers at
+// once, so that little memory is needed and all of it stays in the cache.
 #pragma once
 
 #include <algorithm>
@@ -14,20 +14,20 @@
 
 PYF_BEGIN_TARGET
 
-// Errors of all readers. False without memory.
+// Measures the errors of all readers. False if memory runs out.
 template <class T, class Int>
 inline bool measure_errors(const Points<Int>& q, const ProgressiveHead& head, const KindOf<T>* kind, const void* values,
-                           std::uint64_t conversion, Cut* cuts, int count) {
+                           std::uint64_t conversion, MeasuredReader* readers, int count) {
   const ProgressiveLayout& layout = q.layout;
-  // where most points are not looked at, larger blocks have fewer points beside them
+  // if most points are skipped, larger blocks have fewer points in their margins
   const std::uint64_t bytes = std::uint64_t{1} << (FinestGrid<T, Int>::serves(layout) ? 20 : 18);
   const Extents whole = layout.grids[0], block = block_extents<Int>(whole, bytes);
   const std::uint64_t nz = tiles_along(whole.z, block.z), ny = tiles_along(whole.y, block.y),
                       nx = tiles_along(whole.x, block.x);
-  const auto room = MeasuredBlock<T, Int>::room(layout, block);
+  const auto sizes = MeasuredBlock<T, Int>::sizes(layout, block);
   std::atomic<bool> good{true};
   in_parallel(nz * ny * nx, 1, [&](std::uint64_t number) {
-    std::uint8_t* const memory = thread_scratch(room.bytes());
+    std::uint8_t* const memory = thread_scratch(sizes.bytes());
     if (memory == nullptr) {
       good = false;
       return;
@@ -35,8 +35,8 @@ inline bool measure_errors(const Points<Int>& q, const ProgressiveHead& head, co
     const std::uint64_t x = number % nx * block.x, y = number / nx % ny * block.y, z = number / nx / ny * block.z;
     const Region region{
         {z, y, x}, {std::min(z + block.z, whole.z), std::min(y + block.y, whole.y), std::min(x + block.x, whole.x)}};
-    MeasuredBlock<T, Int> here(q, head, kind, values, region, room, memory);
-    for (int i = 0; i < count; ++i) here.measure(cuts[i], conversion);
+    MeasuredBlock<T, Int> here(q, head, kind, values, region, sizes, memory);
+    for (int i = 0; i < count; ++i) here.measure(readers[i], conversion);
   });
   return good;
 }

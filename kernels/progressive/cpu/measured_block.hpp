@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A block of the array, with the points around it that it needs at each level: what readers make of it and the largest
-// errors (measure.hpp). Readers to whose largest error it cannot add are passed over.
+// A block of the array with the surrounding points that it needs at each level: the values that readers decode, and
+// their largest errors (measure.hpp). Readers whose largest error the block cannot raise are skipped.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "core/target.hpp"
 #include "progressive/choices.hpp"
 #include "progressive/cpu/measured_finest.hpp"
-#include "progressive/cpu/measured_room.hpp"
+#include "progressive/cpu/measured_memory.hpp"
 #include "progressive/cpu/measured_runs.hpp"
 #include "progressive/cpu/points.hpp"
 #include "progressive/head.hpp"
@@ -21,7 +21,7 @@
 
 PYF_BEGIN_TARGET
 
-// A block, with what it needs of all levels.
+// A block and its points of all levels.
 template <class T, class Int>
 class MeasuredBlock {
  public:
@@ -29,16 +29,17 @@ class MeasuredBlock {
   using Finest = FinestGrid<T, Int>;
   static constexpr std::uint64_t kPadding = kChunkPadding;
   static constexpr double kLikely = 0.75;
-  using Room = MeasuredRoom<Int>;
-  static Room room(const ProgressiveLayout& layout, Extents block) { return measured_room<T, Int>(layout, block); }
+  using Sizes = MeasuredSizes<Int>;
+  static Sizes sizes(const ProgressiveLayout& layout, Extents block) { return measured_sizes<T, Int>(layout, block); }
 
   MeasuredBlock(const Points<Int>& q, const ProgressiveHead& head, const KindOf<T>* kind, const void* values,
-                const Region& block, const Room& room, std::uint8_t* bytes)
+                const Region& block, const Sizes& sizes, std::uint8_t* bytes)
       : q_(q), layout_(q.layout), head_(head), limits_{static_cast<Int>(head.low), static_cast<Int>(head.high)} {
     auto* const runs = reinterpret_cast<Run*>(bytes);
-    memory_ = reinterpret_cast<Int*>(bytes + room.runs * sizeof(Run));
+    memory_ = reinterpret_cast<Int*>(bytes + sizes.runs * sizeof(Run));
     const auto take = [&](std::uint64_t count) { return std::exchange(memory_, memory_ + count); };
-    // What lies beside the rows of known points is predicted from, too, and means nothing; it must be no large number.
+    // Padding beside the rows of known points enters predictions that are discarded; it must not be large enough to
+    // overflow.
     const auto take_padded = [&](std::uint64_t count, std::uint64_t cleared) {
       Int* const from = take(count + 2 * kPadding);
       std::memset(from, 0, (cleared + kPadding) * sizeof *from);
@@ -52,7 +53,7 @@ class MeasuredBlock {
       for (int a = 0; a < 3; ++a)
         coarser_range(region_[k].lo[a], region_[k].hi[a], evens[a], &region_[k + 1].lo[a], &region_[k + 1].hi[a]);
       const Region& r = region_[k + 1];
-      const std::uint64_t row = row_places<T, Int>(layout_, k + 1, r.extent(2)),
+      const std::uint64_t row = row_entries<T, Int>(layout_, k + 1, r.extent(2)),
                           count = r.extent(0) * r.extent(1) * row;
       grid_[k + 1] = take_padded(count, 0);
       for (std::uint64_t i = row; row != r.extent(2) && i <= count; i += row)
@@ -63,7 +64,7 @@ class MeasuredBlock {
     while (Finest::serves(layout_) && units_ != 0 && layout_.unit[units_ - 1].level == 0) --units_;
     for (int u = 0; u < units_; ++u) {
       const ProgressiveUnit& unit = layout_.unit[u];
-      part_[u] = part_of(unit);
+      part_[u] = needed_of(unit);
       const std::uint64_t count = points_[u] = stored_points(u);
       if (unit.axis != 2 || unit.level != 0)
         made[unit.axis] = std::max(made[unit.axis], part_[u].extent(0) * part_[u].extent(1) * pitch(unit.level));
@@ -81,37 +82,37 @@ class MeasuredBlock {
     const Region& r = region_[layout_.levels];
     Int* to = grid_[layout_.levels];
     for (std::uint64_t z = r.lo[0]; z < r.hi[0]; ++z)
-      for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y, to += row_places<T, Int>(layout_, layout_.levels, r.extent(2)))
+      for (std::uint64_t y = r.lo[1]; y < r.hi[1]; ++y, to += row_entries<T, Int>(layout_, layout_.levels, r.extent(2)))
         for (std::uint64_t x = r.lo[2]; x < r.hi[2]; ++x) to[x - r.lo[2]] = *q.point(layout_.levels, z, y, x);
     if (units_ == layout_.units) return;
     finest_.emplace(q, head, kind, values, region_[0], region_[1], memory_);
     for (int u = units_; u < layout_.units; ++u) largest_[u] = finest_->largest(layout_.unit[u].axis);
   }
 
-  // Moves the error of a reader up to that of its values in this block, or one that counts as that.
-  void measure(Cut& cut, std::uint64_t conversion) {
-    std::uint64_t local[kMostUnits], found = 0, reach = 0;  // errors of coefficients, ordinary values, all points
+  // Raises a reader's error to the largest error of this block's values, or to an error with the same code.
+  void measure(MeasuredReader& reader, std::uint64_t conversion) {
+    std::uint64_t local[kMostUnits], found = 0, reach = 0;  // errors of coefficients, of ordinary values, of all points
     std::uint64_t all = 0;                                  // the bound before anything is known
     bool some[kMostUnits];
-    const std::uint64_t before = as_in_table(cut.error.load(std::memory_order_relaxed), conversion);
+    const std::uint64_t before = as_in_table(reader.error.load(std::memory_order_relaxed), conversion);
     for (int u = 0; u < layout_.units; ++u) {
-      const int planes = head_.planes[u], plane = cut.state[u];
+      const int planes = head_.planes[u], plane = reader.state[u];
       const std::uint64_t largest = largest_[u];
       some[u] = largest != 0 && (plane < 0 || (plane < planes && largest >> plane != 0));
       local[u] = plane < 0 ? 0 : some[u] ? coefficient_error(planes, plane) : largest;
     }
     for (int u = 0; u < layout_.units; ++u) {
       if (u == 0 || layout_.unit[u].level == 0 || layout_.unit[u].level != layout_.unit[u - 1].level) {
-        std::uint64_t bound = reach;  // of all points, with those of `found` among them
+        std::uint64_t bound = reach;  // of all points, including those of `found`
         for (int v = u; v < layout_.units; ++v) bound = error_after_pass(bound, head_.cubic[v], local[v]);
         if (u == 0) all = bound;
         if (bound <= std::max(found, before)) break;
       }
       if (u == units_) {
         std::int8_t planes[3] = {-1, -1, -1};
-        for (int v = u; v < layout_.units; ++v) planes[layout_.unit[v].axis] = cut.state[v];
+        for (int v = u; v < layout_.units; ++v) planes[layout_.unit[v].axis] = reader.state[v];
         found = std::max(found, before);
-        // a reader of whom nothing is known may have an error of as large a part of the bound as the last one had
+        // the first guess for a reader: the same fraction of its bound as the previous reader's error
         const auto range = static_cast<double>(head_.high - head_.low);
         const double guess = before != 0 ? 0 : std::min(range, kLikely * part_of_bound_ * static_cast<double>(all));
         found = static_cast<std::uint64_t>(finest_->measure(
@@ -119,19 +120,19 @@ class MeasuredBlock {
             [&](Int error) { return static_cast<Int>(as_in_table(static_cast<std::uint64_t>(error), conversion)); }));
         break;
       }
-      const auto largest = static_cast<std::uint64_t>(make_unit(u, some[u], cut.state[u]));
+      const auto largest = static_cast<std::uint64_t>(make_unit(u, some[u], reader.state[u]));
       found = std::max(found, largest);
       reach =
           marked_[u] ? std::max(reach, error_after_pass(reach, head_.cubic[u], local[u])) : std::max(reach, largest);
     }
     if (all != 0) part_of_bound_ = static_cast<double>(std::max(found, before)) / static_cast<double>(all);
     if (found <= before) return;
-    for (std::uint64_t seen = cut.error; found > seen && !cut.error.compare_exchange_weak(seen, found);) continue;
+    for (std::uint64_t seen = reader.error; found > seen && !reader.error.compare_exchange_weak(seen, found);) continue;
   }
 
  private:
-  // The points of a unit that are needed: rows (z, y) and columns as the unit has them.
-  Region part_of(const ProgressiveUnit& unit) const {
+  // The needed points of a unit: rows (z, y) and columns in the unit's grid.
+  Region needed_of(const ProgressiveUnit& unit) const {
     const Region &fine = region_[unit.level], &coarse = region_[unit.level + 1];
     Region part;
     for (int a = 0; a < 3; ++a) {
@@ -142,11 +143,11 @@ class MeasuredBlock {
     return part;
   }
 
-  // Known points of a row of a level. Rows of points that a unit makes have as many places: along x the odd point
-  // behind each known one, which may be none that is needed.
+  // Known points of a row of a level. Rows of a unit's points are as long: along x, the odd point behind each known
+  // one, whether needed or not.
   std::uint64_t pitch(int level) const { return region_[level + 1].extent(2); }
 
-  // The points of a row along x that have another stencil than most: they come behind all others of the unit.
+  // The points of a row along x with another stencil than most: they are stored behind all others of the unit.
   struct Ends {
     std::uint64_t j[kMostEnds];
     int count = 0;
@@ -164,14 +165,15 @@ class MeasuredBlock {
   }
   Stencil most_of(int u) const { return head_.cubic[u] ? Stencil::cubic : Stencil::linear; }
 
-  // Places of a unit.
+  // Number of stored points of a unit.
   std::uint64_t stored_points(int u) const {
     const ProgressiveUnit& unit = layout_.unit[u];
     const std::uint64_t rows = part_[u].extent(0) * part_[u].extent(1);
     return rows * (pitch(unit.level) + (unit.axis == 2 ? static_cast<std::uint64_t>(ends_of(u).count) : 0));
   }
 
-  // Number of row (z, y) of a unit. Along x rows of even y come first at each z, as those that they are made from.
+  // Index of row (z, y) of a unit. Along x the rows of even y come first in each plane, as in the grid that they are
+  // made from.
   std::uint64_t row_number(int u, std::uint64_t z, std::uint64_t y) const {
     const Region& part = part_[u];
     const std::uint64_t first = (z - part.lo[0]) * part.extent(1);
@@ -180,7 +182,7 @@ class MeasuredBlock {
   }
   static std::uint64_t even_rows(const Region& part) { return half_up(part.hi[1]) - half_up(part.lo[1]); }
 
-  // Coefficients and integers of a unit.
+  // Loads the coefficients and integers of a unit.
   void load_unit(int u, const KindOf<T>* kind, const void* values) {
     const ProgressiveUnit& unit = layout_.unit[u];
     const Region& part = part_[u];
@@ -195,8 +197,8 @@ class MeasuredBlock {
       std::memset(coefficients_[u], 0, all * sizeof(Int));
       std::fill_n(originals_[u], all, kMissing<Int>);
     }
-    const auto load = [&](const Neighbours<Int>& from, const Int* target, std::uint64_t some, std::uint64_t place) {
-      Int *const c = coefficients_[u] + place, *const t = originals_[u] + place;
+    const auto load = [&](const Neighbours<Int>& from, const Int* target, std::uint64_t some, std::uint64_t index) {
+      Int *const c = coefficients_[u] + index, *const t = originals_[u] + index;
       coefficients_of_run(from, limits_, target, some, step, c);
       with_step(step, [&](auto every) {
         for (std::uint64_t i = 0; i < some; ++i) t[i] = target[i * every];
@@ -252,7 +254,7 @@ class MeasuredBlock {
     marked_[u] = marked;
   }
 
-  // The runs of a unit, which are the same for all readers.
+  // Plans the runs of a unit, which are the same for all readers.
   Run* plan_unit(int u, Run* const runs) {
     const ProgressiveUnit& unit = layout_.unit[u];
     const int level = unit.level, axis = unit.axis;
@@ -307,7 +309,7 @@ class MeasuredBlock {
     return end;
   }
 
-  // Row (z, y) of the even points of a level, from the first that its region needs on.
+  // Row (z, y) of the even points of a level, from its region's first point on.
   const Int* even_row(int level, std::uint64_t z, std::uint64_t y) const {
     const Region& coarse = region_[level + 1];
     const std::uint64_t n = coarse.extent(2);
@@ -322,7 +324,7 @@ class MeasuredBlock {
     return grid_[level + 1] + ((z / 2 - coarse.lo[0]) * coarse.extent(1) + (y / 2 - coarse.lo[1])) * n;
   }
 
-  // What a reader makes of a unit; the largest error of its ordinary values.
+  // Makes a reader's values of a unit; returns the largest error of its ordinary values.
   Int make_unit(int u, bool some, int plane) {
     const ProgressiveUnit& unit = layout_.unit[u];
     const KnownPart<Int> known(some ? plane : -1);
@@ -349,14 +351,14 @@ class MeasuredBlock {
     return most;
   }
 
-  // Even and odd points to a row of the level's grid; the odd ones are row `number` of their unit.
+  // Merges even and odd points into a row of the level's grid; the odd points are row `number` of their unit.
   void join_row(int level, std::uint64_t z, std::uint64_t y, std::uint64_t number) {
     const Region& r = region_[level];
     const std::uint64_t from = region_[level + 1].lo[2], x0 = r.lo[2], n = r.extent(2), odd = x0 % 2;
     const Int* const even = even_row(level, z, y);
-    const Int* const made = made_[2] + number * pitch(level);  // the point behind known one `from` first
+    const Int* const made = made_[2] + number * pitch(level);  // starts with the point behind known point `from`
     Int* __restrict const to =
-        grid_[level] + ((z - r.lo[0]) * r.extent(1) + (y - r.lo[1])) * row_places<T, Int>(layout_, level, n);
+        grid_[level] + ((z - r.lo[0]) * r.extent(1) + (y - r.lo[1])) * row_entries<T, Int>(layout_, level, n);
     if (odd != 0) to[0] = made[x0 / 2 - from];
     const Int *const e = even + ((x0 + odd) / 2 - from), *const o = made + ((x0 + odd) / 2 - from);
     const std::uint64_t pairs = (n - odd) / 2;
@@ -379,8 +381,8 @@ class MeasuredBlock {
   std::uint64_t points_[kMostUnits];
   std::uint64_t largest_[kMostUnits];
   bool marked_[kMostUnits];
-  int unit_of_[3] = {0, 0, 0};  // that rows are in made_ of
-  int units_;                   // those of the finest level are finest_'s
+  int unit_of_[3] = {0, 0, 0};  // the unit whose rows are in made_
+  int units_;                   // the finest level's units are in finest_
   std::optional<Finest> finest_;
   double part_of_bound_ = 0;
 };

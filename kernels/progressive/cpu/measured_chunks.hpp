@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chunks of points: what a reader makes of them and the largest errors, bounds of errors that are not known, and which
-// chunks these make worth a look (measured_finest.hpp).
+// Chunks of points: a reader's values and largest errors, bounds of unknown errors, and which chunks must be computed
+// by these bounds (measured_finest.hpp).
 #pragma once
 
 #include <algorithm>
@@ -18,24 +18,24 @@
 PYF_BEGIN_TARGET
 
 inline constexpr std::uint64_t kChunk = 16, kChunkPadding = 2 * kChunk;
-// Neighbours that a row has before and behind, beside its own number; there are none beyond a block's, so chunks of
-// rows there have errors of 0.
+// Neighbouring rows before and behind a row, besides itself; rows beyond the block's edge do not exist, so their chunks
+// have errors of 0.
 inline constexpr std::uint64_t kRowsBefore = 1, kRowsBehind = 2;
 
-// Rows of units come axis by axis: along z the rows of a plane of odd z, along y those of odd y of a plane, along x
-// first those of even y.
+// Rows of units, axis by axis: along z the rows of a plane of odd z, along y the rows of odd y of a plane, along x all
+// rows, those of even y first.
 template <class Int>
 struct FinestArrays {
-  Int *coefficients[3] = {}, *originals[3] = {};  // by rows of whole chunks
-  Int* largest[3] = {};                           // coefficient of each chunk and around it; along x of itself
-  Int *known = nullptr, *above = nullptr;         // originals of the next grid; its errors around chunks
-  Int* around[2] = {};                            // errors around chunks of rows of a plane, or their bounds
+  Int *coefficients[3] = {}, *originals[3] = {};  // in rows of whole chunks
+  Int* largest[3] = {};  // largest coefficient of each chunk and its neighbours; along x of the chunk alone
+  Int *known = nullptr, *above = nullptr;  // original integers of the next grid; its errors around chunks
+  Int* around[2] = {};                     // errors around chunks of a plane's rows, or their bounds
   Int *made[2] = {}, *error = nullptr, *most = nullptr;
-  std::uint8_t* wanted[2] = {};    // chunks
-  std::uint8_t* at_end = nullptr;  // chunks of a plane whose odd points are not all alike
+  std::uint8_t* wanted[2] = {};    // flags of chunks to compute
+  std::uint8_t* at_end = nullptr;  // chunks of a plane that have odd points with other stencils
 
   template <class Take>
-  void place(Extents fine, Extents coarse, Take&& take) {
+  void allocate(Extents fine, Extents coarse, Take&& take) {
     const std::uint64_t chunks = (coarse.x + kChunk - 1) / kChunk, pitch = chunks * kChunk;
     const std::uint64_t rows[3] = {fine.z / 2 * coarse.y, fine.z * (fine.y / 2), fine.z * fine.y};
     for (int a = 0; a < 3; ++a) {
@@ -62,7 +62,7 @@ KFN Int larger(Int a, Int b) {
   return a > b ? a : b;
 }
 
-// What of a coefficient a reader knows, beside KnownPart.
+// A reader's knowledge of coefficients, the alternative to KnownPart.
 struct NothingKnown {};
 struct AllKnown {
   template <class Int>
@@ -71,8 +71,8 @@ struct AllKnown {
   }
 };
 
-// use(stencil, known), both constants: what a reader knows of the planes down to `plane`, of coefficients of which it
-// knows some.
+// Calls use(stencil, known) with constants: known is a reader's knowledge of coefficients from the planes down to
+// `plane`.
 template <class Int, class Use>
 KFN void by_kind(Stencil stencil, bool some, int plane, Use&& use) {
   const auto go = [&](auto s) {
@@ -95,8 +95,8 @@ KFN void by_kind(Stencil stencil, bool some, int plane, Use&& use) {
   }
 }
 
-// What a reader makes of chunks of points that are predicted alike, which goes to `to` (kStored), and the magnitudes of
-// their errors. Returns the largest, or 0 where the points are stored.
+// Computes a reader's values of chunks with one stencil, stores them in `to` (kStored), and the magnitudes of their
+// errors. Returns the largest error, or 0 if the values are stored.
 template <Stencil S, bool kStored, class Known, class Int>
 KFN Int errors_of_chunks(const Neighbours<Int> from, const Limits<Int> limits, const Known known,
                          const Int* __restrict coefficients, const Int* __restrict original, std::uint64_t chunks,
@@ -116,8 +116,8 @@ KFN Int errors_of_chunks(const Neighbours<Int> from, const Limits<Int> limits, c
   return most;
 }
 
-// The largest magnitude of each chunk; and with the four before and behind, among which are all that points between its
-// own may come from.
+// The largest magnitude in each chunk; and in the four values before and behind it as well, the predecessors of points
+// between its own.
 template <class Int>
 inline void largest_of_chunks(const Int* magnitudes, std::uint64_t chunks, Int* __restrict to) {
   for (std::uint64_t k = 0; k < chunks; ++k) {
@@ -137,16 +137,16 @@ inline void largest_around_chunks(const Int* magnitudes, std::uint64_t chunks, I
   }
 }
 
-// What a pass makes of an error that is known (error_after_pass).
+// Applies error_after_pass to a known error.
 template <class Int>
 KFN Int grown(bool cubic, Int error) {
   using Unsigned = std::make_unsigned_t<Int>;
   return cubic ? static_cast<Int>(static_cast<Unsigned>(error) + (static_cast<Unsigned>(error) + 3) / 4) : error;
 }
 
-// Bounds of the errors of `count` chunks, which Int holds: errors are below 2^(b + 1), of integers of b bits (27 or
-// 56), and so are coefficients, so the bound behind three passes is below 6 * 2^(b + 1). They come from the errors of
-// four, and what is missing of coefficients.
+// Bounds of the errors of `count` chunks. They fit Int: errors are below 2^(b + 1) for integers of b bits (27 or 56),
+// and so are coefficients, so the bound after three passes is below 6 * 2^(b + 1). A bound comes from the errors of
+// four neighbours, and the unknown part of coefficients.
 template <bool kCubic, class Int>
 inline void bounds_of_chunks(const Int* a, const Int* b, const Int* c, const Int* d, const Int* largest, Int missing,
                              std::uint64_t count, Int* __restrict to) {
@@ -156,7 +156,7 @@ inline void bounds_of_chunks(const Int* a, const Int* b, const Int* c, const Int
   }
 }
 
-// Which chunks have an error above `most`, or can have one between their points.
+// Marks chunks whose error, or the error between whose points, can be above `most`.
 template <bool kCubic, class Int>
 inline void want_chunks(const Int* around, const Int* largest, Int missing, Int most, std::uint64_t count,
                         std::uint8_t* __restrict to) {
@@ -167,7 +167,7 @@ inline void want_chunks(const Int* around, const Int* largest, Int missing, Int 
   std::memset(to + count, 0, 8);
 }
 
-// Lowers bounds to what was found; the largest of them.
+// Lowers bounds to the errors found; returns the largest bound.
 template <class Int>
 KFN Int lower_bounds(const Int* found, std::uint64_t count, Int* __restrict bound) {
   Int most = 0;
@@ -180,8 +180,7 @@ KFN Int lower_bounds(const Int* found, std::uint64_t count, Int* __restrict boun
 
 inline constexpr std::uint64_t kAllWanted = 0x0101010101010101;
 
-// visit(first, last) for the wanted ones of `count` chunks, as many as are side by side or have up to `gap` others
-// between them.
+// Calls visit(first, last) for runs of marked chunks among `count`, merging runs at most `gap` chunks apart.
 template <class Visit>
 KFN void visit_wanted(const std::uint8_t* wanted, std::uint64_t count, std::uint64_t gap, Visit&& visit) {
   for (std::uint64_t i = 0; i < count;) {
@@ -205,7 +204,7 @@ KFN void visit_wanted(const std::uint8_t* wanted, std::uint64_t count, std::uint
   }
 }
 
-// What is wanted for either of two reasons.
+// The union of two sets of chunks.
 inline void add_wanted(const std::uint8_t* from, std::uint64_t count, std::uint8_t* __restrict to) {
   for (std::uint64_t i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(to[i] | from[i]);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The finest level of a block, where few points can have an error that matters (measure.hpp). Its rows are chunks of
-// points: of each chunk is known what its coefficients reach, and of the points that it comes from what their errors
-// do. That makes a bound (error_after_pass) of its errors and of those of the points that come from it. It is made if
-// one of these bounds is above the largest error found so far, which only grows; so no larger one is passed over.
+// points. The largest coefficient of each chunk and the errors of the points that it is predicted from give a bound
+// (error_after_pass) of its errors and of the errors of points predicted from it. A chunk is computed only if such a
+// bound exceeds the largest error so far, which only grows; so no larger error is missed.
 #pragma once
 
 #include <algorithm>
@@ -22,17 +22,17 @@ PYF_BEGIN_TARGET
 template <class T, class Int>
 class FinestGrid {
  public:
-  // With fewer axes there are half as many points in the next grid, or a quarter, and to look at them takes as long as
-  // to make all.
+  // 1-D and 2-D: checking bounds costs as much as computing every point, since the next grid has half or a quarter of
+  // the points.
   static bool serves(const ProgressiveLayout& layout) {
     const Extents whole = layout.grids[0];
     return whole.z > 1 && whole.y > 1 && whole.x >= 2 * kChunk;
   }
 
-  // Numbers that a block needs room for, of `fine` points that come from `coarse` ones.
-  static std::uint64_t room(Extents fine, Extents coarse) {
+  // Numbers that a block stores for `fine` points predicted from `coarse` ones.
+  static std::uint64_t numbers(Extents fine, Extents coarse) {
     std::uint64_t total = kChunk;
-    FinestArrays<Int>().place(fine, coarse, [&total](std::uint64_t count) {
+    FinestArrays<Int>().allocate(fine, coarse, [&total](std::uint64_t count) {
       total += (count + kChunk - 1) / kChunk * kChunk;
       return static_cast<Int*>(nullptr);
     });
@@ -57,12 +57,12 @@ class FinestGrid {
     for (int u = 0; u < layout.units; ++u)
       if (layout.unit[u].level == 0) unit_[layout.unit[u].axis] = u;
     while (reinterpret_cast<std::uintptr_t>(memory) % 64 != 0) ++memory;
-    at_.place({fine.extent(0), fine.extent(1), fine.extent(2)}, {coarse.extent(0), coarse.extent(1), coarse.extent(2)},
-              [&memory](std::uint64_t count) {
-                Int* const from = memory;
-                memory += (count + kChunk - 1) / kChunk * kChunk;
-                return from;
-              });
+    at_.allocate({fine.extent(0), fine.extent(1), fine.extent(2)},
+                 {coarse.extent(0), coarse.extent(1), coarse.extent(2)}, [&memory](std::uint64_t count) {
+                   Int* const from = memory;
+                   memory += (count + kChunk - 1) / kChunk * kChunk;
+                   return from;
+                 });
     const auto clear = [](Int* from, std::uint64_t count) { std::fill_n(from, count, Int{0}); };
     clear(at_.made[0], rows_ * pitch_ + 2 * kChunkPadding);
     clear(at_.made[1], odd_rows_ * pitch_ + 2 * kChunkPadding);
@@ -72,14 +72,14 @@ class FinestGrid {
     load();
   }
 
-  // The largest coefficient of an axis.
+  // The largest coefficient along an axis.
   std::uint64_t largest(int axis) const { return static_cast<std::uint64_t>(largest_[axis]); }
 
-  // The largest error of an ordinary value if it is above `unnoticed`, or that. The reader has of each unit the planes
-  // down to planes_left[axis]. `known` are the points of the next grid, in rows of whole chunks, with kChunkPadding
-  // numbers before and behind; what is not a point is the lowest value, so that what comes from it has no error.
-  // raise(error) is what an error counts as. Errors above `guess` are looked for first; it takes longer if there is
-  // none.
+  // Returns the largest error of an ordinary value if it is above `unnoticed`, else `unnoticed`. The reader has the
+  // planes down to planes_left[axis] of each unit. `known`: the points of the next grid, in rows of whole chunks, with
+  // kChunkPadding numbers before and behind; entries that are no points have the lowest value, so points predicted from
+  // them have no error. raise(error) rounds an error up to its code. Errors above `guess` are looked for first; a guess
+  // that is too high costs time only.
   template <class Raise>
   Int measure(const std::int8_t* planes_left, const Int* known, Int unnoticed, Int guess, Raise&& raise) {
     known_ = known;
@@ -105,7 +105,7 @@ class FinestGrid {
   std::uint64_t padded_rows() const { return rows_ + kRowsBefore + kRowsBehind; }
 
   Int* above(std::uint64_t z) const { return at_.above + (z - coarse_.lo[0]) * padded_rows() * chunks_; }
-  // Row of the next grid's row `y` in its plane; of the first one that is even or odd.
+  // Index of row `y` of the next grid in its plane; of the first even or odd one.
   std::uint64_t row_of(std::uint64_t y) const { return y - coarse_.lo[1]; }
   std::uint64_t first_even() const { return row_of(half_up(fine_.lo[1])); }
   std::uint64_t even_rows() const { return half_up(fine_.hi[1]) - half_up(fine_.lo[1]); }
@@ -189,14 +189,14 @@ class FinestGrid {
     else
       bounds_of_chunks<false>(from[0], from[1], from[2], from[3], largest, missing_[axis], count, to);
   }
-  // Of odd rows from those of their plane, padded ones.
+  // Bounds of odd rows from those of their plane, which are padded.
   void bounds_of_odd_rows(std::uint64_t z, const Int* around, Int* to) const {
     const Int* const first = around + first_odd() * chunks_;  // the row before the first
     const Int* const from[4] = {first, first + chunks_, first + 2 * chunks_, first + 3 * chunks_};
     bounds(1, from, at_.largest[1] + y_row(z, 0) * chunks_, odd_rows_ * chunks_, to);
   }
 
-  // Which chunks of rows matter; `number` is the first of these rows along x.
+  // Marks the chunks of rows to compute; `number` is the index of the first row along x.
   void want(std::uint64_t z, std::uint64_t number, const Int* around, std::uint64_t rows, std::uint8_t* to) const {
     const Int* const largest = at_.largest[2] + x_row(z, number) * chunks_;
     if (cubic(2))
@@ -211,9 +211,9 @@ class FinestGrid {
     return known_ + ((z / 2 - coarse_.lo[0]) * rows_ + row_of(y)) * pitch_;
   }
 
-  // Makes the wanted chunks of `rows` rows, and those beside them (what comes from a chunk needs points there), from
-  // neighbours of the first one; and errors around chunks. `first_row` is the first one's number in its unit; y_of(row)
-  // where a row is.
+  // Computes the marked chunks of `rows` rows, and the chunks beside them (whose points the next pass needs), from the
+  // neighbours of the first row; and the errors around chunks. `first_row`: the first row's index in its unit;
+  // y_of(row): the row's y.
   template <class Raise, class Where>
   void make_rows(int axis, std::uint64_t z, const Where& y_of, std::uint64_t first_row, std::uint64_t rows,
                  const Neighbours<Int>& from, const std::uint8_t* wanted, Int* to, Int* around, Raise&& raise) {
@@ -227,7 +227,7 @@ class FinestGrid {
         errors_of_chunks<decltype(stencil)::value, true>(shifted(from, shift), limits_, known, c + shift, o + shift,
                                                          end - begin, to + shift, error + shift);
         largest_around_chunks(error + first * kChunk, last - first, most);
-        // around the ends of a row there are points of others, whose errors may be above the bound
+        // chunks at the end of a row contain points with other stencils, whose errors may exceed the bound
         if (lower_bounds(most, last - first, around + first) <= most_) return;
         for (std::uint64_t k = first; k < last; ++k)
           if (around[k] > most_) notice(z, y_of(k / chunks_), 0, k, raise);
@@ -239,7 +239,7 @@ class FinestGrid {
     return {from.stencil, from.a + by, move(from.b), move(from.c), move(from.d)};
   }
 
-  // Looks at the errors of a chunk, of points 2 * column + odd of a row, one of which may be above all so far.
+  // Computes the errors of a chunk of points 2 * column + odd of a row, one of which may exceed all errors so far.
   template <class Raise>
   void notice(std::uint64_t z, std::uint64_t y, std::uint64_t odd, std::uint64_t chunk, Raise&& raise) {
     const Int* const error = at_.error + kChunkPadding + chunk * kChunk;
@@ -251,7 +251,7 @@ class FinestGrid {
     }
   }
 
-  // All that matters.
+  // Computes all marked chunks.
   template <class Raise>
   void make_all(Raise&& raise) {
     for (std::uint64_t z = fine_.lo[0]; z < fine_.hi[0]; ++z) {
@@ -262,7 +262,7 @@ class FinestGrid {
     }
   }
 
-  // The rows of a plane of odd z that matter.
+  // Computes the marked rows of a plane of odd z.
   template <class Raise>
   void make_plane(std::uint64_t z, Raise&& raise) {
     const Int* from[4];
@@ -288,7 +288,7 @@ class FinestGrid {
     make_rows(0, z, y_of, z_row(z, 0), rows_, neighbours, wanted, at_.made[0] + kChunkPadding, around, raise);
   }
 
-  // The odd rows of a plane that matter, from errors around chunks of its even ones.
+  // Computes the marked odd rows of a plane, from errors around chunks of its even rows.
   template <class Raise>
   void make_odd_rows(std::uint64_t z, const Int* padded, Raise&& raise) {
     if (odd_rows_ == 0) return;
@@ -296,7 +296,7 @@ class FinestGrid {
     want(z, even_rows(), at_.around[1], odd_rows_, at_.wanted[1]);
     const std::uint64_t evens = half_up(q_.layout.grids[0].y), low = fine_.lo[1] / 2;
     for (std::uint64_t odd = 0, next; odd < odd_rows_; odd = next) {
-      // rows that are predicted alike: all but those at the ends
+      // rows with the same stencil: all except those at the ends
       const auto neighbours =
           neighbours_of<Int>(low + odd, evens, cubic(1), [&](std::uint64_t i) { return even_row(z, i); });
       next = odd + 1;
@@ -309,7 +309,7 @@ class FinestGrid {
     }
   }
 
-  // The odd points of all rows of a plane that matter.
+  // Computes the odd points of all marked rows of a plane.
   template <class Raise>
   void make_odd_points(std::uint64_t z, const Int* padded, Raise&& raise) {
     const std::uint64_t first = half_up(fine_.lo[1]);
@@ -318,8 +318,8 @@ class FinestGrid {
     make_points(z, fine_.lo[1] / 2 * 2 + 1, even_rows(), odd_rows_, at_.made[1] + kChunkPadding, at_.around[1], raise);
   }
 
-  // Those of `rows` rows, every other one of them from `y` on, whose even points are at `even`. Near the ends of a row
-  // they have other stencils.
+  // Computes the odd points of `rows` rows, every second row from `y` on, with even points at `even`. Points near the
+  // ends of a row have other stencils.
   template <class Raise>
   void make_points(std::uint64_t z, std::uint64_t y, std::uint64_t number, std::uint64_t rows, const Int* even,
                    const Int* around, Raise&& raise) {
@@ -344,7 +344,7 @@ class FinestGrid {
       });
     });
   }
-  // What other stencils make of the ends of rows in some of these chunks. Returns the largest error in them all.
+  // Errors of the points with other stencils at the ends of rows of these chunks. Returns the largest.
   Int errors_of_ends(const Int* even, const Int* around, const Int* c, const Int* o, std::uint64_t first,
                      std::uint64_t last) {
     const bool is_cubic = cubic(2);
@@ -385,8 +385,8 @@ class FinestGrid {
   int unit_[3] = {-1, -1, -1};
   FinestArrays<Int> at_;
   Int largest_[3] = {0, 0, 0};
-  std::uint64_t alike_[2] = {0, 0};  // columns of odd points that have the stencil of most: the first, behind the last
-  // Of the reader that is looked at.
+  std::uint64_t alike_[2] = {0, 0};  // columns of odd points with the usual stencil: the first, and the end
+  // Of the current reader.
   const Int* known_ = nullptr;
   Int most_ = 0, missing_[3] = {0, 0, 0};
   int plane_[3] = {0, 0, 0};

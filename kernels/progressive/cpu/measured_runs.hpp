@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts of grids, and runs of points as a reader makes them, with the errors that they have (measure.hpp).
+// Regions of grids, and runs of points as a reader decodes them, with their errors (measure.hpp).
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,15 @@ struct Region {
   KFN std::uint64_t count() const { return extent(0) * extent(1) * extent(2); }
 };
 
-// The points of the next coarser grid, of `evens` along an axis, that lo to hi - 1 come from.
+// The points of the next coarser grid, of `evens` along an axis, from which points lo to hi - 1 are predicted.
 KFN void coarser_range(std::uint64_t lo, std::uint64_t hi, std::uint64_t evens, std::uint64_t* from,
                        std::uint64_t* to) {
   *from = lo / 2 > 1 ? lo / 2 - 1 : 0;
   *to = hi / 2 + 2 < evens ? hi / 2 + 2 : evens;
 }
 
-// Blocks of points of so many bytes at most, longest along x; of narrow arrays fewer, since rows cost something, too.
+// Blocks of points of at most this many bytes, longest along x; narrow arrays get smaller blocks, since rows have a
+// cost, too.
 template <class Int>
 KFN Extents block_extents(Extents whole, std::uint64_t bytes) {
   constexpr std::uint64_t kRows = 4096, kLonger = 8;
@@ -47,16 +48,16 @@ KFN Extents block_extents(Extents whole, std::uint64_t bytes) {
   return b;
 }
 
-// Points that are predicted alike, `step` apart: in rows one behind the other, or one of each row.
+// Points with one stencil, `step` apart: consecutive in a row, or one in each row.
 template <class Int>
 struct MeasuredRun {
   Neighbours<Int> from;
-  Int* to;                     // nullptr: nobody needs them
-  std::uint64_t first, count;  // among those of its unit, where they are side by side
+  Int* to;                     // nullptr: the points are not needed
+  std::uint64_t first, count;  // index in the unit, whose points are consecutive
   std::size_t step;
 };
 
-// What follows a run without a gap becomes part of it; else there is one more. Returns the end of the runs.
+// Appends to the last run if the points follow it without a gap, else starts a run. Returns the end of the runs.
 template <class Int>
 KFN MeasuredRun<Int>* add_run(MeasuredRun<Int>* runs, MeasuredRun<Int>* end, const MeasuredRun<Int>& next) {
   if (end != runs) {
@@ -80,17 +81,17 @@ KFN MeasuredRun<Int>* add_run(MeasuredRun<Int>* runs, MeasuredRun<Int>* end, con
 
 PYF_BEGIN_TARGET
 
-// What a reader makes of runs that have the same stencil, with what it knows of coefficients (kSome: any at all); the
-// largest error. `original` is kMissing where it does not count (kMarked). Steps are 1, or any (kSteps); then and where
-// kStored is true the points are stored.
+// Computes a reader's points of runs with one stencil; kSome: it has some planes of the coefficients. Returns the
+// largest error. `original` is kMissing if the point is not ordinary (kMarked). Steps are 1, or any (kSteps); then, or
+// if kStored is true, the points are stored.
 template <Stencil S, bool kSome, bool kMarked, bool kStored, bool kSteps, class Int>
 inline Int measure_runs(const MeasuredRun<Int>* runs, std::size_t count, const Limits<Int>& all_limits,
                         const KnownPart<Int>& all_known, const Int* coefficients, const Int* original) {
   const Limits<Int> limits = all_limits;
   const KnownPart<Int> known = all_known;
-  Int highest = 0, lowest = 0;  // of errors with their signs: 64-bit magnitudes are slow before AVX-512
+  Int highest = 0, lowest = 0;  // errors with signs: 64-bit magnitudes are slow before AVX-512
   for (std::size_t r = 0; r < count; ++r) {
-    const MeasuredRun<Int> run = runs[r];  // a copy: what is written might be its count otherwise
+    const MeasuredRun<Int> run = runs[r];  // a copy: stores may alias its count
     const Int *const c = coefficients + run.first, *const o = original + run.first;
     Int* __restrict const to = run.to;
     const std::size_t step = kSteps ? run.step : 1;

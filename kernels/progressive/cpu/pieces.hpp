@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pieces of all tiles of a chunk while it is encoded: one tile's after the other, as tiles were done, in one piece
-// of memory; and the segments that are made of them (docs/format.md, section 13.4).
+// The pieces of all tiles of a chunk during encoding, one tile after the other in the order of completion, in one block
+// of memory; and the segments made of them (docs/format.md, section 13.4).
 #pragma once
 
 #include <algorithm>
@@ -20,22 +20,23 @@
 PYF_BEGIN_TARGET
 
 struct Pieces {
-  // Of a tile: where its pieces start, the highest plane first, and how many planes there are above plane 0.
+  // Of a tile: the start of its pieces, the highest plane first, and the number of planes above plane 0.
   struct Tile {
     std::uint64_t start;
     std::uint32_t planes;
   };
   const ProgressiveLayout& layout;
   std::uint64_t tiles = 0, first_tile[kMostUnits];
-  std::uint64_t most;  // pieces of a tile, and their end
+  std::uint64_t most;  // the largest number of pieces of a tile, including their end
   Memory<Tile> tile;
-  Memory<std::uint32_t> offsets;  // of a tile's pieces behind its start
+  Memory<std::uint32_t> offsets;  // of a tile's pieces from its start
   std::uint8_t* bytes;            // of all pieces
   std::size_t limit;
   std::atomic<std::size_t> used{0};
-  std::atomic<bool> no_memory{false}, no_room{false};
+  std::atomic<bool> no_memory{false}, full{false};
 
-  // `most_planes` is what no tile has more of; pieces go to `to`, as long as they have fewer than `limit` bytes.
+  // `most_planes`: the most planes of any tile. Pieces are appended to `to` while they have fewer than `limit` bytes in
+  // all.
   Pieces(const ProgressiveLayout& l, int most_planes, std::uint8_t* to, std::size_t limit_)
       : layout(l), most(static_cast<std::uint64_t>(most_planes) + 2), bytes(to), limit(limit_) {
     for (int u = 0; u < layout.units; ++u) {
@@ -49,7 +50,7 @@ struct Pieces {
   Pieces& operator=(const Pieces&) = delete;
 
   const Tile& of(int u, std::uint64_t number) const { return tile[first_tile[u] + number]; }
-  // Of plane `p`, which may be one that the tile does not have: where it starts in `bytes`, and its size.
+  // The piece of plane `p`, which the tile may not have: sets its start in `bytes`, returns its size.
   std::uint32_t piece(int u, std::uint64_t number, int p, std::uint64_t* start) const {
     const Tile& t = of(u, number);
     if (t.planes == 0 || p >= static_cast<int>(t.planes)) return 0;
@@ -58,7 +59,7 @@ struct Pieces {
     *start = t.start + at[0];
     return at[1] - at[0];
   }
-  // Of a segment: the pieces of all tiles behind a bit for each and the sizes of those that are not empty.
+  // The size of a segment: a bit for each tile, the sizes of non-empty pieces, and the pieces.
   std::uint64_t segment_bytes(int u, int p) const {
     const std::uint64_t n = layout.unit[u].tiles;
     std::uint64_t total = 0, filled = 0, start;
@@ -99,7 +100,7 @@ struct TileScratch {
   std::uint8_t out[(kMostPlanes + 1) * kMostPieceBytes];
 };
 
-// All pieces of a tile.
+// Encodes all pieces of a tile.
 template <class Int>
 inline void encode_tile(Pieces& pieces, int u, std::uint64_t number, const Points<Int>& q, bool cubic,
                         const Limits<Int>& limits) {
@@ -112,8 +113,8 @@ inline void encode_tile(Pieces& pieces, int u, std::uint64_t number, const Point
   const std::size_t step = q.step(unit);
   const int planes = load_tile<Int>(
       unit, number,
-      [&](const TilePlace& place, std::uint32_t count, Int* to) {
-        visit_points(q, unit, cubic, place, count,
+      [&](const TilePosition& position, std::uint32_t count, Int* to) {
+        visit_points(q, unit, cubic, position, count,
                      [&](const Neighbours<Int>& from, const Int* target, std::uint64_t n, std::uint64_t before) {
                        coefficients_of_run(from, limits, target, n, step, to + before);
                      });
@@ -130,22 +131,22 @@ inline void encode_tile(Pieces& pieces, int u, std::uint64_t number, const Point
   const std::size_t start = pieces.used.fetch_add(size, std::memory_order_relaxed);
   pieces.tile[pieces.first_tile[u] + number] = {start, static_cast<std::uint32_t>(planes)};
   if (size > pieces.limit || start > pieces.limit - size)
-    pieces.no_room = true;
+    pieces.full = true;
   else
     std::memcpy(pieces.bytes + start, scratch->out, size);
 }
 
-// All pieces of all tiles, and how many planes each unit has.
+// Encodes all pieces of all tiles, and counts the planes of each unit.
 template <class Int>
 inline void encode_tiles(Pieces& pieces, const Points<Int>& q, const Limits<Int>& limits, ProgressiveHead& head) {
   const ProgressiveLayout& layout = pieces.layout;
   in_parallel(pieces.tiles, 4, [&](std::uint64_t t) {
-    if (pieces.no_memory || pieces.no_room) return;
+    if (pieces.no_memory || pieces.full) return;
     int u = layout.units - 1;
     while (pieces.first_tile[u] > t) --u;
     encode_tile(pieces, u, t - pieces.first_tile[u], q, head.cubic[u], limits);
   });
-  if (pieces.no_memory || pieces.no_room) return;
+  if (pieces.no_memory || pieces.full) return;
   for (int u = 0; u < layout.units; ++u) {
     std::uint32_t planes = 0;
     for (std::uint64_t t = 0; t < layout.unit[u].tiles; ++t) planes = std::max(planes, pieces.of(u, t).planes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The points of all grids of a chunk in one array, each at its place, and what the passes make of them (docs/format.md,
-// section 13.3): predictions of runs of points, from which coefficients come and which they are added to. A pass writes
-// its own points only, so it needs no memory beside the array.
+// The points of all grids of a chunk in one array, each at its final position, and the passes over them
+// (docs/format.md, section 13.3): predictions of runs of points, subtracted to make coefficients or added to restore
+// points. A pass writes its own points only, so it needs no other memory.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace pyfilter {
 
-// Point (z, y, x) of grid k is number (z, y, x) * 2^(k - finest) of grid `finest`, all of whose points are there.
+// Point (z, y, x) of grid k is point (z, y, x) * 2^(k - finest) of grid `finest`, which the array holds.
 template <class Int>
 struct Points {
   Int* at;
@@ -28,18 +28,18 @@ struct Points {
     const int s = level - finest;
     return at + (((z << s) * whole.y + (y << s)) * whole.x + (x << s));
   }
-  // From a point that a unit makes, or that it needs, to the next in its row.
+  // The distance between neighbouring points of a unit, or of its known points, in a row.
   KFN std::size_t step(const ProgressiveUnit& unit) const { return std::size_t{2} << (unit.level - finest); }
 };
 
-inline constexpr std::uint64_t kRunPoints = 512;  // at most, where a run needs a buffer
+inline constexpr std::uint64_t kRunPoints = 512;  // the most points of a run that needs a buffer
 
 }  // namespace pyfilter
 
 PYF_BEGIN_TARGET
 
-// Points first to first + count - 1 of row (z, y) of a unit, in runs that are predicted alike:
-// visit(neighbours, first point, how many, how many came before); all are q.step(unit) apart.
+// Visits points first to first + count - 1 of row (z, y) of a unit in runs with one stencil: visit(neighbours, first
+// point, number of points, number of points before); points are q.step(unit) apart.
 template <class Int, class Visit>
 KFN void visit_run(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic, std::uint64_t z, std::uint64_t y,
                    std::uint64_t first, std::uint64_t count, Visit&& visit) {
@@ -61,13 +61,13 @@ KFN void visit_run(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic
   }
 }
 
-// The same of points from a position of a tile on, where rows of the unit may have become one.
+// The same for points from a position of a tile on, where several rows of the unit may have become one.
 template <class Int, class Visit>
-KFN void visit_points(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic, const TilePlace& place,
+KFN void visit_points(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic, const TilePosition& position,
                       std::uint64_t count, Visit&& visit) {
   if (unit.tiled.x == unit.shape.x && unit.tiled.y == unit.shape.y)
-    return visit_run(q, unit, cubic, place.z, place.y, place.x, count, visit);
-  const std::uint64_t first = place.number(unit);
+    return visit_run(q, unit, cubic, position.z, position.y, position.x, count, visit);
+  const std::uint64_t first = position.number(unit);
   std::uint64_t row = first / unit.shape.x, x = first % unit.shape.x, z = row / unit.shape.y, y = row % unit.shape.y;
   for (std::uint64_t done = 0; done < count;) {
     const std::uint64_t n = count - done < unit.shape.x - x ? count - done : unit.shape.x - x;
@@ -101,7 +101,7 @@ KFN void predict_points(const Neighbours<Int>& from, const Limits<Int>& limits, 
   }
 }
 
-// use(step) with the step as a constant where it is a small one.
+// Calls use(step) with the step as a constant if it is small.
 template <class Use>
 KFN void with_step(std::size_t step, Use&& use) {
   if (step == 2)
@@ -112,7 +112,7 @@ KFN void with_step(std::size_t step, Use&& use) {
     use(step);
 }
 
-// Coefficients of a run; what is missing has 0.
+// The coefficients of a run; missing points have coefficient 0.
 template <class Int>
 inline void coefficients_of_run(const Neighbours<Int>& from, const Limits<Int>& limits, const Int* target,
                                 std::size_t count, std::size_t steps, Int* __restrict out) {
@@ -128,7 +128,7 @@ inline void coefficients_of_run(const Neighbours<Int>& from, const Limits<Int>& 
   });
 }
 
-// And back.
+// The inverse: restores points from coefficients.
 template <class Int>
 inline void restore_run(const Neighbours<Int>& from, const Limits<Int>& limits, const Int* coefficients,
                         std::size_t count, std::size_t steps, Int* target) {
@@ -141,7 +141,7 @@ inline void restore_run(const Neighbours<Int>& from, const Limits<Int>& limits, 
   });
 }
 
-// Gives the missing points of a unit their predictions; those of coarser units have theirs.
+// Replaces the missing points of a unit by their predictions; those of coarser units are replaced already.
 template <class Int>
 inline void fill_missing(const Points<Int>& q, const ProgressiveUnit& unit, bool cubic, const Limits<Int>& limits) {
   const std::size_t step = q.step(unit);
@@ -166,7 +166,7 @@ inline void fill_missing(const Points<Int>& q, const ProgressiveUnit& unit, bool
   });
 }
 
-// Whether cubic interpolation leaves smaller coefficients than linear does, by a sample of the unit's rows.
+// Whether cubic interpolation leaves smaller coefficients than linear, in a sample of the unit's rows.
 template <class Int>
 inline bool prefers_cubic(const Points<Int>& q, const ProgressiveUnit& unit, const Limits<Int>& limits) {
   constexpr std::uint64_t kValues = kBasisValues;

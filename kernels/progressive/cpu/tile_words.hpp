@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Coefficients of a tile to bit planes and back: where its words lie in the unit, and their transposition.
+// Coefficients of a tile to bit planes and back: the positions of its words in the unit, and their transposition.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@ PYF_BEGIN_TARGET
 
 KFN std::uint32_t first_bits(std::uint32_t count) { return count == 32 ? ~0u : (1u << count) - 1; }
 
-// Fills planes, signs and valid positions of a tile; fetch(place, count, to) gives the coefficients of a word. Returns
-// how many planes there are; those above them are not written.
+// Fills planes, signs and valid positions of a tile; fetch(position, count, to) reads the coefficients of a word.
+// Returns the number of planes; higher planes are not written.
 template <class Int, class Fetch>
 inline int load_tile(const ProgressiveUnit& unit, std::uint64_t tile, Fetch&& fetch, TilePlanes& t) {
   using U = std::make_unsigned_t<Int>;
   constexpr int kBits = 8 * sizeof(Int);
-  const TilePlace origin = tile_origin(unit, tile);
+  const TilePosition origin = tile_origin(unit, tile);
   int top = 0;
   for (std::uint32_t w = 0; w < kTileWords; w += 2) {
     alignas(64) U bits[64];
     for (std::uint32_t half = 0; half < 2; ++half) {
       alignas(64) Int from[32];
       std::uint32_t count;
-      const TilePlace place = word_place(unit, origin, w + half, &count);
+      const TilePosition position = word_position(unit, origin, w + half, &count);
       t.valid[w + half] = first_bits(count);
-      if (count != 0) fetch(place, count, from);
+      if (count != 0) fetch(position, count, from);
       for (std::uint32_t i = count; i < 32; ++i) from[i] = 0;
-      for (std::uint32_t i = 0; i < 32; ++i) {  // the sign below the magnitude, which never needs the highest bits
+      for (std::uint32_t i = 0; i < 32; ++i) {  // the sign goes below the magnitude, which never needs the highest bit
         const U negative = static_cast<U>(from[i] >> (kBits - 1)), d = static_cast<U>(from[i]);
         bits[32 * half + i] = static_cast<U>(2 * ((d ^ negative) - negative)) | (negative & 1);
       }
@@ -55,11 +55,11 @@ inline int load_tile(const ProgressiveUnit& unit, std::uint64_t tile, Fetch&& fe
   return top;
 }
 
-// And back: put(place, count, coefficients) for each word that is not beyond the unit; nullptr where all are 0.
+// The inverse: put(position, count, coefficients) for each word inside the unit; nullptr if all its coefficients are 0.
 template <class Int, class Put>
 inline void store_tile(const ProgressiveUnit& unit, std::uint64_t tile, int planes, const TilePlanes& t, Put&& put) {
   using U = std::make_unsigned_t<Int>;
-  const TilePlace origin = tile_origin(unit, tile);
+  const TilePosition origin = tile_origin(unit, tile);
   for (std::uint32_t w = 0; w < kTileWords; w += 2) {
     alignas(64) std::uint32_t words[2 * (kMostPlanes + 1)];
     std::uint32_t any = 0;
@@ -81,8 +81,8 @@ inline void store_tile(const ProgressiveUnit& unit, std::uint64_t tile, int plan
     }
     for (std::uint32_t half = 0; half < 2; ++half) {
       std::uint32_t count;
-      const TilePlace place = word_place(unit, origin, w + half, &count);
-      if (count != 0) put(place, count, any != 0 ? d + 32 * half : nullptr);
+      const TilePosition position = word_position(unit, origin, w + half, &count);
+      if (count != 0) put(position, count, any != 0 ? d + 32 * half : nullptr);
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive on the GPU as core/ sees it: batches of chunks, frames of them, and frames of a channel in parts.
+// Progressive's entry in core's table of device codecs: batches of chunks, batches of frames, and partial frames of a
+// channel.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Words of a tile in the lanes of a warp, four each, and bits at any place of a payload (docs/format.md, section 13.5).
+// Words of a tile in the lanes of a warp, four each, and bits at any offset of a payload (docs/format.md, section
+// 13.5).
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ struct alignas(16) LaneWords {
   std::uint32_t w[4];
 };
 
-// The bits of a lane's words that masks pick, side by side, and back: word by word, the four side by side, as each step
-// waits for the one before. Where most bits of a word are picked, the others are fewer.
+// Gathers the bits of a lane's words selected by masks, side by side; and the inverse. The four words advance together,
+// since each step waits for the one before. If most bits of a word are selected, the loop runs over the others.
 __device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const LaneWords& mask) {
   LaneWords out, picked, holes;
   std::uint32_t at = 1, any_picked = 0, any_holes = 0;
@@ -37,7 +38,7 @@ __device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const 
       any_picked |= picked.w[j] ^= low;
     }
   }
-  while (any_holes != 0) {  // from the highest down: what is above moves by one
+  while (any_holes != 0) {  // from the highest hole down: bits above it move down by one
     any_holes = 0;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -49,13 +50,14 @@ __device__ __forceinline__ LaneWords gather_words(const LaneWords& words, const 
   }
   return out;
 }
-// Bits of a word, side by side, to the places of a mask: to each byte those of its ones, then the four bytes at once,
-// by one place, two and four (Warren, Hacker's Delight, 7-5: what must move is the parity of the zeros below).
+// Moves the low bits of a word to the positions of a mask: first each byte's bits to their byte, then the four bytes at
+// once, by one, two and four positions (Warren, Hacker's Delight, 7-5: the bits to move are the parity of the zeros
+// below).
 __device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t bits, std::uint32_t mask) {
   std::uint32_t n = mask - (mask >> 1 & 0x55555555u);
   n = (n & 0x33333333u) + (n >> 2 & 0x33333333u);
   n = (n + (n >> 4)) & 0x0F0F0F0Fu;
-  const std::uint32_t below = n * 0x01010100u;  // ones of the bytes below; shifts take the low five bits
+  const std::uint32_t below = n * 0x01010100u;  // number of ones in lower bytes; shifts use the low five bits
   std::uint32_t x = __byte_perm(
       __byte_perm(bits, __funnelshift_r(bits, 0, n), 0x40),
       __byte_perm(__funnelshift_r(bits, 0, below >> 16), __funnelshift_r(bits, 0, below >> 24), 0x40), 0x5410);
@@ -75,8 +77,8 @@ __device__ __forceinline__ std::uint32_t spread_bits(std::uint32_t bits, std::ui
   return x & mask;
 }
 
-// The same of a lane's words, of which `n` are the ones of the masks. Where all masks of the warp have few ones, or few
-// zeros, one of these after the other, the four words side by side.
+// The same for a lane's words; `n`: the number of ones of each mask. If all masks of the warp have few ones, or few
+// zeros, the loop runs over these, for the four words together.
 inline constexpr int kFewOnes = 5, kFewZeros = 8;
 __device__ __forceinline__ LaneWords scatter_words(const LaneWords& bits, const LaneWords& mask) {
   int most = 0, least = 32;
@@ -99,7 +101,7 @@ __device__ __forceinline__ LaneWords scatter_words(const LaneWords& bits, const 
     while (any != 0) {
       any = 0;
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {  // bits from the lowest hole on move by one
+      for (int j = 0; j < 4; ++j) {  // bits from the lowest hole on move up by one
         out.w[j] += out.w[j] & (holes.w[j] | ~(holes.w[j] - 1));
         any |= holes.w[j] &= holes.w[j] - 1;
       }
@@ -159,24 +161,25 @@ __device__ __forceinline__ Bits warp_combined_or(Bits own) {
   return own;
 }
 
-// Sum of all threads before this one, by a block of kThreadCount; `room` has a number for each warp and one more.
+// Sum over the threads before this one, in a block of kThreadCount; `memory` has a number for each warp and one more.
 template <int kThreadCount, class Sum>
-__device__ __forceinline__ Sum sum_before(Sum own, Sum* room, Sum& all) {
+__device__ __forceinline__ Sum sum_before(Sum own, Sum* memory, Sum& all) {
   const unsigned warp = threadIdx.x / 32;
   Sum of_warp;
   Sum before = warp_sum_before(own, of_warp);
   __syncthreads();
-  if (threadIdx.x % 32 == 0) room[warp] = of_warp;
+  if (threadIdx.x % 32 == 0) memory[warp] = of_warp;
   __syncthreads();
   all = 0;
   for (unsigned w = 0; w < kThreadCount / 32; ++w) {
     if (w == warp) before += all;
-    all += room[w];
+    all += memory[w];
   }
   return before;
 }
 
-// Neighbours of the open positions of a tile that have had a one, counted up to two, from the words of known ones.
+// Significant neighbours (that have had a one) of a tile's open positions, counted up to two, from the words of
+// significant positions.
 struct LaneNeighbours {
   LaneWords one, two;
 };
@@ -186,7 +189,7 @@ __device__ __forceinline__ LaneNeighbours count_neighbours(TileForm form, const 
   std::uint32_t before = __shfl_up_sync(kAllLanes, known.w[3], 1), behind = __shfl_down_sync(kAllLanes, known.w[0], 1);
   if (lane == 0) before = 0;
   if (lane == 31) behind = 0;
-  if (form == TileForm::volume) {  // a slab is 16 words, those of four lanes
+  if (form == TileForm::volume) {  // a slab is 16 words: four lanes
     if (lane % 4 == 0) before = 0;
     if (lane % 4 == 3) behind = 0;
   }
@@ -215,7 +218,7 @@ __device__ __forceinline__ LaneNeighbours count_neighbours(TileForm form, const 
   return n;
 }
 
-// What of a tile is in its unit: the words of its first rows, the positions of their first columns; of lines, the first
+// The part of a tile inside its unit: words of its first rows, positions of their first columns; of lines, the first
 // positions.
 struct TileBounds {
   std::uint32_t z, y, x;
@@ -248,7 +251,7 @@ __device__ __forceinline__ LaneWords valid_words(TileForm form, const TileBounds
   return valid;
 }
 
-// The open positions of a lane's words, and what classes they are in.
+// The open positions of a lane's words, by class.
 struct LaneClasses {
   LaneWords open;
   LaneNeighbours known;
@@ -265,7 +268,7 @@ __device__ __forceinline__ LaneClasses classify_words(TileForm form, const LaneW
   for (int j = 0; j < 4; ++j) classes.open.w[j] = valid.w[j] & ~known.w[j];
   return classes;
 }
-// How many of a lane's positions are in each class, in 16 bits each.
+// The number of a lane's positions in each class, in 16 bits each.
 __device__ __forceinline__ std::uint64_t count_classes(const LaneClasses& classes) {
   std::uint64_t counts = 0;
 #pragma unroll
@@ -287,7 +290,7 @@ __device__ __forceinline__ std::uint32_t count_words(const LaneWords& words) {
   return n;
 }
 
-// 32 bits near the end of a payload, where not all of them are there; others count as zeros.
+// 32 bits near the end of a payload; bits beyond the end are zeros.
 static __device__ __noinline__ std::uint32_t last_bits(const std::uint32_t* words, std::uint64_t bytes,
                                                        std::uint64_t bit) {
   std::uint64_t held = 0;
@@ -298,7 +301,7 @@ static __device__ __noinline__ std::uint32_t last_bits(const std::uint32_t* word
   return static_cast<std::uint32_t>(held >> (bit % 8));
 }
 
-// Bits of a payload, which starts at a multiple of four bytes. Nothing behind its end is read.
+// The bits of a payload that starts at a multiple of four bytes. Nothing beyond its end is read.
 struct PayloadWords {
   const std::uint32_t* words;
   std::uint64_t bytes;
@@ -313,7 +316,7 @@ struct PayloadWords {
   }
 };
 
-// Bits one behind the other, by one thread, from words that `word(i)` gives.
+// Consecutive bits, read by one thread, from words that `word(i)` returns.
 template <class Word>
 class BitStream {
  public:
@@ -323,7 +326,7 @@ class BitStream {
     high_ = word_(next_ - 2);
     ahead_ = word_(next_ - 1);
   }
-  // A run, or `most` + 1 where it is longer than `most`, as the CPU's.
+  // Reads a run; returns `most` + 1 if it is longer than `most`, as the CPU's.
   __device__ __forceinline__ std::uint32_t take_run(std::uint32_t k, std::uint32_t most) {
     const std::uint32_t window = peek();
     const auto zeros = static_cast<std::uint32_t>(__ffs(static_cast<int>(window)) - 1), taken = zeros + 1 + k;
@@ -335,7 +338,7 @@ class BitStream {
   __device__ __forceinline__ std::uint32_t at() const { return 32 * (next_ - 3) + at_; }
 
  private:
-  // A run that may go through several windows.
+  // Reads a run that may span several windows.
   __device__ __forceinline__ std::uint32_t take_long_run(std::uint32_t k, std::uint32_t most) {
     std::uint32_t zeros = 0, window = peek();
     while (window == 0) {
@@ -344,8 +347,8 @@ class BitStream {
       if (zeros > most) return most + 1;
       window = peek();
     }
-    const auto more = static_cast<std::uint32_t>(__ffs(static_cast<int>(window)));  // with the one
-    zeros += more - 1;  // at most 31 more than `most`, so that nothing is lost of their product below
+    const auto more = static_cast<std::uint32_t>(__ffs(static_cast<int>(window)));  // including the one
+    zeros += more - 1;  // at most 31 more than `most`, so the product below cannot overflow
     std::uint32_t rest = more < 32 ? window >> more : 0;
     if (more + k > 32) {
       drop(more);

@@ -139,7 +139,7 @@ cudaError_t launch_measure_pass(const MeasurePass& pass, int axis, bool last, cu
   return launch(kernel, dim3(rows.blocks, pass.job.frame_count), kGridThreads, stream, job);
 }
 
-// How rows and planes of a level are shared out: pieces of a row overlap by a thread's values at each end.
+// How rows and planes of a level are divided: pieces of a row overlap by a thread's values at each end.
 template <class Int>
 void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
   constexpr std::uint64_t kN = kWide<Int>, kBusy = 132 * 24;
@@ -148,12 +148,12 @@ void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
   for (std::uint32_t lanes = 32; lanes != 0; lanes /= 2) {
     if (lanes < 8 && lanes < threads) break;
     const std::uint64_t pieces = threads <= lanes ? 1 : (threads - 2 + lanes - 3) / (lanes - 2);
-    if (lanes * pieces >= best + best / 8) continue;  // short pieces are passed over more often
+    if (lanes * pieces >= best + best / 8) continue;  // short pieces are skipped more often
     best = lanes * pieces;
     level.lanes = lanes;
     level.pieces = static_cast<std::uint32_t>(pieces);
   }
-  // without a pass along z rows before a march need not be made
+  // without a pass along z, the rows in front of a march need not be computed
   const std::uint64_t rows = level.from.y, per_march = level.from.z * level.pieces * level.lanes * warps_of_task / 32;
   std::uint64_t steps = level.to.z > 1 ? 16 : best >= 32 ? 32 : 1;
   while (steps > 1 && (steps / 2 >= rows || per_march * tiles_along(rows, steps) < kBusy)) steps /= 2;
@@ -164,9 +164,9 @@ void share_out(MeasureLevel& level, std::uint32_t warps_of_task) {
 template <class T, bool kHasZ, bool kLast, bool kWideRows>
 cudaError_t launch_level(const MeasureLevel& level, dim3 blocks, std::uint32_t warps, cudaStream_t stream) {
   const auto kernel = &measure_kernel<T, kHasZ, kLast, kWideRows>;
-  constexpr std::size_t kMost = MeasuredItems<kHasZ>::room(kReadersOfBlock);
+  constexpr std::size_t kMost = MeasuredItems<kHasZ>::bytes(kReadersOfBlock);
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMost)));
-  kernel<<<blocks, 32 * warps, MeasuredItems<kHasZ>::room(warps), stream>>>(level);
+  kernel<<<blocks, 32 * warps, MeasuredItems<kHasZ>::bytes(warps), stream>>>(level);
   return cudaGetLastError();
 }
 
@@ -192,7 +192,7 @@ cudaError_t launch_measure(const MeasureLevel& given, const ProgressiveLayout& l
 
 template <class T>
 cudaError_t launch_measure_line(const MeasureLine& given, const ProgressiveLayout& layout, cudaStream_t stream) {
-  constexpr std::uint32_t kRoom = 2 * LineRoom<typename ProgressiveTraits<T>::Int>::kBytes, kBusy = 132 * 16;
+  constexpr std::uint32_t kSharedBytes = 2 * LineMemory<typename ProgressiveTraits<T>::Int>::kBytes, kBusy = 132 * 16;
   MeasureLine line = given;
   for (int i = 0; i < 4; ++i) line.sizes[i] = static_cast<std::uint32_t>(layout.grids[line.level + i].x);
   for (int u = 0; u < layout.units; ++u)
@@ -200,9 +200,10 @@ cudaError_t launch_measure_line(const MeasureLine& given, const ProgressiveLayou
   line.tiles = (line.sizes[3] + 4 * kLineLanes - 1) / (4 * kLineLanes);
   line.steps = std::clamp(line.tiles * line.job.frame_count / kBusy, 1u, 16u);
   const auto kernel = line.level == 0 ? &measure_line_kernel<T, true> : &measure_line_kernel<T, false>;
-  PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kRoom)));
+  PYF_CUDA_TRY(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSharedBytes)));
   const dim3 blocks((line.tiles + line.steps - 1) / line.steps, line.job.frame_count);
-  kernel<<<blocks, 32 * line.readers, kRoom, stream>>>(line);
+  kernel<<<blocks, 32 * line.readers, kSharedBytes, stream>>>(line);
   return cudaGetLastError();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progressive on the GPU: what does not depend on the dtype, and which kernels a dtype has.
+// Progressive on the GPU: kernels that do not depend on the dtype, and the table of kernels by dtype.
 #include <algorithm>
 
 #include "progressive/cuda/decode_tiles.cuh"
@@ -25,7 +25,7 @@ cudaError_t open_frames(const ProgressiveDecode& job, cudaStream_t stream) {
 
 namespace {
 
-// A block for each segment. A thread has tiles of a unit, the most of which is `tiles`, one after the other.
+// A block a segment. A thread loops over tiles of a unit; `tiles`: the most tiles of any unit.
 template <class Job>
 cudaError_t launch_segments(void (*few)(Job), void (*some)(Job), void (*many)(Job), const Job& job, std::uint32_t units,
                             std::uint32_t tiles, cudaStream_t stream) {
@@ -77,14 +77,15 @@ cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, std:
 }
 
 cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream) {
-  constexpr std::size_t kMostRoom = 96 << 10;
+  constexpr std::size_t kMostShared = 96 << 10;
   std::size_t segments = units * static_cast<std::size_t>(job.pieces),
-              room = segments * (sizeof(ProgressiveSegment) + sizeof(std::uint64_t));
-  if (room > kMostRoom) segments = room = 0;
+              shared_bytes = segments * (sizeof(ProgressiveSegment) + sizeof(std::uint64_t));
+  if (shared_bytes > kMostShared) segments = shared_bytes = 0;
   if (job.frame_count == 0) return cudaSuccess;
   PYF_CUDA_TRY(cudaFuncSetAttribute(order_segments_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(kMostRoom)));
-  order_segments_kernel<<<dim3(1, job.frame_count), kOrderThreads, room, stream>>>(job, static_cast<int>(segments));
+                                    static_cast<int>(kMostShared)));
+  order_segments_kernel<<<dim3(1, job.frame_count), kOrderThreads, shared_bytes, stream>>>(job,
+                                                                                           static_cast<int>(segments));
   return cudaGetLastError();
 }
 
@@ -93,8 +94,8 @@ cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, std:
   constexpr std::uint32_t kTilesOfBlock = kWriteThreads / 32;
   constexpr std::uint64_t kMostBlocks = 2112;
   PYF_CUDA_TRY(launch(write_head_kernel, dim3(1, job.frame_count), kOrderThreads, stream, job));
-  PYF_CUDA_TRY(launch_segments<const ProgressiveEncode>(place_pieces_kernel<64>, place_pieces_kernel<256>,
-                                                        place_pieces_kernel<1024>, job, units, most_tiles, stream));
+  PYF_CUDA_TRY(launch_segments<const ProgressiveEncode>(locate_pieces_kernel<64>, locate_pieces_kernel<256>,
+                                                        locate_pieces_kernel<1024>, job, units, most_tiles, stream));
   PYF_CUDA_TRY(launch(write_pieces_kernel, dim3((job.tiles + kTilesOfBlock - 1) / kTilesOfBlock, job.frame_count),
                       kWriteThreads, stream, job));
   PYF_CUDA_TRY(launch(write_headers_kernel, dim3(1, job.frame_count), 32, stream, job, frame, plans));

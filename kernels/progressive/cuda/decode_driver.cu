@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding progressive frames on a device (progressive/cuda/driver.cuh): the order of the kernels, and their memory.
+// Decoding progressive frames on a device (progressive/cuda/driver.cuh): the sequence of kernels, and their memory.
 #include "progressive/cuda/driver.cuh"
 
 #include <algorithm>
@@ -17,37 +17,34 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Memory of a batch that is decoded.
-struct DecodeLayout {
-  std::size_t bytes = 0;
-  std::size_t shared, groups, frames, heads;
-  FramePart segments, places, tops, slots, roots, room[2], notes, piece_at, changes, mask, sums;
-
-  DecodeLayout(const ProgressivePlan& job, std::size_t count, std::size_t width, const SpecialDecode& specials,
-               bool masked) {
-    MemoryParts parts;
-    const auto each = [&](std::size_t part) { return parts.place_each(part, count); };
-    const auto units = static_cast<std::size_t>(job.shared.layout.units);
-    shared = parts.place(sizeof(ProgressiveShared));
-    groups = parts.place(job.groups.size() * sizeof(TileGroup));
-    frames = parts.place(count * sizeof(ProgressiveFrame));
-    heads = parts.place(count * sizeof(FrameHead));
-    segments = each(units * 64 * sizeof(SegmentPlace));
-    places = each(std::size_t{job.tiles} * static_cast<std::size_t>(most_pieces(width)) * sizeof(std::uint64_t));
-    tops = each(job.tiles);
-    slots = each(std::size_t{job.tiles} * kSlotValues * width);
-    roots = each(kMostRoots * width);
-    for (int i = 0; i < 2; ++i) room[i] = each(job.room[i] * width);
-    notes = each(sizeof(SpecialNote));
-    if (masked) {
-      piece_at = each(specials.pieces * sizeof(std::uint64_t));
-      changes = each(std::size_t{specials.pieces} * (kMaskPiece / 8));
-      mask = each(std::size_t{specials.rows} * specials.words * sizeof(std::uint32_t));
-      sums = each(std::size_t{specials.segments} * specials.words * sizeof(std::uint32_t));
-    }
-    bytes = parts.bytes();
-  }
+// Arrays of a batch to decode that not all kernels use.
+struct DecodeArrays {
+  ProgressiveShared* shared;
+  TileGroup* groups;
+  ProgressiveFrame* frames;
+  PerFrame<std::uint8_t> buffers[2];
 };
+
+void lay_out(FrameArrays& arrays, const ProgressivePlan& plan, std::size_t count, std::size_t width, bool masked,
+             ProgressiveDecode& job, SpecialDecode& specials, DecodeArrays& own) {
+  const auto units = static_cast<std::size_t>(plan.shared.layout.units), tiles = std::size_t{plan.tiles};
+  arrays.add(own.shared, 1);
+  arrays.add(own.groups, plan.groups.size());
+  arrays.add(own.frames, count);
+  arrays.add(job.heads, count);
+  arrays.add_each(job.segments, units * 64 * sizeof(SegmentLocation));
+  arrays.add_each(job.locations, tiles * static_cast<std::size_t>(most_pieces(width)) * sizeof(std::uint64_t));
+  arrays.add_each(job.tops, tiles);
+  arrays.add_each(job.slots, tiles * kSlotValues * width);
+  arrays.add_each(job.roots, kMostRoots * width);
+  for (int i = 0; i < 2; ++i) arrays.add_each(own.buffers[i], plan.buffers[i] * width);
+  arrays.add_each(specials.notes, sizeof(SpecialNote));
+  if (!masked) return;
+  arrays.add_each(specials.piece_at, specials.pieces * sizeof(std::uint64_t));
+  arrays.add_each(specials.changes, std::size_t{specials.pieces} * (kMaskPiece / 8));
+  arrays.add_each(specials.mask, std::size_t{specials.rows} * specials.words * sizeof(std::uint32_t));
+  arrays.add_each(specials.sums, std::size_t{specials.segments} * specials.words * sizeof(std::uint32_t));
+}
 
 SpecialDecode special_job(const ProgressiveLayout& layout, std::uint64_t start, std::uint64_t stop) {
   SpecialDecode job = {};
@@ -63,7 +60,7 @@ SpecialDecode special_job(const ProgressiveLayout& layout, std::uint64_t start, 
   return job;
 }
 
-// Frames that fit together.
+// Decodes frames that fit the memory together.
 Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const ProgressiveFrame* frames,
                    std::size_t count, int level, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
   const ProgressiveKernels* const kernels = progressive_kernels(info.dtype);
@@ -73,35 +70,31 @@ Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const Pro
   SpecialDecode specials = special_job(layout, start, stop);
   const bool masked =
       std::any_of(frames, frames + count, [](const ProgressiveFrame& f) { return f.has_sentinel != 0; });
-  const DecodeLayout parts(host, count, width, specials, masked);
-  Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(parts.bytes));
-  std::uint8_t* const memory = workspace.data();
-  const auto copy = [&](std::size_t at, const void* from, std::size_t bytes) {
-    return bytes == 0
-               ? kOk
-               : check(cudaMemcpyAsync(memory + at, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
-  };
-  PYF_TRY(copy(parts.shared, &host.shared, sizeof host.shared));
-  PYF_TRY(copy(parts.groups, host.groups.data(), host.groups.size() * sizeof(TileGroup)));
-  PYF_TRY(copy(parts.frames, frames, count * sizeof(ProgressiveFrame)));
-
   ProgressiveDecode job = {};
-  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + parts.shared);
-  job.frames = reinterpret_cast<const ProgressiveFrame*>(memory + parts.frames);
-  job.groups = reinterpret_cast<const TileGroup*>(memory + parts.groups);
-  job.heads = reinterpret_cast<FrameHead*>(memory + parts.heads);
+  DecodeArrays own = {};
+  FrameArrays sizes(count);
+  lay_out(sizes, host, count, width, masked, job, specials, own);
+  Workspace workspace(stream);
+  PYF_TRY(workspace.allocate(sizes.bytes()));
+  FrameArrays arrays(count, workspace.data());
+  lay_out(arrays, host, count, width, masked, job, specials, own);
+  const auto copy = [&](void* to, const void* from, std::size_t bytes) {
+    return bytes == 0 ? kOk
+                      : check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
+  };
+  PYF_TRY(copy(own.shared, &host.shared, sizeof host.shared));
+  PYF_TRY(copy(own.groups, host.groups.data(), host.groups.size() * sizeof(TileGroup)));
+  PYF_TRY(copy(own.frames, frames, count * sizeof(ProgressiveFrame)));
+
+  job.shared = own.shared;
+  job.frames = own.frames;
+  job.groups = own.groups;
   job.frame_count = static_cast<std::uint32_t>(count);
   job.group_count = static_cast<std::uint32_t>(host.groups.size());
   job.tiles = host.tiles;
   job.width = static_cast<int>(width);
   job.level = level;
   job.pieces = most_pieces(width);
-  job.segments = parts.segments.in<SegmentPlace>(memory);
-  job.places = parts.places.in<std::uint64_t>(memory);
-  job.tops = parts.tops.in<std::uint8_t>(memory);
-  job.slots = parts.slots.in<std::uint32_t>(memory);
-  job.roots = parts.roots.in<std::uint8_t>(memory);
   PYF_TRY(check(open_frames(job, stream), "launch of the kernel for heads"));
   std::uint32_t most_tiles = 0;
   for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
@@ -121,16 +114,11 @@ Status decode_part(const ProgressivePlan& host, const FrameInfo& info, const Pro
   pass.in = job.roots;
   pass.from = layout.grids[layout.levels];
   if (host.passes.empty()) PYF_TRY(check(kernels->roots(pass, stream), "launch of the kernel for the coarsest grid"));
-  PYF_TRY(run_passes(host, parts.room, memory, pass, [&](const InversePass& one, int axis, bool last) {
+  PYF_TRY(run_passes(host, own.buffers, pass, [&](const InversePass& one, int axis, bool last) {
     return kernels->inverse(one, axis, last, stream);
   }));
 
   specials.job = job;
-  specials.notes = parts.notes.in<SpecialNote>(memory);
-  specials.piece_at = parts.piece_at.in<std::uint64_t>(memory);
-  specials.changes = parts.changes.in<std::uint32_t>(memory);
-  specials.mask = parts.mask.in<std::uint32_t>(memory);
-  specials.sums = parts.sums.in<std::uint32_t>(memory);
   PYF_TRY(check(make_mask(specials, masked, stream), "launch of the kernels for missing values"));
   return check(kernels->put_specials(specials, stream), "launch of the kernels for special values");
 }
@@ -143,9 +131,15 @@ Status decode_progressive_frames(const FrameInfo& info, const std::vector<Progre
   const std::size_t width = dtype_bytes(info.dtype);
   std::uint64_t memory = 0;
   PYF_TRY(device_memory(&memory));
-  const SpecialDecode specials = special_job(host.shared.layout, start, stop);
-  const std::size_t each =
-      DecodeLayout(host, 2, width, specials, true).bytes - DecodeLayout(host, 1, width, specials, true).bytes;
+  const auto bytes_of = [&](std::size_t count) {
+    SpecialDecode specials = special_job(host.shared.layout, start, stop);
+    ProgressiveDecode job = {};
+    DecodeArrays own = {};
+    FrameArrays sizes(count);
+    lay_out(sizes, host, count, width, true, job, specials, own);
+    return sizes.bytes();
+  };
+  const std::size_t each = bytes_of(2) - bytes_of(1);
   const std::size_t most =
       std::clamp<std::size_t>(memory / kFramesPart / std::max<std::size_t>(1, each), 1, kMostFrames);
   for (std::size_t first = 0; first < frames.size(); first += most) {
@@ -208,11 +202,11 @@ Status cuda_decode_progressive_part(const void* frame, std::size_t available, st
     if (reinterpret_cast<std::uintptr_t>(values) % width != 0)
       return fail(Code::invalid_argument, "device values must be at a multiple of %zu bytes", width);
     const auto on = static_cast<cudaStream_t>(stream);
-    const std::size_t room = (end + 255) / 256 * 256;
+    const std::size_t fault_offset = (end + 255) / 256 * 256;
     cuda::Workspace workspace(on);
-    PYF_TRY(workspace.allocate(room + sizeof(std::uint32_t)));
+    PYF_TRY(workspace.allocate(fault_offset + sizeof(std::uint32_t)));
     std::uint8_t* const memory = workspace.data();
-    auto* const fault_at = reinterpret_cast<std::uint32_t*>(memory + room);
+    auto* const fault_at = reinterpret_cast<std::uint32_t*>(memory + fault_offset);
     PYF_TRY(cuda::check(cudaMemcpyAsync(memory, frame, end, cudaMemcpyHostToDevice, on), "copy to device"));
     PYF_TRY(cuda::check(cudaMemsetAsync(fault_at, 0, sizeof(std::uint32_t), on), "cudaMemsetAsync"));
     const auto one = cuda::progressive_part(info, memory, end, static_cast<std::uint8_t*>(values), fault_at, segments);

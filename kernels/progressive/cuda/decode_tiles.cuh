@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces of tiles to planes (docs/format.md, section 13.5). A warp has a tile, four words of it in each lane, and goes
-// from plane to plane: the classes of positions; what of them are ones, stored as they are or as runs (runs.cuh); then
-// signs and bits of older positions. Bits find their places by counts.
+// Pieces of tiles to planes (docs/format.md, section 13.5). A warp decodes a tile, four words in each lane, plane by
+// plane: the classes of positions; their ones, stored as bits or as runs (runs.cuh); then signs and bits of significant
+// positions. Counts give the offsets of bits.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace pyfilter::cuda {
 inline constexpr int kDecodeTileThreads = 64, kDecodeTileWarps = kDecodeTileThreads / 32,
                      kBlocksOfGroup = kGroupTiles / kDecodeTileWarps, kPiecesAhead = 2;
 
-// How many positions of a set are in the lanes before this one, and in all.
+// The number of positions of a set in the lanes before this one, and in all.
 struct LaneCount {
   std::uint32_t before, all;
 };
@@ -26,26 +26,25 @@ __device__ __forceinline__ LaneCount count_lanes(const LaneWords& words) {
   return count;
 }
 
-static_assert(kMostPlanes % 32 == 0);  // places come 32 at a time
+static_assert(kMostPlanes % 32 == 0);  // offsets are read 32 at a time
 
-// What a warp keeps of a tile: of a lane its own words only. `older` had a one before the last plane.
-struct TileRoom {
+// A warp's memory of a tile; a lane uses its own words only. `older`: positions with a one before the last plane.
+struct TileMemory {
   LaneWords valid[32], older[32], signs[32];
-  std::uint64_t places[kMostPlanes];  // of its pieces, from the highest plane on
+  std::uint64_t locations[kMostPlanes];  // offsets of its pieces, from the highest plane on
   std::uint32_t ranks[kRankWords];
 };
 
-// `n` bits by rank.
+// `n` bits by rank, from rank `first` on.
 __device__ __forceinline__ std::uint32_t rank_bits(const std::uint32_t* ranks, std::uint32_t first, std::uint32_t n) {
   return n == 0 ? 0 : __funnelshift_r(ranks[first / 32], ranks[first / 32 + 1], first % 32) & first_bits(n);
 }
 
-// The ones of a plane, whose classes start at bit `at` of the piece, which becomes the one behind them. False where
-// runs are damaged.
+// The ones of a plane, whose classes start at bit `at` of the piece; sets `at` to their end. False if runs are damaged.
 __device__ __forceinline__ bool read_ones(const PieceBits& piece, std::uint32_t modes, TileForm form,
-                                          const LaneWords& known, LaneCount open, TileRoom& room, std::uint32_t& at,
+                                          const LaneWords& known, LaneCount open, TileMemory& memory, std::uint32_t& at,
                                           LaneWords& ones) {
-  const LaneClasses classes = classify_words(form, known, room.valid[threadIdx.x % 32]);
+  const LaneClasses classes = classify_words(form, known, memory.valid[threadIdx.x % 32]);
   std::uint32_t own = 0, all;  // of classes 1 and 2
 #pragma unroll
   for (int c = 1; c < kClasses; ++c) own |= count_words(classes.mask(c)) << (16 * (c - 1));
@@ -72,11 +71,11 @@ __device__ __forceinline__ bool read_ones(const PieceBits& piece, std::uint32_t 
       }
       at += count;
     } else {
-      if (!read_runs(piece, mode - 1, count, at, room.ranks)) return false;
+      if (!read_runs(piece, mode - 1, count, at, memory.ranks)) return false;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const auto n = static_cast<std::uint32_t>(__popc(static_cast<int>(mask.w[j])));
-        bits.w[j] = rank_bits(room.ranks, rank, n);
+        bits.w[j] = rank_bits(memory.ranks, rank, n);
         rank += n;
       }
       __syncwarp();
@@ -125,16 +124,16 @@ __device__ __forceinline__ void store_words(std::uint32_t* to, const LaneWords& 
   reinterpret_cast<uint4*>(to)[threadIdx.x % 32] = make_uint4(words.w[0], words.w[1], words.w[2], words.w[3]);
 }
 
-// What is known of a tile.
+// The state of a tile between pieces.
 struct TileState {
   LaneWords known;  // positions that have had a one
   LaneCount count, older, open;
-  int top;  // planes that are there
+  int top;  // number of planes so far
 };
 
-// The piece of plane `p`. Plane `p` + 1 is complete then. False where the piece is damaged.
+// Decodes the piece of plane `p`, which completes plane `p` + 1. False if the piece is damaged.
 __device__ __forceinline__ bool decode_piece(TileState& tile, const PieceBits& piece, std::uint32_t size, TileForm form,
-                                             int p, int planes, TileRoom& room, std::uint32_t* slot) {
+                                             int p, int planes, TileMemory& memory, std::uint32_t* slot) {
   const unsigned lane = threadIdx.x % 32;
   LaneWords ones = {}, bits = {};
   LaneCount found = {};
@@ -148,21 +147,22 @@ __device__ __forceinline__ bool decode_piece(TileState& tile, const PieceBits& p
       if (size < 2 || modes >> (4 * kClasses) != 0) return false;
       at = 16;
       if (modes != 0) {
-        if (!read_ones(piece, modes, form, tile.known, tile.open, room, at, ones)) return false;
+        if (!read_ones(piece, modes, form, tile.known, tile.open, memory, at, ones)) return false;
         found = count_lanes(ones);
       }
     } else if (tile.older.all == 0) {
       return false;
     }
-    // signs, then bits of the older ones
+    // signs, then bits of significant positions
 #pragma unroll 1
     for (int part = found.all != 0 ? 0 : 1; part < 2; ++part) {
       if (part != 0 && tile.older.all == 0) break;
-      const LaneWords got = read_masked(piece, at, part == 0 ? ones : room.older[lane], part == 0 ? found : tile.older);
+      const LaneWords got =
+          read_masked(piece, at, part == 0 ? ones : memory.older[lane], part == 0 ? found : tile.older);
       at += part == 0 ? found.all : tile.older.all;
       if (part == 0) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) room.signs[lane].w[j] |= got.w[j];
+        for (int j = 0; j < 4; ++j) memory.signs[lane].w[j] |= got.w[j];
       } else {
         bits = got;
       }
@@ -173,12 +173,12 @@ __device__ __forceinline__ bool decode_piece(TileState& tile, const PieceBits& p
   if (tile.count.all == 0) {
     tile.top = p + 1;
   } else if (p + 1 < planes) {
-    const LaneWords older = room.older[lane];
+    const LaneWords older = memory.older[lane];
 #pragma unroll
     for (int j = 0; j < 4; ++j) bits.w[j] |= tile.known.w[j] & ~older.w[j];
     store_words(slot + static_cast<std::uint32_t>(p + 1) * kTileWords, bits);
   }
-  room.older[lane] = tile.known;
+  memory.older[lane] = tile.known;
   tile.older = tile.count;
 #pragma unroll
   for (int j = 0; j < 4; ++j) tile.known.w[j] |= ones.w[j];
@@ -189,8 +189,8 @@ __device__ __forceinline__ bool decode_piece(TileState& tile, const PieceBits& p
   return true;
 }
 
-// What is left of a tile once the piece of plane `last` is there: bits that are not known are in the middle, as
-// put_middles() says, and then zeros.
+// Completes a tile after the piece of plane `last`: unknown bits become the middle of their interval, as in
+// put_middles(), then zeros.
 __device__ __forceinline__ void finish_tile(const LaneWords& known, const LaneWords& older, int last,
                                             std::uint32_t* slot) {
   if (last < 0) return;
@@ -203,7 +203,7 @@ __device__ __forceinline__ void finish_tile(const LaneWords& known, const LaneWo
 
 static __global__ void __launch_bounds__(kDecodeTileThreads, 16)
     decode_tiles_kernel(const __grid_constant__ ProgressiveDecode job) {
-  __shared__ TileRoom rooms[kDecodeTileWarps];
+  __shared__ TileMemory rooms[kDecodeTileWarps];
   FrameHead& head = job.heads[blockIdx.y];
   const TileGroup group = job.groups[blockIdx.x / kBlocksOfGroup];
   const auto u = static_cast<int>(group.unit);
@@ -216,19 +216,19 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 16)
   const TileForm form = form_of(unit);
   const std::size_t slot_number = job.shared->first_tile[u] + number;
   std::uint32_t* const slot = job.slots.of(blockIdx.y) + slot_number * job.slot_words();
-  TileRoom& room = rooms[warp];
+  TileMemory& memory = rooms[warp];
   TileState tile = {};
   const LaneWords valid = valid_words(form, bounds_of_tile(unit, number));
   tile.open = count_lanes(valid);
-  room.valid[lane] = valid;
-  room.older[lane] = room.signs[lane] = {};
-  // Where the pieces are, and the first that is not empty.
-  const std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, planes - 1) + number;
+  memory.valid[lane] = valid;
+  memory.older[lane] = memory.signs[lane] = {};
+  // the offsets of the tile's pieces, and the first non-empty one
+  const std::uint64_t* const locations = job.locations.of(blockIdx.y) + job.piece_index(u, planes, planes - 1) + number;
   const int pieces = planes - last;
   int first = pieces;
   for (int i = static_cast<int>(lane); i < (pieces + 31) / 32 * 32; i += 32) {
-    const std::uint64_t piece = i < pieces ? places[static_cast<std::size_t>(i) * unit.tiles] : 0;
-    room.places[i] = piece;
+    const std::uint64_t piece = i < pieces ? locations[static_cast<std::size_t>(i) * unit.tiles] : 0;
+    memory.locations[i] = piece;
     const unsigned filled = __ballot_sync(kAllLanes, piece_size(piece) != 0);
     if (first == pieces && filled != 0) first = i - static_cast<int>(lane) + __ffs(static_cast<int>(filled)) - 1;
   }
@@ -236,15 +236,16 @@ static __global__ void __launch_bounds__(kDecodeTileThreads, 16)
 #pragma unroll 1
   for (int i = first; i < pieces; ++i) {
     if (const int ahead = i + kPiecesAhead; ahead < pieces)
-      prefetch_range<32>(frame.payload + piece_offset(room.places[ahead]), piece_size(room.places[ahead]), lane);
-    const std::uint64_t piece = room.places[i];
-    if (!decode_piece(tile, PieceBits(frame, piece), piece_size(piece), form, planes - 1 - i, planes, room, slot))
+      prefetch_range<32>(frame.payload + piece_offset(memory.locations[ahead]), piece_size(memory.locations[ahead]),
+                         lane);
+    const std::uint64_t piece = memory.locations[i];
+    if (!decode_piece(tile, PieceBits(frame, piece), piece_size(piece), form, planes - 1 - i, planes, memory, slot))
       return damage(frame, head);
   }
   if (tile.count.all == 0) tile.top = 0;
   if (tile.top != 0) {
-    finish_tile(tile.known, room.older[lane], last, slot);
-    store_words(slot + static_cast<std::uint32_t>(8 * job.width - 1) * kTileWords, room.signs[lane]);
+    finish_tile(tile.known, memory.older[lane], last, slot);
+    store_words(slot + static_cast<std::uint32_t>(8 * job.width - 1) * kTileWords, memory.signs[lane]);
   }
   if (lane == 0) job.tops.of(blockIdx.y)[slot_number] = static_cast<std::uint8_t>(tile.top);
 }

@@ -18,41 +18,27 @@
 
 namespace pyfilter::cuda {
 
-// Frames that are worked on together at most, and the part of the device's memory that they may take; one that needs
-// more is worked on by itself.
+// The most frames processed together, and the fraction of the device's memory that they may use; a frame that needs
+// more is processed alone.
 inline constexpr std::size_t kMostFrames = kMostOfLaunch;
 inline constexpr std::uint64_t kFramesPart = 8;
 
-// Pieces of a tile at most: planes of 29 or 58 bits, and the last.
+// The most pieces of a tile: planes of 29 or 58 bits, and the last piece.
 inline int most_pieces(std::size_t width) { return width == 4 ? 30 : 59; }
 
-// One for each frame.
-struct FramePart {
-  std::size_t at = 0, stride = 0;
-
-  template <class T>
-  [[nodiscard]] PerFrame<T> in(std::uint8_t* memory) const {
-    return {memory + at, stride};
-  }
-};
-
-// One allocation in parts.
-class MemoryParts {
+// Arrays of a batch, some of them with a slice for each frame.
+class FrameArrays : public Arrays {
  public:
-  // For the whole batch.
-  std::size_t place(std::size_t part) { return place_behind(bytes_, part); }
-  // For each frame.
-  FramePart place_each(std::size_t part, std::size_t frames) {
-    FramePart p;
-    p.stride = padded(part);
-    p.at = place(p.stride * frames);
-    return p;
+  explicit FrameArrays(std::size_t frames, std::uint8_t* memory = nullptr) noexcept : Arrays(memory), frames_(frames) {}
+  // `bytes`: of a slice.
+  template <class T>
+  void add_each(PerFrame<T>& array, std::size_t bytes) {
+    array.stride = padded(bytes);
+    add(array.data, array.stride * frames_);
   }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  static std::size_t padded(std::size_t part) { return (part + 255) / 256 * 256; }
 
  private:
-  std::size_t bytes_ = 0;
+  std::size_t frames_;
 };
 
 // A pass over a grid.
@@ -61,12 +47,12 @@ struct PassPlan {
   Extents from, to;
 };
 
-// What the layout says, for the host: of the units of a level and above.
+// The layout as the host needs it: the units of a level and above.
 struct ProgressivePlan {
   ProgressiveShared shared;
   std::vector<TileGroup> groups;
   std::vector<PassPlan> passes;
-  std::uint64_t room[2] = {1, 1};  // integers that passes make, by turns
+  std::uint64_t buffers[2] = {1, 1};  // integers of the two buffers that passes write in turn
   std::uint32_t tiles = 0, first_tile = 0;
 
   ProgressivePlan(const Shape& shape, int level) {
@@ -86,41 +72,41 @@ struct ProgressivePlan {
       passes.push_back(pass);
     }
     shared.first_tile[layout.units] = tiles;
-    for (std::size_t i = 0; i + 1 < passes.size(); ++i) room[i % 2] = std::max(room[i % 2], passes[i].to.count());
-    std::reverse(groups.begin(), groups.end());  // the large units first
+    for (std::size_t i = 0; i + 1 < passes.size(); ++i) buffers[i % 2] = std::max(buffers[i % 2], passes[i].to.count());
+    std::reverse(groups.begin(), groups.end());  // large units first
   }
 };
 
-// All passes of a plan, from grid to grid by turns through two rooms: launch(pass, axis, last) for each.
+// Runs all passes of a plan, from grid to grid between two buffers: launch(pass, axis, last) for each.
 template <class Pass, class Launch>
-Status run_passes(const ProgressivePlan& plan, const FramePart (&room)[2], std::uint8_t* memory, Pass& pass,
+Status run_passes(const ProgressivePlan& plan, const PerFrame<std::uint8_t> (&buffers)[2], Pass& pass,
                   const Launch& launch) {
   for (std::size_t i = 0; i < plan.passes.size(); ++i) {
     const PassPlan& step = plan.passes[i];
     pass.unit = step.unit;
     pass.from = step.from;
     pass.to = step.to;
-    pass.out = room[i % 2].template in<std::uint8_t>(memory);
+    pass.out = buffers[i % 2];
     PYF_TRY(check(launch(pass, step.axis, i + 1 == plan.passes.size()), "launch of a pass"));
     pass.in = pass.out;
   }
   return kOk;
 }
 
-// A batch that has been checked, of chunks of `count` values. Waits for the device once, to know which chunks the CPU
-// has to encode: those with special values, and those whose bound is finer than integers are.
+// Encodes a checked batch of chunks of `count` values. Waits for the device once, to learn which chunks the CPU must
+// encode: those with special values, and those whose bound is finer than the integers.
 Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
 
-// Values [start, stop) of the grid of `level` of frames of one shape and dtype, those of `info`. What is wrong with a
-// frame is noted in its fault word, which must be 0.
+// Decodes values [start, stop) of the grid of `level` from frames of one shape and dtype, those of `info`. A fault of a
+// frame is written to its fault word, which must be 0.
 Status decode_progressive_frames(const FrameInfo& info, const std::vector<ProgressiveFrame>& frames, int level,
                                  std::uint64_t start, std::uint64_t stop, cudaStream_t stream);
 
-// Whether `available` bytes of a frame in host memory hold its first `segments` segments, and `value_bytes` is the size
-// of the grid of `level`. *end: behind the last byte that is needed.
+// Checks that `available` bytes of a frame in host memory hold its first `segments` segments, and that `value_bytes` is
+// the size of the grid of `level`. *end: the end of the last needed byte.
 Status check_progressive_part(const void* frame, std::size_t available, std::uint32_t segments, std::uint32_t level,
                               std::size_t value_bytes, FrameInfo* info, std::uint64_t* end);
-// What is to be decoded of a frame of which the first `bytes` bytes are in device memory.
+// The decoding job of a frame whose first `bytes` bytes are in device memory.
 ProgressiveFrame progressive_part(const FrameInfo& info, const std::uint8_t* frame, std::uint64_t bytes,
                                   std::uint8_t* values, std::uint32_t* fault, std::uint32_t segments);
 

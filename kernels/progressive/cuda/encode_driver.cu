@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding progressive frames on a device (progressive/cuda/driver.cuh): the order of the kernels, their memory, and
-// the CPU where they do not do.
+// Encoding progressive frames on a device (progressive/cuda/driver.cuh): the sequence of kernels, their memory, and the
+// CPU encoder for chunks that the kernels do not support.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,75 +21,81 @@
 namespace pyfilter::cuda {
 namespace {
 
-// What a reader knows of a grid; of the coarsest one, which all know, nothing of its own.
+// A reader's bytes for a grid; the coarsest grid is the same for all readers, and needs none.
 std::size_t reader_grid_bytes(const ProgressiveLayout& layout, int level, std::size_t width) {
-  return level < layout.levels ? MemoryParts::padded(layout.grids[level].count() * width) : 0;
+  return level < layout.levels ? Arrays::padded(layout.grids[level].count() * width) : 0;
 }
 
-// Memory of a batch that is encoded.
-struct EncodeLayout {
-  std::size_t bytes = 0;
-  std::size_t shared, heads, ranges, plans;
-  std::uint64_t integers = 0, grid_at[kMostLevels + 1] = {};
-  FramePart notes, grids, slots, planes, largest, pieces, sizes, places, segment_bytes, segments, segment_places,
-      states;
-  // where planes are: grids of a reader, two by turns, and bricks of errors
+// The memory of a frame's planes, which are no longer needed when errors are measured: two grids of a reader, used in
+// turn, and bricks of errors replace them.
+struct ReaderMemory {
   std::size_t reader_at[2] = {}, reader_bytes = 0, brick_bytes = 0, planes_bytes = 0;
 
-  EncodeLayout(const ProgressivePlan& plan, std::size_t count, std::size_t width, bool measured) {
-    MemoryParts parts;
-    const auto each = [&](std::size_t part) { return parts.place_each(part, count); };
+  ReaderMemory(const ProgressivePlan& plan, std::size_t slot_bytes, std::size_t width, bool measured)
+      : planes_bytes(slot_bytes) {
     const ProgressiveLayout& layout = plan.shared.layout;
-    for (int level = 0; level <= layout.levels; ++level) {
-      grid_at[level] = integers;
-      integers += (layout.grids[level].count() + 31) / 32 * 32;
-    }
-    const auto units = static_cast<std::size_t>(layout.units);
-    const std::size_t all_pieces = std::size_t{plan.tiles} * static_cast<std::size_t>(most_pieces(width)),
-                      slot_bytes = std::size_t{plan.tiles} * kSlotValues * width;
-    shared = parts.place(sizeof(ProgressiveShared));
-    heads = parts.place(count * sizeof(FrameHead));
-    ranges = parts.place(count * sizeof(RangeKeys));
-    plans = parts.place(count * sizeof(ChunkPlan));
-    notes = each(sizeof(EncodeNote));
-    grids = each(integers * width);
-    slots = each(slot_bytes);
-    largest = each(4 * std::size_t{plan.tiles} * sizeof(std::uint64_t));
-    // planes are done with when errors are measured
     for (int i = 0; i < 2; ++i) {
       reader_at[i] = reader_bytes;
       reader_bytes += reader_grid_bytes(layout, i + 1, width);
     }
     if (layout.levels > 1 && has_wide_rows(layout, 0, width)) {
       const Extents g = layout.grids[1];
-      brick_bytes = MemoryParts::padded(tiles_along(g.z, kBrickZ) * tiles_along(g.y, kBrickY) *
-                                        tiles_along(g.x, kBrickX) * sizeof(std::uint64_t));
+      brick_bytes = Arrays::padded(tiles_along(g.z, kBrickZ) * tiles_along(g.y, kBrickY) * tiles_along(g.x, kBrickX) *
+                                   sizeof(std::uint64_t));
     }
-    planes_bytes = slot_bytes;
-    if (measured) {
-      const std::size_t rooms = MemoryParts::padded(plan.room[0] * width) + MemoryParts::padded(plan.room[1] * width);
-      planes_bytes = std::max(slot_bytes + rooms, reader_bytes + brick_bytes);
-      // of all readers at once where that does not take much more: planes do then, volumes as it is
-      const std::size_t all =
-          std::size_t{kMostMeasures} *
-          (reader_bytes + brick_bytes + reader_grid_bytes(layout, 3, width) + reader_grid_bytes(layout, 4, width));
-      if (all <= planes_bytes + planes_bytes / 2) planes_bytes = std::max(planes_bytes, all);
-    }
-    planes = each(planes_bytes);
-    pieces = each(slot_bytes);
-    sizes = each(all_pieces * sizeof(std::uint32_t));
-    places = each(all_pieces * sizeof(std::uint64_t));
-    segment_bytes = each(units * 64 * sizeof(std::uint64_t));
-    segments = each((units * static_cast<std::size_t>(most_pieces(width)) + 1) * sizeof(ProgressiveSegment));
-    segment_places = each(units * 64 * sizeof(SegmentPlace));
-    states = each(std::size_t{kMostMeasures} * kMostUnits);
-    bytes = parts.bytes();
+    if (!measured) return;
+    const std::size_t buffer_bytes = Arrays::padded(plan.buffers[0] * width) + Arrays::padded(plan.buffers[1] * width);
+    planes_bytes = std::max(slot_bytes + buffer_bytes, reader_bytes + brick_bytes);
+    // memory for all readers at once if that is not much more: 2-D arrays need some more, volumes none
+    const std::size_t all =
+        std::size_t{kMostMeasures} *
+        (reader_bytes + brick_bytes + reader_grid_bytes(layout, 3, width) + reader_grid_bytes(layout, 4, width));
+    if (all <= planes_bytes + planes_bytes / 2) planes_bytes = std::max(planes_bytes, all);
   }
 };
 
+// Arrays of a batch to encode that not all kernels use.
+struct EncodeArrays {
+  ProgressiveShared* shared;
+  RangeKeys* ranges;
+  ChunkPlan* plans;
+};
+
+std::size_t slot_bytes(const ProgressivePlan& plan, std::size_t width) {
+  return std::size_t{plan.tiles} * kSlotValues * width;
+}
+
+void lay_out(FrameArrays& arrays, const ProgressivePlan& plan, std::size_t count, std::size_t width,
+             const ReaderMemory& readers, ProgressiveEncode& job, EncodeArrays& own) {
+  const ProgressiveLayout& layout = plan.shared.layout;
+  std::uint64_t integers = 0;
+  for (int level = 0; level <= layout.levels; ++level) {
+    job.grid_at[level] = integers;
+    integers += (layout.grids[level].count() + 31) / 32 * 32;
+  }
+  const auto units = static_cast<std::size_t>(layout.units), tiles = std::size_t{plan.tiles},
+             pieces = static_cast<std::size_t>(most_pieces(width));
+  arrays.add(own.shared, 1);
+  arrays.add(job.heads, count);
+  arrays.add(own.ranges, count);
+  arrays.add(own.plans, count);
+  arrays.add_each(job.notes, sizeof(EncodeNote));
+  arrays.add_each(job.grids, integers * width);
+  arrays.add_each(job.slots, slot_bytes(plan, width));
+  arrays.add_each(job.largest, 4 * tiles * sizeof(std::uint64_t));
+  arrays.add_each(job.planes, readers.planes_bytes);
+  arrays.add_each(job.bytes, slot_bytes(plan, width));
+  arrays.add_each(job.sizes, tiles * pieces * sizeof(std::uint32_t));
+  arrays.add_each(job.locations, tiles * pieces * sizeof(std::uint64_t));
+  arrays.add_each(job.segment_bytes, units * 64 * sizeof(std::uint64_t));
+  arrays.add_each(job.segments, (units * pieces + 1) * sizeof(ProgressiveSegment));
+  arrays.add_each(job.segment_locations, units * 64 * sizeof(SegmentLocation));
+  arrays.add_each(job.states, std::size_t{kMostMeasures} * kMostUnits);
+}
+
 bool is_measured(const Request& request) { return request.parameters[0] == 0; }
 
-// A chunk by the CPU, and its frame back to the device.
+// Encodes a chunk on the CPU, and copies its frame to the device.
 Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, std::size_t chunk, std::uint64_t count,
                         cudaStream_t stream) {
   const std::size_t bytes = count * dtype_bytes(request.dtype), most = max_frame_bytes(request);
@@ -98,7 +104,7 @@ Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, st
   if (!values || !frame) return fail(Code::no_memory, "no memory for a chunk");
   const auto* const from = static_cast<const std::uint8_t*>(batch.values) + chunk * batch.value_stride;
   std::uint64_t size = 0;
-  // copies from and to memory that is not pinned wait
+  // copies from and to pageable memory wait for the stream
   if (bytes != 0)
     PYF_TRY(check(cudaMemcpyAsync(values.get(), from, bytes, cudaMemcpyDeviceToHost, stream), "copy of the values"));
   PYF_TRY(check(cudaStreamSynchronize(stream), "copy of the values"));
@@ -112,26 +118,27 @@ Status encode_elsewhere(const Request& request, const CudaEncodeBatch& batch, st
   return check(cudaStreamSynchronize(stream), "copy of the frame");
 }
 
-// Errors that are measured, of arrays with short rows: all passes for each of them.
+// Measures errors of arrays with short rows: all passes for each error in turn.
 Status measure_by_passes(const ProgressiveKernels& kernels, const ProgressivePlan& plan, const ProgressiveEncode& job,
-                         const EncodeLayout& parts, std::uint8_t* memory, std::uint32_t most, cudaStream_t stream) {
+                         std::uint32_t most, cudaStream_t stream) {
   const int levels = plan.shared.layout.levels;
   const std::size_t width = static_cast<std::size_t>(job.width);
-  const FramePart room[2] = {parts.planes,
-                             {parts.planes.at + MemoryParts::padded(plan.room[0] * width), parts.planes.stride}};
+  std::uint8_t* const planes = job.planes.data;
+  const PerFrame<std::uint8_t> buffers[2] = {{planes, job.planes.stride},
+                                             {planes + Arrays::padded(plan.buffers[0] * width), job.planes.stride}};
   for (std::uint32_t m = 0; m < most; ++m) {
     MeasurePass pass = {};
     pass.job = job;
     pass.index = static_cast<int>(m);
     pass.in = {job.grids.data + job.grid_at[levels] * width, job.grids.stride};
-    PYF_TRY(run_passes(plan, room, memory, pass, [&](const MeasurePass& one, int axis, bool last) {
+    PYF_TRY(run_passes(plan, buffers, pass, [&](const MeasurePass& one, int axis, bool last) {
       return kernels.measure_pass(one, axis, last, stream);
     }));
   }
   return kOk;
 }
 
-// Sets the first bytes of each frame's grids to 0; a call has pitches up to 2 GiB.
+// Sets the first bytes of each frame's grids to 0; one cudaMemset2D supports pitches up to 2 GiB.
 Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cudaStream_t stream) {
   if (frames > 1 && grids.frame_stride <= std::size_t{INT32_MAX})
     return check(cudaMemset2DAsync(grids.data, grids.frame_stride, 0, bytes, frames, stream), "cudaMemset2DAsync");
@@ -140,23 +147,24 @@ Status clear(const ReaderGrids& grids, std::size_t bytes, std::size_t frames, cu
   return kOk;
 }
 
-// Of all others: the passes of a level in one launch, of lines those of three levels. Small grids are made for all
-// readers at once, the others for as many as there is room for.
+// Measures errors of all other arrays: one launch for the passes of a level, or of three levels of lines. Small grids
+// are computed for all readers at once, large ones for as many as memory allows.
 Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLayout& layout,
-                         const ProgressiveEncode& job, const EncodeLayout& parts, std::uint32_t most,
+                         const ProgressiveEncode& job, const ReaderMemory& own, std::uint32_t most,
                          cudaStream_t stream) {
-  if (most == 0) return kOk;  // errors are bounds
+  if (most == 0) return kOk;  // all errors are bounds
   const auto width = static_cast<std::size_t>(job.width), stride = job.planes.stride;
   const auto grid_bytes = [&](int level) { return reader_grid_bytes(layout, level, width); };
-  int split = std::min(3, layout.levels);  // grids from this one on are small
-  const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= parts.planes_bytes;
-  const std::size_t own_bytes = line ? 0 : parts.reader_bytes + parts.brick_bytes;
-  while (!line && split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > parts.planes_bytes / 8)
+  int split = std::min(3, layout.levels);  // grids from this level on are small
+  const bool line = is_line(layout, 0) && most * (grid_bytes(3) + grid_bytes(4)) <= own.planes_bytes;
+  const std::size_t own_bytes = line ? 0 : own.reader_bytes + own.brick_bytes;
+  while (!line && split < layout.levels && most * (grid_bytes(split) + grid_bytes(split + 1)) > own.planes_bytes / 8)
     ++split;
   const std::size_t small_bytes = grid_bytes(split) + grid_bytes(split + 1), all_small = most * small_bytes;
-  const std::size_t room =
-      own_bytes == 0 ? most : std::max<std::size_t>(1, (parts.planes_bytes - all_small) / own_bytes);
-  const auto groups = static_cast<std::uint32_t>((most + room - 1) / room), readers = (most + groups - 1) / groups;
+  const std::size_t at_once =
+      own_bytes == 0 ? most : std::max<std::size_t>(1, (own.planes_bytes - all_small) / own_bytes);
+  const auto groups = static_cast<std::uint32_t>((most + at_once - 1) / at_once),
+             readers = (most + groups - 1) / groups;
   std::uint8_t *const small = job.planes.data, *const grids = small + all_small;
 
   MeasureLevel pass = {};
@@ -189,20 +197,20 @@ Status measure_by_levels(const ProgressiveKernels& kernels, const ProgressiveLay
   const ReaderGrids coarse = pass.in;
   for (pass.first = 0; pass.first < most; pass.first += pass.readers) {
     pass.readers = std::min(readers, most - pass.first);
-    if (parts.brick_bytes != 0 && !line) {
-      pass.bricks = {grids + pass.readers * parts.reader_bytes, stride, parts.brick_bytes};
-      PYF_TRY(clear(pass.bricks, pass.readers * parts.brick_bytes, job.frame_count, stream));
+    if (own.brick_bytes != 0 && !line) {
+      pass.bricks = {grids + pass.readers * own.reader_bytes, stride, own.brick_bytes};
+      PYF_TRY(clear(pass.bricks, pass.readers * own.brick_bytes, job.frame_count, stream));
     }
     pass.in = coarse;
     pass.in.data += pass.first * coarse.reader_stride;
     PYF_TRY(levels(split - 1, 0, [&](int level) {
-      return ReaderGrids{grids + parts.reader_at[(level + 1) % 2], stride, parts.reader_bytes};
+      return ReaderGrids{grids + own.reader_at[(level + 1) % 2], stride, own.reader_bytes};
     }));
   }
   return kOk;
 }
 
-// Chunks that fit together.
+// Encodes chunks that fit the memory together.
 Status encode_part(const ProgressivePlan& plan, const Request& request, const CudaEncodeBatch& batch,
                    std::uint64_t count) {
   const auto stream = static_cast<cudaStream_t>(batch.stream);
@@ -211,18 +219,20 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   const ProgressiveLayout& layout = plan.shared.layout;
   const std::size_t width = dtype_bytes(request.dtype);
   const FrameInfo info = frame_template(request, request.codec, count);
-  const EncodeLayout parts(plan, batch.count, width, is_measured(request));
-  Workspace workspace(stream);
-  PYF_TRY(workspace.allocate(parts.bytes));
-  std::uint8_t* const memory = workspace.data();
-  PYF_TRY(
-      check(cudaMemcpyAsync(memory + parts.shared, &plan.shared, sizeof plan.shared, cudaMemcpyHostToDevice, stream),
-            "cudaMemcpyAsync"));
-  PYF_TRY(check(cudaMemsetAsync(memory + parts.ranges, 0, batch.count * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
-
+  const ReaderMemory readers(plan, slot_bytes(plan, width), width, is_measured(request));
   ProgressiveEncode job = {};
-  job.shared = reinterpret_cast<const ProgressiveShared*>(memory + parts.shared);
-  job.heads = reinterpret_cast<FrameHead*>(memory + parts.heads);
+  EncodeArrays own = {};
+  FrameArrays sizes(batch.count);
+  lay_out(sizes, plan, batch.count, width, readers, job, own);
+  Workspace workspace(stream);
+  PYF_TRY(workspace.allocate(sizes.bytes()));
+  FrameArrays arrays(batch.count, workspace.data());
+  lay_out(arrays, plan, batch.count, width, readers, job, own);
+  PYF_TRY(check(cudaMemcpyAsync(own.shared, &plan.shared, sizeof plan.shared, cudaMemcpyHostToDevice, stream),
+                "cudaMemcpyAsync"));
+  PYF_TRY(check(cudaMemsetAsync(own.ranges, 0, batch.count * sizeof(RangeKeys), stream), "cudaMemsetAsync"));
+
+  job.shared = own.shared;
   job.frame_count = static_cast<std::uint32_t>(batch.count);
   job.tiles = plan.tiles;
   job.width = static_cast<int>(width);
@@ -238,32 +248,18 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   job.value_stride = batch.value_stride;
   job.payloads = static_cast<std::uint8_t*>(batch.frames) + info.header_bytes;
   job.frame_stride = batch.frame_stride;
-  std::copy(std::begin(parts.grid_at), std::end(parts.grid_at), job.grid_at);
-  job.notes = parts.notes.in<EncodeNote>(memory);
-  job.grids = parts.grids.in<std::uint8_t>(memory);
-  job.slots = parts.slots.in<std::uint32_t>(memory);
-  job.planes = parts.planes.in<std::uint32_t>(memory);
-  job.largest = parts.largest.in<std::uint64_t>(memory);
-  job.bytes = parts.pieces.in<std::uint32_t>(memory);
-  job.sizes = parts.sizes.in<std::uint32_t>(memory);
-  job.places = parts.places.in<std::uint64_t>(memory);
-  job.segment_bytes = parts.segment_bytes.in<std::uint64_t>(memory);
-  job.segments = parts.segments.in<ProgressiveSegment>(memory);
-  job.segment_places = parts.segment_places.in<SegmentPlace>(memory);
-  job.states = parts.states.in<std::int8_t>(memory);
 
   const auto units = static_cast<std::uint32_t>(layout.units);
   std::uint32_t most_tiles = 0;
   for (int u = 0; u < layout.units; ++u) most_tiles = std::max(most_tiles, layout.unit[u].tiles);
-  auto* const ranges = reinterpret_cast<RangeKeys*>(memory + parts.ranges);
-  PYF_TRY(check(kernels->quantise(job, ranges, stream), "launch of the quantiser"));
+  PYF_TRY(check(kernels->quantise(job, own.ranges, stream), "launch of the quantiser"));
   PYF_TRY(check(kernels->forward(job, layout, stream), "launch of the transform"));
   PYF_TRY(check(count_planes(job, stream), "launch of the kernel for planes"));
   PYF_TRY(check(kernels->encode_planes(job, stream), "launch of the kernel for planes"));
   PYF_TRY(check(encode_tiles(job, units, most_tiles, stream), "launch of the encoder of tiles"));
   PYF_TRY(check(order_segments(job, units, stream), "launch of the order of segments"));
 
-  // what became of the chunks, and how many errors are to be measured: the first words of their notes
+  // the outcomes of chunks, and the number of errors to measure: the first words of their notes
   struct Begin {
     Outcome outcome;
     std::uint32_t measures;
@@ -276,20 +272,19 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   PYF_TRY(check(cudaStreamSynchronize(stream), "encoding on the device"));
   std::uint32_t most = 0;
   for (const Begin& begin : begins) most = std::max(most, begin.outcome == Outcome::progressive ? begin.measures : 0);
-  PYF_TRY(measured_by_levels(layout, width) ? measure_by_levels(*kernels, layout, job, parts, most, stream)
-                                            : measure_by_passes(*kernels, plan, job, parts, memory, most, stream));
+  PYF_TRY(measured_by_levels(layout, width) ? measure_by_levels(*kernels, layout, job, readers, most, stream)
+                                            : measure_by_passes(*kernels, plan, job, most, stream));
 
   EncodeParams frame = {};
   frame.chunks = static_cast<std::uint32_t>(batch.count);
   frame.frames = static_cast<std::uint8_t*>(batch.frames);
   frame.frame_stride = batch.frame_stride;
   frame.frame_bytes = batch.frame_bytes;
-  auto* const plans = reinterpret_cast<ChunkPlan*>(memory + parts.plans);
-  frame.plans = plans;
+  frame.plans = own.plans;
   frame.header_words = static_cast<std::uint32_t>(info.header_bytes / 4);
   frame.headers[0] = frame.headers[1] = header_template(info);
   fill_crc_powers(frame.crc_powers);
-  PYF_TRY(check(write_frames(job, units, most_tiles, frame, plans, stream), "launch of the kernels for segments"));
+  PYF_TRY(check(write_frames(job, units, most_tiles, frame, own.plans, stream), "launch of the kernels for segments"));
   for (std::size_t i = 0; i < batch.count; ++i)
     if (begins[i].outcome == Outcome::elsewhere) PYF_TRY(encode_elsewhere(request, batch, i, count, stream));
   return kOk;
@@ -309,16 +304,19 @@ Status encode_progressive_chunks(const Request& request, const CudaEncodeBatch& 
     std::uint64_t memory = 0;
     PYF_TRY(device_memory(&memory));
     const bool measured = is_measured(request);
-    const std::size_t each =
-        EncodeLayout(plan, 2, width, measured).bytes - EncodeLayout(plan, 1, width, measured).bytes;
+    const ReaderMemory readers(plan, slot_bytes(plan, width), width, measured);
+    const auto bytes_of = [&](std::size_t count) {
+      ProgressiveEncode job = {};
+      EncodeArrays own = {};
+      FrameArrays sizes(count);
+      lay_out(sizes, plan, count, width, readers, job, own);
+      return sizes.bytes();
+    };
+    const std::size_t each = bytes_of(2) - bytes_of(1);
     const std::size_t most = std::clamp<std::size_t>(memory / kFramesPart / each, 1, kMostFrames);
     for (std::size_t first = 0; first < batch.count; first += most) {
-      CudaEncodeBatch part = batch;
-      part.count = std::min(most, batch.count - first);
-      part.values = static_cast<const std::uint8_t*>(batch.values) + first * batch.value_stride;
-      part.frames = static_cast<std::uint8_t*>(batch.frames) + first * batch.frame_stride;
-      part.frame_bytes = batch.frame_bytes + first;
-      PYF_TRY(encode_part(plan, request, part, count));
+      const std::size_t here = std::min(most, batch.count - first);
+      PYF_TRY(encode_part(plan, request, slice(batch, first, here), count));
     }
     return kOk;
   } catch (const std::bad_alloc&) {

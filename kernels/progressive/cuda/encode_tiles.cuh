@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Planes of tiles to pieces (docs/format.md, section 13.5). A warp takes a tile, four words of each plane in a lane:
-// what is known stays in registers, neighbours come by shuffles. A piece is put together in shared memory: every class,
-// sign and bit of an older position has its place by counts, and runs by the lengths of those before.
+// significant positions stay in registers, neighbours come by shuffles. A piece is assembled in shared memory: counts
+// give the offset of every class, sign and bit of a significant position; lengths give the offsets of runs.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ __device__ __forceinline__ LaneWords load_words(const std::uint32_t* from) {
   return {{w.x, w.y, w.z, w.w}};
 }
 
-// `n` bits at bit `at` of words that are 0 there.
+// Writes `n` bits at bit `at` into zeroed words.
 __device__ __forceinline__ void put_bits(std::uint32_t* words, std::uint32_t at, std::uint32_t bits, std::uint32_t n) {
   const std::uint32_t shift = at % 32;
   if (bits == 0) return;
@@ -27,7 +27,8 @@ __device__ __forceinline__ void put_bits(std::uint32_t* words, std::uint32_t at,
   if (shift + n > 32) atomicOr(words + at / 32 + 1, bits >> (32 - shift));
 }
 
-// The bits of a lane's words that masks pick, from bit `at` on, in the lane's turn. Returns how many all lanes have.
+// Writes the selected bits of all lanes' words, in the order of lanes, from bit `at` on. Returns the number of bits of
+// all lanes.
 __device__ __forceinline__ std::uint32_t put_masked_words(std::uint32_t* words, std::uint32_t at, const LaneWords& from,
                                                           const LaneWords& mask) {
   std::uint32_t all;
@@ -42,8 +43,8 @@ __device__ __forceinline__ std::uint32_t put_masked_words(std::uint32_t* words, 
   return all;
 }
 
-// visit(run) for the runs before the ones of a lane's words in a class, whose positions are numbered from `rank` on;
-// `end` is behind the last one before. Returns what is behind the last of these.
+// Calls visit(run) for the runs in front of the ones of a lane's words in a class, whose positions are numbered from
+// `rank` on; `end`: the end of the previous one. Returns the end of the last one.
 template <class Visit>
 __device__ __forceinline__ std::uint32_t visit_runs(const LaneWords& ones, const LaneWords& mask, std::uint32_t rank,
                                                     std::uint32_t end, const Visit& visit) {
@@ -60,7 +61,7 @@ __device__ __forceinline__ std::uint32_t visit_runs(const LaneWords& ones, const
   return end;
 }
 
-// Behind the last one of a lane's words in a class, 0 where there is none.
+// The end of the last one of a lane's words in a class, 0 if there is none.
 __device__ __forceinline__ std::uint32_t end_of_ones(const LaneWords& ones, const LaneWords& mask, std::uint32_t rank) {
   std::uint32_t end = 0;
 #pragma unroll
@@ -75,12 +76,12 @@ __device__ __forceinline__ std::uint32_t end_of_ones(const LaneWords& ones, cons
   return end;
 }
 
-// The runs of a class with 2^k, from bit `at` on; returns how many bits they take.
+// Writes the runs of a class with parameter 2^k, from bit `at` on; returns their bits.
 __device__ __forceinline__ std::uint32_t put_class_runs(std::uint32_t* words, std::uint32_t at, const LaneWords& ones,
                                                         const LaneWords& mask, std::uint32_t rank, std::uint32_t count,
                                                         std::uint32_t k) {
   const unsigned lane = threadIdx.x % 32;
-  std::uint32_t before = end_of_ones(ones, mask, rank);  // then the largest of all lanes up to this one
+  std::uint32_t before = end_of_ones(ones, mask, rank);  // then the maximum over the lanes up to this one
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) {
     const std::uint32_t other = __shfl_up_sync(kAllLanes, before, d);
@@ -91,9 +92,9 @@ __device__ __forceinline__ std::uint32_t put_class_runs(std::uint32_t* words, st
   std::uint32_t own = 0, all = 0;
   visit_runs(ones, mask, rank, end, [&](std::uint32_t run) { own += (run >> k) + 1 + k; });
   std::uint32_t to = at + warp_sum_before(own, all);
-  const auto put = [&](std::uint32_t place, std::uint32_t run) {
-    put_bits(words, place + (run >> k), 1u | (run & ((1u << k) - 1)) << 1, k + 1);
-    return place + (run >> k) + 1 + k;
+  const auto put = [&](std::uint32_t offset, std::uint32_t run) {
+    put_bits(words, offset + (run >> k), 1u | (run & ((1u << k) - 1)) << 1, k + 1);
+    return offset + (run >> k) + 1 + k;
   };
   visit_runs(ones, mask, rank, end, [&](std::uint32_t run) { to = put(to, run); });
   const std::uint32_t rest = count - last;
@@ -102,7 +103,7 @@ __device__ __forceinline__ std::uint32_t put_class_runs(std::uint32_t* words, st
   return all + (rest >> k) + 1 + k;
 }
 
-// The piece of plane `p`, to words that are 0; its size.
+// Writes the piece of plane `p` into zeroed words; returns its size.
 __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p, const LaneWords& plane,
                                                             const LaneWords& above, const LaneWords& sign,
                                                             const LaneWords& valid, const LaneWords& known,
@@ -128,7 +129,7 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
 #pragma unroll
     for (int j = 0; j < 4; ++j) ones_of.open.w[j] = ones.w[j];
     found = warp_total(count_classes(ones_of));
-    // a lane for each class
+    // one lane for each class
     const std::uint32_t own =
         lane < kClasses && count_of(counts, static_cast<int>(lane)) != 0
             ? choose_mode(count_of(counts, static_cast<int>(lane)), count_of(found, static_cast<int>(lane)))
@@ -152,7 +153,7 @@ __device__ __forceinline__ std::uint32_t encode_piece_words(TileForm form, int p
 
 static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
     encode_tiles_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint32_t room[kEncodeTileThreads / 32][kPieceWords];
+  __shared__ std::uint32_t pieces[kEncodeTileThreads / 32][kPieceWords];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::uint32_t tile = blockIdx.x * (kEncodeTileThreads / 32) + warp;
   const FrameHead& head = job.heads[blockIdx.y];
@@ -167,8 +168,8 @@ static __global__ void __launch_bounds__(kEncodeTileThreads, 6)
   const LaneWords valid = valid_words(form, bounds_of_tile(unit, of_unit));
   const std::uint32_t* const from = job.planes.of(blockIdx.y) + tile * job.slot_words();
   std::uint32_t* const to = job.bytes.of(blockIdx.y) + tile * job.slot_words();
-  std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, planes - 1) + of_unit;
-  std::uint32_t* const words = room[warp];
+  std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.piece_index(u, planes, planes - 1) + of_unit;
+  std::uint32_t* const words = pieces[warp];
   const LaneWords sign = load_words(from + static_cast<std::uint32_t>(8 * job.width - 1) * kTileWords);
   LaneWords known = {}, before = {}, above = {};
   std::uint32_t used = 0;  // words of the slot

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From integers to coefficients (docs/format.md, section 13.3): grids, the basis of each unit, and its coefficients in
-// the slots of tiles. Every coefficient is made of the integers of one grid, so nothing waits for anything.
+// the slots of tiles. A coefficient depends on integers of one grid only, so all can be computed at once.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ __device__ __forceinline__ const Int* grid_integers(const ProgressiveEncode& job
   return reinterpret_cast<const Int*>(job.grids.of(blockIdx.y)) + job.grid_at[level];
 }
 
-// Every second point of a grid.
+// Copies every second point of a grid.
 template <class Int>
 __global__ void __launch_bounds__(kGridThreads)
     coarsen_kernel(const __grid_constant__ ProgressiveEncode job, int level, RowShare share) {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kGridThreads)
   for (std::uint32_t x = part.x; x < part.end; x += part.step) out[x] = in[2 * x];
 }
 
-// Coefficients of a unit, by any basis.
+// Computes coefficients of a unit, for either basis.
 template <class Int>
 struct UnitForward {
   const Int* grid;
@@ -43,7 +43,7 @@ struct UnitForward {
   int axis;
   Limits<Int> limits;
 
-  // visit(x, coefficient) for points x, x + step, ... of a row.
+  // Calls visit(x, coefficient) for points x, x + step, ... of a row.
   template <class Visit>
   __device__ __forceinline__ void row(std::uint32_t z, std::uint32_t y, std::uint32_t x, std::uint32_t end,
                                       std::uint32_t step, bool cubic, const Visit& visit) const {
@@ -58,7 +58,7 @@ struct UnitForward {
       }
       return;
     }
-    // the same stencil all along the row
+    // one stencil for the whole row
     const std::uint64_t stride = 2 * (axis == 0 ? plane : g.x), evens = half_up(axis == 0 ? g.z : g.y);
     const std::uint32_t j = axis == 0 ? z : y;
     const Int* const line = axis == 0 ? grid + 2 * std::uint64_t{y} * g.x : grid + z * plane;
@@ -83,7 +83,7 @@ __device__ __forceinline__ UnitForward<Int> unit_forward(const ProgressiveEncode
 // A block a unit: prefers_cubic().
 template <class Int>
 __global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint64_t room[2][kBasisThreads / 32];
+  __shared__ std::uint64_t warp_sums[2][kBasisThreads / 32];
   FrameHead& head = job.heads[blockIdx.y];
   if (head.dead != 0) return;
   const ProgressiveUnit& unit = job.shared->layout.unit[blockIdx.x];
@@ -103,21 +103,21 @@ __global__ void __launch_bounds__(kBasisThreads) choose_basis_kernel(const __gri
   }
   for (int cubic = 0; cubic < 2; ++cubic) {
     const std::uint64_t sum = warp_total(bits[cubic]);
-    if (threadIdx.x % 32 == 0) room[cubic][threadIdx.x / 32] = sum;
+    if (threadIdx.x % 32 == 0) warp_sums[cubic][threadIdx.x / 32] = sum;
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
   std::uint64_t sums[2] = {0, 0};
   for (int cubic = 0; cubic < 2; ++cubic)
-    for (const std::uint64_t sum : room[cubic]) sums[cubic] += sum;
+    for (const std::uint64_t sum : warp_sums[cubic]) sums[cubic] += sum;
   head.head.cubic[blockIdx.x] = sums[1] < sums[0];
 }
 
-// Magnitudes of a unit's coefficients, all bits of which the threads of a warp have seen.
+// The OR of the magnitudes of a unit's coefficients, as a warp's threads have seen them.
 template <class Int>
 __device__ __forceinline__ void note_bits(EncodeNote& note, int u, Int any) {
   any = warp_combined_or(any);
-  // what is there already is not written again; others write the same word
+  // writes only if bits are new; other threads write the same word
   const auto bits = static_cast<unsigned long long>(any);
   if (threadIdx.x % 32 == 0 && (bits & ~*static_cast<volatile unsigned long long*>(&note.any[u])) != 0)
     atomicOr(&note.any[u], bits);
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kGridThreads)
   if (head.dead != 0) return;
   const ProgressiveUnit& unit = job.shared->layout.unit[u];
   const UnitForward<Int> forward = unit_forward<Int>(job, unit);
-  const UnitPlaces places(unit);
+  const UnitOffsets offsets(unit);
   const bool cubic = head.head.cubic[u];
   Int* const slots = reinterpret_cast<Int*>(job.slots_of(blockIdx.y, u));
   const auto sx = static_cast<std::uint32_t>(unit.shape.x), sy = static_cast<std::uint32_t>(unit.shape.y);
@@ -139,18 +139,18 @@ __global__ void __launch_bounds__(kGridThreads)
   Int any = 0;
   if (part.row < static_cast<std::uint32_t>(unit.shape.z) * sy) {
     const std::uint32_t y = part.row % sy, z = part.row / sy;
-    const CoefficientRow to(places, z, y);
+    const CoefficientRow to(offsets, z, y);
     forward.row(z, y, part.x, part.end, part.step, cubic, [&](std::uint32_t x, Int d) {
-      slots[to.place(x)] = d;
+      slots[to.offset(x)] = d;
       any |= d < 0 ? -d : d;
     });
   }
   note_bits(*job.notes.of(blockIdx.y), u, any);
 }
 
-// All units of a level whose rows are at multiples of 16 bytes. `across` lanes have pieces of `rows` rows, one behind
-// the other; each lane's points are those of two numbers of 16 bytes. Known ones among them predict the others along x;
-// of rows that are not known themselves, they are predicted from rows above and below, or in front and behind.
+// All units of a level whose rows are aligned to 16 bytes. `across` lanes take pieces of `rows` rows, in sequence; a
+// lane has the points of two vectors of 16 bytes. Known points predict the others along x; rows without known points
+// are predicted from the rows above and below, or in front and behind.
 template <class Int>
 __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __grid_constant__ ForwardLevel pass) {
   using Values = Wide<Int>;
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
   const std::uint64_t plane = std::uint64_t{ty} * tx;
   Int any[3] = {0, 0, 0};
 
-  // known points of a row, and those between them
+  // the known points of a row, and the points between them
   const auto load_evens = [x](const Int* row) {
     const Values low = load_wide(row + 2 * x), high = load_wide(row + 2 * x + kN);
     Values known;
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
   const auto put = [&](int axis, std::uint32_t at_z, std::uint32_t at_y, const Values& predicted,
                        const Values& target) {
     const int u = pass.unit[axis];
-    const UnitPlaces places(layout.unit[u]);
+    const UnitOffsets offsets(layout.unit[u]);
     Values d;
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) {
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kGridThreads) forward_level_kernel(const __gri
       any[axis] |= d.v[k] < 0 ? -d.v[k] : d.v[k];
     }
     *reinterpret_cast<Values*>(reinterpret_cast<Int*>(job.slots_of(blockIdx.y, u)) +
-                               places.tiled_place(at_z, at_y, x)) = d;
+                               offsets.tiled_offset(at_z, at_y, x)) = d;
   };
   for (std::uint32_t r = 0; r < pass.rows; ++r) {
     const std::uint32_t y = group * pass.rows + r;

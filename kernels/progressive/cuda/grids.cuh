@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Grids of a level, and where coefficients are in the slots of tiles (docs/format.md, section 13.1). Threads of a block
-// are `across` along rows or pieces of them and the rest over rows, which are numbered through all of a grid.
+// Grids of a level, and the offsets of coefficients in the slots of tiles (docs/format.md, section 13.1). A block has
+// `across` threads along rows or pieces of rows, and the others over rows, which are numbered through the whole grid.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace pyfilter::cuda {
 
 inline constexpr int kGridThreads = 256;
 
-// What a block does of rows of so many values. A thread has `each` / 2 of a row at least, where rows are so long: what
-// it finds out about the row takes longer than one of them.
+// A block's share of rows of a given length. A thread takes at least `each` / 2 values of a long row: computing the
+// row's parameters costs more than one value.
 struct RowBlocks : RowShare {
   static constexpr std::uint32_t kMost = 32 * kGridThreads;
   std::uint32_t blocks = 0;  // for all rows
@@ -31,7 +31,7 @@ struct RowBlocks : RowShare {
   }
 };
 
-// What a thread has of the rows of such a launch: values from `x` on to `end`, every `step`.
+// A thread's share of a row in such a launch: values from `x` on to `end`, every `step`.
 struct RowPart {
   std::uint32_t row, x, end, step;
 
@@ -45,17 +45,17 @@ struct RowPart {
   }
 };
 
-// Coefficient places of rows of a unit.
-struct UnitPlaces {
+// Slot offsets of the coefficients of a unit's rows.
+struct UnitOffsets {
   const ProgressiveUnit& unit;
   bool merged;
   TileForm form;
 
-  __device__ __forceinline__ explicit UnitPlaces(const ProgressiveUnit& u)
+  __device__ __forceinline__ explicit UnitOffsets(const ProgressiveUnit& u)
       : unit(u), merged(u.tiled.z != u.shape.z || u.tiled.y != u.shape.y || u.tiled.x != u.shape.x), form(form_of(u)) {}
 
-  // Of (z, y, x) as tiles see them.
-  __device__ __forceinline__ std::uint64_t tiled_place(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
+  // Of (z, y, x) in tiled coordinates.
+  __device__ __forceinline__ std::uint64_t tiled_offset(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
     const auto gx = static_cast<std::uint32_t>(unit.grid.x), gy = static_cast<std::uint32_t>(unit.grid.y);
     std::uint32_t tile, at;
     if (form == TileForm::line) {
@@ -71,27 +71,27 @@ struct UnitPlaces {
     return std::uint64_t{tile} * kSlotValues + at;
   }
   // Of a coefficient of the unit.
-  __device__ __forceinline__ std::uint64_t place(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
-    if (!merged) return tiled_place(z, y, x);
+  __device__ __forceinline__ std::uint64_t offset(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
+    if (!merged) return tiled_offset(z, y, x);
     const auto sy = static_cast<std::uint32_t>(unit.shape.y), sx = static_cast<std::uint32_t>(unit.shape.x);
     const std::uint32_t all = (z * sy + y) * sx + x;  // below 2^31: a chunk has less than 2^33 bytes
-    if (form == TileForm::line) return tiled_place(0, 0, all);
+    if (form == TileForm::line) return tiled_offset(0, 0, all);
     const auto tx = static_cast<std::uint32_t>(unit.tiled.x), ty = static_cast<std::uint32_t>(unit.tiled.y);
-    return tiled_place(all / tx / ty, all / tx % ty, all % tx);
+    return tiled_offset(all / tx / ty, all / tx % ty, all % tx);
   }
 };
 
-// The same along a row of a unit: place(x).
+// The same along a row of a unit: offset(x).
 struct CoefficientRow {
-  const UnitPlaces& places;
+  const UnitOffsets& offsets;
   std::uint32_t z, y;
   std::uint64_t first;
 
-  __device__ __forceinline__ CoefficientRow(const UnitPlaces& of, std::uint32_t at_z, std::uint32_t at_y)
-      : places(of), z(at_z), y(at_y), first(of.merged ? 0 : of.tiled_place(at_z, at_y, 0)) {}
-  __device__ __forceinline__ std::uint64_t place(std::uint32_t x) const {
-    if (places.merged) return places.place(z, y, x);
-    const std::uint32_t tile = places.form == TileForm::line ? x : (x / 32 * kSlotValues) | x % 32;
+  __device__ __forceinline__ CoefficientRow(const UnitOffsets& of, std::uint32_t at_z, std::uint32_t at_y)
+      : offsets(of), z(at_z), y(at_y), first(of.merged ? 0 : of.tiled_offset(at_z, at_y, 0)) {}
+  __device__ __forceinline__ std::uint64_t offset(std::uint32_t x) const {
+    if (offsets.merged) return offsets.offset(z, y, x);
+    const std::uint32_t tile = offsets.form == TileForm::line ? x : (x / 32 * kSlotValues) | x % 32;
     return first + tile;
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Passes from coefficients to values (docs/format.md, section 13.3), a kernel each. The known values of a pass are a
-// grid of their own, without gaps, and so is what it makes: twice as many along its axis. The last pass of the grid
-// that is wanted makes values.
+// Passes from coefficients to values (docs/format.md, section 13.3), a kernel each. A pass reads its known values from
+// one dense grid and writes another with twice as many values along its axis. The last pass of the requested grid
+// writes values.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace pyfilter::cuda {
 
-// Values side by side that are read and written at once, at a multiple of so many.
+// The number of values that are read and written at once, aligned to that number.
 template <class Int>
 inline constexpr std::uint32_t kWide = 16 / sizeof(Int);
-// What a thread has of a row, for RowBlocks.
+// A thread's values of a row, for RowBlocks.
 template <class Int>
 inline constexpr std::uint32_t kPassEach = 8 * kWide<Int>;
 template <class Value>
@@ -32,7 +32,7 @@ __device__ __forceinline__ Wide<Value> load_wide(const Value* at) {
   return *reinterpret_cast<const Wide<Value>*>(at);
 }
 
-// From integers to the values that are wanted, [start, stop).
+// Converts integers to the requested values, [start, stop).
 template <class T, class Int>
 struct ValueSink {
   using Code = typename FloatTraits<T>::Code;
@@ -40,7 +40,7 @@ struct ValueSink {
   T* out;
   std::uint64_t start, stop;
   Code sentinel;
-  bool has_sentinel, whole;  // whole: from the first value on, at a multiple of two of them
+  bool has_sentinel, whole;  // whole: requests all values, and pairs are aligned
 
   __device__ __forceinline__ ValueSink(const ProgressiveFrame& frame, std::uint64_t first, std::uint64_t last,
                                        std::uint64_t count)
@@ -79,7 +79,7 @@ struct ValueSink {
   }
 };
 
-// Predictions by neighbours side by side.
+// Predictions from adjacent neighbours.
 template <class Int>
 __device__ __forceinline__ Wide<Int> predict_wide(Stencil stencil, Wide<Int> a, const Wide<Int>& b, const Wide<Int>& c,
                                                   const Wide<Int>& d) {
@@ -102,7 +102,7 @@ __device__ __forceinline__ Wide<Int> predict_wide(Stencil stencil, Wide<Int> a, 
   }
   return a;
 }
-// load(neighbour) is what is at one.
+// load(neighbour) loads one neighbour.
 template <class Int, class Load>
 __device__ __forceinline__ Wide<Int> predict_wide(const Neighbours<Int>& from, Load&& load) {
   const Wide<Int> a = load(from.a);
@@ -112,7 +112,7 @@ __device__ __forceinline__ Wide<Int> predict_wide(const Neighbours<Int>& from, L
   if (from.d != nullptr) d = load(from.d);
   return predict_wide(from.stencil, a, b, c, d);
 }
-// Those of targets x, x + 1 and so on of a line along x, from known numbers x - 1 to x + kN + 1; known(i) is number i.
+// Predictions of targets x, x + 1, ... of a line along x, from known values x - 1 to x + kN + 1; known(i) is value i.
 template <class Int, class Known>
 __device__ __forceinline__ Wide<Int> predict_wide_along(std::uint32_t x, std::uint32_t evens, bool cubic, Int before,
                                                         const Wide<Int>& at, Int behind, Int further, Known&& known) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ Wide<Int> predict_wide_along(std::uint32_t x, std::ui
     out.v[k] = cubic ? predict<Stencil::cubic>(number(k + 1), number(k + 2), number(k), number(k + 3))
                      : predict<Stencil::linear>(number(k + 1), number(k + 2), Int{0}, Int{0});
   }
-  // the ends, which have other stencils
+  // the ends, with other stencils
   const auto again = [&](std::uint32_t j) { return predict_target<Int>(j, evens, cubic, known); };
   if (x == 0) out.v[0] = again(0);
   if (x + kN == evens) {
@@ -136,12 +136,12 @@ __device__ __forceinline__ Wide<Int> predict_wide_along(std::uint32_t x, std::ui
   return out;
 }
 
-// Known values and coefficients of a pass to the grid that they make. `put(i, q)` takes integer number i, put_pair(i,
-// q, r) that and the next, put_wide(i, q) as many as are read at once.
+// Merges known values and coefficients of a pass into its output grid. `put(i, q)` stores integer i, put_pair(i, q, r)
+// integers i and i + 1, put_wide(i, q) as many as are read at once.
 template <class Int, int kAxis, class Coefficient, class Sink>
 __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from, const Extents& to, bool cubic,
-                                             const Limits<Int>& limits, const RowShare& share, const UnitPlaces& places,
-                                             const Coefficient& coefficient, Sink&& sink) {
+                                             const Limits<Int>& limits, const RowShare& share,
+                                             const UnitOffsets& offsets, const Coefficient& coefficient, Sink&& sink) {
   const auto fx = static_cast<std::uint32_t>(from.x), fy = static_cast<std::uint32_t>(from.y),
              fz = static_cast<std::uint32_t>(from.z), tx = static_cast<std::uint32_t>(to.x),
              ty = static_cast<std::uint32_t>(to.y), tz = static_cast<std::uint32_t>(to.z);
@@ -150,10 +150,10 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
   const std::uint32_t row = part.row;
   if (row >= fz * fy) return;
   const std::uint32_t y = row % fy, z = row / fy;
-  const CoefficientRow places_of_row(places, z, y);
-  const bool wide = !places.merged && fx % kN == 0 && is_wide(in) && sink.wide();
+  const CoefficientRow row_offsets(offsets, z, y);
+  const bool wide = !offsets.merged && fx % kN == 0 && is_wide(in) && sink.wide();
   const auto add = [&](const Wide<Int>& predicted, std::uint32_t x) {
-    Wide<Int> out = coefficient.wide(places_of_row.place(x));
+    Wide<Int> out = coefficient.wide(row_offsets.offset(x));
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) out.v[k] = inverse_value(limits, predicted.v[k], out.v[k]);
     return out;
@@ -187,9 +187,9 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
         continue;
       }
       const Int predicted = predict_target<Int>(x, fx, cubic, known);
-      sink.put_pair(at + 2 * x, even, inverse_value(limits, predicted, coefficient(places_of_row.place(x))));
+      sink.put_pair(at + 2 * x, even, inverse_value(limits, predicted, coefficient(row_offsets.offset(x))));
     }
-  } else {  // the same stencil all along the row
+  } else {  // one stencil for the whole row
     const std::uint64_t stride = kAxis == 0 ? std::uint64_t{fy} * fx : fx;
     const std::uint32_t evens = kAxis == 0 ? fz : fy, all = kAxis == 0 ? tz : ty, j = kAxis == 0 ? z : y;
     const Int* const line = in + (std::uint64_t{row} * fx - j * stride);
@@ -212,12 +212,12 @@ __device__ __forceinline__ void inverse_rows(const Int* in, const Extents& from,
       sink.put(at + x, evens_of_row[x]);
       if (odd)
         sink.put(at + further + x,
-                 inverse_value(limits, predict_by(neighbours, x), coefficient(places_of_row.place(x))));
+                 inverse_value(limits, predict_by(neighbours, x), coefficient(row_offsets.offset(x))));
     }
   }
 }
 
-// Integers to a grid.
+// Stores integers to a grid.
 template <class Int>
 struct GridSink {
   Int* out;
@@ -240,29 +240,29 @@ struct GridSink {
   }
 };
 
-// Coefficients at their places in the slots of a unit, what is known of them; `none`: nothing of any.
+// Reads coefficients from the slots of a unit, with the planes so far; `none`: no plane is there.
 template <class Int>
 struct SlotCoefficients {
   const Int* slots;
   bool none;
 
-  __device__ __forceinline__ Int operator()(std::uint64_t place) const { return none ? Int{0} : slots[place]; }
-  __device__ __forceinline__ Wide<Int> wide(std::uint64_t place) const {
-    return none ? Wide<Int>{} : load_wide(slots + place);
+  __device__ __forceinline__ Int operator()(std::uint64_t offset) const { return none ? Int{0} : slots[offset]; }
+  __device__ __forceinline__ Wide<Int> wide(std::uint64_t offset) const {
+    return none ? Wide<Int>{} : load_wide(slots + offset);
   }
 };
 
-// A pass of a block's frame, with the coefficient at a place of the unit's slots.
+// Runs a pass of a block's frame, with coefficients by their offset in the unit's slots.
 template <class Int, int kAxis, class Pass, class Coefficient, class Sink>
 __device__ __forceinline__ void inverse_pass(const Pass& pass, const FrameHead& head, const Coefficient& coefficient,
                                              Sink&& sink) {
-  const UnitPlaces places(pass.job.shared->layout.unit[pass.unit]);
+  const UnitOffsets offsets(pass.job.shared->layout.unit[pass.unit]);
   const Limits<Int> limits{static_cast<Int>(head.head.low), static_cast<Int>(head.head.high)};
   inverse_rows<Int, kAxis>(reinterpret_cast<const Int*>(pass.in.of(blockIdx.y)), pass.from, pass.to,
-                           head.head.cubic[pass.unit], limits, pass.share, places, coefficient, sink);
+                           head.head.cubic[pass.unit], limits, pass.share, offsets, coefficient, sink);
 }
 
-// kLast: to values.
+// kLast: writes values.
 template <class T, int kAxis, bool kLast>
 __global__ void __launch_bounds__(kGridThreads) inverse_kernel(const __grid_constant__ InversePass pass) {
   using Int = typename ProgressiveTraits<T>::Int;
@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(kGridThreads) inverse_kernel(const __grid_cons
   }
 }
 
-// A grid that no pass makes, the coarsest, to values.
+// Converts the coarsest grid, which no pass makes, to values.
 template <class T>
 __global__ void __launch_bounds__(kGridThreads) roots_to_values_kernel(const __grid_constant__ InversePass pass) {
   using Int = typename ProgressiveTraits<T>::Int;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The launchers of progressive frames: those that do not know the dtype, and a table of those that do.
+// The launchers of progressive frames: functions that do not depend on the dtype, and a table of those that do.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,47 +29,47 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 blocks, int threads, cuda
   return cudaGetLastError();
 }
 
-// Heads, the places of pieces (`most_tiles` is what no unit has more of), and the planes of the tiles of all units that
-// are wanted.
+// Reads heads, locates pieces (`most_tiles`: the most tiles of any unit), and decodes the planes of all tiles of the
+// requested units.
 cudaError_t open_frames(const ProgressiveDecode& job, cudaStream_t stream);
 cudaError_t find_pieces(const ProgressiveDecode& job, std::uint32_t units, std::uint32_t most_tiles,
                         cudaStream_t stream);
 cudaError_t decode_tiles(const ProgressiveDecode& job, cudaStream_t stream);
-// What there is of special values; and, where frames may have missing ones, their mask.
+// Reads the section of special values and, if frames may have missing values, their mask.
 cudaError_t make_mask(const SpecialDecode& job, bool masked, cudaStream_t stream);
 
-// How many planes units have; the pieces of their tiles.
+// Counts the planes of units; encodes the pieces of their tiles.
 cudaError_t count_planes(const ProgressiveEncode& job, cudaStream_t stream);
 cudaError_t encode_tiles(const ProgressiveEncode& job, std::uint32_t units, std::uint32_t most_tiles,
                          cudaStream_t stream);
-// The order of segments, errors that are bounds, and which ones are to be measured.
+// Orders segments, bounds their errors, and selects the errors to measure.
 cudaError_t order_segments(const ProgressiveEncode& job, std::uint32_t units, cudaStream_t stream);
-// Frames.
+// Writes the frames.
 cudaError_t write_frames(const ProgressiveEncode& job, std::uint32_t units, std::uint32_t most_tiles,
                          const EncodeParams& frame, ChunkPlan* plans, cudaStream_t stream);
 
 // Launchers for a dtype.
 struct ProgressiveKernels {
-  // Planes of tiles from the first of the units that are wanted on to coefficients.
+  // Planes of tiles to coefficients, from the first requested unit on.
   cudaError_t (*decode_planes)(const ProgressiveDecode& job, std::uint32_t first_tile, cudaStream_t stream);
-  // A pass along an axis; `last`: to values.
+  // A pass along an axis; `last`: writes values.
   cudaError_t (*inverse)(const InversePass& pass, int axis, bool last, cudaStream_t stream);
   cudaError_t (*roots)(const InversePass& pass, cudaStream_t stream);
   cudaError_t (*put_specials)(const SpecialDecode& job, cudaStream_t stream);
-  // Values to integers; `ranges`, which are 0, have room for that of each chunk.
+  // Values to integers; `ranges`: memory for each chunk's range, zeroed.
   cudaError_t (*quantise)(const ProgressiveEncode& job, RangeKeys* ranges, cudaStream_t stream);
-  // Integers to coefficients; `layout` is the host's copy.
+  // Integers to coefficients; `layout`: the host's copy.
   cudaError_t (*forward)(const ProgressiveEncode& job, const ProgressiveLayout& layout, cudaStream_t stream);
   cudaError_t (*encode_planes)(const ProgressiveEncode& job, cudaStream_t stream);
-  // A pass along an axis for a reader; `last`: against what was encoded.
+  // A pass along an axis for a reader; `last`: compares with the encoded integers.
   cudaError_t (*measure_pass)(const MeasurePass& pass, int axis, bool last, cudaStream_t stream);
-  // The passes of a level for some readers, and their errors.
+  // The passes of a level for several readers, and their errors.
   cudaError_t (*measure)(const MeasureLevel& level, const ProgressiveLayout& layout, cudaStream_t stream);
-  // Those of three levels of a line.
+  // The same for three levels of a line.
   cudaError_t (*measure_line)(const MeasureLine& line, const ProgressiveLayout& layout, cudaStream_t stream);
 };
 
-// nullptr where there are none.
+// nullptr: the dtype is not supported.
 const ProgressiveKernels* progressive_kernels(Dtype dtype);
 
 }  // namespace pyfilter::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special values of progressive frames to their places (docs/format.md, section 13.7), behind the last pass. The mask
-// of missing values is taken as rows of words, each row by itself: changes first, then sums modulo 2 along the first
-// row, then down the columns, in segments of rows.
+// Special values of progressive frames (docs/format.md, section 13.7), written after the last pass. The mask of missing
+// values is rows of words, and each row starts a new word: first changes, then sums modulo 2 along the first row, then
+// down the columns, in segments of rows.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace pyfilter::cuda {
 
-// A block a frame: what there is, and where the pieces of the mask are.
+// A block a frame: reads the section's head, and locates the pieces of the mask.
 static __global__ void __launch_bounds__(kMaskThreads) open_specials_kernel(const __grid_constant__ SpecialDecode job) {
-  __shared__ std::uint64_t room[kMaskThreads / 32];
+  __shared__ std::uint64_t warp_sums[kMaskThreads / 32];
   FrameHead& head = job.job.heads[blockIdx.y];
   SpecialNote& note = *job.notes.of(blockIdx.y);
   const ProgressiveFrame frame = job.job.frames[blockIdx.y];
@@ -45,7 +45,7 @@ static __global__ void __launch_bounds__(kMaskThreads) open_specials_kernel(cons
     };
     std::uint64_t own = 0, all = 0;
     for (std::uint32_t p = first; p < last; ++p) own += size_of(p);
-    std::uint64_t at = head.head.specials_at + end + sum_before<kMaskThreads>(own, room, all);
+    std::uint64_t at = head.head.specials_at + end + sum_before<kMaskThreads>(own, warp_sums, all);
     if (all > size - end) return damage(frame, head);
     end += all;
     for (std::uint32_t p = first; p < last; ++p) {
@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(kMaskThreads) open_specials_kernel(cons
   note.verbatim_at = head.head.specials_at + end;
 }
 
-// A thread for each piece of the mask: the bits of values where it changes.
+// A thread for each piece of the mask: sets the bits of values where the mask changes.
 static __global__ void __launch_bounds__(kMaskThreads) read_mask_kernel(const __grid_constant__ SpecialDecode job) {
   FrameHead& head = job.job.heads[blockIdx.y];
   const SpecialNote& note = *job.notes.of(blockIdx.y);
@@ -96,7 +96,7 @@ static __global__ void __launch_bounds__(kMaskThreads) read_mask_kernel(const __
   if (!ended) damage(frame, head);
 }
 
-// Changes of 32 values of a row.
+// The changes of 32 values of a row.
 __device__ __forceinline__ std::uint32_t row_changes(const SpecialDecode& job, std::uint32_t row, std::uint32_t word) {
   const std::uint32_t* const bits = job.changes.of(blockIdx.y);
   const std::uint64_t bit = std::uint64_t{row} * job.row + 32 * word, last = (job.count - 1) / 32;
@@ -107,15 +107,15 @@ __device__ __forceinline__ std::uint32_t row_changes(const SpecialDecode& job, s
 // A block a frame: the first row.
 static __global__ void __launch_bounds__(kMaskThreads)
     first_mask_row_kernel(const __grid_constant__ SpecialDecode job) {
-  __shared__ std::uint32_t room[kMaskThreads / 32];
+  __shared__ std::uint32_t warp_sums[kMaskThreads / 32];
   if (job.job.heads[blockIdx.y].dead != 0 || job.notes.of(blockIdx.y)->mask_at == 0) return;
   std::uint32_t* const mask = job.mask.of(blockIdx.y);
-  std::uint32_t odd = 0;  // of all values before
+  std::uint32_t odd = 0;  // parity of all values before
   for (std::uint32_t first = 0; first < job.words; first += kMaskThreads) {
     const std::uint32_t w = first + threadIdx.x;
     std::uint32_t sums = w < job.words ? row_changes(job, 0, w) : 0, all = 0;
     for (int d = 1; d < 32; d *= 2) sums ^= sums << d;
-    const std::uint32_t before = sum_before<kMaskThreads>(sums >> 31, room, all);
+    const std::uint32_t before = sum_before<kMaskThreads>(sums >> 31, warp_sums, all);
     if (w < job.words) mask[w] = ((before + odd) % 2 != 0 ? ~sums : sums) & first_bits(job.row - 32 * w);
     odd += all;
     __syncthreads();
@@ -133,7 +133,7 @@ static __global__ void __launch_bounds__(kMaskThreads) sum_mask_rows_kernel(cons
   job.sums.of(blockIdx.y)[segment * job.words + word] = sum;
 }
 
-// A thread for each word of a row: sums of the segments before each.
+// A thread for each word of a row: the sums of all earlier segments.
 static __global__ void __launch_bounds__(kMaskThreads) sum_segments_kernel(const __grid_constant__ SpecialDecode job) {
   const std::uint32_t word = blockIdx.x * kMaskThreads + threadIdx.x;
   if (job.job.heads[blockIdx.y].dead != 0 || job.notes.of(blockIdx.y)->mask_at == 0 || word >= job.words) return;

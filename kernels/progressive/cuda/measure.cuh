@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors that readers are left with, measured (docs/format.md, section 13.6): the passes of a level in one kernel, for
-// many readers at once. A warp has a reader, those of a block the same part of the array, whose coefficients and
-// integers they share. It goes along y with four rows of known points in registers, of one plane and of the one that
-// the pass along z makes behind it; neighbours along x are in lanes beside each other. Where errors at the level above
-// and coefficients are too small for a larger error than the one found so far, nothing is done.
+// Errors of readers, measured (docs/format.md, section 13.6): the passes of a level in one kernel, for many readers at
+// once. A warp takes a reader; the warps of a block take the same region of the array and share its coefficients and
+// integers. A warp marches along y with four rows of known points in registers, of one plane and of the plane that the
+// pass along z makes behind it; neighbours along x are in adjacent lanes. A region is skipped if the errors at the
+// level above and its coefficients are too small for a larger error than the one found so far.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@
 #include "progressive/cuda/grids.cuh"
 #include "progressive/cuda/inverse.cuh"
 #include "progressive/cuda/measured_items.cuh"
-#include "progressive/cuda/measured_part.cuh"
+#include "progressive/cuda/measured_region.cuh"
 #include "progressive/values.hpp"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
 
-// kLast: the finest grid, which nobody reads. kWideRows: rows of both grids are at multiples of 16 bytes, and rows of
-// units are as tiles see them.
+// kLast: the finest grid, which is not stored. kWideRows: rows of both grids are aligned to 16 bytes, and the units'
+// rows equal those of their tiles.
 template <class T, bool kHasZ, bool kLast, bool kWideRows>
 __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const __grid_constant__ MeasureLevel pass) {
   using Int = typename ProgressiveTraits<T>::Int;
   using Values = Wide<Int>;
   using Items = MeasuredItems<kHasZ>;
   constexpr std::uint32_t kN = kWide<Int>, kRows = Items::kRows;
-  extern __shared__ __align__(16) std::uint8_t room[];
+  extern __shared__ __align__(16) std::uint8_t shared_memory[];
   const FrameHead& frame = pass.job.heads[blockIdx.y];
   EncodeNote& note = *pass.job.notes.of(blockIdx.y);
   const std::uint32_t warps = blockDim.x / 32, warp = threadIdx.x / 32, index = pass.first + warp;
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   const ProgressiveHead& head = frame.head;
   const ProgressiveLayout& layout = pass.job.shared->layout;
   const std::uint32_t lane = threadIdx.x % 32 % pass.lanes;
-  const MeasuredPart<Int> part(pass, blockIdx.x * (32 / pass.lanes) + threadIdx.x % 32 / pass.lanes, lane);
+  const MeasuredRegion<Int> part(pass, blockIdx.x * (32 / pass.lanes) + threadIdx.x % 32 / pass.lanes, lane);
   const std::uint32_t x = part.x, z = part.z, evens = part.evens, odds = part.odds;
 
   bool works = index < note.measures;
@@ -44,16 +44,16 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   Int most = 0, found = 0;
   if constexpr (kLast) {
     const bool bounds = kWideRows && pass.bricks.data != nullptr;
-    auto* const largest = reinterpret_cast<std::uint64_t*>(room) + threadIdx.x % 32;
+    auto* const largest = reinterpret_cast<std::uint64_t*>(shared_memory) + threadIdx.x % 32;
     if (bounds) {
       for (std::uint32_t axis = warp; axis < 3; axis += warps)
-        largest[32 * axis] = largest_of_part<Int>(pass, head, part, axis, lane);
+        largest[32 * axis] = largest_of_region<Int>(pass, head, part, axis, lane);
       __syncthreads();
     }
     if (works) {
       found = static_cast<Int>(*static_cast<volatile unsigned long long*>(&note.measured[index]));
       if (bounds) {
-        const std::uint64_t bound = bound_of_part<Int>(pass, head, state, part, largest, warp, lane);
+        const std::uint64_t bound = bound_of_region<Int>(pass, head, state, part, largest, warp, lane);
         works = __any_sync(kAllLanes, evens != 0 && bound > static_cast<std::uint64_t>(found));
       }
     }
@@ -75,17 +75,17 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     cubic[axis] = head.cubic[u];
     known[axis] = {head.planes[u], state[u]};
   }
-  // how much more than that of its prediction the error of a point can be that the pass along x makes
+  // the most by which the error of a point that the pass along x makes exceeds that of its prediction
   const Int reach = static_cast<Int>(coefficient_error(known[2].planes, known[2].plane));
   const bool bounded = kLast && !known[2].none();
 
-  Values* const shared = reinterpret_cast<Values*>(room) + threadIdx.x % 32;
+  Values* const shared = reinterpret_cast<Values*>(shared_memory) + threadIdx.x % 32;
   Values* const own = shared + 2 * 32 * (Items::kShared + warp * Items::kOwn);
 
-  // of one row only, steps 0 and 2 do nothing
+  // with one row only, steps 0 and 2 do nothing
   const bool one_row = !kHasZ && fy == 1;
   const auto half_of = [one_row](std::uint32_t s) { return (one_row ? s / 2 : s) % 2; };
-  // -- step s: row first - 1 + s of the known points, and rows from 2 j on of the grid, j = first + s - 3
+  // -- step s: loads row first - 1 + s of known points, and rows from 2 j on of the grid, j = first + s - 3
 
   const auto put = [&](Values* to, const Int* from, std::uint32_t count, std::uint32_t apart) {
     if constexpr (kWideRows) {
@@ -105,21 +105,21 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     const int u = max(pass.unit[axis], 0);
     const std::uint32_t count = there && pass.unit[axis] >= 0 ? (axis == 2 ? odds : evens) : 0;
     const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, u));
-    const UnitPlaces places(layout.unit[u]);
+    const UnitOffsets offsets(layout.unit[u]);
     Values all = {};
     if (count != 0) {
-      const CoefficientRow row(places, row_z, row_y);
+      const CoefficientRow row(offsets, row_z, row_y);
 #pragma unroll
       for (unsigned k = 0; k < kN; ++k)
-        if (k < count) all.v[k] = slots[row.place(x + k)];
+        if (k < count) all.v[k] = slots[row.offset(x + k)];
     }
     *to = all;
   };
-  // kWideRows: where items have row 0 and how far apart rows are: in tiles, whose rows are 32 values apart, or in the
-  // grid; own rows from the reader's grid on
-  const Int** const places = reinterpret_cast<const Int**>(room + Items::vectors(warps)) + threadIdx.x % 32;
-  std::uint64_t* const own_places = reinterpret_cast<std::uint64_t*>(places + 32 * Items::kShared);
-  std::uint64_t* const apart = own_places - threadIdx.x % 32 + 32 * Items::kOwn;
+  // kWideRows: start and stride of the rows of items: in tiles, whose rows are 32 values apart, or in the grid; own
+  // rows start in the reader's grid
+  const Int** const offsets = reinterpret_cast<const Int**>(shared_memory + Items::vectors(warps)) + threadIdx.x % 32;
+  std::uint64_t* const own_offsets = reinterpret_cast<std::uint64_t*>(offsets + 32 * Items::kShared);
+  std::uint64_t* const apart = own_offsets - threadIdx.x % 32 + 32 * Items::kOwn;
   if constexpr (kWideRows) {
     for (std::uint32_t item = warp; item < Items::kShared; item += warps) {
       const Int* at = nullptr;
@@ -133,24 +133,24 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
                                             : 0;
         const int u = pass.unit[axis];
         if (u >= 0) {
-          const UnitPlaces of(layout.unit[u]);
+          const UnitOffsets of(layout.unit[u]);
           rows_apart = of.unit.grid.x * kSlotValues;
           tile_rows = of.form == TileForm::plane ? 7 : 4;
           if ((axis == 2 ? odds : evens) != 0 && (odd_z || (axis != 0 && i == 0)))
             at = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, u)) +
-                 of.tiled_place(axis == 0 ? z : kRows * z + i, 0, x);
+                 of.tiled_offset(axis == 0 ? z : kRows * z + i, 0, x);
         }
       } else {
         const std::uint32_t i = (item - Items::kOriginals) / 4, half = item % 2 ^ Items::kOriginals % 2;
         if (evens != 0 && (i == 0 || odd_z))
           at = originals + std::uint64_t{kRows * z + i} * ty * tx + 2 * x + half * kN;
       }
-      places[32 * item] = at;
+      offsets[32 * item] = at;
       if (threadIdx.x % 32 == 0) apart[item] = rows_apart << 3 | tile_rows;
     }
     for (std::uint32_t i = warp; i < Items::kOwn; i += warps) {
       const std::uint32_t at = kHasZ ? min(z + i == 0 ? 0 : z + i - 1, fz - 1) : z;
-      own_places[32 * i] = std::uint64_t{at} * fy * fx + x;
+      own_offsets[32 * i] = std::uint64_t{at} * fy * fx + x;
     }
     __syncthreads();
   }
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
                           rows_there = along_z   ? fy
                                        : along_x ? ty
                                                  : ty / 2;
-      const Int* const at = places[32 * item];
+      const Int* const at = offsets[32 * item];
       const std::uint64_t how = apart[item];
       const auto bits = static_cast<std::uint32_t>(how % 8);
       const std::uint64_t far = (y >> bits) * (how >> 3) + (y & ((1u << bits) - 1)) * 32;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
       const Int* const row = in + std::uint64_t{next} * fx;
 #pragma unroll
       for (std::uint32_t i = 0; i < Items::kOwn; ++i)
-        put(mine + 32 * i, row + own_places[32 * i], next < fy ? evens : 0, 1);
+        put(mine + 32 * i, row + own_offsets[32 * i], next < fy ? evens : 0, 1);
     }
   };
   const auto begin_other_step = [&](std::uint32_t s) {
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
   const bool first_of_row = x == 0 && evens != 0, last_of_row = evens != 0 && x + kN == fx;
   const bool any_first = __any_sync(kAllLanes, first_of_row), any_last = __any_sync(kAllLanes, last_of_row);
   const bool quadratic_ends = around(0, fx, cubic[2], in).stencil == Stencil::quadratic;
-  // row y of plane i, from its even points
+  // completes row y of plane i from its even points
   const auto finish_row = [&](std::uint32_t i, std::uint32_t y, const Values& even, bool there, bool made_before,
                               const Values* items) {
     const Int before = __shfl_up_sync(kAllLanes, even.v[kN - 1], 1, static_cast<int>(pass.lanes)),
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
     if (!kLast || !made_before) most = max(most, largest_error(even, original, evens));
 #pragma unroll
     for (unsigned k = 0; k < kN; ++k) original.v[k] = (k < kN / 2 ? low_original : high_original).v[(2 * k + 1) % kN];
-    const auto number_of = [&](unsigned k) {  // known number x - 1 + k
+    const auto number_of = [&](unsigned k) {  // known point x - 1 + k
       return k == 0 ? before : k <= kN ? even.v[(k - 1) % kN] : k == kN + 1 ? behind : further;
     };
     Values made;
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, 3) measure_kernel(const 
         made.v[k] = predict<Stencil::linear>(number_of(k + 1), number_of(k + 2), Int{0}, Int{0});
     }
     if constexpr (kWideRows) {
-      // a row has at least four known points: its ends are quadratic or as all others, the last one is a copy
+      // a row has at least four known points: its ends are quadratic or like all others, and its last point is a copy
       if (any_first && quadratic_ends) {
         const Int other = predict_around({Stencil::quadratic, false}, Int{0}, number_of(1), number_of(2), number_of(3));
         made.v[0] = first_of_row ? other : made.v[0];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors that readers of lines are left with, measured (docs/format.md, section 13.6): three levels in one kernel. A
-// warp has a reader; a lane has four known points, makes the 32 that come from them, and needs of its neighbours what
-// is at their borders. Integers and coefficients of a tile are in shared memory, the next tile's on their way there. At
-// both ends of a tile a lane makes what only its neighbour needs.
+// Errors of readers of lines, measured (docs/format.md, section 13.6): three levels in one kernel. A warp takes a
+// reader; a lane computes 32 points from four known ones, and gets its neighbours' border points. Integers and
+// coefficients of a tile are in shared memory, the next tile's in flight. At both ends of a tile a lane computes points
+// for its neighbour only.
 #pragma once
 
 #include <cstddef>
@@ -14,33 +14,33 @@
 #include "progressive/cuda/grids.cuh"
 #include "progressive/cuda/inverse.cuh"
 #include "progressive/cuda/measured_items.cuh"
-#include "progressive/cuda/measured_part.cuh"
+#include "progressive/cuda/measured_region.cuh"
 #include "progressive/values.hpp"
 #include "stages/cuda/residuals.cuh"
 
 namespace pyfilter::cuda {
 
-// What is in shared memory of a tile: vectors of 16 bytes, a lane's one behind the other but for their order, which
-// keeps lanes that read at once from each other's banks.
+// A tile's data in shared memory: vectors of 16 bytes, lane after lane, permuted so that concurrent reads of lanes
+// avoid each other's banks.
 template <class Int>
-struct LineRoom {
+struct LineMemory {
   static constexpr std::uint32_t kN = kWide<Int>, kFine = kLinePoints / kN;  // vectors of a lane's points
-  static constexpr std::uint32_t kBytes = 512 * (kFine + kFine / 8 * 7);     // of 32 lanes; two tiles are there
+  static constexpr std::uint32_t kBytes = 512 * (kFine + kFine / 8 * 7);     // of 32 lanes; two tiles are stored
 
-  // Vectors of its coefficients of a level, the finest one of the three first; where they begin, behind the points.
+  // Number of vectors of its coefficients of a level, the finest of the three first; their offset, behind the points.
   static __device__ __forceinline__ constexpr std::uint32_t part(int level) { return kFine / 2 >> level; }
-  static __device__ __forceinline__ constexpr std::uint32_t part_at(int level) {
+  static __device__ __forceinline__ constexpr std::uint32_t coefficients_at(int level) {
     return 32 * (2 * kFine - (kFine >> level));
   }
 
-  // Vector i of so many of a lane: eight lanes beside each other have theirs in different banks.
-  static __device__ __forceinline__ std::uint32_t place(std::uint32_t lane, std::uint32_t i, std::uint32_t count) {
+  // Offset of vector i of `count` of a lane: eight adjacent lanes use different banks.
+  static __device__ __forceinline__ std::uint32_t vector_at(std::uint32_t lane, std::uint32_t i, std::uint32_t count) {
     const std::uint32_t turn = count < 8 ? lane * count / 8 : lane;
     return lane * count + (i ^ (turn & (count - 1)));
   }
 };
 
-// The points that a lane knows at a level, and the ones beside them.
+// A lane's known points at a level, and their neighbours.
 template <class Int, int kCount>
 struct LinePoints {
   Int v[kCount], before, behind, further;
@@ -50,23 +50,23 @@ struct LinePoints {
     behind = __shfl_down_sync(kAllLanes, v[0], 1);
     further = __shfl_down_sync(kAllLanes, v[1], 1);
   }
-  // Number i - 1.
+  // Point i - 1.
   __device__ __forceinline__ Int from_before(int i) const {
     return i == 0 ? before : i <= kCount ? v[(i - 1) % kCount] : i == kCount + 1 ? behind : further;
   }
 };
 
-// How a level of a line is refined.
+// The refinement of a level of a line.
 template <class Int>
 struct LineLevel {
   Limits<Int> limits;
   KnownOfUnit<Int> known;
   bool cubic;
-  std::int32_t evens;  // points that are known
-  const Int* any;      // an address
+  std::int32_t evens;  // number of known points
+  const Int* any;      // a valid address
 
-  // Predictions of targets kN u to kN u + kN - 1 of a lane whose first known point is number `first`. Where `edge` is
-  // false, none of them is near an end of the line.
+  // Predictions of targets kN u to kN u + kN - 1 of a lane whose first known point is point `first`. `edge` false: none
+  // of them is near an end of the line.
   template <int kCount>
   __device__ __forceinline__ Wide<Int> predicted(const LinePoints<Int, kCount>& from, int u, std::int32_t first,
                                                  bool edge) const {
@@ -123,15 +123,15 @@ __device__ __forceinline__ Int magnitude(Int v) {
   return v < 0 ? -v : v;
 }
 
-// kLast: the finest grid, which nobody reads.
+// kLast: the finest grid, which is not stored.
 template <class T, bool kLast>
 __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     measure_line_kernel(const __grid_constant__ MeasureLine pass) {
   using Int = typename ProgressiveTraits<T>::Int;
   using Values = Wide<Int>;
-  using Room = LineRoom<Int>;
-  constexpr std::uint32_t kN = Room::kN;
-  extern __shared__ __align__(16) std::uint8_t room[];
+  using Shared = LineMemory<Int>;
+  constexpr std::uint32_t kN = Shared::kN;
+  extern __shared__ __align__(16) std::uint8_t shared_memory[];
   const FrameHead& frame = pass.job.heads[blockIdx.y];
   EncodeNote& note = *pass.job.notes.of(blockIdx.y);
   const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, index = pass.first + warp;
@@ -154,11 +154,11 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
                  in};
   }
 
-  Values* const tiles = reinterpret_cast<Values*>(room);
+  Values* const tiles = reinterpret_cast<Values*>(shared_memory);
   const std::uint32_t first_tile = blockIdx.x * pass.steps, last_tile = min(first_tile + pass.steps, pass.tiles);
-  // what is not in the line is 0
+  // entries outside the line are 0
   const auto stage = [&](std::uint32_t tile) {
-    Values* const to = tiles + tile % 2 * (Room::kBytes / 16);
+    Values* const to = tiles + tile % 2 * (Shared::kBytes / 16);
     const std::int32_t begin = (static_cast<std::int32_t>(tile * kLineLanes) - 1) * 4;  // of the known points
     const auto put = [&](Values* there, const Int* from, std::int64_t at, std::uint32_t end) {
       if (at >= 0 && at + kN <= end) {
@@ -171,17 +171,18 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
         *there = some;
       }
     };
-    for (std::uint32_t i = threadIdx.x; i < 32 * Room::kFine; i += blockDim.x) {
+    for (std::uint32_t i = threadIdx.x; i < 32 * Shared::kFine; i += blockDim.x) {
       const std::int64_t at = 8 * std::int64_t{begin} + kN * i;
-      put(to + Room::place(i / Room::kFine, i % Room::kFine, Room::kFine), originals + at, at, size);
+      put(to + Shared::vector_at(i / Shared::kFine, i % Shared::kFine, Shared::kFine), originals + at, at, size);
     }
 #pragma unroll
     for (int l = 0; l < 3; ++l) {
       const Int* const slots = reinterpret_cast<const Int*>(pass.job.slots_of(blockIdx.y, pass.unit[l]));
-      const std::uint32_t count = Room::part(l);
+      const std::uint32_t count = Shared::part(l);
       for (std::uint32_t i = threadIdx.x; i < 32 * count; i += blockDim.x) {
         const std::int64_t at = (std::int64_t{begin} << (2 - l)) + kN * i;
-        put(to + Room::part_at(l) + Room::place(i / count, i % count, count), slots + at, at, pass.sizes[l] / 2);
+        put(to + Shared::coefficients_at(l) + Shared::vector_at(i / count, i % count, count), slots + at, at,
+            pass.sizes[l] / 2);
       }
     }
   };
@@ -207,7 +208,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
 
   Int most = 0, found = 0;
   const auto* const measured = static_cast<const volatile unsigned long long*>(&note.measured[index]);
-  // how much more than that of its prediction the error of a point of the finest level can be
+  // the most by which the error of a point of the finest level exceeds that of its prediction
   const KnownOfUnit<Int>& last = levels[0].known;
   const Int reach = static_cast<Int>(coefficient_error(last.planes, last.plane));
   const bool bounded = !last.none();
@@ -225,28 +226,29 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
     if (!works) continue;
     const std::int32_t first = (static_cast<std::int32_t>(tile * kLineLanes + lane) - 1) * 4;
     const bool edge = tile == 0 || (tile + 1) * kLineLanes * 4 + 8 >= coarse, own = lane != 0 && lane != 31;
-    const Values* const fine = tiles + tile % 2 * (Room::kBytes / 16);
+    const Values* const fine = tiles + tile % 2 * (Shared::kBytes / 16);
     const auto coefficients = [fine, lane](int l) {
       return [fine, lane, l](int u) {
-        return fine[Room::part_at(l) + Room::place(lane, static_cast<std::uint32_t>(u), Room::part(l))];
+        return fine[Shared::coefficients_at(l) +
+                    Shared::vector_at(lane, static_cast<std::uint32_t>(u), Shared::part(l))];
       };
     };
     points.look_aside();
     const auto above =
         levels[1].refined(levels[2].refined(points, coefficients(2), first, edge), coefficients(1), 2 * first, edge);
     const auto finest = coefficients(0);
-    // a point behind the line's end, or a neighbour's, is none
+    // points beyond the line's end, or of a neighbour, are ignored
     const std::uint32_t begin = own ? 8 * static_cast<std::uint32_t>(first) : 0,
                         count = own && begin < size ? size - begin : 0;
     const auto is_point = [&](std::uint32_t i) { return edge ? i < count : own; };
     if constexpr (kLast)
       if (tile % 4 == 0) found = max(found, static_cast<Int>(*measured));
 #pragma unroll
-    for (int u = 0; u < static_cast<int>(Room::kFine / 2); ++u) {
+    for (int u = 0; u < static_cast<int>(Shared::kFine / 2); ++u) {
       const std::uint32_t at = 2 * kN * static_cast<std::uint32_t>(u);
       Values original[2], even, odd, made = levels[0].predicted(above, u, 4 * first, edge);
 #pragma unroll
-      for (std::uint32_t h = 0; h < 2; ++h) original[h] = fine[Room::place(lane, 2 * u + h, Room::kFine)];
+      for (std::uint32_t h = 0; h < 2; ++h) original[h] = fine[Shared::vector_at(lane, 2 * u + h, Shared::kFine)];
 #pragma unroll
       for (std::uint32_t k = 0; k < kN; ++k) {
         even.v[k] = above.v[kN * u + k];
@@ -254,7 +256,7 @@ __global__ void __launch_bounds__(32 * kReadersOfBlock, sizeof(T) == 4 ? 4 : 2)
         odd.v[k] = original[(2 * k + 1) / kN].v[(2 * k + 1) % kN];
       }
       const Values d = finest(u);
-      bool larger = true;  // whether a target can have a larger error than what has been found
+      bool larger = true;  // whether a target can exceed the largest error so far
       if (kLast && bounded) {
         Int far = 0;
 #pragma unroll

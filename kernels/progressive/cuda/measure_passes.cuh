@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors that readers are left with, measured pass by pass for one reader after the other, of arrays whose rows are
-// short (measure.cuh has all others).
+// Errors of readers, measured pass by pass for one reader after the other, for arrays with short rows (measure.cuh has
+// all others).
 #pragma once
 
 #include <cstdint>
@@ -34,22 +34,24 @@ struct ErrorSink {
   }
 };
 
-// What a reader knows of coefficients.
+// A reader's coefficients.
 template <class Int>
 struct KnownCoefficients {
   SlotCoefficients<Int> all;
   int planes, plane;
 
-  __device__ __forceinline__ Int operator()(std::uint64_t place) const { return known_part(all(place), planes, plane); }
-  __device__ __forceinline__ Wide<Int> wide(std::uint64_t place) const {
-    Wide<Int> c = all.wide(place);
+  __device__ __forceinline__ Int operator()(std::uint64_t offset) const {
+    return known_part(all(offset), planes, plane);
+  }
+  __device__ __forceinline__ Wide<Int> wide(std::uint64_t offset) const {
+    Wide<Int> c = all.wide(offset);
 #pragma unroll
     for (unsigned k = 0; k < kWide<Int>; ++k) c.v[k] = known_part(c.v[k], planes, plane);
     return c;
   }
 };
 
-// What a reader has whose segments end at those of a state, against the integers that were encoded.
+// Compares a reader whose segments end at a state with the encoded integers.
 template <class T, int kAxis, bool kLast>
 __global__ void __launch_bounds__(kGridThreads) measure_pass_kernel(const __grid_constant__ MeasurePass pass) {
   using Int = typename ProgressiveTraits<T>::Int;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What measuring errors keeps in shared memory for each step along y (measure.cuh), how it comes there, and what a
-// reader makes of a coefficient.
+// Shared memory of error measurement for each step along y (measure.cuh): its contents, how they are copied there, and
+// a reader's value of a coefficient.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +13,20 @@
 
 namespace pyfilter::cuda {
 
-// What all readers share of a step, and what is one's own: vectors of a lane each.
+// Vectors of a lane for a step: shared by all readers, and a reader's own.
 template <bool kHasZ>
 struct MeasuredItems {
   static constexpr std::uint32_t kRows = kHasZ ? 2 : 1, kAlongZ = 0, kAlongY = kHasZ ? 1 : 0, kAlongX = kAlongY + kRows,
                                  kOriginals = kAlongX + 2 * kRows, kShared = kOriginals + 4 * kRows,
                                  kOwn = kHasZ ? 4 : 1;
-  // bytes, of `readers` warps
+  // bytes, for `readers` warps
   static constexpr std::size_t vectors(std::uint32_t readers) { return 2 * 512 * (kShared + readers * kOwn); }
-  static constexpr std::size_t room(std::uint32_t readers) {
+  static constexpr std::size_t bytes(std::uint32_t readers) {
     return vectors(readers) + 32 * sizeof(std::int64_t) * (kShared + kOwn) + kShared * sizeof(std::uint64_t);
   }
 };
 
-// 16 bytes to shared memory; they are there after wait_for_copies().
+// Copies 16 bytes to shared memory; they are visible after wait_for_copies().
 template <class Value>
 __device__ __forceinline__ void copy_later(Wide<Value>* to, const Value* from) {
 #if __CUDA_ARCH__ >= 800
@@ -44,7 +44,7 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// What a reader makes of a coefficient of a unit.
+// A reader's value of a coefficient of a unit.
 template <class Int>
 struct KnownOfUnit {
   int planes, plane;

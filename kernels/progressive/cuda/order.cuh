@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The segments of a frame that is encoded: their sizes, their order, the errors behind them and where they go, and the
-// head that says so (docs/format.md, section 13.2; progressive/order.hpp, choices.hpp).
+// The segments of a frame to encode: sizes, order, errors and offsets, and the head (docs/format.md, section 13.2;
+// progressive/order.hpp, choices.hpp).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pyfilter::cuda {
 
-// A thread a chunk: how many planes and segments there are.
+// A thread a chunk: counts planes and segments.
 static __global__ void __launch_bounds__(32) count_planes_kernel(const __grid_constant__ ProgressiveEncode job) {
   FrameHead& head = job.heads[blockIdx.y];
   if (threadIdx.x != 0 || head.dead != 0) return;
@@ -30,18 +30,18 @@ static __global__ void __launch_bounds__(32) count_planes_kernel(const __grid_co
 // A block a segment: blockIdx.x is its unit and, from the highest on, its plane.
 template <int kThreads>
 static __global__ void __launch_bounds__(kThreads) segment_sizes_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint64_t room[kThreads / 32];
+  __shared__ std::uint64_t memory[kThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
   const auto [u, planes, p, there] = job.block_segment(head);
   if (head.dead != 0 || !there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles;
-  const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, p);
-  std::uint64_t own = 0, all = 0;  // bytes, and above them pieces that are not empty
+  const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.piece_index(u, planes, p);
+  std::uint64_t own = 0, all = 0;  // bytes, and in the high half non-empty pieces
   for (std::uint32_t t = threadIdx.x; t < tiles; t += kThreads) {
     const std::uint32_t size = sizes[t] & 0xFFFF;
     own += size | std::uint64_t{size != 0} << 40;
   }
-  sum_before<kThreads>(own, room, all);
+  sum_before<kThreads>(own, memory, all);
   if (threadIdx.x != 0) return;
   const std::uint64_t bytes = all & ((std::uint64_t{1} << 40) - 1), filled = all >> 40;
   job.segment_bytes.of(blockIdx.y)[segment_index(u, p)] =
@@ -50,37 +50,37 @@ static __global__ void __launch_bounds__(kThreads) segment_sizes_kernel(const __
 
 inline constexpr int kOrderThreads = 256;
 
-struct OrderRoom {
+struct OrderMemory {
   double weight[kMostUnits];
-  int first[kMostUnits + 1];  // numbers of segments, each unit's from its highest plane on
+  int first[kMostUnits + 1];  // index of each unit's first segment; its segments start with the highest plane
   std::uint64_t sums[kOrderThreads / 32];
 };
 
-// order_segments() by a block. The unit whose next segment gains most goes first, and then on as long as its segments
-// gain more than that one. So a segment goes by the least gain of those of its unit up to it, and of equals by number.
+// order_segments() by a block. The unit whose next segment gains most goes first, and continues while its segments gain
+// more. So a segment's rank is the least gain of its unit's segments up to it; among equals the lower index goes first.
 __device__ __forceinline__ void order_by_block(const ProgressiveHead& head, const std::uint64_t* bytes, int units,
-                                               OrderRoom& room, double* keys, ProgressiveSegment* segments) {
+                                               OrderMemory& memory, double* keys, ProgressiveSegment* segments) {
   const int thread = static_cast<int>(threadIdx.x), count = head.segments;
   const auto unit_of = [&](int number) {
     int u = 0;
-    while (room.first[u + 1] <= number) ++u;
+    while (memory.first[u + 1] <= number) ++u;
     return u;
   };
   for (int i = thread; i < count; i += kOrderThreads) {
     const int u = unit_of(i), planes = head.planes[u];
-    keys[i] = gain_of_unit(planes, planes - (i - room.first[u]), room.weight[u],
+    keys[i] = gain_of_unit(planes, planes - (i - memory.first[u]), memory.weight[u],
                            [&](int p) { return bytes[segment_index(u, p)]; });
   }
   __syncthreads();
   for (int u = thread; u < units; u += kOrderThreads)
-    for (int i = room.first[u] + 1; i < room.first[u + 1]; ++i)
+    for (int i = memory.first[u] + 1; i < memory.first[u + 1]; ++i)
       if (keys[i - 1] < keys[i]) keys[i] = keys[i - 1];
   __syncthreads();
   for (int i = thread; i < count; i += kOrderThreads) {
     const double key = keys[i];
     int before = 0;
     for (int k = 0; k < count; ++k) before += keys[k] > key || (keys[k] == key && k < i) ? 1 : 0;
-    const int u = unit_of(i), p = head.planes[u] - 1 - (i - room.first[u]);
+    const int u = unit_of(i), p = head.planes[u] - 1 - (i - memory.first[u]);
     ProgressiveSegment segment;
     segment.unit = static_cast<std::uint8_t>(u);
     segment.plane = static_cast<std::int8_t>(p);
@@ -90,7 +90,7 @@ __device__ __forceinline__ void order_by_block(const ProgressiveHead& head, cons
   __syncthreads();
 }
 
-// Gives each segment the bytes that are read with it as its offset. Threads have segments side by side.
+// Sets each segment's offset to the bytes that are read with it. Threads take consecutive segments.
 __device__ __forceinline__ void count_read(const ProgressiveHead& head, std::uint64_t* sums,
                                            ProgressiveSegment* segments) {
   const int each = (head.segments + kOrderThreads - 1) / kOrderThreads, first = static_cast<int>(threadIdx.x) * each,
@@ -121,7 +121,7 @@ __device__ __forceinline__ void choose_entries_by_warp(const ProgressiveHead& he
   }
 }
 
-// What a reader has of each unit who has the first segments up to number `last`.
+// The planes of each unit that a reader of the first segments, up to number `last`, has.
 template <class State>
 __device__ __forceinline__ void state_behind(const ProgressiveLayout& layout, const ProgressiveHead& head,
                                              const ProgressiveSegment* segments, int last, State* state) {
@@ -129,7 +129,7 @@ __device__ __forceinline__ void state_behind(const ProgressiveLayout& layout, co
   for (int i = 0; i <= last; ++i) --state[segments[i].unit];
 }
 
-// By a block: errors that are bounds, which errors are measured, and how long the frame is. `bounds` is memory.
+// By a block: bounds of errors, the selection of errors to measure, and the frame's length. `bounds`: scratch.
 __device__ __forceinline__ void choose_errors(const ProgressiveEncode& job, EncodeNote& note, ProgressiveHead& head,
                                               ProgressiveSegment* segments, std::int8_t* states, std::uint64_t* bounds,
                                               std::uint64_t* sums) {
@@ -176,7 +176,7 @@ __device__ __forceinline__ void choose_errors(const ProgressiveEncode& job, Enco
   __syncthreads();
   if (thread != 0) return;
   head.table_bytes = all;
-  head.place(layout, static_cast<std::size_t>(job.width));
+  head.set_offsets(layout, static_cast<std::size_t>(job.width));
   const std::uint64_t least = least_payload_bytes(job.count),
                       total = head.segments == 0
                                   ? head.segments_at
@@ -184,11 +184,11 @@ __device__ __forceinline__ void choose_errors(const ProgressiveEncode& job, Enco
   note.payload_bytes = total < least ? least : total;
 }
 
-// A block a frame. Segments of frames that have at most so many are ordered in shared memory.
+// A block a frame. Frames with at most this many segments are ordered in shared memory.
 static __global__ void __launch_bounds__(kOrderThreads)
     order_segments_kernel(const __grid_constant__ ProgressiveEncode job, int most_segments) {
-  extern __shared__ __align__(16) std::uint8_t memory[];
-  __shared__ OrderRoom room;
+  extern __shared__ __align__(16) std::uint8_t ordered[];
+  __shared__ OrderMemory memory;
   FrameHead& frame = job.heads[blockIdx.y];
   if (frame.dead != 0) return;
   EncodeNote& note = *job.notes.of(blockIdx.y);
@@ -197,21 +197,22 @@ static __global__ void __launch_bounds__(kOrderThreads)
   ProgressiveSegment* const kept = job.segments.of(blockIdx.y);
   const int thread = static_cast<int>(threadIdx.x);
   const bool fits = head.segments <= most_segments;
-  auto* const segments = fits ? reinterpret_cast<ProgressiveSegment*>(memory) : kept;
-  // which has room for a number of each piece, and is not used yet
-  auto* const numbers = fits ? reinterpret_cast<std::uint64_t*>(segments + most_segments) : job.places.of(blockIdx.y);
+  auto* const segments = fits ? reinterpret_cast<ProgressiveSegment*>(ordered) : kept;
+  // reuses the memory of pieces' offsets, which is not used yet
+  auto* const numbers =
+      fits ? reinterpret_cast<std::uint64_t*>(segments + most_segments) : job.locations.of(blockIdx.y);
   static_assert(sizeof(ProgressiveSegment) % 8 == 0);
   if (thread == 0) {
-    weigh_units(layout, head, room.weight);
-    room.first[0] = 0;
+    weigh_units(layout, head, memory.weight);
+    memory.first[0] = 0;
     for (int u = 0; u < layout.units; ++u)
-      room.first[u + 1] = room.first[u] + (head.planes[u] != 0 ? head.planes[u] + 1 : 0);
-    head.place(layout, static_cast<std::size_t>(job.width));
+      memory.first[u + 1] = memory.first[u] + (head.planes[u] != 0 ? head.planes[u] + 1 : 0);
+    head.set_offsets(layout, static_cast<std::size_t>(job.width));
   }
   __syncthreads();
-  order_by_block(head, job.segment_bytes.of(blockIdx.y), layout.units, room, reinterpret_cast<double*>(numbers),
+  order_by_block(head, job.segment_bytes.of(blockIdx.y), layout.units, memory, reinterpret_cast<double*>(numbers),
                  segments);
-  choose_errors(job, note, head, segments, job.states.of(blockIdx.y), numbers, room.sums);
+  choose_errors(job, note, head, segments, job.states.of(blockIdx.y), numbers, memory.sums);
   __syncthreads();
   if (note.payload_bytes >= job.value_bytes) {
     __syncthreads();
@@ -221,14 +222,14 @@ static __global__ void __launch_bounds__(kOrderThreads)
     }
     return;
   }
-  SegmentPlace* const places = job.segment_places.of(blockIdx.y);
+  SegmentLocation* const locations = job.segment_locations.of(blockIdx.y);
   for (int i = thread; i < head.segments; i += kOrderThreads) {
-    places[segment_index(segments[i].unit, segments[i].plane)] = {segments[i].offset, segments[i].size};
+    locations[segment_index(segments[i].unit, segments[i].plane)] = {segments[i].offset, segments[i].size};
     if (fits) kept[i] = segments[i];
   }
 }
 
-// Errors of the table by those that have been measured.
+// Replaces errors of the table by those measured.
 __device__ __forceinline__ void use_measured(const ProgressiveEncode& job, const EncodeNote& note,
                                              const ProgressiveHead& head, ProgressiveSegment* segments) {
   const ProgressiveLayout& layout = job.shared->layout;
@@ -246,7 +247,7 @@ __device__ __forceinline__ void use_measured(const ProgressiveEncode& job, const
   }
 }
 
-// A block a frame, once errors are measured: head, table and coarsest grid, and zeros behind the segments.
+// A block a frame, once errors are measured: writes head, table and coarsest grid, and zeros behind the segments.
 static __global__ void __launch_bounds__(kOrderThreads)
     write_head_kernel(const __grid_constant__ ProgressiveEncode job) {
   __shared__ std::uint64_t sums[kOrderThreads / 32];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernels of progressive frames are given (docs/format.md, section 13). All frames of a batch have one shape
-// and dtype, and so one layout; blockIdx.y is the frame.
+// The parameters of the kernels of progressive frames (docs/format.md, section 13). All frames of a batch have one
+// shape and dtype, so one layout; blockIdx.y is the frame.
 //
-// Coefficients and planes are kept in the order of tiles: a tile has a slot of 4096 integers, coefficient i of it at i.
-// As planes, word w of plane p is word 128 p + w of the slot, and signs are the last plane.
+// Coefficients and planes are stored by tiles: a tile has a slot of 4096 integers, with coefficient i at index i. As
+// planes, word w of plane p is word 128 p + w of the slot, and signs are the last plane.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,37 +20,37 @@
 namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kSlotValues = 4096;
-inline constexpr int kGroupTiles = 16;  // of a unit, that blocks side by side decode
+inline constexpr int kGroupTiles = 16;  // tiles of a unit that adjacent blocks decode
 
-// Tiles of a unit: as many as a block takes, or what is left.
+// Tiles of a unit: as many as a block takes, or the remaining ones.
 struct TileGroup {
   std::uint32_t unit, first;
 };
 
-// What is the same for all frames of a batch, in device memory.
+// Data shared by all frames of a batch, in device memory.
 struct ProgressiveShared {
   ProgressiveLayout layout;
-  std::uint32_t first_tile[kMostUnits + 1];  // of a unit, among the tiles of all
+  std::uint32_t first_tile[kMostUnits + 1];  // first tile of each unit, among the tiles of all units
 };
 
-// A head as it was read, or as it is made.
+// A parsed head, or one under construction.
 struct FrameHead {
   ProgressiveHead head;
-  std::int8_t last[kMostUnits];  // decoding: the plane of the last segment of a unit; its planes: none is there
-  std::uint32_t dead;            // nothing more to do: damaged, stored in another way
+  std::int8_t last[kMostUnits];  // decoding: the plane of a unit's last segment; `planes` if it has none
+  std::uint32_t dead;            // skip the frame: it is damaged or stored in another way
 };
 
-// Where a piece is: its offset from the start of the payload, its size in the low bits.
+// The location of a piece: its offset from the start of the payload, and its size in the low bits.
 KFN std::uint64_t pack_piece(std::uint64_t offset, std::uint32_t size) { return offset << 16 | size; }
 KFN std::uint64_t piece_offset(std::uint64_t piece) { return piece >> 16; }
 KFN std::uint32_t piece_size(std::uint64_t piece) { return static_cast<std::uint32_t>(piece & 0xFFFF); }
 
-// Of plane p of unit u, among the segments of all units.
+// The index of plane p of unit u among the segments of all units.
 KFN std::size_t segment_index(int u, int p) {
   return 64 * static_cast<std::size_t>(u) + static_cast<std::size_t>(p + 1);
 }
 
-struct SegmentPlace {
+struct SegmentLocation {
   std::uint64_t offset, size;
 };
 
@@ -63,11 +63,11 @@ struct ProgressiveFrame {
   double step;
   std::uint64_t sentinel;
   std::uint32_t has_sentinel;
-  std::uint32_t segments;  // how many of them are there; kAllSegments: the whole frame
+  std::uint32_t segments;  // number of available segments; kAllSegments: the whole frame
 };
 inline constexpr std::uint32_t kAllSegments = 0xFFFFFFFFu;
 
-// One array for each frame of a batch, `stride` apart.
+// An array for each frame of a batch, `stride` apart.
 template <class T>
 struct PerFrame {
   std::uint8_t* data;
@@ -76,22 +76,22 @@ struct PerFrame {
   __device__ __forceinline__ T* of(std::uint32_t frame) const { return reinterpret_cast<T*>(data + frame * stride); }
 };
 
-// A segment of a unit.
+// A unit and a plane.
 struct UnitSegment {
   int unit, planes, plane;
   bool there;
 };
 
-// Frames of a batch in tiles.
+// Frames of a batch, in tiles.
 struct ProgressiveBatch {
   const ProgressiveShared* shared;
   FrameHead* heads;
   std::uint32_t frame_count, tiles;
-  int width, pieces;              // bytes of an integer; of a tile at most
+  int width, pieces;              // bytes of an integer; the most pieces of a tile
   PerFrame<std::uint32_t> slots;  // of tiles
 
-  // Where the pieces of plane p of a unit are among those of all.
-  __device__ __forceinline__ std::size_t place_of(int u, int planes, int p) const {
+  // The index of the first piece of plane p of unit u among all pieces.
+  __device__ __forceinline__ std::size_t piece_index(int u, int planes, int p) const {
     const ProgressiveUnit& unit = shared->layout.unit[u];
     return static_cast<std::size_t>(shared->first_tile[u]) * static_cast<std::size_t>(pieces) +
            static_cast<std::size_t>(planes - 1 - p) * unit.tiles;
@@ -101,7 +101,7 @@ struct ProgressiveBatch {
   __device__ __forceinline__ std::uint32_t* slots_of(std::uint32_t frame, int u) const {
     return slots.of(frame) + static_cast<std::size_t>(shared->first_tile[u]) * slot_words();
   }
-  // Of a launch with a block for each: blockIdx.x is its unit and, from the highest on, its plane.
+  // The segment of a block: blockIdx.x is its unit and, from the highest on, its plane.
   __device__ __forceinline__ UnitSegment block_segment(const FrameHead& head) const {
     const int u = static_cast<int>(blockIdx.x) / pieces, planes = head.head.planes[u],
               p = planes - 1 - static_cast<int>(blockIdx.x) % pieces;
@@ -113,16 +113,16 @@ struct ProgressiveDecode : ProgressiveBatch {
   const ProgressiveFrame* frames;
   const TileGroup* groups;
   std::uint32_t group_count;
-  int level;                        // the grid that is wanted
-  PerFrame<SegmentPlace> segments;  // by segment_index()
-  PerFrame<std::uint64_t> places;   // of pieces: those of a unit's tiles, plane by plane from the highest on
-  PerFrame<std::uint8_t> tops;      // of each tile: planes that are there
-  PerFrame<std::uint8_t> roots;     // the coarsest grid
+  int level;                           // the requested grid
+  PerFrame<SegmentLocation> segments;  // by segment_index()
+  PerFrame<std::uint64_t> locations;   // of pieces: those of a unit's tiles, plane by plane from the highest on
+  PerFrame<std::uint8_t> tops;         // of each tile: number of planes so far
+  PerFrame<std::uint8_t> roots;        // the coarsest grid
 };
 
-// How blocks share rows: `across` threads take a row, or one of the pieces of a long one.
+// How blocks divide rows: `across` threads take a row, or a piece of a long one.
 struct RowShare {
-  std::uint32_t across = 8, pieces = 1, piece = ~0u;  // values of a piece
+  std::uint32_t across = 8, pieces = 1, piece = ~0u;  // piece: values of a piece
 };
 
 // A pass from one grid to the next.
@@ -140,12 +140,12 @@ struct InversePass : GridPass {
 // -- special values
 
 inline constexpr int kMaskThreads = 256;
-inline constexpr std::uint32_t kMaskRows = 256;  // of a segment
+inline constexpr std::uint32_t kMaskRows = 256;  // rows of a segment of the mask
 
-// What the part of special values says of itself.
+// The head of the section of special values.
 struct SpecialNote {
-  std::uint64_t missing, verbatim, mask_at, verbatim_at;  // offsets in the payload; mask_at 0: there is no mask
-  unsigned long long found;                               // missing values that the mask has
+  std::uint64_t missing, verbatim, mask_at, verbatim_at;  // offsets in the payload; mask_at 0: no mask
+  unsigned long long found;                               // missing values found in the mask
 };
 
 struct SpecialDecode {
@@ -153,39 +153,39 @@ struct SpecialDecode {
   std::uint64_t count, start, stop;
   std::uint32_t rows, row, words, segments, pieces;  // a row has `row` values and `words` words
   PerFrame<SpecialNote> notes;
-  PerFrame<std::uint64_t> piece_at;  // offsets of the mask's pieces, packed as those of tiles
-  PerFrame<std::uint32_t> changes;   // bits of the pieces, one after the other
+  PerFrame<std::uint64_t> piece_at;  // offsets and sizes of the mask's pieces, as pack_piece()
+  PerFrame<std::uint32_t> changes;   // bits of the pieces, concatenated
   PerFrame<std::uint32_t> mask;      // rows of words: the mask
   PerFrame<std::uint32_t> sums;      // of segments of rows
 };
 
 // -- encoding
 
-// What becomes of a chunk.
+// The outcome of a chunk.
 enum class Outcome : std::uint32_t {
   progressive,
   raw,
   elsewhere,  // bit-exact, or with special values: the CPU encodes it
 };
 
-// What the kernels find out about a chunk.
+// Facts about a chunk, found by the kernels.
 struct EncodeNote {
   Outcome outcome;
   std::uint32_t measures;
-  unsigned long long largest, special;            // scan_values(): a magnitude's bits, and how many are not ordinary
-  unsigned long long second, positive, negative;  // its second look
-  unsigned long long clashing;                    // values that would come back as the sentinel
+  unsigned long long largest, special;            // scan_values(): largest magnitude's bits, number of special values
+  unsigned long long second, positive, negative;  // of the second scan
+  unsigned long long clashing;                    // values that would decode to the sentinel
   long long low, high;                            // of the integers
-  std::uint32_t look;                             // whether there is a second look
+  std::uint32_t look;                             // whether there is a second scan
   std::uint32_t has_sentinel, in_range;
   int exponent;
   std::uint64_t sentinel, conversion, payload_bytes;
-  unsigned long long any[kMostUnits];             // all magnitudes of a unit's coefficients
-  std::uint32_t measured_segment[kMostMeasures];  // behind which errors are measured
-  unsigned long long measured[kMostMeasures];     // and what they are
+  unsigned long long any[kMostUnits];             // OR of the magnitudes of a unit's coefficients
+  std::uint32_t measured_segment[kMostMeasures];  // the segments with measured errors
+  unsigned long long measured[kMostMeasures];     // their errors
 };
 
-// Slots have coefficients first, then pieces.
+// Slots hold coefficients first, then pieces.
 struct ProgressiveEncode : ProgressiveBatch {
   bool measured, has_fill;
   Bound bound_mode;
@@ -195,18 +195,18 @@ struct ProgressiveEncode : ProgressiveBatch {
   std::uint64_t value_stride;
   std::uint8_t* payloads;  // of the first frame
   std::uint64_t frame_stride;
-  std::uint64_t grid_at[kMostLevels + 1];  // integers of a grid, among those of all
+  std::uint64_t grid_at[kMostLevels + 1];  // offset of each grid's integers
   PerFrame<EncodeNote> notes;
-  PerFrame<std::uint8_t> grids;           // integers
-  PerFrame<std::uint32_t> planes;         // of tiles
-  PerFrame<std::uint64_t> largest;        // coefficient of each quarter of a tile
-  PerFrame<std::uint32_t> bytes;          // of tiles: pieces, each at a multiple of four bytes of the slot
-  PerFrame<std::uint32_t> sizes;          // of pieces: where in the slot (high half), and how long; by place_of()
-  PerFrame<std::uint64_t> places;         // and where in the payload
-  PerFrame<std::uint64_t> segment_bytes;  // by segment_index()
-  PerFrame<ProgressiveSegment> segments;  // in their order
-  PerFrame<SegmentPlace> segment_places;  // by segment_index()
-  PerFrame<std::int8_t> states;           // of each measured error: the plane of each unit
+  PerFrame<std::uint8_t> grids;                 // integers
+  PerFrame<std::uint32_t> planes;               // of tiles
+  PerFrame<std::uint64_t> largest;              // largest coefficient of each quarter tile
+  PerFrame<std::uint32_t> bytes;                // of a tile's pieces, each padded to a multiple of four
+  PerFrame<std::uint32_t> sizes;                // of pieces: offset in the slot (high half), and size; by piece_index()
+  PerFrame<std::uint64_t> locations;            // offsets of pieces in the payload
+  PerFrame<std::uint64_t> segment_bytes;        // by segment_index()
+  PerFrame<ProgressiveSegment> segments;        // in reading order
+  PerFrame<SegmentLocation> segment_locations;  // by segment_index()
+  PerFrame<std::int8_t> states;                 // of each measured error: the plane of each unit
 
   __device__ __forceinline__ std::uint8_t* payload(std::uint32_t frame) const {
     return payloads + frame * frame_stride;
@@ -216,17 +216,17 @@ struct ProgressiveEncode : ProgressiveBatch {
 // All units of a level at once.
 struct ForwardLevel {
   ProgressiveEncode job;
-  int level, unit[3];                          // by axis; -1: there is none
+  int level, unit[3];                          // units by axis; -1: none
   std::uint32_t across, pieces, groups, rows;  // lanes of a piece; pieces of a row; groups of a plane; rows of a group
 };
 
 // A pass that measures errors.
 struct MeasurePass : GridPass {
   ProgressiveEncode job;
-  int index;  // of the measured error
+  int index;  // index of the measured error
 };
 
-// Grids of readers, some of each frame.
+// Grids of several readers for each frame.
 struct ReaderGrids {
   std::uint8_t* data;
   std::size_t frame_stride, reader_stride;
@@ -237,34 +237,35 @@ struct ReaderGrids {
 };
 
 inline constexpr int kReadersOfBlock = kMostMeasures;
-// The largest errors that a reader has at a level, of bricks of its points.
+// The largest errors of a reader at a level, for bricks of its points.
 inline constexpr std::uint32_t kBrickZ = 2, kBrickY = 16, kBrickX = 64;
 
-// The passes of a level, for readers from `first` on. A row is taken in pieces of `lanes` lanes, rows in marches of so
-// many steps along y.
+// The passes of a level, for readers from `first` on. A row is divided into pieces of `lanes` lanes, and rows into
+// marches of this many steps along y.
 struct MeasureLevel {
   ProgressiveEncode job;
-  int level, unit[3];  // by axis; -1: there is none
+  int level, unit[3];  // units by axis; -1: none
   Extents from, to;    // of the grids
   ReaderGrids in, out;
-  ReaderGrids bricks;  // of the grid above the finest, of 64 bits; nullptr: nobody looks at them
+  ReaderGrids bricks;  // of the grid above the finest, of 64 bits; nullptr: not needed
   std::uint32_t first, readers;
   std::uint32_t lanes, pieces, marches, steps;
 };
 
-// Points that a lane makes of a line from four that are known, at the third level; lanes of a warp that make their own.
+// Points of a line that a lane computes from four known ones, at the third level; lanes of a warp that compute points
+// of their own.
 inline constexpr std::uint32_t kLinePoints = 32, kLineLanes = 30;
 
-// Three levels of a line, for readers from `first` on; a block takes so many tiles.
+// Three levels of a line, for readers from `first` on; a block takes this many tiles.
 struct MeasureLine {
   ProgressiveEncode job;
-  int level, unit[3];      // the finest level; of it and those above it
-  std::uint32_t sizes[4];  // of its grid and those above it
+  int level, unit[3];      // the finest level; the units of the three levels
+  std::uint32_t sizes[4];  // of its grid, and of the three above
   ReaderGrids in, out;
   std::uint32_t first, readers, tiles, steps;
 };
 
-// Whether a level and the two above it are those of a line: one axis, coefficients in slots as they follow each other.
+// Whether a level and the two above are a line: one axis, with coefficients in slots in line order.
 inline bool is_line(const ProgressiveLayout& layout, int level) {
   if (level + 3 > layout.levels || layout.grids[level].y != 1 || layout.grids[level].z != 1) return false;
   int units = 0;
@@ -277,14 +278,14 @@ inline bool is_line(const ProgressiveLayout& layout, int level) {
   return units == 3;
 }
 
-// Units of a level by axis, -1 where there is none.
+// Units of a level by axis, -1: none.
 inline void units_of_level(const ProgressiveLayout& layout, int level, int (&unit)[3]) {
   for (int& u : unit) u = -1;
   for (int u = 0; u < layout.units; ++u)
     if (layout.unit[u].level == level) unit[layout.unit[u].axis] = u;
 }
-// Whether rows of a level and of the one above, which has four points or more along x, are at multiples of 16 bytes and
-// tiles have rows as the units do, of integers of `width` bytes.
+// Whether rows of a level and of the level above, with at least four points along x, are aligned to 16 bytes, and the
+// rows of tiles equal the unit's, for integers of `width` bytes.
 inline bool has_wide_rows(const ProgressiveLayout& layout, int level, std::size_t width) {
   const std::uint64_t row = layout.grids[level + 1].x;
   bool wide = row >= 4 && row % (16 / width) == 0 && layout.grids[level].x == 2 * row;
@@ -296,18 +297,18 @@ inline bool has_wide_rows(const ProgressiveLayout& layout, int level, std::size_
   return wide;
 }
 
-// Whether errors are measured level by level: not of arrays with short rows.
+// Whether errors are measured level by level: not for arrays with short rows.
 inline bool measured_by_levels(const ProgressiveLayout& layout, std::size_t width) {
   return layout.grids[0].x >= 64 || has_wide_rows(layout, 0, width);
 }
 
-// Notes that a frame is damaged.
+// Marks a frame as damaged.
 __device__ __forceinline__ void damage(const ProgressiveFrame& frame, FrameHead& head) {
   atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(Fault::segments));
   *static_cast<volatile std::uint32_t*>(&head.dead) = 1;
 }
-// Whether one is, in a kernel that finds it out: other threads may meanwhile. So threads that work together have to
-// agree on what they have seen, or some would go on without the others.
+// Whether a frame is damaged, for kernels that detect damage: other threads may mark it at the same time. Threads that
+// work together must share one result, or some would continue alone.
 __device__ __forceinline__ bool is_damaged(const FrameHead& head) {
   return *static_cast<const volatile std::uint32_t*>(&head.dead) != 0;
 }

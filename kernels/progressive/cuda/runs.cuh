@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runs of a class (docs/format.md, section 13.5) by a warp, a word of 32 bits in each lane. Which ones end the
-// zeros of a run and which are of its low bits depends on all before. So each lane reads its word as if a run started
-// there, and again as long as the lane before it ends elsewhere: after two or three turns all agree. How many runs,
-// zeros and low bits are before a lane are sums, and they say which positions of the class have ones.
+// The runs of a class (docs/format.md, section 13.5) by a warp, a word of 32 bits in each lane. Whether a one ends a
+// run's zeros or belongs to its low bits depends on all bits before. So each lane parses its word as if a run started
+// there, and again while the previous lane ends elsewhere: after two or three rounds all agree. Prefix sums of runs,
+// zeros and low bits then give the positions of the class's ones.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ inline constexpr std::uint32_t kRankWords = kTileWords + 1;
 
 // The bits of a piece.
 struct PieceBits {
-  const std::uint32_t* words;  // the first is that of its first bit
-  std::uint32_t skipped;       // bits of this word before the piece
-  std::uint32_t used;          // words that have bits of the piece
-  std::uint32_t bytes;         // of the payload from the first word on; or very many
-  int last;                    // word behind which there is a whole one
+  const std::uint32_t* words;  // the first word holds the first bit
+  std::uint32_t skipped;       // bits of the first word before the piece
+  std::uint32_t used;          // words with bits of the piece
+  std::uint32_t bytes;         // of the payload from the first word on; or a large number
+  int last;                    // index of the last word with a whole word behind it
 
   __device__ __forceinline__ PieceBits(const ProgressiveFrame& frame, std::uint64_t piece) {
     const std::uint64_t offset = piece_offset(piece);
@@ -35,19 +35,19 @@ struct PieceBits {
     if (static_cast<int>(i) > last) return last_bits(words, bytes, bit);
     return __funnelshift_r(words[i], words[i + 1], bit % 32);
   }
-  // A word; zeros behind the last.
+  // Word i; words beyond the last are zeros.
   __device__ __forceinline__ std::uint32_t word(std::uint32_t i) const {
     if (i >= used) return 0;
     return 4 * i + 4 > bytes ? last_bits(words, bytes, 32 * i) : words[i];
   }
 };
 
-// The ones of a word that end the zeros of a run, where a run's zeros start at bit `entry`.
+// The ones of a word that end the zeros of a run, if a run's zeros start at bit `entry`.
 __device__ __forceinline__ std::uint32_t run_ends(std::uint32_t word, std::uint32_t entry, std::uint32_t step) {
   std::uint32_t left = word & ~0u << entry, ends = 0;
   while (left != 0) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {  // nothing happens where none are left
+    for (int i = 0; i < 2; ++i) {  // does nothing once none is left
       const std::uint32_t end = left & (0u - left);
       ends |= end;
       left &= 0u - (end << step);
@@ -56,8 +56,8 @@ __device__ __forceinline__ std::uint32_t run_ends(std::uint32_t word, std::uint3
   return ends;
 }
 
-// Ones by rank, of a class of `count` positions whose runs start at bit `at`, which becomes the one behind them. False
-// where they are damaged.
+// The ones, by rank, of a class of `count` positions whose runs start at bit `at`; sets `at` to their end. False if the
+// runs are damaged.
 __device__ __forceinline__ bool read_runs(const PieceBits& piece, std::uint32_t k, std::uint32_t count,
                                           std::uint32_t& at, std::uint32_t* ranks) {
   if (count == 0) return true;
@@ -65,8 +65,8 @@ __device__ __forceinline__ bool read_runs(const PieceBits& piece, std::uint32_t 
   for (std::uint32_t i = lane; i <= (count + 31) / 32; i += 32) ranks[i] = 0;
   __syncwarp();
   const std::uint32_t step = k + 1, first = piece.skipped + at;
-  std::uint32_t carry = first % 32;         // where zeros of a run start in the first lane's word
-  std::uint32_t start = 32 * lane - carry;  // of a lane's word, from the first run on
+  std::uint32_t carry = first % 32;         // bit of the first lane's word where a run's zeros start
+  std::uint32_t start = 32 * lane - carry;  // bit of a lane's word, from the first run on
   std::uint32_t runs_before = 0, lows_before = 0;
 #pragma unroll 1
   for (std::uint32_t i = first / 32 + lane;; i += 32, start += 1024) {
@@ -115,7 +115,7 @@ __device__ __forceinline__ bool read_runs(const PieceBits& piece, std::uint32_t 
     carry = __shfl_sync(kAllLanes, exit, 31);
     runs_before += all >> 20;
     lows_before += all & 0xFFFFF;
-    // behind the piece, or more zeros than positions, so that sums do not go round
+    // beyond the piece, or more zeros than positions: stops before sums overflow
     const std::uint32_t next = __shfl_sync(kAllLanes, i, 0) + 32, read = 32 * next - first;
     if (next >= piece.used || static_cast<int>(read - runs_before * step) > 4096) return false;
   }

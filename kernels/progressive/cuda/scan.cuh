@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From values to integers: what scan_values() and fill_integers() of the CPU find out and do, by minima, maxima and
-// counts, so that no order changes a choice (docs/format.md, section 13.3; kernels/progressive/FORMAT.md).
+// From values to integers: the CPU's scan_values() and fill_integers(), by minima, maxima and counts, so that the order
+// of threads changes nothing (docs/format.md, section 13.3; kernels/progressive/FORMAT.md).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ScanTraits {
   static constexpr Code kInfinity = std::bit_cast<Code>(std::numeric_limits<T>::infinity());
 };
 
-// visit(value) of a thread's share of a chunk.
+// Calls visit(value) for a thread's share of a chunk.
 template <class T, class Visit>
 __device__ __forceinline__ void visit_values(const T* values, std::uint64_t count, const Visit& visit) {
   constexpr std::uint64_t kPer = 16 / sizeof(T);
@@ -48,7 +48,7 @@ template <class T>
 __device__ __forceinline__ const T* chunk_values(const ProgressiveEncode& job) {
   return reinterpret_cast<const T*>(job.values + blockIdx.y * job.value_stride);
 }
-// The fill value, if it can stand for missing ones.
+// The fill value, if it can be the sentinel.
 template <class T>
 __device__ __forceinline__ bool usable_fill(const ProgressiveEncode& job) {
   using Code = typename FloatTraits<T>::Code;
@@ -70,7 +70,7 @@ static __device__ __forceinline__ void begin_note(EncodeNote& note) {
   note.high = std::numeric_limits<long long>::min();
   note.look = 0;
 }
-// A thread a chunk. Not a template, but needed where there are templates only.
+// A thread a chunk. A template only because it is included where templates are.
 template <class T>
 __global__ void __launch_bounds__(32) begin_chunks_kernel(const __grid_constant__ ProgressiveEncode job) {
   EncodeNote& note = *job.notes.of(blockIdx.y);
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kScanThreads) scan_values_kernel(const __grid_
   if (special != 0) atomicAdd(&note.special, static_cast<unsigned long long>(special));
 }
 
-// A block of 64 a chunk: whether some values are near the largest one; most chunks need no second look.
+// A block of 64 a chunk: whether some values are near the largest one; most chunks need no second scan.
 template <class T>
 __global__ void __launch_bounds__(64) look_kernel(const __grid_constant__ ProgressiveEncode job) {
   using Code = typename FloatTraits<T>::Code;
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kScanThreads) quantise_kernel(const __grid_con
   if (clashing != 0) atomicAdd(&note.clashing, static_cast<unsigned long long>(clashing));
 }
 
-// A thread a chunk: the range of the integers, and whether they come back finite.
+// A thread a chunk: the range of the integers, and whether they decode to finite values.
 template <class T>
 __global__ void __launch_bounds__(32) check_range_kernel(const __grid_constant__ ProgressiveEncode job) {
   EncodeNote& note = *job.notes.of(blockIdx.y);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special values of progressive frames to their places (docs/format.md, section 13.7), behind the last pass.
+// Special values of progressive frames (docs/format.md, section 13.7), written after the last pass.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ __device__ __forceinline__ bool is_missing(const SpecialDecode& job, const Speci
   return (job.mask.of(blockIdx.y)[row * job.words + x / 32] >> (x % 32) & 1) != 0;
 }
 
-// Missing values of the grid that is wanted; a thread a value.
+// Missing values of the requested grid; a thread a value.
 template <class T>
 __global__ void __launch_bounds__(kMaskThreads) put_missing_kernel(const __grid_constant__ SpecialDecode job) {
   using Code = typename FloatTraits<T>::Code;
@@ -38,8 +38,7 @@ __global__ void __launch_bounds__(kMaskThreads) put_missing_kernel(const __grid_
   }
 }
 
-// A thread a frame: the values that are stored as they are, whose places depend on each other; and whether all that was
-// said of special values is so.
+// A thread a frame: the verbatim values, whose positions depend on each other; and the check of the section's counts.
 template <class T>
 __global__ void __launch_bounds__(32) put_verbatim_kernel(const __grid_constant__ SpecialDecode job) {
   FrameHead& head = job.job.heads[blockIdx.y];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments to their places in the payload (docs/format.md, section 13.4), headers, and the values of chunks that are
-// stored as they are.
+// Copies segments into the payload (docs/format.md, section 13.4), and writes headers and the values of raw chunks.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +14,20 @@ namespace pyfilter::cuda {
 
 inline constexpr int kWriteThreads = 256;
 
-// A block a segment: which pieces are not empty, their sizes, and where they go.
+// A block a segment: the set of non-empty pieces, their sizes and offsets.
 template <int kThreads>
-static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __grid_constant__ ProgressiveEncode job) {
-  __shared__ std::uint64_t room[kThreads / 32];
+static __global__ void __launch_bounds__(kThreads) locate_pieces_kernel(const __grid_constant__ ProgressiveEncode job) {
+  __shared__ std::uint64_t warp_sums[kThreads / 32];
   const FrameHead& head = job.heads[blockIdx.y];
   const auto [u, planes, p, there] = job.block_segment(head);
   if (head.dead != 0 || !there) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles, thread = threadIdx.x;
-  const SegmentPlace segment = job.segment_places.of(blockIdx.y)[segment_index(u, p)];
+  const SegmentLocation segment = job.segment_locations.of(blockIdx.y)[segment_index(u, p)];
   if (segment.size == 0) return;
-  const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.place_of(u, planes, p);
-  std::uint64_t* const places = job.places.of(blockIdx.y) + job.place_of(u, planes, p);
+  const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + job.piece_index(u, planes, p);
+  std::uint64_t* const locations = job.locations.of(blockIdx.y) + job.piece_index(u, planes, p);
   if (tiles == 1) {
-    if (thread == 0) places[0] = segment.offset;
+    if (thread == 0) locations[0] = segment.offset;
     return;
   }
   const std::uint32_t mask_bytes = (tiles + 7) / 8, each = (mask_bytes + kThreads - 1) / kThreads,
@@ -38,7 +37,7 @@ static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __g
     const std::uint32_t size = sizes[t] & 0xFFFF;
     own += size | std::uint64_t{size != 0} << 40;
   }
-  const std::uint64_t before = sum_before<kThreads>(own, room, all), filled = all >> 40;
+  const std::uint64_t before = sum_before<kThreads>(own, warp_sums, all), filled = all >> 40;
   std::uint8_t* const mask = job.payload(blockIdx.y) + segment.offset;
   std::uint8_t* entry = mask + mask_bytes + 2 * (before >> 40);
   std::uint64_t offset = segment.offset + mask_bytes + 2 * filled + (before & ((std::uint64_t{1} << 40) - 1));
@@ -46,7 +45,7 @@ static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __g
     std::uint32_t bits = 0;
     for (std::uint32_t t = 8 * i; t < min(8 * i + 8, tiles); ++t) {
       const std::uint32_t size = sizes[t] & 0xFFFF;
-      places[t] = offset;
+      locations[t] = offset;
       if (size == 0) continue;
       bits |= 1u << (t % 8);
       entry[0] = static_cast<std::uint8_t>(size);
@@ -58,7 +57,7 @@ static __global__ void __launch_bounds__(kThreads) place_pieces_kernel(const __g
   }
 }
 
-// `size` bytes from a multiple of four bytes to anywhere, by a warp.
+// Copies `size` bytes from a multiple of four bytes to any address, by a warp.
 __device__ __forceinline__ void copy_piece(std::uint8_t* to, const std::uint32_t* from, std::uint32_t size) {
   const unsigned lane = threadIdx.x % 32;
   const auto skew = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to) % 4),
@@ -82,20 +81,20 @@ static __global__ void __launch_bounds__(kWriteThreads)
   const int planes = head.head.planes[u];
   if (planes == 0) return;
   const std::uint32_t tiles = job.shared->layout.unit[u].tiles;
-  const std::size_t first = job.place_of(u, planes, planes - 1) + (tile - job.shared->first_tile[u]);
+  const std::size_t first = job.piece_index(u, planes, planes - 1) + (tile - job.shared->first_tile[u]);
   const std::uint32_t* const sizes = job.sizes.of(blockIdx.y) + first;
-  const std::uint64_t* const places = job.places.of(blockIdx.y) + first;
+  const std::uint64_t* const locations = job.locations.of(blockIdx.y) + first;
   const std::uint32_t* const from = job.bytes.of(blockIdx.y) + tile * job.slot_words();
   std::uint8_t* const to = job.payload(blockIdx.y);
   const auto lane = static_cast<int>(threadIdx.x % 32);
   for (int start = 0; start <= planes; start += 32) {  // a lane for each piece, then all lanes for each
     const std::size_t own = static_cast<std::size_t>(min(start + lane, planes)) * tiles;
     const std::uint32_t size_of = sizes[own];
-    const std::uint64_t place_of = (size_of & 0xFFFF) != 0 ? places[own] : 0;
+    const std::uint64_t own_offset = (size_of & 0xFFFF) != 0 ? locations[own] : 0;
     for (int i = 0; i < 32 && start + i <= planes; ++i) {
       const std::uint32_t size = __shfl_sync(kAllLanes, size_of, i);
-      const std::uint64_t place = __shfl_sync(kAllLanes, place_of, i);
-      if ((size & 0xFFFF) != 0) copy_piece(to + place, from + (size >> 16), size & 0xFFFF);
+      const std::uint64_t offset_of_piece = __shfl_sync(kAllLanes, own_offset, i);
+      if ((size & 0xFFFF) != 0) copy_piece(to + offset_of_piece, from + (size >> 16), size & 0xFFFF);
     }
   }
 }
@@ -120,7 +119,7 @@ static __global__ void __launch_bounds__(32)
   write_header(frame, blockIdx.y, raw, raw ? job.value_bytes : note.payload_bytes);
 }
 
-// Chunks that did not get smaller.
+// Raw chunks: those that did not get smaller.
 static __global__ void __launch_bounds__(kCopyThreads)
     store_values_kernel(const __grid_constant__ ProgressiveEncode job) {
   if (job.notes.of(blockIdx.y)->outcome != Outcome::raw) return;

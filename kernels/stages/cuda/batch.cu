@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kCopyBlocks = 2112;  // sixteen to each multiprocessor of the largest devices
 
-// Behind the encoders: chunks that turned out not to get smaller. `all`: every chunk is raw and has no header yet.
+// Runs after the encoders: copies chunks that did not get smaller. `all`: every chunk is raw and has no header yet.
 __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_constant__ EncodeParams job, bool all) {
   follow();
   if (!all && job.counters->raw_chunks == 0) return;
@@ -31,7 +31,11 @@ __global__ void __launch_bounds__(kCopyThreads) store_raw_kernel(const __grid_co
 
 TileBatch::TileBatch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count,
                      const BatchHeaders& headers, const std::size_t (&tiles)[kMostPasses], std::size_t candidates)
-    : batch_(batch), count_(count), stream_(static_cast<cudaStream_t>(batch.stream)), workspace_(stream_) {
+    : batch_(batch),
+      count_(count),
+      stream_(static_cast<cudaStream_t>(batch.stream)),
+      candidates_(candidates),
+      workspace_(stream_) {
   job.value_bytes = count * dtype_bytes(request.dtype);
   job.chunks = static_cast<std::uint32_t>(batch.count);
   job.mode = request.parameters[0];
@@ -45,29 +49,31 @@ TileBatch::TileBatch(const Request& request, const CudaEncodeBatch& batch, std::
   job.headers[1] = header_template(headers.exact);
   job.pointwise = request.bound_mode == Bound::pointwise_relative;
   fill_crc_powers(job.crc_powers);
-  places_ = reinterpret_cast<std::uintptr_t>(batch.values) | (batch.count > 1 ? batch.value_stride : 0);
+  address_bits_ = reinterpret_cast<std::uintptr_t>(batch.values) | (batch.count > 1 ? batch.value_stride : 0);
   std::copy_n(tiles, kMostPasses, tiles_);
-  const auto place = [&](std::size_t part) { return place_behind(bytes_, part, 16); };
-  counters_ = place(sizeof(Counters));
-  ranges_ = place(batch.count * sizeof(RangeKeys));
-  for (int i = 0; i < kMostPasses; ++i) sums_[i] = place(tiles[i] * (sizeof(std::uint32_t) + sizeof(uint2)));
-  costs_ = place(batch.count * candidates * sizeof(unsigned long long));
-  zeroed_ = bytes_;
-  plans_ = place(batch.count * sizeof(ChunkPlan));
-  raw_ = place(batch.count * sizeof(std::uint32_t));
 }
 
 Status TileBatch::start(const Request& request, bool quantise) {
-  PYF_TRY(workspace_.allocate(bytes_));
-  std::uint8_t* const memory = workspace_.data();
-  PYF_TRY(check(cudaMemsetAsync(memory, 0, zeroed_, stream_), "cudaMemsetAsync"));
-  job.counters = reinterpret_cast<Counters*>(memory + counters_);
-  job.plans = plans();
-  job.raw = reinterpret_cast<std::uint32_t*>(memory + raw_);
+  RangeKeys* ranges = nullptr;
+  std::size_t zeroed = 0;
+  PYF_TRY(allocate_arrays(workspace_, [&](Arrays& arrays) {
+    arrays.add(job.counters, 1);
+    arrays.add(ranges, batch_.count);
+    for (int i = 0; i < kMostPasses; ++i) {
+      arrays.add(sums_[i].ends, tiles_[i]);
+      arrays.add(sums_[i].sizes, tiles_[i]);
+    }
+    arrays.add(costs_, batch_.count * candidates_);
+    zeroed = arrays.bytes();
+    arrays.add(plans_, batch_.count);
+    arrays.add(job.raw, batch_.count);
+  }));
+  PYF_TRY(check(cudaMemsetAsync(workspace_.data(), 0, zeroed, stream_), "cudaMemsetAsync"));
+  job.plans = plans_;
   PlanParams plan = plan_params(request, count_, quantise, job);
   plan.bounds = batch_.bounds;
-  plan.ranges = reinterpret_cast<RangeKeys*>(memory + ranges_);
-  plan.plans = plans();
+  plan.ranges = ranges;
+  plan.plans = plans_;
   return make_plans(request.dtype, plan, job.chunks, stream_);
 }
 
@@ -75,16 +81,5 @@ Status TileBatch::finish(bool all_raw) {
   return check(launch_behind(store_raw_kernel, kCopyBlocks, kCopyThreads, 0, stream_, job, all_raw),
                "launch of the copy kernel");
 }
-
-TileSums TileBatch::sums(int pass) const {
-  std::uint8_t* const at = workspace_.data() + sums_[pass];
-  return {reinterpret_cast<std::uint32_t*>(at + tiles_[pass] * sizeof(uint2)), reinterpret_cast<uint2*>(at)};
-}
-
-unsigned long long* TileBatch::costs() const {
-  return reinterpret_cast<unsigned long long*>(workspace_.data() + costs_);
-}
-
-ChunkPlan* TileBatch::plans() const { return reinterpret_cast<ChunkPlan*>(workspace_.data() + plans_); }
 
 }  // namespace pyfilter::cuda

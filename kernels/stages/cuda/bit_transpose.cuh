@@ -3,9 +3,9 @@
 // of values j, j + 8, j + 16, j + 24 is gathered into word j; those eight words are four 8x8 bit matrices side by side,
 // which three rounds of swaps transpose (Hacker's Delight, 7-3). stages/simd does the same with vectors.
 //
-// Residuals are zigzag numbers of differences, but no value is ever turned into one here: plane 0 of zigzag numbers is
-// the sign of the differences, plane p + 1 their plane p exclusive-or that. So differences are transposed, and planes,
-// which are fewer, are changed.
+// Residuals are zigzag numbers of differences, but no value is converted: plane 0 of zigzag numbers is the sign of the
+// differences, and plane p + 1 is their plane p XOR the sign. So differences are transposed, and the conversion is
+// applied to planes, which are fewer than values.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace pyfilter::cuda {
 
-// (a where mask is 1, b where it is 0). One instruction, which the compiler does not find where a and b are shifted.
+// (a where mask is 1, b where it is 0). One instruction; the compiler does not find it if a and b are shifted.
 __device__ __forceinline__ std::uint32_t select_bits(std::uint32_t a, std::uint32_t b, std::uint32_t mask) {
   std::uint32_t selected;
   asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(selected) : "r"(a), "r"(b), "r"(mask));
   return selected;
 }
 
-// One round: swaps the bits that kMask leaves out of `low` with those that it covers of `high`, kShift apart.
+// One round: swaps the bits of `low` outside kMask with the bits of `high` inside kMask, kShift apart.
 template <int kShift, std::uint32_t kMask>
 __device__ __forceinline__ void swap_bits(std::uint32_t& low, std::uint32_t& high) {
   const std::uint32_t a = select_bits(low, high << kShift, kMask);
@@ -41,7 +41,7 @@ __device__ __forceinline__ void transpose_8x8(std::uint32_t (&w)[8]) {
   for (int j = 0; j < 8; j += 2) swap_bits<1, 0x55555555u>(w[j], w[j + 1]);
 }
 
-// Planes 8g to 8g + 7 of 32 words; word(i) gives the i-th.
+// Planes 8g to 8g + 7 of 32 words; word(i) returns word i.
 template <int g, class Word>
 __device__ __forceinline__ void pack_group(Word word, std::uint32_t (&planes)[8]) {
   constexpr unsigned kPick = g | (g + 4) << 4;
@@ -54,7 +54,8 @@ __device__ __forceinline__ void pack_group(Word word, std::uint32_t (&planes)[8]
   transpose_8x8(planes);
 }
 
-// Bytes of x and y (0 to 3 and 4 to 7); with 8 added, the byte's sign eight times. __byte_perm() has no signs.
+// Selects bytes of x (0 to 3) and y (4 to 7); selector + 8 repeats the byte's sign bit eight times, which __byte_perm()
+// cannot do.
 template <unsigned kPick>
 __device__ __forceinline__ std::uint32_t pick_bytes(std::uint32_t x, std::uint32_t y) {
   std::uint32_t picked;
@@ -62,7 +63,7 @@ __device__ __forceinline__ std::uint32_t pick_bytes(std::uint32_t x, std::uint32
   return picked;
 }
 
-// The way back: puts byte g of all 32 words and its sign into the bytes above; d(i) is the i-th.
+// The inverse: inserts byte g of all 32 words, and its sign in the bytes above; d(i) is word i.
 template <int g, class Word>
 __device__ __forceinline__ void unpack_group(std::uint32_t (&planes)[8], Word d) {
   transpose_8x8(planes);
@@ -81,8 +82,8 @@ __device__ __forceinline__ void unpack_group(std::uint32_t (&planes)[8], Word d)
   put.template operator()<3>();
 }
 
-// Calls visit<g>(word) for each eight planes that codes have, from the top down to g = 0; word(i) gives what
-// pack_group() takes.
+// Calls visit<g>(word) for each group of eight planes of a code, from the top down to g = 0; word(i) returns
+// pack_group()'s input.
 template <class Code, class Visit>
 __device__ __forceinline__ void for_groups(const Code (&d)[32], const Visit& visit) {
   if constexpr (sizeof(Code) == 8) {
@@ -99,8 +100,8 @@ __device__ __forceinline__ void for_groups(const Code (&d)[32], const Visit& vis
   visit.template operator()<0>(low);
 }
 
-// Planes of the residuals of 32 differences, none of which needs more than `highest`: put(p, plane) for each p from 0
-// to highest - 1, and more up to a multiple of eight.
+// Planes of the residuals of 32 differences of at most `highest` bits: calls put(p, plane) for each p from 0 to highest
+// - 1, and further up to a multiple of eight.
 template <class Code, class Put>
 __device__ __forceinline__ void residual_planes(const Code (&d)[32], int highest, const Put& put) {
   constexpr int kPlanes = 8 * sizeof(Code);
@@ -109,7 +110,7 @@ __device__ __forceinline__ void residual_planes(const Code (&d)[32], int highest
     if (8 * g >= highest) return;
     std::uint32_t w[8];
     pack_group<g % 4>(word, w);
-    if (8 * (g + 1) >= highest) {  // the first to come here: the top plane has the signs
+    if (8 * (g + 1) >= highest) {  // first iteration: the top plane holds the signs
       sign = w[7];
       put(0, sign);
     }
@@ -119,7 +120,7 @@ __device__ __forceinline__ void residual_planes(const Code (&d)[32], int highest
   });
 }
 
-// The residuals' planes to this thread's words.
+// Writes the residuals' planes to this thread's words.
 template <class Code>
 __device__ __forceinline__ void write_planes(const Code (&d)[32], int planes, std::uint32_t* to) {
   residual_planes(d, warp_max(planes), [&](int p, std::uint32_t plane) {
@@ -127,7 +128,7 @@ __device__ __forceinline__ void write_planes(const Code (&d)[32], int planes, st
   });
 }
 
-// Differences as their residuals' planes see them: how many all of them need.
+// The OR of differences in zigzag form, for the number of planes that all of them need.
 template <class Code>
 struct Spread;
 template <>
@@ -137,7 +138,7 @@ struct Spread<std::uint32_t> {
     low = min(low, static_cast<std::int32_t>(d));
     high = max(high, static_cast<std::int32_t>(d));
   }
-  // Of the magnitudes, the sign besides.
+  // Bits of the magnitudes; the sign needs one more.
   __device__ __forceinline__ std::uint32_t bits() const { return static_cast<std::uint32_t>(high | (low ^ low >> 31)); }
   __device__ __forceinline__ int planes() const { return (low | high) == 0 ? 0 : bit_width(bits()) + 1; }
 };
@@ -147,13 +148,13 @@ struct Spread<std::uint64_t> {
   std::uint32_t any = 0;
   __device__ __forceinline__ void add(std::uint64_t d) {
     magnitude |= d ^ static_cast<std::uint64_t>(static_cast<std::int64_t>(d) >> 63);
-    any |= static_cast<std::uint32_t>(d);  // all ones of a -1, whose magnitude has no bits
+    any |= static_cast<std::uint32_t>(d);  // -1 is all ones, and its magnitude has no bits
   }
   __device__ __forceinline__ std::uint64_t bits() const { return magnitude; }
   __device__ __forceinline__ int planes() const { return magnitude != 0 ? bit_width(magnitude) + 1 : any != 0 ? 1 : 0; }
 };
 
-// Of all differences but the first.
+// The same of all differences except the first.
 template <class Code>
 __device__ __forceinline__ Spread<Code> spread_of_rest(const Code (&d)[32]) {
   Spread<Code> spread;

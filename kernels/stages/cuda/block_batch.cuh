@@ -6,10 +6,10 @@
 
 namespace pyfilter::cuda {
 
-// Launchers of a codec for a dtype and block dimensions; nullptr where it does not take the dtype.
+// Finds a codec's launchers by dtype and block dimensions; nullptr: the dtype is not supported.
 using FindCoder = const Coder*(Dtype dtype, int block_dims);
 
-// Chunks that are quantised go by `quantised` (nullptr: none is), all others by `exact`.
+// Quantised chunks use `quantised` (nullptr: there are none), all others `exact`.
 Status encode_block_batch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count,
                           const BatchHeaders& headers, FindCoder* quantised, FindCoder& exact);
 

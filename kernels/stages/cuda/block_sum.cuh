@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Running sums over the threads of a large block, which places what a chunk is made of.
+// Running sums over the threads of a large block, for offsets of a chunk's parts.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace pyfilter::cuda {
 
 inline constexpr int kPlaceThreads = 1024;
 
-// Sum over the threads before this one in the block; `*all` is that over all of them.
+// Sum over the threads before this one in the block; sets `*all` to the sum over all threads.
 __device__ __forceinline__ std::uint64_t block_sum_before(std::uint64_t x, std::uint64_t (&warps)[32],
                                                           std::uint64_t* all) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of a tile between device memory and the threads, 32 a thread (docs/format.md, section 4.1). 1-D tiles go
-// through rows in shared memory, so that all accesses are coalesced; the rows of 2-D and 3-D blocks are short runs,
-// which threads next to each other load and store side by side.
+// Values of a tile between device memory and the threads, 32 values a thread (docs/format.md, section 4.1). 1-D tiles
+// go through rows in shared memory, so all accesses are coalesced. The rows of 2-D and 3-D blocks are short runs, which
+// neighbouring threads load and store side by side.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -14,7 +14,8 @@
 
 namespace pyfilter::cuda {
 
-// A row of shared memory holds a thread's 32 values; an odd number of 16-byte units keeps quarter warps apart.
+// A row of shared memory holds a thread's 32 values; an odd number of 16-byte units avoids bank conflicts between
+// quarter warps.
 template <class Value>
 inline constexpr int kRowBytes = (32 * static_cast<int>(sizeof(Value)) / 16 | 1) * 16;
 template <class Value>
@@ -42,30 +43,30 @@ __device__ __forceinline__ void write_row(std::uint8_t* arena, const Value (&x)[
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
 
-// A tile's values are pieces of 16 bytes, kRowPieces in a row. A thread moves every 128th, or a lane every 32nd of the
-// rows of its warp, for which no warp waits for another. Chains of packed tiles are loaded and stored by warps (2
-// and 3 % faster), 1-D blocks only stored: loaded so they encode 9 % slower, for then not all warps' pieces of one step
-// are side by side in memory, and warps fall out of step.
+// A tile's values are pieces of 16 bytes, kRowPieces a row. `block`: a thread moves every 128th piece. `warp`: a lane
+// moves every 32nd piece of its warp's rows, so that no warp waits for another. Chains of packed tiles are loaded and
+// stored by warps (2 and 3 % faster). 1-D blocks are only stored by warps: loading by warps makes encoding 9 % slower,
+// since the warps' pieces of one step are then not adjacent in memory.
 enum class Mover { block, warp };
 template <class Value>
 inline constexpr unsigned kRowPieces = 32 * sizeof(Value) / 16;
 template <Mover kMover>
 inline constexpr unsigned kMovers = kMover == Mover::block ? kThreads : 32;
-// Number of a thread's first piece in the tile, where it is in the arena, and how far the next one.
+// A thread's first piece in the tile, its offset in the arena, and the distance to the next piece.
 template <class Value, Mover kMover>
 __device__ __forceinline__ unsigned first_piece() {
   return kMover == Mover::block ? threadIdx.x : threadIdx.x / 32 * 32 * kRowPieces<Value> + threadIdx.x % 32;
 }
 template <class Value, Mover kMover>
-__device__ __forceinline__ unsigned first_place() {
+__device__ __forceinline__ unsigned first_offset() {
   return first_piece<Value, kMover>() / kRowPieces<Value> * kRowBytes<Value> + threadIdx.x % kRowPieces<Value> * 16;
 }
 template <class Value, Mover kMover>
 inline constexpr int kPieceStep = static_cast<int>(kMovers<kMover> / kRowPieces<Value>) * kRowBytes<Value>;
 
-// 16 bytes of values. They go to shared memory through registers: copies that bypass them (cp.async) ask the L2 cache
-// for a sector of 32 bytes once for each part of it that lies in another such sector of shared memory, where rows are
-// an odd number of 16-byte units apart; that was half as much traffic again for 1-D tiles and twice as much for 3-D.
+// Loads 16 bytes of values. They go to shared memory through registers: copies that bypass registers (cp.async) ask the
+// L2 cache for a 32-byte sector once for each part of it that lands in another sector of shared memory. With rows an
+// odd number of 16-byte units apart that was 1.5 times the traffic for 1-D tiles and 3 times for 3-D.
 __device__ __forceinline__ uint4 load_piece(const void* at) {
   uint4 piece;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -74,11 +75,12 @@ __device__ __forceinline__ uint4 load_piece(const void* at) {
   return piece;
 }
 
-// 16-byte pieces of a tile that a thread moves.
+// Number of 16-byte pieces of a tile that a thread moves.
 template <class Value>
 inline constexpr int kThreadPieces = static_cast<int>(kTileValues * sizeof(Value)) / 16 / kThreads;
 
-// Copies the pieces that for_each(visit) names by visit(i, to, from), i counting them, from memory to shared memory.
+// Copies pieces from memory to shared memory: for_each(visit) calls visit(i, to, from) for each piece, i counting
+// pieces.
 template <class Value, bool kThroughRegisters, class ForEach>
 __device__ __forceinline__ void copy_pieces(const ForEach& for_each) {
   if constexpr (kThroughRegisters) {
@@ -91,18 +93,19 @@ __device__ __forceinline__ void copy_pieces(const ForEach& for_each) {
     __pipeline_wait_prior(0);
   }
 }
-// 64-bit values would take too many of them: 1-D tiles encode 2 % slower, 3-D ones 10 %.
+// 64-bit values do not go through registers, of which they need too many: 1-D tiles would encode 2 % slower, 3-D ones
+// 10 %.
 template <class Value>
 inline constexpr bool kThroughRegisters = sizeof(Value) < 8;
 
-// 1-D: all values of a tile into rows; the last value is repeated as padding of the last block.
+// 1-D: loads all values of a tile into rows; the last value pads the last block.
 template <class Value>
 __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile,
                                           bool aligned, std::uint8_t* arena) {
   const std::uint64_t first = std::uint64_t{tile} * kTileValues, left = grid.values - first;
   const std::uint8_t* from = values + first * sizeof(Value);
   if (left >= kTileValues && aligned) {
-    std::uint8_t* const to = arena + first_place<Value, Mover::block>();
+    std::uint8_t* const to = arena + first_offset<Value, Mover::block>();
     from += 16 * threadIdx.x;
     copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
 #pragma unroll
@@ -116,14 +119,14 @@ __device__ __forceinline__ void load_rows(const Grid& grid, const std::uint8_t* 
     row_of<Value>(arena, i / 32)[i % 32] = reinterpret_cast<const Value*>(from)[i < here ? i : here - 1];
 }
 
-// 1-D: rows back to memory, those of the values [start, stop), by the warps that own them.
+// 1-D: stores rows, limited to values [start, stop); each warp stores its own rows.
 template <class Value>
 __device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint32_t tile, std::uint64_t start,
                                            std::uint64_t stop, std::uint8_t* out) {
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   std::uint8_t* to = out + (first - start) * sizeof(Value);
   if (first >= start && first + kTileValues <= stop && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
-    arena += first_place<Value, Mover::warp>();
+    arena += first_offset<Value, Mover::warp>();
     to += 16 * first_piece<Value, Mover::warp>();
 #pragma unroll
     for (int i = 0; i < kThreadPieces<Value>; ++i)
@@ -140,15 +143,15 @@ __device__ __forceinline__ void store_rows(const std::uint8_t* arena, std::uint3
   }
 }
 
-// 2-D and 3-D blocks whose rows have at least 16 bytes go through shared memory, too: threads next to each other then
-// access the same rows of the array.
+// 2-D and 3-D blocks whose rows have at least 16 bytes also go through shared memory: neighbouring threads then access
+// the same rows of the array.
 template <int D, class Value>
 inline constexpr bool kStaged = D == 1 || kRowValues<D> * sizeof(Value) >= 16;
 
-// This thread's half of a 2-D or 3-D block: where it starts, how much of its block is inside the array.
+// This thread's half of a 2-D or 3-D block: its start, and the block's extent inside the array.
 template <int D>
 struct HalfBlock {
-  static constexpr int L = kRowValues<D>, kRows = 32 / L;  // rows of a half
+  static constexpr int L = kRowValues<D>, kRows = 32 / L;  // rows of a half block
   std::uint64_t first, row_stride, slab_stride;
   int columns, rows, slabs, half;
 
@@ -164,11 +167,11 @@ struct HalfBlock {
     rows = static_cast<int>(grid.ny - y0 < L ? grid.ny - y0 : L);
     slabs = D == 3 ? static_cast<int>(grid.nz - z0 < L ? grid.nz - z0 : L) : 1;
   }
-  // Row and slab of row `r` of this half.
+  // Row and slab of row `r` of this half block.
   __device__ int row(int r) const { return D == 2 ? half * kRows + r : r % L; }
   __device__ int slab(int r) const { return D == 2 ? 0 : half * (kRows / L) + r / L; }
   __device__ bool inside(int r) const { return row(r) < rows && slab(r) < slabs; }
-  // Where a row starts, as an index of values; those outside the array are the last inside again.
+  // The index of a row's first value; rows outside the array repeat the last row inside.
   __device__ std::uint64_t row_at(int r) const {
     const int y = row(r) < rows ? row(r) : rows - 1, z = slab(r) < slabs ? slab(r) : slabs - 1;
     return first + static_cast<unsigned>(z) * slab_stride + static_cast<unsigned>(y) * row_stride;
@@ -179,7 +182,7 @@ struct HalfBlock {
   }
 };
 
-// Copies a row of L values in as few accesses as its size allows.
+// Copies a row of L values in as few accesses as its alignment allows.
 template <int kBytes, class To, class From>
 __device__ __forceinline__ void copy_row(To* to, const From* from) {
   if constexpr (kBytes >= 16) {
@@ -228,33 +231,33 @@ __device__ __forceinline__ void store_half(const HalfBlock<D>& block, const Valu
   }
 }
 
-// Where the blocks of a tile start and how much of them is inside the array; in shared memory.
-struct BlockPlaces {
+// Offsets of a tile's blocks and their extents inside the array; in shared memory.
+struct BlockOffsets {
   std::uint64_t first[kTileBlocks<2>];
   uchar4 inside[kTileBlocks<2>];  // columns, rows, slabs
-  int whole[2];                   // no block of those of a warp ends within a row
+  int whole[2];                   // whether all blocks of a warp have whole rows
 
   __device__ __forceinline__ bool all_whole() const { return whole[0] != 0 && whole[1] != 0; }
 };
 
-// By the first two warps; a barrier must follow.
+// Computed by the first two warps; a barrier must follow.
 template <int D>
-__device__ __forceinline__ void find_places(const LaunchGrid& grid, std::uint32_t tile, std::uint32_t all_blocks,
-                                            BlockPlaces& places) {
+__device__ __forceinline__ void find_block_offsets(const LaunchGrid& grid, std::uint32_t tile, std::uint32_t all_blocks,
+                                                   BlockOffsets& offsets) {
   if (threadIdx.x >= kTileBlocks<D>) return;
   const std::uint32_t number = tile * kTileBlocks<D> + threadIdx.x;
   const HalfBlock<D> block(grid, min(number, all_blocks - 1), 0);
-  places.first[threadIdx.x] = block.first;
-  places.inside[threadIdx.x] =
+  offsets.first[threadIdx.x] = block.first;
+  offsets.inside[threadIdx.x] =
       make_uchar4(static_cast<unsigned char>(block.columns), static_cast<unsigned char>(block.rows),
                   static_cast<unsigned char>(block.slabs), 0);
   const int whole = __all_sync(0xFFFFFFFFu, block.columns == kRowValues<D>);
-  if (threadIdx.x % 32 == 0) places.whole[threadIdx.x / 32] = whole;
+  if (threadIdx.x % 32 == 0) offsets.whole[threadIdx.x / 32] = whole;
 }
 
-// 1-D: asks for the values of a whole tile to come to the L2 cache.
+// 1-D: prefetches the values of a whole tile to the L2 cache.
 template <class Value>
-__device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile) {
+__device__ __forceinline__ void ask_for_rows(const Grid& grid, const std::uint8_t* values, std::uint32_t tile) {
   constexpr int kLines = static_cast<int>(kTileValues * sizeof(Value) / 128);
   const std::uint64_t first = std::uint64_t{tile} * kTileValues;
   if (first + kTileValues > grid.values) return;
@@ -263,17 +266,17 @@ __device__ __forceinline__ void prefetch_rows(const Grid& grid, const std::uint8
     prefetch_line(values + first * sizeof(Value) + 128 * line);
 }
 
-// The same for blocks, by the warps of find_places() and right behind it: neighbouring blocks share lines of 128 bytes,
-// and their threads the rows.
+// Prefetches the values of blocks, by the warps of find_block_offsets() right after it: neighbouring blocks share lines
+// of 128 bytes, and each thread takes rows.
 template <int D, class Value>
 __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uint8_t* values,
-                                                const BlockPlaces& places) {
+                                                const BlockOffsets& offsets) {
   constexpr unsigned L = kRowValues<D>, kSharing = 128 / (L * sizeof(Value));
   if (threadIdx.x >= kTileBlocks<D>) return;
   const unsigned sharer = threadIdx.x % kSharing, leader = threadIdx.x - sharer;
   __syncwarp();
-  const uchar4 inside = places.inside[leader];
-  const std::uint8_t* const from = values + places.first[leader] * sizeof(Value);
+  const uchar4 inside = offsets.inside[leader];
+  const std::uint8_t* const from = values + offsets.first[leader] * sizeof(Value);
   const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
 #pragma unroll
   for (unsigned i = 0; i < 64 / L / kSharing; ++i) {
@@ -282,19 +285,20 @@ __device__ __forceinline__ void prefetch_blocks(const Grid& grid, const std::uin
   }
 }
 
-// Calls visit(i, at, place, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves, i
-// counting: where it is in memory (bytes from the first value), where in the arena, how many of its row's columns from
-// there on are inside the array, and whether its row is (else it stands for the last row inside).
+// Calls visit(i, at, offset, columns, inside) for each 16-byte piece of the tile's blocks that this thread moves, i
+// counting pieces: its offset in memory (bytes from the first value), its offset in the arena, the columns of its row
+// from the piece on that are inside the array, and whether its row is inside (else the row repeats the last one
+// inside).
 template <int D, class Value, int kUnroll, class Visit>
-__device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockPlaces& places, Visit visit) {
+__device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const BlockOffsets& offsets, Visit visit) {
   constexpr unsigned L = kRowValues<D>, kRows = 32 / L, kPer = 16 / sizeof(Value), kPieces = L / kPer;
-  // Threads take the pieces of a row of a block, then those of the blocks after it, then those of the next row. Blocks
-  // lie an even number of 16-byte units apart in the arena; so where the threads of a quarter warp would take one piece
-  // or four of each, and meet in the banks, they take two rows of half as many blocks.
+  // Threads take the pieces of a block's row, then those of the next blocks, then the next row. Blocks lie an even
+  // number of 16-byte units apart in the arena, so a quarter warp that takes one piece or four of each block has bank
+  // conflicts; such threads take two rows of half as many blocks.
   constexpr unsigned kBlocks = kTileBlocks<D>, kRowStep = kPieces == 2 ? 1 : 2, kStep = kThreads / kPieces / kRowStep;
   constexpr unsigned kGroups = kBlocks / kStep, kQuarter = 8 / kPieces / kRowStep;  // blocks of a quarter warp
   static_assert(kGroups * kStep == kBlocks && kQuarter * kPieces * kRowStep == 8);
-  static_assert(L % kRowStep == 0 && kRows % kRowStep == 0);  // so that all but a row's first part is constant
+  static_assert(L % kRowStep == 0 && kRows % kRowStep == 0);  // makes all offsets but a row's first constant
   const unsigned k = threadIdx.x % kPieces, b0 = threadIdx.x / 8 * kQuarter + threadIdx.x / kPieces % kQuarter,
                  row0 = threadIdx.x / (kPieces * kQuarter) % kRowStep;
   const std::uint64_t row_bytes = grid.nx * sizeof(Value), slab_bytes = grid.ny * row_bytes;
@@ -302,17 +306,17 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
   for (unsigned group = 0; group < kGroups; ++group) {
     const unsigned b = b0 + group * kStep;
     if (b >= static_cast<unsigned>(blocks)) continue;
-    const uchar4 inside = places.inside[b];
-    const std::uint64_t first = places.first[b] * sizeof(Value) + 16 * k;
+    const uchar4 inside = offsets.inside[b];
+    const std::uint64_t first = offsets.first[b] * sizeof(Value) + 16 * k;
     const int columns = static_cast<int>(inside.x) - static_cast<int>(k * kPer);
-    const unsigned place = 2 * b * kRowBytes<Value> + row0 * L * sizeof(Value) + 16 * k;
+    const unsigned offset = 2 * b * kRowBytes<Value> + row0 * L * sizeof(Value) + 16 * k;
 #pragma unroll kUnroll
     for (unsigned i = 0; i < 64 / L / kRowStep; ++i) {
       const unsigned row = i * kRowStep;
       const unsigned y = (D == 2 ? row : row % L) + row0, z = D == 2 ? 0 : row / L;
       const unsigned y_in = min(y, inside.y - 1u), z_in = D == 2 ? 0 : min(z, inside.z - 1u);
       visit(group * (64 / L / kRowStep) + i, first + y_in * row_bytes + z_in * slab_bytes,
-            static_cast<int>(place + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
+            static_cast<int>(offset + row / kRows * kRowBytes<Value> + row % kRows * L * sizeof(Value)), columns,
             y == y_in && z == z_in);
     }
   }
@@ -320,43 +324,43 @@ __device__ __forceinline__ void for_pieces(const Grid& grid, int blocks, const B
 
 template <int D, class Value>
 __device__ __forceinline__ void load_blocks(const Grid& grid, const std::uint8_t* values, int blocks, bool whole,
-                                            const BlockPlaces& places, std::uint8_t* arena) {
+                                            const BlockOffsets& offsets, std::uint8_t* arena) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
     copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
-      // blocks behind the last have its place
-      for_pieces<D, Value, 8>(grid, kTileBlocks<D>, places, [&](unsigned i, std::uint64_t at, int place, int, bool) {
-        visit(i, arena + place, values + at);
+      // blocks beyond the last one have the last one's offset
+      for_pieces<D, Value, 8>(grid, kTileBlocks<D>, offsets, [&](unsigned i, std::uint64_t at, int offset, int, bool) {
+        visit(i, arena + offset, values + at);
       });
     });
     return;
   }
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int columns, bool) {
+  for_pieces<D, Value, 1>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int columns, bool) {
     const auto* const from = reinterpret_cast<const Value*>(values + at);
 #pragma unroll 1
-    for (int c = 0; c < kPer; ++c)  // columns may be 0 or less: the last value inside is then before this piece
-      reinterpret_cast<Value*>(arena + place)[c] = from[c < columns ? c : columns - 1];
+    for (int c = 0; c < kPer; ++c)  // columns <= 0: the last value inside lies before this piece
+      reinterpret_cast<Value*>(arena + offset)[c] = from[c < columns ? c : columns - 1];
   });
 }
 
 template <int D, class Value>
 __device__ __forceinline__ void store_blocks(const Grid& grid, const std::uint8_t* arena, int blocks, bool whole,
-                                             const BlockPlaces& places, std::uint64_t start, std::uint64_t stop,
+                                             const BlockOffsets& offsets, std::uint64_t start, std::uint64_t stop,
                                              std::uint8_t* out) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Value));
   if (whole) {
-    for_pieces<D, Value, 8>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int, bool inside) {
-      if (inside) __stcs(reinterpret_cast<uint4*>(out + at), *reinterpret_cast<const uint4*>(arena + place));
+    for_pieces<D, Value, 8>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int, bool inside) {
+      if (inside) __stcs(reinterpret_cast<uint4*>(out + at), *reinterpret_cast<const uint4*>(arena + offset));
     });
     return;
   }
   auto* const to = reinterpret_cast<Value*>(out);
-  for_pieces<D, Value, 1>(grid, blocks, places, [&](unsigned, std::uint64_t at, int place, int columns, bool inside) {
+  for_pieces<D, Value, 1>(grid, blocks, offsets, [&](unsigned, std::uint64_t at, int offset, int columns, bool inside) {
 #pragma unroll 1
     for (int c = 0; c < kPer && inside; ++c) {
       const std::uint64_t index = at / sizeof(Value) + static_cast<unsigned>(c);
       if (c < columns && index >= start && index < stop)
-        to[index - start] = reinterpret_cast<const Value*>(arena + place)[c];
+        to[index - start] = reinterpret_cast<const Value*>(arena + offset)[c];
     }
   });
 }

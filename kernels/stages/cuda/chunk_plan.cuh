@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is decided once per chunk, on the device: its value range, then bound, step, sentinel and whether to quantise
-// (stages/sample.hpp has the rules). Only counts, minima and maxima are taken, so no order changes a choice.
+// Choices made once per chunk on the device: value range, then bound, step, sentinel and whether to quantise
+// (stages/sample.hpp has the rules). They use only counts, minima and maxima, so the order of threads changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@
 
 namespace pyfilter::cuda {
 
-inline constexpr int kPlanThreads = 256;     // of a block that looks for a range
+inline constexpr int kPlanThreads = 256;     // of a block that computes a range
 inline constexpr int kSampleThreads = 1024;  // of a block that makes a plan: one for each sampled value
 
 static_assert(kSampleThreads == kSampleValues);
 
-// Lowest and highest value of a chunk as keys that order like the floats do (0: none yet); `low` inverted, so that both
-// grow.
+// Lowest and highest value of a chunk as keys that order as the floats do (0: no value yet); `low` is inverted, so that
+// both grow.
 struct RangeKeys {
   unsigned long long low, high;
 };
 
-// What a chunk's plan is made from.
+// Inputs of the chunks' plans.
 struct PlanParams {
   Bound bound_mode;
   double bound;
-  const double* bounds;     // of each chunk, nullptr: all have the same
-  bool has_fill, quantise;  // quantise: false where the codec is bit-exact anyway
+  const double* bounds;     // of each chunk; nullptr: all have the same bound
+  bool has_fill, quantise;  // quantise: false if the codec is bit-exact
   std::uint64_t fill;
   std::uint64_t count;  // values of a chunk
   const std::uint8_t* values;
@@ -50,7 +50,7 @@ __device__ __forceinline__ double value_of_key(unsigned long long key) {
   return __longlong_as_double(static_cast<long long>((key >> 63) != 0 ? key & ~0x8000000000000000ull : ~key));
 }
 
-// Smallest and largest finite value but the fill's, which counts where it is not declared or a NaN.
+// Smallest and largest finite value other than a declared fill value.
 template <class T>
 __global__ void __launch_bounds__(kPlanThreads) range_kernel(const __grid_constant__ PlanParams job) {
   using Code = typename FloatTraits<T>::Code;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kPlanThreads) range_kernel(const __grid_consta
   }
 }
 
-// Counts of the sample under a quantiser, to all threads. x: this thread's sampled value, if there are so many.
+// Counts of the sample under a quantiser, returned to all threads. x: this thread's sampled value, if it has one.
 struct PlanSpace {
   std::uint32_t fitting, failing, unreached, first_unreached, same;
 };
@@ -125,7 +125,7 @@ __device__ ChunkPlan plan_chunk(const PlanParams& job, std::uint32_t chunk, Plan
   double requested = job.bounds != nullptr ? job.bounds[chunk] : job.bound;
   if (job.bound_mode == Bound::relative) {
     const RangeKeys keys = job.ranges[chunk];
-    if (keys.high == 0) return exact;  // nothing finite
+    if (keys.high == 0) return exact;  // no finite value
     requested = resolve_relative(job.bound, value_of_key(~keys.low), value_of_key(keys.high));
   }
   const T bound = usable_bound<T>(requested);
@@ -187,7 +187,7 @@ __device__ ChunkPlan plan_logarithms(const PlanParams& job, std::uint32_t chunk,
   return plan;
 }
 
-// A thread block a chunk.
+// One thread block a chunk.
 template <class T>
 __global__ void __launch_bounds__(kSampleThreads) prepare_kernel(const __grid_constant__ PlanParams job) {
   __shared__ PlanSpace space;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Helper for the rooms' cuda.cu: the launchers of one map, and the choice of block dimensions.
+// The launchers of one map, and the choice of block dimensions, for the codecs' coders.cu.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +12,20 @@
 
 namespace pyfilter::cuda {
 
-// A grid that the device runs all at once (more would only wait), and its shared memory: all that a multiprocessor has
-// for as many thread blocks as registers suffice for, so that even tiles that hardly get smaller can wait for their
-// place.
+// The number of thread blocks that run at once (more would only wait) and their shared memory: all of a multiprocessor,
+// divided by the blocks that its registers allow. So even tiles that hardly get smaller fit while they wait for their
+// offset.
 template <class Kernel>
 cudaError_t plan_blocks(Kernel kernel, int fixed, int blocks, int most_waiting, std::uint32_t* waiting_bytes,
                         std::size_t* shared_bytes, std::uint32_t* resident) {
-  constexpr int kReserved = 1024;  // of each block by the system
+  constexpr int kReserved = 1024;  // reserved by the system in each block
   int device = 0, all = 0, most = 0, per_processor = 0, processors = 0;
   PYF_CUDA_TRY(cudaGetDevice(&device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  const int room = std::min(all / blocks - kReserved, most) - fixed;
-  const int waiting = std::clamp(room / 16 * 16, 16, most_waiting);
+  const int available = std::min(all / blocks - kReserved, most) - fixed;
+  const int waiting = std::clamp(available / 16 * 16, 16, most_waiting);
   *shared_bytes = static_cast<std::size_t>(fixed + waiting);
   *waiting_bytes = static_cast<std::uint32_t>(waiting);
   PYF_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, fixed + waiting));
@@ -42,7 +42,7 @@ cudaError_t launch_encode(const EncodeParams& params, cudaStream_t stream) {
   using Space = EncodeSpace<typename Map::Value, D, Map::kHasSpecial>;
   PYF_CUDA_TRY(plan_blocks(encode_kernel<Map, D>, static_cast<int>(offsetof(Space, waiting)), kEncodeBlocks<Map, D>,
                            kMostWaiting<typename Map::Value>, &job.waiting_bytes, &shared_bytes, &resident));
-  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // and the scanner
+  const std::uint32_t tasks = params.tiles * params.chunks + 1;  // plus the scanner
   return launch_behind(encode_kernel<Map, D>, std::min(tasks, resident), kThreads, shared_bytes, stream, job);
 }
 

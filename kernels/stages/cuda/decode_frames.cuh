@@ -12,11 +12,11 @@
 
 namespace pyfilter::cuda {
 
-// What a launch for a group is given, but for its frames.
+// The parameters of a group's launch, without its frames.
 Status decode_params(const FrameGroup& group, const Grid& grid, std::uint64_t start, std::uint64_t stop,
                      DecodeParams& job);
 
-// Calls launch(job, frames) for parts of a group, of `most` frames at most.
+// Calls launch(job, frames) for parts of a group of at most `most` frames.
 template <class Launch>
 Status decode_in_parts(const FrameGroup& group, DecodeParams& job, std::size_t most, const Launch& launch) {
   for (std::size_t done = 0; done < group.count;) {
@@ -29,7 +29,7 @@ Status decode_in_parts(const FrameGroup& group, DecodeParams& job, std::size_t m
   return kOk;
 }
 
-// Frames whose tiles stand alone.
+// Decodes frames whose tiles need no other tile.
 Status decode_tile_frames(const FrameGroup& group, const Grid& grid, const Coder* coder, std::uint64_t start,
                           std::uint64_t stop, cudaStream_t stream);
 

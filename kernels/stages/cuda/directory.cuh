@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A frame's directory (docs/format.md, section 4.2): where a tile lies, and whether that can be right.
+// A frame's directory (docs/format.md, section 4.2): the location of a tile, and its check.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace pyfilter::cuda {
 
-// Where tile `tile` lies, in words behind the directory; a fault where the directory cannot be right.
-struct TilePlace {
+// The location of a tile, in words behind the directory; a fault if the directory is invalid.
+struct TileLocation {
   std::uint32_t first, count;
   bool uniform;
   Fault fault;
 };
-__device__ __forceinline__ TilePlace find_tile(const DecodeFrame& frame, std::uint32_t tiles, std::uint32_t tile) {
+__device__ __forceinline__ TileLocation find_tile(const DecodeFrame& frame, std::uint32_t tiles, std::uint32_t tile) {
   constexpr std::uint32_t kUniform = 0x80000000u;
   const auto* directory = reinterpret_cast<const std::uint32_t*>(frame.payload);
   const std::uint32_t entry = directory[tile], next = directory[tile + 1];
   const std::uint32_t first = entry & ~kUniform, last = next & ~kUniform;
-  const std::uint64_t room = frame.payload_bytes / 4 - tiles - 1;
+  const std::uint64_t available = frame.payload_bytes / 4 - tiles - 1;
   const bool ends = tile + 1 == tiles;
-  const bool bad = first > last || last > room || (tile == 0 && first != 0) || (ends && next != last) ||
+  const bool bad = first > last || last > available || (tile == 0 && first != 0) || (ends && next != last) ||
                    (ends && 4 * (std::uint64_t{last} + tiles + 1) != frame.payload_bytes);
   return {first, last - first, (entry & kUniform) != 0, bad ? Fault::directory : Fault::none};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frame headers written on the device (docs/format.md, section 2): the host gives a template with all that it knows,
-// one warp fills in what the device decided and the checksum.
+// Frame headers written on the device (docs/format.md, section 2): the host provides a template with all it knows; one
+// warp adds the device's choices and the checksum.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pyfilter::cuda {
 
-// Product of two polynomials over GF(2) modulo that of CRC-32, bits reflected: bit 31 is x^0.
+// Product of two polynomials over GF(2) modulo the polynomial of CRC-32, bits reflected: bit 31 is x^0.
 __host__ __device__ constexpr std::uint32_t crc_product(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
   for (int i = 31; i >= 0; --i) {
@@ -21,7 +21,7 @@ __host__ __device__ constexpr std::uint32_t crc_product(std::uint32_t a, std::ui
   return product;
 }
 
-// Number k is x^(32 k): what k words that follow do to the checksum's share of a word.
+// Power k is x^(32 k): the factor that k following words put on a word's share of the checksum.
 struct CrcPowers {
   std::uint32_t of_words[kMaxHeaderWords + 1];
   constexpr CrcPowers() : of_words{0x80000000u} {
@@ -35,7 +35,7 @@ inline void fill_crc_powers(std::uint32_t (&powers)[kMaxHeaderWords + 1]) {
   std::memcpy(powers, kPowers.of_words, sizeof powers);
 }
 
-// By one warp.
+// Called by one warp.
 static __device__ __noinline__ void write_header(const EncodeParams& job, std::uint32_t chunk, bool raw,
                                                  std::uint64_t payload_bytes) {
   constexpr std::uint32_t kFlagsWord = 2, kFlagRaw = 1u << 16, kFlagSentinel = 4u << 16, kFlagPointwise = 8u << 16,
@@ -49,7 +49,7 @@ static __device__ __noinline__ void write_header(const EncodeParams& job, std::u
   std::uint32_t crc = 0;
   for (std::uint32_t i = threadIdx.x; i < job.header_words; i += 32) {
     std::uint32_t word = job.headers[exact ? 1 : 0].words[i];
-    const std::uint32_t high = i % 2;  // the 64-bit fields start at even words
+    const std::uint32_t high = i % 2;  // 64-bit fields start at even words
     const auto half = [&](std::uint64_t field) { return static_cast<std::uint32_t>(field >> (32 * high)); };
     if (i == kFlagsWord)
       word |= (raw ? kFlagRaw : 0) | (keeps && plan.has_sentinel != 0 ? kFlagSentinel : 0) |

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels that follow each other on a stream, with the start of each hidden behind the end of the one before
-// (programmatic dependent launch, compute capability 9.0 and later; elsewhere an ordinary launch). Each such kernel
-// calls follow() before it touches anything, and so do all of its thread blocks.
+// Kernels in sequence on a stream, each one's launch overlapping the end of the previous kernel (programmatic dependent
+// launch, compute capability 9.0 and later; elsewhere an ordinary launch). All thread blocks of such a kernel call
+// follow() before they access memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,7 +13,7 @@ namespace pyfilter::cuda {
     if (const cudaError_t error_ = (call); error_ != cudaSuccess) return error_; \
   } while (false)
 
-// Lets the next kernel get ready, and waits until all before this one are done and their writes can be seen.
+// Allows the next kernel to launch, and waits until all previous kernels have ended and their writes are visible.
 __device__ __forceinline__ void follow() {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the CUDA kernels are given, and the table of a room's launchers. All chunks of a batch have one shape and dtype.
+// The parameters of the CUDA kernels, and the table of a codec's launchers. All chunks of a batch have one shape and
+// dtype.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,12 +19,12 @@ inline constexpr int kThreads = 128;  // of a thread block: one for each run of 
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kMaxHeaderWords = 78;  // of a frame of rank 32
 
-// A divisor of 32-bit numbers, which a launch knows and its threads then divide by in five instructions.
+// A divisor of 32-bit numbers, known at launch: its inverse makes a division five instructions.
 struct Divisor {
   std::uint32_t value = 1, inverse = ~std::uint32_t{0};  // floor((2^32 - 1) / value)
 
   Divisor() = default;
-  explicit Divisor(std::uint64_t divisor)  // more than numbers have: as good as the largest
+  explicit Divisor(std::uint64_t divisor)  // larger divisors than 32-bit numbers act as the largest
       : value(static_cast<std::uint32_t>(divisor < 1                    ? 1
                                          : divisor <= ~std::uint32_t{0} ? divisor
                                                                         : ~std::uint32_t{0})),
@@ -44,7 +45,7 @@ __device__ __forceinline__ Quotient divide(std::uint32_t n, const Divisor& by) {
   return {quotient, remainder};
 }
 
-// The grid of a launch. Blocks or tiles of a launch are fewer than 2^32.
+// The grid of a launch. A launch has fewer than 2^32 blocks and tiles.
 struct LaunchGrid : Grid {
   Divisor by_gx, by_gy, by_gz, by_tiles;
 
@@ -52,21 +53,21 @@ struct LaunchGrid : Grid {
   LaunchGrid(const Grid& grid) : Grid(grid), by_gx(grid.gx), by_gy(grid.gy), by_gz(grid.gz), by_tiles(grid.tiles) {}
 };
 
-// Sizes of the tiles of a batch as they are posted (one more than the size, 0: not yet), and the sums of all up to each
-// (0 or 1: there; the sum). In words.
+// Posted sizes of a batch's tiles (size + 1; 0: not posted), and the sums of all sizes up to each tile (1 or 0: whether
+// the sum is valid; the sum). In words.
 struct TileSums {
   std::uint32_t* sizes;
   uint2* ends;
 };
 
-// Choices of a chunk, made on the device by the prepare kernel.
+// Choices for a chunk, made on the device by the prepare kernel.
 struct ChunkPlan {
   double bound, step;
   std::uint64_t sentinel;
   std::uint32_t quantise;   // 0: bit-exact
   std::uint32_t predictor;  // packed tiles: tile shape, order << 16
   std::uint32_t has_sentinel;
-  // what the tiles use of it: a Quantizer or LogQuantizer of the chunk's dtype
+  // the tiles' part of the plan: a Quantizer or LogQuantizer of the chunk's dtype
   alignas(16) unsigned char ready[64];
 
   template <class Quantiser>
@@ -80,29 +81,29 @@ struct ChunkPlan {
   }
 };
 
-inline constexpr std::uint32_t kNoPredictor = 0xFF;  // packed tiles: no pass is this chunk's
+inline constexpr std::uint32_t kNoPredictor = 0xFF;  // packed tiles: no pass encodes the chunk
 
 static_assert(offsetof(ChunkPlan, quantise) % 8 == 0 &&
               offsetof(ChunkPlan, predictor) == offsetof(ChunkPlan, quantise) + sizeof(std::uint32_t));
 
-// A header with zeros where the device fills in: raw and sentinel flags, checksum, size, bound, step, sentinel.
+// A header with zeros where the device writes: raw and sentinel flags, checksum, size, bound, step, sentinel.
 struct HeaderTemplate {
   std::uint32_t words[kMaxHeaderWords];
 };
 
 struct Counters {
-  std::uint32_t task[2];                           // next one, of the quantising and of the bit-exact pass
-  std::uint32_t exact_chunks;                      // chunks that the second pass of a quantising request encodes
-  std::uint32_t packed_task[8], packed_chunks[8];  // the same of the passes over packed tiles
+  std::uint32_t task[2];                           // next task of the quantising and the bit-exact pass
+  std::uint32_t exact_chunks;                      // chunks that the bit-exact pass of a quantising request encodes
+  std::uint32_t packed_task[8], packed_chunks[8];  // the same for the passes over packed tiles
   std::uint32_t raw_chunks;
 };
 
 struct EncodeParams {
   LaunchGrid grid;
   std::uint32_t tiles, blocks, chunks;  // tiles and blocks of one chunk
-  std::uint32_t waiting_bytes;          // room for a tile that waits for its place, in shared memory
+  std::uint32_t waiting_bytes;          // shared memory for a tile that waits for its offset
   std::uint8_t mode;
-  bool exceptions;     // packed tiles: whether they may be used
+  bool exceptions;     // packed tiles: whether exceptions may be used
   bool pointwise;      // packed tiles: codes are those of logarithms
   std::uint32_t pass;  // packed tiles: packed_pass()
   bool exact_pass;     // whether this launch encodes the chunks that are not quantised
@@ -126,8 +127,8 @@ struct DecodeParams {
   std::uint32_t tiles, blocks;
   std::uint32_t first_tile, tile_count;  // of each frame, decoded by this launch
   bool aligned;
-  std::uint64_t start, stop;  // values wanted
-  const DecodeFrame* frames;  // nullptr: only_frame is meant
+  std::uint64_t start, stop;  // requested values
+  const DecodeFrame* frames;  // nullptr: use only_frame
   DecodeFrame only_frame;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the tiles of a frame go: a running sum over their sizes while they are encoded, in one pass. One thread block,
-// the scanner, follows the sizes as they are posted and publishes how many words end with each tile; the others read
-// the sum that they need a whole tile later, when it has long been there. Decoupled look-back (every tile adds up those
-// before it) was measured first: its frontier moves 32 tiles each round trip to the L2 cache, which held the encoder at
-// 1.9 TB/s (docs/benchmarks.md).
+// Offsets of a frame's tiles: a running sum over their sizes during encoding, in one pass. One thread block, the
+// scanner, reads the sizes as they are posted and publishes the sum of words up to each tile. The others read the sum
+// they need one tile later, when it has long been published. Decoupled look-back (every tile adds up its predecessors)
+// was measured first: its frontier advances 32 tiles each round trip to the L2 cache, which held the encoder at 1.9
+// TB/s (docs/benchmarks.md).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ __device__ __forceinline__ std::uint32_t load_relaxed(const std::uint32_t* at) {
 __device__ __forceinline__ void store_relaxed(std::uint32_t* at, std::uint32_t value) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
-// A sum and whether it is there, in one access.
+// A sum and its valid flag, in one access.
 __device__ __forceinline__ uint2 load_relaxed(const uint2* at) {
   uint2 value;
   asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(value.x), "=r"(value.y) : "l"(at) : "memory");
@@ -32,12 +32,12 @@ __device__ __forceinline__ void store_relaxed(uint2* at, uint2 value) {
   asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(value.x), "r"(value.y) : "memory");
 }
 
-// By the thread block of tile number `number` of the batch, once.
+// Called once by the thread block of tile number `number` of the batch.
 __device__ __forceinline__ void post_size(const TileSums& sums, std::uint32_t number, std::uint32_t words) {
   store_relaxed(sums.sizes + number, words + 1);
 }
 
-// Words of all tiles up to and with `number`, modulo 2^32. `sum` is what was there before; waits if that was nothing.
+// Words of all tiles up to and including `number`, modulo 2^32. `sum`: an earlier load; waits if it was not valid yet.
 __device__ __forceinline__ std::uint32_t sum_up_to(const TileSums& sums, std::uint32_t number, uint2 sum) {
   while (sum.x == 0) {
     __nanosleep(40);
@@ -46,7 +46,7 @@ __device__ __forceinline__ std::uint32_t sum_up_to(const TileSums& sums, std::ui
   return sum.y;
 }
 
-// Words before tile `tile` in its chunk; `asked` is what was there of the sum up to the tile before.
+// Words before tile `tile` in its chunk; `asked`: an earlier load of the sum up to the previous tile.
 __device__ __forceinline__ std::uint32_t words_before(const TileSums& sums, std::uint32_t number, std::uint32_t tile,
                                                       uint2 asked) {
   if (tile == 0) return 0;
@@ -60,16 +60,16 @@ struct ScannerSpace {
   std::uint32_t counts[kWarps], totals[kWarps];
 };
 
-// What the scanner does until all sizes are there; by all threads of a block.
+// The scanner's loop until all sizes are posted; called by all threads of a block.
 __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t tiles, ScannerSpace& space) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  std::uint32_t done = 0, sum = 0;  // tiles whose sums are published, and the last of these
+  std::uint32_t done = 0, sum = 0;  // tiles whose sums are published, and the last sum
   while (done < tiles) {
     const std::uint32_t first = done + kSizesPerThread * threadIdx.x;
     std::uint32_t size[kSizesPerThread];
 #pragma unroll
     for (int k = 0; k < kSizesPerThread; ++k) size[k] = first + k < tiles ? load_relaxed(sums.sizes + first + k) : 0;
-    // sizes up to the first that is missing: of this thread, of its warp, of all
+    // sizes up to the first missing one: of this thread, of its warp, of all
     std::uint32_t count = 0, total = 0;
 #pragma unroll
     for (int k = 0; k < kSizesPerThread; ++k) {
@@ -79,7 +79,7 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
       }
     }
     const std::uint32_t full = __ballot_sync(kAllLanes, count == kSizesPerThread);
-    const int open = full == kAllLanes ? 32 : __ffs(static_cast<int>(~full)) - 1;  // first lane that misses one
+    const int open = full == kAllLanes ? 32 : __ffs(static_cast<int>(~full)) - 1;  // first lane with a missing size
     if (lane > open) count = total = 0;
     std::uint32_t upto = total;
 #pragma unroll
@@ -116,61 +116,61 @@ __device__ __forceinline__ void scan_sizes(const TileSums& sums, std::uint32_t t
   }
 }
 
-// A tile whose bytes are made and whose place is not known yet.
-struct Waiting {
+// A tile whose bytes are complete and whose offset is not known yet.
+struct WaitingTile {
   std::uint32_t chunk, tile, words;
   bool there, uniform;
 };
 
-// Where a waiting tile's bytes go, as one thread found out for all; in shared memory.
-struct alignas(16) Place {
-  std::uint64_t at;     // bytes from the first frame
-  std::uint32_t words;  // to copy: none where no tile waits, or its frame becomes a raw one
-  std::uint32_t ends;   // whether its chunk ends with the tile
+// The destination of a waiting tile's bytes, computed by one thread for all; in shared memory.
+struct alignas(16) Destination {
+  std::uint64_t at;     // byte offset from the first frame
+  std::uint32_t words;  // to copy: 0 if no tile waits, or its frame becomes raw
+  std::uint32_t ends;   // whether the tile is its chunk's last
 };
-struct PlaceSpace {
-  Place place;
-  Waiting tile;                 // that waits
+struct PlacementSpace {
+  Destination destination;
+  WaitingTile tile;             // that waits
   std::uint64_t payload_bytes;  // of a chunk that ends
 };
 
-// Copies a tile's bytes to the place that was found for it; the last tile of a chunk finishes the frame. Several words
-// of a thread at a time where registers suffice: where not, that costs more than it saves.
+// Copies a tile's bytes to their destination; the last tile of a chunk completes the frame. A thread copies several
+// words at a time if registers allow; spilled registers would cost more than that saves.
 template <class Space>
 __device__ __forceinline__ void place_tile(const EncodeParams& job, const Space& space, const std::uint8_t* bytes) {
   constexpr std::uint32_t kAtOnce = Space::kPlacedAtOnce;
-  const Place place = space.place.place;
-  auto* to = reinterpret_cast<std::uint32_t*>(job.frames + place.at) + threadIdx.x;
+  const Destination destination = space.placement.destination;
+  auto* to = reinterpret_cast<std::uint32_t*>(job.frames + destination.at) + threadIdx.x;
   const std::uint32_t* from = reinterpret_cast<const std::uint32_t*>(bytes) + threadIdx.x;
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < place.words; i += kAtOnce * kThreads) {
+  for (std::uint32_t i = threadIdx.x; i < destination.words; i += kAtOnce * kThreads) {
     std::uint32_t word[kAtOnce];
 #pragma unroll
     for (std::uint32_t k = 0; k < kAtOnce; ++k)
-      if (i + k * kThreads < place.words) word[k] = from[k * kThreads];
+      if (i + k * kThreads < destination.words) word[k] = from[k * kThreads];
 #pragma unroll
     for (std::uint32_t k = 0; k < kAtOnce; ++k)
-      if (i + k * kThreads < place.words) to[k * kThreads] = word[k];
+      if (i + k * kThreads < destination.words) to[k * kThreads] = word[k];
     to += kAtOnce * kThreads;
     from += kAtOnce * kThreads;
   }
-  if (place.ends != 0 && threadIdx.x < 32)
-    write_header(job, space.place.tile.chunk, space.place.payload_bytes == job.value_bytes, space.place.payload_bytes);
+  if (destination.ends != 0 && threadIdx.x < 32)
+    write_header(job, space.placement.tile.chunk, space.placement.payload_bytes == job.value_bytes,
+                 space.placement.payload_bytes);
 }
 
-// Part 1 of placing a waiting tile: one thread asks for its place. The answer is on its way while the thread does other
-// work.
-__device__ __forceinline__ uint2 ask_place(const EncodeParams& job, const PlaceSpace& space) {
+// Step 1 of placing a waiting tile: one thread loads its sum. The load is in flight while the thread does other work.
+__device__ __forceinline__ uint2 load_sum(const EncodeParams& job, const PlacementSpace& space) {
   if (threadIdx.x != 32) return {};
-  const Waiting tile = space.tile;
+  const WaitingTile tile = space.tile;
   if (!tile.there || tile.tile == 0) return {};
   return load_relaxed(job.sums.ends + (tile.chunk * job.tiles + tile.tile - 1));
 }
-// Part 2: it has the answer, and writes what the frame's directory says. Part 3, behind a barrier, is place_tile().
-__device__ __forceinline__ void find_place(const EncodeParams& job, uint2 asked, PlaceSpace& space) {
+// Step 2: uses the loaded sum, and writes the frame's directory entry. Step 3, after a barrier, is place_tile().
+__device__ __forceinline__ void find_destination(const EncodeParams& job, uint2 asked, PlacementSpace& space) {
   if (threadIdx.x != 32) return;
-  const Waiting tile = space.tile;
-  Place found = {0, 0, 0};
+  const WaitingTile tile = space.tile;
+  Destination found = {0, 0, 0};
   if (tile.there) {
     const std::uint32_t before = words_before(job.sums, tile.chunk * job.tiles + tile.tile, tile.tile, asked);
     const std::uint64_t directory = tile.chunk * job.frame_stride + 4 * job.header_words;
@@ -187,10 +187,10 @@ __device__ __forceinline__ void find_place(const EncodeParams& job, uint2 asked,
       space.payload_bytes = raw ? job.value_bytes : end;
     }
   }
-  space.place = found;
+  space.destination = found;
 }
 
-// The tile that a thread block's ticket is for; of no chunk if none is left.
+// The tile of a thread block's ticket; chunk is out of range if no tile is left.
 struct TileTask {
   std::uint32_t chunk, tile;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Headers and plans of a batch that is encoded (core/cuda/plans.cuh).
+// Headers and plans of a batch to encode (plans.cuh).
 #include "stages/cuda/plans.cuh"
 
 #include <algorithm>

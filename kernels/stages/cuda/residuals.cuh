@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Codes of a thread's 32 values to residuals and back (docs/format.md, section 5). Two neighbouring lanes hold the
-// halves of a 2-D or 3-D block; the second needs the last row or slab of the first. Codes are biased (Map::kBias):
-// differences do not see it, only the first code of a block does.
+// halves of a 2-D or 3-D block; the second half needs the last row or slab of the first. Codes are biased (Map::kBias);
+// the bias cancels except in a block's first code.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ __device__ __forceinline__ int warp_max(int x) {
 #endif
 }
 
-// Differences along x of rows of L, from the end so that neighbours are still there.
+// Differences along x of rows of L, from the end on, so that each neighbour is still a code.
 template <int L, class Code>
 __device__ __forceinline__ void row_differences(Code (&c)[32]) {
 #pragma unroll
@@ -37,13 +37,13 @@ __device__ __forceinline__ void row_sums(Code (&c)[32]) {
     if (i % L != 0) c[i] += c[i - 1];
 }
 
-// Values of a half of a block that the other half's differences begin with: its last row or slab.
+// Values of a half block that the other half's differences start from: its last row or slab.
 template <int D>
 inline constexpr int kCrossing = D == 1   ? 1
                                  : D == 2 ? kRowValues<2>
                                           : kRowValues<3> * kRowValues<3>;
 
-// Those codes, by shuffles; zeros for half 0, as from all that fetch them.
+// Fetches these codes by shuffles; half 0 gets zeros, as from every fetch.
 template <int D>
 struct ShuffledCodes {
   int half;
@@ -57,8 +57,8 @@ struct ShuffledCodes {
   }
 };
 
-// Codes -> differences, in place. `half` is 0 where the thread has the block's first value; fetch(c, last) gives the
-// codes that cross from the other half.
+// Codes -> differences, in place. `half` is 0 in the thread with the block's first value; fetch(c, last) returns the
+// codes from the other half.
 template <class Map, int D, class Fetch>
 __device__ __forceinline__ void make_residuals(bool differences, int half, typename Map::Code (&c)[32],
                                                const Fetch& fetch) {
@@ -67,7 +67,7 @@ __device__ __forceinline__ void make_residuals(bool differences, int half, typen
 #pragma unroll
     for (int i = 0; i < 32; ++i) c[i] -= Map::kBias;
   } else {
-    if constexpr (D > 1) {  // from one half to the other first: fetched codes have no differences yet
+    if constexpr (D > 1) {  // across the halves first, while the fetched codes are still codes
       Code last[kCrossing<D>];
       fetch(c, last);
 #pragma unroll

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The 4096 items of a tile over the threads of a block: a thread has 32 in a row, and their numbers in shared memory
-// are a row of it, which both the thread and a warp (a lane for each item) reach without bank conflicts. Sums and
-// transpositions that need more than one thread.
+// The 4096 items of a tile over the threads of a block: 32 consecutive items a thread. The items are a row of shared
+// memory, which both the thread and a warp (a lane an item) access without bank conflicts. Sums and transpositions
+// across threads.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,16 @@ inline constexpr std::uint32_t kRowWords = kThreads * kRow;
 
 __device__ __forceinline__ std::uint32_t row_index(std::uint32_t item) { return item + item / kRowItems; }
 
-// One of three that lie in registers.
+// Selects one of three values in registers.
 template <class X>
 __device__ __forceinline__ X pick(const X (&of)[3], unsigned i) {
   return i == 0 ? of[0] : i == 1 ? of[1] : of[2];
 }
 
-// Where the warps of a block leave what the others need of them. Every exchange of a tile has its own place, so that
-// one barrier each is enough.
+// Shared memory for one value from each warp. Every exchange of a tile has its own, so one barrier each is enough.
 using Exchange = std::uint32_t[kWarps];
 
-// Sum over the threads before this one; `*all` is that of all threads. `*bad` becomes whether it is set in any thread.
+// Sum over the threads before this one; sets `*all` to the sum over all threads, and `*bad` to its OR over all threads.
 __device__ __forceinline__ std::uint32_t block_sum_before(std::uint32_t x, Exchange& warps, std::uint32_t* all,
                                                           bool* bad) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -48,7 +47,7 @@ __device__ __forceinline__ std::uint32_t block_sum_before(std::uint32_t x, Excha
   return before;
 }
 
-// Largest of the threads before this one, 0 for none.
+// Maximum over the threads before this one, 0 for the first.
 __device__ __forceinline__ std::uint32_t block_max_before(std::uint32_t x, Exchange& warps) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -65,14 +64,14 @@ __device__ __forceinline__ std::uint32_t block_max_before(std::uint32_t x, Excha
   return before;
 }
 
-// 32 words, one a lane, as a matrix of bits whose rows and columns change places.
+// Transposes 32 words, one a lane, as a bit matrix.
 __device__ __forceinline__ std::uint32_t transpose_warp(std::uint32_t x) {
   const unsigned lane = threadIdx.x % 32;
   const auto bytes = [&](int d, unsigned low, unsigned high) {
     const std::uint32_t other = __shfl_xor_sync(kAllLanes, x, d);
     x = __byte_perm(x, other, (lane & static_cast<unsigned>(d)) != 0 ? high : low);
   };
-  const auto bits = [&](unsigned d, std::uint32_t mask) {  // what is turned over the end is left out by the mask
+  const auto bits = [&](unsigned d, std::uint32_t mask) {  // the mask drops the bits that wrap around
     const std::uint32_t other = __shfl_xor_sync(kAllLanes, x, static_cast<int>(d));
     const bool high = (lane & d) != 0;
     x = select_bits(x, __funnelshift_r(other, other, high ? d : 32 - d), high ? ~mask : mask);
@@ -85,7 +84,7 @@ __device__ __forceinline__ std::uint32_t transpose_warp(std::uint32_t x) {
   return x;
 }
 
-// Puts byte g of 32 words, from their planes, above the bytes that are there; above it all must be 0.
+// Inserts byte g of 32 words, from their planes, above the lower bytes; the bytes from there on must be 0.
 template <int g>
 __device__ __forceinline__ void unpack_plain(std::uint32_t (&planes)[8], std::uint32_t (&words)[32]) {
   transpose_8x8(planes);
@@ -103,7 +102,7 @@ __device__ __forceinline__ void unpack_plain(std::uint32_t (&planes)[8], std::ui
   put.template operator()<3>();
 }
 
-// 32 numbers from the `count` planes, at most 31, at `from`. By a whole warp, each thread its own.
+// 32 numbers from `count` planes, at most 31, at `from`. Called by all lanes of a warp, each for its own numbers.
 __device__ __forceinline__ void unpack_numbers(const std::uint32_t* from, int count, std::uint32_t (&numbers)[32]) {
   const int most = warp_max(count);
   const auto group = [&]<int g>() {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks with values that their code cannot give back (stages/special.hpp says what they are), by the threads that
-// hold them.
+// Special blocks (stages/special.hpp), by the threads that hold their values.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace pyfilter::cuda {
 
-// Masks of a thread's 32 values, and of its block what both threads of it know.
+// Masks of a thread's 32 values, and the facts about its block that both its threads know.
 struct Specials {
   std::uint32_t sentinel = 0, nan = 0, verbatim = 0;
   std::uint32_t masks = 0;           // of the block: kMaskSentinel, kMaskNan, kMaskVerbatim
@@ -22,7 +21,7 @@ struct Specials {
   bool only_sentinels = false;       // the block
 };
 
-// Sorts 32 values, a row of the arena, into masks and leaves biased codes in their places.
+// Sorts 32 values, a row of the arena, into masks and replaces them by biased codes.
 template <class T>
 __device__ __forceinline__ Specials sort_values(const Quantizer<T>& p, T* row) {
   using Traits = FloatTraits<T>;
@@ -46,7 +45,7 @@ __device__ __forceinline__ Specials sort_values(const Quantizer<T>& p, T* row) {
   return s;
 }
 
-// The same of this thread's values, with the codes of special ones repaired. A whole warp must come here together.
+// The same for this thread's values, with codes for special values. All lanes of the warp must call it.
 template <int D, class T>
 __device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, bool valid, T* row) {
   using Traits = FloatTraits<T>;
@@ -54,7 +53,7 @@ __device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, 
   Code* const codes = reinterpret_cast<Code*>(row);
   Specials s;
   if (valid) s = sort_values(plan.quantizer<T>(), row);
-  // special values take the code before them, those at the start of the block the first plain one
+  // special values take the code before them, leading ones the block's first plain code
   const std::uint32_t plain = valid ? ~(s.sentinel | s.nan | s.verbatim) : 0;
   Code first = plain != 0 ? codes[__ffs(static_cast<int>(plain)) - 1] : Traits::kMagicBits;
   Code last = plain != 0 ? codes[31 - __clz(static_cast<int>(plain))] : Traits::kMagicBits;
@@ -82,7 +81,8 @@ __device__ __noinline__ Specials note_specials(const ChunkPlan& plan, int half, 
   return s;
 }
 
-// What comes before the planes of a special block, and verbatim blocks. `to` is where this thread's words start.
+// Writes masks and verbatim values in front of a special block's planes, and verbatim blocks. `to`: this thread's
+// words.
 template <class Map, int D>
 __device__ __noinline__ void write_special(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
                                            std::uint32_t rate, const std::uint32_t* masks, std::uint32_t verbatim,
@@ -91,14 +91,14 @@ __device__ __noinline__ void write_special(const EncodeParams& job, const std::u
   constexpr int kHalves = kBlockValues<D> / 32, kValueWords = sizeof(Value) / 4;
   const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
   const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / (D == 1 ? 1 : 2);
-  const HalfBlock<D == 1 ? 2 : D> place(job.grid, D == 1 ? 0 : block, half);
+  const HalfBlock<D == 1 ? 2 : D> half_block(job.grid, D == 1 ? 0 : block, half);
   const auto copy_value = [&](int i, std::uint32_t* words) {
     std::uint64_t index = 0;
     if constexpr (D == 1) {
       index = std::uint64_t{block} * 32 + static_cast<unsigned>(i);
       if (index >= job.grid.values) index = job.grid.values - 1;
     } else {
-      index = place.value_at(i);
+      index = half_block.value_at(i);
     }
     const auto* from = reinterpret_cast<const std::uint32_t*>(values + index * sizeof(Value));
     for (int w = 0; w < kValueWords; ++w) words[w] = from[w];
@@ -114,7 +114,7 @@ __device__ __noinline__ void write_special(const EncodeParams& job, const std::u
     to[half] = masks[m * kThreads];
     to += kHalves;
   }
-  to += verbatim * kValueWords;  // of the half before
+  to += verbatim * kValueWords;  // of the first half
   for (std::uint32_t rest = masks[2 * kThreads]; rest != 0; rest &= rest - 1, to += kValueWords)
     copy_value(__ffs(static_cast<int>(rest)) - 1, to);
 }

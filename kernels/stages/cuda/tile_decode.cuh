@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding tiles on the GPU (docs/format.md, sections 4.2 to 6); stages/tile_decode.hpp is the same for the CPU. A
-// thread block takes a tile, whose place the directory gives, into shared memory; each thread finds its planes, turns
-// them into 32 values in registers and stores them. Sizes must add up before anything is read by them, so no read
-// leaves the tile whatever its bytes say; what does not add up is noted in the frame's fault word.
+// Decoding tiles on the GPU (docs/format.md, sections 4.2 to 6); stages/tile_decode.hpp is the same on the CPU. A
+// thread block copies a tile, located by the directory, into shared memory; each thread finds its planes, turns them
+// into 32 values in registers and stores them. Sizes must add up before anything is read by them, so no read leaves the
+// tile, whatever its bytes; a contradiction is written to the frame's fault word.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace pyfilter::cuda {
 
-// A tile's bytes lie where its values go, or apart from these where warps own what they store and the tile is small:
-// then none of them waits until all have read the bytes.
+// A tile's bytes share the memory of its values, or have their own if warps store only their own rows and the tile is
+// small: then no warp waits until all have read the bytes.
 template <class Value, int kBytes, bool kOwnRows>
 struct DecodeArena {
   static constexpr std::uint32_t kApartBytes = kOwnRows ? 1024 * sizeof(Value) : 0;
@@ -27,10 +27,10 @@ struct DecodeArena {
   alignas(128) std::uint8_t apart[kApartBytes + 32];
 
   __device__ __forceinline__ bool is_apart(std::uint32_t bytes) const { return kOwnRows && bytes <= kApartBytes; }
-  __device__ __forceinline__ std::uint8_t* room_for(std::uint32_t bytes) { return is_apart(bytes) ? apart : arena; }
+  __device__ __forceinline__ std::uint8_t* bytes_memory(std::uint32_t bytes) { return is_apart(bytes) ? apart : arena; }
 
-  // Behind the reading of `bytes` bytes, before values are written to the arena. False if a thread that takes part in
-  // storing this one's values found a fault.
+  // Called after `bytes` bytes are read, before values are written to the arena. False if a thread that stores this
+  // thread's values found a fault.
   __device__ __forceinline__ bool end_reading(std::uint32_t bytes, Fault fault) const {
     if (is_apart(bytes)) return __any_sync(kAllLanes, fault != Fault::none) == 0;
     return __syncthreads_or(fault != Fault::none ? 1 : 0) == 0;
@@ -39,15 +39,15 @@ struct DecodeArena {
 
 template <class Value, int D>
 struct DecodeSpace : DecodeArena<Value, kArenaBytes<Value>, D == 1> {
-  std::conditional_t<D == 1, char, BlockPlaces> places;
+  std::conditional_t<D == 1, char, BlockOffsets> offsets;
   ScanSpace scan;
 };
 
-// Thread blocks of a multiprocessor that registers must suffice for.
+// The number of thread blocks a multiprocessor that registers must allow.
 template <int kCodeBytes>
 inline constexpr int kDecodeBlocks = kCodeBytes == 4 ? 8 : 5;
 
-// What the compiler cannot see of a pointer that went through memory or a choice: it is one to shared memory.
+// Tells the compiler that a pointer is to shared memory, which it cannot see after a load or a selection.
 template <class T>
 __device__ __forceinline__ T* in_shared(T* pointer) {
   __builtin_assume(__isShared(pointer));
@@ -57,20 +57,20 @@ __device__ __forceinline__ T* in_shared(T* pointer) {
 // About as many tiles as a device decodes at once.
 inline constexpr std::uint32_t kTilesAhead = 1024;
 
-// Asks for a tile that a thread block to come will decode to come to the L2 cache: that one then waits for less.
+// Prefetches, to the L2 cache, a tile that a later thread block decodes, which then waits less.
 __device__ __forceinline__ void prefetch_ahead(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile) {
   tile += kTilesAhead;
-  // the last warp has the least to do while a small tile comes
+  // by the last warp, which has the least to do while a small tile loads
   if (threadIdx.x < kThreads - 32 || tile - job.first_tile >= job.tile_count) return;
-  const TilePlace place = find_tile(frame, job.tiles, tile);
-  if (place.fault != Fault::none) return;  // whoever decodes it will say so
-  const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first);
-  const std::uint32_t bytes = min(4 * place.count, 1u << 16);  // a directory may say what it likes
+  const TileLocation location = find_tile(frame, job.tiles, tile);
+  if (location.fault != Fault::none) return;  // the block that decodes the tile reports the fault
+  const std::uint8_t* const from = frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + location.first);
+  const std::uint32_t bytes = min(4 * location.count, 1u << 16);  // the directory may be damaged
   prefetch_range<32>(from, bytes, threadIdx.x % 32);
 }
 
-// Copies `count` words to shared memory, 16 bytes at a time where source and destination are aligned alike, and does
-// something else while they come.
+// Copies `count` words to shared memory, 16 bytes at a time if source and destination have the same alignment, and
+// calls meanwhile() while the copy is in flight.
 template <class Meanwhile>
 __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* from, std::uint32_t count,
                                                            std::uint8_t* arena, const Meanwhile& meanwhile) {
@@ -96,8 +96,8 @@ __device__ __forceinline__ const std::uint8_t* stage_words(const std::uint8_t* f
   return stage_words(from, count, arena, [] {});
 }
 
-// Differences from the planes of their residuals: plane(p) gives the p-th, 0 where there is none, `highest` of them in
-// the warp's widest block.
+// Differences from the planes of their residuals: plane(p) returns plane p, or 0 if the block has fewer; `highest`:
+// planes of the warp's widest block.
 template <class Code, class Plane>
 __device__ __forceinline__ void unpack_all(int highest, const Plane& plane, Code (&d)[32]) {
   const std::uint32_t sign = plane(0);
@@ -139,8 +139,7 @@ __device__ __forceinline__ void unpack_all(int highest, const Plane& plane, Code
   }
 }
 
-// Differences from the `planes` planes of their residuals, staged in shared memory. A whole warp must come here
-// together.
+// Differences from `planes` planes of their residuals, staged in shared memory. All lanes of the warp must call it.
 template <class Code>
 __device__ __forceinline__ void read_planes(const std::uint32_t* staged, int planes, Code (&d)[32]) {
   const std::uint32_t* const from = in_shared(staged);
@@ -152,7 +151,7 @@ struct SpecialPart {
   std::uint32_t inner = 0, verbatim = 0, masks = 0;
 };
 
-// What a rate code takes of a tile; a fault where it is not allowed here.
+// The sizes that a rate code implies; a fault if the code is not allowed here.
 template <class Map, int D>
 __device__ __forceinline__ Fault size_of_block(bool has_sentinel, std::uint32_t rate, int half,
                                                const SpecialPart& special, std::uint32_t& planes,
@@ -184,7 +183,7 @@ __device__ __forceinline__ Fault size_of_block(bool has_sentinel, std::uint32_t 
   return Fault::none;
 }
 
-// Puts the special values of a block in their places; false where the masks contradict the descriptor.
+// Writes the special values of a block to their positions; false if the masks contradict the descriptor.
 template <class Map, int D>
 __device__ __forceinline__ bool apply_special(const Quantizer<typename Map::Value>& p, std::uint32_t rate, int half,
                                               std::uint32_t verbatim, const std::uint32_t* words,
@@ -245,10 +244,10 @@ __device__ __forceinline__ Map decoding_map(const DecodeFrame& frame) {
   }
 }
 
-// Decodes a tile up to the values of each thread, which are right where no thread returns a fault.
+// Decodes a tile up to the values of each thread, which are valid if no thread returns a fault.
 template <class Map, int D>
 __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const DecodeFrame& frame, std::uint32_t tile,
-                                               const TilePlace& place, int blocks, const Map& map,
+                                               const TileLocation& location, int blocks, const Map& map,
                                                DecodeSpace<typename Map::Value, D>& space,
                                                typename Map::Value (&x)[32]) {
   using Value = typename Map::Value;
@@ -256,27 +255,27 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
   constexpr int kHalves = D == 1 ? 1 : 2;
   const int thread = static_cast<int>(threadIdx.x), half = thread % kHalves, threads = blocks * kHalves;
   const bool valid = thread < threads;
-  const std::uint32_t size = 4 * place.count;
-  const std::uint32_t rate_bytes = place.uniform ? (size != 0 ? 1 : 0) : static_cast<std::uint32_t>(blocks);
+  const std::uint32_t size = 4 * location.count;
+  const std::uint32_t rate_bytes = location.uniform ? (size != 0 ? 1 : 0) : static_cast<std::uint32_t>(blocks);
   if (size > max_tile_bytes(sizeof(Value)) || rate_bytes > size) return Fault::size;
   const std::uint8_t* const bytes =
-      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count,
-                            space.room_for(size), [&] { prefetch_ahead(job, frame, tile); }));
+      in_shared(stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + location.first), location.count,
+                            space.bytes_memory(size), [&] { prefetch_ahead(job, frame, tile); }));
   __syncthreads();
 
   // rates
-  std::uint32_t rate = place.uniform ? (size != 0 ? bytes[0] : 0) : valid ? bytes[thread / kHalves] : 0;
+  std::uint32_t rate = location.uniform ? (size != 0 ? bytes[0] : 0) : valid ? bytes[thread / kHalves] : 0;
   if (!valid) rate = 0;
   std::uint32_t planes, outlier_bytes, words, specials_before = 0;
   SpecialPart special;
   const bool masked = valid && is_special_rate(static_cast<std::uint8_t>(rate));
-  if (place.uniform && masked) rate = 256;  // reported below
+  if (location.uniform && masked) rate = 256;  // reported below
   Fault fault = Fault::none;
   if (Map::kHasSpecial && __syncthreads_or(masked ? 1 : 0) != 0) {
     scan_warp(Taken(0, 0), valid, valid && half == 0, rate & 0xFF, specials_before, space.scan);
     __syncthreads();
     const std::uint32_t at = scan_block(Taken(0, 0), specials_before, threads, space.scan).specials;
-    // a thread of half 1 has counted its own block
+    // a thread of half 1 has already counted its own block
     const std::uint32_t descriptor = rate_bytes + 2 * (at - (half != 0 ? 1 : 0));
     if (masked && rate != 256) {
       if (descriptor + 2 > size) {
@@ -285,7 +284,7 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
         special = {bytes[descriptor], bytes[descriptor + 1], rate - kRateSentinel};
       }
     }
-    __syncthreads();  // the scan's memory is used again
+    __syncthreads();  // the scan's memory is reused
   }
   if (rate == 256) fault = Fault::rate;
   planes = outlier_bytes = words = 0;
@@ -298,7 +297,7 @@ __device__ __forceinline__ Fault decode_values(const DecodeParams& job, const De
   const Placed at = scan_block(before, specials_before, threads, space.scan);
   const std::uint32_t outliers_at = rate_bytes + 2 * at.total_specials;
   const std::uint32_t parts_end = outliers_at + at.total_outlier_bytes, words_at = (parts_end + 3) / 4;
-  if (words_at + at.total_words != place.count) return Fault::size;
+  if (words_at + at.total_words != location.count) return Fault::size;
   if (thread < static_cast<int>(4 * words_at - parts_end) && bytes[parts_end + static_cast<unsigned>(thread)] != 0)
     fault = Fault::padding;
 
@@ -335,23 +334,23 @@ __global__ void __launch_bounds__(kThreads, kDecodeBlocks<sizeof(typename Map::C
   const std::uint32_t index = kOneFrame ? 0 : blockIdx.x / job.tile_count;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
   const DecodeFrame frame = kOneFrame ? job.only_frame : job.frames[index];
-  const TilePlace place = find_tile(frame, job.tiles, tile);
+  const TileLocation location = find_tile(frame, job.tiles, tile);
   const int blocks = static_cast<int>(min(job.blocks - tile * kTileBlocks<D>, std::uint32_t{kTileBlocks<D>}));
-  if constexpr (D > 1 && kStaged<D, Value>) find_places<D>(job.grid, tile, job.blocks, space.places);
+  if constexpr (D > 1 && kStaged<D, Value>) find_block_offsets<D>(job.grid, tile, job.blocks, space.offsets);
   Value x[32];
-  Fault fault = place.fault;
+  Fault fault = location.fault;
   if (fault == Fault::none)
-    fault = decode_values<Map, D>(job, frame, tile, place, blocks, decoding_map<Map>(frame), space, x);
+    fault = decode_values<Map, D>(job, frame, tile, location, blocks, decoding_map<Map>(frame), space, x);
   if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
   if constexpr (kStaged<D, Value>) {
-    if (!space.end_reading(4 * place.count, fault)) return;
+    if (!space.end_reading(4 * location.count, fault)) return;
     write_row(space.arena, x);
     if constexpr (D == 1) {
       __syncwarp();
       store_rows<Value>(space.arena, tile, job.start, min(job.stop, job.grid.values), frame.out);
     } else {
       __syncthreads();
-      store_blocks<D, Value>(job.grid, space.arena, blocks, space.places.all_whole() && job.aligned, space.places,
+      store_blocks<D, Value>(job.grid, space.arena, blocks, space.offsets.all_whole() && job.aligned, space.offsets,
                              job.start, job.stop, frame.out);
     }
   } else {

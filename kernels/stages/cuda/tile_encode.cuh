@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding tiles on the GPU (docs/format.md, sections 4.2 to 5); stages/tile_encode.hpp is the same for the CPU. Each
-// of 128 threads owns 32 values in registers: codes, differences and planes never leave them. Shared memory holds the
-// tile's values first, then the tile's bytes. Where they go depends on the tiles before (placement.cuh), so they wait
-// in shared memory while the thread block works on its next tile. Tiles are numbered by tickets, so progress never
-// depends on the order of thread blocks.
+// Encoding tiles on the GPU (docs/format.md, sections 4.2 to 5); stages/tile_encode.hpp is the same on the CPU. Each of
+// 128 threads keeps 32 values in registers: codes, differences and planes never leave them. Shared memory holds the
+// tile's values, then the tile's bytes. Their offset in the frame depends on the tiles before (placement.cuh), so the
+// bytes wait in shared memory while the thread block works on its next tile. Tiles are numbered by tickets, so progress
+// does not depend on the order of thread blocks.
 #pragma once
 
 #include <cstdint>
@@ -25,45 +25,45 @@ template <class Value, int D, bool kHasSpecial>
 struct EncodeSpace {
   static constexpr std::uint32_t kPlacedAtOnce = sizeof(Value) == 8 ? 4 : 1;
   alignas(16) std::uint8_t arena[kArenaBytes<Value>];
-  std::conditional_t<D == 1, char, BlockPlaces> places[2];  // of this tile and the next
+  std::conditional_t<D == 1, char, BlockOffsets> offsets[2];  // of this tile and the next
   std::uint32_t masks[kHasSpecial ? 3 : 1][kHasSpecial ? kThreads : 1];
   ScanSpace scan;
   ScannerSpace scanner;
-  PlaceSpace place;
-  TileTask now, next;  // the tile that is encoded, and the one after it
-  // behind the rest, as large as the launch makes it: the bytes of a tile that waits for its place
+  PlacementSpace placement;
+  TileTask now, next;  // the tile being encoded, and the next one
+  // after the rest, sized at launch: the bytes of a tile that waits for its offset
   alignas(16) std::uint8_t waiting[16];
 };
 
-// Bytes of a tile that may wait, where there is room for more than this.
+// Bytes of a waiting tile, if there is space for more than this.
 template <class Value>
 inline constexpr int kMostWaiting = (static_cast<int>(max_tile_bytes(sizeof(Value))) + 15) / 16 * 16;
 
-// Thread blocks of a multiprocessor that registers must suffice for: they are what hides the memory's latency.
+// The number of thread blocks a multiprocessor that registers must allow: they hide the memory's latency.
 template <class Map, int D>
 inline constexpr int kEncodeBlocks = sizeof(typename Map::Code) == 8 ? 3
                                      : D > 1                         ? 5
                                      : Map::kHasSpecial              ? 7
                                                                      : 6;
 
-// What a thread block can do for its next tile before it has one hand free: find out where its blocks lie (the places
-// of the other parity), and move their values towards the processor. Behind the barrier that made space.next known.
+// Early work for the next tile: computes its blocks' offsets (in the slot of the other parity) and prefetches its
+// values. Called after the barrier that published space.next.
 template <int D, class Value, class Space>
 __device__ __forceinline__ void look_ahead(const EncodeParams& job, int parity, Space& space) {
   const auto [chunk, tile] = space.next;
   if (chunk >= job.chunks) return;
 
   const std::uint8_t* const values = job.values + chunk * job.value_stride;
-  constexpr bool kAsks = sizeof(Value) < 8;  // 64-bit values come 2 % faster unasked
+  constexpr bool kAsks = sizeof(Value) < 8;  // 64-bit values encode 2 % faster without prefetch
   if constexpr (D == 1) {
-    if constexpr (kAsks) prefetch_rows<Value>(job.grid, values, tile);
+    if constexpr (kAsks) ask_for_rows<Value>(job.grid, values, tile);
   } else if constexpr (kStaged<D, Value>) {
-    find_places<D>(job.grid, tile, job.blocks, space.places[parity ^ 1]);
-    if constexpr (kAsks) prefetch_blocks<D, Value>(job.grid, values, space.places[parity ^ 1]);
+    find_block_offsets<D>(job.grid, tile, job.blocks, space.offsets[parity ^ 1]);
+    if constexpr (kAsks) prefetch_blocks<D, Value>(job.grid, values, space.offsets[parity ^ 1]);
   }
 }
 
-// Encodes a tile into shared memory and puts the one that waits there to its place.
+// Encodes a tile into shared memory and copies the waiting tile to its destination.
 template <class Map, int D>
 __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32_t chunk, std::uint32_t tile,
                                             std::uint32_t next_task, int parity,
@@ -77,7 +77,7 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const int threads = blocks * kHalves;
   const bool valid = thread < threads;
 
-  if (thread == 0) space.now = {chunk, tile};  // not kept in registers
+  if (thread == 0) space.now = {chunk, tile};  // saves registers
   Residuals<Code> r;
   const Specials special =
       encode_values<Map, D>(job, job.plans + chunk, values_of(chunk), tile, blocks, valid, parity, space, r);
@@ -115,10 +115,10 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const Taken before =
       scan_warp(Taken(words, outlier_bytes), valid, valid && half == 0, rate, specials_before, space.scan);
   if (thread == 0) space.next = task_of(job, next_task);
-  __syncthreads();  // the rows are read, too: the arena is free for the tile's bytes
+  __syncthreads();  // the rows have been read: the arena is free for the tile's bytes
   const Placed at = scan_block(before, specials_before, threads, space.scan);
 
-  // the tile's size, known to its successors as early as can be
+  // posts the tile's size as early as possible, for its successors
   const bool uniform = at.common_rate != kMixed && at.total_specials == 0;
   const std::uint32_t rate_bytes = uniform ? 1 : static_cast<std::uint32_t>(blocks);
   const std::uint32_t outliers_at = rate_bytes + 2 * at.total_specials;
@@ -126,9 +126,9 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   const std::uint32_t words_at = (parts_end + 3) / 4;
   const std::uint32_t tile_words = uniform && at.common_rate == 0 ? 0 : words_at + at.total_words;
   if (thread == 0) post_size(job.sums, space.now.chunk * job.tiles + space.now.tile, tile_words);
-  // by now the sizes of all tiles before the waiting one are there, or soon will be
+  // by now the sizes of all tiles before the waiting one are posted, or soon will be
   look_ahead<D, Value>(job, parity, space);
-  const uint2 asked = ask_place(job, space.place);
+  const uint2 asked = load_sum(job, space.placement);
 
   // the tile's bytes
   std::uint8_t* const bytes = space.arena;
@@ -155,15 +155,15 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
         if (half == 0) planes_at += words - planes;
       }
     }
-    // of the first residual, what an outlier does not take
+    // the bits of the first residual that the outlier bytes do not hold
     const Code kept = planes < 8 * sizeof(Code) ? (Code{1} << planes) - 1 : ~Code{0};
     if (half == 0) r.d[0] = unzigzag(static_cast<Code>(r.first & kept));
     write_planes(r.d, static_cast<int>(planes), word_part + planes_at);
   }
-  find_place(job, asked, space.place);
+  find_destination(job, asked, space.placement);
   __syncthreads();
 
-  // the waiting tile goes, this one waits: through registers, or with one more barrier if it is large
+  // the waiting tile leaves, this one waits: through registers, or with one more barrier if it is large
   constexpr std::uint32_t kPieces = sizeof(Value) == 8 ? 2 : 1;
   const auto* const from = reinterpret_cast<const uint4*>(bytes);
   auto* const to = reinterpret_cast<uint4*>(space.waiting);
@@ -176,13 +176,13 @@ __device__ __forceinline__ void encode_tile(const EncodeParams& job, std::uint32
   }
   place_tile(job, space, space.waiting);
   __syncthreads();
-  if (thread == 0) space.place.tile = {space.now.chunk, space.now.tile, tile_words, true, uniform};
-  if (4 * tile_words > job.waiting_bytes) {  // a device with little shared memory
+  if (thread == 0) space.placement.tile = {space.now.chunk, space.now.tile, tile_words, true, uniform};
+  if (4 * tile_words > job.waiting_bytes) {  // devices with little shared memory
     __syncthreads();
-    find_place(job, {}, space.place);
+    find_destination(job, {}, space.placement);
     __syncthreads();
     place_tile(job, space, bytes);
-    if (thread == 32) space.place.tile.there = false;
+    if (thread == 32) space.placement.tile.there = false;
     __syncthreads();
     return;
   }
@@ -205,15 +205,15 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<Map, D>)
   constexpr bool kExact = !Map::kHasSpecial;
   follow();
   if (kExact && job.exact_pass && job.counters->exact_chunks == 0) return;
-  // Task 0 is the scanner, the others are tiles. Tasks are numbered as thread blocks come for them: those before are
-  // being worked on or done.
+  // Task 0 is the scanner, the others are tiles. Thread blocks take tasks in order, so all earlier tasks are started or
+  // done.
   const std::uint32_t all = job.tiles * job.chunks;
   std::uint32_t* const tasks = &job.counters->task[kExact ? 1 : 0];
   std::uint32_t first = 0;
   if (threadIdx.x == 0) {
     first = atomicAdd(tasks, 1);
     space.next = task_of(job, first);
-    space.place.tile.there = false;
+    space.placement.tile.there = false;
   }
   if (__syncthreads_or(threadIdx.x == 0 && first == 0 ? 1 : 0) != 0) {
     scan_sizes(job.sums, all, space.scanner);
@@ -227,17 +227,17 @@ __global__ void __launch_bounds__(kThreads, kEncodeBlocks<Map, D>)
     const std::uint32_t next = threadIdx.x == 0 ? atomicAdd(tasks, 1) : 0;
     if ((job.plans[chunk].quantise != 0) != kExact) {
       encode_tile<Map, D>(job, chunk, tile, next, parity ^ 1, space);
-    } else {  // of the other pass
+    } else {  // the chunk belongs to the other pass
       if (threadIdx.x == 0) post_size(job.sums, chunk * job.tiles + tile, 0);
-      __syncthreads();  // all have read which tile this was
+      __syncthreads();  // all threads have read the task
       if (threadIdx.x == 0) space.next = task_of(job, next);
       __syncthreads();
       look_ahead<D, typename Map::Value>(job, parity ^ 1, space);
       __syncthreads();
     }
   }
-  __syncthreads();  // the last tile waits
-  find_place(job, {}, space.place);
+  __syncthreads();  // the last tile is waiting
+  find_destination(job, {}, space.placement);
   __syncthreads();
   place_tile(job, space, space.waiting);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the parts of a tile lie (docs/format.md, section 4.3): each thread brings what its half or whole block takes,
-// one scan over the thread block places it.
+// Offsets of a tile's parts (docs/format.md, section 4.3): each thread contributes the sizes of its half or whole
+// block, and one scan over the thread block gives the offsets.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pyfilter::cuda {
 
-// Words in the low half, outlier bytes in the high half; a tile has less than 2^16 of either.
+// Words in the low half, outlier bytes in the high half; a tile has fewer than 2^16 of each.
 struct Taken {
   std::uint32_t packed;
 
@@ -28,15 +28,15 @@ struct ScanSpace {
 };
 inline constexpr std::uint32_t kMixed = 0x100;
 
-// Where a thread's parts start, from the start of each kind; and the tile's totals.
+// The offsets of a thread's parts, within each kind; and the tile's totals.
 struct Placed {
   std::uint32_t words, outlier_bytes, specials;
   std::uint32_t total_words, total_outlier_bytes, total_specials;
   std::uint32_t common_rate;  // kMixed in a tile whose blocks differ
 };
 
-// Part 1: within the warp; returns what lies before this thread there. `counts` is set in the threads that have a
-// block's rate code.
+// Step 1: the scan within the warp; returns the sum before this thread. `counts` is set in threads that have a block's
+// rate code.
 __device__ __forceinline__ Taken scan_warp(Taken taken, bool valid, bool counts, std::uint32_t rate,
                                            std::uint32_t& specials_before, ScanSpace& space) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
@@ -55,7 +55,7 @@ __device__ __forceinline__ Taken scan_warp(Taken taken, bool valid, bool counts,
   return before;
 }
 
-// Part 2, behind a barrier: across warps. `threads` have a part in this tile.
+// Step 2, after a barrier: the scan across warps. `threads`: number of threads with a part in this tile.
 __device__ __forceinline__ Placed scan_block(Taken before, std::uint32_t specials_before, int threads,
                                              const ScanSpace& space) {
   const int warp = static_cast<int>(threadIdx.x / 32);

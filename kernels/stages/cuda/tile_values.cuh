@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first half of encoding a tile: values from memory to quantised, differenced, zigzag residuals in the registers of
-// the threads, special values sorted out on the way.
+// The first half of encoding a tile: values from memory to quantised, differenced, zigzag residuals in registers;
+// special values are sorted out on the way.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace pyfilter::cuda {
 
-// Values -> biased codes; true where one must be looked at. What is out of reach is found later, by its width.
+// Values -> biased codes; true if one may be a misfit. Codes out of reach are detected later, by their width.
 template <int D, bool kHasSentinel, class T>
 __device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32],
                                          typename FloatTraits<T>::Code (&c)[32]) {
-  // 1-D: four answers side by side, for which not every value waits (2 % faster; with 2-D and 3-D blocks 1 % slower)
+  // 1-D: four independent results shorten the dependency chain (2 % faster; with 2-D and 3-D blocks 1 % slower)
   constexpr int kAnswers = D == 1 ? 4 : 1;
   bool misfits[kAnswers] = {};
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     bool& misfit = misfits[i % kAnswers];
     const T t = magic_form(p, x[i]), decoded = decoded_value(p.step, t);
-    misfit = misfit | !keeps_bound(p, x[i], decoded);  // no branches: nothing waits for the value before
+    misfit = misfit | !keeps_bound(p, x[i], decoded);  // branch-free: no value waits for the previous one
     if constexpr (kHasSentinel) misfit = misfit | (x[i] == p.sentinel) | (decoded == p.sentinel);
     c[i] = std::bit_cast<typename FloatTraits<T>::Code>(t);
   }
@@ -34,16 +34,16 @@ __device__ __forceinline__ bool quantise(const Quantizer<T>& p, const T (&x)[32]
   return misfits[0];
 }
 
-// Values whose codes were summed from residuals of at most this many bits, and a first one of at most five more, are
-// within reach, which is 2^(f - 1) quanta (f the bits of a fraction): 2^(f - 3) and 63 * 2^(f - 8) together are less.
+// Values whose codes are sums of residuals of at most this many bits, with a first residual of at most five more, are
+// in reach, which is 2^(f - 1) quanta (f: bits of the fraction): 2^(f - 3) + 63 * 2^(f - 8) is less.
 template <class Code>
 inline constexpr int kReachBits = (sizeof(Code) == 4 ? 23 : 52) - 7;
 
-// What a thread knows of its 32 values once they are differences.
+// A thread's 32 values as differences.
 template <class Code>
 struct Residuals {
   Code d[32];
-  int rest;    // planes of the residuals of all but the block's first
+  int rest;    // planes of the residuals, except the block's first
   Code first;  // the block's first residual, in the threads of half 0
 };
 
@@ -59,7 +59,7 @@ __device__ __forceinline__ void finish_residuals(std::uint8_t mode, int half, co
   if constexpr (D > 1) r.rest = max(r.rest, __shfl_xor_sync(kAllLanes, r.rest, 1));
 }
 
-// Calls visit(i, item) for each of those items of half 0's row in the arena that half 1 needs (half 0: its own).
+// Calls visit(i, item) for the items of half 0's arena row that half 1 needs (half 0: for its own).
 template <int D, class Item, class Visit>
 __device__ __forceinline__ void for_crossing(const std::uint8_t* arena, const Visit& visit) {
   constexpr int kPer = 16 / static_cast<int>(sizeof(Item));
@@ -72,8 +72,8 @@ __device__ __forceinline__ void for_crossing(const std::uint8_t* arena, const Vi
   }
 }
 
-// make_residuals' `fetch` from rows of values: half 1 quantises half 0's last row or slab, too, which costs less than
-// to hand the codes over. Where one of the values is no code (NaN, say), half 0 sees that in its own.
+// make_residuals' `fetch` from rows of values: half 1 also quantises half 0's last row or slab, which is cheaper than
+// passing the codes. If such a value has no code (a NaN, say), half 0 detects it.
 template <int D, class T>
 struct QuantisedAgain {
   const std::uint8_t* arena;
@@ -99,7 +99,7 @@ struct StoredCodes {
   }
 };
 
-// The quantiser of a chunk in registers; nothing for a bit-exact map.
+// The quantiser of a chunk in registers; empty for a bit-exact map.
 template <class Map, bool kQuantises = Map::kHasSpecial>
 struct ReadyQuantizer {
   decltype(Map::quantizer) quantizer;
@@ -111,15 +111,15 @@ struct ReadyQuantizer<Map, false> {
   __device__ __forceinline__ explicit ReadyQuantizer(const ChunkPlan&) {}
 };
 
-// This thread's values. All threads of the block take part; theirs are in rows of the arena afterwards.
+// Loads this thread's values. All threads of the block take part; each thread's values are in its arena row afterwards.
 template <int D, class Value, class Space>
 __device__ __forceinline__ void load_values(const EncodeParams& job, const std::uint8_t* values, std::uint32_t tile,
                                             int blocks, bool valid, int parity, Space& space, Value (&x)[32]) {
   if constexpr (D == 1) {
     load_rows<Value>(job.grid, values, tile, job.aligned, space.arena);
   } else if constexpr (kStaged<D, Value>) {
-    load_blocks<D, Value>(job.grid, values, blocks, space.places[parity].all_whole() && job.aligned,
-                          space.places[parity], space.arena);
+    load_blocks<D, Value>(job.grid, values, blocks, space.offsets[parity].all_whole() && job.aligned,
+                          space.offsets[parity], space.arena);
   } else {
     const std::uint32_t block = tile * kTileBlocks<D> + threadIdx.x / 2;
     if (valid) {
@@ -128,7 +128,7 @@ __device__ __forceinline__ void load_values(const EncodeParams& job, const std::
 #pragma unroll
       for (int i = 0; i < 32; ++i) x[i] = 0;
     }
-    __syncthreads();  // all know which tile this is
+    __syncthreads();  // all threads know the tile
     return;
   }
   __syncthreads();
@@ -146,7 +146,7 @@ __device__ __forceinline__ Specials encode_values(const EncodeParams& job, const
   const int half = D == 1 ? 0 : static_cast<int>(threadIdx.x % 2);
   Specials special;
   Value x[32];
-  const ReadyQuantizer<Map> ready(*plan);  // before the values: it comes while they do
+  const ReadyQuantizer<Map> ready(*plan);  // issued before the values: both loads overlap
   load_values<D>(job, values, tile, blocks, valid, parity, space, x);
   if constexpr (!Map::kHasSpecial) {
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Running sums over lanes. A shuffle says by itself whether its lane lies inside, which the compiler's __shfl_up_sync()
-// drops: asking for that saves a comparison and a selection a step.
+// Running sums over lanes. The shuffle instruction returns whether its source lane is in range, which __shfl_up_sync()
+// drops: using it saves a comparison and a selection a step.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace pyfilter::cuda {
 
 inline constexpr std::uint32_t kAllLanes = 0xFFFFFFFFu;
 
-// Adds what is kStep lanes before, where that is in the same kWidth lanes.
+// Adds the value kStep lanes before, if that lane is in the same group of kWidth lanes.
 template <int kStep, int kWidth>
 __device__ __forceinline__ void add_lane_before(std::uint32_t& x) {
   asm volatile(
@@ -32,7 +32,7 @@ __device__ __forceinline__ void add_lane_before(std::uint64_t& x) {
       : "n"(kStep), "n"((32 - kWidth) << 8));
 }
 
-// Sum of this lane and those before it that are a multiple of kLaneStep away, in groups of kLanes such lanes.
+// Sum over this lane and the earlier lanes at multiples of kLaneStep, in groups of kLanes such lanes.
 template <int kLanes = 32, int kLaneStep = 1, class Number>
 __device__ __forceinline__ Number sum_upto(Number x) {
   constexpr int kWidth = kLanes * kLaneStep;

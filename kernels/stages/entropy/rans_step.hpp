@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Streams of 32 interleaved coders (docs/format.md, section 8.3): the step of one lane, for CPU and GPU. A lane's state
-// is 2^15 to 2^31 - 1; a state that falls below takes 16 bits of the stream.
+// is 2^15 to 2^31 - 1; a smaller state reads 16 bits of the stream.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace pyfilter {
 
 inline constexpr std::uint32_t kLaneCount = 32, kLowestState = 1u << 15, kStateBits = 31;
 
-// A symbol and `raw` bits of it. The state shrinks to x, which a decoder's caller then refills.
+// A symbol and `raw` bits of it. The state shrinks to x, which the caller refills.
 struct DecodedSymbol {
   std::uint32_t symbol, raw;
 };
@@ -23,7 +23,7 @@ KFN DecodedSymbol decode_symbol(std::uint32_t entry, std::uint32_t& x) {
   x >>= raw;
   return symbol;
 }
-// Whether a state gives 16 bits to the stream before a symbol with `raw` bits, or before `raw` bits alone.
+// Whether a state emits 16 bits to the stream before a symbol with `raw` bits, or before `raw` bits alone.
 KFN bool must_spill(std::uint32_t x, std::uint32_t frequency, std::uint32_t raw) {
   return x >> (kStateBits - kProbabilityBits - raw) >= frequency;
 }

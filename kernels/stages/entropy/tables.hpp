@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frequencies of symbols (docs/format.md, section 8.2): from counts, to bits and back, and the tables that streams are
-// decoded and encoded with. Integers only, so that CPU and GPU agree. Frequencies sum to 2^Bits.
+// Frequencies of symbols (docs/format.md, section 8.2): from counts, to bits and back, and the encoding and decoding
+// tables. Integers only, so CPU and GPU agree. Frequencies sum to 2^Bits.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace pyfilter {
 
-// Frequencies sum to 2^10. Those but the main symbol's have four significant bits.
+// Frequencies sum to 2^10. All but the main symbol's have four significant bits.
 inline constexpr std::uint32_t kProbabilityBits = 10, kFrequencySum = 1u << kProbabilityBits;
 inline constexpr std::uint32_t kSignificantBits = 4, kMostEscape = 15;
 
 struct Frequencies {
-  std::uint32_t listed = 1;         // symbols 0 to listed - 1 have frequencies, and the escape
-  std::uint32_t main = 0;           // whose frequency is what the others leave
-  std::uint16_t of[kSymbols] = {};  // 0 where a symbol cannot occur
+  std::uint32_t listed = 1;         // symbols 0 to listed - 1 and the escape have frequencies
+  std::uint32_t main = 0;           // the symbol whose frequency is the remainder
+  std::uint16_t of[kSymbols] = {};  // 0: the symbol cannot occur
 };
 
 KFN std::uint32_t rounded_frequency(std::uint32_t f) {
@@ -29,7 +29,7 @@ KFN std::uint32_t rounded_frequency(std::uint32_t f) {
   return (f + ((1u << shift) >> 1)) >> shift << shift;
 }
 
-// The frequency of the escape, and of a symbol that is not the main one; `total` is without escapes, or with them.
+// The frequency of the escape, and of a symbol other than the main one; `total` is without escapes, or with them.
 template <std::uint32_t Bits = kProbabilityBits>
 KFN std::uint32_t escape_frequency(std::uint64_t escapes, std::uint64_t total) {
   const std::uint64_t f = total != 0 ? (escapes << Bits) / (total + escapes) : 0;
@@ -40,7 +40,7 @@ KFN std::uint32_t symbol_frequency(std::uint32_t count, std::uint64_t total) {
   const auto exact = static_cast<std::uint32_t>(((std::uint64_t{count} << Bits) + total / 2) / total);
   return rounded_frequency(exact < 1 ? 1 : exact);
 }
-// The main symbol gets what the others leave, `sum` so far; where they were rounded up too often the largest gives way.
+// The main symbol gets the remainder of `sum`; if rounding up left no remainder, the largest frequencies shrink.
 template <std::uint32_t Bits = kProbabilityBits>
 KFN void give_rest(Frequencies& f, std::uint32_t sum) {
   while (sum >= 1u << Bits) {
@@ -54,7 +54,7 @@ KFN void give_rest(Frequencies& f, std::uint32_t sum) {
   f.of[f.main] = static_cast<std::uint16_t>((1u << Bits) - sum);
 }
 
-// Every counted symbol gets a frequency, and the escape: what was not counted may come all the same.
+// Every counted symbol gets a frequency, and so does the escape: symbols outside the sample may still occur.
 template <std::uint32_t Bits = kProbabilityBits>
 KFN void make_frequencies(const std::uint32_t* counts, Frequencies& f) {
   std::uint64_t total = 0;
@@ -77,7 +77,7 @@ KFN void make_frequencies(const std::uint32_t* counts, Frequencies& f) {
   give_rest<Bits>(f, sum);
 }
 
-// Bits, lowest first, into words that were 0.
+// Writes bits, lowest first, into zeroed words.
 struct BitWriter {
   std::uint8_t* to;
   std::size_t bits = 0;
@@ -114,7 +114,7 @@ struct BitReader {
     }
     return value;
   }
-  // Zeros up to a one, which is taken too; false where that are more than `most`, or there is no one.
+  // Consumes zeros up to and including a one; false if there are more than `most` zeros, or no one.
   KFN bool take_zeros(std::uint32_t most, std::uint32_t& count) {
     bool found = false;
     for (count = 0; !found && count <= most && bits < end;) {
@@ -129,8 +129,9 @@ struct BitReader {
   }
 };
 
-// The width of a frequency is foretold by that of the listed symbol two before it (8 at first): a frequency is the
-// number of steps to its width in the order 0, -1, 1, -2, 2 and so on in unary, and up to three bits below the first.
+// The width of a frequency is predicted from that of the listed symbol two before it (8 at first). A frequency is
+// stored as the steps to its width in unary, in the order 0, -1, 1, -2, 2 and so on, and up to three bits below its
+// first bit.
 inline constexpr std::uint32_t kFirstWidth = 8;
 
 KFN void write_frequencies(const Frequencies& f, BitWriter& out) {
@@ -152,7 +153,7 @@ KFN void write_frequencies(const Frequencies& f, BitWriter& out) {
   }
 }
 
-// False where the bits are no frequencies: they run out, or leave nothing for the main symbol.
+// False if the bits are no frequencies: they run out, or leave nothing for the main symbol.
 template <std::uint32_t Bits = kProbabilityBits>
 KFN bool read_frequencies(BitReader& in, Frequencies& f) {
   for (std::uint32_t s = 0; s < kSymbols; ++s) f.of[s] = 0;
@@ -166,7 +167,7 @@ KFN bool read_frequencies(BitReader& in, Frequencies& f) {
     std::uint32_t steps = 0;
     if (!in.take_zeros(2 * Bits, steps)) return false;
     const std::uint32_t width = steps % 2 != 0 ? before[0] - (steps + 1) / 2 : before[0] + steps / 2;
-    if (width > Bits) return false;  // below 0 too
+    if (width > Bits) return false;  // includes widths below 0, which wrap
     const std::uint32_t fraction = width < 2 ? 0 : width - 1 < kSignificantBits - 1 ? width - 1 : kSignificantBits - 1;
     const std::uint32_t low = in.take(fraction);
     f.of[s] = static_cast<std::uint16_t>(width == 0 ? 0 : ((1u << fraction) | low) << (width - 1 - fraction));
@@ -179,11 +180,11 @@ KFN bool read_frequencies(BitReader& in, Frequencies& f) {
   return true;
 }
 
-// An entry of a decoder's table, one for each of 2^10 slots: symbol, frequency, place of the slot within the symbol's,
-// raw bits that come with the symbol.
-constexpr KFN std::uint32_t decode_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t place) {
+// An entry of the decoder's table of 2^10 slots: symbol, frequency, rank of the slot within the symbol's slots, raw
+// bits coded together with the symbol.
+constexpr KFN std::uint32_t decode_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t rank) {
   const std::uint32_t raw = symbol == kEscape ? 0 : raw_bits(symbol);
-  return symbol | frequency << 8 | place << 19 | (raw < kInnerBits ? raw : kInnerBits) << 29;
+  return symbol | frequency << 8 | rank << 19 | (raw < kInnerBits ? raw : kInnerBits) << 29;
 }
 KFN void make_decode_table(const Frequencies& f, std::uint32_t* entries) {
   std::uint32_t slot = 0;
@@ -191,7 +192,7 @@ KFN void make_decode_table(const Frequencies& f, std::uint32_t* entries) {
     for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = decode_entry(s, f.of[s], i);
 }
 
-// What an encoder needs of a symbol: frequency, first slot, and its division as a product: x / frequency is the high
+// A symbol's entry for the encoder: frequency, first slot, and the division as a product: x / frequency is the high
 // half of x * reciprocal, shifted, for x below 2^31.
 struct EncodeEntry {
   std::uint32_t reciprocal = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which predictor a chunk gets: the one that needs the fewest bits for a sample of tiles spread evenly over the chunk.
-// Only integers are summed, so no order of evaluation, thread or device changes the choice. It decides how well a chunk
-// is compressed, never whether it keeps its bound.
+// The choice of a chunk's predictor: the one with the fewest bits for a sample of tiles spread evenly over the chunk.
+// Only integers are summed, so evaluation order, threads and devices do not change the choice. It decides the ratio,
+// never the bound.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,8 @@
 
 namespace pyfilter {
 
-// Of equals the first is taken: where a sample of sparse data has seen nothing, the one that does best on such data.
+// Candidates in order of preference: among equals the first wins, so a sample of sparse data that saw no differences
+// gets the predictor that is best for such data.
 constexpr KFN Predictor predictor_at(int candidate) {
   switch (candidate) {
     case 0:
@@ -37,9 +38,9 @@ constexpr KFN Predictor predictor_at(int candidate) {
       return {kColumns, 1};
   }
 }
-inline constexpr std::uint64_t kMostColumns = 16;  // that "auto" tries columns for
+inline constexpr std::uint64_t kMostColumns = 16;  // the most columns for which "auto" tries kColumns
 
-// Whether a request leaves a candidate open.
+// Whether a candidate matches the request.
 KFN bool is_candidate(const Predictor& p, int asked, int rank, std::uint64_t columns) {
   if (asked == kChain) return p.tile_shape == kChain && p.order == 1;
   if (asked != kAskAny && asked != kAskFast) return p.tile_shape == asked;
@@ -54,8 +55,8 @@ inline void find_candidates(const Request& request, bool (&open)[kCandidates]) {
   for (int c = 0; c < kCandidates; ++c) open[c] = is_candidate(predictor_at(c), request.parameters[0], rank, columns);
 }
 
-// Every candidate is tried on the tiles that hold the same values, spread over the chunk by the golden ratio. How many:
-// of small chunks twice as many where residuals go to an entropy coder, which is slower anyway.
+// The number of sampled values. Every candidate is tried on the tiles around the same values, spread over the chunk by
+// the golden ratio. Small chunks get twice as many samples if an entropy coder follows, which is slower anyway.
 KFN std::uint64_t sample_count(std::uint64_t values, bool entropy = false) {
   const std::uint64_t tiles = values / 4096;
   if (entropy && tiles < 128) return tiles < 8 ? tiles + 1 : tiles < 32 ? 8 : tiles / 4;
@@ -71,7 +72,7 @@ KFN std::uint64_t sampled_value(std::uint64_t values, std::uint64_t k) {
 #endif
 }
 
-// The open candidate of the fewest bits; asked for a fast one, the chain, unless that takes a third more.
+// The candidate of the fewest bits. With kAskFast: the chain, unless it takes a third more bits than the best.
 template <class Bits>
 KFN int best_candidate(const bool* open, const Bits* bits, int asked) {
   constexpr int kFast = 5;
@@ -81,16 +82,15 @@ KFN int best_candidate(const bool* open, const Bits* bits, int asked) {
   return asked == kAskFast && bits[best] * 4 >= bits[kFast] * 3 ? kFast : best;
 }
 
-// Bits of a block whose widest residuals are these.
+// Bits of a block with the given widest residuals.
 template <class Code>
 KFN std::uint32_t block_cost(Code widest, Code second, bool exceptions) {
   const auto plain = 32 * static_cast<std::uint32_t>(bit_width(widest));
   const auto split = 32 * static_cast<std::uint32_t>(bit_width(second)) + kExceptionCost;
   return exceptions && split < plain ? split : plain;
 }
-// What predictors are compared by where an entropy coder follows: bits of a block's residuals, and half a bit more for
-// each, unless they are all 0. The width is the exponent of a binary32, which vectorises; a choice needs no exact
-// number.
+// The cost of a block in front of an entropy coder: the bits of its residuals, plus half a bit each unless all are 0.
+// The width is a binary32's exponent, which vectorises; the comparison needs no exact number.
 template <class Code>
 KFN std::uint32_t coded_width(Code residual) {
   const Code capped = residual < Code{1} << 30 ? residual : Code{1} << 30;
@@ -99,8 +99,8 @@ KFN std::uint32_t coded_width(Code residual) {
 }
 KFN std::uint32_t coded_block_cost(std::uint32_t bits) { return bits == 0 ? 0 : bits + 16; }
 
-// Bits of a tile for 4096 of its `inside` values: those of its blocks, whose narrowest and widest have so many planes,
-// and of the head.
+// Bits of a tile scaled to 4096 values from its `inside` values: the bits of its blocks, the planes of widths between
+// the narrowest and the widest, and the head.
 KFN std::uint64_t tile_cost(std::uint64_t bits, std::uint32_t narrowest, std::uint32_t widest, std::uint32_t inside) {
   if (widest == 0) return bits;
   const auto rate_planes = static_cast<std::uint32_t>(bit_width(widest - narrowest));

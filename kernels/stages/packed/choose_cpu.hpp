@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the choice of a predictor (choose.hpp) sees of a sampled tile on the CPU.
+// The cost of predictors for a sampled tile (choose.hpp), on the CPU.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ KFN std::uint64_t coded_cost(const Code (&difference)[32]) {
 
 template <class Code>
 struct SampleScratch {
-  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // as wide as they are
+  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // at the width of the values
   PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[4096];
 };
@@ -48,7 +48,7 @@ struct WidestTwo {
   alignas(64) Code first[N], second[N];
 };
 
-// Neighbours come together: halves how many there are.
+// Reduces pairs of neighbours: halves the number of entries.
 template <class Code, int N, int M>
 KFN void join_widest(const WidestTwo<Code, N>& from, int count, WidestTwo<Code, M>& to) {
   for (int k = 0; k < count; ++k) {
@@ -58,15 +58,17 @@ KFN void join_widest(const WidestTwo<Code, N>& from, int count, WidestTwo<Code, 
   }
 }
 
-// Blocks of a tile shape as rows of kLanes lanes. Those of chains and columns lie one after another, in rows of eight.
+// Blocks of a tile shape as rows of kLanes lanes. Blocks of chains and columns are consecutive runs, in rows of eight.
 template <int S>
 struct LaneShape {
   using Tile = TileShape<S>;
   static constexpr bool kTogether = S == kChain || S == kColumns;
   static constexpr int kRows = S == kChain ? 4 : S == kColumns ? 16 : 32 / static_cast<int>(Tile::kBlockX);
-  static constexpr int kLanes = S == kChain ? 8 : S == kColumns ? 1 : static_cast<int>(Tile::kBlockX);  // of a block
+  static constexpr int kLanes = S == kChain     ? 8
+                                : S == kColumns ? 1
+                                                : static_cast<int>(Tile::kBlockX);  // lanes of a block
   static constexpr int kAll = 4096 / kRows;
-  // where the eight lanes of a group start in the tile, and the rows of its blocks from there
+  // index in the tile of the first of a group's eight lanes, and the stride of its blocks' rows
   static constexpr std::uint32_t first_of(std::uint32_t group) {
     if (kTogether) return group * 8 * kRows;
     constexpr std::uint32_t kGroups = Tile::kX / 8;
@@ -79,7 +81,7 @@ struct LaneShape {
   }
 };
 
-// The two widest residuals of each block of a tile of differences, blocks in the order in which their rows lie.
+// The two widest residuals of each block of a tile of differences; blocks in the order of their rows.
 template <int S, class Code>
 KFN void find_widest(const Code* d, WidestTwo<Code, 1024>& found) {
   using Lanes = LaneShape<S>;
@@ -91,7 +93,7 @@ KFN void find_widest(const Code* d, WidestTwo<Code, 1024>& found) {
 #pragma GCC unroll 16
     for (std::uint32_t i = 0; i < Lanes::kRows; ++i) {
       const Code* row = from + Lanes::row_of(i);
-      asm("" : "+r"(row));  // not to become an index, which may wrap: values would be loaded one by one
+      asm("" : "+r"(row));  // keeps the address out of an index that may wrap: the values would be loaded one by one
       for (int k = 0; k < 8; ++k) {
         const Code z = zigzag(row[k]);
         second[k] = larger(second[k], smaller(first[k], z));
@@ -108,7 +110,7 @@ KFN void find_widest(const Code* d, WidestTwo<Code, 1024>& found) {
   } else if constexpr (Lanes::kLanes == 4) {
     join_widest(found, 256, other);
     join_widest(other, 128, found);
-  } else {  // two halves of columns, four lanes apart
+  } else {  // the two halves of columns, four lanes apart
     for (int b = 0; b < kPackedBlocks; ++b) {
       const int k = b / 4 * 8 + b % 4;
       const Code x = found.first[k], y = found.first[k + 4];
@@ -120,7 +122,7 @@ KFN void find_widest(const Code* d, WidestTwo<Code, 1024>& found) {
   }
 }
 
-// Calls add(index in that order) for each present block.
+// Calls add(index) for each present block; `index` counts in the order of rows.
 template <int S, class Add>
 KFN void for_present(const TileBox& box, Add&& add) {
   using Tile = TileShape<S>;
@@ -129,7 +131,7 @@ KFN void for_present(const TileBox& box, Add&& add) {
       for (std::uint32_t x = 0; x * Tile::kBlockX < box.inx; ++x) add((z * Tile::kBlocksY + y) * Tile::kBlocksX + x);
 }
 
-// Bits of the present blocks of a tile whose codes are there: as bit planes, or as an entropy coder may take them.
+// Bits of a tile's present blocks from its codes: as bit planes, or as an entropy coder's cost.
 template <int S, class Code>
 [[gnu::noinline]] inline std::uint64_t sampled_bits(const PackedPlan& plan, const TileBox& box, int order,
                                                     SampleScratch<Code>& s) {
@@ -168,7 +170,7 @@ template <int S, class Code>
   return tile_cost(bits, narrowest, widest, inside);
 }
 
-// Adds to each open candidate of a tile shape the bits of its tile with the sampled value.
+// Adds the bits of the sampled value's tile to each candidate of a tile shape.
 template <int S, class Code>
 inline void sample_shape(const Request& request, const PackedPlan& plan, const AnyMap<Code>& map, const void* values,
                          std::uint64_t count, std::uint64_t sampled, const std::uint8_t* next_tile,
@@ -184,12 +186,12 @@ inline void sample_shape(const Request& request, const PackedPlan& plan, const A
     return;
   }
   const void* const x = load_values<S>({map.of.value_bytes, grid, box, values, nullptr}, s.values);
-  map.of.sample_runs(map.room, x, kPackedBlocks, s.codes);
+  map.of.sample_runs(map.memory, x, kPackedBlocks, s.codes);
   for (int c = 0; c < kCandidates; ++c)
     if (predictor_at(c).tile_shape == S) costs.bits[c] += sampled_bits<S>(plan, box, predictor_at(c).order, s);
 }
 
-// Calls run.operator()<S>() for a tile shape.
+// Calls run.operator()<S>() for a tile shape known at run time.
 template <class Run>
 KFN void with_shape(int shape, const Run& run) {
   if (shape == kChain) return run.template operator()<kChain>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a sampled tile costs (choose.hpp) where an entropy coder follows and its codes are narrow: every predictor of a
-// shape at once, strip by strip. The numbers are those of choose_cpu.hpp.
+// The cost of a sampled tile (choose.hpp) for an entropy coder if its codes are narrow: all orders of a shape at once,
+// strip by strip. The results equal those of choose_cpu.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "stages/packed/narrow.hpp"
 
 PYF_BEGIN_TARGET
-// Codes of this many bits and a sign have small differences along three axes.
+// Codes of at most this many bits and a sign have differences below 2^21 along three axes.
 inline constexpr int kSmallBits = 17;
 PYF_END_TARGET
 
@@ -21,8 +21,8 @@ PYF_END_TARGET
 
 PYF_BEGIN_TARGET
 
-// Adds coded_width() of the zigzag numbers of eight differences, and kWidthBias. kSmall: differences are below 2^21,
-// and the width is the exponent of |d + 1/4|, which is exact then, plus 2.
+// Adds coded_width() of the zigzag numbers of eight differences, and kWidthBias. kSmall: the differences are below
+// 2^21, so |d + 1/4| is exact and its exponent plus 2 is the width.
 template <bool kSmall>
 inline constexpr std::uint32_t kWidthBias = kSmall ? 125 : 0;
 template <bool kSmall>
@@ -53,17 +53,18 @@ KFN std::uint32_t sum_of(const Eight& v) {
 template <int S>
 struct NarrowCosts {
   static constexpr std::uint32_t kX = TileShape<S>::kX, kOrders = S == kVolume ? 3 : 2;
-  // widths of blocks that are not complete, by order, row of blocks and place along x
+  // width sums of incomplete blocks, by order, row of blocks and position along x
   Eight open[kOrders][S == kVolume ? 4 : 1][S == kPlane || S == kVolume ? kX / 8 : 1];
-  std::uint64_t bits[4] = {};  // by order
-  Eight seen{};                // note_code() of all
+  std::uint64_t bits[4] = {};  // of complete blocks, by order
+  Eight seen{};                // note_code() of all codes
 };
 template <bool kSmall>
 KFN std::uint64_t narrow_block_cost(std::uint32_t widths) {
   return coded_block_cost(widths - 32 * kWidthBias<kSmall>);
 }
 
-// Adds a strip of a plane or a volume: differences as in tile_differences(), all orders; the tile's first is not one.
+// Adds a strip of a plane or a volume, for all orders: the differences of tile_differences(), except the tile's first
+// value.
 template <int S, bool kSmall>
 [[gnu::noinline]] inline void add_strip(const TileBox& box, std::uint32_t strip, std::uint32_t rows, NarrowSpace<S>& s,
                                         NarrowCosts<S>& costs) {
@@ -82,9 +83,9 @@ template <int S, bool kSmall>
         Eight d[3] = {along - (above & first), along - above, along};
         above = along;
         if constexpr (S == kVolume) {
-          Eight& place = eight_at(s.behind[row] + x);
-          const Eight behind = place;
-          place = d[1];
+          Eight& before = eight_at(s.behind[row] + x);
+          const Eight behind = before;
+          before = d[1];
           d[2] = d[1] - behind;
           if (row == 0) {
             d[0] -= behind & first;
@@ -138,8 +139,8 @@ template <int S, bool kSmall>
   costs.seen = seen;
 }
 
-// Bits of the present blocks of a tile by order. False where its codes are not narrow. kSmall: `small` becomes whether
-// they are small, without which the bits are not those.
+// Bits of a tile's present blocks, by order. False if its codes are not narrow. kSmall: sets `small` to whether the
+// codes are small; if not, the bits are invalid.
 template <int S, bool kSmall, class Code>
 [[gnu::noinline]] inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values,
                                            const TileBox& box, const std::uint8_t* next_tile, void* copy, bool& small,
@@ -173,7 +174,7 @@ template <int S, bool kSmall, class Code>
   return narrow;
 }
 
-// `small`: whether codes of tiles before were small, as those that follow will be, mostly.
+// `small`: whether codes of earlier tiles were small, which predicts this tile's.
 template <int S, class Code>
 inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values, const TileBox& box,
                          const std::uint8_t* next_tile, void* copy, bool& small, std::uint64_t (&bits)[4]) {

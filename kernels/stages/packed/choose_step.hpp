@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The step of a chunk whose bound is relative to each value, and whether it is worth one: what stages/sample.hpp is for
-// absolute bounds, with the same sample and the same rules.
+// The step of a chunk with a bound relative to each value, and whether quantising pays: stages/sample.hpp for such
+// bounds, with the same sample and rules.
 #pragma once
 
 #include <bit>
@@ -14,24 +14,24 @@
 
 PYF_BEGIN_TARGET
 
-// The widest step that keeps the bound where the decoder rounds to T, or 0 where none is worth it. It is a binary32, so
-// that products with codes of up to 29 bits are exact.
+// The widest step that keeps the bound after the decoder rounds to T, or 0 if no step is worth it. The step is a
+// binary32, so products with codes of up to 29 bits are exact.
 template <class T>
 KFN double log_step_of(double bound) {
   const double usable = bound - (sizeof(T) == 4 ? 0x1p-23 : 0x1p-40);
   if (usable <= bound / 2) return 0;
-  const double step = usable < 0.125 ? usable * log2_series(usable * usable)  // the series is of this quotient's log2
+  const double step = usable < 0.125 ? usable * log2_series(usable * usable)  // the series gives log2 of this quotient
                                      : log2_of((1 + usable) / (1 - usable));
   return static_cast<double>(round_down<float>(step * (1 - 0x1p-40)));
 }
 
-// Whether a value has a logarithm.
+// Whether a value has a logarithm: it is finite and not zero.
 template <class T>
 KFN bool has_logarithm(T x) {
   return (x != 0) & (absolute(x) <= std::numeric_limits<T>::max());
 }
 
-// What one sampled value adds to the counts of those that their code gives back and those that it does not.
+// Adds one sampled value to the counts of values whose codes keep the bound and of those whose codes do not.
 template <class T>
 struct SampledLogarithm {
   bool fitting, failing;
@@ -45,8 +45,8 @@ struct SampledLogarithm {
   }
 };
 
-// The fill value, unless that is a zero and undeclared; else the first sampled value that is a zero, infinite or NaN,
-// if it comes at least twice.
+// The sentinel: the fill value, unless it is an undeclared zero; else the first sampled value that is zero, infinite or
+// NaN, if it occurs at least twice.
 template <class T>
 inline bool choose_log_sentinel(const Request& request, const T* sample, std::size_t count,
                                 typename FloatTraits<T>::Code* bits) {

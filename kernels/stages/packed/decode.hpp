@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding a packed tile (docs/format.md, section 7); encode.hpp is the way there. Planes -> differences (here) ->
-// codes (differences.hpp) -> values (map_steps.hpp), then the values that have no codes (tile_values.hpp).
+// Decoding a packed tile (docs/format.md, section 7); encode.hpp is the inverse. Planes -> differences (here) -> codes
+// (differences.hpp) -> values (map_steps.hpp), then special values (tile_values.hpp).
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ PYF_BEGIN_TARGET
 template <class Code>
 struct PackedDecodeSpace {
   alignas(64) Code codes[4096];
-  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // as wide as they are
+  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // at the width of the values
 };
 
-// Planes of a block -> residuals but for their sign. `entry` is the block's exception if it has one, and moves on.
+// Planes of a block -> residuals without their sign. `entry`: the block's exception if it has one; advanced then.
 template <class Code>
 KFN void unpack_residuals(const std::uint8_t*& words, int width, bool exception, const std::uint8_t*& entry, Code* z) {
   unpack_planes(words, width, z);
@@ -35,25 +35,25 @@ KFN void unpack_residuals(const std::uint8_t*& words, int width, bool exception,
   const auto e = load_le<std::uint16_t>(entry);
   entry += 2;
   if (width >= static_cast<int>(8 * sizeof(Code))) return;
-  // to one of them, but loads of all would wait for its store
+  // changes one residual by a scalar store; vector loads of all residuals would wait for that store
   const auto above = static_cast<Code>(static_cast<Code>(e >> 5) << width);
   for (int i = 0; i < 32; ++i) z[i] = static_cast<Code>(z[i] + (i == e % 32 ? above : Code{0}));
 }
 
-// Planes of a tile -> its differences, in their places. Asks for the memory of the values meanwhile.
+// Planes of a tile -> its differences, in their positions. Prefetches the target of the values meanwhile.
 template <class Code, int S>
 KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const TileBox& box,
                        const PresentBlocks& present, PackedParts& parts, std::uint64_t start, std::uint64_t stop,
                        void* out, Code* differences) {
   const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
-  // columns are asked for part by part though some blocks are absent: all at once they decode a fifth slower
-  const bool ask_by_parts = S == kColumns || present.all();
-  const std::uint32_t part_step = S == kColumns ? TileShape<S>::kBlocksY * box.inx : kPackedBlocks;
-  if (!ask_by_parts) ask_for_rows<S>(value_bytes, plan.grid, box, start, stop, out);
+  // columns are prefetched in pieces even if blocks are absent: all at once decodes a fifth slower
+  const bool prefetch_by_slices = S == kColumns || present.all();
+  const std::uint32_t slice_step = S == kColumns ? TileShape<S>::kBlocksY * box.inx : kPackedBlocks;
+  if (!prefetch_by_slices) ask_for_rows<S>(value_bytes, plan.grid, box, start, stop, out);
   for (const std::uint32_t b : present) {
-    if (ask_by_parts)
-      for (std::uint32_t part = b; part < kPackedBlocks; part += part_step)
-        ask_for_part<S>(value_bytes, plan.grid, box, part, start, stop, out);
+    if (prefetch_by_slices)
+      for (std::uint32_t slice = b; slice < kPackedBlocks; slice += slice_step)
+        prefetch_slice<S>(value_bytes, plan.grid, box, slice, start, stop, out);
     if (parts.is_special(b)) [[unlikely]] {
       Status error;
       words = take_masks(b, value_bytes, descriptor, words, parts, error);
@@ -69,7 +69,7 @@ KFN Status unpack_tile(const PackedPlan& plan, std::uint32_t value_bytes, const 
   return kOk;
 }
 
-// Differences of a tile -> values; not of chains.
+// Differences of a tile -> values, for all shapes except chains.
 template <class Code, int S>
 [[gnu::noinline]] void values_of_differences(const AnyMap<Code>& map, int order, PresentRows present, Code* d,
                                              void* values) {
@@ -79,21 +79,21 @@ template <class Code, int S>
   if constexpr (S == kColumns) {
     for (std::uint32_t i = 1; i < kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - 1]);
     for (std::uint32_t i = kX; i < present.y * kX; ++i) d[i] = static_cast<Code>(d[i] + d[i - kX]);
-    map.of.decode_runs(map.room, d, present.y * kX / 32, values);
+    map.of.decode_runs(map.memory, d, present.y * kX / 32, values);
     return;
   }
   constexpr PresentRows kWhole{Tile::kX, Tile::kY, Tile::kZ};
   if (present == kWhole) [[likely]] {
     row_sums<S, kX>(order, kWhole, d);
-    map.of.decode_rows(map.room, d, kX / 32, Tile::kY * Tile::kZ, kX, values);
+    map.of.decode_rows(map.memory, d, kX / 32, Tile::kY * Tile::kZ, kX, values);
     return;
   }
   const std::uint32_t columns = worked_columns<S>(present.x);
-  if (S == kPlane && columns == kNarrowest<S>) return map.of.decode_narrow(map.room, order, present, d, values);
+  if (S == kPlane && columns == kNarrowest<S>) return map.of.decode_narrow(map.memory, order, present, d, values);
   edge_sums<S>(order, present, columns, d);
   for (std::uint32_t z = 0; z < present.z; ++z) {
     const std::uint32_t slab = z * Tile::kY * kX;
-    map.of.decode_rows(map.room, d + slab, columns / 32, present.y, kX,
+    map.of.decode_rows(map.memory, d + slab, columns / 32, present.y, kX,
                        static_cast<std::uint8_t*>(values) + slab * map.of.value_bytes);
   }
 }
@@ -122,15 +122,15 @@ inline Status decode_packed_tile(const Plan& base, const std::uint8_t* bytes, st
   }
   const bool special = parts.has_missing || (parts.head.flags & (kPackedSpecial | kPackedNegative)) != 0;
   if constexpr (S == kChain) {
-    // a chain whose values all go to one place needs no copy of the tile
+    // a chain with one contiguous target needs no copy of the tile
     const bool whole = !special && box.inx == Tile::kX && box.first >= start && box.first + 4096 <= stop;
     if (whole) {
       void* const to = static_cast<std::uint8_t*>(out) + (box.first - start) * limits.value_bytes;
-      return map.of.decode_chain(map.room, plan.order != 0, present, parts,
+      return map.of.decode_chain(map.memory, plan.order != 0, present, parts,
                                  {to, true, nullptr, nullptr, 0, 0, nullptr});
     }
     if (!present.all()) ask_for_rows<S>(limits.value_bytes, plan.grid, box, start, stop, out);
-    PYF_TRY(map.of.decode_chain(map.room, plan.order != 0, present, parts,
+    PYF_TRY(map.of.decode_chain(map.memory, plan.order != 0, present, parts,
                                 {space.values, false, &plan.grid, &box, start, stop, out}));
   } else {
     PYF_TRY((unpack_tile<Code, S>(plan, limits.value_bytes, box, present, parts, start, stop, out, space.codes)));

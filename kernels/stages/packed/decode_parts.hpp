@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of a packed tile that is decoded (decode.hpp): head, planes and descriptors, found and checked. They must
-// add up to the tile's size; after that no read can leave the tile.
+// The parts of a packed tile to decode (decode.hpp): head, planes and descriptors, found and checked. They must add up
+// to the tile's size; after that check no read can leave the tile.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ PYF_BEGIN_TARGET
 inline constexpr Status kBadHead{Code::corrupt, "corrupt frame: a tile's head is not one that its frame allows"};
 inline constexpr Status kBadAbsent{Code::corrupt, "corrupt frame: a tile has bits for blocks outside the array"};
 
-// A special block's masks and values, kept until its codes are values.
+// A special block's masks and values, kept until the block's codes have become values.
 struct MaskedBlock {
   PackedMasks masks;
   const std::uint8_t* verbatim;
@@ -34,14 +34,14 @@ struct MaskedBlock {
 struct PackedParts {
   PackedHead head;
   std::uint64_t first = 0;
-  alignas(64) BlockBytes width;  // planes of each block; absent ones have none
+  alignas(64) BlockBytes width;  // planes of each block; 0 for absent blocks
   std::uint32_t exceptions[4] = {}, described[4] = {};
   bool has_missing = false;
-  std::uint32_t missing[kPackedBlocks];  // masks, if there are any
+  std::uint32_t missing[kPackedBlocks];  // masks of missing values, if the tile has any
   const std::uint8_t* descriptors = nullptr;
   const std::uint8_t* entries = nullptr;  // exceptions
   const std::uint8_t* words = nullptr;
-  int masked_count = 0;  // blocks with masks that were read
+  int masked_count = 0;  // special blocks whose masks have been read
   MaskedBlock masked[kPackedBlocks];
 
   bool is_special(std::uint32_t b) const { return (described[b / 32] >> b % 32 & 1) != 0; }
@@ -57,19 +57,20 @@ KFN std::uint32_t count_bits(const std::uint32_t (&words)[4]) {
   return n;
 }
 
-// Masks of missing values: a byte for each block in `masked`, then groups of four bits; room for the bytes is there.
+// Reads masks of missing values: a byte for each block in `masked`, then groups of four bits. The bytes are known to be
+// inside the tile.
 template <int S>
-inline Status read_missing(const std::uint32_t (&masked)[4], bool plain, const std::uint8_t* from, std::size_t room,
-                           std::uint32_t (&missing)[kPackedBlocks], std::size_t* bytes) {
+inline Status read_missing(const std::uint32_t (&masked)[4], bool plain, const std::uint8_t* from,
+                           std::size_t available, std::uint32_t (&missing)[kPackedBlocks], std::size_t* bytes) {
   const std::uint32_t count = count_bits(masked);
   std::uint32_t groups = 0, at = 0;
-  if (count > room) return kBadSize;
+  if (count > available) return kBadSize;
   for (std::uint32_t i = 0; i < count; ++i) {
     if (from[i] == 0) return kBadRate;
     groups += static_cast<std::uint32_t>(__builtin_popcount(from[i]));
   }
   *bytes = count + nibble_bytes(groups);
-  if (*bytes > room) return kBadSize;
+  if (*bytes > available) return kBadSize;
   const std::uint8_t *used = from, *const group = from + count;
   for (int b = 0; b < kPackedBlocks; ++b) {
     std::uint32_t residual = 0;
@@ -89,7 +90,7 @@ inline Status read_missing(const std::uint32_t (&masked)[4], bool plain, const s
   return groups % 2 == 0 || group[groups / 2] >> 4 == 0 ? kOk : kBadPadding;
 }
 
-// What a frame's tiles may have: sizes in bytes, and kinds of special values.
+// Limits of a frame's tiles: sizes in bytes, and kinds of special values.
 struct TileLimits {
   std::uint32_t code_bytes, value_bytes;
   unsigned masks;
@@ -126,7 +127,7 @@ template <int S>
   // planes of the tile
   const std::uint8_t* plane = bytes + head.bytes();
   std::uint32_t masked[4] = {};
-  BlockBits all;  // blocks that have a bit
+  BlockBits all;  // blocks with any such bit
   const auto note = [&] {
     for (int w = 0; w < 4; ++w) all.words[w] |= load_le<std::uint32_t>(plane + 4 * w);
   };
@@ -185,15 +186,15 @@ template <int S>
   return words_from + 4 * std::size_t{planes} + special == size ? kOk : kBadSize;
 }
 
-// Reads the masks of special block `b` at `words`. `descriptor` is the block's. Returns what is behind its verbatim
-// values, or nullptr and the error.
+// Reads the masks of special block `b` at `words`; `descriptor` is the block's. Returns the end of its verbatim values,
+// or nullptr and the error.
 [[gnu::noinline]] inline const std::uint8_t* take_masks(std::uint32_t b, std::uint32_t value_bytes,
                                                         const std::uint8_t* descriptor, const std::uint8_t* words,
                                                         PackedParts& parts, Status& error) {
   const PackedMasks masks = read_packed_masks(descriptor[0], words);
   const std::uint8_t* const verbatim = words + masks.bytes;
   bool padded = true;
-  for (std::size_t i = descriptor[1] * value_bytes; i % 4 != 0; ++i)  // values of one or two bytes
+  for (std::size_t i = descriptor[1] * value_bytes; i % 4 != 0; ++i)  // padding behind values of one or two bytes
     padded = padded && verbatim[i] == 0;
   parts.masked[parts.masked_count++] = {masks, verbatim, b};
   error = masks.verbatim_count() != descriptor[1] ? kBadCount : kBadPadding;

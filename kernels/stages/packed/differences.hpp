@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Differences and sums of the codes of a packed tile, row by row (docs/format.md, section 7.3): first along x, then y,
-// then z. Of a tile that the array's edge ends, only what present blocks have is worked on. Along an axis beyond the
-// order only the line through the tile's first position is differenced, so that one value of the tile is left whole.
-// Columns are differenced along y first.
+// then z. In edge tiles only the present blocks are processed. Along axes beyond the order, only the line through the
+// tile's first position is differenced, so that a tile has one whole code. Columns are differenced along y first.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 PYF_BEGIN_TARGET
 
-// a += the same `stride` before, at the first `width` of every `run` values from `stride` to `end`.
+// a[i] += a[i - stride] at the first `width` positions of every `run`, from `stride` to `end`.
 template <class Code>
 KFN void sum_forward(Code* a, std::uint32_t stride, std::uint32_t end, std::uint32_t run, std::uint32_t width) {
   for (std::uint32_t row = stride; row < end; row += run) {
@@ -27,12 +26,12 @@ KFN void sum_forward(Code* a, std::uint32_t stride, std::uint32_t end, std::uint
   }
 }
 
-// Codes q -> differences d of the first kWidth columns of the rows that present blocks have, of planes and volumes.
+// Codes q -> differences d of the first kWidth columns of the present blocks' rows, for planes and volumes.
 template <int S, std::uint32_t kWidth, class Code>
 inline void row_differences(int order, PresentRows present, const Code* q, Code* d) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kX = Tile::kX, kY = Tile::kY, kZ = Tile::kZ;
-  // all axes in one pass, with what the last row, and the rows of the last slab, were differenced to so far
+  // all axes in one pass; keeps the partial differences of the last row, and of the last slab's rows
   const RowMask<Code, kWidth> along_y(order >= 2 ? kWidth : 1), along_z(order >= 3 ? kWidth : 0),
       first_z(order >= 3 ? kWidth : 1);
   alignas(64) Code above[kWidth], before[kZ > 1 ? kY * kX : 1];
@@ -58,7 +57,7 @@ inline void row_differences(int order, PresentRows present, const Code* q, Code*
   }
 }
 
-// Eight values moved up by kBy, zeros before them.
+// Eight values shifted up by kBy positions; zeros enter.
 template <int kBy, class Code>
 KFN void move_up(const ShortRow<Code>& row, ShortRow<Code>& moved) {
   constexpr auto from = [](int i) { return i < kBy ? 0 : 8 + i - kBy; };
@@ -71,7 +70,7 @@ KFN void move_up(const ShortRow<Code>& row, ShortRow<Code>& moved) {
 #endif
 }
 
-// The same of a plane with one block in a row.
+// Codes -> differences of a plane one block wide.
 template <int S, class Code>
 inline void narrow_differences(int order, PresentRows present, const Code* q, Code* d) {
   using Row = ShortRow<Code>;
@@ -88,8 +87,8 @@ inline void narrow_differences(int order, PresentRows present, const Code* q, Co
   }
 }
 
-// Codes q -> differences d of the rows that present blocks have; of columns, of the whole tile; not for chains. q[-1]
-// is read, and does not count.
+// Codes q -> differences d of the present blocks' rows (columns: of the whole tile); not for chains. q[-1] is read and
+// its value ignored.
 template <int S, class Code>
 inline void tile_differences(int order, PresentRows present, const Code* q, Code* d) {
   constexpr std::uint32_t kX = TileShape<S>::kX;
@@ -108,7 +107,7 @@ inline void tile_differences(int order, PresentRows present, const Code* q, Code
   }
 }
 
-// The sums along z and y of the first kWidth columns of the rows that present blocks have, in place.
+// Sums along z and y of the first kWidth columns of the present blocks' rows, in place.
 template <int S, std::uint32_t kWidth, class Code>
 KFN void row_sums(int order, PresentRows present, Code* d) {
   using Tile = TileShape<S>;
@@ -127,14 +126,14 @@ KFN void row_sums(int order, PresentRows present, Code* d) {
   }
 }
 
-// The same where the array's edge ends a tile: `columns` are worked_columns().
+// The sums of an edge tile: `columns` are worked_columns().
 template <int S, class Code>
 [[gnu::noinline]] inline void edge_sums(int order, PresentRows present, std::uint32_t columns, Code* d) {
   if (S == kPlane && columns == 32) return row_sums<S, 32>(order, present, d);
   row_sums<S, TileShape<S>::kX>(order, present, d);
 }
 
-// The 32 differences of a block, one after the other, and back.
+// Copies the 32 differences of a block into consecutive memory, and back.
 template <int S, class Code>
 KFN void take_block(const Code* tile, std::uint32_t block, Code* to) {
   using Tile = TileShape<S>;
@@ -153,7 +152,7 @@ KFN void put_block(const Code* from, std::uint32_t block, Code* tile) {
   for (std::uint32_t i = 0; i < 32; i += Tile::kBlockX) {
     if constexpr (Tile::kBlockX * sizeof(Code) == 16)
       std::memcpy(to + Tile::within(i), from + i, 16);
-    else  // which memcpy would do in halves
+    else  // memcpy would use two halves
       for (std::uint32_t x = 0; x < Tile::kBlockX; ++x) to[Tile::within(i) + x] = from[i + x];
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding a packed tile (docs/format.md, section 7); decode.hpp is the way back. Steps: values -> codes
-// (encode_codes.hpp), special values sorted out (encode_special.hpp); differences through the tile; planes of each
-// block, and its exception; sizes; the tile's bytes.
+// Encoding a packed tile (docs/format.md, section 7); decode.hpp is the inverse. Steps: values -> codes
+// (encode_codes.hpp), special values (encode_special.hpp); differences through the tile; planes and exception of each
+// block; sizes; the tile's bytes.
 #pragma once
 
 #include <algorithm>
@@ -26,18 +26,18 @@
 
 PYF_BEGIN_TARGET
 
-// The widest value of a block taken apart where the rest has fewer planes: what split_exception() finds in planes, from
-// the residuals. `top` is the highest plane of `width`. Returns the planes that are left. `unforeseen`: whether there
-// is one changes from block to block, so that a branch costs more than the work.
+// Splits off a block's widest residual if the others have fewer planes: split_exception() from residuals, not planes.
+// `top`: the highest plane of `width`. Returns the remaining planes. `unpredictable`: outliers vary from block to
+// block, so a branch costs more than the work.
 template <class Code>
-KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unforeseen, std::uint16_t* entry) {
-  // all ones but for one
+KFN int split_widest(const Code* z, int width, std::uint32_t top, bool unpredictable, std::uint16_t* entry) {
+  // a row of ones with a single zero
   alignas(64) static constexpr auto kHole = [] {
     std::array<Code, 63> mask{};
     for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i == 31 ? Code{0} : static_cast<Code>(~Code{0});
     return mask;
   }();
-  if (!unforeseen && (top & (top - 1)) != 0) return width;
+  if (!unpredictable && (top & (top - 1)) != 0) return width;
   const int widest = __builtin_ctz(top);
   const Code* const others = kHole.data() + 31 - widest;
   Code any = 0;
@@ -71,20 +71,20 @@ KFN void block_residuals(const PackedPlan& plan, int shift, std::uint32_t b, Pac
   }
 }
 
-// Notes the planes of a block whose residuals have the bits `any`, with and without an exception.
+// Records a block's widths with and without an exception; `any`: the OR of its residuals.
 template <class Code>
-KFN void note_width(bool exceptions, bool unforeseen, std::uint32_t b, const Code* z, Code any,
+KFN void note_width(bool exceptions, bool unpredictable, std::uint32_t b, const Code* z, Code any,
                     PackedScratch<Code>& s) {
   const int width = bit_width(any);
   int kept = width;
   if (exceptions && width != 0)
-    kept = split_widest(z, width, s.planes[b * s.kPlaneRoom + static_cast<std::uint32_t>(width - 1)], unforeseen,
+    kept = split_widest(z, width, s.planes[b * s.kPlaneCapacity + static_cast<std::uint32_t>(width - 1)], unpredictable,
                         &s.exception[b]);
   s.width[b] = static_cast<std::uint8_t>(width);
   s.kept[b] = static_cast<std::uint8_t>(kept);
 }
 
-// Codes -> planes and widths of the present blocks, by twos. Returns the tile's first value as a residual.
+// Codes -> planes and widths of the present blocks, in pairs. Returns the residual of the tile's first value.
 template <class Code, int S>
 KFN Code encode_tile_planes(const PackedPlan& plan, const TileBox& box, const PresentBlocks& present,
                             PackedScratch<Code>& s) {
@@ -100,27 +100,27 @@ KFN Code encode_tile_planes(const PackedPlan& plan, const TileBox& box, const Pr
     std::memset(s.width, 0, sizeof s.width);
     std::memset(s.kept, 0, sizeof s.kept);
   }
-  const bool unforeseen = S == kPlane && box.inx <= kNarrowest<S>;  // columns of different things
+  const bool unpredictable = S == kPlane && box.inx <= kNarrowest<S>;  // columns of unrelated quantities
   for (int i = 0; i < present.count; i += 2) {
     alignas(64) Code z[64];
     const std::uint32_t a = present.block[i];
-    std::uint32_t* const planes = s.planes + a * s.kPlaneRoom;
+    std::uint32_t* const planes = s.planes + a * s.kPlaneCapacity;
     block_residuals<Code, S>(plan, shift, a, s, z);
     if (i + 1 == present.count) [[unlikely]] {
-      note_width(plan.exceptions, unforeseen, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneRoom), s);
+      note_width(plan.exceptions, unpredictable, a, z, transpose_planes<1>(z, ~0u, false, planes, s.kPlaneCapacity), s);
       break;
     }
     const std::uint32_t b = present.block[i + 1];
     block_residuals<Code, S>(plan, shift, b, s, z + 32);
     Code any[2];
-    transpose_blocks(z, ~0u, planes, static_cast<int>(b - a) * s.kPlaneRoom, any);
-    note_width(plan.exceptions, unforeseen, a, z, any[0], s);
-    note_width(plan.exceptions, unforeseen, b, z + 32, any[1], s);
+    transpose_blocks(z, ~0u, planes, static_cast<int>(b - a) * s.kPlaneCapacity, any);
+    note_width(plan.exceptions, unpredictable, a, z, any[0], s);
+    note_width(plan.exceptions, unpredictable, b, z + 32, any[1], s);
   }
   return first;
 }
 
-// Planes that blocks keep, and which have an exception.
+// Decides how many planes each block stores, and which blocks have an exception.
 template <class Code>
 KFN BlockBits choose_exceptions(const PackedPlan& plan, PackedScratch<Code>& s) {
   if (plan.exceptions) {
@@ -143,7 +143,7 @@ inline std::uint8_t* put_bits(const BlockBits& bits, std::uint8_t* to) {
   return to + kPackedPlaneBytes;
 }
 
-// The values of the present blocks as they are.
+// A verbatim tile: the values of the present blocks.
 [[gnu::noinline]] inline EncodedTile write_verbatim_tile(const PresentBlocks& present, const TileValues& values,
                                                          std::uint8_t* out) {
   store_le(out, kPackedVerbatim << 16);
@@ -157,7 +157,7 @@ inline std::uint8_t* put_bits(const BlockBits& bits, std::uint8_t* to) {
   return {static_cast<std::uint32_t>(to - out), false};
 }
 
-// Planes of the present blocks, summed up.
+// Sums over the planes of the present blocks.
 struct PlaneCounts {
   std::uint32_t narrowest = 255, widest = 0, words = 0;
 };
@@ -175,7 +175,7 @@ KFN PlaneCounts count_planes(const PresentBlocks& present, const BlockBytes& lef
   return counts;
 }
 
-// Head, masks and planes of a tile: `left` says how many of each present block. Verbatim tiles and special blocks need
+// Writes head, masks and planes of a tile; `left`: planes of each present block. Verbatim tiles and special blocks need
 // `values`.
 template <class Code>
 [[gnu::noinline]] EncodedTile write_packed_tile(const PresentBlocks& present, const TileValues& values,
@@ -207,11 +207,12 @@ template <class Code>
 
   // head, first value, planes of the tile
   store_le(out, head.word());
-  store_le(out + kPackedHeadBytes, static_cast<std::uint64_t>(first));  // what is too much is overwritten
+  store_le(out + kPackedHeadBytes,
+           static_cast<std::uint64_t>(first));  // bytes beyond the first value are overwritten by the planes
   std::uint8_t* p = out + head.bytes();
   if (head.rate_planes != 0) {
     alignas(64) BlockBytes above;
-    for (int b = 0; b < kPackedBlocks; ++b) {  // 0 of absent blocks
+    for (int b = 0; b < kPackedBlocks; ++b) {  // absent blocks have width 0
       const auto over = static_cast<std::uint8_t>(s.left[b] - head.base);
       above[b] = s.left[b] > head.base ? over : std::uint8_t{0};
     }
@@ -242,9 +243,10 @@ template <class Code>
       block_values(values, b, here);
       p = write_packed_special(special_of(s.marks, b), values.value_bytes, here, p);
     }
-    const std::uint32_t* const planes = s.planes + b * s.kPlaneRoom;
+    const std::uint32_t* const planes = s.planes + b * s.kPlaneCapacity;
     const std::size_t count = s.left[b];
-    copy_bytes<64>(planes, p);  // most have at most 16 planes; what is too much is overwritten
+    copy_bytes<64>(planes,
+                   p);  // most blocks have at most 16 planes; words beyond the end are overwritten by the next block
     if (count > 16) [[unlikely]]
       std::memcpy(p + 64, planes + 16, 4 * (count - 16));
     p += 4 * count;

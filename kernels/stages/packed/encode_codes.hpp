@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of a packed tile that is encoded -> codes (encode.hpp): of chains and columns from the tile's values, of
-// planes and volumes row by row from the array, of planes with one block in a row (arrays like (N, 3)) block by block.
+// Values of a packed tile -> codes (encode.hpp): chains and columns from the tile's values, planes and volumes row by
+// row from the array, planes one block wide (arrays like (N, 3)) block by block.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 PYF_BEGIN_TARGET
 
-// Values -> codes of the whole tile. `values`: all of them, row by row.
+// Values -> codes of the whole tile. `values`: all of the tile, row by row.
 template <class Code, int S>
 [[gnu::noinline]] SpecialBlocks encode_tile_codes(const AnyMap<Code>& map, const TileBox& box, const void* values,
                                                   PackedScratch<Code>& s) {
   const ValueRows rows{
       .first = values, .ahead = S == kChain ? 4096 : 0u, .columns = 4096, .width = 4096, .worked = 4096};
-  if (map.of.encode_rows(map.room, rows, s.codes, s.marks.misfits) == 0) return {};
+  if (map.of.encode_rows(map.memory, rows, s.codes, s.marks.misfits) == 0) return {};
   s.marks.kinds = 0;
-  map.of.sort_row(map.room, rows, 0, s);
+  map.of.sort_row(map.memory, rows, 0, s);
   return describe_specials<Code, S>(box, s);
 }
 
-// Rows and slabs outside the array, as far as present blocks have any, become the last one inside; kRow things a row.
+// Copies the last row and slab inside the array to those outside that present blocks reach; kRow entries a row.
 template <int S, std::uint32_t kRow, class T>
 KFN void repeat_rows(const TileBox& box, T* rows) {
   constexpr std::uint32_t kSlab = TileShape<S>::kY * kRow;
@@ -40,13 +40,13 @@ KFN void repeat_rows(const TileBox& box, T* rows) {
     std::memcpy(rows + z * kSlab, rows + (box.inz - 1) * kSlab, present.y * kRow * sizeof(T));
 }
 
-// Values of the array -> codes of a plane with one block in a row, block by block. False where there are misfits.
+// Values of the array -> codes of a plane one block wide, block by block. False if there are misfits.
 template <class Code>
 [[gnu::noinline]] inline bool encode_narrow_rows(const AnyMap<Code>& map, const Grid& grid, const TileBox& box,
                                                  const void* values, PackedScratch<Code>& s) {
   constexpr int S = kPlane;
   const std::uint32_t blocks = present_along(box.iny, TileShape<S>::kBlockY);
-  // all of them first: rows that were just stored can't be loaded by twos
+  // gather all values first: loads of pairs of rows would wait for stores just made
   with_width(map.of.value_bytes, [&]<class U>(U) {
     U* const to = reinterpret_cast<U*>(s.values);
     if constexpr (sizeof(U) == sizeof(Code))
@@ -54,10 +54,10 @@ template <class Code>
     else
       for (std::uint32_t b = 0; b < blocks; ++b) gather_values<S>(grid, box, values, b, to + 32 * b);
   });
-  return map.of.encode_blocks(map.room, s.values, blocks, s.codes.data()) == 0;
+  return map.of.encode_blocks(map.memory, s.values, blocks, s.codes.data()) == 0;
 }
 
-// The special values of a plane or a volume, whose rows start at `rows`.
+// Sorts the special values of a plane or a volume; `rows`: the values of its rows.
 template <class Code, int S>
 [[gnu::noinline]] inline void sort_rows(const AnyMap<Code>& map, const Grid& grid, const TileBox& box, ValueRows rows,
                                         PackedScratch<Code>& s) {
@@ -69,8 +69,8 @@ template <class Code, int S>
     for (std::uint32_t y = 0; y < box.iny; ++y) {
       rows.first = values + (row_index<S>(grid, box, y, z) - box.first) * map.of.value_bytes;
       const std::uint32_t first = (z * Tile::kY + y) * kRuns;
-      map.of.sort_row(map.room, rows, first, s);
-      for (std::uint32_t i = present_along(rows.worked, 32); i < kRuns; ++i)  // nothing is seen there
+      map.of.sort_row(map.memory, rows, first, s);
+      for (std::uint32_t i = present_along(rows.worked, 32); i < kRuns; ++i)  // runs outside the array have no misfits
         for (auto& masks : s.marks.runs.of) masks[first + i] = ~0u;
     }
   }
@@ -78,7 +78,8 @@ template <class Code, int S>
     if ((s.marks.kinds >> kind & 1) != 0) repeat_rows<S, kRuns>(box, s.marks.runs.of[kind]);
 }
 
-// Values of the array -> codes of a plane or a volume, of the rows that present blocks have. `next`: the tile after it.
+// Values of the array -> codes of the present blocks' rows of a plane or a volume. `next`: the following tile, to
+// prefetch.
 template <class Code, int S>
 [[gnu::noinline]] inline SpecialBlocks encode_tile_rows(const AnyMap<Code>& map, const Grid& grid, const TileBox& box,
                                                         const TileBox& next, const void* values,
@@ -100,7 +101,7 @@ template <class Code, int S>
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     rows.first = first + z * grid.ny * rows.stride;
     constexpr std::uint32_t kSlab = Tile::kY * Tile::kX;
-    misfits |= map.of.encode_rows(map.room, rows, s.codes + z * kSlab, s.marks.misfits + z * (kSlab / 32));
+    misfits |= map.of.encode_rows(map.memory, rows, s.codes + z * kSlab, s.marks.misfits + z * (kSlab / 32));
   }
   if (misfits != 0) [[unlikely]] {
     rows.first = first;

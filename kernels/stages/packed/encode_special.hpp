@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special values of a packed tile that is encoded (encode.hpp): sorted out, their codes stood in for, their masks
-// foretold and written. Most tiles have none.
+// Special values of a packed tile to encode (encode.hpp): sorted into masks, given codes, and their masks predicted and
+// written. Most tiles have none.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,18 @@
 
 PYF_BEGIN_TARGET
 
-// Masks of 32 values each, by the number of their bit (kMaskSentinel and so on): of a tile's blocks, or of its runs,
-// which are its values row by row.
+// Masks of 32 values each, by the number of their bit (kMaskSentinel and so on), of a tile's blocks or of its runs (32
+// consecutive values in the tile's row order).
 struct TileMasks {
   alignas(64) std::uint32_t of[5][kPackedBlocks];
 };
 inline constexpr int kMissingMask = 0, kVerbatimMask = 2, kNegativeMask = 4;
 
-// What is noted of a tile's special values.
+// Masks of a tile's special values.
 struct TileMarks {
-  alignas(64) std::uint32_t misfits[kPackedBlocks];  // of runs: not 0 where a value must be looked at
-  // of a tile with misfits, masks, which kinds of them there are, and, by block, which its descriptor has
+  alignas(64) std::uint32_t misfits[kPackedBlocks];  // by run: not 0 if the run has possible misfits
+  // of a tile with misfits: masks by run and by block, the kinds of masks in the tile, and by block the kinds in its
+  // descriptor
   TileMasks runs, blocks;
   unsigned kinds;
   alignas(64) BlockBytes described;
@@ -39,19 +40,19 @@ struct TileMarks {
 
 template <class Code>
 struct PackedScratch {
-  static constexpr int kPlaneRoom = 8 * sizeof(Code);
-  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // as wide as they are
+  static constexpr int kPlaneCapacity = 8 * sizeof(Code);
+  alignas(64) std::uint8_t values[4096 * sizeof(Code)];  // at the width of the values
   PaddedCodes<Code, 4096> codes;
   alignas(64) Code differences[4096];
-  alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneRoom];
-  alignas(64) BlockBytes width;            // planes before exceptions; absent blocks have none
-  alignas(64) BlockBytes kept;             // with an exception where there can be one
+  alignas(64) std::uint32_t planes[kPackedBlocks * kPlaneCapacity];
+  alignas(64) BlockBytes width;            // planes before exceptions; 0 for absent blocks
+  alignas(64) BlockBytes kept;             // planes with an exception, if the block can have one
   alignas(64) BlockBytes left;             // planes that are written
-  std::uint16_t exception[kPackedBlocks];  // entries, as in the tile
+  std::uint16_t exception[kPackedBlocks];  // entries, as stored in the tile
   TileMarks marks;
 };
 
-// Every fourth bit of 32, the lowest first.
+// Gathers every fourth bit of 32, from bit 0 on.
 KFN std::uint32_t fourth_bits(std::uint32_t bits) {
   std::uint32_t t = bits & 0x11111111u;
   t = (t | t >> 3) & 0x03030303u;
@@ -59,21 +60,22 @@ KFN std::uint32_t fourth_bits(std::uint32_t bits) {
   return (t | t >> 12) & 0xFF;
 }
 
-// What a tile has besides codes; nothing for most.
+// The tile's special blocks and flags; empty for most tiles.
 struct SpecialBlocks {
-  BlockBits described, masked;  // blocks with a descriptor; those whose mask of missing values is not as foretold
-  std::uint32_t nibbles = 0;    // of all masks
-  std::uint32_t flags = 0;      // of the head
+  BlockBits described,
+      masked;  // blocks with a descriptor; blocks whose mask of missing values differs from its prediction
+  std::uint32_t nibbles = 0;  // number of groups of four bits in all masks
+  std::uint32_t flags = 0;    // for the head
   bool any = false;
 };
 
-// Masks of blocks from those of runs.
+// Masks by block from masks by run.
 template <int S>
 KFN void masks_of_blocks(const std::uint32_t (&runs)[kPackedBlocks], std::uint32_t (&blocks)[kPackedBlocks]) {
   using Tile = TileShape<S>;
   if constexpr (S == kChain) {
     std::memcpy(blocks, runs, sizeof blocks);
-  } else if constexpr (S == kPlane) {  // rows of eight bytes
+  } else if constexpr (S == kPlane) {  // a block row is eight bytes of the masks
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(runs);
     for (std::uint32_t y = 0; y < Tile::kBlocksY; ++y) {
       for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) {
@@ -83,18 +85,18 @@ KFN void masks_of_blocks(const std::uint32_t (&runs)[kPackedBlocks], std::uint32
         blocks[Tile::block_of(0, Tile::kBlockY * y, Tile::kBlockX * x)] = mask;
       }
     }
-  } else if constexpr (S == kVolume) {  // runs of eight groups of four bits
+  } else if constexpr (S == kVolume) {  // a run is eight groups of four bits
     for (std::uint32_t z = 0; z < Tile::kZ; z += Tile::kBlockZ) {
       for (std::uint32_t y = 0; y < Tile::kY; y += Tile::kBlockY) {
         std::uint32_t masks[Tile::kBlocksX] = {}, rows[8], any = 0;
         for (std::uint32_t k = 0; k < 8; ++k)
           any |= rows[k] = runs[(z + k / Tile::kBlockY) * Tile::kY + y + k % Tile::kBlockY];
-        for (std::uint32_t k = 0; any != 0 && k < 8; ++k)  // few have any, where values are verbatim here and there
+        for (std::uint32_t k = 0; any != 0 && k < 8; ++k)  // few runs have bits when single values are verbatim
           for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) masks[x] |= (rows[k] >> 4 * x & 15) << 4 * k;
         for (std::uint32_t x = 0; x < Tile::kBlocksX; ++x) blocks[Tile::block_of(z, y, Tile::kBlockX * x)] = masks[x];
       }
     }
-  } else {  // eight rows of four columns a run
+  } else {  // a run is eight rows of four columns
     for (std::uint32_t b = 0; b < kPackedBlocks; ++b) {
       std::uint32_t mask = 0;
       for (std::uint32_t k = 0; k < 4; ++k)
@@ -104,9 +106,9 @@ KFN void masks_of_blocks(const std::uint32_t (&runs)[kPackedBlocks], std::uint32
   }
 }
 
-// Codes that stand in for those that are not seen: along each line the last one seen, at its start the first; for lines
-// without any, those of another line (line_source()). Rows that no present block has are left as they are: what they
-// repeat comes first wherever a line looks for another.
+// Codes for special values: along each line the last plain code, at its start the first plain code; for lines without
+// plain codes, those of another line (line_source()). Rows outside the present blocks keep their codes: line_source()
+// finds the row that they repeat first.
 template <class Code, int S>
 [[gnu::noinline]] inline void fill_lines(const TileBox& box, PackedScratch<Code>& s) {
   using Lines = TileLines<S>;
@@ -153,11 +155,11 @@ template <class Code, int S>
   }
 }
 
-// All ones for each block that has one above it, or before it.
+// All ones for each block that has a block above it, or before it.
 template <int S>
 struct BlockNeighbours {
   alignas(64) std::uint32_t above[kPackedBlocks], before[kPackedBlocks];
-  static constexpr int kStep = TileShape<S>::kBlocksZ;  // block_above() is so many before
+  static constexpr int kStep = TileShape<S>::kBlocksZ;  // block_above() is this many blocks earlier
   constexpr BlockNeighbours() : above{}, before{} {
     for (int b = 0; b < kPackedBlocks; ++b) {
       above[b] = block_above<S>(b) < 0 ? 0 : ~0u;
@@ -168,14 +170,14 @@ struct BlockNeighbours {
 template <int S>
 inline constexpr BlockNeighbours<S> kBlockNeighbours{};
 
-// What a mask takes, in groups of four bits.
+// The cost of a mask, in groups of four bits.
 KFN std::uint32_t mask_cost(std::uint32_t mask) {
   std::uint32_t used = mask | mask >> 1;
   used = (used | used >> 2) & 0x11111111u;
   return mask != 0 ? 2 + (used * 0x11111111u >> 28) : 0;
 }
 
-// Bits of blocks whose numbers are not 0.
+// The set of blocks whose numbers are not 0.
 template <class Number>
 KFN BlockBits nonzero_bits(const Number (&numbers)[kPackedBlocks]) {
   alignas(64) BlockBytes set;
@@ -183,24 +185,24 @@ KFN BlockBits nonzero_bits(const Number (&numbers)[kPackedBlocks]) {
   return plane_of(set, 0);
 }
 
-// Masks of missing values against what they are foretold to be, or as they are where that takes less. `present`: all
-// ones for each present block.
+// Chooses between residuals of predicted masks and plain masks of missing values, by cost. `present`: all ones for each
+// present block.
 template <int S>
 inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], TileMarks& s, SpecialBlocks& found) {
   constexpr const BlockNeighbours<S>& kNear = kBlockNeighbours<S>;
   constexpr int kPad = 16;
   static_assert(kNear.kStep + 1 <= kPad);
-  alignas(64) std::uint32_t room[kPad + kPackedBlocks] = {}, plain[kPackedBlocks];
-  std::uint32_t* const masks = room + kPad;
+  alignas(64) std::uint32_t padded[kPad + kPackedBlocks] = {}, plain[kPackedBlocks];
+  std::uint32_t* const masks = padded + kPad;
   std::memcpy(masks, s.blocks.of[kMissingMask], sizeof s.blocks.of[kMissingMask]);
-  std::uint32_t foretold_cost = 0, plain_cost = 0, all = ~0u;
+  std::uint32_t predicted_cost = 0, plain_cost = 0, all = ~0u;
   for (int b = 0; b < kPackedBlocks; ++b) {
     const std::uint32_t here = masks[b], above = kNear.above[b], before = kNear.before[b];
     const std::uint32_t residual = mask_residual<S>(here, masks[b - kNear.kStep] & above, masks[b - 1] & before,
                                                     masks[b - kNear.kStep - 1] & above & before);
     s.mask_residual[b] = residual & present[b];
     plain[b] = here & present[b];
-    foretold_cost += mask_cost(residual & present[b]);
+    predicted_cost += mask_cost(residual & present[b]);
     plain_cost += mask_cost(here & present[b]);
     all &= here | ~present[b];
   }
@@ -209,14 +211,14 @@ inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], TileMa
     return;
   }
   if (plain_cost == 0) return;
-  const bool as_they_are = plain_cost < foretold_cost;
-  if (as_they_are) std::memcpy(s.mask_residual, plain, sizeof plain);
-  found.flags |= kPackedMissing | (as_they_are ? kPackedPlainMasks : 0);
+  const bool plain_is_shorter = plain_cost < predicted_cost;
+  if (plain_is_shorter) std::memcpy(s.mask_residual, plain, sizeof plain);
+  found.flags |= kPackedMissing | (plain_is_shorter ? kPackedPlainMasks : 0);
   found.masked = nonzero_bits(s.mask_residual);
-  found.nibbles = (as_they_are ? plain_cost : foretold_cost) - 2 * found.masked.count();
+  found.nibbles = (plain_is_shorter ? plain_cost : predicted_cost) - 2 * found.masked.count();
 }
 
-// Where more blocks have negative values than others, the others are noted.
+// Inverts the sign masks if most blocks have negative values, so that fewer blocks need a mask.
 inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], TileMarks& s, SpecialBlocks& found) {
   int negative = 0, other = 0;
   const auto& masks = s.blocks.of;
@@ -230,7 +232,7 @@ inline void note_signs(const std::uint32_t (&present)[kPackedBlocks], TileMarks&
   for (int b = 0; b < kPackedBlocks; ++b) s.blocks.of[kNegativeMask][b] = others_of(b);
 }
 
-// Masks by block of a tile that has special values, from those of its runs.
+// Masks by block of a tile with special values, from its masks by run.
 template <int S>
 [[gnu::noinline]] SpecialBlocks describe_masks(const TileBox& box, TileMarks& s) {
   SpecialBlocks found;
@@ -247,7 +249,7 @@ template <int S>
   if ((s.kinds & kMaskSentinel) != 0) foretell_masks<S>(present, s, found);
   if ((s.kinds & kMaskNegative) != 0 && (found.flags & kPackedAllMissing) == 0) note_signs(present, s, found);
   if ((s.kinds & ~unsigned{kMaskSentinel}) != 0) {
-    alignas(64) std::uint32_t described[kPackedBlocks] = {};  // words, since bytes might be anything else's
+    alignas(64) std::uint32_t described[kPackedBlocks] = {};  // words, since byte stores may alias anything
     for (int kind = 1; kind < 5; ++kind) {
       if ((s.kinds >> kind & 1) == 0) continue;
       for (int b = 0; b < kPackedBlocks; ++b) described[b] |= (s.blocks.of[kind][b] & present[b]) != 0 ? 1u << kind : 0;
@@ -259,7 +261,7 @@ template <int S>
   return found;
 }
 
-// What a tile has besides codes, once its runs are sorted: codes stood in for, masks by block.
+// Special blocks of a tile after its runs are sorted: codes for special values, masks by block.
 template <class Code, int S>
 [[gnu::noinline]] SpecialBlocks describe_specials(const TileBox& box, PackedScratch<Code>& s) {
   const TileMarks& marks = s.marks;
@@ -279,7 +281,7 @@ template <class Code, int S>
   return describe_masks<S>(box, s.marks);
 }
 
-// The special values of a block, as write_packed_special() takes them.
+// A block's special values, as write_packed_special() expects them.
 KFN PackedSpecial special_of(const TileMarks& s, std::uint32_t b) {
   PackedSpecial special{};
   special.masks = s.described[b];
@@ -290,14 +292,14 @@ KFN PackedSpecial special_of(const TileMarks& s, std::uint32_t b) {
   return special;
 }
 
-// Which groups of four bits the masks of missing values have, and the groups.
+// Writes which groups of four bits the masks of missing values have, and the groups.
 [[gnu::noinline]] inline std::uint8_t* write_masks(const SpecialBlocks& special, const TileMarks& s, std::uint8_t* to) {
-  std::uint8_t groups[8 * kPackedBlocks + 1];  // one a byte
+  std::uint8_t groups[8 * kPackedBlocks + 1];  // one group a byte
   std::uint32_t count = 0;
   special.masked.for_set([&](std::uint32_t b) {
     const std::uint32_t residual = s.mask_residual[b];
     *to++ = static_cast<std::uint8_t>(nibbles_of(residual));
-    for (int k = 0; k < 8; ++k) {  // no branch would foresee which are 0
+    for (int k = 0; k < 8; ++k) {  // branch-free: zero groups are unpredictable
       const std::uint32_t group = residual >> 4 * k & 15;
       groups[count] = static_cast<std::uint8_t>(group);
       count += group != 0 ? 1 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of one map on rows of values (any_map.hpp): values -> codes and back. For the files of the instances
-// (cpu/maps_*.cpp).
+// The functions of one map on rows of values (any_map.hpp): values -> codes and back. Included only by the files with
+// instances (cpu/maps_*.cpp).
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@
 
 PYF_BEGIN_TARGET
 
-// The functions of MapFunctions<Map::Code>, which says what they do. `m` is the map that make() made.
+// Implements MapFunctions<Map::Code>, which documents each function. `m`: the map constructed by make().
 template <class Map>
 struct MapSteps {
   using Value = typename Map::Value;
   using Code = typename Map::Code;
   static constexpr bool kQuantizesFloats = Map::kHasSpecial && !std::is_integral_v<Value>;
 
-  // What only entropy coders need.
+  // Functions that only entropy coders need.
   static constexpr auto narrow() -> decltype(MapFunctions<Code>::narrow_rows) {
     if constexpr (kQuantizesFloats) return &narrow_rows;
     return nullptr;
@@ -36,12 +36,12 @@ struct MapSteps {
   }
 
   static const Map& map_at(const void* m) { return *static_cast<const Map*>(m); }
-  static void make(const Plan& plan, MapRoom& room) {
-    static_assert(sizeof(Map) <= sizeof room && alignof(Map) <= 64);
-    new (room) Map(plan);
+  static void make(const Plan& plan, MapMemory& memory) {
+    static_assert(sizeof(Map) <= sizeof memory && alignof(Map) <= 64);
+    new (memory) Map(plan);
   }
 
-  // A row of a tile's width: in memory, or a copy if it is shorter.
+  // A row as wide as the tile: in memory, or a padded copy of a shorter row.
   static KFN const Loose<Value>* whole_row(const ValueRows& rows, const std::uint8_t* from, Value (&copy)[64]) {
     const Loose<Value>* const row = loose_values<Value>(from, 0);
     if (rows.columns == rows.width) [[likely]]
@@ -52,7 +52,7 @@ struct MapSteps {
       extend_row<64>(row, rows.columns, copy);
     return loose_values<Value>(copy, 0);
   }
-  // Calls take(values) for each run of a row that is worked on, and end() behind a row.
+  // Calls take(values) for each encoded run of a row, and end() after each row.
   template <class Take, class End>
   static KFN void for_runs(const ValueRows& rows, const Take& take, const End& end) {
     alignas(64) Value copy[64];
@@ -75,9 +75,9 @@ struct MapSteps {
   }
 
   static std::uint32_t encode_rows(const void* m, const ValueRows& all, Code* codes, std::uint32_t* misfits) {
-    const Map map = map_at(m);  // copies, which no store to codes can change
+    const Map map = map_at(m);  // a copy: stores to codes cannot change it
     const ValueRows rows = all;
-    const std::uint32_t beside = rows.width / 32 - (rows.worked + 31) / 32;  // runs of a row that are not worked on
+    const std::uint32_t beside = rows.width / 32 - (rows.worked + 31) / 32;  // runs of a row that are not encoded
     std::uint32_t any = 0;
     for_runs(
         rows,
@@ -112,7 +112,7 @@ struct MapSteps {
       for (std::uint32_t i = 0; i < row.worked; i += 32) sort_run(map_at(m), x + i, first_run + i / 32, s);
     }
   }
-  // Sorts the values of a run into its masks: none where it has no misfits.
+  // Sorts the special values of a run into its masks; a run without misfits has none.
   static KFN void sort_run(const Map& map, const Loose<Value>* x, std::uint32_t run, PackedScratch<Code>& s) {
     TileMarks& marks = s.marks;
     PackedSpecial special{};
@@ -145,8 +145,7 @@ struct MapSteps {
     return narrow.fit();
   }
 
-  // Values without a code take that of the value before them in the run, those at its start the first one that there
-  // is, or 0.
+  // Values without a code take the code before them in the run, leading ones the run's first code, or 0.
   static void sample_runs(const void* m, const void* values, std::uint32_t runs, Code* codes) {
     const Map map = map_at(m);
     for (std::uint32_t run = 0; run < runs; ++run) {
@@ -163,7 +162,7 @@ struct MapSteps {
         flags[i] = static_cast<Code>(0 - static_cast<Code>(sampled_code(map.quantizer, Value{x[i]}, same)));
       }
       const auto plain = static_cast<std::uint32_t>(flag_bits<32>(flags));
-      if (plain == ~0u) return;  // codes are there, but not all of them keep the bound
+      if (plain == ~0u) return;  // every value has a code, though some codes miss the bound
       if (plain != 0)
         forward_fill<32>(q, plain);
       else
@@ -228,13 +227,13 @@ struct MapSteps {
     auto* const to = static_cast<Loose<Value>*>(target.values);
     const std::uint8_t *words = parts.words, *descriptor = parts.descriptors, *entry = parts.entries;
     const Code first = unzigzag(static_cast<Code>(parts.first));
-    const bool in_array = target.in_array, ask_by_parts = !in_array && present.all();
+    const bool in_array = target.in_array, prefetch_by_slices = !in_array && present.all();
     Code carry = first;
     for (const std::uint32_t b : present) {
       if (in_array)
         ask_for_stores(to + 32 * b, kAskedAhead, 32 * sizeof(Value));
-      else if (ask_by_parts)
-        ask_for_part<kChain>(sizeof(Value), *target.grid, *target.box, b, target.start, target.stop, target.out);
+      else if (prefetch_by_slices)
+        prefetch_slice<kChain>(sizeof(Value), *target.grid, *target.box, b, target.start, target.stop, target.out);
       const int width = parts.width[b];
       if (parts.is_special(b)) [[unlikely]] {
         Status error;
@@ -245,7 +244,7 @@ struct MapSteps {
       alignas(64) Code z[32];
       const bool exception = parts.has_exception(b);
       const auto store_sums = [&] {
-        if (b == 0) carry = static_cast<Code>(carry - z[0]);  // what the planes say of the first value does not count
+        if (b == 0) carry = static_cast<Code>(carry - z[0]);  // the planes' part of the first residual is ignored
         map.decode(z, carry, to + 32 * b);
         carry = static_cast<Code>(carry + z[31]);
       };
@@ -256,7 +255,7 @@ struct MapSteps {
         } else {
           unpack_sums(words, width, z);
           words += 4 * width;
-          store_sums();  // twice, so that what is in registers stays there
+          store_sums();  // in both branches, so that values stay in registers
         }
         continue;
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Missing values of a packed tile (docs/format.md, section 7.4): where they are, as masks of blocks predicted from
-// their neighbours, and which codes stand in for what has none. For CPU and GPU.
+// Missing values of a packed tile (docs/format.md, section 7.4): block masks predicted from neighbouring blocks, and
+// the lines whose codes stand in for lines without codes. For CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pyfilter {
 
-// The blocks before a block along y and z, in block order; -1 where it is a tile's first.
+// The neighbouring block before a block along y and z, in block order; -1 for the tile's first blocks.
 template <int S>
 constexpr KFN int block_above(int b) {
   constexpr int kStep = TileShape<S>::kBlocksZ;
@@ -23,7 +23,7 @@ constexpr KFN int block_before(int b) {
   return S != kVolume || b % static_cast<int>(TileShape<S>::kBlocksZ) == 0 ? -1 : b - 1;
 }
 
-// The mask one row further along y (chain, columns: one position), with what the block above it shows.
+// The mask moved one row along y (chain, columns: one position); the block above fills the first row.
 template <int S>
 constexpr KFN std::uint32_t mask_moved(std::uint32_t mask, std::uint32_t above) {
   if (S == kPlane) return mask << 8 | above >> 24;
@@ -31,34 +31,34 @@ constexpr KFN std::uint32_t mask_moved(std::uint32_t mask, std::uint32_t above) 
   return mask << 1 | above >> 31;
 }
 
-// What a bit is foretold to be from those before it along y and z, and before it along both: as they are where they
-// agree, else what continues the edge.
-constexpr KFN std::uint32_t foretold(std::uint32_t y, std::uint32_t z, std::uint32_t both) {
+// Predicts mask bits from the bits before them along y, along z, and along both: their common value if y and z agree,
+// else the bit that continues the edge.
+constexpr KFN std::uint32_t predicted_bits(std::uint32_t y, std::uint32_t z, std::uint32_t both) {
   return (y & z) | ((y ^ z) & ~both);
 }
 
-// A block's mask against what its neighbours' masks foretell (0 for those that are not there).
+// A block's mask XOR its prediction from the neighbours' masks (0 for neighbours outside the tile).
 template <int S>
 constexpr KFN std::uint32_t mask_residual(std::uint32_t mask, std::uint32_t above, std::uint32_t before,
                                           std::uint32_t above_before) {
   const std::uint32_t y = mask_moved<S>(mask, above);
   if constexpr (S != kVolume) return mask ^ y;
   const std::uint32_t z = mask << 16 | before >> 16;
-  return mask ^ foretold(y, z, mask_moved<S>(z, above << 16 | above_before >> 16));
+  return mask ^ predicted_bits(y, z, mask_moved<S>(z, above << 16 | above_before >> 16));
 }
 
-// The way back.
+// The inverse of mask_residual().
 template <int S>
 constexpr KFN std::uint32_t mask_from(std::uint32_t residual, std::uint32_t above, std::uint32_t before,
                                       std::uint32_t above_before) {
   std::uint32_t m = residual;
-  if constexpr (S == kVolume) {  // rows of four bits, one after the other
+  if constexpr (S == kVolume) {  // rows of four bits, in sequence
     std::uint32_t z = before >> 16, both_above = above_before >> 28, y_above = above >> 12;
     for (unsigned slab = 0; slab < 32; slab += 16) {
       std::uint32_t y = y_above & 15, both = both_above & 15;
       for (unsigned row = slab; row < slab + 16; row += 4) {
         const std::uint32_t here = z >> (row - slab) & 15;
-        y = (residual >> row & 15) ^ foretold(y, here, both);
+        y = (residual >> row & 15) ^ predicted_bits(y, here, both);
         m = (m & ~(15u << row)) | y << row;
         both = here;
       }
@@ -74,7 +74,7 @@ constexpr KFN std::uint32_t mask_from(std::uint32_t residual, std::uint32_t abov
   return m ^ m << 16;
 }
 
-// Which of a residual's eight groups of four bits are not zero.
+// A bit for each of a residual's eight groups of four bits that is not zero.
 constexpr KFN std::uint32_t nibbles_of(std::uint32_t residual) {
   std::uint32_t t = residual | residual >> 1;
   t = (t | t >> 2) & 0x11111111u;
@@ -83,17 +83,17 @@ constexpr KFN std::uint32_t nibbles_of(std::uint32_t residual) {
   return (t | t >> 12) & 0xFF;
 }
 
-// Bytes of so many groups of four bits.
+// Bytes of this many groups of four bits.
 constexpr KFN std::uint32_t nibble_bytes(std::uint32_t nibbles) { return (nibbles + 1) / 2; }
 
 // Lines of a tile: its rows along x; of a chain and of columns its blocks.
 template <int S>
 struct TileLines {
   static constexpr int kLength = S == kPlane ? 64 : 32, kCount = 4096 / kLength;
-  // of lines that may stand in for each other
+  // lines of a group, which can stand in for each other
   static constexpr int kGroup = S == kChain ? kCount : static_cast<int>(S == kColumns ? 32 : TileShape<S>::kY);
 
-  // Index in the tile, row by row, of a line's first position, and from there to the next.
+  // Index in the tile's row order of a line's first position, and the stride along the line.
   static constexpr KFN std::uint32_t first_of(int line) {
     return S == kColumns ? TileShape<S>::first_of(static_cast<std::uint32_t>(line))
                          : static_cast<std::uint32_t>(line * kLength);
@@ -101,7 +101,7 @@ struct TileLines {
   static constexpr std::uint32_t kStep = S == kColumns ? TileShape<S>::kX : 1;
 };
 
-// Bits of a line from those of its blocks: `mask(b)` is block b's.
+// Bits of a line from its blocks' masks: `mask(b)` is block b's.
 template <int S, class Masks>
 KFN std::uint64_t line_bits(const Masks& mask, int line) {
   using Tile = TileShape<S>;
@@ -117,7 +117,7 @@ KFN std::uint64_t line_bits(const Masks& mask, int line) {
   }
 }
 
-// The highest bit set of those from `from` to below `to`, or the lowest; -1 if there is none.
+// The highest (or lowest) set bit with index in [from, to); -1 if there is none.
 KFN int last_bit(const std::uint32_t* bits, int from, int to) {
   for (int w = (to - 1) / 32; w >= from / 32 && to > from; --w) {
     std::uint32_t here = bits[w];
@@ -143,8 +143,8 @@ KFN int nearest_line(const std::uint32_t* filled, int line, int from, int to) {
   return last >= 0 ? last : first_bit(filled, line, to);
 }
 
-// For a line without an ordinary value, the line whose codes it takes: the last before it in its slab, else the first;
-// the same line of the slabs before where the slab has none. `filled`: the lines that have one. -1: there is none.
+// For a line without ordinary values, the line whose codes it copies: the last before it in its slab, else the first of
+// the slab; if the slab has none, the same line of an earlier slab. `filled`: lines with ordinary values. -1: none.
 template <int S>
 KFN int line_source(const std::uint32_t* filled, int line) {
   constexpr int kGroup = TileLines<S>::kGroup;

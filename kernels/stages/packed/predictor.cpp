@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The choice of a chunk's predictor (predictor.hpp). Sums of integers are the same in any order, so threads change
-// nothing.
+// The choice of a chunk's predictor (predictor.hpp). Costs are integer sums, so the number of threads changes nothing.
 #include "stages/packed/predictor.hpp"
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 namespace pyfilter {
 namespace {
 
-constexpr std::uint64_t kThreadSamples = 2;  // of a thread at least: 40 us, as long as it takes to wake
+constexpr std::uint64_t kThreadSamples = 2;  // fewest samples of a thread: 40 us of work, the time to wake a thread
 
 struct ChoiceJob {
   const Request& request;
@@ -27,7 +26,7 @@ struct ChoiceJob {
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> out_of_memory{false};
 
-  // What one thread does: samples, until there are none.
+  // A thread's work: takes samples until none is left.
   void run() {
     void* const scratch = thread_scratch(kScratchBytes);
     if (scratch == nullptr) {
@@ -56,7 +55,7 @@ void choose_predictor(const Request& request, const PackedPlan& plan, const void
     parallel_for(
         threads, static_cast<std::uint64_t>(threads),
         [](void* context, std::uint64_t) { static_cast<ChoiceJob*>(context)->run(); }, &job);
-    // without memory the first will do
+    // without scratch memory all costs are 0, so the first candidate is chosen
     if (job.out_of_memory) std::fill_n(job.bits, kCandidates, 0);
   }
   const Predictor best = predictor_at(best_candidate(open, job.bits, request.parameters[0]));

@@ -12,7 +12,7 @@
 
 PYF_BEGIN_TARGET
 
-// The code of a value, and whether it is an ordinary one.
+// The code of a value, and whether the value is ordinary.
 template <class T>
 KFN bool sampled_code(const Quantizer<T>& p, T x, typename FloatTraits<T>::Code& q) {
   q = code_of(magic_form(p, x));

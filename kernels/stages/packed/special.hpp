@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special values of packed tiles (docs/format.md, section 7.2): what stages/special.hpp is to blocks of 32, and the
-// masks of zeros and negative values that frames with a pointwise relative bound have besides. Missing values, those
-// equal to the sentinel, are stored by missing.hpp.
+// Special values of packed tiles (docs/format.md, section 7.2): the counterpart of stages/special.hpp, plus the masks
+// of zeros and negative values of frames with a pointwise relative bound. Missing values (equal to the sentinel) are
+// stored by missing.hpp.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace pyfilter {
 
 inline constexpr unsigned kMaskZero = 8, kMaskNegative = 16;
 
-// Bytes of the verbatim values of a block, in whole words.
+// Bytes of a block's verbatim values, rounded up to words.
 constexpr KFN std::uint32_t verbatim_bytes(std::uint32_t count, std::uint32_t value_bytes) {
   return (count * value_bytes + 3) / 4 * 4;
 }
@@ -32,7 +32,7 @@ struct PackedSpecial : SpecialBlock {
   std::uint32_t missing() const { return static_cast<std::uint32_t>(sentinel); }
 };
 
-// Sorts the values of a block with misfits into its masks.
+// Sorts the misfits of a block into its masks.
 template <class T>
 [[gnu::noinline]] inline void sort_packed(const LogQuantizer<T>& p, const T (&x)[32],
                                           typename FloatTraits<T>::Code (&q)[32], std::uint64_t /*misfits*/,
@@ -66,8 +66,9 @@ KFN void sort_packed(const Quantizer<T>& p, const T (&x)[32], typename FloatTrai
                    static_cast<SpecialBlock&>(block));
 }
 
-// Writes masks, in the order of their bits, and verbatim values of a block; returns where the planes go. What is too
-// much in a store is overwritten. The last word of verbatim values of one or two bytes is filled with zeros.
+// Writes masks, in the order of their bits, and verbatim values of a block; returns the address of its planes. Wide
+// stores may write beyond that address; the planes overwrite the excess. The last word of verbatim values of one or two
+// bytes is padded with zeros.
 [[gnu::noinline]] inline std::uint8_t* write_packed_special(const PackedSpecial& block, std::uint32_t value_bytes,
                                                             const void* x, std::uint8_t* out) {
   const std::uint32_t masks[4] = {static_cast<std::uint32_t>(block.nan), static_cast<std::uint32_t>(block.verbatim),
@@ -94,8 +95,8 @@ KFN void sort_packed(const Quantizer<T>& p, const T (&x)[32], typename FloatTrai
 }
 
 struct PackedMasks {
-  std::uint32_t words[5];  // by bit; not set by itself, since a tile has room for many
-  std::uint32_t bytes;     // that they take
+  std::uint32_t words[5];  // by mask bit; left uninitialised, since a tile has many blocks
+  std::uint32_t bytes;     // of the masks
 
   std::uint32_t verbatim_count() const { return static_cast<std::uint32_t>(__builtin_popcount(words[2])); }
 };
@@ -110,7 +111,7 @@ inline PackedMasks read_packed_masks(unsigned present, const std::uint8_t* from)
   return masks;
 }
 
-// Missing values of a block get the bits of the sentinel. U: the unsigned integer of a value's width.
+// Sets a block's missing values to the sentinel's bits. U: the unsigned integer of a value's width.
 template <class U>
 KFN void fill_missing(std::uint32_t mask, U sentinel, U (&x)[32]) {
   if constexpr (sizeof(U) >= 4)
@@ -119,7 +120,7 @@ KFN void fill_missing(std::uint32_t mask, U sentinel, U (&x)[32]) {
     for (; mask != 0; mask &= mask - 1) x[__builtin_ctz(mask)] = sentinel;
 }
 
-// Signs and zeros of decoded magnitudes.
+// Applies signs and zeros to decoded magnitudes.
 template <class U>
 KFN void apply_signs(std::uint32_t zero, std::uint32_t negative, U (&x)[32]) {
   constexpr int kTop = 8 * sizeof(U) - 1;
@@ -129,8 +130,8 @@ KFN void apply_signs(std::uint32_t zero, std::uint32_t negative, U (&x)[32]) {
   }
 }
 
-// Of overlapping masks the last in this order holds: negative and zero, missing, NaN, verbatim. `signs`: blocks may
-// have masks of signs and zeros. `negative`: the tile's flag.
+// Of overlapping masks the last in this order wins: negative and zero, missing, NaN, verbatim. `signs`: blocks may have
+// masks of signs and zeros. `negative`: the tile's flag.
 template <class U>
 [[gnu::noinline]] inline void apply_packed_masks(bool signs, U sentinel, const PackedMasks& masks,
                                                  const std::uint8_t* verbatim, bool negative, U (&x)[32]) {

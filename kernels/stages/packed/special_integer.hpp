@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Special blocks of integers in packed tiles: what special.hpp is to floating-point values.
+// Special blocks of integers in packed tiles: the counterpart of special.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 PYF_BEGIN_TARGET
 
-// Sorts the values of a block into its masks.
+// Sorts the special values of a block into its masks.
 template <class U>
 [[gnu::noinline]] inline void sort_packed(const IntegerQuantizer<U>& p, const U (&x)[32], IntegerCode<U> (&q)[32],
                                           std::uint64_t /*misfits*/, PackedSpecial& block) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a packed tile has for each of its 128 blocks: bits, small numbers as bit planes, and which blocks are present.
+// Data of a packed tile for each of its 128 blocks: bits, small numbers as bit planes, and the set of present blocks.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 PYF_BEGIN_TARGET
 
-// Bits of 128 blocks.
+// A bit for each of 128 blocks.
 struct BlockBits {
   std::uint32_t words[4] = {};
   void set(int b) { words[b / 32] |= 1u << b % 32; }
@@ -26,7 +26,7 @@ struct BlockBits {
     for (const std::uint32_t w : words) n += static_cast<std::uint32_t>(__builtin_popcount(w));
     return n;
   }
-  // Calls work(block) for each whose bit is set.
+  // Calls work(block) for each block whose bit is set.
   template <class Work>
   KFN void for_set(Work&& work) const {
     for (std::uint32_t w = 0; w < 4; ++w)
@@ -35,10 +35,10 @@ struct BlockBits {
   }
 };
 
-// A number below 256 of each block.
+// A number below 256 for each block.
 using BlockBytes = std::uint8_t[kPackedBlocks];
 
-// Bit `bit` of each.
+// Bit `bit` of each number.
 KFN BlockBits plane_of(const BlockBytes& bytes, std::uint32_t bit) {
   BlockBits plane;
 #if defined(PYF_LEVEL_AVX512)
@@ -48,7 +48,7 @@ KFN BlockBits plane_of(const BlockBytes& bytes, std::uint32_t bit) {
     std::memcpy(plane.words + i / 32, &mask, sizeof mask);
   }
 #elif defined(PYF_LEVEL_AVX2)
-  const __m128i up = _mm_cvtsi32_si128(7 - static_cast<int>(bit));  // the bit becomes a byte's highest
+  const __m128i up = _mm_cvtsi32_si128(7 - static_cast<int>(bit));  // moves the bit to the top of each byte
   for (int i = 0; i < kPackedBlocks; i += 32) {
     const __m256i numbers = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes + i));
     plane.words[i / 32] = static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi16(numbers, up)));
@@ -60,7 +60,7 @@ KFN BlockBits plane_of(const BlockBytes& bytes, std::uint32_t bit) {
   return plane;
 }
 
-// The numbers whose bits are in `count` planes of 16 bytes, up to 7, plus `base`: below 256 all.
+// The numbers with bits in `count` (up to 7) planes of 16 bytes, plus `base`; all are below 256.
 KFN void numbers_of(const std::uint8_t* planes, std::uint32_t count, std::uint32_t base, BlockBytes& bytes) {
 #if defined(PYF_LEVEL_AVX512)
   for (int i = 0; i < kPackedBlocks; i += 64) {
@@ -80,7 +80,7 @@ KFN void numbers_of(const std::uint8_t* planes, std::uint32_t count, std::uint32
 #endif
 }
 
-// The present blocks, one after another.
+// The numbers of the present blocks, in ascending order.
 struct PresentBlocks {
   BlockBytes block;
   int count = 0;
@@ -90,17 +90,17 @@ struct PresentBlocks {
   const std::uint8_t* end() const { return block + count; }
 };
 
-// Whether a tile has no block outside the array, nor values.
+// Whether a tile lies completely inside the array.
 template <int S>
 KFN bool is_whole(const TileBox& box) {
   using Tile = TileShape<S>;
   return box.inx == Tile::kX && box.iny == Tile::kY && box.inz == Tile::kZ;
 }
 
-// Blocks of `side` values that a tile with `inside` values along an axis has.
+// The number of blocks of `side` values that `inside` values along an axis need.
 KFN std::uint32_t present_along(std::uint32_t inside, std::uint32_t side) { return (inside + side - 1) / side; }
 
-// Columns, rows and slabs of the present blocks.
+// Columns, rows and slabs that the present blocks cover.
 struct PresentRows {
   std::uint32_t x, y, z;
   bool operator==(const PresentRows&) const = default;
@@ -112,7 +112,7 @@ KFN PresentRows present_rows(const TileBox& box) {
           present_along(box.inz, Tile::kBlockZ) * Tile::kBlockZ};
 }
 
-// Columns that are worked on where blocks have `present` of them: of a plane that the array's edge ends, fewer.
+// Columns that are processed if the present blocks cover `present`: fewer than all only in planes at the array's edge.
 template <int S>
 inline constexpr std::uint32_t kNarrowest = S == kPlane ? TileShape<S>::kBlockX : TileShape<S>::kX;
 template <int S>
@@ -121,7 +121,7 @@ KFN std::uint32_t worked_columns(std::uint32_t present) {
   return S == kPlane && present <= 32 ? 32 : TileShape<S>::kX;
 }
 
-// The numbers from 0 on.
+// All block numbers, ascending.
 inline constexpr PresentBlocks kAllBlocks = [] {
   PresentBlocks all{};
   for (; all.count < kPackedBlocks; ++all.count) all.block[all.count] = static_cast<std::uint8_t>(all.count);

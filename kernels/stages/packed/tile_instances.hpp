@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps of packed tiles that are compiled once (cpu/tiles.cpp), for each tile shape and width of codes, whoever uses
-// them. A step works on a whole tile, so that a call costs nothing.
+// Steps of packed tiles compiled once (cpu/tiles.cpp) for each tile shape and code width, and shared by all codecs. A
+// step works on a whole tile, so the call costs nothing.
 #pragma once
 
 #include "stages/packed/decode.hpp"

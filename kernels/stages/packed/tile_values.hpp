@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of a packed tile whatever their width is: between array and tile, and bit for bit into special blocks and
-// back. Compiled once for each tile shape (tile_instances.hpp), with a case for each width.
+// Values of a packed tile of any width: between array and tile, and bit for bit to and from special blocks. Compiled
+// once for each tile shape (tile_instances.hpp), with a case for each width.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 PYF_BEGIN_TARGET
 
-// Calls run(U) for the unsigned integer of a width.
+// Calls run(U) with U the unsigned integer of a width.
 template <class Run>
 KFN auto with_width(std::uint32_t value_bytes, const Run& run) {
   switch (value_bytes) {
@@ -30,7 +30,7 @@ KFN auto with_width(std::uint32_t value_bytes, const Run& run) {
   }
 }
 
-// A tile's values, to read: row by row where `rows` is set, else in the array.
+// A tile's values to read: row by row if `rows` is set, else in the array.
 struct TileValues {
   std::uint32_t value_bytes;
   const Grid& grid;  // its block_dims are the tile shape
@@ -39,17 +39,17 @@ struct TileValues {
   const void* rows;
 };
 
-// load_tile(): all values of a tile row by row, those in the array or a copy.
+// load_tile(): all values of a tile row by row, in the array or in a copy.
 template <int S>
 [[gnu::noinline]] const void* load_values(const TileValues& values, void* copy) {
-  const Grid grid = values.grid;  // copies, which no store to values can change
+  const Grid grid = values.grid;  // copies: stores to values cannot change them
   const TileBox box = values.box;
   return with_width(values.value_bytes, [&]<class U>(U) -> const void* {
     return load_tile<S>(grid, values.array, box, static_cast<U*>(copy));
   });
 }
 
-// The values of a block.
+// Reads the values of a block.
 template <int S>
 [[gnu::noinline]] void block_values(const TileValues& values, std::uint32_t b, void* to) {
   with_width(values.value_bytes, [&]<class U>(U) {
@@ -75,30 +75,30 @@ template <int S>
   }
 }
 
-// store_tile().
+// store_tile() for a value width known at run time.
 template <int S>
 [[gnu::noinline]] void store_values(std::uint32_t value_bytes, const Grid& grid, const void* x, const TileBox& box,
                                     std::uint64_t start, std::uint64_t stop, void* out) {
   with_width(value_bytes, [&]<class U>(U) { store_tile<S>(grid, static_cast<const U*>(x), box, start, stop, out); });
 }
 
-// Stores the values of a verbatim tile, which are at `from`. `room`: for the tile.
+// Stores the values of a verbatim tile, read at `from`. `memory`: scratch for the tile.
 template <int S>
 [[gnu::noinline]] void store_verbatim(std::uint32_t value_bytes, const Grid& grid, const TileBox& box,
-                                      const std::uint8_t* from, std::uint64_t start, std::uint64_t stop, void* room,
+                                      const std::uint8_t* from, std::uint64_t start, std::uint64_t stop, void* memory,
                                       void* out) {
   with_width(value_bytes, [&]<class U>(U) {
     for (const std::uint32_t b : present_blocks<S>(box)) {
       U x[32];
       std::memcpy(x, from, sizeof x);
-      put_values<S>(x, b, static_cast<U*>(room));
+      put_values<S>(x, b, static_cast<U*>(memory));
       from += sizeof x;
     }
   });
-  store_values<S>(value_bytes, grid, room, box, start, stop, out);
+  store_values<S>(value_bytes, grid, memory, box, start, stop, out);
 }
 
-// Values of a tile that are not made from codes, into their places in `values`.
+// Writes the special values of a tile to their positions in `values`.
 template <int S>
 [[gnu::noinline]] void place_specials(const PackedPlan& plan, const TileLimits& limits, PackedParts& parts,
                                       void* values) {

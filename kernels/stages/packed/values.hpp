@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values of a packed tile between array and tile (docs/format.md, section 7.1): gathered with the edge repeated as
-// padding, stored with padding dropped and only the wanted range of indices written.
+// Values of a packed tile between array and tile (docs/format.md, section 7.1). Loading repeats the edge as padding;
+// storing drops the padding and writes only indices in the requested range.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ KFN std::uint64_t row_index(const Grid& g, const TileBox& box, std::uint32_t y, 
   return S == kChain ? box.first : box.first + (z * g.ny + y) * g.nx;
 }
 
-// `inside` values of a row, and the last of them repeated up to kCount.
+// Copies `inside` values of a row, and repeats the last one up to kCount.
 template <std::uint32_t kCount, class T>
 KFN void extend_row(const Loose<T>* row, std::uint32_t inside, T* copy) {
   const T last = row[inside - 1];
   if constexpr (kCount <= 8) {
     for (std::uint32_t x = 0; x < kCount; ++x) copy[x] = row[std::min(x, inside - 1)];
-  } else if constexpr (sizeof(T) >= 4) {  // masked loads where the level has them
+  } else if constexpr (sizeof(T) >= 4) {  // masked loads on levels that have them
     for (std::uint32_t x = 0; x < kCount; ++x) copy[x] = x < inside ? static_cast<T>(row[x]) : last;
   } else {
     for (std::uint32_t x = 0; x < kCount; ++x) copy[x] = last;
@@ -34,7 +34,7 @@ KFN void extend_row(const Loose<T>* row, std::uint32_t inside, T* copy) {
   }
 }
 
-// All 4096 values of a tile, row by row: those in the array if they lie there one after the other, else a copy.
+// All 4096 values of a tile, row by row: in the array if they are contiguous there, else a copy.
 template <int S, class T>
 KFN const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& box, T* copy) {
   using Tile = TileShape<S>;
@@ -45,7 +45,8 @@ KFN const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& 
     for (std::uint32_t y = 0; y < box.iny; ++y) {
       T* const row = slab + y * Tile::kX;
       const std::uint8_t* const from = value_at<T>(values, row_index<S>(g, box, y, z));
-      if constexpr (S != kColumns) {  // rows are too many streams for hardware prefetchers: those of the next tile
+      if constexpr (S !=
+                    kColumns) {  // rows are too many streams for hardware prefetchers: prefetch the next tile's rows
         for (std::size_t line = 0; line < kRowBytes; line += 64) __builtin_prefetch(from + kRowBytes + line);
       }
       if (box.inx == Tile::kX)
@@ -64,7 +65,7 @@ KFN const Loose<T>* load_tile(const Grid& g, const void* values, const TileBox& 
   return loose_values<T>(copy, 0);
 }
 
-// The 32 values of a block of a tile, bit for bit.
+// Reads the 32 values of a block of a tile, bit for bit.
 template <int S, class T>
 KFN void take_values(const Loose<T>* tile, std::uint32_t block, T* to) {
   using Tile = TileShape<S>;
@@ -73,7 +74,7 @@ KFN void take_values(const Loose<T>* tile, std::uint32_t block, T* to) {
     std::memcpy(to + i, from + Tile::within(i) * sizeof(T), Tile::kBlockX * sizeof(T));
 }
 
-// And back, into a tile.
+// Writes them into a tile.
 template <int S, class T, class Values>
 KFN void put_values(const T* from, std::uint32_t block, Values* tile) {
   using Tile = TileShape<S>;
@@ -83,7 +84,7 @@ KFN void put_values(const T* from, std::uint32_t block, Values* tile) {
     std::memcpy(to + Tile::within(i) * sizeof(T), from + i, Tile::kBlockX * sizeof(T));
 }
 
-// The 32 values of a present block of a plane or a volume, from the array, the edge repeated.
+// Reads the 32 values of a present block of a plane or a volume from the array, the edge repeated.
 template <int S, class T>
 KFN void gather_values(const Grid& g, const TileBox& box, const void* values, std::uint32_t block, T* to) {
   using Tile = TileShape<S>;
@@ -100,7 +101,7 @@ KFN void gather_values(const Grid& g, const TileBox& box, const void* values, st
   }
 }
 
-// All ones for the first `count` values of a row, else 0.
+// Lane mask: all ones for the first `count` values of a row, else 0.
 template <class Code, std::uint32_t kX>
 struct RowMask {
   alignas(64) Code mask[kX];
@@ -109,7 +110,7 @@ struct RowMask {
   }
 };
 
-// Eight values, or codes, of a row, in whichever registers a level has.
+// Eight values, or codes, of a row, in the level's registers.
 template <class Code>
 struct ShortRows {
   using Row [[gnu::vector_size(8 * sizeof(Code)), gnu::aligned(sizeof(Code)), gnu::may_alias]] = Code;
@@ -117,7 +118,7 @@ struct ShortRows {
 template <class Code>
 using ShortRow = typename ShortRows<Code>::Row;
 
-// All present blocks of a plane that has one in a row, one after another, as gather_values() gives them.
+// All present blocks of a plane one block wide, one after another, as gather_values() reads them.
 template <int S, class Code, class T>
 KFN void gather_short_rows(const Grid& g, const TileBox& box, const void* values, T* to) {
   using Row = ShortRow<Code>;
@@ -125,7 +126,7 @@ KFN void gather_short_rows(const Grid& g, const TileBox& box, const void* values
   const RowMask<Code, 8> inside(box.inx);
   const Row& mask = *reinterpret_cast<const Row*>(inside.mask);
   const std::uint8_t* from = value_at<T>(values, box.first);
-  // eight values are loaded, the next rows' masked out; the array's last rows have no such next ones
+  // loads eight values and masks those of the next row; the array's last rows have no next row to read
   std::uint32_t y = 0;
   for (std::uint64_t index = box.first; y < box.iny && index + 8 <= g.values; ++y, index += g.nx) {
     Row row;
@@ -141,37 +142,37 @@ KFN void gather_short_rows(const Grid& g, const TileBox& box, const void* values
   for (; y % TileShape<S>::kBlockY != 0; ++y, to += 8) std::memcpy(to, to - 8, 8 * sizeof(T));
 }
 
-// Rows of a tile, all wanted, of kInside values each.
+// Stores rows of kInside values each, all requested.
 template <int S, std::uint32_t kInside, class T>
 KFN void store_short_rows(const Grid& g, const T* x, std::uint32_t rows, std::uint8_t* to) {
   for (std::uint32_t y = 0; y < rows; ++y)
     std::memcpy(to + y * g.nx * sizeof(T), x + y * TileShape<S>::kX, kInside * sizeof(T));
 }
 
-// Asks for the memory that part `part` of kPackedBlocks of a tile will be stored in, as far as it lies in [start,
-// stop). To be called while the tile is decoded: it is stored later, row by row, and rows are too many streams for
-// hardware prefetchers; where they are a power of two apart they meet in the same sets of the caches, too.
+// Prefetches the target of slice `slice` of kPackedBlocks of a tile, within [start, stop), for later stores. Called
+// while the tile is decoded: rows are too many streams for hardware prefetchers, and rows a power of two apart share
+// cache sets.
 template <int S>
-KFN void ask_for_part(std::uint32_t value_bytes, const Grid& g, const TileBox& box, std::uint32_t part,
-                      std::uint64_t start, std::uint64_t stop, const void* out) {
+KFN void prefetch_slice(std::uint32_t value_bytes, const Grid& g, const TileBox& box, std::uint32_t slice,
+                        std::uint64_t start, std::uint64_t stop, const void* out) {
   using Tile = TileShape<S>;
-  constexpr std::uint32_t kRows = Tile::kY * Tile::kZ, kParts = kRows < kPackedBlocks ? kPackedBlocks / kRows : 1;
-  constexpr std::uint32_t kTogether = kRows > kPackedBlocks ? kRows / kPackedBlocks : 1;  // rows of a part
-  const std::uint32_t row = part / kParts * kTogether, y = row % Tile::kY, z = row / Tile::kY;
+  constexpr std::uint32_t kRows = Tile::kY * Tile::kZ, kSlices = kRows < kPackedBlocks ? kPackedBlocks / kRows : 1;
+  constexpr std::uint32_t kTogether = kRows > kPackedBlocks ? kRows / kPackedBlocks : 1;  // rows of a slice
+  const std::uint32_t row = slice / kSlices * kTogether, y = row % Tile::kY, z = row / Tile::kY;
   if (y >= box.iny || z >= box.inz || (S == kColumns && g.nx != box.inx)) return;
-  const std::uint32_t x = part % kParts * (Tile::kX / kParts);
+  const std::uint32_t x = slice % kSlices * (Tile::kX / kSlices);
   const std::uint64_t index = row_index<S>(g, box, y, z) + x;
   if (x >= box.inx || index < start || index >= stop) return;
-  const std::size_t bytes = std::min(box.inx - x, Tile::kX / kParts) * kTogether * value_bytes;
+  const std::size_t bytes = std::min(box.inx - x, Tile::kX / kSlices) * kTogether * value_bytes;
   ask_for_stores(out, (index - start) * value_bytes, bytes);
 }
 
-// Asks for the memory of the rows of a tile that the array's edge ends, as far as they lie in [start, stop).
+// Prefetches the target rows of an edge tile, within [start, stop).
 template <int S>
 KFN void ask_for_rows(std::uint32_t value_bytes, const Grid& g, const TileBox& box, std::uint64_t start,
                       std::uint64_t stop, const void* out) {
-  const bool joined = g.nx == box.inx;   // the rows of a slab lie together
-  if (S == kColumns && !joined) return;  // very many, of few bytes each
+  const bool joined = g.nx == box.inx;   // the rows of a slab are contiguous
+  if (S == kColumns && !joined) return;  // many rows of few bytes each
   for (std::uint32_t z = 0; z < box.inz; ++z) {
     for (std::uint32_t y = 0; y < (joined ? 1 : box.iny); ++y) {
       const std::uint64_t index = row_index<S>(g, box, y, z);

@@ -10,7 +10,7 @@
 namespace pyfilter::cuda {
 namespace {
 
-// Behind the choice of predictors: chunks whose tiles would leave no room for anything but the directory.
+// Runs after the choice of predictors: marks chunks whose frames would have space for the directory only.
 constexpr int kMarkThreads = 32;
 __global__ void __launch_bounds__(kMarkThreads)
     mark_raw_kernel(const __grid_constant__ EncodeParams job, std::uint32_t tile_shape) {
@@ -31,7 +31,7 @@ TileGrids::TileGrids(const Request& request, std::uint64_t count, std::uint64_t 
     const int shape = predictor_at(c).tile_shape;
     grids[shape] = all[shape] = make_packed_grid(request.shape, count, shape);
     fewest = std::min(fewest, all[shape].tiles);
-    if (has_no_room(all[shape].tiles, value_bytes)) grids[shape].tiles = 0;
+    if (lacks_space(all[shape].tiles, value_bytes)) grids[shape].tiles = 0;
     most_tiles = std::max(most_tiles, grids[shape].tiles);
   }
 }
@@ -49,7 +49,7 @@ ChooseParams choose_params(const Request& request, const TileGrids& tiles, const
                            unsigned long long* costs, bool entropy) {
   const EncodeParams& job = batch.job;
   ChooseParams choose = {};
-  std::copy(std::begin(tiles.all), std::end(tiles.all), choose.grids);  // those without room are counted, too
+  std::copy(std::begin(tiles.all), std::end(tiles.all), choose.grids);  // grids without space are counted, too
   std::copy(std::begin(tiles.open), std::end(tiles.open), choose.open);
   choose.exceptions = job.exceptions;
   choose.pointwise = job.pointwise;
@@ -77,7 +77,7 @@ Status encode_packed(const Request& request, const TileGrids& tiles, const TileB
     job.grid = tiles.grids[shape];
     job.tiles = static_cast<std::uint32_t>(job.grid.tiles);
     job.blocks = job.tiles * kPackedBlocks;
-    job.aligned = batch.places() % 16 == 0 && (shape == kChain || job.grid.nx * width % 16 == 0);
+    job.aligned = batch.address_bits() % 16 == 0 && (shape == kChain || job.grid.nx * width % 16 == 0);
     if (job.tiles == 0) {
       mark_raw_kernel<<<job.chunks, kMarkThreads, 0, stream>>>(job, static_cast<std::uint32_t>(shape));
       PYF_TRY(check(cudaGetLastError(), "launch of the marking kernel"));

@@ -9,10 +9,10 @@
 
 namespace pyfilter::cuda {
 
-// The tiles that a request may need: a grid for each shape that it leaves open.
+// The tile grids that a request may need: one for each shape that the request leaves open.
 struct TileGrids {
   bool open[kCandidates] = {};
-  Grid grids[kColumns + 1];  // without tiles where a frame has no room for them
+  Grid grids[kColumns + 1];  // 0 tiles if a frame has no space for them
   Grid all[kColumns + 1];
   std::uint64_t most_tiles = 1, fewest = ~std::uint64_t{0};
 
@@ -21,15 +21,16 @@ struct TileGrids {
 
 using PackedCoder = const Coder*(Dtype dtype, int tile_shape, bool exact, bool pointwise);
 
-// A batch that has room for passes over these tiles.
+// A batch with counters for passes over these tiles.
 TileBatch packed_batch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count,
                        const TileGrids& tiles, const BatchHeaders& headers);
 
-// What the choice of predictors is made by. `costs`: zeroed, kCandidates a chunk.
+// The parameters of the predictor choice. `costs`: kCandidates a chunk, zeroed.
 ChooseParams choose_params(const Request& request, const TileGrids& tiles, const TileBatch& batch,
                            unsigned long long* costs, bool entropy);
 
-// The choice, then a pass over the tiles of each shape for quantised chunks and one for others.
+// Chooses predictors, then encodes: for each shape one pass over tiles of quantised chunks and one over tiles of
+// bit-exact chunks.
 Status encode_packed(const Request& request, const TileGrids& tiles, const TileBatch& batch, const EncodeParams& params,
                      PackedCoder& find, bool only_exact);
 

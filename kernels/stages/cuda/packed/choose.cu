@@ -9,7 +9,7 @@
 
 namespace pyfilter::cuda {
 
-// A thread a chunk: the predictor, and what the passes will find to do.
+// One thread a chunk: chooses the predictor, and counts the chunks of each pass.
 constexpr int kPickThreads = 128;
 static __global__ void __launch_bounds__(kPickThreads) pick_kernel(const __grid_constant__ ChooseParams job) {
   const std::uint32_t chunk = blockIdx.x * kPickThreads + threadIdx.x;
@@ -17,7 +17,7 @@ static __global__ void __launch_bounds__(kPickThreads) pick_kernel(const __grid_
   const unsigned long long* const bits = job.bits + std::size_t{chunk} * kCandidates;
   const Predictor chosen = predictor_at(best_candidate(job.open, bits, job.asked));
   ChunkPlan& plan = job.plans[chunk];
-  if (plan.predictor == kNoPredictor) return;  // a chunk that is another codec's
+  if (plan.predictor == kNoPredictor) return;  // the chunk belongs to another codec
   plan.predictor = chosen.tile_shape | std::uint32_t{chosen.order} << 16;
   atomicAdd(&job.counters->packed_chunks[packed_pass(chosen.tile_shape, plan.quantise == 0)], 1);
 }

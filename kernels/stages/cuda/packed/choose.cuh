@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The choice of a predictor for each chunk (stages/packed/choose.hpp) on the GPU: thread blocks count the bits of
-// sampled tiles under every order of a tile shape, then a thread a chunk takes the fewest.
+// sampled tiles for every order of a tile shape, then one thread a chunk takes the predictor of the fewest bits.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ChooseParams {
   bool open[kCandidates];
   bool exceptions, pointwise;
   bool entropy;         // an entropy coder follows
-  int asked;            // what the request says of the predictor
+  int asked;            // the request's predictor parameter
   std::uint64_t count;  // values of a chunk
   std::uint32_t first_chunk, chunks;
   const std::uint8_t* values;
@@ -33,7 +33,7 @@ struct ChooseParams {
 
 template <class Code>
 struct ChooseSpace {
-  Code codes[4096];  // row by row
+  Code codes[4096];  // in the tile's row order
   unsigned long long bits;
   std::uint32_t narrowest, widest;
 };
@@ -72,7 +72,7 @@ __device__ void sample_run(const ChooseParams& job, const ChunkPlan& plan, const
   }
 }
 
-// The difference at a position, as stages/packed/differences.hpp takes it.
+// The difference at a position, as stages/packed/differences.hpp computes it.
 template <int S, class Code>
 __device__ Code sample_difference(const Code* q, int order, unsigned z, unsigned y, unsigned x) {
   using Tile = TileShape<S>;
@@ -138,7 +138,7 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int ca
             static_cast<unsigned long long>(cost));
 }
 
-// Thread blocks: samples, candidates, chunks.
+// Grid dimensions: samples, candidates, chunks.
 template <class T>
 __global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant__ ChooseParams job) {
   __shared__ ChooseSpace<typename FloatTraits<T>::Code> space;
@@ -158,12 +158,12 @@ __global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant_
   }
 }
 
-// Passes of the encoder over packed tiles: one for each tile shape, quantised and bit-exact.
+// The encoder's pass over packed tiles: one for each tile shape, quantised and bit-exact.
 constexpr KFN std::uint32_t packed_pass(std::uint32_t tile_shape, bool exact) {
   return tile_shape - 1 + (exact ? 4 : 0);
 }
 
-// The first of the kernels, where more than one is open, and both. `bits` must be zero.
+// Launches the sampling kernel, if more than one candidate is open; then the choice. `bits` must be zero.
 cudaError_t sample_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream);
 cudaError_t choose_predictors(Dtype dtype, const ChooseParams& params, cudaStream_t stream);
 

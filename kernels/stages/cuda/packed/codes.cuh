@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first half of encoding a packed tile: values from memory to quantised codes in the registers of the threads, a
-// block of 32 each, special values sorted out on the way.
+// The first half of encoding a packed tile: values from memory to quantised codes in registers, a block of 32 for each
+// thread; special values are sorted out on the way.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace pyfilter::cuda {
 
-// Values -> biased codes; true where one must be looked at. Chains find what is out of reach later, by its width.
+// Values -> biased codes; true if one may be a misfit. Chains detect codes out of reach later, by their width.
 template <int S, bool kHasSentinel, class T>
 __device__ __forceinline__ bool quantise_all(const Quantizer<T>& p, const T (&x)[32],
                                              typename FloatTraits<T>::Code (&c)[32]) {
@@ -31,12 +31,12 @@ __device__ __forceinline__ bool quantise_all(const Quantizer<T>& p, const T (&x)
   return misfit;
 }
 
-// Chains and columns: differences within the block, in place, but for the first. Returns the last code.
+// Chains and columns: differences within the block, in place, except the first. Returns the last code.
 template <int S, class Code>
 __device__ __forceinline__ Code difference_block(Code (&c)[32], bool differences) {
   const Code last = c[31];
   if constexpr (S == kColumns || (S == kChain && sizeof(Code) == 4)) {
-    const Code taken = S == kColumns || differences ? 1 : 0;  // one multiplication and addition, no branch
+    const Code taken = S == kColumns || differences ? 1 : 0;  // a multiplication and an addition instead of a branch
 #pragma unroll
     for (int i = 31; i > 0; --i) c[i] -= taken * c[i - 1];
   } else if constexpr (S == kChain) {
@@ -48,8 +48,8 @@ __device__ __forceinline__ Code difference_block(Code (&c)[32], bool differences
   return last;
 }
 
-// Whether all codes of a chain's block are within reach, 2^(f - 1) quanta (f the bits of a fraction), by its
-// differences: a first code of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
+// Whether all codes of a chain's block are in reach, 2^(f - 1) quanta (f: bits of the fraction), from its differences:
+// a first code of f - 4 bits as a residual and 31 steps of f - 7 bits stay below 2^(f - 5) + 2^(f - 3).
 template <class Map>
 __device__ __forceinline__ bool surely_in_reach(const Spread<typename Map::Code>& rest, typename Map::Code first) {
   using Code = typename Map::Code;
@@ -57,8 +57,8 @@ __device__ __forceinline__ bool surely_in_reach(const Spread<typename Map::Code>
   return (rest.bits() >> (kFraction - 8) | zigzag(static_cast<Code>(first - Map::kBias)) >> (kFraction - 4)) == 0;
 }
 
-// Loads a tile; codes of this thread's block to c (of chains and columns differenced within it), the last of them to
-// `last`, the tile's faces to shared memory. All threads take part; behind it the arena is free. True in all of them if
+// Loads a tile. c: codes of this thread's block (chains and columns: differenced within it); `last`: its last code; the
+// tile's faces go to shared memory. All threads take part; afterwards the arena is free. Returns true in all threads if
 // one has special values.
 template <class Map, int S, class Space>
 __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const ChunkPlan& plan, const std::uint8_t* values,
@@ -67,7 +67,7 @@ __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const Chun
                                              Spread<typename Map::Code>& rest, PackedNotes& notes) {
   using Value = typename Map::Value;
   constexpr bool kLogarithms = (Map::kMasks & kMaskNegative) != 0;
-  const ReadyQuantizer<Map> ready(plan);  // before the values: it comes while they do
+  const ReadyQuantizer<Map> ready(plan);  // issued before the values: both loads overlap
   load_packed<S, Value>(job.grid, values, box, whole && job.aligned, space.arena);
   await_values<S>();
   const bool differences = S != kChain || plan.predictor >> 16 != 0;
@@ -79,7 +79,7 @@ __device__ __forceinline__ bool packed_codes(const EncodeParams& job, const Chun
   const auto sort_specials = [&] {
     bool any = false;
     if constexpr (Map::kHasSpecial) {
-      PackedNotes found;  // apart from the caller's, which then need no address
+      PackedNotes found;  // a local, so that the caller's needs no address
       any = note_packed_specials<Map, S>(plan, valid, space.arena, space.sort, space.masks, found);
       notes = found;
       read_packed_row<S>(space.arena, c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding packed tiles on the GPU (docs/format.md, section 7); stages/packed/decode.hpp is the same for the CPU. A
+// Decoding packed tiles on the GPU (docs/format.md, section 7); stages/packed/decode.hpp is the same on the CPU. A
 // thread block takes a tile, each thread a block of 32 values. Sizes must add up before anything is read by them, so no
-// read leaves the tile whatever its bytes say; what does not add up is noted in the frame's fault word.
+// read leaves the tile, whatever its bytes; a contradiction is written to the frame's fault word.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct PackedDecodeSpace : DecodeArena<typename Map::Value, kPackedArenaBytes<ty
   std::uint32_t words[kWarps], exceptions[kWarps], special[kWarps], masked[kWarps], groups[kWarps];
 };
 
-// Thread blocks a multiprocessor: as many as their registers hold without spilling.
+// Thread blocks a multiprocessor: as many as registers allow without spilling.
 template <int kCodeBytes, int S>
 inline constexpr int kPackedDecodeBlocks =
     kCodeBytes == 8 ? (S == kChain ? 5 : 4) : (S == kChain || S == kColumns ? 8 : 6);
 
-// Differences from the `planes` planes of their residuals at `from`, and an exception's bits above them. A whole warp
-// must come here together.
+// Differences from `planes` planes of their residuals at `from`, and the exception's bits above these. All lanes of the
+// warp must call it.
 template <class Code>
 __device__ __forceinline__ void read_split_planes(const std::uint32_t* staged, int planes, std::uint32_t entry,
                                                   Code (&d)[32]) {
@@ -47,7 +47,7 @@ __device__ __forceinline__ void read_split_planes(const std::uint32_t* staged, i
   unpack_all(warp_max(max(planes, bit_width(extra))), plane, d);
 }
 
-// What a thread's block has in its tile.
+// The parts of a thread's block in its tile.
 struct PackedBlock {
   int planes = 0;
   bool exception = false, special = false, negative = false;
@@ -55,7 +55,7 @@ struct PackedBlock {
   std::uint32_t missing = 0;
 };
 
-// This block's mask from its residual and the masks before it, which are in lanes of this warp.
+// This block's mask from its residual and earlier masks, which are in lanes of this warp.
 template <int S>
 __device__ __forceinline__ std::uint32_t mask_of_residual(std::uint32_t residual) {
   constexpr int kStep = static_cast<int>(TileShape<S>::kBlocksZ);
@@ -73,8 +73,8 @@ __device__ __forceinline__ std::uint32_t mask_of_residual(std::uint32_t residual
   return mask;
 }
 
-// The masks of missing values from the section at byte `at` of a tile of `size` bytes; its length to `taken`. By all
-// threads of the block.
+// Reads the masks of missing values from the section at byte `at` of a tile of `size` bytes; sets `taken` to its
+// length. Called by all threads of the block.
 template <class Space>
 __device__ __noinline__ Fault read_mask_section(const std::uint8_t* bytes, std::uint32_t at, std::uint32_t size,
                                                 std::uint32_t masked, Space& space, std::uint32_t& taken,
@@ -112,10 +112,10 @@ __device__ __noinline__ Fault read_mask_section(const std::uint8_t* bytes, std::
   return fault;
 }
 
-// Decodes a tile up to the codes of each thread before those of warps before are added, which are right where no thread
-// returns a fault.
+// Decodes a tile up to the codes of each thread, before the sums of earlier warps are added. The codes are valid if no
+// thread returns a fault.
 template <class Map, int S>
-__device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, const TilePlace& place,
+__device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, const TileLocation& location,
                                                      const std::uint8_t* bytes, bool valid,
                                                      PackedDecodeSpace<Map, S>& space, PackedBlock& block,
                                                      const std::uint32_t*& block_words, typename Map::Code (&z)[32],
@@ -125,16 +125,16 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   constexpr std::uint32_t kValueWords = sizeof(Value) / 4;
   const unsigned thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
   const auto* const words = in_shared(reinterpret_cast<const std::uint32_t*>(bytes));
-  const PackedHead head = place.count != 0 ? read_head(words[0]) : PackedHead{};
-  const std::uint32_t size = 4 * place.count;
-  if (place.uniform) return Fault::rate;
+  const PackedHead head = location.count != 0 ? read_head(words[0]) : PackedHead{};
+  const std::uint32_t size = 4 * location.count;
+  if (location.uniform) return Fault::rate;
   constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
   Fault fault = Fault::none;
-  // one thread looks; no read leaves the tile whatever the head says
-  if (thread == 0 && place.count != 0 &&
+  // one thread checks the head; no read leaves the tile whatever the head contains
+  if (thread == 0 && location.count != 0 &&
       !head_allowed(words[0], packed_rules(sizeof(Code), frame.has_sentinel != 0, !Map::kHasSpecial, kSigns)))
     fault = Fault::rate;
-  const std::uint32_t planes_at = place.count != 0 ? head.bytes() / 4 : 0;
+  const std::uint32_t planes_at = location.count != 0 ? head.bytes() / 4 : 0;
   const std::uint32_t descriptors = 4 * planes_at + head.tile_planes() * kPackedPlaneBytes;
   if (descriptors > size) return Fault::size;  // the same in all threads up to here
 
@@ -219,7 +219,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   }
   const std::uint32_t entries_at = descriptors + 2 * specials, end = entries_at + 2 * entries + mask_bytes;
   const std::uint32_t words_at = (end + 3) / 4;
-  if (words_at + total != place.count) return Fault::size;
+  if (words_at + total != location.count) return Fault::size;
   if (thread == 0)
     for (std::uint32_t i = end; i < 4 * words_at; ++i)
       if (bytes[i] != 0) fault = Fault::padding;
@@ -255,7 +255,7 @@ __device__ __forceinline__ Fault decode_packed_codes(const DecodeFrame& frame, c
   return fault;
 }
 
-// Puts the special values of a block in their places; false where the masks contradict the descriptor.
+// Writes the special values of a block to their positions; false if the masks contradict the descriptor.
 template <class Map>
 __device__ __forceinline__ bool apply_packed_special(const Map& map, const PackedBlock& block,
                                                      const std::uint32_t* words, typename Map::Value (&x)[32]) {
@@ -285,9 +285,9 @@ __device__ __forceinline__ bool apply_packed_special(const Map& map, const Packe
   return true;
 }
 
-// A verbatim tile: the values of the present blocks, behind the head. By all threads.
+// A verbatim tile: the values of the present blocks, after the head. Called by all threads.
 template <class Code, class Value, class Space>
-__device__ __forceinline__ Fault read_verbatim_tile(const TilePlace& place, const std::uint8_t* bytes, bool valid,
+__device__ __forceinline__ Fault read_verbatim_tile(const TileLocation& location, const std::uint8_t* bytes, bool valid,
                                                     Space& space, Value (&x)[32]) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   constexpr std::uint32_t kValueWords = sizeof(Value) / 4;
@@ -299,7 +299,7 @@ __device__ __forceinline__ Fault read_verbatim_tile(const TilePlace& place, cons
     if (w < warp) before += space.words[w];
     all += space.words[w];
   }
-  const bool fits = !place.uniform && place.count == 1 + all * 32 * kValueWords;
+  const bool fits = !location.uniform && location.count == 1 + all * 32 * kValueWords;
   const auto* const from = reinterpret_cast<const std::uint32_t*>(bytes) + 1 + before * 32 * kValueWords;
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
@@ -322,30 +322,30 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
   const std::uint32_t index = kOneFrame ? 0 : blockIdx.x / job.tile_count;
   const std::uint32_t tile = job.first_tile + (blockIdx.x - index * job.tile_count);
   const DecodeFrame frame = kOneFrame ? job.only_frame : job.frames[index];
-  const TilePlace place = find_tile(frame, job.tiles, tile);
+  const TileLocation location = find_tile(frame, job.tiles, tile);
   const TileBox box = box_of<S>(job.grid, tile);
   const bool valid = is_present<S>(box, threadIdx.x);
-  Fault fault = place.fault;
-  if (fault == Fault::none && 4 * place.count > max_packed_bytes(sizeof(Value))) fault = Fault::size;
+  Fault fault = location.fault;
+  if (fault == Fault::none && 4 * location.count > max_packed_bytes(sizeof(Value))) fault = Fault::size;
   if (fault != Fault::none) {  // in all threads
     if (threadIdx.x == 0) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
     return;
   }
   const std::uint8_t* const bytes =
-      stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + place.first), place.count,
-                  space.room_for(4 * place.count), [&] { prefetch_ahead(job, frame, tile); });
+      stage_words(frame.payload + 4 * (std::uint64_t{job.tiles} + 1 + location.first), location.count,
+                  space.bytes_memory(4 * location.count), [&] { prefetch_ahead(job, frame, tile); });
   __syncthreads();
   Value x[32];
-  const bool verbatim = place.count != 0 && *reinterpret_cast<const std::uint32_t*>(bytes) == kPackedVerbatim << 16;
+  const bool verbatim = location.count != 0 && *reinterpret_cast<const std::uint32_t*>(bytes) == kPackedVerbatim << 16;
   if (verbatim) {
-    fault = read_verbatim_tile<Code>(place, bytes, valid, space, x);
+    fault = read_verbatim_tile<Code>(location, bytes, valid, space, x);
   } else {
     Code z[32], before[kFaceCodes<S>];
     PackedBlock block;
     const std::uint32_t* words = nullptr;
-    fault = decode_packed_codes<Map, S>(frame, place, bytes, valid, space, block, words, z, before);
+    fault = decode_packed_codes<Map, S>(frame, location, bytes, valid, space, block, words, z, before);
     const Map map = decoding_map<Map>(frame);
-    __syncthreads();  // faces are there
+    __syncthreads();  // faces are written
     if (fault == Fault::none) {
       if (S != kChain || frame.mode != 0) add_before<S>(z, before, space.faces);
 #pragma unroll
@@ -357,7 +357,7 @@ __global__ void __launch_bounds__(kThreads, kPackedDecodeBlocks<sizeof(typename 
     }
   }
   if (fault != Fault::none) atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
-  if (!space.end_reading(4 * place.count, fault)) return;
+  if (!space.end_reading(4 * location.count, fault)) return;
   write_packed_row<S>(space.arena, x);
   await_values<S>();
   store_packed<S, Value>(job.grid, space.arena, box, job.aligned, job.start, min(job.stop, job.grid.values), frame.out);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Differences through a packed tile and their sums (docs/format.md, section 7.3), by threads that hold a block each;
-// stages/packed/differences.hpp is the same for the CPU. Blocks are numbered along z, then y, then x: neighbours along
-// z and y are lanes of a warp; along x every second pair is, and the others are in the warp before, from where codes
-// come through shared memory (`faces`, behind a barrier). Codes are biased, which only the tile's first one shows.
+// stages/packed/differences.hpp is the same on the CPU. Blocks are numbered along z, then y, then x. Neighbours along z
+// and y are lanes of one warp; along x every second pair is. For the other pairs, codes of the previous warp come
+// through shared memory (`faces`, after a barrier). Codes are biased; the bias cancels except in the tile's first code.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace pyfilter::cuda {
 
-// Codes that a block shows to its right neighbour: those of its last column (a chain: its last one; columns: the
+// The face of a block: the codes that its right neighbour needs, its last column (chain: its last code; columns: the
 // first).
 template <int S>
 inline constexpr int kFaceCodes = S == kPlane    ? 4
                                   : S == kVolume ? 8
                                                  : 1;
 template <int S>
-inline constexpr int kFaceLanes = S == kPlane || S == kVolume ? 16 : 1;  // that show one to the next warp
+inline constexpr int kFaceLanes = S == kPlane || S == kVolume ? 16 : 1;  // lanes whose face the next warp needs
 
 template <int S, class Code>
 struct Faces {
@@ -33,7 +33,7 @@ template <int S>
 __device__ __forceinline__ constexpr int face_position(int k) {
   return S == kPlane ? 8 * k + 7 : S == kVolume ? 4 * k + 3 : S == kColumns ? 0 : 31;
 }
-// Whether a lane shows its face to the next warp.
+// Whether the next warp needs this lane's face.
 template <int S>
 __device__ __forceinline__ bool shows_face(int lane) {
   return S == kChain ? lane == 31 : S == kColumns ? lane == 0 : lane >= 16;
@@ -47,8 +47,8 @@ __device__ __forceinline__ void show_face(const Code (&c)[32], Faces<S, Code>& f
   for (int k = 0; k < kFaceCodes<S>; ++k) faces.code[warp][k][lane % kFaceLanes<S>] = c[face_position<S>(k)];
 }
 
-// Along an axis of `kLanes` lanes, kLaneStep apart, and kRun positions of a block, kStep apart, each of which lies in
-// `count` such lines: position(line) is the first of a line in the block. Only lines for which `all` or only(line).
+// Differences along an axis of `kLanes` lanes, kLaneStep apart, and kRun positions of a block, kStep apart, in `count`
+// such lines: position(line) is a line's first position in the block. Only lines for which `all` or only(line) is true.
 template <int kLaneStep, int kRun, int kStep, int kLines, class Code, class Position>
 __device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, bool applies, Position position) {
 #pragma unroll
@@ -62,7 +62,7 @@ __device__ __forceinline__ void axis_differences(Code (&c)[32], bool starts, boo
   }
 }
 
-// What comes before a line in the lanes before this one is added to it or, with kApart, given back.
+// Adds to each line the sum of the lines before it in earlier lanes or, with kApart, returns that sum separately.
 template <int kLaneStep, int kLanes, int kRun, int kStep, int kLines, bool kApart = false, class Code, class Position>
 __device__ __forceinline__ void axis_sums(Code (&c)[32], bool applies, Position position, Code* line_before = nullptr) {
 #pragma unroll
@@ -80,14 +80,14 @@ __device__ __forceinline__ void axis_sums(Code (&c)[32], bool applies, Position 
   }
 }
 
-// Codes -> differences, in place. Faces are there. The tile's first code stays as it is. Chains and columns are already
-// differenced within their blocks, whose last codes `last` has.
+// Codes -> differences, in place. Requires faces. The tile's first code stays. Chains and columns are already
+// differenced within their blocks; `last` has the blocks' last codes.
 template <int S, class Code>
 __device__ __forceinline__ void packed_differences(int order, Code last, Code (&c)[32], const Faces<S, Code>& faces) {
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   if constexpr (S == kChain || S == kColumns) {
     const Code before = __shfl_up_sync(kAllLanes, last, 1);
-    const Code left = warp > 0 ? faces.code[warp - 1][0][0] : 0;  // columns: of the row's first, which lane 0 has
+    const Code left = warp > 0 ? faces.code[warp - 1][0][0] : 0;  // columns: the row's first code, of lane 0
     c[0] -= lane > 0 ? before : left;
   } else {
     // along x
@@ -121,8 +121,8 @@ __device__ __forceinline__ void packed_differences(int order, Code last, Code (&
   }
 }
 
-// Differences of planes and volumes -> sums through 32 blocks, in place, but for what comes before each line along x
-// (`before`). `first`: these are the tile's first blocks along x.
+// Differences of planes and volumes -> sums over 32 blocks, in place, without the carry into each line along x, which
+// goes to `before`. `first`: these are the tile's first blocks along x.
 template <int S, class Code>
 __device__ __forceinline__ void lane_sums(int order, bool first, Code (&c)[32], Code (&before)[kFaceCodes<S>]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -146,8 +146,8 @@ __device__ __forceinline__ void lane_sums(int order, bool first, Code (&c)[32], 
   axis_sums<16, 2, kRow, 1, kFaceCodes<S>, true>(c, true, [](int line) { return line * kRow; }, before);
 }
 
-// Differences -> sums, in place, but for what comes before each line along x (`before`, of the lanes of this warp; the
-// faces show it to the next warps). Part 2 is behind a barrier.
+// Differences -> sums, in place, without the carry into each line along x (`before`, over the lanes of this warp; faces
+// carry it to the next warps). Part 2 follows a barrier.
 template <int S, class Code>
 __device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Code (&before)[kFaceCodes<S>],
                                             Faces<S, Code>& faces) {
@@ -155,10 +155,10 @@ __device__ __forceinline__ void packed_sums(int order, Code (&c)[32], Code (&bef
   if constexpr (S == kColumns) {
     show_face<S>(c, faces);
     axis_sums<1, 32, 32, 1, 1, true>(c, true, [](int) { return 0; }, before);
-  } else if constexpr (S == kChain) {  // add_before() sums
+  } else if constexpr (S == kChain) {  // add_before() makes the sums
     Code total = 0;
 #pragma unroll
-    for (int i = 0; i < 32; i += 2) total += c[i] + c[i + 1];  // three numbers an instruction
+    for (int i = 0; i < 32; i += 2) total += c[i] + c[i + 1];  // one instruction adds three numbers
     const Code upto = sum_upto(total);
     before[0] = upto - total;
     if (lane == 31) faces.code[warp][0][0] = upto;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the parts of a packed tile go (docs/format.md, section 7), from what the blocks of each warp take.
+// Offsets of the parts of a packed tile (docs/format.md, section 7), from the sizes of each warp's blocks.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace pyfilter::cuda {
 
-// Where a tile's parts start, in bytes of the tile but for `words` and `size`.
+// The offsets of a tile's parts, in bytes of the tile, except `words` and `size`.
 struct PackedTile {
   PackedHead head;
   std::uint32_t descriptors, exceptions, masks, words;  // of the tile
   std::uint32_t parts_end;
-  std::uint32_t masked_blocks, own_mask, own_group;                     // of its mask section, by number
-  std::uint32_t own_descriptor, own_exception, own_words, own_present;  // of this thread, by number
+  std::uint32_t masked_blocks, own_mask, own_group;                     // of its mask section, as indices
+  std::uint32_t own_descriptor, own_exception, own_words, own_present;  // of this thread, as indices
   std::uint32_t tile_words;
   bool with_exceptions, verbatim;
 };
 
-// The tile's layout from the shares of its warps. `with_more`: whether it has special or absent blocks.
+// The tile's layout from the shares of its warps. `with_more`: the tile has special or absent blocks.
 template <bool kExceptions, class Value>
 __device__ __forceinline__ PackedTile lay_out(const WarpShare (&shares)[kWarps], bool with_more,
                                               std::uint32_t tile_flags, std::uint32_t before_in_warp,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bit planes of a block kept in registers, with the exception that they may have (stages/packed/layout.hpp), and a
-// packed tile's sums over its blocks.
+// Bit planes of a block in registers, with its exception (stages/packed/layout.hpp), and a packed tile's sums over its
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pyfilter::cuda {
 
-// All planes of the residuals of 32 differences up to those of the warp's widest block; w[p] is plane p.
+// All planes of the residuals of 32 differences, up to the width of the warp's widest block; w[p] is plane p.
 template <class Code>
 __device__ __forceinline__ void pack_all(const Code (&d)[32], int highest, std::uint32_t (&w)[8 * sizeof(Code)]) {
 #pragma unroll
@@ -21,8 +21,8 @@ __device__ __forceinline__ void pack_all(const Code (&d)[32], int highest, std::
   residual_planes(d, highest, [&](int p, std::uint32_t plane) { w[p] = plane; });
 }
 
-// split_exception() without a loop that ends early. Of the planes from the top down to p, together, at most one bit is
-// set for all p from where the exception ends; so the planes that are left are as many as have more.
+// split_exception() without an early exit. From the plane where the exception ends upwards, the OR of all planes has at
+// most one bit set; the remaining planes are the ones below.
 template <int kPlanes>
 __device__ __forceinline__ Exception split_planes(int width, int highest, const std::uint32_t (&w)[kPlanes]) {
   std::uint32_t any = 0, top = 0, bits[kPlanes / 32] = {};
@@ -60,17 +60,17 @@ __device__ __forceinline__ void write_all(const std::uint32_t (&w)[kPlanes], int
   }
 }
 
-// What a warp's blocks take, for all to add up.
+// A warp's sums over its blocks.
 struct WarpShare {
-  // where there may be exceptions:
-  std::uint32_t words;       // with all planes in the low half, with those left by exceptions in the high half
-  std::uint32_t widths;      // narrowest and widest, before and behind exceptions: a byte each
+  // with exceptions:
+  std::uint32_t words;       // low half: all planes; high half: planes that exceptions leave
+  std::uint32_t widths;      // narrowest and widest width, without and with exceptions: a byte each
   std::uint32_t saved;       // bits, by exceptions
-  std::uint32_t exceptions;  // which blocks, as the next
-  // else words, the narrowest and the widest
+  std::uint32_t exceptions;  // a mask of blocks, like the next three
+  // without exceptions: words, narrowest and widest width
 
   std::uint32_t special, masked, present;
-  std::uint32_t groups;  // of four bits, of the masks of missing values
+  std::uint32_t groups;  // groups of four bits in the masks of missing values
 };
 
 __device__ __forceinline__ std::uint32_t warp_min(std::uint32_t x) {
@@ -94,7 +94,7 @@ __device__ __forceinline__ std::uint32_t warp_sum(std::uint32_t x) {
 __device__ __forceinline__ std::uint32_t warp_max_u(std::uint32_t x) {
   return static_cast<std::uint32_t>(warp_max(static_cast<int>(x)));
 }
-// The bits of all lanes.
+// The OR over all lanes.
 __device__ __forceinline__ std::uint32_t or_of_lanes(std::uint32_t x) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_or_sync(kAllLanes, x);

@@ -14,14 +14,14 @@
 
 namespace pyfilter::cuda {
 
-// What a thread's block has besides codes, and its tile (flags of its head).
+// Special values of a thread's block, and of its tile (flags of the head).
 struct PackedNotes {
-  std::uint32_t masks = 0, verbatim_count = 0;  // of its descriptor
+  std::uint32_t masks = 0, verbatim_count = 0;  // for its descriptor
   std::uint32_t residual = 0;                   // of its mask of missing values
   std::uint32_t tile_flags = 0;
 };
 
-// Masks of descriptors that wait for their place: NaN, verbatim, zeros, negative values.
+// Masks that wait for their offset: NaN, verbatim, zeros, negative values.
 template <class Map>
 inline constexpr int kDescribedMasks = !Map::kHasSpecial                ? 1
                                        : (Map::kMasks & kMaskZero) != 0 ? 4
@@ -31,12 +31,12 @@ struct PackedMaskSpace {
   std::uint32_t masks[kDescribedMasks<Map>][Map::kHasSpecial ? kThreads : 1];
 };
 
-// What threads tell each other about their blocks.
+// Data that threads exchange about their blocks.
 struct SortSpace {
   std::uint32_t unseen[kThreads], missing[kThreads], filled[kWarps], costs[kWarps];
 };
 
-// A block's values sorted; codes are in their places afterwards.
+// The sorted special values of a block, whose codes are then in their positions.
 struct SortedBlock {
   std::uint32_t missing = 0, nan = 0, verbatim = 0, zero = 0, negative = 0;
   __device__ __forceinline__ std::uint32_t unseen() const { return missing | nan | verbatim | zero; }
@@ -70,17 +70,17 @@ __device__ __forceinline__ SortedBlock sort_packed(const LogQuantizer<T>& p, T* 
   return s;
 }
 
-// Where position `i` of a line of the tile is in the arena.
+// The arena offset of position `i` of a line of the tile.
 template <int S, class Value>
-__device__ __forceinline__ unsigned line_place(int line, int i) {
+__device__ __forceinline__ unsigned line_offset(int line, int i) {
   const auto l = static_cast<unsigned>(line), at = static_cast<unsigned>(i);
   if constexpr (S == kChain || S == kColumns)
-    return row_place<S, Value>(l) + at * static_cast<unsigned>(sizeof(Value));
+    return row_offset<S, Value>(l) + at * static_cast<unsigned>(sizeof(Value));
   else
-    return place_of<S, Value>(l / TileShape<S>::kY, l % TileShape<S>::kY, at);
+    return arena_offset<S, Value>(l / TileShape<S>::kY, l % TileShape<S>::kY, at);
 }
 
-// fill_lines() of stages/packed/encode.hpp, by a thread for each line; `none` is the biased code 0.
+// fill_lines() of stages/packed/encode.hpp, one thread a line; `none` is the biased code 0.
 template <int S, class Value>
 __device__ __noinline__ void fill_packed_lines(std::uint8_t* arena, SortSpace& space,
                                                typename FloatTraits<Value>::Code none) {
@@ -89,7 +89,7 @@ __device__ __noinline__ void fill_packed_lines(std::uint8_t* arena, SortSpace& s
   constexpr int kLength = Lines::kLength;
   const int line = static_cast<int>(threadIdx.x);
   const auto code = [&](int of, int i) -> Code& {
-    return *reinterpret_cast<Code*>(arena + line_place<S, Value>(of, i));
+    return *reinterpret_cast<Code*>(arena + line_offset<S, Value>(of, i));
   };
   std::uint64_t seen = 0;
   if (line < Lines::kCount) {
@@ -118,7 +118,7 @@ __device__ __noinline__ void fill_packed_lines(std::uint8_t* arena, SortSpace& s
                                                   : code(source, source < line ? kLength - 1 : 0);
 }
 
-// The residual of this thread's mask of missing values, and what the head says of them: foretell_masks() of
+// The residual of this thread's mask of missing values, and the head's flags for these masks: predict_masks() of
 // stages/packed/encode.hpp.
 template <int S>
 __device__ __noinline__ void foretell_packed_masks(bool valid, SortSpace& space, PackedNotes& notes) {
@@ -144,8 +144,8 @@ __device__ __noinline__ void foretell_packed_masks(bool valid, SortSpace& space,
   notes.residual = valid ? (plain ? here : residual) : 0;
 }
 
-// Sorts out the special values of a tile; repaired codes are in the rows of the arena afterwards. By all threads of the
-// block, behind a barrier. False if there are none.
+// Sorts out the special values of a tile; the repaired codes are in the arena's rows afterwards. Called by all threads
+// of the block after a barrier. False if there are none.
 template <class Map, int S>
 __device__ __noinline__ bool note_packed_specials(const ChunkPlan& plan, bool valid, std::uint8_t* arena,
                                                   SortSpace& space, PackedMaskSpace<Map>& masks, PackedNotes& notes) {
@@ -153,7 +153,7 @@ __device__ __noinline__ bool note_packed_specials(const ChunkPlan& plan, bool va
   using Quantiser = decltype(Map::quantizer);
   constexpr bool kSigns = (Map::kMasks & kMaskNegative) != 0;
   const unsigned thread = threadIdx.x;
-  // absent blocks, too, take part in what codes others see
+  // absent blocks take part, too: other blocks use their codes
   SortedBlock block = sort_packed(plan.ready_as<Quantiser>(), packed_row<S, Value>(arena));
   space.unseen[thread] = block.unseen();
   space.missing[thread] = block.missing;
@@ -180,7 +180,7 @@ __device__ __noinline__ bool note_packed_specials(const ChunkPlan& plan, bool va
   return true;
 }
 
-// Words of a block before its planes: masks and verbatim values. Returns where the planes go.
+// Writes the words in front of a block's planes: masks and verbatim values. Returns the address of the planes.
 template <class Map, int S>
 __device__ __noinline__ std::uint32_t* write_packed_special(const EncodeParams& job, const std::uint8_t* values,
                                                             TileBox box, const PackedMaskSpace<Map>& masks,
@@ -198,8 +198,9 @@ __device__ __noinline__ std::uint32_t* write_packed_special(const EncodeParams& 
   return to;
 }
 
-// The mask section of a tile: a byte for each block with a residual from byte `at` on, `own`-th of `count`, then their
-// groups of four bits, this block's from the `first_group`-th on, up to byte `end`. By all threads.
+// Writes the mask section of a tile: a byte for each block with a residual from byte `at` on (this block is number
+// `own` of `count`), then groups of four bits (this block's from group `first_group` on), up to byte `end`. Called by
+// all threads.
 static __device__ __noinline__ void write_mask_section(std::uint32_t residual, std::uint32_t at, std::uint32_t own,
                                                        std::uint32_t count, std::uint32_t first_group,
                                                        std::uint32_t end, std::uint32_t* tile_words) {
@@ -219,7 +220,7 @@ static __device__ __noinline__ void write_mask_section(std::uint32_t residual, s
   if (residual != 0) reinterpret_cast<std::uint8_t*>(tile_words)[at + own] = static_cast<std::uint8_t>(used);
 }
 
-// A verbatim tile: the values of this thread's block, `index`-th of those present.
+// A verbatim tile: the values of this thread's block, number `index` of the present ones.
 template <int S, class Value>
 __device__ __noinline__ void write_verbatim_block(const EncodeParams& job, const std::uint8_t* values, TileBox box,
                                                   std::uint32_t index, std::uint32_t* words) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Values of a packed tile between device memory and the threads, a block of 32 each (docs/format.md, section 7.1). All
-// go through rows of shared memory, one a block, so that threads next to each other access memory side by side.
+// go through rows of shared memory, one a block, so that neighbouring threads access neighbouring memory.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -13,10 +13,10 @@
 
 namespace pyfilter::cuda {
 
-// Where a block's row is in the arena. Every 16 rows lie 16 bytes further, so that neither neighbours along x nor along
-// the other axes meet in the same banks.
+// The arena offset of a block's row. Every 16 rows are followed by 16 bytes, so that neighbours along any axis avoid
+// each other's banks.
 template <int S, class Value>
-__device__ __forceinline__ unsigned row_place(unsigned block) {
+__device__ __forceinline__ unsigned row_offset(unsigned block) {
   return block * kRowBytes<Value> + (S == kChain ? 0 : block / 16 * 16);
 }
 template <class Value>
@@ -24,26 +24,26 @@ inline constexpr int kPackedArenaBytes = kArenaBytes<Value> + kThreads / 16 * 16
 
 template <int S, class Value>
 __device__ __forceinline__ Value* packed_row(std::uint8_t* arena) {
-  return reinterpret_cast<Value*>(arena + row_place<S, Value>(threadIdx.x));
+  return reinterpret_cast<Value*>(arena + row_offset<S, Value>(threadIdx.x));
 }
 template <int S, class Value>
 __device__ __forceinline__ void read_packed_row(const std::uint8_t* arena, Value (&x)[32]) {
-  const auto* from = reinterpret_cast<const uint4*>(arena + row_place<S, Value>(threadIdx.x));
+  const auto* from = reinterpret_cast<const uint4*>(arena + row_offset<S, Value>(threadIdx.x));
 #pragma unroll
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) reinterpret_cast<uint4*>(x)[i] = from[i];
 }
 template <int S, class Value>
 __device__ __forceinline__ void write_packed_row(std::uint8_t* arena, const Value (&x)[32]) {
-  auto* to = reinterpret_cast<uint4*>(arena + row_place<S, Value>(threadIdx.x));
+  auto* to = reinterpret_cast<uint4*>(arena + row_offset<S, Value>(threadIdx.x));
 #pragma unroll
   for (int i = 0; i < static_cast<int>(2 * sizeof(Value)); ++i) to[i] = reinterpret_cast<const uint4*>(x)[i];
 }
 
-// A position of a tile in its rows: where it is in the arena.
+// The arena offset of a position of the tile.
 template <int S, class Value>
-__device__ __forceinline__ unsigned place_of(unsigned z, unsigned y, unsigned x) {
+__device__ __forceinline__ unsigned arena_offset(unsigned z, unsigned y, unsigned x) {
   using Tile = TileShape<S>;
-  return row_place<S, Value>(Tile::block_of(z, y, x)) +
+  return row_offset<S, Value>(Tile::block_of(z, y, x)) +
          Tile::position_of(z, y, x) * static_cast<unsigned>(sizeof(Value));
 }
 
@@ -76,7 +76,7 @@ __device__ __forceinline__ bool is_whole_tile(const Grid& g, std::uint32_t tile,
   return S == kChain ? (std::uint64_t{tile} + 1) * 4096 <= g.values : is_whole<S>(box);
 }
 
-// Index in the array of a position, or of the nearest inside.
+// Index in the array of a position, or of the nearest position inside.
 template <int S>
 __device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const TileBox& box, unsigned z, unsigned y,
                                                        unsigned x) {
@@ -90,34 +90,34 @@ __device__ __forceinline__ std::uint64_t clamped_index(const Grid& g, const Tile
                           Tile::block_x(block) + i % Tile::kBlockX);
 }
 
-// Calls visit(i, place, index) for the 16-byte pieces of a whole tile that this thread moves, i counting them.
-// Those of a chain are in the rows of its warp.
+// Calls visit(i, offset, index) for the 16-byte pieces of a whole tile that this thread moves, i counting pieces. The
+// pieces of a chain are in the rows of the thread's warp.
 template <int S, class Value, class Visit>
 __device__ __forceinline__ void for_tile_pieces(const Grid& g, const TileBox& box, Visit visit) {
   using Tile = TileShape<S>;
   constexpr unsigned kPer = 16 / sizeof(Value), kSteps = kThreadPieces<Value>, kPerRow = Tile::kX / kPer;
-  // of this thread's first piece; the others are whole rows on, and where a slab is full, in the next ones
+  // of this thread's first piece; the others are whole rows further, and after a full slab in the next one
   constexpr unsigned kRowStep = kThreads / kPerRow;
   const unsigned thread = threadIdx.x % kThreads, row0 = thread / kPerRow,
                  x = S == kChain ? first_piece<Value, Mover::warp>() * kPer : thread % kPerRow * kPer;
   const std::uint64_t from = box.first + (S == kChain ? 0 : row0 * g.nx) + x;
-  // pieces of a thread are whole blocks, rows of blocks or slabs apart, so that places add up
-  const unsigned place = S == kChain ? place_of<S, Value>(0, 0, x) : place_of<S, Value>(0, row0, x);
+  // a thread's pieces are whole blocks, rows of blocks or slabs apart, so arena offsets add up
+  const unsigned offset = S == kChain ? arena_offset<S, Value>(0, 0, x) : arena_offset<S, Value>(0, row0, x);
   const std::uint64_t row_step = S == kChain ? 0 : kRowStep * g.nx, slab = g.nx * g.ny;
 #pragma unroll
   for (unsigned i = 0; i < kSteps; ++i) {
     if constexpr (S == kChain) {
-      visit(i, place + place_of<S, Value>(0, 0, i * 32 * kPer), from + i * 32 * kPer);
+      visit(i, offset + arena_offset<S, Value>(0, 0, i * 32 * kPer), from + i * 32 * kPer);
     } else {
       constexpr unsigned kPerSlab = Tile::kY / kRowStep;  // steps
       const unsigned y = i % kPerSlab * kRowStep, z = i / kPerSlab;
-      visit(i, place + place_of<S, Value>(z, y, 0), from + i % kPerSlab * row_step + z * slab);
+      visit(i, offset + arena_offset<S, Value>(z, y, 0), from + i % kPerSlab * row_step + z * slab);
     }
   }
 }
 
-// Calls visit(place, index, z, y, x) for the positions of a tile that this thread moves one by one; index is that of
-// the nearest position inside the array.
+// Calls visit(offset, index, z, y, x) for the positions of a tile that this thread moves one by one; `index` is the
+// nearest position inside the array.
 template <int S, class Value, class Visit>
 __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& box, Visit visit) {
   using Tile = TileShape<S>;
@@ -125,7 +125,7 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
     const unsigned own = threadIdx.x / 32 * 1024;
 #pragma unroll 4
     for (unsigned x = own + threadIdx.x % 32; x < own + 1024; x += 32)
-      visit(place_of<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), 0u, 0u, x);
+      visit(arena_offset<S, Value>(0, 0, x), box.first + min(x, box.inx - 1), 0u, 0u, x);
   } else {
     constexpr unsigned kRowStep = kThreads / Tile::kX, kPerSlab = Tile::kY / kRowStep;
     const unsigned x = threadIdx.x % Tile::kX, row0 = threadIdx.x % kThreads / Tile::kX;
@@ -133,12 +133,12 @@ __device__ __forceinline__ void for_tile_values(const Grid& g, const TileBox& bo
 #pragma unroll 4
     for (unsigned i = 0; i < 4096 / kThreads; ++i) {
       const unsigned y = row0 + i % kPerSlab * kRowStep, z = i / kPerSlab;
-      visit(place_of<S, Value>(z, y, x), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab, z, y, x);
+      visit(arena_offset<S, Value>(z, y, x), column + min(y, box.iny - 1) * g.nx + min(z, box.inz - 1) * slab, z, y, x);
     }
   }
 }
 
-// A barrier between threads of the block that move each other's values: those of chains stay in their warp.
+// A barrier between threads that move each other's values: values of chains stay within their warp.
 template <int S>
 __device__ __forceinline__ void await_values() {
   if constexpr (S == kChain)
@@ -147,8 +147,8 @@ __device__ __forceinline__ void await_values() {
     __syncthreads();
 }
 
-// All values of a tile into its rows, the edge repeated as padding; by pieces if it is whole and its rows are aligned.
-// Behind it, await_values().
+// Loads all values of a tile into its rows, the edge repeated as padding; by pieces if the tile is whole and its rows
+// aligned. await_values() must follow.
 template <int S, class Value>
 __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* values, const TileBox& box,
                                             bool by_pieces, std::uint8_t* arena) {
@@ -156,21 +156,21 @@ __device__ __forceinline__ void load_packed(const Grid& g, const std::uint8_t* v
   if (S != kColumns && by_pieces) {
     if constexpr (S != kColumns) {
       copy_pieces<Value, kThroughRegisters<Value>>([&](auto visit) {
-        for_tile_pieces<S, Value>(g, box, [&](unsigned i, unsigned place, std::uint64_t index) {
-          visit(i, arena + place, values + index * sizeof(Value));
+        for_tile_pieces<S, Value>(g, box, [&](unsigned i, unsigned offset, std::uint64_t index) {
+          visit(i, arena + offset, values + index * sizeof(Value));
         });
       });
     }
     return;
   }
-  for_tile_values<S, Value>(g, box, [&](unsigned place, std::uint64_t index, unsigned, unsigned, unsigned) {
-    __pipeline_memcpy_async(arena + place, from + index, sizeof(Value));
+  for_tile_values<S, Value>(g, box, [&](unsigned offset, std::uint64_t index, unsigned, unsigned, unsigned) {
+    __pipeline_memcpy_async(arena + offset, from + index, sizeof(Value));
   });
   __pipeline_commit();
   __pipeline_wait_prior(0);
 }
 
-// Rows back to memory, those of the values [start, stop). Before it, await_values().
+// Stores rows, limited to values [start, stop). await_values() must precede.
 
 template <int S, class Value>
 __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* arena, const TileBox& box, bool aligned,
@@ -178,19 +178,19 @@ __device__ __forceinline__ void store_packed(const Grid& g, const std::uint8_t* 
   auto* to = reinterpret_cast<Value*>(out);
   if (S != kColumns && aligned && is_whole<S>(box)) {
     if constexpr (S != kColumns) {
-      for_tile_pieces<S, Value>(g, box, [&](unsigned, unsigned place, std::uint64_t index) {
-        __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(arena + place));
+      for_tile_pieces<S, Value>(g, box, [&](unsigned, unsigned offset, std::uint64_t index) {
+        __stcs(reinterpret_cast<uint4*>(to + (index - start)), *reinterpret_cast<const uint4*>(arena + offset));
       });
     }
     return;
   }
-  for_tile_values<S, Value>(g, box, [&](unsigned place, std::uint64_t index, unsigned z, unsigned y, unsigned x) {
+  for_tile_values<S, Value>(g, box, [&](unsigned offset, std::uint64_t index, unsigned z, unsigned y, unsigned x) {
     if (x < box.inx && y < box.iny && z < box.inz && index >= start && index < stop)
-      to[index - start] = *reinterpret_cast<const Value*>(arena + place);
+      to[index - start] = *reinterpret_cast<const Value*>(arena + offset);
   });
 }
 
-// Asks for the values of a tile to come to the L2 cache.
+// Prefetches the values of a tile to the L2 cache.
 template <int S, class Value>
 __device__ __forceinline__ void prefetch_packed(const Grid& g, const std::uint8_t* values, const TileBox& box,
                                                 bool whole) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts of a level in which errors are measured (measure.cuh): which points a lane has, which neighbours they are
-// predicted from, and a bound of the errors that a reader can find there.
+// Regions of a level in which errors are measured (measure.cuh): a lane's points, the neighbours that they are
+// predicted from, and a bound of a reader's errors there.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace pyfilter::cuda {
 
-// Which neighbours a target is predicted from: neighbours_of(), of values that have no address.
+// The neighbours of a target: neighbours_of(), for values without an address.
 struct Around {
   Stencil stencil;
-  bool backwards;  // of a quadratic one: towards smaller numbers
+  bool backwards;  // quadratic: towards smaller numbers
 };
 template <class Int>
 __device__ __forceinline__ Around around(std::uint32_t j, std::uint32_t evens, bool cubic, const Int* any) {
   const Neighbours<Int> from = neighbours_of<Int>(j, evens, cubic, [any](std::uint64_t i) { return any + i; });
   return {from.stencil, from.c < from.a};
 }
-// Predictions from known numbers j - 1, j, j + 1 and j + 2 of as many targets j.
+// Predictions of several targets j, each from known values j - 1, j, j + 1 and j + 2.
 template <class Int>
 __device__ __forceinline__ Int predict_around(const Around& how, Int before, Int at, Int behind, Int further) {
   switch (how.stencil) {
@@ -56,17 +56,17 @@ __device__ __forceinline__ Wide<Int> predict_around(const Around& how, const Wid
   return out;
 }
 
-// Where a lane's part of a level is: task `number` of the level, which takes rows of a plane of known points and the
-// one behind it, first to first + steps - 1, and of them points x to x + kN - 1.
+// A lane's region of a level: task `number` of the level takes rows first to first + steps - 1 of a plane of known
+// points and of the plane behind it; the lane takes points x to x + kN - 1 of them.
 template <class Int>
-struct MeasuredPart {
+struct MeasuredRegion {
   static constexpr std::uint32_t kN = kWide<Int>;
-  std::uint32_t z, first, x, last_x;  // last_x: behind the points of all lanes of the task
-  std::uint32_t evens, odds;          // how many are there; at the ends of a piece odd points are its neighbour's
+  std::uint32_t z, first, x, last_x;  // last_x: the end of the points of all lanes of the task
+  std::uint32_t evens, odds;          // number of points; the last odd points of a piece belong to its neighbour
   bool end_of_piece;
 
-  // The ends of rows, whose predictions are bad, come first.
-  __device__ __forceinline__ MeasuredPart(const MeasureLevel& pass, std::uint32_t number, std::uint32_t lane) {
+  // Tasks at the ends of rows come first: their predictions are bad.
+  __device__ __forceinline__ MeasuredRegion(const MeasureLevel& pass, std::uint32_t number, std::uint32_t lane) {
     const auto fx = static_cast<std::uint32_t>(pass.from.x), fz = static_cast<std::uint32_t>(pass.from.z),
                tx = static_cast<std::uint32_t>(pass.to.x);
     const std::uint32_t march = number % pass.marches, plane = number / pass.marches % fz,
@@ -84,8 +84,8 @@ struct MeasuredPart {
   }
 };
 
-// The largest coefficient of rows z0 to z1 and y0 to y1, points x0 to x1 - 1 of a unit whose rows are as tiles see
-// them, from that of quarters of tiles; each of `lanes` lanes takes some of them.
+// The largest coefficient of rows z0 to z1 and y0 to y1, points x0 to x1 - 1, of a unit whose rows equal those of its
+// tiles, from the maxima of quarter tiles; each of `lanes` lanes takes some.
 __device__ __forceinline__ std::uint64_t largest_coefficient(const ProgressiveEncode& job, int u, std::uint32_t z0,
                                                              std::uint32_t z1, std::uint32_t y0, std::uint32_t y1,
                                                              std::uint32_t x0, std::uint32_t x1, std::uint32_t lane,
@@ -97,7 +97,7 @@ __device__ __forceinline__ std::uint64_t largest_coefficient(const ProgressiveEn
   z1 = min(z1, sz - 1);
   y1 = min(y1, sy - 1);
   x1 = min(x1, sx) - 1;
-  // quarters: of volumes two planes, of planes 32 rows, of lines 1024 values
+  // a quarter is two planes of volumes, 32 rows of planes, 1024 values of lines
   const TileForm form = form_of(unit);
   const std::uint32_t qz = form == TileForm::volume ? 2 : 1, qy = form == TileForm::plane ? 32 : 16,
                       qx = form == TileForm::line ? 1024 : 32;
@@ -118,7 +118,7 @@ __device__ __forceinline__ std::uint64_t largest_coefficient(const ProgressiveEn
   return most;
 }
 
-// The same number in all lanes of a task: the largest.
+// The maximum over the lanes of a task, returned to all.
 __device__ __forceinline__ std::uint64_t largest_of_task(std::uint64_t most, std::uint32_t lanes) {
   for (int d = static_cast<int>(lanes) / 2; d > 0; d /= 2) {
     const std::uint64_t other = __shfl_xor_sync(kAllLanes, most, d);
@@ -127,12 +127,13 @@ __device__ __forceinline__ std::uint64_t largest_of_task(std::uint64_t most, std
   return most;
 }
 
-// Of a part of the finest grid, the rows and planes of the level above that it comes from, and its first point there.
+// The rows and planes of the level above from which a region of the finest grid is predicted, and its first point
+// there.
 template <class Int>
-struct PartAbove {
+struct RegionAbove {
   std::uint32_t z0, z1, y0, y1, x0;
 
-  __device__ __forceinline__ PartAbove(const MeasureLevel& pass, const MeasuredPart<Int>& part)
+  __device__ __forceinline__ RegionAbove(const MeasureLevel& pass, const MeasuredRegion<Int>& part)
       : z0(part.z != 0 ? part.z - 1 : 0),
         z1(min(part.z + 2, static_cast<std::uint32_t>(pass.from.z) - 1)),
         y0(part.first != 0 ? part.first - 1 : 0),
@@ -140,12 +141,12 @@ struct PartAbove {
         x0(__shfl_sync(kAllLanes, part.x, 0, static_cast<int>(pass.lanes))) {}
 };
 
-// The largest coefficient of a part that the pass along an axis adds.
+// The largest coefficient that the pass along an axis adds to a region.
 template <class Int>
-__device__ __forceinline__ std::uint64_t largest_of_part(const MeasureLevel& pass, const ProgressiveHead& head,
-                                                         const MeasuredPart<Int>& part, std::uint32_t axis,
-                                                         std::uint32_t lane) {
-  const PartAbove<Int> above(pass, part);
+__device__ __forceinline__ std::uint64_t largest_of_region(const MeasureLevel& pass, const ProgressiveHead& head,
+                                                           const MeasuredRegion<Int>& part, std::uint32_t axis,
+                                                           std::uint32_t lane) {
+  const RegionAbove<Int> above(pass, part);
   const int u = pass.unit[axis];
   if (u < 0 || head.planes[u] == 0) return 0;
   const std::uint32_t rows = pass.to.z > 1 ? 2 : 1, last = part.first + pass.steps - 1,
@@ -160,14 +161,14 @@ __device__ __forceinline__ std::uint64_t largest_of_part(const MeasureLevel& pas
                          pass.lanes);
 }
 
-// A bound of the errors that a reader can find in a part of the finest grid, whose largest coefficients are 32 numbers
-// apart, by axis; the same in all lanes of a task.
+// A bound of a reader's errors in a region of the finest grid; `largest`: its largest coefficients by axis, 32 numbers
+// apart. The same in all lanes of a task.
 template <class Int>
-__device__ __forceinline__ std::uint64_t bound_of_part(const MeasureLevel& pass, const ProgressiveHead& head,
-                                                       const std::int8_t* state, const MeasuredPart<Int>& part,
-                                                       const std::uint64_t* largest, std::uint32_t reader,
-                                                       std::uint32_t lane) {
-  const PartAbove<Int> above(pass, part);
+__device__ __forceinline__ std::uint64_t bound_of_region(const MeasureLevel& pass, const ProgressiveHead& head,
+                                                         const std::int8_t* state, const MeasuredRegion<Int>& part,
+                                                         const std::uint64_t* largest, std::uint32_t reader,
+                                                         std::uint32_t lane) {
+  const RegionAbove<Int> above(pass, part);
   const auto bricks_x = static_cast<std::uint32_t>(tiles_along(pass.from.x, kBrickX)),
              bricks_y = static_cast<std::uint32_t>(tiles_along(pass.from.y, kBrickY));
   const auto* const bricks = reinterpret_cast<const unsigned long long*>(pass.bricks.of(blockIdx.y, reader));
