@@ -16,12 +16,8 @@
 #include "stages/packed/tile_bits.hpp"
 #include "stages/packed/tile_values.hpp"
 #include "stages/packed/values.hpp"
+#include "stages/simd/narrow.hpp"
 #include "stages/tile_encode.hpp"
-#if defined(PYF_LEVEL_AVX512)
-#include "stages/simd/narrow_avx512.hpp"
-#elif defined(PYF_LEVEL_AVX2)
-#include "stages/simd/narrow_avx2.hpp"
-#endif
 
 PYF_BEGIN_TARGET
 
@@ -46,16 +42,6 @@ template <class Code>
 KFN bool may_shorten(Code code) {
   return sizeof(Code) == 4 || static_cast<Code>(code + (Code{1} << kNarrowBits)) >> (kNarrowBits + 1) == 0;
 }
-
-#if !defined(PYF_LEVEL_AVX512) && !defined(PYF_LEVEL_AVX2)
-// The low halves of 32 codes. Returns the OR of all codes + `above`.
-KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above, std::uint32_t* to) {
-  std::uint64_t any = 0;
-  for (int i = 0; i < 32; ++i) any |= codes[i] + above;
-  for (int i = 0; i < 32; ++i) to[i] = static_cast<std::uint32_t>(codes[i]);
-  return any;
-}
-#endif
 
 // Codes of 32 values. Not 0 where any is a misfit or may not be shortened.
 template <class Map, class Values>
@@ -83,7 +69,7 @@ struct NarrowCodes {
   }
   [[nodiscard]] KFN bool fit() const { return beyond == 0; }
 };
-#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+#if defined(PYF_VECTORS)
 template <class Map>
 concept kQuantizesLinearly = requires(const Map& map) {
   { map.quantizer } -> std::same_as<const Quantizer<typename Map::Value>&>;
@@ -125,27 +111,21 @@ KFN const Words& held_at(const std::uint32_t* at) { return eight_at(at); }
 inline constexpr std::uint32_t kHeldWords = sizeof(Words) / sizeof(std::uint32_t);
 
 // The OR of all words, and whether that is 0.
-template <class Vector>
-KFN std::uint32_t bits_of(const Vector& v) {
+template <class V>
+KFN std::uint32_t bits_of(const V& v) {
   std::uint32_t any = 0;
   for (std::size_t i = 0; i < sizeof v / sizeof any; ++i) any |= v[i];
   return any;
 }
-KFN bool is_zero(const Words& v) {
-#if defined(PYF_LEVEL_AVX512)
-  return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) == 0;
-#elif defined(PYF_LEVEL_AVX2)
-  return _mm256_testz_si256((__m256i)v, (__m256i)v) != 0;
-#else
-  return bits_of(v) == 0;
+#if !defined(PYF_VECTORS)
+KFN bool is_zero(const Words& v) { return bits_of(v) == 0; }
 #endif
-}
 
 // (By reference: levels without such registers have no way to return them that all compilers agree on.)
-template <class Vector>
-KFN void zigzag_words(const Vector& d, Vector& z) {
+template <class V>
+KFN void zigzag_words(const V& d, V& z) {
   using Signed = decltype(d < d);
-  z = (d << 1) ^ (Vector)((Signed)d >> 31);
+  z = (d << 1) ^ (V)((Signed)d >> 31);
 }
 KFN void zigzag_eight(const Eight& d, Eight& z) { zigzag_words(d, z); }
 

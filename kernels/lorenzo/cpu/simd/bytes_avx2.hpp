@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Indices of narrow rounds with AVX2 (rans_encode_avx2.hpp), by bytes: 32 residuals a register, tables and symbols from
+// Bytes of narrow rounds with AVX2 (byte_rounds.hpp): 32 residuals a register, one position, tables and symbols from
 // tables of 16 bytes.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
 
-#include "lorenzo/cpu/simd/rans_encode_avx2.hpp"
+#include "lorenzo/cpu/round_indices.hpp"
+#include "stages/simd/vector.hpp"
 
 PYF_BEGIN_TARGET
 
+KFN __m256i twice(const std::uint8_t (&bytes)[16]) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+}
 KFN __m256i every_byte(int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
 
 // Four positions of eight, then of each the other four, in halves.
 KFN __m256i bytes_of_block(const std::uint32_t* block) {
-  const __m256i low = _mm256_packus_epi32(load(block), load(block + 8)),
-                high = _mm256_packus_epi32(load(block + 16), load(block + 24));
+  const __m256i low = _mm256_packus_epi32(load_bytes(block), load_bytes(block + 8)),
+                high = _mm256_packus_epi32(load_bytes(block + 16), load_bytes(block + 24));
   return _mm256_packus_epi16(low, high);
 }
 
@@ -47,13 +49,6 @@ inline void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes
   }
 }
 
-// Sixteen bytes in both halves.
-KFN __m256i joined_bytes(__m256i low, __m256i high) {
-  const __m256i words = _mm256_packus_epi32(low, high), bytes = _mm256_packus_epi16(words, words);
-  return _mm256_broadcastsi128_si256(
-      _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
-}
-
 // Tables by the sum of two residuals below 256: of sums below 16, of those below 64 by their eighths, of others by
 // their 32nds, whose numbers have one exponent and first bit.
 struct TableBytes {
@@ -61,18 +56,13 @@ struct TableBytes {
 
   explicit KFN TableBytes(const Contexts& contexts) {
     const TableOfSum table(contexts);
-    const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(table.shift));
-    const __m256i offset = all_of(static_cast<std::uint32_t>(table.offset)), top = all_of(table.top);
-    const auto tables = [&](__m256i sums) {
-      const __m256i step = _mm256_srl_epi32(_mm256_castps_si256(_mm256_cvtepi32_ps(sums)), shift);
-      return _mm256_min_epi16(_mm256_subs_epu16(step, offset), top);
-    };
-    const __m256i count = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), more = _mm256_add_epi32(count, all_of(8));
-    const __m256i from_two = _mm256_cmpgt_epi32(count, all_of(1));
-    small = joined_bytes(tables(count), tables(more));
-    medium = joined_bytes(_mm256_setzero_si256(), _mm256_and_si256(from_two, tables(_mm256_slli_epi32(count, 3))));
-    large = joined_bytes(_mm256_and_si256(from_two, tables(_mm256_slli_epi32(count, 5))),
-                         tables(_mm256_slli_epi32(more, 5)));
+    std::uint8_t bytes[3][16] = {};
+    for (std::uint32_t i = 0; i < 16; ++i) bytes[0][i] = static_cast<std::uint8_t>(table(i));
+    for (std::uint32_t i = 2; i < 8; ++i) bytes[1][8 + i] = static_cast<std::uint8_t>(table(8 * i));
+    for (std::uint32_t i = 2; i < 16; ++i) bytes[2][i] = static_cast<std::uint8_t>(table(32 * i));
+    small = twice(bytes[0]);
+    medium = twice(bytes[1]);
+    large = twice(bytes[2]);
   }
   // Each byte's is in one of three tables, and the others give 0.
   KFN __m256i of(__m256i a, __m256i b) const {
@@ -104,37 +94,29 @@ KFN __m256i symbols_of_bytes(__m256i value) {
 static_assert(symbol_of_small(16) == 16 && symbol_of_small(63) == 23 && symbol_of_small(64) == 24 &&
               symbol_of_small(255) == 31 && symbol_of_small(40) == 21 && symbol_of_small(160) == 29);
 
-// Indices of a narrow round.
-template <const IndexOf& kOf>
-[[gnu::noinline]] inline void index_bytes(const Neighbours& near, const Contexts& contexts, std::uint32_t lanes,
-                                          const ByteRows& rows, RoundIndices& indices) {
-  const TableBytes tables(contexts);
-  const __m256i first_table = _mm256_set1_epi8(static_cast<char>(contexts.count));
-  const __m256i weights = _mm256_set1_epi16(static_cast<short>(1 | 1 << (kOf.bits + 8)));
+// The rows of a position, and what the first position has instead.
+KFN __m256i rows_at(const ByteRows& rows, const std::uint8_t* positions) { return load_bytes(rows.of[*positions]); }
+KFN __m256i with_first_row(__m256i /*rows*/, std::uint32_t byte) { return every_byte(static_cast<int>(byte)); }
+// Bytes of a and b in turns, as 16-bit numbers, or sums of them by two weights: of lanes 0 to 15, then 16 to 31.
+KFN void join_bytes(__m256i a, __m256i b, __m256i (&joined)[2]) {
+  joined[0] = _mm256_unpacklo_epi8(a, b);
+  joined[1] = _mm256_unpackhi_epi8(a, b);
+}
+KFN __m256i weighted(__m256i bytes, int first, int second) {
+  return _mm256_maddubs_epi16(bytes, _mm256_set1_epi16(static_cast<short>(first | second << 8)));
+}
+// `neutral` in lanes from `lanes` on.
+KFN void set_others(__m256i (&joined)[2], std::uint32_t lanes, std::uint32_t neutral) {
+  const __m256i all = _mm256_set1_epi16(static_cast<short>(neutral));
   const __m256i lane = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m256i left = _mm256_set1_epi16(static_cast<short>(lanes));
-  const __m256i neutral = _mm256_set1_epi16(static_cast<short>(kOf.neutral));
-  const __m256i has_low = _mm256_cmpgt_epi16(left, lane),
-                has_high = _mm256_cmpgt_epi16(left, _mm256_add_epi16(lane, _mm256_set1_epi16(16)));
-  for (std::uint32_t i = 0; i < 32; ++i) {
-    const __m256i value = load(rows.of[i]);
-    const __m256i table = i == 0 ? first_table : tables.of(load(rows.of[near.first[i]]), load(rows.of[near.second[i]]));
-    __m256i low, high;
-    if constexpr (kOf.symbols) {
-      const __m256i symbol = symbols_of_bytes(value);
-      low = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(symbol, table), weights);
-      high = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(symbol, table), weights);
-    } else {
-      low = _mm256_unpacklo_epi8(value, table);
-      high = _mm256_unpackhi_epi8(value, table);
-    }
-    if (lanes < kLaneCount) {
-      low = _mm256_blendv_epi8(neutral, low, has_low);
-      high = _mm256_blendv_epi8(neutral, high, has_high);
-    }
-    _mm256_store_si256(reinterpret_cast<__m256i*>(indices.of[i]), low);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(indices.of[i] + 16), high);
+  for (int half = 0; half < 2; ++half) {
+    const __m256i left = _mm256_set1_epi16(static_cast<short>(static_cast<int>(lanes) - 16 * half));
+    joined[half] = _mm256_blendv_epi8(all, joined[half], _mm256_cmpgt_epi16(left, lane));
   }
+}
+KFN void store_joined(std::uint16_t (*to)[kLaneCount], const __m256i (&joined)[2]) {
+  store_bytes(to[0], joined[0]);
+  store_bytes(to[0] + 16, joined[1]);
 }
 
 PYF_END_TARGET

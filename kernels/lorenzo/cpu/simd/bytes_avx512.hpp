@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Indices of narrow rounds with AVX-512 (rans_encode_avx512.hpp), by bytes: two positions of 32 residuals a register,
-// tables and symbols from tables of 64 bytes.
+// Bytes of narrow rounds with AVX-512 (byte_rounds.hpp): 32 residuals of two positions a register, tables and symbols
+// from tables of 64 bytes.
 #pragma once
-
-#include <immintrin.h>
 
 #include <array>
 #include <cstdint>
 
-#include "lorenzo/cpu/simd/rans_encode_avx512.hpp"
+#include "lorenzo/cpu/round_indices.hpp"
+#include "stages/simd/vector.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -26,7 +25,7 @@ KFN void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes, B
     for (std::uint32_t k = 0; k < 8; ++k) {  // sixteen positions of four lanes
       const std::uint32_t first = k / 2 % 2 * 16 + k / 4 * 8 + k % 2 * 4;
       const auto values = [&](std::uint32_t i) {
-        return words_at((kAll || first + i < lanes ? blocks[first + i] : kNone) + 16 * half);
+        return _mm512_loadu_si512((kAll || first + i < lanes ? blocks[first + i] : kNone) + 16 * half);
       };
       const __m512i low = _mm512_or_si512(values(0), _mm512_slli_epi32(values(1), 8));
       const __m512i high = _mm512_or_si512(_mm512_slli_epi32(values(2), 16), _mm512_slli_epi32(values(3), 24));
@@ -68,23 +67,11 @@ struct TableBytes {
 
   explicit KFN TableBytes(const Contexts& contexts) {
     const TableOfSum table(contexts);
-    const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(table.shift));
-    const __m512i offset = all_of(static_cast<std::uint32_t>(table.offset)), top = all_of(table.top);
-    const auto tables = [&](__m512i sums) {
-      const __m512i step = _mm512_srl_epi32(_mm512_castps_si512(_mm512_cvtepi32_ps(sums)), shift);
-      return _mm512_min_epi16(_mm512_subs_epu16(step, offset), top);
-    };
-    const auto joined = [&](std::uint32_t scale) {
-      const __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-      const auto from = [&](std::uint32_t first) {
-        return tables(_mm512_mullo_epi32(_mm512_add_epi32(count, all_of(first)), all_of(scale)));
-      };
-      const __m512i low = _mm512_packus_epi32(from(0), from(16)), high = _mm512_packus_epi32(from(32), from(48));
-      const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-      return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
-    };
-    small = joined(1);
-    large = joined(8);
+    alignas(64) std::uint8_t bytes[2][64];
+    for (std::uint32_t i = 0; i < 64; ++i) bytes[0][i] = static_cast<std::uint8_t>(table(i));
+    for (std::uint32_t i = 0; i < 64; ++i) bytes[1][i] = static_cast<std::uint8_t>(table(8 * i));
+    small = _mm512_load_si512(bytes[0]);
+    large = _mm512_load_si512(bytes[1]);
   }
   KFN __m512i of(__m512i a, __m512i b) const {
     const __m512i sum = _mm512_adds_epu8(a, b);
@@ -115,44 +102,35 @@ KFN __m512i symbols_of_bytes(__m512i value) {
   return _mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8(value, small), is_large, fourth, large);
 }
 
-// Rows of two positions.
-KFN __m512i two_rows(const ByteRows& rows, std::uint32_t first, std::uint32_t second) {
-  const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(rows.of[first]));
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low),
-                            _mm256_load_si256(reinterpret_cast<const __m256i*>(rows.of[second])), 1);
+// The rows of two positions, and what the first position has instead.
+KFN __m512i rows_at(const ByteRows& rows, const std::uint8_t* positions) {
+  const auto row = [&](int i) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(rows.of[positions[i]])); };
+  return _mm512_inserti64x4(_mm512_castsi256_si512(row(0)), row(1), 1);
 }
-
-// Indices of a narrow round.
-template <const IndexOf& kOf>
-[[gnu::noinline]] inline void index_bytes(const Neighbours& near, const Contexts& contexts, std::uint32_t lanes,
-                                          const ByteRows& rows, RoundIndices& indices) {
-  const TableBytes tables(contexts);
-  const __m512i weights = _mm512_set1_epi16(static_cast<short>(1 | 1 << (kOf.bits + 8)));
-  const __m512i neutral = _mm512_set1_epi16(static_cast<short>(kOf.neutral));
-  const std::uint32_t has_low = lanes_below(lanes, 0), has_high = lanes > 16 ? lanes_below(lanes, 16) : 0;
-  for (std::uint32_t i = 0; i < 32; i += 2) {
-    const __m512i value = _mm512_load_si512(rows.of[i]);
-    __m512i table =
-        tables.of(two_rows(rows, near.first[i], near.first[i + 1]), two_rows(rows, near.second[i], near.second[i + 1]));
-    if (i == 0) table = _mm512_mask_mov_epi8(table, 0xFFFFFFFF, every_byte(static_cast<int>(contexts.count)));
-    __m512i low, high;
-    if constexpr (kOf.symbols) {
-      const __m512i symbol = symbols_of_bytes(value);
-      low = _mm512_maddubs_epi16(_mm512_unpacklo_epi8(symbol, table), weights);
-      high = _mm512_maddubs_epi16(_mm512_unpackhi_epi8(symbol, table), weights);
-    } else {
-      low = _mm512_unpacklo_epi8(value, table);
-      high = _mm512_unpackhi_epi8(value, table);
-    }
-    if (lanes < kLaneCount) {
-      low = _mm512_mask_mov_epi16(neutral, has_low | has_low << 16, low);
-      high = _mm512_mask_mov_epi16(neutral, has_high | has_high << 16, high);
-    }
-    auto* const to = reinterpret_cast<__m256i*>(indices.of[i]);
-    _mm256_store_si256(to, _mm512_castsi512_si256(low));
-    _mm256_store_si256(to + 1, _mm512_castsi512_si256(high));
-    _mm256_store_si256(to + 2, _mm512_extracti64x4_epi64(low, 1));
-    _mm256_store_si256(to + 3, _mm512_extracti64x4_epi64(high, 1));
+KFN __m512i with_first_row(__m512i rows, std::uint32_t byte) {
+  return _mm512_mask_mov_epi8(rows, 0xFFFFFFFF, every_byte(static_cast<int>(byte)));
+}
+// Bytes of a and b in turns, as 16-bit numbers, or sums of them by two weights: of lanes 0 to 15, then 16 to 31.
+KFN void join_bytes(__m512i a, __m512i b, __m512i (&joined)[2]) {
+  joined[0] = _mm512_unpacklo_epi8(a, b);
+  joined[1] = _mm512_unpackhi_epi8(a, b);
+}
+KFN __m512i weighted(__m512i bytes, int first, int second) {
+  return _mm512_maddubs_epi16(bytes, _mm512_set1_epi16(static_cast<short>(first | second << 8)));
+}
+// `neutral` in lanes from `lanes` on.
+KFN void set_others(__m512i (&joined)[2], std::uint32_t lanes, std::uint32_t neutral) {
+  const __m512i all = _mm512_set1_epi16(static_cast<short>(neutral));
+  const std::uint32_t inside = lanes < 32 ? (1u << lanes) - 1 : ~0u, low = inside & 0xFFFF, high = inside >> 16;
+  joined[0] = _mm512_mask_mov_epi16(all, low | low << 16, joined[0]);
+  joined[1] = _mm512_mask_mov_epi16(all, high | high << 16, joined[1]);
+}
+KFN void store_joined(std::uint16_t (*to)[kLaneCount], const __m512i (&joined)[2]) {
+  for (int half = 0; half < 2; ++half) {
+    auto* const low = reinterpret_cast<__m256i*>(to[0] + 16 * half);
+    auto* const high = reinterpret_cast<__m256i*>(to[1] + 16 * half);
+    _mm256_store_si256(low, _mm512_castsi512_si256(joined[half]));
+    _mm256_store_si256(high, _mm512_extracti64x4_epi64(joined[half], 1));
   }
 }
 
