@@ -75,6 +75,8 @@ KFN U64 all_of(std::uint64_t x) { return (U64)_mm256_set1_epi64x(static_cast<lon
 KFN F32 all_of(float x) { return _mm256_set1_ps(x); }
 KFN F64 all_of(double x) { return _mm256_set1_pd(x); }
 
+// 0, 1, 2 and so on.
+KFN U32 lane_numbers() { return (U32)_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 // Each lane by as many bits as its lane of n; 0 for 32 and more.
 KFN U32 shifted_left(U32 x, U32 n) { return (U32)_mm256_sllv_epi32((__m256i)x, (__m256i)n); }
 KFN U32 shifted_right(U32 x, U32 n) { return (U32)_mm256_srlv_epi32((__m256i)x, (__m256i)n); }
@@ -111,6 +113,11 @@ KFN U32 low_halves(U64 low, U64 high) {
 KFN std::uint64_t or_of(U64 v) {
   const __m128i two = _mm_or_si128(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
   return static_cast<std::uint64_t>(_mm_cvtsi128_si64(two) | _mm_extract_epi64(two, 1));
+}
+// The sum of each four lanes, in all four.
+KFN U32 sums_of_four(U32 v) {
+  v += (U32)_mm256_shuffle_epi32((__m256i)v, 0x4E);
+  return v + (U32)_mm256_shuffle_epi32((__m256i)v, 0xB1);
 }
 KFN bool is_zero(U32 v) { return _mm256_testz_si256((__m256i)v, (__m256i)v) != 0; }
 
@@ -149,7 +156,7 @@ KFN U32 where(U32 lanes, U32 v) { return lanes & v; }
 // All lanes of a stream, and those from `from` on that are below `lanes`.
 KFN Lanes<std::uint32_t> all_lanes() { return all_of(~0u); }
 KFN Lanes<std::uint32_t> lanes_below(std::uint32_t lanes, std::uint32_t from) {
-  return above(all_of(lanes - from), (U32)_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return above(all_of(lanes - from), lane_numbers());
 }
 // Lanes by their bits of a mask, from bit `first` on: good for select() only.
 KFN Lanes<std::uint32_t> lanes_of(std::uint64_t mask, int first, std::uint32_t) {
@@ -177,28 +184,28 @@ KFN std::uint64_t joined_bits(const U64 (&v)[4]) {
 // Bits of a vector's lanes as those of 32-bit lanes.
 KFN unsigned bits_of_words(unsigned bits, std::uint32_t) { return bits; }
 KFN unsigned bits_of_words(unsigned bits, std::uint64_t) { return avx2_tables::kTwice[bits]; }
-KFN __m256i lane_numbers(const avx2_tables::Rows& table, unsigned bits) {
+KFN __m256i lanes_in(const avx2_tables::Rows& table, unsigned bits) {
   return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(&table[bits])));
 }
 // Lanes whose bits are set, one after another, and back: no more is read than there are bits.
 inline constexpr bool kSkipsEmpty = true;  // vectors without set bits are better left out
 template <class T>
 KFN Vector<T> packed_lanes(Vector<T> v, unsigned bits) {
-  const __m256i order = lane_numbers(avx2_tables::kSetLanes, bits_of_words(bits, T{}));
+  const __m256i order = lanes_in(avx2_tables::kSetLanes, bits_of_words(bits, T{}));
   return (Vector<T>)_mm256_permutevar8x32_epi32((__m256i)v, order);
 }
 template <class T>
 KFN Vector<T> spread_lanes(Vector<T> no, unsigned bits, const std::uint8_t* from) {
   const unsigned words = bits_of_words(bits, T{});
   const __m256i v = _mm256_permutevar8x32_epi32(load_first(from, __builtin_popcount(words)),
-                                                lane_numbers(avx2_tables::kLanesBefore, words));
+                                                lanes_in(avx2_tables::kLanesBefore, words));
   return select(lanes_of(bits, 0, T{}), (Vector<T>)v, no);
 }
 // Each lane from the last one up to it whose bit is set, `carry` where there is none.
 template <class T>
 inline constexpr bool kHasFilledLanes = sizeof(T) == 4;
 KFN U32 filled_lanes(U32 v, unsigned bits, U32 carry) {
-  const __m256i lanes = lane_numbers(avx2_tables::kLastLane, bits);
+  const __m256i lanes = lanes_in(avx2_tables::kLastLane, bits);
   return select((U32)lanes, carry, (U32)_mm256_permutevar8x32_epi32((__m256i)v, lanes));
 }
 

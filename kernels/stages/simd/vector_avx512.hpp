@@ -28,6 +28,8 @@ KFN U64 all_of(std::uint64_t x) { return (U64)_mm512_set1_epi64(static_cast<long
 KFN F32 all_of(float x) { return _mm512_set1_ps(x); }
 KFN F64 all_of(double x) { return _mm512_set1_pd(x); }
 
+// 0, 1, 2 and so on.
+KFN U32 lane_numbers() { return (U32)_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 // Each lane by as many bits as its lane of n; 0 for 32 and more.
 KFN U32 shifted_left(U32 x, U32 n) { return (U32)_mm512_sllv_epi32((__m512i)x, (__m512i)n); }
 KFN U32 shifted_right(U32 x, U32 n) { return (U32)_mm512_srlv_epi32((__m512i)x, (__m512i)n); }
@@ -63,6 +65,11 @@ KFN U32 low_halves(U64 low, U64 high) {
   return (U32)_mm512_permutex2var_epi32((__m512i)low, even, (__m512i)high);
 }
 KFN std::uint64_t or_of(U64 v) { return static_cast<std::uint64_t>(_mm512_reduce_or_epi64((__m512i)v)); }
+// The sum of each four lanes, in all four.
+KFN U32 sums_of_four(U32 v) {
+  v += (U32)_mm512_shuffle_epi32((__m512i)v, static_cast<_MM_PERM_ENUM>(0x4E));
+  return v + (U32)_mm512_shuffle_epi32((__m512i)v, static_cast<_MM_PERM_ENUM>(0xB1));
+}
 KFN bool is_zero(U32 v) { return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) == 0; }
 
 // a * b + c, rounded once; the larger of magnitudes, of which b is one, and b where the other is a NaN.

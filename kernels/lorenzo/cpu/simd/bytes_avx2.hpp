@@ -6,13 +6,10 @@
 #include <cstdint>
 
 #include "lorenzo/cpu/round_indices.hpp"
-#include "stages/simd/vector.hpp"
+#include "lorenzo/cpu/simd/steps.hpp"
 
 PYF_BEGIN_TARGET
 
-KFN __m256i twice(const std::uint8_t (&bytes)[16]) {
-  return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
-}
 KFN __m256i every_byte(int byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
 
 // Four positions of eight, then of each the other four, in halves.
@@ -49,20 +46,25 @@ inline void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes
   }
 }
 
+// Sixteen numbers as bytes, in both halves.
+KFN __m256i joined_bytes(U32 low, U32 high) {
+  const __m256i shorts = _mm256_packus_epi32((__m256i)low, (__m256i)high), bytes = _mm256_packus_epi16(shorts, shorts);
+  return _mm256_broadcastsi128_si256(
+      _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
+}
+
 // Tables by the sum of two residuals below 256: of sums below 16, of those below 64 by their eighths, of others by
 // their 32nds, whose numbers have one exponent and first bit.
 struct TableBytes {
   __m256i small, medium, large;
 
   explicit KFN TableBytes(const Contexts& contexts) {
-    const TableOfSum table(contexts);
-    std::uint8_t bytes[3][16] = {};
-    for (std::uint32_t i = 0; i < 16; ++i) bytes[0][i] = static_cast<std::uint8_t>(table(i));
-    for (std::uint32_t i = 2; i < 8; ++i) bytes[1][8 + i] = static_cast<std::uint8_t>(table(8 * i));
-    for (std::uint32_t i = 2; i < 16; ++i) bytes[2][i] = static_cast<std::uint8_t>(table(32 * i));
-    small = twice(bytes[0]);
-    medium = twice(bytes[1]);
-    large = twice(bytes[2]);
+    const TablesOfSums table(contexts);
+    const U32 low = lane_numbers(), high = low + 8u;
+    const auto from_two = above(low, all_of(1u));
+    small = joined_bytes(table.of(low), table.of(high));
+    medium = joined_bytes(U32{}, where(from_two, table.of(low << 3)));
+    large = joined_bytes(where(from_two, table.of(low << 5)), table.of(high << 5));
   }
   // Each byte's is in one of three tables, and the others give 0.
   KFN __m256i of(__m256i a, __m256i b) const {

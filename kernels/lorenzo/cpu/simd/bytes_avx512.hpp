@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "lorenzo/cpu/round_indices.hpp"
-#include "stages/simd/vector.hpp"
+#include "lorenzo/cpu/simd/steps.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -66,12 +66,15 @@ struct TableBytes {
   __m512i small, large;
 
   explicit KFN TableBytes(const Contexts& contexts) {
-    const TableOfSum table(contexts);
-    alignas(64) std::uint8_t bytes[2][64];
-    for (std::uint32_t i = 0; i < 64; ++i) bytes[0][i] = static_cast<std::uint8_t>(table(i));
-    for (std::uint32_t i = 0; i < 64; ++i) bytes[1][i] = static_cast<std::uint8_t>(table(8 * i));
-    small = _mm512_load_si512(bytes[0]);
-    large = _mm512_load_si512(bytes[1]);
+    const TablesOfSums table(contexts);
+    const auto joined = [&](std::uint32_t scale) {
+      const auto from = [&](std::uint32_t first) { return (__m512i)table.of((lane_numbers() + first) * scale); };
+      const __m512i low = _mm512_packus_epi32(from(0), from(16)), high = _mm512_packus_epi32(from(32), from(48));
+      const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
+    };
+    small = joined(1);
+    large = joined(8);
   }
   KFN __m512i of(__m512i a, __m512i b) const {
     const __m512i sum = _mm512_adds_epu8(a, b);

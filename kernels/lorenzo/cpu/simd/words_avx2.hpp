@@ -94,7 +94,7 @@ struct StepEntries {
 template <int kVectors>
 class EntryReader {
  public:
-  static constexpr std::uint32_t kUnchecked = 1;  // steps between two looks for symbols without a frequency
+  static constexpr std::uint32_t kUnchecked = 4;  // steps between two looks for symbols without a frequency
 
   KFN EntryReader(const std::uint64_t* table, const RoundIndices& indices, std::uint32_t /*end*/)
       : table_(table), indices_(indices) {}
