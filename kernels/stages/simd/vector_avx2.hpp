@@ -70,20 +70,8 @@ KFN __m256i load_first(const std::uint8_t* words, int count) {
   return _mm256_maskload_epi32(reinterpret_cast<const int*>(words), load_bytes(avx2_tables::kFirstWords + 8 - count));
 }
 
-KFN U32 all_of(std::uint32_t x) { return (U32)_mm256_set1_epi32(static_cast<int>(x)); }
-KFN U64 all_of(std::uint64_t x) { return (U64)_mm256_set1_epi64x(static_cast<long long>(x)); }
-KFN F32 all_of(float x) { return _mm256_set1_ps(x); }
-KFN F64 all_of(double x) { return _mm256_set1_pd(x); }
-
 // 0, 1, 2 and so on.
 KFN U32 lane_numbers() { return (U32)_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
-// Each lane by as many bits as its lane of n; 0 for 32 and more.
-KFN U32 shifted_left(U32 x, U32 n) { return (U32)_mm256_sllv_epi32((__m256i)x, (__m256i)n); }
-KFN U32 shifted_right(U32 x, U32 n) { return (U32)_mm256_srlv_epi32((__m256i)x, (__m256i)n); }
-KFN U64 shifted_right(U64 x, U64 n) { return (U64)_mm256_srlv_epi64((__m256i)x, (__m256i)n); }
-KFN U32 all_shifted_right(U32 x, std::uint32_t n) {
-  return (U32)_mm256_srl_epi32((__m256i)x, _mm_cvtsi32_si128(static_cast<int>(n)));
-}
 // Some lanes by kBits, the others not at all.
 template <int kBits>
 KFN U32 shifted_left(U32 x, U32 lanes) {
@@ -93,14 +81,6 @@ template <int kBits>
 KFN U32 shifted_right(U32 x, U32 lanes) {
   return shifted_right(x, lanes & std::uint32_t{kBits});
 }
-// The larger of signed numbers, the smaller of unsigned ones.
-KFN U32 larger(U32 a, U32 b) { return (U32)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-KFN U32 smaller(U32 a, U32 b) { return (U32)_mm256_min_epu32((__m256i)a, (__m256i)b); }
-// Of 16-bit numbers: the difference, or 0 where that is below; the smaller one of signed numbers.
-KFN U32 reduced_16(U32 a, U32 b) { return (U32)_mm256_subs_epu16((__m256i)a, (__m256i)b); }
-KFN U32 smaller_16(U32 a, U32 b) { return (U32)_mm256_min_epi16((__m256i)a, (__m256i)b); }
-// 64-bit products of the even lanes.
-KFN U64 even_products(U32 a, U32 b) { return (U64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 // The high halves of even and of odd, in turns.
 KFN U32 high_halves(U64 even, U64 odd) {
   return (U32)_mm256_blend_epi32(_mm256_srli_epi64((__m256i)even, 32), (__m256i)odd, 0xAA);
@@ -121,9 +101,7 @@ KFN U32 sums_of_four(U32 v) {
 }
 KFN bool is_zero(U32 v) { return _mm256_testz_si256((__m256i)v, (__m256i)v) != 0; }
 
-// a * b + c, rounded once; the larger of magnitudes, of which b is one, and b where the other is a NaN.
-KFN F32 fused(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
-KFN F64 fused(F64 a, F64 b, F64 c) { return _mm256_fmadd_pd(a, b, c); }
+// The larger of magnitudes, of which b is one, and b where the other is a NaN.
 KFN F32 larger_magnitude(F32 a, F32 b) {
   return _mm256_max_ps(_mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF))), b);
 }
@@ -249,22 +227,26 @@ KFN void store_shorts(std::uint16_t* to, const U32 (&v)[2]) {
   store_bytes(to, _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)v[0], (__m256i)v[1]), 0xD8));
 }
 
+// Part kPart of 32 bytes.
+template <int kPart>
+KFN void store_part(void* to, Register v) {
+  static_assert(kPart == 0);
+  store_bytes(to, v);
+}
 // Rows of 16 bytes, one after another.
 KFN U32 joined_rows(const std::uint8_t* const (&rows)[2]) {
   const auto row = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i])); };
   return (U32)_mm256_inserti128_si256(_mm256_castsi128_si256(row(0)), row(1), 1);
 }
 
-// Neighbouring words, or pairs of words, of a and b in turns, within 16 bytes: the first ones, the last ones.
-KFN U32 first_words(U32 a, U32 b) { return (U32)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b); }
-KFN U32 last_words(U32 a, U32 b) { return (U32)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b); }
-KFN U32 first_pairs(U32 a, U32 b) { return (U32)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b); }
-KFN U32 last_pairs(U32 a, U32 b) { return (U32)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b); }
 // Transposes a square of parts of vectors.
 KFN void transpose_parts(U32 (&v)[2]) {
   const auto a = (__m256i)v[0], b = (__m256i)v[1];
   v[0] = (U32)_mm256_permute2x128_si256(a, b, 0x20);
   v[1] = (U32)_mm256_permute2x128_si256(a, b, 0x31);
 }
+
+// Parts of 16 bytes of two vectors in turns: the first half of them, the second.
+KFN void take_turns(U32 (&v)[2]) { transpose_parts(v); }
 
 PYF_END_TARGET

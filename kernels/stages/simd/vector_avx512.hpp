@@ -6,37 +6,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/target.hpp"
 
 PYF_BEGIN_TARGET
 
-template <class T>
-struct LaneMasks {
-  using Type = __mmask16;
-};
-template <>
-struct LaneMasks<std::uint64_t> {
-  using Type = __mmask8;
-};
 // Lanes of numbers T.
 template <class T>
-using Lanes = typename LaneMasks<T>::Type;
-
-KFN U32 all_of(std::uint32_t x) { return (U32)_mm512_set1_epi32(static_cast<int>(x)); }
-KFN U64 all_of(std::uint64_t x) { return (U64)_mm512_set1_epi64(static_cast<long long>(x)); }
-KFN F32 all_of(float x) { return _mm512_set1_ps(x); }
-KFN F64 all_of(double x) { return _mm512_set1_pd(x); }
+using Lanes = std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>;
 
 // 0, 1, 2 and so on.
 KFN U32 lane_numbers() { return (U32)_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
-// Each lane by as many bits as its lane of n; 0 for 32 and more.
-KFN U32 shifted_left(U32 x, U32 n) { return (U32)_mm512_sllv_epi32((__m512i)x, (__m512i)n); }
-KFN U32 shifted_right(U32 x, U32 n) { return (U32)_mm512_srlv_epi32((__m512i)x, (__m512i)n); }
-KFN U64 shifted_right(U64 x, U64 n) { return (U64)_mm512_srlv_epi64((__m512i)x, (__m512i)n); }
-KFN U32 all_shifted_right(U32 x, std::uint32_t n) {
-  return (U32)_mm512_srl_epi32((__m512i)x, _mm_cvtsi32_si128(static_cast<int>(n)));
-}
 // Some lanes by kBits, the others not at all.
 template <int kBits>
 KFN U32 shifted_left(U32 x, __mmask16 lanes) {
@@ -46,14 +27,6 @@ template <int kBits>
 KFN U32 shifted_right(U32 x, __mmask16 lanes) {
   return (U32)_mm512_mask_srli_epi32((__m512i)x, lanes, (__m512i)x, kBits);
 }
-// The larger of signed numbers, the smaller of unsigned ones.
-KFN U32 larger(U32 a, U32 b) { return (U32)_mm512_max_epi32((__m512i)a, (__m512i)b); }
-KFN U32 smaller(U32 a, U32 b) { return (U32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
-// Of 16-bit numbers: the difference, or 0 where that is below; the smaller one of signed numbers.
-KFN U32 reduced_16(U32 a, U32 b) { return (U32)_mm512_subs_epu16((__m512i)a, (__m512i)b); }
-KFN U32 smaller_16(U32 a, U32 b) { return (U32)_mm512_min_epi16((__m512i)a, (__m512i)b); }
-// 64-bit products of the even lanes.
-KFN U64 even_products(U32 a, U32 b) { return (U64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 // The high halves of even and of odd, in turns.
 KFN U32 high_halves(U64 even, U64 odd) {
   const __m512i order = _mm512_setr_epi32(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
@@ -72,9 +45,7 @@ KFN U32 sums_of_four(U32 v) {
 }
 KFN bool is_zero(U32 v) { return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) == 0; }
 
-// a * b + c, rounded once; the larger of magnitudes, of which b is one, and b where the other is a NaN.
-KFN F32 fused(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
-KFN F64 fused(F64 a, F64 b, F64 c) { return _mm512_fmadd_pd(a, b, c); }
+// The larger of magnitudes, of which b is one, and b where the other is a NaN.
 KFN F32 larger_magnitude(F32 a, F32 b) { return _mm512_range_ps(a, b, 0b1011); }
 KFN F64 larger_magnitude(F64 a, F64 b) { return _mm512_range_pd(a, b, 0b1011); }
 
@@ -199,6 +170,12 @@ KFN void store_shorts(std::uint16_t* to, const U32 (&v)[1]) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16((__m512i)v[0]));
 }
 
+// Part kPart of 32 bytes.
+template <int kPart>
+KFN void store_part(void* to, Register v) {
+  const __m256i part = kPart == 0 ? _mm512_castsi512_si256(v) : _mm512_extracti64x4_epi64(v, 1);
+  _mm256_storeu_si256(static_cast<__m256i*>(to), part);
+}
 // Rows of 32 or 16 bytes, one after another.
 KFN U32 joined_rows(const std::uint8_t* const (&rows)[2]) {
   const auto row = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[i])); };
@@ -212,11 +189,14 @@ KFN U32 joined_rows(const std::uint8_t* const (&rows)[4]) {
   return (U32)_mm512_inserti32x4(v, row(3), 3);
 }
 
-// Neighbouring words, or pairs of words, of a and b in turns, within 16 bytes: the first ones, the last ones.
-KFN U32 first_words(U32 a, U32 b) { return (U32)_mm512_unpacklo_epi32((__m512i)a, (__m512i)b); }
-KFN U32 last_words(U32 a, U32 b) { return (U32)_mm512_unpackhi_epi32((__m512i)a, (__m512i)b); }
-KFN U32 first_pairs(U32 a, U32 b) { return (U32)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b); }
-KFN U32 last_pairs(U32 a, U32 b) { return (U32)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b); }
+// Parts of 16 bytes of two vectors in turns: the first half of them, the second.
+KFN void take_turns(U32 (&v)[2]) {
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                second = _mm512_add_epi64(first, (Register)all_of(std::uint64_t{4}));
+  const auto a = (__m512i)v[0], b = (__m512i)v[1];
+  v[0] = (U32)_mm512_permutex2var_epi64(a, first, b);
+  v[1] = (U32)_mm512_permutex2var_epi64(a, second, b);
+}
 // Transposes a square of parts of vectors.
 KFN void transpose_parts(U32 (&v)[2]) {
   const auto a = (__m512i)v[0], b = (__m512i)v[1];

@@ -12,6 +12,11 @@
 
 PYF_BEGIN_TARGET
 
+// symbol_of_small() of each lane.
+KFN U32 small_symbols(U32 residual) {
+  return smaller(((U32)(as_floats(residual) + 0.5f) >> 21) - (4 * 131 - kDirectSymbols), residual);
+}
+
 using RowsOfWords = std::uint32_t[32][kLaneCount];
 
 // Indices of a round whose residuals are below kMediumEnd.
@@ -22,11 +27,7 @@ template <const IndexOf& kOf>
   const U32 neutral = all_of(kOf.neutral), first_table = all_of(contexts.count << kOf.bits);
   const auto index = [&](std::uint32_t i, std::uint32_t from) {
     const U32 value = load(rows[i] + from);
-    U32 entry = value;
-    if constexpr (kOf.symbols) {  // symbol_of_small()
-      const F32 real = __builtin_convertvector((Vector<std::int32_t>)value, F32) + 0.5f;
-      entry = smaller(((U32)real >> 21) - (4 * 131 - kDirectSymbols), value);
-    }
+    const U32 entry = kOf.symbols ? small_symbols(value) : value;
     if (i == 0) return entry | first_table;
     return entry | table.of(load(rows[near.first[i]] + from) + load(rows[near.second[i]] + from)) << kOf.bits;
   };

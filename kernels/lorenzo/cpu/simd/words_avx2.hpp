@@ -114,4 +114,32 @@ class EntryReader {
   const RoundIndices& indices_;
 };
 
+// A function of numbers below 256 by tables of 16 bytes. Those of 16 and more go by steps of `scale`, the largest by
+// four times that; `of` gives the same for all of a step.
+struct ByteTable {
+  __m256i small, medium, large;
+
+  template <class Of>
+  KFN ByteTable(const Of& of, std::uint32_t scale) {
+    const auto table = [&](std::uint32_t step, std::uint32_t first) {  // 0 for what is in the table before
+      const U32 low = lane_numbers(), high = low + 8u;
+      const auto of_low = (__m256i)where(above(low, all_of(first - 1)), of(low * step));
+      const __m256i shorts = _mm256_packus_epi32(of_low, (__m256i)of(high * step));
+      const __m256i bytes = _mm256_packus_epi16(shorts, shorts);
+      return _mm256_broadcastsi128_si256(
+          _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
+    };
+    small = table(1, 0);
+    medium = table(scale, 16 / scale);
+    large = table(4 * scale, 4);
+  }
+  // Of numbers, given with four times what they have of steps. Each is in one of the tables, and the others give 0.
+  KFN U8 of(U8 number, U8 steps) const {
+    const auto from = [&](__m256i values, U8 index) {  // beyond 15 there is none
+      return (U8)_mm256_shuffle_epi8(values, (__m256i)capped_sum(index, all_of(std::uint8_t{0x70})));
+    };
+    return from(small, number) | from(medium, steps >> 2) | (U8)_mm256_shuffle_epi8(large, (__m256i)(steps >> 4));
+  }
+};
+
 PYF_END_TARGET

@@ -120,4 +120,28 @@ class EntryReader {
   const RoundIndices& indices_;
 };
 
+// A function of numbers below 256 by tables of 64 bytes. Those of 64 and more go by steps of `scale`; `of` gives the
+// same for all of a step.
+struct ByteTable {
+  __m512i small, large;
+
+  template <class Of>
+  KFN ByteTable(const Of& of, std::uint32_t scale) {
+    const auto table = [&](std::uint32_t step) {
+      const auto from = [&](std::uint32_t first) { return (__m512i)of((lane_numbers() + first) * step); };
+      const __m512i low = _mm512_packus_epi32(from(0), from(16)), high = _mm512_packus_epi32(from(32), from(48));
+      const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
+    };
+    small = table(1);
+    large = table(scale);
+  }
+  // Of numbers, given with four times what they have of steps.
+  KFN U8 of(U8 number, U8 steps) const {
+    const __mmask64 is_large = _mm512_cmpgt_epu8_mask((__m512i)number, _mm512_set1_epi8(63));
+    const __m512i index = _mm512_srli_epi16((__m512i)steps, 2);  // six bits of it count
+    return (U8)_mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8((__m512i)number, small), is_large, index, large);
+  }
+};
+
 PYF_END_TARGET
