@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tables of a chunk's symbols in the form that encoders of whole rounds want (stages/simd/rans_encode_*.hpp): all
+// Tables of a chunk's symbols in the form that encoders of whole rounds want (cpu/simd/encode_rounds.hpp): all
 // that a step needs of a residual, or of a symbol, in eight bytes.
 #pragma once
 

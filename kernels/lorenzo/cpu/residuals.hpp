@@ -92,7 +92,7 @@ template <int S, int kOrder>
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
   for (std::uint32_t x = 0; x < columns; x += kHeldWords) {
     // only the first column is differenced along y by order 1
-    const Words first = x == 0 ? held_at(kTaken<16>.first) : Words{};
+    const Words first = x == 0 ? held_at(kFirstOfRow) : Words{};
     Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);

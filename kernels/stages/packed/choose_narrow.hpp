@@ -77,7 +77,7 @@ template <int S, bool kSmall>
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
   if (strip == 0) std::memset(s.behind, 0, sizeof s.behind);
   for (std::uint32_t x = 0; x < box.inx; x += kHeldWords) {
-    const Words first = x == 0 ? held_at(kTaken<16>.first) : Words{};
+    const Words first = x == 0 ? held_at(kFirstOfRow) : Words{};
     Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{}, seen = costs.seen;
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       Words widths[3] = {};
@@ -138,7 +138,7 @@ template <int S, bool kSmall>
     for (std::uint32_t i = 32 * b; i < 32 * b + 32; i += kHeldWords) {
       Words here = held_at(q + i), d = here - held_at(q + i - 1);
       if (kSmall) note_code(here, seen);
-      if (run == 0 && i == 0) here &= ~held_at(kTaken<16>.first);
+      if (run == 0 && i == 0) here &= ~held_at(kFirstOfRow);
       add_widths<kSmall>(d, differences);
       if constexpr (S == kChain) add_widths<kSmall>(here, values);
     }

@@ -94,7 +94,6 @@ struct NarrowCodes<Map> {
 
 // Eight words, of whichever registers a level has: compilers take loops over a row apart where words are moved too.
 using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
-using SignedEight [[gnu::vector_size(32)]] = std::int32_t;
 KFN Eight& eight_at(std::uint32_t* at) { return *reinterpret_cast<Eight*>(at); }
 KFN const Eight& eight_at(const std::uint32_t* at) { return *reinterpret_cast<const Eight*>(at); }
 
@@ -127,19 +126,9 @@ KFN void zigzag_words(const V& d, V& z) {
   using Signed = decltype(d < d);
   z = (d << 1) ^ (V)((Signed)d >> 31);
 }
-KFN void zigzag_eight(const Eight& d, Eight& z) { zigzag_words(d, z); }
 
-// Which differences with the row above and the slab before an order takes: all, those of the first values, none.
-template <std::uint32_t kX>
-struct TakenMasks {
-  alignas(64) std::uint32_t all[kX], first[kX], none[kX];
-  constexpr TakenMasks() : all{}, first{}, none{} {
-    for (std::uint32_t& mask : all) mask = ~0u;
-    first[0] = ~0u;
-  }
-};
-template <std::uint32_t kX>
-inline constexpr TakenMasks<kX> kTaken{};
+// All ones for the first of a row's words, else 0.
+alignas(64) inline constexpr std::uint32_t kFirstOfRow[16] = {~0u};
 
 // `count` values, `stride` apart, to one after another, as a run whose last value is repeated.
 [[gnu::noinline]] inline void copy_column(std::uint32_t value_bytes, const void* from, std::uint64_t stride,

@@ -34,96 +34,71 @@ KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above,
 #if defined(PYF_VECTORS)
 // The codes of quantize() (stages/quantize.hpp) of values that all have one. What is tested is what quantize() tests:
 // the largest error, the largest value, whether any is the sentinel or decodes to it.
+//
+// Codes of doubles are shortened to the low halves of their magic forms, from a magic number so much larger that no
+// narrow code is below 0. They are narrow where the forms have no other bits; those of NaNs and infinities have.
 template <class T>
-class NarrowQuantizer;
+class NarrowQuantizer {
+  using Traits = FloatTraits<T>;
+  using Code = typename Traits::Code;
+  static constexpr bool kShortened = sizeof(T) == 8;
+  static_assert(!kShortened || static_cast<std::uint32_t>(Traits::kMagicBits) == 0);
 
-template <>
-class NarrowQuantizer<float> {
  public:
-  explicit KFN NarrowQuantizer(const Quantizer<float>& p, int /*bits*/)
+  static constexpr int kAtOnce = kPer<std::uint32_t>;
+
+  // `bits` of a code and a sign may be shortened.
+  explicit KFN NarrowQuantizer(const Quantizer<T>& p, int bits)
       : inverse_(all_of(p.inverse_step)),
         step_(all_of(p.step)),
         sentinel_(all_of(p.sentinel)),
+        magic_(all_of(Traits::kMagic + (kShortened ? static_cast<T>(std::uint64_t{1} << bits) : T{0}))),
+        bits_(bits),
         bound_(p.bound),
-        reach_(std::bit_cast<std::uint32_t>(p.reach)),
+        reach_(std::bit_cast<Code>(p.reach)),
         has_sentinel_(p.has_sentinel) {}
 
-  static constexpr int kAtOnce = kPer<float>;
   [[nodiscard]] KFN bool has_sentinel() const { return has_sentinel_; }
   template <bool kSentinel>
   KFN void take(const void* from, std::uint32_t* to) {
-    const F32 magic = all_of(FloatTraits<float>::kMagic);
-    const F32 x = load<float>(from), t = fused(x, inverse_, magic), decoded = (t - magic) * step_;
-    // of a NaN the maximum is the other one: such errors have values that are NaN or infinite
-    error_ = larger_magnitude(x - decoded, error_);
-    far_ = larger((U32)x & 0x7FFFFFFFu, far_);
-    if constexpr (kSentinel) same_ = either(same_, either(equal(x, sentinel_), equal(decoded, sentinel_)));
-    store(to, (U32)t - (U32)magic);
+    const auto* const x = static_cast<const T*>(from);
+    const Vector<Code> t = magic_forms<kSentinel>(x);
+    if constexpr (kShortened)
+      store(to, low_halves(t, magic_forms<kSentinel>(x + kPer<T>)) - all_of(1u << bits_));
+    else
+      store(to, t - all_of(Traits::kMagicBits));
   }
   // Whether all values so far have codes.
   [[nodiscard]] KFN bool fits() const {
-    const auto misfits = either(above(error_, all_of(bound_)), above(far_, all_of(reach_ - 1)));
-    return lane_bits(either(misfits, same_)) == 0;
-  }
-
- private:
-  F32 inverse_, step_, sentinel_;
-  F32 error_{};
-  U32 far_{};  // bits of |x|: those of NaNs and infinities are the largest
-  Lanes<std::uint32_t> same_{};
-  float bound_;
-  std::uint32_t reach_;
-  bool has_sentinel_;
-};
-
-// Codes are narrow where those of magic forms, of a magic number so much larger that no narrow code is below 0, have no
-// other bits; NaNs and infinities have. The low half of a magic form is that of its code.
-template <>
-class NarrowQuantizer<double> {
- public:
-  static_assert(static_cast<std::uint32_t>(FloatTraits<double>::kMagicBits) == 0);
-
-  // `bits` of a code and a sign may be shortened.
-  explicit KFN NarrowQuantizer(const Quantizer<double>& p, int bits)
-      : inverse_(all_of(p.inverse_step)),
-        step_(all_of(p.step)),
-        sentinel_(all_of(p.sentinel)),
-        magic_(all_of(FloatTraits<double>::kMagic + static_cast<double>(std::uint64_t{1} << bits))),
-        above_(all_of(1u << bits)),
-        bits_(bits),
-        bound_(p.bound),
-        has_sentinel_(p.has_sentinel) {}
-
-  static constexpr int kAtOnce = kPer<float>;
-  [[nodiscard]] KFN bool has_sentinel() const { return has_sentinel_; }
-  template <bool kSentinel>
-  KFN void take(const void* from, std::uint32_t* to) {
-    const auto* const x = static_cast<const double*>(from);
-    const U64 low = half<kSentinel>(x), high = half<kSentinel>(x + kPer<double>);
-    store(to, low_halves(low, high) - above_);
-  }
-  [[nodiscard]] KFN bool fits() const {
-    const auto wide = sharing(seen_, all_of(~((std::uint64_t{2} << bits_) - 1)));
-    return lane_bits(either(above(error_, all_of(bound_)), either(wide, same_))) == 0;
+    Lanes<Code> misfits = either(above(error_, all_of(bound_)), same_);
+    if constexpr (kShortened)
+      misfits = either(misfits, sharing(seen_, all_of(~((std::uint64_t{2} << bits_) - 1))));
+    else
+      misfits = either(misfits, above(seen_, all_of(reach_ - 1)));
+    return lane_bits(misfits) == 0;
   }
 
  private:
   template <bool kSentinel>
-  KFN U64 half(const double* from) {
-    const F64 x = load(from), t = fused(x, inverse_, magic_), decoded = (t - magic_) * step_;
+  KFN Vector<Code> magic_forms(const T* from) {
+    const Vector<T> x = load<T>(static_cast<const void*>(from)), t = fused(x, inverse_, magic_);
+    const Vector<T> decoded = (t - magic_) * step_;
+    // of a NaN the maximum is the other one: such errors have values that are NaN or infinite
     error_ = larger_magnitude(x - decoded, error_);
-    seen_ |= (U64)t ^ all_of(FloatTraits<double>::kMagicBits);
+    if constexpr (kShortened)
+      seen_ |= (Vector<Code>)t ^ all_of(Traits::kMagicBits);
+    else
+      seen_ = larger((Vector<Code>)x & 0x7FFFFFFFu, seen_);
     if constexpr (kSentinel) same_ = either(same_, either(equal(x, sentinel_), equal(decoded, sentinel_)));
-    return (U64)t;
+    return (Vector<Code>)t;
   }
 
-  F64 inverse_, step_, sentinel_, magic_;
-  U32 above_;
-  F64 error_{};
-  U64 seen_{};  // bits of codes
-  Lanes<std::uint64_t> same_{};
+  Vector<T> inverse_, step_, sentinel_, magic_, error_{};
+  Vector<Code> seen_{};  // bits of codes; or the largest |x|, its bits: those of NaNs and infinities are the largest
+  Lanes<Code> same_{};
   int bits_;
-  double bound_;
+  T bound_;
+  Code reach_;
   bool has_sentinel_;
 };
 #endif
