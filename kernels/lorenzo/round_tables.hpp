@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A chunk's tables in the form for encoders of whole rounds (stages/simd/rans_encode_*.hpp): a step's data for a
-// residual, or for a symbol, in eight bytes.
+// Tables of a chunk's symbols in the form that encoders of whole rounds want (cpu/simd/encode_rounds.hpp): all
+// that a step needs of a residual, or of a symbol, in eight bytes.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace pyfilter {
 
-// Classes of rounds by their largest residual. Narrow rounds have inner bits only; medium ones need at most one further
-// step for other bits.
+// Rounds by their largest residual. Narrow ones have no bits but those coded with their symbols, medium ones at most
+// one step of others.
 inline constexpr std::uint32_t kNarrowEnd = 256, kMediumEnd = kLevelCap, kMediumSymbols = 128;
 static_assert(raw_bits(symbol_of_small(kNarrowEnd - 1)) <= kInnerBits);
 static_assert(raw_bits(symbol_of_small(kMediumEnd - 1)) <= kInnerBits + kStepBits);
 
 // A step: the state grows by `bits` inner bits to x, and then by first + (2^10 - frequency) * (x / frequency). The
-// quotient is the high half of (x << before) * reciprocal, shifted by kQuotientShift. 0: a symbol without a frequency;
-// all other reciprocals have their highest bit set.
+// quotient is the high half of (x << before) * reciprocal, shifted by kQuotientShift. 0 is a symbol without a
+// frequency: the reciprocals of others have their highest bit set.
 //   0 reciprocal, 32 frequency - 1, 42 first slot, 52 the inner bits (narrow rounds), 57 their number, 60 `before`
 inline constexpr std::uint32_t kQuotientShift = 10;
 constexpr KFN std::uint64_t step_entry(const EncodeEntry& entry, std::uint32_t inner, std::uint32_t bits) {
@@ -26,12 +26,12 @@ constexpr KFN std::uint64_t step_entry(const EncodeEntry& entry, std::uint32_t i
                              (kQuotientShift + 1 - entry.shift()) << 28;
   return entry.reciprocal | std::uint64_t{rest} << 32;
 }
-// A step that changes no state.
+// Changes no state.
 inline constexpr std::uint64_t kNeutralStep = step_entry(encode_entry(kFrequencySum, 0), 0, 0);
 inline constexpr std::uint32_t kNeutralTable = 15;
 static_assert(kMostTables <= kNeutralTable);
 
-// Steps of flags: by context and flag, and the neutral step of a block without a flag.
+// Steps of flags: by context and flag, and that of a block that has none.
 inline constexpr std::uint32_t kNoFlag = 2 * kFlagContexts;
 constexpr KFN std::uint32_t flag_step(std::uint32_t context, std::uint32_t coded) { return 2 * context + coded; }
 

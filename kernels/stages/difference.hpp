@@ -8,7 +8,7 @@
 
 #include "core/bits.hpp"
 #include "core/target.hpp"
-#include "stages/planes.hpp"
+#include "stages/simd/rows.hpp"
 
 namespace pyfilter {
 
@@ -28,55 +28,16 @@ inline constexpr int kTileBlocks = kTileValues / kBlockValues<D>;
 
 PYF_BEGIN_TARGET
 
-// All ones where a value of a block has a neighbour `stride` before it in its run of `run` values, else 0.
-template <class Code, int kStride, int kRun, int B>
-struct NeighbourMask {
-  alignas(64) Code mask[B];
-  constexpr NeighbourMask() : mask{} {
-    for (int i = 0; i < B; ++i) mask[i] = i % kRun < kStride ? Code{0} : static_cast<Code>(~Code{0});
-  }
-};
-template <class Code, int kStride, int kRun, int B>
-inline constexpr NeighbourMask<Code, kStride, kRun, B> kNeighbour{};
-
-// Values in front of the first block that difference() may read; their differences are masked out.
+// Values before the first block that difference() may read (and masks out).
 inline constexpr int kDifferencePad = 16;
 
-// N codes and the padding in front of them in one array, so that index -1 is inside the array.
+// N codes and the room before them, one array, so that [-1] is of it.
 template <class Code, int N>
 struct PaddedCodes {
-  alignas(64) Code padded[kDifferencePad + N];
-  KFN Code* data() { return padded + kDifferencePad; }
+  alignas(64) Code room[kDifferencePad + N];
+  KFN Code* data() { return room + kDifferencePad; }
   KFN operator Code*() { return data(); }
 };
-
-PYF_END_TARGET
-
-#if defined(PYF_LEVEL_AVX512)
-#include "stages/simd/blocks_avx512.hpp"
-#elif defined(PYF_LEVEL_AVX2)
-#include "stages/simd/blocks_avx2.hpp"
-#else
-#include "stages/simd/blocks_generic.hpp"
-#endif
-
-PYF_BEGIN_TARGET
-
-#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
-inline constexpr bool kDifferencesInRegisters = true;
-// Differences of one block (blocks_generic.hpp); here the block stays in registers from axis to axis.
-template <int D, class Code>
-KFN void differences(const Code* q, Code* /*t*/, Code* d, int blocks) {
-  for (int b = 0; b < blocks; ++b) {
-    if constexpr (D == 2)
-      differences_2d(q + b * 64, d + b * 64);
-    else
-      differences_3d(q + b * 64, d + b * 64);
-  }
-}
-#else
-inline constexpr bool kDifferencesInRegisters = false;
-#endif
 
 // z[i] = zigzag(d[i]) of one block. Map::wrap shortens differences of types narrower than the code.
 template <class Map, int B>
@@ -84,20 +45,12 @@ KFN void zigzag_block(const typename Map::Code* d, typename Map::Code* z) {
   for (int i = 0; i < B; ++i) z[i] = zigzag(Map::wrap(d[i]));
 }
 
-// Zigzag numbers of the 1-D differences of codes q.
+// The same of the 1-D differences of codes q.
 template <class Map, int B>
 KFN void zigzag_differences(const typename Map::Code* q, typename Map::Code* z) {
   using Code = typename Map::Code;
   for (int i = 0; i < B; ++i)
     z[i] = zigzag(Map::wrap(static_cast<Code>(q[i] - (q[i - 1] & kNeighbour<Code, 1, B, B>.mask[i]))));
-}
-
-// Differences -> codes of one block, in place.
-template <int D, class Code>
-KFN void accumulate(Code (&d)[kBlockValues<D>]) {
-  if constexpr (D == 1) accumulate_1d(d);
-  if constexpr (D == 2) accumulate_2d(d);
-  if constexpr (D == 3) accumulate_3d(d);
 }
 
 PYF_END_TARGET

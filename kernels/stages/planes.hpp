@@ -4,10 +4,13 @@
 #pragma once
 
 #include "core/target.hpp"
+#include "stages/simd/rows.hpp"
 #if defined(PYF_LEVEL_AVX512)
 #include "stages/simd/planes_avx512.hpp"
 #elif defined(PYF_LEVEL_AVX2)
 #include "stages/simd/planes_avx2.hpp"
+#elif defined(PYF_LEVEL_NEON)
+#include "stages/simd/planes_neon.hpp"
 #else
 #include "stages/simd/planes_generic.hpp"
 #endif
@@ -102,7 +105,7 @@ KFN Code unpack_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {
   unpack_planes(words, planes, q);
   const Code low = q[0];
   for (int i = 0; i < 32; ++i) q[i] = unzigzag(q[i]);
-  accumulate_1d(q);
+  accumulate_block<1>(q);
   return low;
 }
 

@@ -132,7 +132,7 @@ KFN typename Map::Code decode_codes(bool sums, Rate rate, TileParts& parts, type
     unpack_runs<B / 32>(parts.words, rate.planes, q);
     low = q[0];
     for (int i = 0; i < B; ++i) q[i] = unzigzag(q[i]);
-    if (sums) accumulate<D>(q);
+    if (sums) accumulate_block<D>(q);
   }
   parts.words += 4 * rate.planes * (B / 32);
   if (rate.outlier_bytes == 0) return 0;

@@ -27,7 +27,7 @@ inline constexpr int kGroupBlocks = 8;
 template <int kBytes>
 KFN void copy_bytes(const void* from, std::uint8_t* to) {
 #if defined(PYF_LEVEL_AVX2)
-  for (int i = 0; i < kBytes; i += 32) store(to + i, load(static_cast<const std::uint8_t*>(from) + i));
+  for (int i = 0; i < kBytes; i += 32) store(to + i, load<std::uint8_t>(static_cast<const std::uint8_t*>(from) + i));
 #else
   std::memcpy(to, from, kBytes);
 #endif

@@ -7,12 +7,8 @@
 #include <cstring>
 
 #include "lorenzo/cpu/round_indices.hpp"
+#include "lorenzo/cpu/simd/byte_rounds.hpp"
 #include "lorenzo/model.hpp"
-#if defined(PYF_LEVEL_AVX512)
-#include "lorenzo/cpu/simd/byte_rounds_avx512.hpp"
-#else
-#include "lorenzo/cpu/simd/byte_rounds_avx2.hpp"
-#endif
 
 PYF_BEGIN_TARGET
 

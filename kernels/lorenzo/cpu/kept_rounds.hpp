@@ -9,7 +9,7 @@
 #include "core/target.hpp"
 #include "lorenzo/cpu/rounds.hpp"
 #include "lorenzo/round_tables.hpp"
-#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+#if defined(PYF_VECTORS)
 #define PYF_WHOLE_ROUNDS 1  // rounds are counted and encoded by their indices
 #include "lorenzo/cpu/count_rounds.hpp"
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A round of a stream (docs/format.md, section 8.3): up to 32 blocks, one a lane, position by position. Here one lane
-// after the other; stages/simd/rans_*.hpp do all lanes at once where values are ordinary and the stream is long enough.
+// after the other; cpu/simd/ has all lanes at once where values are ordinary and the stream is long enough.
 #pragma once
 
 #include <algorithm>

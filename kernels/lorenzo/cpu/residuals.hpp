@@ -66,22 +66,14 @@ template <int S>
 KFN void put_residuals(const Words (&rows)[TileShape<S>::kBlockY], std::uint32_t* to) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kWidth = Tile::kBlockX, kNext = 32 * Tile::block_of(0, 0, kWidth);
-#if defined(PYF_LEVEL_AVX512)
+#if defined(PYF_VECTORS)
   // which compilers would do through memory
-  static_assert(Tile::kBlockY == 4 && (kWidth == 8 || kWidth == 4));
-  const auto a = (__m512i)rows[0], b = (__m512i)rows[1], c = (__m512i)rows[2], d = (__m512i)rows[3];
-  const __m512i low_ab = _mm512_shuffle_i32x4(a, b, 0x44), high_ab = _mm512_shuffle_i32x4(a, b, 0xEE),
-                low_cd = _mm512_shuffle_i32x4(c, d, 0x44), high_cd = _mm512_shuffle_i32x4(c, d, 0xEE);
-  if constexpr (kWidth == 8) {
-    _mm512_storeu_si512(to, low_ab);
-    _mm512_storeu_si512(to + 16, low_cd);
-    _mm512_storeu_si512(to + kNext, high_ab);
-    _mm512_storeu_si512(to + kNext + 16, high_cd);
-  } else {
-    _mm512_storeu_si512(to, _mm512_shuffle_i32x4(low_ab, low_cd, 0x88));
-    _mm512_storeu_si512(to + kNext, _mm512_shuffle_i32x4(low_ab, low_cd, 0xDD));
-    _mm512_storeu_si512(to + 2 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0x88));
-    _mm512_storeu_si512(to + 3 * kNext, _mm512_shuffle_i32x4(high_ab, high_cd, 0xDD));
+  constexpr std::uint32_t kParts = kHeldWords / kWidth;
+  for (std::uint32_t row = 0; row < Tile::kBlockY; row += kParts) {
+    U32 parts[kParts];
+    for (std::uint32_t k = 0; k < kParts; ++k) parts[k] = rows[row + k];
+    if constexpr (kParts > 1) transpose_parts(parts);
+    for (std::uint32_t k = 0; k < kParts; ++k) store(to + k * kNext + row * kWidth, parts[k]);
   }
 #else
   for (std::uint32_t i = 0; i < Tile::kBlockY; ++i)
@@ -100,7 +92,7 @@ template <int S, int kOrder>
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
   for (std::uint32_t x = 0; x < columns; x += kHeldWords) {
     // only the first column is differenced along y by order 1
-    const Words first = x == 0 ? held_at(kTaken<16>.first) : Words{};
+    const Words first = x == 0 ? held_at(kFirstOfRow) : Words{};
     Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
       std::uint32_t* const to = blocks[Tile::block_of(z, y + from, x)] + Tile::position_of(z, 0, 0);

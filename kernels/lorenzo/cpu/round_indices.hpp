@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What whole rounds become where a level encodes them so (stages/simd/rans_encode_*.hpp): indices of entries of tables,
+// What whole rounds become where a level encodes them so (simd/encode_rounds.hpp): indices of entries of tables,
 // found forwards, while residuals are at hand.
 #pragma once
 

@@ -4,19 +4,14 @@
 
 #include "core/target.hpp"
 #include "lorenzo/cpu/lanes.hpp"
-#if defined(PYF_LEVEL_AVX512)
-#include "lorenzo/cpu/simd/rans_avx512.hpp"
-#include "lorenzo/cpu/simd/rans_decode_avx512.hpp"
-#elif defined(PYF_LEVEL_AVX2)
-#include "lorenzo/cpu/simd/rans_avx2.hpp"
-#include "lorenzo/cpu/simd/rans_decode_avx2.hpp"
-#else
-#include "lorenzo/cpu/simd/rans_generic.hpp"
+#include "lorenzo/cpu/simd/steps.hpp"
+#if defined(PYF_VECTORS)
+#include "lorenzo/cpu/simd/decode_rounds.hpp"
 #endif
 
 PYF_BEGIN_TARGET
 
-#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+#if defined(PYF_VECTORS)
 inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& near, std::uint32_t code_bits,
                                   std::uint32_t lanes, RoundRows& rows, LaneStates& states, WordReader& words) {
   if (lanes == kLaneCount) [[likely]]
@@ -32,7 +27,7 @@ inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& 
                                            WordReader& words) {
   rows.wide = false;
   std::uint32_t done = 0;
-#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+#if defined(PYF_VECTORS)
   done = decode_steps(tables, near, code_bits, lanes, rows, states, words);
 #endif
   for (std::uint32_t i = done; i < 32; ++i) decode_step(tables, near, code_bits, lanes, i, rows, states, words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cost of a sampled tile (choose.hpp) for an entropy coder if its codes are narrow: all orders of a shape at once,
-// strip by strip. The results equal those of choose_cpu.hpp.
+// What a sampled tile costs (choose.hpp) where an entropy coder follows and its codes are narrow: every predictor of a
+// shape at once, strip by strip. The numbers are those of choose_cpu.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,81 +11,86 @@
 #include "stages/packed/narrow.hpp"
 
 PYF_BEGIN_TARGET
-// Codes of at most this many bits and a sign have differences below 2^21 along three axes.
+
+// Codes of this many bits and a sign have small differences along three axes.
 inline constexpr int kSmallBits = 17;
-PYF_END_TARGET
 
-#if defined(PYF_LEVEL_AVX512)
-#include "stages/simd/choose_avx512.hpp"
-#endif
-
-PYF_BEGIN_TARGET
-
-// Adds coded_width() of the zigzag numbers of eight differences, and kWidthBias. kSmall: the differences are below
-// 2^21, so |d + 1/4| is exact and its exponent plus 2 is the width.
+// Adds coded_width() of the zigzag numbers of differences, and kWidthBias. kSmall: differences are below 2^21,
+// and the width is the exponent of |d + 1/4|, which is exact then, plus 2.
 template <bool kSmall>
 inline constexpr std::uint32_t kWidthBias = kSmall ? 125 : 0;
 template <bool kSmall>
-KFN void add_widths(const Eight& difference, Eight& widths) {
-  using FloatEight [[gnu::vector_size(32)]] = float;
+KFN void add_widths(const Words& difference, Words& widths) {
+  using Floats [[gnu::vector_size(sizeof(Words))]] = float;
+  using Integers [[gnu::vector_size(sizeof(Words))]] = std::int32_t;
   if constexpr (kSmall) {
-    const FloatEight real = __builtin_convertvector((SignedEight)difference, FloatEight) + 0.25f;
-    widths += ((Eight)real & 0x7FFFFFFFu) >> 23;
+    const Floats real = __builtin_convertvector((Integers)difference, Floats) + 0.25f;
+    widths += ((Words)real & 0x7FFFFFFFu) >> 23;
   } else {
-    const Eight limit = Eight{} + (1u << 30);
-    Eight z;
-    zigzag_eight(difference, z);
-    const Eight capped = z < limit ? z : limit;
-    const Eight exponent = (Eight) __builtin_convertvector((SignedEight)capped, FloatEight) >> 23;
-    widths += (exponent - 126) & (Eight)(capped != 0);
+    const Words limit = Words{} + (1u << 30);
+    Words z;
+    zigzag_words(difference, z);
+    const Words capped = z < limit ? z : limit;
+    const Words exponent = (Words) __builtin_convertvector((Integers)capped, Floats) >> 23;
+    widths += (exponent - 126) & (Words)(capped != 0);
   }
 }
-KFN bool are_small(const Eight& seen) { return bits_of(seen) >> (kSmallBits + 1) == 0; }
-KFN void note_code(const Eight& code, Eight& seen) { seen |= code + (1u << kSmallBits); }
+KFN bool are_small(const Words& seen) { return bits_of(seen) >> (kSmallBits + 1) == 0; }
+KFN void note_code(const Words& code, Words& seen) { seen |= code + (1u << kSmallBits); }
 
-template <int kFirst, int kCount>
-KFN std::uint32_t sum_of(const Eight& v) {
+// Sums of each four words.
+using FourSums = std::uint32_t[kHeldWords / 4];
+KFN void sum_fours(const Words& v, FourSums& sums) {
+#if defined(PYF_VECTORS)
+  const U32 all = sums_of_four(v);
+  for (std::uint32_t i = 0; i < kHeldWords / 4; ++i) sums[i] = all[4 * i];
+#else
+  for (std::uint32_t i = 0; i < kHeldWords / 4; ++i) sums[i] = v[4 * i] + v[4 * i + 1] + v[4 * i + 2] + v[4 * i + 3];
+#endif
+}
+KFN std::uint32_t sum_of(const Words& v) {
+  FourSums sums;
+  sum_fours(v, sums);
   std::uint32_t sum = 0;
-  for (int i = kFirst; i < kFirst + kCount; ++i) sum += v[i];
+  for (const std::uint32_t four : sums) sum += four;
   return sum;
 }
 
 template <int S>
 struct NarrowCosts {
   static constexpr std::uint32_t kX = TileShape<S>::kX, kOrders = S == kVolume ? 3 : 2;
-  // width sums of incomplete blocks, by order, row of blocks and position along x
-  Eight open[kOrders][S == kVolume ? 4 : 1][S == kPlane || S == kVolume ? kX / 8 : 1];
-  std::uint64_t bits[4] = {};  // of complete blocks, by order
-  Eight seen{};                // note_code() of all codes
+  // widths of blocks that are not complete, by order, row of blocks and place along x
+  Words open[kOrders][S == kVolume ? 4 : 1][S == kPlane || S == kVolume ? kX / kHeldWords : 1];
+  std::uint64_t bits[4] = {};  // by order
+  Words seen{};                // note_code() of all
 };
 template <bool kSmall>
 KFN std::uint64_t narrow_block_cost(std::uint32_t widths) {
   return coded_block_cost(widths - 32 * kWidthBias<kSmall>);
 }
 
-// Adds a strip of a plane or a volume, for all orders: the differences of tile_differences(), except the tile's first
-// value.
+// Adds a strip of a plane or a volume: differences as in tile_differences(), all orders; the tile's first is not one.
 template <int S, bool kSmall>
 [[gnu::noinline]] inline void add_strip(const TileBox& box, std::uint32_t strip, std::uint32_t rows, NarrowSpace<S>& s,
                                         NarrowCosts<S>& costs) {
   using Tile = TileShape<S>;
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
   if (strip == 0) std::memset(s.behind, 0, sizeof s.behind);
-  for (std::uint32_t x = 0; x < box.inx; x += 8) {
-    const Eight first = x == 0 ? eight_at(kTaken<8>.first) : Eight{};
-    Eight above = S == kPlane && strip != 0 ? eight_at(s.above + x) : Eight{}, seen = costs.seen;
+  for (std::uint32_t x = 0; x < box.inx; x += kHeldWords) {
+    const Words first = x == 0 ? held_at(kFirstOfRow) : Words{};
+    Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{}, seen = costs.seen;
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
-      Eight widths[3] = {};
+      Words widths[3] = {};
       for (std::uint32_t row = from; row < from + Tile::kBlockY; ++row) {
         const std::uint32_t* const q = s.row(row) + x;
-        const Eight here = eight_at(q), along = here - eight_at(q - 1);
+        const Words here = held_at(q), along = here - held_at(q - 1);
         if (kSmall) note_code(here, seen);
-        Eight d[3] = {along - (above & first), along - above, along};
+        Words d[3] = {along - (above & first), along - above, along};
         above = along;
         if constexpr (S == kVolume) {
-          Eight& before = eight_at(s.behind[row] + x);
-          const Eight behind = before;
-          before = d[1];
+          Words& place = held_at(s.behind[row] + x);
+          const Words behind = place;
+          place = d[1];
           d[2] = d[1] - behind;
           if (row == 0) {
             d[0] -= behind & first;
@@ -97,23 +102,27 @@ template <int S, bool kSmall>
           add_widths<kSmall>(d[order], widths[order]);
         }
       }
+      FourSums sums;
       const auto present = [&](std::uint32_t at) { return is_present<S>(box, Tile::block_of(z, y + from, at)); };
       for (std::uint32_t order = 0; order < costs.kOrders; ++order) {
         if constexpr (S == kPlane) {
-          if (present(x)) costs.bits[order + 1] += narrow_block_cost<kSmall>(sum_of<0, 8>(widths[order]));
+          sum_fours(widths[order], sums);
+          for (std::uint32_t k = 0; k < kHeldWords; k += 8)
+            if (present(x + k)) costs.bits[order + 1] += narrow_block_cost<kSmall>(sums[k / 4] + sums[k / 4 + 1]);
         } else {
-          Eight& open = costs.open[order][from / Tile::kBlockY][x / 8];
+          Words& open = costs.open[order][from / Tile::kBlockY][x / kHeldWords];
           if (strip % 2 == 0) {
             open = widths[order];
             continue;
           }
-          const Eight both = open + widths[order];
-          if (present(x)) costs.bits[order + 1] += narrow_block_cost<kSmall>(sum_of<0, 4>(both));
-          if (present(x + 4)) costs.bits[order + 1] += narrow_block_cost<kSmall>(sum_of<4, 4>(both));
+          const Words both = open + widths[order];
+          sum_fours(both, sums);
+          for (std::uint32_t k = 0; k < kHeldWords; k += 4)
+            if (present(x + k)) costs.bits[order + 1] += narrow_block_cost<kSmall>(sums[k / 4]);
         }
       }
     }
-    eight_at(s.above + x) = above;
+    held_at(s.above + x) = above;
     costs.seen = seen;
   }
 }
@@ -122,45 +131,30 @@ template <int S, bool kSmall>
 template <int S, bool kSmall>
 [[gnu::noinline]] inline void add_run(const TileBox& box, std::uint32_t run, NarrowSpace<S>& s, NarrowCosts<S>& costs) {
   const std::uint32_t* const q = s.row(0);
-  Eight seen = costs.seen;
+  Words seen = costs.seen;
   for (std::uint32_t b = 0; b < kRunValues / 32; ++b) {
     if (!is_present<S>(box, b + kRunValues / 32 * run)) continue;
-    Eight values{}, differences{};
-    for (std::uint32_t i = 32 * b; i < 32 * b + 32; i += 8) {
-      Eight here = eight_at(q + i), d = here - eight_at(q + i - 1);
+    Words values{}, differences{};
+    for (std::uint32_t i = 32 * b; i < 32 * b + 32; i += kHeldWords) {
+      Words here = held_at(q + i), d = here - held_at(q + i - 1);
       if (kSmall) note_code(here, seen);
-      if (run == 0 && i == 0) here &= ~eight_at(kTaken<8>.first);
+      if (run == 0 && i == 0) here &= ~held_at(kFirstOfRow);
       add_widths<kSmall>(d, differences);
       if constexpr (S == kChain) add_widths<kSmall>(here, values);
     }
-    costs.bits[1] += narrow_block_cost<kSmall>(sum_of<0, 8>(differences));
-    if constexpr (S == kChain) costs.bits[0] += narrow_block_cost<kSmall>(sum_of<0, 8>(values));
+    costs.bits[1] += narrow_block_cost<kSmall>(sum_of(differences));
+    if constexpr (S == kChain) costs.bits[0] += narrow_block_cost<kSmall>(sum_of(values));
   }
   costs.seen = seen;
 }
 
-// Bits of a tile's present blocks, by order. False if its codes are not narrow. kSmall: sets `small` to whether the
-// codes are small; if not, the bits are invalid.
+// Bits of the present blocks of a tile by order. False where its codes are not narrow. kSmall: `small` becomes whether
+// they are small, without which the bits are not those.
 template <int S, bool kSmall, class Code>
 [[gnu::noinline]] inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values,
                                            const TileBox& box, const std::uint8_t* next_tile, void* copy, bool& small,
                                            std::uint64_t (&bits)[4]) {
   NarrowSpace<S> space;
-#if defined(PYF_LEVEL_AVX512)
-  if constexpr (kSmall) {
-    SmallCosts<S> costs;
-    const bool narrow =
-        narrow_strips<S>(map, grid, values, box, next_tile, copy, space, [&](std::uint32_t strip, std::uint32_t rows) {
-          if constexpr (S == kPlane || S == kVolume)
-            costs.add_strip(box, strip, rows, space);
-          else
-            costs.add_run(box, strip, space);
-        });
-    if (narrow) costs.get(bits);
-    if (narrow) small = costs.small();
-    return narrow;
-  }
-#endif
   NarrowCosts<S> costs;
   const bool narrow =
       narrow_strips<S>(map, grid, values, box, next_tile, copy, space, [&](std::uint32_t strip, std::uint32_t rows) {
@@ -174,7 +168,7 @@ template <int S, bool kSmall, class Code>
   return narrow;
 }
 
-// `small`: whether codes of earlier tiles were small, which predicts this tile's.
+// `small`: whether codes of tiles before were small, as those that follow will be, mostly.
 template <int S, class Code>
 inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values, const TileBox& box,
                          const std::uint8_t* next_tile, void* copy, bool& small, std::uint64_t (&bits)[4]) {

@@ -188,7 +188,7 @@ KFN BlockBits nonzero_bits(const Number (&numbers)[kPackedBlocks]) {
 // Chooses between residuals of predicted masks and plain masks of missing values, by cost. `present`: all ones for each
 // present block.
 template <int S>
-inline void foretell_masks(const std::uint32_t (&present)[kPackedBlocks], TileMarks& s, SpecialBlocks& found) {
+inline void predict_masks(const std::uint32_t (&present)[kPackedBlocks], TileMarks& s, SpecialBlocks& found) {
   constexpr const BlockNeighbours<S>& kNear = kBlockNeighbours<S>;
   constexpr int kPad = 16;
   static_assert(kNear.kStep + 1 <= kPad);
@@ -246,7 +246,7 @@ template <int S>
   std::fill_n(present, kPackedBlocks, is_whole<S>(box) ? ~0u : 0);
   if (!is_whole<S>(box))
     for (const std::uint32_t b : present_blocks<S>(box)) present[b] = ~0u;
-  if ((s.kinds & kMaskSentinel) != 0) foretell_masks<S>(present, s, found);
+  if ((s.kinds & kMaskSentinel) != 0) predict_masks<S>(present, s, found);
   if ((s.kinds & kMaskNegative) != 0 && (found.flags & kPackedAllMissing) == 0) note_signs(present, s, found);
   if ((s.kinds & ~unsigned{kMaskSentinel}) != 0) {
     alignas(64) std::uint32_t described[kPackedBlocks] = {};  // words, since byte stores may alias anything

@@ -186,7 +186,7 @@ struct MapSteps {
 #pragma GCC unroll 2
       for (int i = 0; i < kRuns; ++i) {
         Code(&run)[32] = *reinterpret_cast<Code(*)[32]>(differences + 32 * i);
-        accumulate_1d(run);
+        accumulate_block<1>(run);
         map.decode(run, carry, to + 32 * i);
         carry = run[31];
       }
@@ -262,7 +262,7 @@ struct MapSteps {
       unpack_residuals(words, width, exception, entry, z);
       for (int i = 0; i < 32; ++i) z[i] = unzigzag(z[i]);
       if (differences) {
-        accumulate_1d(z);
+        accumulate_block<1>(z);
         store_sums();
       } else {
         if (b == 0) z[0] = first;
@@ -281,7 +281,7 @@ struct MapSteps {
       if ((coded[b / 32] >> b % 32 & 1) != 0) {
         for (int i = 0; i < 32; ++i) z[i] = unzigzag((*blocks)[i]);
         ++blocks;
-        if (differences) accumulate_1d(z);
+        if (differences) accumulate_block<1>(z);
       } else {
         for (Code& d : z) d = 0;
       }

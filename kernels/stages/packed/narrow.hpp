@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Codes of a tile strip by strip, in 32 bits, for tiles of ordinary values with codes of at most 28 bits, which most
-// tiles are. Used for residuals of an entropy coder, and for the sample that chooses their predictor.
+// Codes of a tile strip by strip, in 32 bits, where it has ordinary values only and codes of 28 bits at most, as most
+// tiles: for residuals that an entropy coder takes, and for the sample that their predictor is chosen by.
 #pragma once
 
 #include <algorithm>
@@ -16,49 +16,34 @@
 #include "stages/packed/tile_bits.hpp"
 #include "stages/packed/tile_values.hpp"
 #include "stages/packed/values.hpp"
+#include "stages/simd/narrow.hpp"
 #include "stages/tile_encode.hpp"
-#if defined(PYF_LEVEL_AVX512)
-#include "stages/simd/narrow_avx512.hpp"
-#elif defined(PYF_LEVEL_AVX2)
-#include "stages/simd/narrow_avx2.hpp"
-#endif
 
 PYF_BEGIN_TARGET
 
-// Rows of a strip, and the state that the next strip needs of earlier ones.
-inline constexpr std::uint32_t kStripRows = 16;  // rows of a plane or a slab of a volume; runs of a chain or of columns
+// What of a tile is taken at a time, and what the next strip needs of those before it.
+inline constexpr std::uint32_t kStripRows = 16;  // of a plane, or a slab of a volume; else runs of a chain, or columns
 inline constexpr std::uint32_t kRunValues = 1024;
 template <int S>
 struct NarrowSpace {
   static constexpr std::uint32_t kRow = S == kPlane || S == kVolume ? TileShape<S>::kX : 64, kPad = 16;
   alignas(64) std::uint32_t codes[kStripRows * (kPad + kRow)];  // 0 before each row; or a run and the code before it
-  alignas(64) std::uint32_t above[kRow];                        // differences along x of the previous row
-  alignas(
-      64) std::uint32_t behind[S == kVolume ? kStripRows : 1][kRow];  // differences along x and y of the previous slab
+  alignas(64) std::uint32_t above[kRow];                        // differences along x of the row above
+  alignas(64) std::uint32_t behind[S == kVolume ? kStripRows : 1][kRow];  // those along x and y of the slab before
 
   static constexpr std::uint32_t kStride = kPad + kRow;  // from row to row
   KFN std::uint32_t* row(std::uint32_t r) { return codes + r * kStride + kPad; }
 };
 
-// Codes of at most this many bits and a sign may be shortened to 32 bits: differences along three axes, and from the
-// tile before, still fit.
+// Codes of this many bits and a sign may be shortened: differences along three axes, and to a tile before, still
+// have 32.
 inline constexpr int kNarrowBits = 27;
 template <class Code>
 KFN bool may_shorten(Code code) {
   return sizeof(Code) == 4 || static_cast<Code>(code + (Code{1} << kNarrowBits)) >> (kNarrowBits + 1) == 0;
 }
 
-#if !defined(PYF_LEVEL_AVX512) && !defined(PYF_LEVEL_AVX2)
-// The low halves of 32 codes. Returns the OR of all codes + `above`.
-KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above, std::uint32_t* to) {
-  std::uint64_t any = 0;
-  for (int i = 0; i < 32; ++i) any |= codes[i] + above;
-  for (int i = 0; i < 32; ++i) to[i] = static_cast<std::uint32_t>(codes[i]);
-  return any;
-}
-#endif
-
-// Codes of 32 values. Not 0 if a value is a misfit or its code does not fit 32 bits.
+// Codes of 32 values. Not 0 where any is a misfit or may not be shortened.
 template <class Map, class Values>
 KFN std::uint64_t narrow_codes(const Map& map, const Values* x, std::uint32_t* q) {
   using Code = typename Map::Code;
@@ -71,7 +56,7 @@ KFN std::uint64_t narrow_codes(const Map& map, const Values* x, std::uint32_t* q
   }
 }
 
-// Codes of runs of 32 values. False unless all values are ordinary and all codes narrow.
+// Codes of runs of 32 values, and whether all of them are ordinary and narrow.
 template <class Map>
 struct NarrowCodes {
   const Map& map;
@@ -84,7 +69,7 @@ struct NarrowCodes {
   }
   [[nodiscard]] KFN bool fit() const { return beyond == 0; }
 };
-#if defined(PYF_LEVEL_AVX512) || defined(PYF_LEVEL_AVX2)
+#if defined(PYF_VECTORS)
 template <class Map>
 concept kQuantizesLinearly = requires(const Map& map) {
   { map.quantizer } -> std::same_as<const Quantizer<typename Map::Value>&>;
@@ -107,13 +92,12 @@ struct NarrowCodes<Map> {
 };
 #endif
 
-// Eight words in the level's registers: compilers split loops over a row in which words also move between lanes.
+// Eight words, of whichever registers a level has: compilers take loops over a row apart where words are moved too.
 using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
-using SignedEight [[gnu::vector_size(32)]] = std::int32_t;
 KFN Eight& eight_at(std::uint32_t* at) { return *reinterpret_cast<Eight*>(at); }
 KFN const Eight& eight_at(const std::uint32_t* at) { return *reinterpret_cast<const Eight*>(at); }
 
-// As many words as a register of the level has, at least eight.
+// As many words as a register of the level has, eight at least.
 #if defined(PYF_LEVEL_AVX512)
 using Words [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
 KFN Words& held_at(std::uint32_t* at) { return *reinterpret_cast<Words*>(at); }
@@ -125,45 +109,28 @@ KFN const Words& held_at(const std::uint32_t* at) { return eight_at(at); }
 #endif
 inline constexpr std::uint32_t kHeldWords = sizeof(Words) / sizeof(std::uint32_t);
 
-// The OR of all words, and whether it is 0.
-template <class Vector>
-KFN std::uint32_t bits_of(const Vector& v) {
+// The OR of all words, and whether that is 0.
+template <class V>
+KFN std::uint32_t bits_of(const V& v) {
   std::uint32_t any = 0;
   for (std::size_t i = 0; i < sizeof v / sizeof any; ++i) any |= v[i];
   return any;
 }
-KFN bool is_zero(const Words& v) {
-#if defined(PYF_LEVEL_AVX512)
-  return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) == 0;
-#elif defined(PYF_LEVEL_AVX2)
-  return _mm256_testz_si256((__m256i)v, (__m256i)v) != 0;
-#else
-  return bits_of(v) == 0;
+#if !defined(PYF_VECTORS)
+KFN bool is_zero(const Words& v) { return bits_of(v) == 0; }
 #endif
-}
 
-// (By reference: compilers disagree on how to return such vectors on levels without registers of that size.)
-template <class Vector>
-KFN void zigzag_words(const Vector& d, Vector& z) {
+// (By reference: levels without such registers have no way to return them that all compilers agree on.)
+template <class V>
+KFN void zigzag_words(const V& d, V& z) {
   using Signed = decltype(d < d);
-  z = (d << 1) ^ (Vector)((Signed)d >> 31);
+  z = (d << 1) ^ (V)((Signed)d >> 31);
 }
-KFN void zigzag_eight(const Eight& d, Eight& z) { zigzag_words(d, z); }
 
-// Lane masks for the differences with the row above and the slab before, by order: all lanes, the first values only,
-// none.
-template <std::uint32_t kX>
-struct TakenMasks {
-  alignas(64) std::uint32_t all[kX], first[kX], none[kX];
-  constexpr TakenMasks() : all{}, first{}, none{} {
-    for (std::uint32_t& mask : all) mask = ~0u;
-    first[0] = ~0u;
-  }
-};
-template <std::uint32_t kX>
-inline constexpr TakenMasks<kX> kTaken{};
+// All ones for the first of a row's words, else 0.
+alignas(64) inline constexpr std::uint32_t kFirstOfRow[16] = {~0u};
 
-// Copies `count` values, `stride` apart, to a run of consecutive values; the last value is repeated as padding.
+// `count` values, `stride` apart, to one after another, as a run whose last value is repeated.
 [[gnu::noinline]] inline void copy_column(std::uint32_t value_bytes, const void* from, std::uint64_t stride,
                                           std::uint32_t count, void* to) {
   with_width(value_bytes, [&]<class U>(U) {
@@ -174,21 +141,20 @@ inline constexpr TakenMasks<kX> kTaken{};
   });
 }
 
-// Codes of a tile. Calls take(strip, rows) for each strip of a plane or a volume that has present blocks; s.row(r) are
-// its rows up to the last present block, each with a 0 before it. For other shapes, calls it for each run, with the
-// preceding code in front: a tile's first run has its own first code, a column's run the code of the column before.
-// Returns false, possibly after some calls, if a value is special or a code is wide. `next_tile`: start of the next
-// tile, to prefetch.
+// Codes of a tile: take(strip, rows) is called for each strip of a plane or a volume that has blocks which are present,
+// whose rows are then s.row(r), as many as those blocks have, with a 0 before each; or for each run, with the code
+// before it. A tile's first run has its own first code there, a column's that of the column before. False, maybe after
+// some, where a value is special or a code is wide. `next_tile`: where the tile starts that is read after it.
 template <int S, class Code, class Take>
 KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* values, const TileBox& box,
                        const std::uint8_t* next_tile, void* copy, NarrowSpace<S>& s, const Take& take) {
   const std::uint32_t value_bytes = map.of.value_bytes;
   const auto* const first = static_cast<const std::uint8_t*>(values) + box.first * value_bytes;
-  const auto distance = [](const void* from, const void* to) {  // between addresses that may belong to different arrays
+  const auto distance = [](const void* from, const void* to) {  // of addresses that may be of different arrays
     return reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
   };
   if constexpr (S == kPlane || S == kVolume) {
-    // rows and slabs beyond the edge, up to the last present block, repeat the last one inside
+    // of rows and slabs beyond the edge those that blocks have which are present: they repeat the last one
     const std::uint32_t rows = present_rows<S>(box).y, slabs = present_rows<S>(box).z;
     const std::size_t row_bytes = grid.nx * value_bytes, slab_bytes = grid.ny * row_bytes;
     ValueRows inside{
@@ -198,7 +164,7 @@ KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* va
       const std::uint32_t y = S == kVolume ? 0 : strip * kStripRows, here = std::min(rows - y, kStripRows);
       if (S == kPlane || strip < box.inz) {
         const std::uint8_t* const from = first + (S == kVolume ? strip * slab_bytes : y * row_bytes);
-        // rows are too many streams for hardware prefetchers: prefetch the rows of the next strip, or tile
+        // rows are too many streams for hardware prefetchers: those of the next strip, or tile
         const std::uint8_t* const next = S == kVolume && strip + 1 < box.inz ? from + slab_bytes
                                          : S == kPlane && y + here < rows    ? from + kStripRows * row_bytes
                                                                              : next_tile;

@@ -10,17 +10,15 @@
 #include "core/bits.hpp"
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/simd/vector.hpp"
 
 PYF_BEGIN_TARGET
-
-KFN __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
-KFN void store(void* to, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
 
 template <int N>
 KFN std::uint32_t any_bits(const std::uint32_t* z, std::uint32_t counted) {
   const int first = 0 - static_cast<int>(counted & 1);
-  __m256i any = _mm256_and_si256(load(z), _mm256_setr_epi32(first, -1, -1, -1, -1, -1, -1, -1));
-  for (int i = 8; i < N; i += 8) any = _mm256_or_si256(any, load(z + i));
+  __m256i any = _mm256_and_si256(load_bytes(z), _mm256_setr_epi32(first, -1, -1, -1, -1, -1, -1, -1));
+  for (int i = 8; i < N; i += 8) any = _mm256_or_si256(any, load_bytes(z + i));
   __m128i half = _mm_or_si128(_mm256_castsi256_si128(any), _mm256_extracti128_si256(any, 1));
   half = _mm_or_si128(half, _mm_shuffle_epi32(half, 0x4E));
   half = _mm_or_si128(half, _mm_shuffle_epi32(half, 0xB1));
@@ -33,7 +31,7 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   // vpackusdw and vpackuswb work within 128-bit lanes; this puts the groups of four bytes back in order
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   __m256i v[4];
-  for (int g = 0; g < 4; ++g) v[g] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(z + 8 * g));
+  for (int g = 0; g < 4; ++g) v[g] = load_bytes(z + 8 * g);
   for (int first = 0; first < planes; first += 8) {
     __m256i b[4];
     for (int g = 0; g < 4; ++g) {
@@ -89,10 +87,10 @@ KFN __m256i halves_in_turns(__m256i v) {
 }
 
 // The low 16 bits of eight values and of the next eight in turns; their high 16 bits.
-KFN __m256i low_halves(__m256i first, __m256i second) {
+KFN __m256i low_shorts(__m256i first, __m256i second) {
   return _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xAA);
 }
-KFN __m256i high_halves(__m256i first, __m256i second) {
+KFN __m256i high_shorts(__m256i first, __m256i second) {
   return _mm256_blend_epi16(_mm256_srli_epi32(first, 16), second, 0xAA);
 }
 
@@ -106,8 +104,8 @@ KFN void pack_low_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
   transpose_bits(a, b);
   a = transpose_bytes(a);
   b = transpose_bytes(b);
-  store(out, _mm256_permute2x128_si256(a, b, 0x20));
-  store(out + stride, _mm256_permute2x128_si256(a, b, 0x31));
+  store_bytes(out, _mm256_permute2x128_si256(a, b, 0x20));
+  store_bytes(out + stride, _mm256_permute2x128_si256(a, b, 0x31));
 }
 
 // Planes 0 to 15 of the same.
@@ -124,17 +122,17 @@ KFN void pack_both_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) 
                 p8 = transpose_bytes(_mm256_unpackhi_epi64(a[0], a[1]));
   const __m256i p4 = transpose_bytes(_mm256_unpacklo_epi64(b[0], b[1])),
                 p12 = transpose_bytes(_mm256_unpackhi_epi64(b[0], b[1]));
-  store(out, _mm256_permute2x128_si256(p0, p4, 0x20));
-  store(out + 8, _mm256_permute2x128_si256(p8, p12, 0x20));
-  store(out + stride, _mm256_permute2x128_si256(p0, p4, 0x31));
-  store(out + stride + 8, _mm256_permute2x128_si256(p8, p12, 0x31));
+  store_bytes(out, _mm256_permute2x128_si256(p0, p4, 0x20));
+  store_bytes(out + 8, _mm256_permute2x128_si256(p8, p12, 0x20));
+  store_bytes(out + stride, _mm256_permute2x128_si256(p0, p4, 0x31));
+  store_bytes(out + stride + 8, _mm256_permute2x128_si256(p8, p12, 0x31));
 }
 
 // No planes, 8, 16 or 32 of two runs, so that branches are foreseen.
 KFN void pack_pair(const std::uint32_t* z, int wanted, std::uint32_t* planes, int stride) {
   if (wanted == 0) return;
   __m256i g[4];
-  for (int i = 0; i < 4; ++i) g[i] = low_halves(load(z + 16 * i), load(z + 16 * i + 8));
+  for (int i = 0; i < 4; ++i) g[i] = low_shorts(load_bytes(z + 16 * i), load_bytes(z + 16 * i + 8));
   if (wanted <= 8) {
     pack_low_bytes(g, planes, stride);
     return;
@@ -142,15 +140,8 @@ KFN void pack_pair(const std::uint32_t* z, int wanted, std::uint32_t* planes, in
   pack_both_bytes(g, planes, stride);
   if (wanted <= 16) [[likely]]
     return;
-  for (int i = 0; i < 4; ++i) g[i] = high_halves(load(z + 16 * i), load(z + 16 * i + 8));
+  for (int i = 0; i < 4; ++i) g[i] = high_shorts(load_bytes(z + 16 * i), load_bytes(z + 16 * i + 8));
   pack_both_bytes(g, planes + 16, stride);
-}
-
-// The first `count` of eight words, zeros behind them; nothing else is read.
-alignas(64) inline constexpr std::int32_t kFirstWords[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-KFN __m256i load_first(const std::uint8_t* words, int count) {
-  const __m256i wanted = load(kFirstWords + 8 - count);
-  return _mm256_maskload_epi32(reinterpret_cast<const int*>(words), wanted);
 }
 
 // Up to here a plane at a time is faster: it is broadcast, and each byte tests its own bit.
@@ -175,7 +166,7 @@ KFN __m256i unpack_byte(const std::uint8_t* words, int planes) {
 
 // 9 to 16 planes: the low bytes of eight values and of the next eight, then their high bytes, in words as above.
 KFN void unpack_bytes(const std::uint8_t* words, int planes, __m256i (&g)[2]) {
-  const __m256i low = load(words), high = load_first(words + 32, planes - 8);
+  const __m256i low = load_bytes(words), high = load_first(words + 32, planes - 8);
   __m256i a = transpose_bytes(_mm256_permute2x128_si256(low, high, 0x20));
   __m256i b = transpose_bytes(_mm256_permute2x128_si256(low, high, 0x31));
   transpose_bits(a, b);
@@ -187,10 +178,10 @@ KFN void unpack_bytes(const std::uint8_t* words, int planes, __m256i (&g)[2]) {
 
 // The bytes of unpack_byte() to 32 values.
 KFN void store_bytes(__m256i v, std::uint32_t* z) {
-  store(z, shuffle_halves(v, _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1)));
-  store(z + 8, shuffle_halves(v, _mm_setr_epi8(4, -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7, -1, -1, -1)));
-  store(z + 16, shuffle_halves(v, _mm_setr_epi8(8, -1, -1, -1, 9, -1, -1, -1, 10, -1, -1, -1, 11, -1, -1, -1)));
-  store(z + 24, shuffle_halves(v, _mm_setr_epi8(12, -1, -1, -1, 13, -1, -1, -1, 14, -1, -1, -1, 15, -1, -1, -1)));
+  store_bytes(z, shuffle_halves(v, _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1)));
+  store_bytes(z + 8, shuffle_halves(v, _mm_setr_epi8(4, -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7, -1, -1, -1)));
+  store_bytes(z + 16, shuffle_halves(v, _mm_setr_epi8(8, -1, -1, -1, 9, -1, -1, -1, 10, -1, -1, -1, 11, -1, -1, -1)));
+  store_bytes(z + 24, shuffle_halves(v, _mm_setr_epi8(12, -1, -1, -1, 13, -1, -1, -1, 14, -1, -1, -1, 15, -1, -1, -1)));
 }
 
 KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) {
@@ -217,7 +208,7 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
       }
     }
   }
-  for (int i = 0; i < 4; ++i) store(z + 8 * i, v[i]);
+  for (int i = 0; i < 4; ++i) store_bytes(z + 8 * i, v[i]);
 }
 
 // Two runs, the planes of the second behind those of the first.
@@ -227,7 +218,7 @@ KFN void unpack_pair(const std::uint8_t* words, int planes, std::uint32_t* z) {
     unpack_planes(words, planes, z);
     unpack_planes(second, planes, z + 32);
   } else if (planes == 0) {
-    for (int i = 0; i < 64; i += 8) store(z + i, _mm256_setzero_si256());
+    for (int i = 0; i < 64; i += 8) store_bytes(z + i, _mm256_setzero_si256());
   } else {
     const __m256i x = load_first(words, planes), y = load_first(second, planes);
     __m256i a = transpose_bytes(_mm256_permute2x128_si256(x, y, 0x20));
@@ -235,87 +226,6 @@ KFN void unpack_pair(const std::uint8_t* words, int planes, std::uint32_t* z) {
     transpose_bits(a, b);
     store_bytes(_mm256_permute2x128_si256(a, b, 0x20), z);
     store_bytes(_mm256_permute2x128_si256(a, b, 0x31), z + 32);
-  }
-}
-
-// Running sums (planes_generic.hpp says which), in registers: log2 steps of shifted adds along x, adds of rows along
-// y and z.
-KFN __m256i add(__m256i a, __m256i b, std::uint32_t) { return _mm256_add_epi32(a, b); }
-KFN __m256i add(__m256i a, __m256i b, std::uint64_t) { return _mm256_add_epi64(a, b); }
-// the low 128 bits of v in the high half, zeros below
-KFN __m256i low_to_high(__m256i v) { return _mm256_permute2x128_si256(v, v, 0x08); }
-KFN __m256i high_to_both(__m256i v) { return _mm256_permute2x128_si256(v, v, 0x11); }
-
-// Sums within 128 bits (of four 32-bit values) and within 256 bits.
-KFN __m256i sum_lanes(__m256i v) {
-  v = _mm256_add_epi32(v, _mm256_slli_si256(v, 4));
-  return _mm256_add_epi32(v, _mm256_slli_si256(v, 8));
-}
-KFN __m256i sum_row(__m256i v, std::uint32_t) {
-  v = sum_lanes(v);
-  return _mm256_add_epi32(v, low_to_high(_mm256_shuffle_epi32(v, 0xFF)));
-}
-KFN __m256i sum_row(__m256i v, std::uint64_t) {
-  v = _mm256_add_epi64(v, _mm256_slli_si256(v, 8));
-  return _mm256_add_epi64(v, low_to_high(_mm256_shuffle_epi32(v, 0xEE)));
-}
-KFN __m256i last_to_all(__m256i v, std::uint32_t) { return _mm256_permutevar8x32_epi32(v, _mm256_set1_epi32(7)); }
-KFN __m256i last_to_all(__m256i v, std::uint64_t) { return _mm256_permute4x64_epi64(v, 0xFF); }
-
-template <class Code>
-KFN void accumulate_1d(Code (&a)[32]) {
-  constexpr int kPer = 32 / sizeof(Code);
-  __m256i carry = _mm256_setzero_si256();
-  for (int i = 0; i < 32; i += kPer) {
-    const __m256i v = add(sum_row(load(a + i), Code{}), carry, Code{});
-    carry = last_to_all(v, Code{});
-    store(a + i, v);
-  }
-}
-
-KFN void accumulate_2d(std::uint32_t (&a)[64]) {
-  __m256i above = _mm256_setzero_si256();
-  for (int i = 0; i < 64; i += 8) {
-    above = _mm256_add_epi32(above, sum_row(load(a + i), std::uint32_t{}));
-    store(a + i, above);
-  }
-}
-
-KFN void accumulate_2d(std::uint64_t (&a)[64]) {
-  __m256i above_low = _mm256_setzero_si256(), above_high = above_low;
-  for (int i = 0; i < 64; i += 8) {
-    const __m256i low = sum_row(load(a + i), std::uint64_t{});
-    const __m256i high = _mm256_add_epi64(sum_row(load(a + i + 4), std::uint64_t{}), last_to_all(low, std::uint64_t{}));
-    above_low = _mm256_add_epi64(above_low, low);
-    above_high = _mm256_add_epi64(above_high, high);
-    store(a + i, above_low);
-    store(a + i + 4, above_high);
-  }
-}
-
-KFN void accumulate_3d(std::uint32_t (&a)[64]) {  // two rows of four a register
-  __m256i front_low = _mm256_setzero_si256(), front_high = front_low;
-  for (int i = 0; i < 64; i += 16) {
-    __m256i low = sum_lanes(load(a + i)), high = sum_lanes(load(a + i + 8));
-    low = _mm256_add_epi32(low, low_to_high(low));
-    high = _mm256_add_epi32(_mm256_add_epi32(high, low_to_high(high)), high_to_both(low));
-    front_low = _mm256_add_epi32(front_low, low);
-    front_high = _mm256_add_epi32(front_high, high);
-    store(a + i, front_low);
-    store(a + i + 8, front_high);
-  }
-}
-
-KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // one row of four a register
-  __m256i front[4];
-  for (int y = 0; y < 4; ++y) front[y] = _mm256_setzero_si256();
-  for (int i = 0; i < 64; i += 16) {
-    __m256i above = _mm256_setzero_si256();
-    for (int y = 0; y < 4; ++y) {
-      above = _mm256_add_epi64(above, sum_row(load(a + i + 4 * y), std::uint64_t{}));
-      front[y] = _mm256_add_epi64(front[y], above);
-      store(a + i + 4 * y, front[y]);
-    }
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/target.hpp"
 #include "core/wire.hpp"
+#include "stages/simd/vector.hpp"
 
 namespace pyfilter::avx512_tables {
 
@@ -117,93 +118,6 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
   }
   _mm512_storeu_si512(z, low);
   _mm512_storeu_si512(z + 16, high);
-}
-
-// Running sums (planes_generic.hpp says which), in registers: log2 steps of shifted adds along x, adds of rows along
-// y and z.
-KFN __m512i add(__m512i a, __m512i b, std::uint32_t) { return _mm512_add_epi32(a, b); }
-KFN __m512i add(__m512i a, __m512i b, std::uint64_t) { return _mm512_add_epi64(a, b); }
-
-// Sums within 128 bits, within 256 bits, within 512 bits.
-KFN __m512i sum_quarters(__m512i v, std::uint32_t) {
-  v = _mm512_add_epi32(v, _mm512_bslli_epi128(v, 4));
-  return _mm512_add_epi32(v, _mm512_bslli_epi128(v, 8));
-}
-KFN __m512i sum_quarters(__m512i v, std::uint64_t) { return _mm512_add_epi64(v, _mm512_bslli_epi128(v, 8)); }
-template <class Code>
-KFN __m512i sum_halves(__m512i v, Code) {
-  v = sum_quarters(v, Code{});
-  const __m512i total =
-      sizeof(Code) == 4 ? _mm512_shuffle_epi32(v, _MM_PERM_DDDD) : _mm512_shuffle_epi32(v, _MM_PERM_DCDC);
-  // totals of quarters 0 and 2 to quarters 1 and 3
-  return add(v, _mm512_maskz_shuffle_i64x2(0xCC, total, total, 0xA0), Code{});
-}
-KFN __m512i sum_all(__m512i v, std::uint32_t) {
-  v = sum_halves(v, std::uint32_t{});
-  return _mm512_add_epi32(v, _mm512_maskz_permutexvar_epi32(0xFF00, _mm512_set1_epi32(7), v));
-}
-KFN __m512i sum_all(__m512i v, std::uint64_t) {
-  v = sum_halves(v, std::uint64_t{});
-  return _mm512_add_epi64(v, _mm512_maskz_permutexvar_epi64(0xF0, _mm512_set1_epi64(3), v));
-}
-KFN __m512i last_to_all(__m512i v, std::uint32_t) { return _mm512_permutexvar_epi32(_mm512_set1_epi32(15), v); }
-KFN __m512i last_to_all(__m512i v, std::uint64_t) { return _mm512_permutexvar_epi64(_mm512_set1_epi64(7), v); }
-// The low half in the high half, zeros below; the high half twice.
-KFN __m512i low_to_high(__m512i v) { return _mm512_maskz_shuffle_i64x2(0xF0, v, v, 0x44); }
-KFN __m512i high_to_both(__m512i v) { return _mm512_shuffle_i64x2(v, v, 0xEE); }
-
-template <class Code>
-KFN void accumulate_1d(Code (&a)[32]) {
-  constexpr int kPer = 64 / sizeof(Code);
-  __m512i carry = _mm512_setzero_si512();
-  for (int i = 0; i < 32; i += kPer) {
-    const __m512i v = add(sum_all(_mm512_loadu_si512(a + i), Code{}), carry, Code{});
-    carry = last_to_all(v, Code{});
-    _mm512_storeu_si512(a + i, v);
-  }
-}
-
-KFN void accumulate_2d(std::uint32_t (&a)[64]) {  // two rows of eight a register
-  __m512i above = _mm512_setzero_si512();
-  for (int i = 0; i < 64; i += 16) {
-    __m512i v = sum_halves(_mm512_loadu_si512(a + i), std::uint32_t{});
-    v = _mm512_add_epi32(_mm512_add_epi32(v, low_to_high(v)), above);
-    above = high_to_both(v);
-    _mm512_storeu_si512(a + i, v);
-  }
-}
-
-KFN void accumulate_2d(std::uint64_t (&a)[64]) {  // one row of eight a register
-  __m512i above = _mm512_setzero_si512();
-  for (int i = 0; i < 64; i += 8) {
-    above = _mm512_add_epi64(above, sum_all(_mm512_loadu_si512(a + i), std::uint64_t{}));
-    _mm512_storeu_si512(a + i, above);
-  }
-}
-
-KFN void accumulate_3d(std::uint32_t (&a)[64]) {  // four rows of four, one z, a register
-  __m512i front = _mm512_setzero_si512();
-  for (int i = 0; i < 64; i += 16) {
-    __m512i v = sum_quarters(_mm512_loadu_si512(a + i), std::uint32_t{});
-    v = _mm512_add_epi32(v, _mm512_maskz_shuffle_i64x2(0xFC, v, v, 0x90));  // quarters 0, 1, 2 one up
-    v = _mm512_add_epi32(v, low_to_high(v));                                // quarters 0, 1 two up
-    front = _mm512_add_epi32(front, v);
-    _mm512_storeu_si512(a + i, front);
-  }
-}
-
-KFN void accumulate_3d(std::uint64_t (&a)[64]) {  // two rows of four a register
-  __m512i front_low = _mm512_setzero_si512(), front_high = front_low;
-  for (int i = 0; i < 64; i += 16) {
-    __m512i low = sum_halves(_mm512_loadu_si512(a + i), std::uint64_t{});
-    __m512i high = sum_halves(_mm512_loadu_si512(a + i + 8), std::uint64_t{});
-    low = _mm512_add_epi64(low, low_to_high(low));
-    high = _mm512_add_epi64(_mm512_add_epi64(high, low_to_high(high)), high_to_both(low));
-    front_low = _mm512_add_epi64(front_low, low);
-    front_high = _mm512_add_epi64(front_high, high);
-    _mm512_storeu_si512(a + i, front_low);
-    _mm512_storeu_si512(a + i + 8, front_high);
-  }
 }
 
 // Residuals of up to 11 bits are differences of up to 2^10, and 32 of them add up to 2^15 at most: 16-bit arithmetic

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 32 words <-> up to 32 bit planes, portable: byte c of eight values is an 8x8 bit matrix in a 64-bit word
-// (bit_matrix.hpp). planes_avx2.hpp and planes_avx512.hpp do the same, and planes_neon.hpp all but the running sums.
+// (bit_matrix.hpp). planes_avx2.hpp, planes_avx512.hpp and planes_neon.hpp do the same.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,9 @@
 #include "core/target.hpp"
 #include "core/wire.hpp"
 #include "stages/bit_matrix.hpp"
-#if defined(PYF_LEVEL_NEON)
-#include "stages/simd/planes_neon.hpp"
-#endif
 
 PYF_BEGIN_TARGET
 
-#if !defined(PYF_LEVEL_NEON)
 // The OR of N values, of the first only if bit 0 of `counted` is set.
 template <int N>
 KFN std::uint32_t any_bits(const std::uint32_t* z, std::uint32_t counted) {
@@ -54,32 +50,6 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
       for (int k = 0; k < 8; ++k) z[8 * g + k] |= static_cast<std::uint32_t>((x >> (8 * k)) & 0xFF) << (8 * c);
     }
   }
-}
-#endif
-
-// Running sums undo differences: along a block of 32, along x then y of 8x8, along x, y and z of 4x4x4.
-template <int kStride, int kRun, int B, class Code>
-KFN void running_sum(Code (&a)[B]) {
-  for (int i = kStride; i < B; ++i)
-    if (i % kRun >= kStride) a[i] = static_cast<Code>(a[i] + a[i - kStride]);
-}
-
-template <class Code>
-KFN void accumulate_1d(Code (&a)[32]) {
-  running_sum<1, 32>(a);
-}
-
-template <class Code>
-KFN void accumulate_2d(Code (&a)[64]) {
-  running_sum<1, 8>(a);
-  running_sum<8, 64>(a);
-}
-
-template <class Code>
-KFN void accumulate_3d(Code (&a)[64]) {
-  running_sum<1, 4>(a);
-  running_sum<4, 16>(a);
-  running_sum<16, 64>(a);
 }
 
 PYF_END_TARGET

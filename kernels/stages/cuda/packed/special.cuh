@@ -121,7 +121,7 @@ __device__ __noinline__ void fill_packed_lines(std::uint8_t* arena, SortSpace& s
 // The residual of this thread's mask of missing values, and the head's flags for these masks: predict_masks() of
 // stages/packed/encode.hpp.
 template <int S>
-__device__ __noinline__ void foretell_packed_masks(bool valid, SortSpace& space, PackedNotes& notes) {
+__device__ __noinline__ void predict_packed_masks(bool valid, SortSpace& space, PackedNotes& notes) {
   const int b = static_cast<int>(threadIdx.x), above = block_above<S>(b), before = block_before<S>(b);
   const auto mask = [&](int block) { return block < 0 ? 0u : space.missing[block]; };
   const std::uint32_t here = mask(b);
@@ -159,7 +159,7 @@ __device__ __noinline__ bool note_packed_specials(const ChunkPlan& plan, bool va
   space.missing[thread] = block.missing;
   if (__syncthreads_or(block.unseen() != 0 || (kSigns && block.negative != 0) ? 1 : 0) == 0) return false;
   fill_packed_lines<S, Value>(arena, space, Map::kBias);
-  foretell_packed_masks<S>(valid, space, notes);
+  predict_packed_masks<S>(valid, space, notes);
   if constexpr (kSigns) {
     const std::uint32_t signs = ~(block.missing | block.nan | block.verbatim);
     const int negative = __syncthreads_count(valid && block.negative != 0 ? 1 : 0),
