@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "adaptive/plan.hpp"
 #include "core/api.hpp"
@@ -144,6 +145,8 @@ Status encode_streams(const Request& request, const void* values, double offset,
   AdaptivePlan plan = plan_of(info);
   plan.offset = offset;
   if (request.origin != nullptr) origin.set_plan(info.step, plan, *model);
+  std::vector<KeptTile> kept;
+  plan.kept = &kept;
   double bits = 0;
   try {
     bits = adaptive_coders().train(plan, {request.parameters[kPredictor], request.parameters[kEffort] != 0}, values,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "adaptive/grid.hpp"
 #include "adaptive/model.hpp"
@@ -16,6 +17,21 @@ namespace pyfilter {
 // Streams span tiles until they have about 12 KB, so that 128 bytes of states are 1 %.
 inline constexpr std::uint32_t kMostTilesLog2 = 4;
 inline constexpr std::uint64_t kStreamBits = 12288 * 8;
+
+// Steps of a tile in the order of coding (cpu/stream.hpp).
+struct StepRecord {
+  std::uint32_t coded;  // lanes with a value of this step
+  std::uint32_t masks;  // whether flags say which of them are special
+};
+// A tile that was coded for its counts, until its unit is written.
+struct KeptTile {
+  std::vector<std::uint32_t> values;
+  std::vector<StepRecord> steps;
+  std::vector<std::uint8_t> flags, stored;
+  bool masks = false;
+};
+// Chunks of up to so many tiles are coded once; of larger ones this many are counted.
+inline constexpr std::uint64_t kMostCountedTiles = 64;
 
 // A value is offset + step * r: r is what tiles compute with.
 struct AdaptivePlan : Plan {
@@ -30,6 +46,7 @@ struct AdaptivePlan : Plan {
   const std::uint8_t* origin_kinds = nullptr;
   const void* origin_values = nullptr;
   float origin_scale = 1;
+  std::vector<KeptTile>* kept = nullptr;  // of all tiles, or empty
   const AdaptiveModel* model = nullptr;
   const AdaptiveTables* tables = nullptr;
 };

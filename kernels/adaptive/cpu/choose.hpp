@@ -21,7 +21,6 @@ struct Candidate {
   std::uint32_t finer;  // units of coarser lattices
   bool chain;           // the value before, and nothing else: for values that repeat
 };
-inline constexpr std::uint64_t kMostCountedTiles = 64;
 inline constexpr std::uint32_t kMostTaps = 24, kFewTaps = 10, kFewCodeTaps = 6;
 
 // Symbols by level of context.
@@ -117,7 +116,7 @@ class Trainer {
   double train(AdaptiveModel& best) {
     if (plan_.origin_values != nullptr) return finish(best);
     static constexpr Candidate kRegressions[] = {{0, 1, true, 0, false},
-                                                 {0, 1, false, 0, true},
+                                                 {0, 1, true, 0, true},
                                                  {0, 1, false, 0, false},
                                                  {0, 4, true, 0, false}},
                                kInterpolations[] = {{1, 1, true, 1, false}, {2, 2, true, 0, false}};
@@ -134,11 +133,7 @@ class Trainer {
       tried->kind = plan_.tiles.kind;
       tried->masks = plan_.has_sentinel;
       make_weights(candidate, *tried);
-      double bits = 0;
-      if (candidates.size() > 1) {
-        train_all_contexts(*tried, tried_, 5000);
-        bits = count(*tried, tried_, nullptr);
-      }
+      const double bits = candidates.size() > 1 ? train_all_contexts(*tried, tried_, 12000) : 0;
       if (found && bits >= least) continue;
       found = true;
       least = bits;
@@ -152,7 +147,7 @@ class Trainer {
   double finish(AdaptiveModel& best) {
     train_all_contexts(best, part_of(8, 6, 24), 20000);
     MaskCounts masks{};
-    const double bits = count(best, std::min(tiles_, kMostCountedTiles), &masks);
+    const double bits = count(best, masks);
     for (std::uint32_t t = 0; t < best.tables; ++t) make_frequencies<kTableBits>(merged_[t], best.table[t]);
     for (std::uint32_t c = 0; c < kMaskContexts; ++c) {
       const std::uint64_t special = masks.of[c][1], all = special + masks.of[c][0];
@@ -194,7 +189,20 @@ class Trainer {
       pass.unit = std::min(3u, candidate.finer * pass.log2);
       pass.classes = p != 0 ? std::min(candidate.classes, 2u) : candidate.classes;
       const std::uint32_t most = candidate.chain ? 0 : choice_.fast ? kFewTaps : kMostTaps;
-      train_weights(pass, model.kind, samples_of(pass), values * share(pass), most, candidate.weighted);
+      const bool joined = pass.classes == 1;
+      std::unique_ptr<SetEquations>& own = equations_[pass.refining ? 1 : 0][pass.log2][candidate.weighted ? 1 : 0];
+      if (own == nullptr) {
+        own.reset(new SetEquations);
+        own->collect(pass, samples_of(pass), pass.refining ? 2 : 4, candidate.weighted);
+      }
+      if (!joined) {
+        train_weights(pass, model.kind, *own, values * share(pass), most);
+        continue;
+      }
+      if (joined_ == nullptr) joined_.reset(new SetEquations);
+      *joined_ = *own;
+      joined_->join_classes(pass);
+      train_weights(pass, model.kind, *joined_, values * share(pass), most);
     }
     finish_model(model);
   }
@@ -206,7 +214,7 @@ class Trainer {
     const TileKind kind = plan_.tiles.kind;
     const double values = static_cast<double>(plan_.tiles.values) / static_cast<double>(tiles_) *
                           static_cast<double>(sampled_) * share(pass);
-    const double every = values / std::min(20000.0, 4000 + static_cast<double>(plan_.tiles.values) / 128);
+    const double every = values / std::min(20000.0, 6000 + static_cast<double>(plan_.tiles.values) / 256);
     for (std::uint64_t i = 0; i < sampled_; ++i) {
       load_tile<T>(plan_, plan_.tiles.tile(tile_number(i, sampled_)), values_, work_.dense);
       const Lattice lattice(work_.dense, kind, pass.log2);
@@ -233,32 +241,90 @@ class Trainer {
     }
   }
 
-  void train_all_contexts(AdaptiveModel& model, std::uint64_t tiles, double wanted) {
+  // Trains contexts on some tiles; returns roughly the bits of all.
+  double train_all_contexts(AdaptiveModel& model, std::uint64_t tiles, double wanted) {
     std::vector<ContextSample> samples[kMostLevels + 1];
     const double in_tiles =
         static_cast<double>(plan_.tiles.values) / static_cast<double>(tiles_) * static_cast<double>(tiles);
+    const double every = std::max(1.0, in_tiles / wanted);
+    double stored = 0, coded = 0;
     for (std::uint64_t i = 0; i < tiles; ++i)
       run(model, tile_number(i, tiles), [&](std::uint32_t p) {
-        const double every = in_tiles * share(model.passes[p]) / wanted;
-        sample_contexts(work_, every < 1 ? 1 : static_cast<std::uint32_t>(every), samples[p]);
+        sample_contexts(work_, static_cast<std::uint32_t>(every), samples[p]);
+        for (std::uint32_t step = 0; step < work_.wave.layout.steps(); ++step) {
+          if (work_.steps.coded[step] == 0) continue;
+          coded += __builtin_popcount(work_.steps.coded[step]);
+          stored += __builtin_popcount(work_.steps.exact[step]);
+        }
       });
     for (std::uint32_t p = 0; p <= model.levels; ++p)
       train_contexts(model.passes[p], model.kind, samples[p], choice_.fast ? kFewCodeTaps : kCodeTaps);
     finish_model(model);
+    std::memset(counts_.get(), 0, sizeof *counts_);
+    double values = 0;
+    for (std::uint32_t p = 0; p <= model.levels; ++p) {
+      for (const ContextSample& sample : samples[p]) count_sample(model.passes[p], sample);
+      values += static_cast<double>(samples[p].size());
+    }
+    const double all = static_cast<double>(plan_.tiles.values),
+                 bits = merge_levels(*counts_, kMostTablesOfModel, model, merged_.get()) + counts_->raw_bits;
+    return bits * (values > 0 ? all / values : 1) + (coded > 0 ? all / coded : 0) * stored * (8 * sizeof(T) + 10) +
+           8.0 * static_cast<double>(weight_bytes(model, work_.marks));
   }
 
-  // Bits of all tiles, from those of some; tables.
-  double count(AdaptiveModel& model, std::uint64_t tiles, MaskCounts* masks) {
+  // A sample's symbol, of the size of its code, in the table of its context.
+  void count_sample(const PassModel& pass, const ContextSample& s) {
+    float m = 0;
+    for (std::uint32_t f = 0; f < kFeatures; ++f) m += pass.scales[f][s.set] * s.features[f];
+    m *= pass.factors[s.set];
+    const std::int32_t level = (std::bit_cast<std::int32_t>(m) >> 21) - (127 - 6) * 4;
+    const std::uint32_t symbol = symbol_of(2 * static_cast<std::uint32_t>(s.size));
+    ++counts_->of[std::clamp<std::int32_t>(level, 0, kContextLevels - 1)][symbol];
+    counts_->raw_bits += raw_bits(symbol);
+  }
+
+  // Counts symbols of all tiles, or of some; makes tables of them. Returns the bits of all tiles.
+  double count(AdaptiveModel& model, MaskCounts& masks) {
     std::memset(counts_.get(), 0, sizeof *counts_);
-    double counted = 0;
-    for (std::uint64_t i = 0; i < tiles; ++i)
-      run(model, tile_number(i, tiles), [&](std::uint32_t) { counted += count_pass(masks); });
-    double bits = merge_levels(*counts_, kMostTablesOfModel, model, merged_.get()) + counts_->raw_bits +
-                  8 * counts_->stored_bytes;
-    const double all = static_cast<double>(plan_.tiles.values);
-    bits *= counted > 0 ? all / counted : 1;
-    std::uint8_t* const bytes = work_.marks;
-    return bits + 8.0 * static_cast<double>(weight_bytes(model, bytes));
+    AdaptivePlan plan = plan_;
+    plan.model = &model;
+    const std::uint64_t counted = std::min(tiles_, kMostCountedTiles);
+    const bool keeps = plan_.kept != nullptr && counted == tiles_;
+    const std::unique_ptr<std::uint8_t[]> memory(new std::uint8_t[unit_scratch_bytes(1) - unit_scratch_bytes(0)]);
+    const std::unique_ptr<std::uint8_t[]> stored_memory(new std::uint8_t[Work::kDense * sizeof(T)]);
+    double values = 0;
+    for (std::uint64_t i = 0; i < counted; ++i) {
+      UnitRecords r = records_in(memory.get(), 1);
+      std::uint8_t* stored = stored_memory.get();
+      const bool has_masks =
+          encode_tile_values<T>(plan, values_, keeps ? i : tile_number(i, counted), work_, r, stored);
+      for (std::size_t k = 0; k < r.value_count; ++k) count_record(r.values[k]);
+      for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
+      counts_->stored_bytes += static_cast<double>(stored - stored_memory.get());
+      for (std::size_t k = 0; k < r.step_count; ++k) values += __builtin_popcount(r.steps[k].coded);
+      if (!keeps) continue;
+      KeptTile& kept = plan_.kept->emplace_back();
+      kept.values.assign(r.values, r.values + r.value_count);
+      kept.steps.assign(r.steps, r.steps + r.step_count);
+      kept.flags.assign(r.flags, r.flags + r.flag_count);
+      kept.stored.assign(stored_memory.get(), stored);
+      kept.masks = has_masks;
+    }
+    const double bits = merge_levels(*counts_, kMostTablesOfModel, model, merged_.get()) + counts_->raw_bits +
+                        8 * counts_->stored_bytes;
+    return bits * (values > 0 ? static_cast<double>(plan_.tiles.values) / values : 1) +
+           8.0 * static_cast<double>(weight_bytes(model, work_.marks));
+  }
+
+  void count_record(std::uint32_t record) {
+    const std::uint32_t level = record >> kCodeBits & 127;
+    if (record >> 29 != kByCode) {
+      ++counts_->of[level][kEscape];
+      return;
+    }
+    const std::uint32_t symbol = symbol_of(record & ((1u << kCodeBits) - 1));
+    ++counts_->of[level][symbol];
+    counts_->raw_bits += raw_bits(symbol);
   }
 
   static std::size_t weight_bytes(const AdaptiveModel& model, std::uint8_t* memory) {
@@ -266,43 +332,6 @@ class Trainer {
     AdaptiveModel bare = model;
     bare.tables = 1;
     return write_model(bare, memory);
-  }
-
-  double count_pass(MaskCounts* masks) {
-    const Steps& s = work_.steps;
-    double values = 0;
-    for (std::uint32_t step = 0; step < work_.wave.layout.steps(); ++step) {
-      const std::uint32_t coded = s.coded[step];
-      if (coded == 0) continue;
-      const std::size_t at = std::size_t{step} * kRows;
-      values += __builtin_popcount(coded);
-      const std::uint32_t special = s.sentinel[step] & coded, exact = s.exact[step] & coded;
-      if (masks != nullptr && plan_.has_sentinel) {
-        const MaskNeighbours near(work_.wave, s.sentinel, step);
-        for (std::uint32_t left = coded; left != 0; left &= left - 1) {
-          const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
-          ++masks->of[near.of_lane(lane)][special >> lane & 1];
-        }
-      }
-      Expected e;
-      e.set = Ints::load(s.sets + at);
-      e.range = Floats::load(s.ranges + at);
-      e.distance = Floats::load(s.distances + at);
-      std::int32_t levels[kRows];
-      context_level(work_.wave, e, step).store(levels);
-      for (std::uint32_t left = coded & ~special; left != 0; left &= left - 1) {
-        const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
-        if (((exact | s.origin[step]) >> lane & 1) != 0) {
-          counts_->stored_bytes += sizeof(T) + 2;
-          ++counts_->of[levels[lane]][kEscape];
-          continue;
-        }
-        const std::uint32_t symbol = symbol_of(zigzag(static_cast<std::uint32_t>(s.codes[at + lane])));
-        ++counts_->of[levels[lane]][symbol];
-        counts_->raw_bits += raw_bits(symbol);
-      }
-    }
-    return values;
   }
 
   const AdaptivePlan& plan_;
@@ -313,6 +342,7 @@ class Trainer {
   std::unique_ptr<std::uint32_t[][kSymbols]> merged_;
   std::uint64_t tiles_, sampled_, tried_;
   std::vector<Sample> samples_[2][kMostLevels + 1];  // of causal and refining passes over each lattice
+  std::unique_ptr<SetEquations> equations_[2][kMostLevels + 1][2], joined_;
 };
 
 inline double train_model(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values,

@@ -2,6 +2,7 @@
 // Adaptive on the CPU; compiled once per level (core/target.hpp).
 #include "adaptive/cpu/choose.hpp"
 #include "adaptive/cpu/unit.hpp"
+#include "adaptive/cpu/unit_decode.hpp"
 #include "adaptive/plan.hpp"
 
 PYF_BEGIN_TARGET

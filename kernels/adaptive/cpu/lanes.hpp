@@ -43,8 +43,7 @@ struct Ints {
   }
   static KFN Ints load(const std::int32_t* from) {
     Ints r;
-    for (std::size_t i = 0; i < kVectors; ++i)
-      r.v[i] = *reinterpret_cast<const LooseInts*>(from + i * kOfVector);
+    for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = *reinterpret_cast<const LooseInts*>(from + i * kOfVector);
     return r;
   }
   KFN void store(std::int32_t* to) const {
@@ -66,8 +65,7 @@ struct Floats {
   }
   static KFN Floats load(const float* from) {
     Floats r;
-    for (std::size_t i = 0; i < kVectors; ++i)
-      r.v[i] = *reinterpret_cast<const LooseFloats*>(from + i * kOfVector);
+    for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = *reinterpret_cast<const LooseFloats*>(from + i * kOfVector);
     return r;
   }
   KFN void store(float* to) const {
@@ -233,7 +231,8 @@ KFN std::uint32_t refill_states(Ints& states, std::uint32_t needs, const std::ui
     const auto mask = static_cast<__mmask16>(needs >> (16 * i));
     const __m512i next = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + 2 * taken)));
     const __m512i x = (__m512i)states.v[i];
-    states.v[i] = (IntVector)_mm512_mask_or_epi32(x, mask, _mm512_slli_epi32(x, 16), _mm512_maskz_expand_epi32(mask, next));
+    states.v[i] =
+        (IntVector)_mm512_mask_or_epi32(x, mask, _mm512_slli_epi32(x, 16), _mm512_maskz_expand_epi32(mask, next));
     taken += static_cast<std::uint32_t>(__builtin_popcount(mask));
   }
   return taken;
@@ -243,7 +242,8 @@ KFN std::uint32_t refill_states(Ints& states, std::uint32_t needs, const std::ui
   std::uint32_t taken = 0;
   for (std::uint32_t left = needs; left != 0; left &= left - 1, ++taken) {
     std::int32_t& x = lanes[__builtin_ctz(left)];
-    x = static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << 16 | words[2 * taken] | std::uint32_t{words[2 * taken + 1]} << 8);
+    x = static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << 16 | words[2 * taken] |
+                                  std::uint32_t{words[2 * taken + 1]} << 8);
   }
   states = Ints::load(lanes);
   return taken;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The stream of a unit (docs/format.md, section 13.5): 32 interleaved coders, one for each row of a tile, that go
+// The stream of a unit (docs/format.md, section 14.5): 32 interleaved coders, one for each row of a tile, that go
 // through the steps of its tiles. A decoder reads forwards, so an encoder writes from the last step to the first.
 #pragma once
 
@@ -45,11 +45,6 @@ struct MaskNeighbours {
   }
 };
 
-// Steps of a unit in the order of coding.
-struct StepRecord {
-  std::uint32_t coded;  // lanes with a value of this step
-  std::uint32_t masks;  // whether flags say which of them are special
-};
 struct UnitRecords {
   std::uint32_t* values;  // make_record(), of lanes that are not special
   std::uint8_t* flags;    // context, 128: special; of steps with masks

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A tile as a wavefront: predictions from reconstructed values, step by step, 32 rows side by side (docs/format.md,
-// section 13.4). Encoder, decoder and training walk over the same arrays.
+// section 14.4). Encoder, decoder and training walk over the same arrays.
 #pragma once
 
 #include <algorithm>

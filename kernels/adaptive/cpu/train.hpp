@@ -41,8 +41,8 @@ struct Equations {
   std::size_t count;
 
   void clear() { std::memset(this, 0, sizeof *this); }
-  void add(const Sample& sample) {
-    const double g = sample.weight;
+  void add(const Sample& sample, float sample_weight) {
+    const double g = sample_weight;
     weight += g;
     ++count;
     double t[kTerms];
@@ -183,36 +183,51 @@ inline std::int32_t rounded_weight(double w) {
   return static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 
-// Taps and weights of a pass. `values`: of the chunk, that the pass codes.
-inline void train_weights(PassModel& pass, TileKind kind, const std::vector<Sample>& samples, double values,
-                          std::uint32_t most, bool weighted) {
-  const TapList& list = pass.refining ? refining_taps(kind) : causal_taps(kind);
-  static thread_local Equations sets[kSets], pooled;
-  for (Equations& e : sets) e.clear();
-  pooled.clear();
-  std::vector<float> ranges;
-  for (const Sample& s : samples)
-    if (pass.refining || s.set == 0) ranges.push_back(s.range);
-  std::sort(ranges.begin(), ranges.end());
-  for (std::uint32_t i = 0; i + 1 < pass.classes; ++i) {
-    const float exact = ranges.empty() ? 0 : ranges[ranges.size() * (i + 1) / pass.classes];
-    pass.thresholds[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(exact) & 0xFFFF0000u);
-  }
-  std::size_t of_set[kSets] = {};
-  for (const Sample& s : samples) {
-    std::uint32_t set = s.set;
-    if (set < kBorderSets) {
-      std::uint32_t active = 0;
-      for (std::uint32_t i = 0; i + 1 < pass.classes; ++i) active += s.range >= pass.thresholds[i] ? 1 : 0;
-      set = pass.refining ? set + 8 * active : active;
+// Equations of all sets of a pass, with several classes of activity: those of fewer are their sums.
+struct SetEquations {
+  std::uint32_t classes = 1;
+  float thresholds[kMostClasses - 1];
+  std::size_t samples = 0;
+  Equations sets[kSets];
+
+  void collect(const PassModel& pass, const std::vector<Sample>& from, std::uint32_t most_classes, bool weighted) {
+    classes = most_classes;
+    samples = from.size();
+    for (Equations& e : sets) e.clear();
+    std::vector<float> ranges;
+    for (const Sample& s : from)
+      if (pass.refining || s.set == 0) ranges.push_back(s.range);
+    std::sort(ranges.begin(), ranges.end());
+    for (std::uint32_t i = 0; i + 1 < classes; ++i) {
+      const float exact = ranges.empty() ? 0 : ranges[ranges.size() * (i + 1) / classes];
+      thresholds[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(exact) & 0xFFFF0000u);
     }
-    Sample used = s;
-    if (!weighted) used.weight = 1.0f / 16;
-    sets[set].add(used);
-    ++of_set[set];
+    for (const Sample& s : from) {
+      std::uint32_t set = s.set, active = 0;
+      for (std::uint32_t i = 0; i + 1 < classes; ++i) active += s.range >= thresholds[i] ? 1 : 0;
+      if (pass.refining)
+        set += 8 * active;
+      else if (set < kBorderSets)
+        set = active;
+      sets[set].add(s, weighted ? s.weight : 1.0f / 16);
+    }
+    for (Equations& e : sets) e.complete();
   }
-  for (Equations& e : sets) e.complete();
-  const double per_sample = samples.empty() ? 0 : values / static_cast<double>(samples.size());
+  void join_classes(const PassModel& pass) {
+    const std::uint32_t apart = pass.refining ? 8 : 1, first = pass.refining ? 8 : 1;
+    for (std::uint32_t set = 0; set < first; ++set)
+      for (std::uint32_t c = 1; c < classes; ++c) sets[set].add(sets[set + c * apart]);
+    classes = 1;
+  }
+};
+
+// Taps and weights of a pass. `values`: of the chunk, that the pass codes.
+inline void train_weights(PassModel& pass, TileKind kind, const SetEquations& equations, double values,
+                          std::uint32_t most) {
+  const TapList& list = pass.refining ? refining_taps(kind) : causal_taps(kind);
+  const Equations(&sets)[kSets] = equations.sets;
+  for (std::uint32_t i = 0; i + 1 < pass.classes; ++i) pass.thresholds[i] = equations.thresholds[i];
+  const double per_sample = equations.samples == 0 ? 0 : values / static_cast<double>(equations.samples);
   bool used[kMostCandidates] = {}, allowed[kMostCandidates] = {};
   for (std::uint32_t axis = 0; axis < 3; ++axis)
     if (list.near[axis] != kNoTap) used[list.near[axis]] = true;
@@ -222,11 +237,12 @@ inline void train_weights(PassModel& pass, TileKind kind, const std::vector<Samp
       for (std::uint32_t i = 0; i < list.count; ++i)
         allowed[i] = i != rest_tap(pass, kind, set) && tap_allowed(pass, kind, set, list.of[i]);
       const Selection s =
-          select_taps(sets[set], allowed, list.count, most, per_sample * static_cast<double>(of_set[set]), 16);
+          select_taps(sets[set], allowed, list.count, most, per_sample * static_cast<double>(sets[set].count), 16);
       for (std::uint32_t i = 0; i < s.count; ++i) used[s.tap[i]] = true;
     }
   } else {
-    for (std::uint32_t set = 0; set < pass.classes; ++set) pooled.add(sets[set]);
+    Equations pooled = sets[0];
+    for (std::uint32_t set = 1; set < pass.classes; ++set) pooled.add(sets[set]);
     for (std::uint32_t i = 0; i < list.count; ++i) allowed[i] = i != list.near[0];
     const Selection s =
         select_taps(pooled, allowed, list.count,
@@ -245,7 +261,7 @@ inline void train_weights(PassModel& pass, TileKind kind, const std::vector<Samp
       allowed[i] = used[i] && i != rest && tap_allowed(pass, kind, set, list.of[i]);
     const Selection s = select_taps(
         sets[set], allowed, list.count, most,
-        per_sample * static_cast<double>(of_set[set]) * (set >= kBorderSets && !pass.refining ? 0.125 : 1), 15);
+        per_sample * static_cast<double>(sets[set].count) * (set >= kBorderSets && !pass.refining ? 0.125 : 1), 15);
     std::int32_t sum = 0;
     for (std::uint32_t i = 0; i < pass.taps; ++i)
       for (std::uint32_t k = 0; k < s.count; ++k)
@@ -292,7 +308,7 @@ inline void solve_contexts(const std::vector<ContextSample>& samples, const Pass
     allowed[f] = f >= kCodeTaps || (f < most_codes && (!pass.refining || tap_allowed(pass, kind, parity, codes[f])));
   for (std::uint32_t f = 0; f < kFeatures; ++f)
     w[f] = !allowed[f] ? 0 : f < kCodeTaps ? 1.0 / kCodeTaps : f == kConstantFeature ? 0.02 : 0;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     double a[kFeatures][kFeatures] = {}, b[kFeatures] = {};
     for (const ContextSample& s : samples) {
       if (pass.refining ? s.set % 8 != parity : s.set >= kBorderSets) continue;

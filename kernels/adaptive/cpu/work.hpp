@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One tile at a time: values to a dense array, through the passes, and back (docs/format.md, section 13).
+// One tile at a time: values to a dense array, through the passes, and back (docs/format.md, section 14).
 #pragma once
 
 #include <cmath>

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Units, the tiles that share a stream: decoding (docs/format.md, section 14.5).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "adaptive/cpu/unit.hpp"
+
+PYF_BEGIN_TARGET
+
+// The values of a unit that are stored as they are, in the order of coding.
+struct StoredValues {
+  const std::uint8_t *at, *end;
+  bool failed = false;
+
+  template <class V>
+  V take() {
+    if (static_cast<std::size_t>(end - at) < sizeof(V)) {
+      failed = true;
+      return V{};
+    }
+    V x;
+    std::memcpy(&x, at, sizeof x);
+    at += sizeof x;
+    return x;
+  }
+};
+
+template <class T>
+inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattice, bool masks, std::uint32_t turn,
+                        StreamReader& stream, StoredValues& stored, T* exact_values) {
+  Steps& s = w.steps;
+  const Layout& l = w.wave.layout;
+  const double inverse = 1 / plan.step;
+  const Floats unit = Floats::all(kUnits[w.wave.pass->unit]);
+  each_step(w.wave, lattice.lengths, turn,
+            [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
+              const Expected e = expect(w.wave, place, step);
+              const Ints level = context_level(w.wave, e, step);
+              std::uint32_t sentinel = 0;
+              Ints coded = active;
+              if (masks) {
+                sentinel = stream.read_flags(*plan.model, MaskNeighbours(w.wave, s.sentinel, step), bits);
+                s.sentinel[step] |= sentinel;
+                if (sentinel != 0) coded = coded & ~condition_of_bits(sentinel);
+              }
+              const StepCodes step_codes = stream.read(*plan.tables, level, bits & ~sentinel, coded);
+              Floats code = float_of(step_codes.codes), value = fused(code, unit, e.value);
+              const std::uint32_t special = sentinel | step_codes.exact | step_codes.origin;
+              if (special != 0) {
+                const Ints is_special = condition_of_bits(special);
+                code = as_floats(bits_of(code) & ~is_special);
+                float others[kRows];
+                stand_in(w.wave, place, step).store(others);
+                for (std::uint32_t left = special; left != 0; left &= left - 1) {
+                  const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+                  const std::uint32_t along = step - l.lead - l.skew * lane, z = along / l.period(),
+                                      x = along % l.period();
+                  const std::size_t at = lattice.index(w.dense, z, lane, x);
+                  w.dense.kinds[at] = (sentinel >> lane & 1) != 0 ? kSentinel : kExact;
+                  if ((step_codes.exact >> lane & 1) != 0) {
+                    const T stored_value = stored.take<T>();
+                    exact_values[at] = stored_value;
+                    const float t = normalised(plan, inverse, stored_value);
+                    if ((t < kFarthest) & (t > -kFarthest)) others[lane] = t;
+                  }
+                  if ((step_codes.origin >> lane & 1) != 0) {
+                    others[lane] = stored.take<float>();
+                    w.dense.kinds[at] = kCoded;
+                  }
+                }
+                value = select(is_special, Floats::load(others), value);
+              }
+              store_values(w.wave, place, step, bits, active, value);
+              float* const sizes = w.wave.sizes + std::size_t{step} * kLaneStride;
+              select(active, least(absolute(code), Floats::all(kLargestSize)), Floats::load(sizes)).store(sizes);
+            });
+}
+
+// Masks of the points that a refining pass knows.
+inline void spread_masks(Work& w, const Lattice& lattice) {
+  const Layout& l = w.wave.layout;
+  std::memset(w.steps.sentinel, 0, 4 * std::size_t{l.steps()});
+  if (!w.wave.pass->refining) return;
+  const std::uint32_t by_z = lattice.shift_z == 0 && lattice.planes == 1 ? 1 : 2,
+                      by_y = w.wave.kind == TileKind::line ? 1 : 2;
+  for (std::uint32_t z = 0; z < lattice.planes; z += by_z)
+    for (std::uint32_t y = 0; y < lattice.rows; y += by_y) {
+      const auto first =
+          static_cast<std::size_t>(l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0));
+      for (std::uint32_t x = 0; x < lattice.lengths[y]; x += 2)
+        if (w.dense.kinds[lattice.index(w.dense, z, y, x)] == kSentinel) w.steps.sentinel[first + x] |= 1u << y;
+    }
+}
+
+template <class T>
+inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const Dense& d, const T* exact_values,
+                       void* out) {
+  auto* const to = static_cast<std::uint8_t*>(out);
+  const T sentinel = std::bit_cast<T>(static_cast<ValueBits<T>>(plan.sentinel));
+  for (std::uint32_t z = 0; z < d.planes; ++z)
+    for (std::uint32_t y = 0; y < d.rows; ++y) {
+      const std::uint64_t first = tile.row(z, y);
+      const std::size_t from = d.index(z, y, 0);
+      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+        const std::uint64_t index = first + x * tile.value_stride;
+        if (index < plan.start || index >= plan.stop) continue;
+        const std::uint8_t kind = d.kinds[from + x];
+        if (plan.decoded_r != nullptr) {
+          plan.decoded_r[index] = d.values[from + x];
+          plan.decoded_kinds[index] = kind;
+        }
+        const T value = kind == kCoded      ? reconstructed<T>(plan, d.values[from + x])
+                        : kind == kSentinel ? sentinel
+                                            : exact_values[from + x];
+        std::memcpy(to + (index - plan.start) * sizeof(T), &value, sizeof(T));
+      }
+    }
+}
+
+template <class T>
+inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
+                          std::uint64_t unit, std::uint64_t, std::uint64_t, void* out) {
+  const auto& plan = static_cast<const AdaptivePlan&>(base);
+  const auto damaged = [&](const char* what) {
+    return fail(Code::corrupt, "corrupt frame: %s of unit %llu", what, static_cast<unsigned long long>(unit));
+  };
+  const std::uint32_t rows = plan.tiles.most_rows();
+  const std::size_t head = kUnitHead + 4 * std::size_t{rows};
+  if (uniform || size < head) return damaged("the head");
+  const std::size_t word_bytes = 2 * std::size_t{load_le<std::uint32_t>(bytes)}, padded = (word_bytes + 3) / 4 * 4;
+  const auto masks = load_le<std::uint32_t>(bytes + 4);
+  if (padded > size - head) return damaged("the size");
+  const std::uint64_t first = unit * plan.unit_tiles,
+                      last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
+  if (masks >> (last - first) != 0 || (masks != 0 && !plan.model->masks)) return damaged("the masks");
+  std::uint8_t* const scratch = thread_scratch(unit_scratch_bytes(0) + sizeof(T) * Work::kDense);
+  if (scratch == nullptr) return fail(Code::no_memory, "no memory for a tile");
+  Work w(scratch);
+  T* const exact_values = reinterpret_cast<T*>(scratch + (Work::bytes() + 63) / 64 * 64);
+  StreamReader stream(bytes + kUnitHead, rows, bytes + head, bytes + head + word_bytes);
+  StoredValues stored{bytes + head + padded, bytes + size};
+  for (std::uint64_t number = first; number < last && !stream.failed() && !stored.failed; ++number) {
+    const AdaptiveTile tile = plan.tiles.tile(number);
+    shape_dense(w.dense, tile);
+    std::memset(w.dense.kinds, kCoded, std::size_t{tile.planes} * tile.rows * tile.columns);
+    for (std::uint32_t p = 0; p <= plan.model->levels; ++p) {
+      const PassModel& pass = plan.model->passes[p];
+      const Lattice lattice(w.dense, plan.model->kind, pass.log2);
+      begin_pass(w, plan.model->kind, pass, lattice);
+      spread_masks(w, lattice);
+      for (std::uint32_t turn = 1; turn <= turns_of(pass, plan.model->kind); ++turn)
+        decode_pass<T>(plan, w, lattice, (masks >> (number - first) & 1) != 0, turn, stream, stored, exact_values);
+      collect(w, lattice);
+    }
+    store_tile<T>(plan, tile, w.dense, exact_values, out);
+  }
+  if (stream.failed() || !stream.ended()) return damaged("the stream");
+  if (stored.failed || stored.end - stored.at >= 4) return damaged("the stored values");
+  for (; stored.at != stored.end; ++stored.at)
+    if (*stored.at != 0) return damaged("the padding");
+  return kOk;
+}
+
+PYF_END_TARGET
