@@ -129,6 +129,26 @@ struct Origin {
   }
 };
 
+// Takes volumes across the axis before their own where that needs fewer bits.
+void try_across(const AdaptiveChoice& choice, const void* values, FrameInfo& info, AdaptivePlan& plan,
+                AdaptiveModel& model, double& bits) {
+  FrameInfo other_info = info;
+  other_info.parameters[kAcross] = 1;
+  AdaptivePlan other = plan_of(other_info);
+  other.offset = plan.offset;
+  std::vector<KeptTile> kept;
+  other.kept = &kept;
+  const std::unique_ptr<AdaptiveModel> other_model(new AdaptiveModel);
+  const double other_bits = adaptive_coders().train(other, choice, values, *other_model);
+  if (other_bits >= bits) return;
+  info = other_info;
+  bits = other_bits;
+  model = *other_model;
+  plan.kept->swap(kept);
+  other.kept = plan.kept;
+  plan = other;
+}
+
 // The payload: offset, model, directory and units. *bytes is 0 if it would need `limit` bytes or more.
 Status encode_streams(const Request& request, const void* values, double offset, FrameInfo& info, std::uint8_t* out,
                       std::size_t limit, std::size_t* bytes) {
@@ -149,8 +169,9 @@ Status encode_streams(const Request& request, const void* values, double offset,
   plan.kept = &kept;
   double bits = 0;
   try {
-    bits = adaptive_coders().train(plan, {request.parameters[kPredictor], request.parameters[kEffort] != 0}, values,
-                                   *model);
+    const AdaptiveChoice choice{request.parameters[kPredictor], request.parameters[kEffort] != 0};
+    bits = adaptive_coders().train(plan, choice, values, *model);
+    if (request.origin == nullptr && may_go_across(info.shape)) try_across(choice, values, info, plan, *model, bits);
   } catch (const std::bad_alloc&) {
     return fail(Code::no_memory, "no memory to train a model of the chunk");
   }

@@ -21,7 +21,7 @@ struct Candidate {
   std::uint32_t finer;  // units of coarser lattices
   bool chain;           // the value before, and nothing else: for values that repeat
 };
-inline constexpr std::uint32_t kMostTaps = 24, kFewTaps = 10, kFewCodeTaps = 6;
+inline constexpr std::uint32_t kMostTaps = 24, kFewTaps = 14, kFewCodeTaps = 9;
 
 // Symbols by level of context.
 struct LevelCounts {
@@ -110,11 +110,11 @@ class Trainer {
         counts_(new LevelCounts),
         merged_(new std::uint32_t[kContextLevels][kSymbols]),
         tiles_(plan.tiles.tiles()),
-        sampled_(part_of(8, 4, 32)),
+        sampled_(choice.fast ? part_of(4, 8, 16) : part_of(8, 4, 32)),
         tried_(part_of(3, 8, 12)) {}
 
   double train(AdaptiveModel& best) {
-    if (plan_.origin_values != nullptr) return finish(best);
+    if (plan_.origin_values != nullptr) return finish(best, false);
     static constexpr Candidate kRegressions[] = {{0, 1, true, 0, false},
                                                  {0, 1, true, 0, true},
                                                  {0, 1, false, 0, false},
@@ -126,26 +126,29 @@ class Trainer {
     if (choice_.predictor != 1)
       candidates.insert(candidates.end(), kInterpolations, kInterpolations + (choice_.fast ? 1 : 2));
     const std::unique_ptr<AdaptiveModel> tried(new AdaptiveModel);
-    double least = 0;
+    double least = 0, last = 0;
     bool found = false;
     for (const Candidate& candidate : candidates) {
+      // the second interpolation is for chunks that the first one is good for
+      if (candidate.levels > 1 && last > 1.1 * least) continue;
       *tried = AdaptiveModel{};
       tried->kind = plan_.tiles.kind;
       tried->masks = plan_.has_sentinel;
       make_weights(candidate, *tried);
-      const double bits = candidates.size() > 1 ? train_all_contexts(*tried, tried_, 12000) : 0;
+      const double bits = candidates.size() > 1 ? train_all_contexts(*tried, tried_, choice_.fast ? 6000 : 10000) : 0;
+      last = bits;
       if (found && bits >= least) continue;
       found = true;
       least = bits;
       best = *tried;
     }
-    return finish(best);
+    return finish(best, choice_.fast && candidates.size() > 1);
   }
 
  private:
   // Contexts, tables and frequencies of masks of the chosen model.
-  double finish(AdaptiveModel& best) {
-    train_all_contexts(best, part_of(8, 6, 24), 20000);
+  double finish(AdaptiveModel& best, bool has_contexts) {
+    if (!has_contexts) train_all_contexts(best, part_of(8, 6, 24), 20000);
     MaskCounts masks{};
     const double bits = count(best, masks);
     for (std::uint32_t t = 0; t < best.tables; ++t) make_frequencies<kTableBits>(merged_[t], best.table[t]);

@@ -64,14 +64,30 @@ struct Equations {
   }
 };
 
-// Solves by taking the candidate that lowers the error most, again and again, until `most` are taken or the next would
-// cost more bits than it saves. Reconstructed values differ from those of the samples by noise of variance 1/12 each.
+// Solves with all candidates, then gives up the one that matters least, again and again, until `most` are left and the
+// next would save less bits than it costs. Reconstructed values differ from those of the samples by noise of variance
+// 1/12 each.
 struct Selection {
   std::uint32_t count = 0;
   std::uint8_t tap[kMostCandidates];
   double weight[kMostCandidates];
-  double error = 0;  // of the weighted mean square, noise included
 };
+
+// The sweep operator: takes a candidate into the solution, or out of it.
+inline void sweep(double (&a)[kTerms][kTerms], std::uint32_t taken, bool out) {
+  const double pivot = 1 / a[taken][taken], sign = out ? -1 : 1;
+  double row[kTerms];
+  for (std::uint32_t k = 0; k < kTerms; ++k) row[k] = a[taken][k];
+  for (std::uint32_t i = 0; i < kTerms; ++i) {
+    if (i == taken) continue;
+    const double f = a[i][taken] * pivot;
+    for (std::uint32_t k = 0; k < kTerms; ++k) a[i][k] -= f * row[k];
+    a[i][taken] = sign * f;
+  }
+  for (std::uint32_t k = 0; k < kTerms; ++k) a[taken][k] = sign * row[k] * pivot;
+  a[taken][taken] = -pivot;
+}
+
 inline Selection select_taps(const Equations& e, const bool* allowed, std::uint32_t candidates, std::uint32_t most,
                              double values, double bits_of_tap) {
   Selection chosen;
@@ -86,40 +102,36 @@ inline Selection select_taps(const Equations& e, const bool* allowed, std::uint3
     a[kValue][i] += noise;
   }
   a[kValue][kValue] += noise;
-  double original[kTerms];
-  for (std::uint32_t i = 0; i < kTerms; ++i) original[i] = a[i][i];
   bool taken[kTerms] = {};
-  while (chosen.count < most) {
-    std::uint32_t best = kTerms;
-    double gain = 0;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < candidates; ++i) {
+    if (!allowed[i] || !(a[i][i] > 1e-9 * (e.of[i][i] + 2 * noise))) continue;
+    sweep(a, i, false);
+    taken[i] = true;
+    ++count;
+  }
+  while (count > 0) {
+    std::uint32_t least = kTerms;
+    double loss = 0;
     for (std::uint32_t i = 0; i < candidates; ++i) {
-      if (taken[i] || !allowed[i] || !(a[i][i] > 1e-9 * original[i])) continue;
-      const double g = a[i][kValue] * a[i][kValue] / a[i][i];
-      if (g > gain) {
-        gain = g;
-        best = i;
+      if (!taken[i]) continue;
+      const double own = a[i][kValue] * a[i][kValue] / -a[i][i];
+      if (least == kTerms || own < loss) {
+        loss = own;
+        least = i;
       }
     }
-    if (best == kTerms) break;
-    const double before = a[kValue][kValue], after = before - gain;
-    if (!(after > 0) || values * 0.5 * rough_log2(before / after) < bits_of_tap) break;
-    taken[best] = true;
-    // sweep
-    const double pivot = 1 / a[best][best];
-    double row[kTerms];
-    for (std::uint32_t k = 0; k < kTerms; ++k) row[k] = a[best][k];
-    for (std::uint32_t i = 0; i < kTerms; ++i) {
-      if (i == best) continue;
-      const double f = a[i][best] * pivot;
-      for (std::uint32_t k = 0; k < kTerms; ++k) a[i][k] -= f * row[k];
-      a[i][best] = f;
-    }
-    for (std::uint32_t k = 0; k < kTerms; ++k) a[best][k] = row[k] * pivot;
-    a[best][best] = -pivot;
-    chosen.tap[chosen.count++] = static_cast<std::uint8_t>(best);
+    const double before = a[kValue][kValue];
+    if (count <= most && before > 0 && values * 0.5 * rough_log2((before + loss) / before) >= bits_of_tap) break;
+    sweep(a, least, true);
+    taken[least] = false;
+    --count;
   }
-  for (std::uint32_t i = 0; i < chosen.count; ++i) chosen.weight[i] = a[chosen.tap[i]][kValue];
-  chosen.error = a[kValue][kValue];
+  for (std::uint32_t i = 0; i < candidates; ++i) {
+    if (!taken[i]) continue;
+    chosen.tap[chosen.count] = static_cast<std::uint8_t>(i);
+    chosen.weight[chosen.count++] = a[i][kValue];
+  }
   return chosen;
 }
 
