@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ratios of Adaptive against Lorenzo, SZ3, SPERR and ZFP, field by field. python -m benchmarks.adaptive."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+import multiprocessing
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import h5py
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+
+import pyfilter
+from benchmarks.fields import Field, fields, find_data
+from benchmarks.ratios import encoded
+from benchmarks.report import Rows, origin, report
+
+MARKER = "adaptive"
+RELATIVE = ("1e-2", "1e-3", "1e-4")
+PEERS = ("SZ3", "SZ3 3.3", "SPERR", "ZFP")
+COLUMNS = ("field", "rel", *PEERS, "Lorenzo", "Adaptive", "fast", "Adaptive / SZ3", "4 MB", "256 KB", "MB/s C", "D")
+#: geometric means of ratio by SZ3's: fields of several dimensions, lines
+FLOORS = {"1e-2": (1.55, 1.35), "1e-3": (1.45, 1.40), "1e-4": (1.38, 1.40)}
+LEGEND = (
+    "Ratios: bytes of the values by bytes of the frame, each field one chunk, the bound relative to its range without "
+    "fill values. SZ3, SPERR, ZFP: hdf5plugin's; SZ3 3.3: pysz; the same absolute bound. '-' where a peer crashed, "
+    "took longer than the limit, lost the bound of finite values or cannot take the field. '4 MB', '256 KB': the ratio "
+    "in chunks of about that size, by the ratio of one chunk. C, D: one thread, effort 'best', original bytes."
+)
+LIMIT_S = 25
+
+
+def peer_filter(name: str, bound: float) -> dict[str, Any]:
+    """Return the arguments of create_dataset for a peer of hdf5plugin."""
+    import hdf5plugin
+
+    if name == "SPERR":
+        return dict(hdf5plugin.Sperr(absolute=bound, swap=True))
+    return dict(hdf5plugin.SZ3(absolute=bound) if name == "SZ3" else hdf5plugin.Zfp(accuracy=bound))
+
+
+def peer_bytes(name: str, values: NDArray[Any], bound: float, results: Any) -> None:
+    """Put a peer's size for ``values`` into the queue, 0 where it lost the bound.
+
+    In a process of its own, as it may crash.
+    """
+    if name == "SZ3 3.3":
+        pysz: Any = importlib.import_module("pysz")
+        config = pysz.szConfig(values.shape)
+        config.errorBoundMode, config.absErrorBound = pysz.szErrorBoundMode.ABS, bound
+        compressed = pysz.sz.compress(values, config)[0]
+        size, decoded = compressed.nbytes, pysz.sz.decompress(compressed, values.dtype, values.shape)[0]
+    else:
+        with h5py.File("peer.h5", "w", driver="core", backing_store=False) as file:
+            file.create_dataset("x", data=values, chunks=values.shape, **peer_filter(name, bound))
+            file.flush()
+            image = file.id.get_file_image()
+        with h5py.File(io.BytesIO(image)) as file:
+            size, decoded = int(file["x"].id.get_storage_size()), file["x"][...]
+    finite = np.isfinite(values)
+    errors = np.abs(decoded[finite].astype(np.float64) - values[finite])
+    results.put(size if bool((errors <= bound * (1 + 1e-6)).all()) else 0)
+
+
+def peer_ratio(name: str, values: NDArray[Any], bound: float) -> float | None:
+    """Return a peer's ratio, None where it fails, takes too long or cannot take the field."""
+    if name == "SZ3 3.3" and importlib.util.find_spec("pysz") is None:
+        return None
+    if (name == "SPERR" and values.ndim not in (2, 3)) or (name == "ZFP" and values.ndim > 4):
+        return None
+    results: Any = multiprocessing.Queue()
+    process = multiprocessing.Process(target=peer_bytes, args=(name, values, bound, results), daemon=True)
+    process.start()
+    try:
+        size = results.get(timeout=LIMIT_S)
+    except Exception:
+        return None
+    finally:
+        process.kill()
+        process.join()
+    return values.nbytes / size if size > 0 else None
+
+
+def is_line(values: NDArray[Any]) -> bool:
+    """Whether a field has one dimension, components left out."""
+    return values.ndim == 1 or (values.ndim == 2 and values.shape[-1] < 8)
+
+
+def chunked_ratio(field: Field, codec: pyfilter.Codec, chunk_bytes: int) -> float | None:
+    """Return the ratio in chunks of about ``chunk_bytes``: parts of the first axis. None where the field is smaller."""
+    values = field.values
+    rows = max(1, round(chunk_bytes / (values.nbytes / values.shape[0])))
+    if rows >= values.shape[0]:
+        return None
+    parts = [values[at : at + rows] for at in range(0, values.shape[0], rows)]
+    return values.nbytes / sum(len(pyfilter.encode(part, codec, fill_value=field.fill)) for part in parts)
+
+
+def speeds(field: Field, codec: pyfilter.Codec) -> tuple[float, float]:
+    """MB/s of compression and decompression, one thread, the better of two calls each."""
+    times: list[list[float]] = [[], []]
+    frame = b""
+    with pyfilter.config(threads=1):
+        for _ in range(2):
+            began = time.perf_counter()
+            frame = pyfilter.encode(field.values, codec, fill_value=field.fill)
+            times[0].append(time.perf_counter() - began)
+            began = time.perf_counter()
+            pyfilter.decode(frame)
+            times[1].append(time.perf_counter() - began)
+    return field.values.nbytes / min(times[0]) / 1e6, field.values.nbytes / min(times[1]) / 1e6
+
+
+def main(
+    data: Annotated[Path | None, typer.Option(help="Folder of .npy files; default ../shared/data.")] = None,
+    only: Annotated[str, typer.Option("--fields", help="Parts of field names, with commas between.")] = "",
+    markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
+    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+) -> None:
+    """Compress every field with every codec and print the ratios."""
+    console = Console(width=200, highlight=False)
+    table = Rows("", COLUMNS)
+    means: dict[tuple[str, bool], list[float]] = {}
+    worse: list[str] = []
+    fast_logs: dict[str, list[float]] = {}
+    chunk_logs: dict[int, list[float]] = {}
+    for field in fields(find_data(data), 0, [part for part in only.split(",") if part]):
+        values = field.values
+        if field.limits[1] <= field.limits[0]:
+            continue
+        for relative in RELATIVE:
+            bound = field.bound(float(relative))
+            peers = {name: peer_ratio(name, values, bound) for name in PEERS}
+            best = pyfilter.Adaptive(absolute=bound)
+            lorenzo = encoded(values, pyfilter.Lorenzo(absolute=bound), field.fill)[0]
+            adaptive = encoded(values, best, field.fill)[0]
+            fast = encoded(values, pyfilter.Adaptive(absolute=bound, effort="fast"), field.fill)[0]
+            fast_logs.setdefault(relative, []).append(math.log(fast / adaptive))
+            if adaptive < 0.99 * lorenzo:
+                worse.append(f"{field.name} {relative}")
+            sz3 = peers["SZ3"]
+            if sz3:
+                means.setdefault((relative, is_line(values)), []).append(math.log(adaptive / sz3))
+            parts = {size: chunked_ratio(field, best, size) for size in (4 << 20, 256 << 10)}
+            for size, ratio in parts.items():
+                if ratio:
+                    chunk_logs.setdefault(size, []).append(math.log(ratio / adaptive))
+            table.add(
+                field.name, relative, *(f"{ratio:.2f}" if ratio else "-" for ratio in peers.values()),
+                f"{lorenzo:.2f}", f"{adaptive:.2f}", f"{fast:.2f}", f"{adaptive / sz3:.2f}" if sz3 else "",
+                *(f"{ratio / adaptive:.2f}" if ratio else "" for ratio in parts.values()),
+                *(f"{speed:.0f}" for speed in speeds(field, best)),
+            )  # fmt: skip
+    summary = []
+    for (relative, line), logs in means.items():
+        mean, floor = math.exp(sum(logs) / len(logs)), FLOORS[relative][1 if line else 0]
+        what = "lines" if line else "fields of several dimensions"
+        state = "pass" if mean >= floor else "FAIL"
+        summary.append(
+            f"Adaptive / SZ3 at {relative}, geometric mean of {len(logs)} {what} >= {floor}: {state}; {mean:.3f}"
+        )
+    summary.append(f"no field below Lorenzo by more than 1 %: {'FAIL, ' + ', '.join(worse) if worse else 'pass'}")
+    for relative, logs in fast_logs.items():
+        summary.append(f"effort 'fast' at {relative}, by 'best', geometric mean: {math.exp(sum(logs) / len(logs)):.3f}")
+    for size, logs in chunk_logs.items():
+        summary.append(f"chunks of {size >> 10} KB by one chunk, geometric mean: {math.exp(sum(logs) / len(logs)):.3f}")
+    head = origin(shlex.join(["python", "-m", "benchmarks.adaptive", *sys.argv[1:]]))
+    report(console, head, LEGEND, summary, (table,), marker=MARKER, markdown=markdown, update_docs=update_docs)
+
+
+if __name__ == "__main__":
+    typer.run(main)
