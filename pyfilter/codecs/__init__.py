@@ -18,7 +18,7 @@ from pyfilter.registry import registry
 
 #: every codec class by its name in registry.json
 FILTERS: dict[str, type[Codec]] = {
-    cls.codec_name: cls for cls in (Adaptive, Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive)
+    cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive, Adaptive)
 }
 
 for _spec in registry().codecs.values():  # codecs that are being added (docs/adding-a-codec.md)
