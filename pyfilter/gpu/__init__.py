@@ -30,7 +30,8 @@ def release_memory() -> None:
     For each device the library keeps up to 512 MiB, or 1/32 of the device's memory if that is more.
     Memory in CuPy's own pools is freed by ``cupy.get_default_memory_pool().free_all_blocks()``.
     """
-    library.configure("release_memory", "1")
+    if device_count() > 0:
+        library.configure("release_memory", "1")
 
 
 __all__ = ["device_count", "is_device_array", "release_memory"]
