@@ -146,7 +146,8 @@ Status decode(const FrameInfo& info, const std::uint8_t* payload, std::size_t pa
   model->kind = plan.tiles.kind;
   std::size_t model_bytes = 0;
   if (!std::isfinite(plan.offset) ||
-      !read_model(payload + kPayloadHead, payload_bytes - kPayloadHead, *model, &model_bytes))
+      !read_model(payload + kPayloadHead, payload_bytes - kPayloadHead, *model, &model_bytes) ||
+      (model->masks && !info.has_sentinel))
     return fail(Code::corrupt, "corrupt frame: its model");
   make_adaptive_tables(*model, false, *tables);
   plan.model = model.get();

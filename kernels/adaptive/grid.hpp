@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a chunk is cut into tiles of up to 32 rows (docs/format.md, section 13.1), and where a row begins.
+// How a chunk is cut into tiles of up to 32 rows (docs/format.md, section 14.1), and where a row begins.
 #pragma once
 
 #include <cstdint>

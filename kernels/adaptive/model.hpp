@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a chunk's tiles are coded with (docs/format.md, section 13.3): for each pass taps and their weights, thresholds
+// What a chunk's tiles are coded with (docs/format.md, section 14.2): for each pass taps and their weights, thresholds
 // of activity, weights of contexts; for all passes the tables of symbols. Numbers are small integers in the frame, so
 // that the floats that tiles compute with are exact.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tables that the streams of a chunk are coded with, made from its model, and the symbols of codes (docs/format.md,
-// section 13.5).
+// section 14.2).
 #pragma once
 
 #include <cstdint>

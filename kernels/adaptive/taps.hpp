@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Neighbours that predictions and contexts may use (docs/format.md, section 13.3), and the layout in which a tile's
+// Neighbours that predictions and contexts may use (docs/format.md, section 14.3), and the layout in which a tile's
 // rows run side by side as a skewed wavefront.
 //
 // Value (z, y, x) of a tile is coded at step  z * period + lead + x + skew * y  in lane y. All neighbours of a lane lie

@@ -330,6 +330,17 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
     }
 }
 
+// Whether all values are so small that no sum of weighted values can be infinite.
+inline bool is_tame(const Dense& d) {
+  bool tame = true;
+  for (std::uint32_t z = 0; z < d.planes; ++z)
+    for (std::uint32_t y = 0; y < d.rows; ++y) {
+      const float* const r = d.values + d.index(z, y, 0);
+      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) tame = tame & (r[x] < 0x1p64f) & (r[x] > -0x1p64f);
+    }
+  return tame;
+}
+
 template <class T>
 inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
                           std::uint64_t unit, std::uint64_t, std::uint64_t, void* out) {
@@ -343,6 +354,7 @@ inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size
   const std::size_t word_bytes = 2 * std::size_t{load_le<std::uint32_t>(bytes)}, padded = (word_bytes + 3) / 4 * 4;
   const auto masks = load_le<std::uint32_t>(bytes + 4);
   if (padded > size - head) return damaged("the size");
+  if (padded != word_bytes && load_le<std::uint16_t>(bytes + head + word_bytes) != 0) return damaged("the padding");
   const std::uint64_t first = unit * plan.unit_tiles,
                       last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
   if (masks >> (last - first) != 0 || (masks != 0 && !plan.model->masks)) return damaged("the masks");
@@ -365,6 +377,7 @@ inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size
         decode_pass<T>(plan, w, lattice, (masks >> (number - first) & 1) != 0, turn, stream, stored, exact_values);
       collect(w, lattice);
     }
+    if (!is_tame(w.dense)) return damaged("a value");
     store_tile<T>(plan, tile, w.dense, exact_values, out);
   }
   if (stream.failed() || !stream.ended()) return damaged("the stream");
