@@ -25,6 +25,7 @@ namespace {
 enum : std::size_t { kPredictor = 0, kEffort = 1 };
 enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
 constexpr std::size_t kPayloadHead = 8;  // the offset
+constexpr std::uint64_t kLeastModelBytes = 8, kLeastUnitBytes = 8;
 
 AdaptivePlan plan_of(const FrameInfo& info) {
   AdaptivePlan plan;
@@ -185,10 +186,16 @@ Status check_step(const FrameInfo& info) {
   return info.pointwise ? fail(Code::corrupt, "corrupt frame: adaptive with a pointwise relative bound") : kOk;
 }
 
+// Offset, model, directory, and the head of every unit: a frame cannot stand for many more values than its size.
 Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
-  const std::uint64_t tiles = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0).tiles(),
-                      unit = std::uint64_t{1} << info.parameters[kUnitLog2];
-  return check_directory_size(tiles / unit + (tiles % unit != 0 ? 1 : 0), payload_bytes);
+  const AdaptiveGrid grid = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0);
+  const std::uint64_t tiles = grid.tiles(), unit = std::uint64_t{1} << info.parameters[kUnitLog2],
+                      units = tiles / unit + (tiles % unit != 0 ? 1 : 0),
+                      of_unit = 4 + kLeastUnitBytes + 4 * std::uint64_t{grid.most_rows()};
+  const std::uint64_t least = kPayloadHead + kLeastModelBytes + 4;
+  if (payload_bytes < least || (payload_bytes - least) / of_unit < units)
+    return fail(Code::corrupt, "corrupt frame: the frame is too short for its units");
+  return kOk;
 }
 
 }  // namespace

@@ -151,7 +151,8 @@ class Lattice:
 
     def turns(self) -> Iterator[tuple[int, Ints, Ints, Ints]]:
         """Steps, and what is coded in each: z, y, x."""
-        z, y, x = np.indices(self.v.shape)
+        every: Array = np.indices(self.v.shape)
+        z, y, x = every
         inside = x < self.lengths[y]
         odd: Array = x % 2 + (y % 2 if self.kind != LINE else 0) + (z % 2 if self.kind == VOLUME else 0)
         for turn in range(1, self.kind + 1) if self.p.refining else (0,):

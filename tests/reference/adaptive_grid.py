@@ -57,6 +57,8 @@ class Grid:
     def most_rows(self) -> int:
         """Rows of the largest tile."""
         _, _, y, x = self.extents
+        if self.tiles == 0:
+            return 0
         if self.kind != LINE:
             return -(-y // self.parts[1])
         longest = -(-x // self.parts[2])

@@ -208,6 +208,8 @@ def parse_header(frame: bytes) -> Header:
     require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
     entries = -(-tile_count(header) // header.tiles_together)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
+    if codec == ADAPTIVE and not header.raw:
+        smallest = 20 + entries * (12 + 4 * make_grid(header.dims, header.parameters[1]).most_rows)
     if codec == PROGRESSIVE and not header.raw:
         require(header.value_count > 0, "a progressive frame of no values")
         smallest = max(32, -(-header.value_count // 32768))
