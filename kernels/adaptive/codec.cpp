@@ -62,6 +62,27 @@ bool choose_step(double low, double high, FrameInfo& info, double* offset) {
   return step > 4 * std::numeric_limits<float>::min() && std::isfinite(1 / step);
 }
 
+// Zeros come back as zeros: what a prediction and a code make is none. Whether they are so many that they pay as
+// special values, else they are stored.
+template <class T>
+bool many_zeros(const void* values, std::uint64_t count, std::uint64_t tiles) {
+  const auto* from = static_cast<const std::uint8_t*>(values);
+  std::uint64_t zeros = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    T x;
+    std::memcpy(&x, from + i * sizeof(T), sizeof(T));
+    zeros += x == 0 ? 1 : 0;
+  }
+  return zeros > 2 * tiles;
+}
+void choose_zero_sentinel(const void* values, FrameInfo& info) {
+  if (info.has_sentinel) return;
+  const std::uint64_t tiles = make_adaptive_grid(info.shape, info.value_count, false).tiles();
+  info.sentinel = 0;
+  info.has_sentinel = info.dtype == Dtype::f32 ? many_zeros<float>(values, info.value_count, tiles)
+                                               : many_zeros<double>(values, info.value_count, tiles);
+}
+
 // The payload: offset, model, directory and units. *bytes is 0 if it would need `limit` bytes or more.
 Status encode_streams(const AdaptiveChoice& choice, const void* values, double offset, FrameInfo& info,
                       std::uint8_t* out, std::size_t limit, std::size_t* bytes) {
@@ -111,6 +132,7 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
   const AdaptiveChoice choice{request.parameters[kPredictor], request.parameters[kEffort] != 0};
   const FrameInfo empty = info;
   const bool absolute = request.bound_mode != Bound::pointwise_relative && settle_step(request, values, info);
+  if (absolute) choose_zero_sentinel(values, info);
   Request ranged = request;
   ranged.has_fill = info.has_sentinel;
   ranged.fill = info.sentinel;

@@ -427,27 +427,28 @@ def swell(shape: tuple[int, ...], dtype: str, noise_bits: int = 4) -> Array:
 
 def adaptive_cases() -> Iterator[GoldenCase]:
     """Every kind of tile, both predictors, masks, values that are stored; what is written as lorenzo."""
-    shapes = {"line": (2600,), "plane": (45, 60), "volume": (13, 14, 20), "4d": (2, 7, 12, 17), "components": (900, 3)}
+    shapes = {"line": (2400,), "plane": (41, 50), "volume": (12, 13, 16), "4d": (2, 6, 11, 15), "components": (800, 3)}
     for i, (word, shape) in enumerate(shapes.items()):
         dtype = ("f4", "f8")[i % 2]
         name, kind = f"adaptive_{dtype}_{word}", np.dtype(dtype).type
-        values = swell(shape, dtype)
-        yield GoldenCase(name, values, pyfilter.Adaptive(absolute=0.02))
-        yield GoldenCase(f"{name}_regression", values, pyfilter.Adaptive(absolute=0.01, predictor="regression"))
-        fine = swell(shape, dtype, 2)
-        yield GoldenCase(f"{name}_interpolation", fine, pyfilter.Adaptive(absolute=0.2, predictor="interpolation"))
-        yield GoldenCase(f"{name}_fast", values, pyfilter.Adaptive(relative=1e-4, effort="fast"))
-        holes = with_bits(values, specials(dtype))
+        yield GoldenCase(name, swell(shape, dtype), pyfilter.Adaptive(absolute=0.02))
+        fine = pyfilter.Adaptive(absolute=0.2, predictor="interpolation")
+        yield GoldenCase(f"{name}_interpolation", swell(shape, dtype, 2), fine)
+        holes = with_bits(swell(shape, dtype), specials(dtype))
         holes.reshape(-1)[150:700] = -999
         holes.reshape(-1)[800:1800:37] = -999
-        yield GoldenCase(f"{name}_declared", holes, pyfilter.Adaptive(absolute=0.01), kind(-999))
-        undeclared = with_bits(values, specials(dtype))
-        undeclared.reshape(-1)[200:520] = kind(1e30)
-        yield GoldenCase(f"{name}_undeclared", undeclared, pyfilter.Adaptive(absolute=0.01))
-        stored = values.copy()
-        stored.reshape(-1)[::211] = 2.0**20
-        yield GoldenCase(f"{name}_stored", stored, pyfilter.Adaptive(absolute=0.001))
-    swapped = swell((45, 60), "f4").astype(">f4")
+        predictor = ("auto", "interpolation")[i % 2]
+        yield GoldenCase(f"{name}_declared", holes, pyfilter.Adaptive(absolute=0.05, predictor=predictor), kind(-999))
+    fast = pyfilter.Adaptive(relative=1e-4, effort="fast")
+    yield GoldenCase("adaptive_f4_plane_fast", swell((41, 50), "f4"), fast)
+    yield GoldenCase("adaptive_f8_volume_fast", swell((12, 13, 16), "f8"), fast)
+    undeclared = swell((41, 50), "f4")
+    undeclared[10:20, 5:40] = 1e30
+    yield GoldenCase("adaptive_f4_undeclared", undeclared, pyfilter.Adaptive(absolute=0.02))
+    stored = swell((2400,), "f8")
+    stored[::211] = [(1500 + k) * (-1) ** k for k in range(stored[::211].size)]
+    yield GoldenCase("adaptive_f8_stored", stored, pyfilter.Adaptive(absolute=0.002, predictor="regression"))
+    swapped = swell((41, 50), "f4").astype(">f4")
     yield GoldenCase("adaptive_f4_big_endian", swapped, pyfilter.Adaptive(psnr=70))
     yield GoldenCase("adaptive_f8_big_endian", swell((12, 13, 14), "f8").astype(">f8"), pyfilter.Adaptive(psnr=90))
     for dtype in ("f4", "f8"):
