@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Adaptive as the rest of the library sees it (core/codec.hpp): a model trained for the chunk, then streams; or a frame
 // of Lorenzo where that is smaller or the bound is not one of absolute errors.
+#include "adaptive/codec.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,7 +10,6 @@
 #include <memory>
 #include <new>
 
-#include "adaptive/plan.hpp"
 #include "core/codec.hpp"
 #include "core/cpu_driver.hpp"
 #include "core/error_text.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The plan of a chunk that the codec Adaptive encodes or decodes, and its functions for one CPU level.
+// The plan of a chunk that the codec Adaptive encodes or decodes.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,6 @@
 #include "adaptive/grid.hpp"
 #include "adaptive/model.hpp"
 #include "adaptive/tables.hpp"
-#include "core/level.hpp"
 #include "core/plan.hpp"
 
 namespace pyfilter {
@@ -25,25 +24,5 @@ struct AdaptivePlan : Plan {
   const AdaptiveModel* model = nullptr;
   const AdaptiveTables* tables = nullptr;
 };
-
-// What the caller asks an encoder for.
-struct AdaptiveChoice {
-  std::uint32_t predictor = 0;  // 0: auto, 1: regression, 2: interpolation
-  bool fast = false;
-};
-
-// Bytes of the largest unit, and scratch memory to encode one.
-struct AdaptiveSizes {
-  std::size_t unit, scratch;
-};
-
-struct AdaptiveCoders {
-  const TileCoder* units;
-  // Trains a model for the chunk; returns the bits that all symbols will need, roughly. Allocates; may throw
-  // std::bad_alloc.
-  double (*train)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values, AdaptiveModel& model);
-  AdaptiveSizes (*sizes)(const AdaptivePlan& plan);
-};
-PYF_LEVEL_TABLE(AdaptiveCoders, kAdaptiveCoders, adaptive_coders)
 
 }  // namespace pyfilter

@@ -32,9 +32,7 @@ PREDICTORS = {
     "lorenzo2d": 2,
     "lorenzo3d": 3,
     "columns": 2,
-    "regression": 0,
-    "interpolation": 0,
-}  # and the rank that each needs
+}  # of hierarchical_delta and lorenzo, and the rank that each needs
 LOSSY: tuple[Lossy, ...] = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Adaptive)
 CODERS: tuple[dict[str, Any], ...] = ({}, {"coder": "huffman"}, {"coder": "huffman", "gap_array": False})
 SIZES = (0, 1, 2, 31, 32, 33, 63, 64, 65, 4095, 4096, 4097, 8193)
@@ -254,7 +252,7 @@ def lossy_codecs(lossy: Lossy, rank: int, **bound: float) -> Iterator[pyfilter.C
             for mode in MODES:
                 yield pyfilter.Cuszp2(**bound, mode=mode, block_dims=block_dims)
         return
-    for predictor in (name for name in predictors_of(lossy) if rank >= PREDICTORS[name]):
+    for predictor in (name for name in predictors_of(lossy) if rank >= PREDICTORS.get(name, 0)):
         if lossy is pyfilter.Lorenzo:
             for choice in CODERS:
                 yield pyfilter.Lorenzo(predictor=predictor, **{**bound, **choice})
@@ -284,7 +282,7 @@ def float_cases(
 ) -> Case:
     """A request to cuszp2, or with `predictors` to another `lossy` codec, and its values."""
     predictor = None if predictors is None else draw(st.sampled_from(predictors))
-    least = 0 if predictor is None else PREDICTORS[predictor]
+    least = 0 if predictor is None else PREDICTORS.get(predictor, 0)
     shape = draw(shapes(tuple(rank for rank in SHAPES if rank >= least)))
     n = int(np.prod(shape, dtype=np.int64))
     seed = draw(st.integers(0, 1 << 32))

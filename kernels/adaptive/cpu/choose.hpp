@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "adaptive/codec.hpp"
 #include "adaptive/cpu/train.hpp"
 #include "adaptive/cpu/unit.hpp"
 

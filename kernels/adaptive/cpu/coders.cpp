@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Adaptive on the CPU; compiled once per level (core/target.hpp).
+#include "adaptive/codec.hpp"
 #include "adaptive/cpu/choose.hpp"
 #include "adaptive/cpu/unit.hpp"
-#include "adaptive/plan.hpp"
 
 PYF_BEGIN_TARGET
 
