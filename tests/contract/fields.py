@@ -302,12 +302,12 @@ def float_cases(
     if bound_kind == "relative":
         bound = draw(st.sampled_from((1e-2, 1e-3, 1e-4, 1e-6, 0.1, 0.5, 1.0, 3.0, 1e-9, 1e-300, 1e300, 2.0**-10)))
     codec: pyfilter.Codec = pyfilter.Cuszp2(**{bound_kind: bound}, mode=mode, block_dims=block_dims)
-    if predictor is not None:
+    if lossy is pyfilter.Adaptive:
+        effort = draw(st.sampled_from(("best", "fast")))
+        codec = pyfilter.Adaptive(predictor=predictor or "auto", effort=effort, **{bound_kind: bound})
+    elif predictor is not None:
         outliers = draw(st.sampled_from(("auto", "on", "off")))
         codec = pyfilter.HierarchicalDelta(**{bound_kind: bound}, predictor=predictor, outliers=outliers)
-        if lossy is pyfilter.Adaptive:
-            effort = draw(st.sampled_from(("best", "fast")))
-            codec = pyfilter.Adaptive(predictor=predictor, effort=effort, **{bound_kind: bound})
         if lossy is pyfilter.Lorenzo:
             choice = draw(st.sampled_from(CODERS))
             codec = pyfilter.Lorenzo(predictor=predictor, **{bound_kind: bound, **choice})
