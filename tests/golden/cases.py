@@ -515,7 +515,7 @@ HAND_MADE_PROGRESSIVE = (2, 3, 6, 7, 9, 14, 15, 18, 26, 31, 38, 39, 54, 58, 78, 
 
 
 #: seeds of `adaptive_writer.random_frame` likewise
-HAND_MADE_ADAPTIVE: tuple[int, ...] = ()
+HAND_MADE_ADAPTIVE = (0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 38, 49, 76, 112)
 
 
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
