@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Adaptive: tiles of lines, planes or volumes -> predictions from values as they are decoded, with weights that are
-// trained for each chunk -> codes, whose tables are chosen by what lies around them -> streams of 32 interleaved coders.
-// A chunk that Lorenzo makes smaller is one of its frames. See FORMAT.md.
+// trained for each chunk -> codes, whose tables are chosen by what lies around them -> streams of 32 interleaved
+// coders. A chunk that Lorenzo makes smaller is one of its frames. See FORMAT.md.
 #pragma once
 
 #include <cstddef>

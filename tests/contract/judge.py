@@ -24,9 +24,7 @@ import pyfilter
 from .fields import Case
 
 Array = NDArray[Any]
-Bounded = (
-    pyfilter.Cuszp2 | pyfilter.HierarchicalDelta | pyfilter.Lorenzo | pyfilter.Progressive | pyfilter.Adaptive
-)
+Bounded = pyfilter.Cuszp2 | pyfilter.HierarchicalDelta | pyfilter.Lorenzo | pyfilter.Progressive | pyfilter.Adaptive
 #: larger frames of adaptive are left to the library alone: the reference decoder takes a second for 10 000 values
 SLOWLY_DECODED = 500
 

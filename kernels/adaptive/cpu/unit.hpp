@@ -69,8 +69,8 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         const T value = value_at<T>(values, from + x * tile.value_stride);
-        const bool special = plan.has_sentinel && (std::bit_cast<ValueBits<T>>(value) == sentinel ||
-                                                   (sentinel == 0 && value == 0));  // -0.0
+        const bool special = plan.has_sentinel &&
+                             (std::bit_cast<ValueBits<T>>(value) == sentinel || (sentinel == 0 && value == 0));  // -0.0
         const float t = normalised(plan, inverse, value);
         const bool far = !((t < kFarthest) & (t > -kFarthest));  // NaN, too
         to[x] = special ? 0 : far ? kFarthest : t;
