@@ -59,7 +59,8 @@ def round_trip_input(frame: bytes, values: bytes) -> bytes:
     if frame[8] == 6 and frame[48] == 2:
         parameters = bytes((2, 0, 0, 0))
     if frame[8] == 7:  # the predictor that the number of passes tells of
-        parameters = bytes((2 if frame[FIXED_HEADER + 8 * frame[11] + 12] & 3 else 1, frame[12] & 1, 0, 0))
+        passes = frame[FIXED_HEADER + 8 * frame[11] + 12 :][:1]
+        parameters = bytes((2 if any(byte & 3 for byte in passes) else 1, frame[12] & 1, 0, 0))
     dims = [min(n, 255) for n in dims_of(frame)[-3:]]
     if mode == 1 and bound == 0:
         bound = 1.0
