@@ -111,7 +111,7 @@ def test_special_values(library: Library, shape: tuple[int, ...], predictor: int
     check_bound(values, frame, bound, fill)
 
 
-@pytest.mark.parametrize(("predictor", "least"), [(REGRESSION, 5), (INTERPOLATION, 3)])
+@pytest.mark.parametrize(("predictor", "least"), [(REGRESSION, 4), (INTERPOLATION, 3)])
 def test_some_are_adaptive(library: Library, predictor: int, least: int) -> None:
     """These fields are large enough that tables and weights pay: else the frames above would be those of lorenzo."""
     found = 0
