@@ -30,8 +30,12 @@ _MAX_VALUES_PER_BYTE = 1024
 _MAX_GROUP_TILES = 32
 
 
-# what frames have in their parameter bytes beyond what a codec is asked for (docs/format.md, sections 7.1 and 8.1)
-_FRAME_PARAMETERS = {"hierarchical_delta": {"order": 2}, "lorenzo": {"order": 2, "group_log2": 3}}
+# what frames have in their parameter bytes beyond what a codec is asked for (docs/format.md, sections 7.1, 8.1, 14.1)
+_FRAME_PARAMETERS = {
+    "hierarchical_delta": {"order": 2},
+    "lorenzo": {"order": 2, "group_log2": 3},
+    "adaptive": {"axes": 1, "unit_log2": 2},
+}
 # what byte 1 means in frames of lorenzo: coder and gap array
 _FRAME_CODERS: dict[int, tuple[str, bool]] = {1: ("rans", True), 2: ("huffman", True), 3: ("huffman", False)}
 
@@ -68,7 +72,7 @@ class FrameInfo:
     parameters : dict
         The codec's parameters by name; for hierarchical_delta and lorenzo with what "auto" became, and the "order":
         the number of axes that differences are taken along (0: none); for lorenzo also "group_log2": 2 to that power
-        is how many tiles share a stream.
+        is how many tiles share a stream. Of adaptive "axes" and "unit_log2", which is the same for its units.
     stored_raw : bool
         Whether the values are stored as they are.
     big_endian : bool
@@ -262,6 +266,8 @@ def _info(raw: abi.Info) -> FrameInfo:
         parameters["coder"], parameters["gap_array"] = _FRAME_CODERS[int(raw.parameters[1])]
     if spec.name == "progressive":
         parameters["errors"] = "measured" if raw.parameters[0] == 1 else "bounds"
+    if spec.name == "adaptive":  # both predictors are in the model, whatever was asked for
+        parameters = {}
     for name, byte in _FRAME_PARAMETERS.get(spec.name, {}).items():
         parameters[name] = int(raw.parameters[byte])
     return FrameInfo(

@@ -28,6 +28,7 @@ namespace {
 enum : std::size_t { kPredictor = 0, kEffort = 1 };
 enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
 constexpr std::size_t kPayloadHead = 8;  // the offset
+constexpr std::uint64_t kLeastModelBytes = 8, kLeastUnitBytes = 8;
 
 void set_units(const FrameInfo& info, AdaptivePlan& plan) {
   plan.unit_tiles = 1u << info.parameters[kUnitLog2];
@@ -68,6 +69,27 @@ bool choose_step(double low, double high, FrameInfo& info, double* offset) {
   return step > 4 * std::numeric_limits<float>::min() && std::isfinite(1 / step);
 }
 
+// Zeros come back as zeros: what a prediction and a code make is none. Whether they are so many that they pay as
+// special values, else they are stored.
+template <class T>
+bool many_zeros(const void* values, std::uint64_t count, std::uint64_t tiles) {
+  const auto* from = static_cast<const std::uint8_t*>(values);
+  std::uint64_t zeros = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    T x;
+    std::memcpy(&x, from + i * sizeof(T), sizeof(T));
+    zeros += x == 0 ? 1 : 0;
+  }
+  return zeros > 2 * tiles;
+}
+void choose_zero_sentinel(const void* values, FrameInfo& info) {
+  if (info.has_sentinel) return;
+  const std::uint64_t tiles = make_adaptive_grid(info.shape, info.value_count, false).tiles();
+  info.sentinel = 0;
+  info.has_sentinel = info.dtype == Dtype::f32 ? many_zeros<float>(values, info.value_count, tiles)
+                                               : many_zeros<double>(values, info.value_count, tiles);
+}
+
 // Reads the offset and the model of a payload.
 Status read_head(const std::uint8_t* payload, std::size_t payload_bytes, AdaptivePlan& plan, AdaptiveModel& model,
                  std::size_t* bytes) {
@@ -76,6 +98,8 @@ Status read_head(const std::uint8_t* payload, std::size_t payload_bytes, Adaptiv
   model.kind = plan.tiles.kind;
   if (!std::isfinite(plan.offset) || !read_model(payload + kPayloadHead, payload_bytes - kPayloadHead, model, bytes))
     return fail(Code::corrupt, "corrupt frame: its model");
+  if (model.masks && !plan.has_sentinel)
+    return fail(Code::corrupt, "corrupt frame: its model has masks of no sentinel");
   *bytes += kPayloadHead;
   return kOk;
 }
@@ -207,6 +231,7 @@ Status encode_as_lorenzo(const Request& request, const void* values, FrameInfo& 
 bool settle(const Request& request, const void* values, FrameInfo& info, double* offset) {
   if (request.bound_mode == Bound::pointwise_relative || info.value_count == 0) return false;
   if (!settle_step(request, values, info)) return false;
+  choose_zero_sentinel(values, info);
   if (request.origin != nullptr) {
     info.step = request.step;
     return true;
@@ -282,10 +307,16 @@ Status check_step(const FrameInfo& info) {
   return info.pointwise ? fail(Code::corrupt, "corrupt frame: adaptive with a pointwise relative bound") : kOk;
 }
 
+// Offset, model, directory, and the head of every unit: a frame cannot stand for many more values than its size.
 Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
-  const std::uint64_t tiles = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0).tiles(),
-                      unit = std::uint64_t{1} << info.parameters[kUnitLog2];
-  return check_directory_size(tiles / unit + (tiles % unit != 0 ? 1 : 0), payload_bytes);
+  const AdaptiveGrid grid = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0);
+  const std::uint64_t tiles = grid.tiles(), unit = std::uint64_t{1} << info.parameters[kUnitLog2],
+                      units = tiles / unit + (tiles % unit != 0 ? 1 : 0),
+                      of_unit = 4 + kLeastUnitBytes + 4 * std::uint64_t{grid.most_rows()};
+  const std::uint64_t least = kPayloadHead + kLeastModelBytes + 4;
+  if (payload_bytes < least || (payload_bytes - least) / of_unit < units)
+    return fail(Code::corrupt, "corrupt frame: the frame is too short for its units");
+  return kOk;
 }
 
 }  // namespace

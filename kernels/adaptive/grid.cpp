@@ -36,7 +36,14 @@ std::uint64_t parts(std::uint64_t n, std::uint64_t most) { return (n + most - 1)
 struct Part {
   std::uint64_t from, size;
 
-  Part(std::uint64_t n, std::uint64_t count, std::uint64_t i) : from(i * n / count), size((i + 1) * n / count - from) {}
+  Part(std::uint64_t n, std::uint64_t count, std::uint64_t i)
+      : from(begin(n, count, i)), size(begin(n, count, i + 1) - from) {}
+
+ private:
+  // In 128 bits: a small frame may claim a shape for which i * n has more than 64.
+  static std::uint64_t begin(std::uint64_t n, std::uint64_t count, std::uint64_t i) {
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(n) * i / count);
+  }
 };
 
 }  // namespace

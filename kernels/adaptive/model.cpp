@@ -117,7 +117,7 @@ bool read_tables(BitReader& bits, AdaptiveModel& model) {
     for (; level < end; ++level) model.table_of_level[level] = static_cast<std::uint8_t>(t);
   }
   for (std::uint32_t t = 0; t < model.tables; ++t)
-    if (!read_frequencies<kTableBits>(bits, model.table[t])) return false;
+    if (!read_frequencies<kTableBits>(bits, model.table[t]) || model.table[t].of[kEscape] == 0) return false;
   return !bits.failed;
 }
 

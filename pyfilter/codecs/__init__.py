@@ -16,7 +16,7 @@ from pyfilter.codecs.particles import Particles
 from pyfilter.codecs.progressive import Progressive
 from pyfilter.registry import registry
 
-#: every codec class by its name in registry.json
+#: every codec class by its name in registry.json; where none is named, the first that takes a bound is taken
 FILTERS: dict[str, type[Codec]] = {
     cls.codec_name: cls for cls in (Cuszp2, HierarchicalDelta, Lorenzo, Lossless, Particles, Progressive, Adaptive)
 }

@@ -21,7 +21,7 @@ import pyfilter
 from pyfilter.settings import CPU_LEVELS
 
 Array = NDArray[Any]
-Lossy = type[pyfilter.Cuszp2] | type[pyfilter.HierarchicalDelta] | type[pyfilter.Lorenzo]
+Lossy = type[pyfilter.Cuszp2] | type[pyfilter.HierarchicalDelta] | type[pyfilter.Lorenzo] | type[pyfilter.Adaptive]
 
 LONG = os.environ.get("PYFILTER_LONG", "") not in ("", "0")
 MODES = ("outlier", "plain", "fixed")
@@ -32,8 +32,8 @@ PREDICTORS = {
     "lorenzo2d": 2,
     "lorenzo3d": 3,
     "columns": 2,
-}  # and the rank that each needs
-LOSSY: tuple[Lossy, ...] = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo)
+}  # of hierarchical_delta and lorenzo, and the rank that each needs
+LOSSY: tuple[Lossy, ...] = (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Adaptive)
 CODERS: tuple[dict[str, Any], ...] = ({}, {"coder": "huffman"}, {"coder": "huffman", "gap_array": False})
 SIZES = (0, 1, 2, 31, 32, 33, 63, 64, 65, 4095, 4096, 4097, 8193)
 #: for each rank shapes at the edges of blocks and tiles; the last are of several tiles
@@ -252,10 +252,14 @@ def lossy_codecs(lossy: Lossy, rank: int, **bound: float) -> Iterator[pyfilter.C
             for mode in MODES:
                 yield pyfilter.Cuszp2(**bound, mode=mode, block_dims=block_dims)
         return
-    for predictor in (name for name in predictors_of(lossy) if rank >= PREDICTORS[name]):
+    for predictor in (name for name in predictors_of(lossy) if rank >= PREDICTORS.get(name, 0)):
         if lossy is pyfilter.Lorenzo:
             for choice in CODERS:
                 yield pyfilter.Lorenzo(predictor=predictor, **{**bound, **choice})
+            continue
+        if lossy is pyfilter.Adaptive:
+            for effort in ("best", "fast"):
+                yield pyfilter.Adaptive(**bound, predictor=predictor, effort=effort)
             continue
         for outliers in ("on", "off"):
             yield pyfilter.HierarchicalDelta(**bound, predictor=predictor, outliers=outliers)
@@ -264,7 +268,7 @@ def lossy_codecs(lossy: Lossy, rank: int, **bound: float) -> Iterator[pyfilter.C
 def drawn(lossy: Lossy) -> dict[str, Any]:
     """What `float_cases` needs to draw requests to this codec."""
     predictors = predictors_of(lossy) or None
-    return {"predictors": predictors, "lorenzo": lossy is pyfilter.Lorenzo}
+    return {"predictors": predictors, "lossy": lossy}
 
 
 @st.composite
@@ -274,11 +278,11 @@ def float_cases(
     bound_kind: str = "absolute",
     modes: tuple[str, ...] = MODES,
     predictors: tuple[str, ...] | None = None,
-    lorenzo: bool = False,
+    lossy: Lossy = pyfilter.Cuszp2,
 ) -> Case:
-    """A request to cuszp2, or with `predictors` to hierarchical_delta or `lorenzo`, and its values."""
+    """A request to cuszp2, or with `predictors` to another `lossy` codec, and its values."""
     predictor = None if predictors is None else draw(st.sampled_from(predictors))
-    least = 0 if predictor is None else PREDICTORS[predictor]
+    least = 0 if predictor is None else PREDICTORS.get(predictor, 0)
     shape = draw(shapes(tuple(rank for rank in SHAPES if rank >= least)))
     n = int(np.prod(shape, dtype=np.int64))
     seed = draw(st.integers(0, 1 << 32))
@@ -298,10 +302,13 @@ def float_cases(
     if bound_kind == "relative":
         bound = draw(st.sampled_from((1e-2, 1e-3, 1e-4, 1e-6, 0.1, 0.5, 1.0, 3.0, 1e-9, 1e-300, 1e300, 2.0**-10)))
     codec: pyfilter.Codec = pyfilter.Cuszp2(**{bound_kind: bound}, mode=mode, block_dims=block_dims)
-    if predictor is not None:
+    if lossy is pyfilter.Adaptive:
+        effort = draw(st.sampled_from(("best", "fast")))
+        codec = pyfilter.Adaptive(predictor=predictor or "auto", effort=effort, **{bound_kind: bound})
+    elif predictor is not None:
         outliers = draw(st.sampled_from(("auto", "on", "off")))
         codec = pyfilter.HierarchicalDelta(**{bound_kind: bound}, predictor=predictor, outliers=outliers)
-        if lorenzo:
+        if lossy is pyfilter.Lorenzo:
             choice = draw(st.sampled_from(CODERS))
             codec = pyfilter.Lorenzo(predictor=predictor, **{bound_kind: bound, **choice})
     recipe = f"{name}, scale {scale!r}, seed {seed}, fill {filling}, specials {how}"

@@ -24,6 +24,9 @@ import pyfilter
 from .fields import Case
 
 Array = NDArray[Any]
+Bounded = pyfilter.Cuszp2 | pyfilter.HierarchicalDelta | pyfilter.Lorenzo | pyfilter.Progressive | pyfilter.Adaptive
+#: larger frames of adaptive are left to the library alone: the reference decoder takes a second for 10 000 values
+SLOWLY_DECODED = 500
 
 
 def bits(values: Array) -> Array:
@@ -71,7 +74,7 @@ def is_fill(x: Array, fill: Array | None) -> NDArray[np.bool_]:
 
 def asked_bound(
     x: Array,
-    codec: pyfilter.Cuszp2 | pyfilter.HierarchicalDelta | pyfilter.Lorenzo | pyfilter.Progressive,
+    codec: Bounded,
     fill: Array | None,
 ) -> Fraction:
     """The bound of a request for these values as an exact number."""
@@ -121,12 +124,13 @@ def check_case(case: Case) -> pyfilter.FrameInfo:
     assert decoded.shape == given.shape
     assert decoded.dtype == x.dtype
     y = decoded.reshape(-1)
-    assert np.array_equal(bits(decoder.decode(frame)), bits(y)), "the reference decoder gives other values"
+    if info.codec != "adaptive" or x.size <= SLOWLY_DECODED:
+        assert np.array_equal(bits(decoder.decode(frame)), bits(y)), "the reference decoder gives other values"
     if info.codec == "lossless" or info.stored_raw or info.step == 0:
         assert info.bound == 0
         assert np.array_equal(bits(x), bits(y)), "a bit-exact frame is not"
         return info
-    assert isinstance(case.codec, (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Progressive))
+    assert isinstance(case.codec, Bounded)
     fill = None if case.fill is None else np.asarray(case.fill).astype(x.dtype).reshape(1)
     asked = asked_bound(x, case.codec, fill)
     assert 0 < Fraction(info.bound) <= asked, f"the frame keeps {info.bound!r}, asked for is {float_not_above(asked)!r}"

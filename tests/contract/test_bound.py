@@ -77,7 +77,9 @@ def test_a_few_values(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -
     values = np.array(data.draw(st.lists(number, max_size=40)), dtype)
     bound = data.draw(st.floats(min_value=5e-324, allow_infinity=False, allow_nan=False))
     fill = data.draw(st.none() | number.map(dtype.type) | st.sampled_from(list(values)) if values.size else st.none())
-    codec = data.draw(st.sampled_from([c for c in lossy_codecs(lossy, 1, absolute=bound) if c.edges == (32,)]))
+    choices = lossy_codecs(lossy, 1, absolute=bound)
+    flat = [c for c in choices if c.edges == (32,) or lossy is pyfilter.Adaptive]
+    codec = data.draw(st.sampled_from(flat))
     check_case(Case(values, codec, fill, str(values)))
 
 
@@ -134,12 +136,15 @@ def test_at_the_edge_of_a_quantum(dtype: np.dtype[Any], exponent: int, lossy: Lo
             check_case(Case(chosen, codec))
 
 
-@EACH
+@pytest.mark.parametrize("lossy", [lossy for lossy in LOSSY if lossy is not pyfilter.Adaptive])
 @DTYPES
 @given(data=st.data())
 @hunt(300)
 def test_rewriting(dtype: np.dtype[Any], lossy: Lossy, data: st.DataObject) -> None:
-    """Decoded values encoded again, with the same bound, are what they were: errors do not add up."""
+    """Decoded values encoded again, with the same bound, are what they were: errors do not add up.
+
+    Not so of adaptive, whose values lie on no lattice.
+    """
     case = data.draw(float_cases(dtype, **drawn(lossy)))
     once = pyfilter.decode(pyfilter.encode(case.values, case.codec, case.fill))
     again = Case(once, case.codec, case.fill, case.recipe)
@@ -201,7 +206,7 @@ def test_the_range_of_a_relative_bound(dtype: np.dtype[Any], fill_name: str, los
     values[2000:3000] = values[0] if fill is None else fill
     values[3000:3003] = from_bits(special_patterns(dtype)[6:8] + special_patterns(dtype)[:1], dtype)
     info = check_case(Case(values, lossy(relative=1e-2), fill))
-    assert info.codec == lossy.codec_name
+    assert info.codec in (lossy.codec_name, "lorenzo" if lossy is pyfilter.Adaptive else lossy.codec_name)
     assert not info.stored_raw
     assert 0.009 < info.bound < 0.0101
 

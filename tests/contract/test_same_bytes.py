@@ -74,6 +74,8 @@ def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
             yield from ((codec, dtype) for dtype in ("f4", "f8"))
     yield from ((pyfilter.Particles(absolute=1e-3), dtype) for dtype in ("f4", "f8"))  # test_particles.py has positions
     yield from ((pyfilter.Progressive(absolute=1e-3), dtype) for dtype in ("f4", "f8"))
+    yield pyfilter.Adaptive(absolute=1e-3), "f4"
+    yield pyfilter.Adaptive(absolute=1e-3, predictor="interpolation", effort="fast"), "f8"
     for name in registry().codecs["lossless"].dtypes[2:]:  # integers: test_integers.py has the other predictors
         yield pyfilter.HierarchicalDelta(absolute=2), registry().dtypes[name].numpy
 

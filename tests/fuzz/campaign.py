@@ -152,7 +152,7 @@ class Campaign:
 
 
 def main() -> None:
-    codecs = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive", "any")
+    codecs = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive", "adaptive", "any")
     every = [*(f"decode_{codec}" for codec in codecs), "filter", "round_trip"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 28;
 constexpr std::size_t kEncoderBytes = std::size_t{6} << 20;  // scratch of a thread, tables and counts of streams
+constexpr std::size_t kAdaptiveBytes = std::size_t{64} << 20;  // samples to train with, a unit and its codes
 constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
 
 // Values of an input at most, and with those that fill up tiles of any shape: more of the same takes time only.
@@ -138,8 +139,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const int code = pyf_encode(&request, given, values.size(), frame, capacity, &frame_bytes);
     require(code == PYF_OK, "a good request is refused", code);
     // progressive has an integer for each value
-    const std::size_t own = values.size() / 8 + (request.codec == kProgressive ? values.size() : 0);
-    require(meter.peak() <= kEncoderBytes + own, "the encoder took memory", static_cast<long long>(meter.peak()));
+    const std::size_t own = values.size() / 8 + (request.codec == kProgressive ? values.size() : 0) +
+                            (request.codec == kAdaptive ? kAdaptiveBytes : kEncoderBytes);
+    require(meter.peak() <= own, "the encoder took memory", static_cast<long long>(meter.peak()));
     require(frame_bytes <= capacity, "a frame longer than its raw form");
     require(std::equal(values.begin(), values.end(), given), "the encoder changed its input");
     if (level == 0)

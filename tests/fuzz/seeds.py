@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive")  # by their numbers, from 1
+#: by their numbers, from 1
+CODECS = ("cuszp2", "lossless", "hierarchical_delta", "lorenzo", "particles", "progressive", "adaptive")
 DECODERS = {"decode_any": 0, **{f"decode_{name}": number for number, name in enumerate(CODECS, 1)}}
 TARGETS = (*DECODERS, "filter", "round_trip")
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -57,6 +58,9 @@ def round_trip_input(frame: bytes, values: bytes) -> bytes:
         parameters = frame[48:49] + bytes(3)
     if frame[8] == 6 and frame[48] == 2:
         parameters = bytes((2, 0, 0, 0))
+    if frame[8] == 7:  # the predictor that the number of passes tells of
+        passes = frame[FIXED_HEADER + 8 * frame[11] + 12 :][:1]
+        parameters = bytes((2 if any(byte & 3 for byte in passes) else 1, frame[12] & 1, 0, 0))
     dims = [min(n, 255) for n in dims_of(frame)[-3:]]
     if mode == 1 and bound == 0:
         bound = 1.0
@@ -86,7 +90,15 @@ def inputs(most_bytes: int) -> Iterator[tuple[str, str, bytes]]:
 def written(count: int) -> Iterator[tuple[str, str, bytes]]:
     """Frames of the reference writers, which make choices that our encoder never makes, and those that are refused."""
     sys.path.insert(0, str(GOLDEN.parent))
-    from reference import encoder, hostile, packed_choices, particles_writer, progressive_writer, stream_writer
+    from reference import (
+        adaptive_writer,
+        encoder,
+        hostile,
+        packed_choices,
+        particles_writer,
+        progressive_writer,
+        stream_writer,
+    )
 
     writers: dict[str, Callable[[random.Random], tuple[Any, bytes, Any]]] = {
         "blocks": encoder.random_frame,
@@ -95,6 +107,7 @@ def written(count: int) -> Iterator[tuple[str, str, bytes]]:
         "streams": stream_writer.random_frame,
         "particles": particles_writer.random_frame,
         "progressive": progressive_writer.random_frame,
+        "adaptive": adaptive_writer.random_frame,
     }
     frames = [(f"{name}_{n}", make(random.Random(n))[1]) for name, make in writers.items() for n in range(count)]
     if count:

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from reference import decoder, encoder, packed_choices, particles_writer, progressive_writer, stream_writer
+from reference import (
+    adaptive_writer,
+    decoder,
+    encoder,
+    packed_choices,
+    particles_writer,
+    progressive_writer,
+    stream_writer,
+)
 
 import pyfilter
 
@@ -405,6 +413,54 @@ def progressive_again() -> Iterator[GoldenCase]:
             yield GoldenCase(f"{case.name}_by_next", case.values, case.codec, case.fill)
 
 
+def swell(shape: tuple[int, ...], dtype: str, noise_bits: int = 4) -> Array:
+    """Parabolas of several lengths along every axis, and noise: smooth enough for weights to pay."""
+    n = math.prod(shape)
+    axes = np.indices(shape).reshape(len(shape), n)
+    whole = np.array([v % (1 << noise_bits) for v in noise(n)], np.int64)
+    for number, axis in enumerate(axes):
+        length = 37 + 12 * number
+        at = (axis * (2 + number) + axes.sum(axis=0) // 3) % (2 * length)
+        whole += np.where(at < length, 1, -1) * (at % length) * (length - at % length) * 8
+    return (whole.astype(np.float64) / 1024).astype(dtype).reshape(shape)
+
+
+def adaptive_cases() -> Iterator[GoldenCase]:
+    """Every kind of tile, both predictors, masks, values that are stored; what is written as lorenzo."""
+    shapes = {"line": (2400,), "plane": (41, 50), "volume": (12, 13, 16), "4d": (2, 6, 11, 15), "components": (800, 3)}
+    for i, (word, shape) in enumerate(shapes.items()):
+        dtype = ("f4", "f8")[i % 2]
+        name, kind = f"adaptive_{dtype}_{word}", np.dtype(dtype).type
+        yield GoldenCase(name, swell(shape, dtype), pyfilter.Adaptive(absolute=0.02))
+        fine = pyfilter.Adaptive(absolute=0.2, predictor="interpolation")
+        yield GoldenCase(f"{name}_interpolation", swell(shape, dtype, 2), fine)
+        holes = with_bits(swell(shape, dtype), specials(dtype))
+        holes.reshape(-1)[150:700] = -999
+        holes.reshape(-1)[800:1800:37] = -999
+        predictor = ("auto", "interpolation")[i % 2]
+        yield GoldenCase(f"{name}_declared", holes, pyfilter.Adaptive(absolute=0.05, predictor=predictor), kind(-999))
+    fast = pyfilter.Adaptive(relative=1e-4, effort="fast")
+    yield GoldenCase("adaptive_f4_plane_fast", swell((41, 50), "f4"), fast)
+    yield GoldenCase("adaptive_f8_volume_fast", swell((12, 13, 16), "f8"), fast)
+    undeclared = swell((41, 50), "f4")
+    undeclared[10:20, 5:40] = 1e30
+    yield GoldenCase("adaptive_f4_undeclared", undeclared, pyfilter.Adaptive(absolute=0.02))
+    stored = swell((2400,), "f8")
+    stored[::211] = [(1500 + k) * (-1) ** k for k in range(stored[::211].size)]
+    yield GoldenCase("adaptive_f8_stored", stored, pyfilter.Adaptive(absolute=0.002, predictor="regression"))
+    swapped = swell((41, 50), "f4").astype(">f4")
+    yield GoldenCase("adaptive_f4_big_endian", swapped, pyfilter.Adaptive(psnr=70))
+    yield GoldenCase("adaptive_f8_big_endian", swell((12, 13, 14), "f8").astype(">f8"), pyfilter.Adaptive(psnr=90))
+    for dtype in ("f4", "f8"):
+        scalar, empty = np.array(np.dtype(dtype).type(2.5)), np.empty((3, 0, 2), dtype)
+        yield GoldenCase(f"adaptive_{dtype}_scalar", scalar, pyfilter.Adaptive(absolute=0.01))
+        yield GoldenCase(f"adaptive_{dtype}_empty", empty, pyfilter.Adaptive(absolute=0.01))
+        yield GoldenCase(f"adaptive_{dtype}_falls_back", waves((130,), dtype), pyfilter.Adaptive(absolute=0.1))
+        exact = pyfilter.Adaptive(absolute=1e-310 if dtype == "f8" else 1e-44)
+        yield GoldenCase(f"adaptive_{dtype}_exact", waves((130,), dtype), exact)
+    yield GoldenCase("adaptive_f4_pointwise", signed((40, 64), "f4", 5), pyfilter.Adaptive(pointwise_relative=0.02))
+
+
 def update_cases() -> Iterator[GoldenCase]:
     """Chunks whose largest values were written over: kept values carry the bound of the range that was."""
     kinds: tuple[tuple[str, pyfilter.Codec], ...] = (
@@ -430,7 +486,7 @@ def cases() -> list[GoldenCase]:
     return [
         *cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
-        *update_cases(),
+        *update_cases(), *adaptive_cases(),
     ]  # fmt: skip
 
 
@@ -458,6 +514,10 @@ HAND_MADE_PARTICLES = (6, 10, 11, 19, 24, 30, 31, 40, 56, 76, 82, 101, 102, 111,
 HAND_MADE_PROGRESSIVE = (2, 3, 6, 7, 9, 14, 15, 18, 26, 31, 38, 39, 54, 58, 78, 85, 97, 115, 153, 187, 480, 536)
 
 
+#: seeds of `adaptive_writer.random_frame` likewise
+HAND_MADE_ADAPTIVE = (0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 38, 49, 76, 112)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
@@ -473,6 +533,9 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_PROGRESSIVE:
         spec, frame, _ = progressive_writer.random_frame(random.Random(seed))
         yield f"made_progressive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
+    for seed in HAND_MADE_ADAPTIVE:
+        spec, frame, _ = adaptive_writer.random_frame(random.Random(seed))
+        yield f"made_adaptive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
 
 
 def named_frame(spec: encoder.Spec, frame: bytes, patterns: list[int | None], seed: int) -> tuple[str, bytes, Array]:

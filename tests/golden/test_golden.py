@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import decoder, packed, progressive
+from reference import adaptive_grid, adaptive_model, decoder, packed, progressive
 
 import pyfilter
 from pyfilter.registry import registry
@@ -21,6 +21,7 @@ from .cases import (
     ENCODED_DIFFERENTLY,
     FOLDER,
     HAND_MADE,
+    HAND_MADE_ADAPTIVE,
     HAND_MADE_PACKED,
     HAND_MADE_PARTICLES,
     HAND_MADE_PROGRESSIVE,
@@ -112,8 +113,11 @@ def test_names() -> None:
     assert len(set(names)) == len(names)
     assert set(ENCODED_DIFFERENTLY) <= set(names)
     assert all(ENCODED_DIFFERENTLY.values()), "say since which release, and why"
-    by_version = (HAND_MADE, HAND_MADE_PACKED, HAND_MADE_STREAMS, HAND_MADE_PARTICLES, HAND_MADE_PROGRESSIVE)
-    for version, seeds in enumerate(by_version, 1):
+    by_version = {
+        **{1: HAND_MADE, 2: HAND_MADE_PACKED, 3: HAND_MADE_STREAMS, 4: HAND_MADE_PARTICLES, 5: HAND_MADE_PROGRESSIVE},
+        7: HAND_MADE_ADAPTIVE,
+    }
+    for version, seeds in by_version.items():
         for seed in seeds:
             assert list(FOLDER.glob(f"v{version}_made_*_{seed}.pyf")), f"hand-made frame {seed} is missing; {HOW}"
 
@@ -137,7 +141,7 @@ def test_the_manifest_keeps_what_it_has(tmp_path: Path) -> None:
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
-    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 1_300_000
+    assert sum(path.stat().st_size for path in FOLDER.glob("v*")) < 1_800_000
 
 
 def test_all_of_the_format_is_there() -> None:
@@ -154,13 +158,16 @@ def test_all_of_the_format_is_there() -> None:
         (decoder.PARTICLES, "v4"),
         (decoder.PROGRESSIVE, "v5"),
         *((codec, "v6") for codec in range(1, 7) if codec != decoder.PARTICLES),
+        (decoder.ADAPTIVE, "v7"),
+        *((codec, "v7") for codec in (decoder.LORENZO, decoder.HIERARCHICAL_DELTA)),  # asked for was adaptive
     }
     assert {h.codec for h in headers if h.carried_bound > 0} == set(range(1, 7)) - {decoder.PARTICLES}
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}
     assert tiled == set(itertools.product(("f32", "f64"), range(3), (1, 2, 3)))
     assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw} == {1, 2, 3}
     assert {h.codec for h in headers if h.raw} == {
-        decoder.CUSZP2, decoder.LOSSLESS, decoder.HIERARCHICAL_DELTA, decoder.LORENZO, decoder.PROGRESSIVE
+        decoder.CUSZP2, decoder.LOSSLESS, decoder.HIERARCHICAL_DELTA, decoder.LORENZO, decoder.PROGRESSIVE,
+        decoder.ADAPTIVE,
     }  # fmt: skip
     assert {h.flags for h in headers} >= {0, decoder.RAW, decoder.BIG_ENDIAN, decoder.HAS_SENTINEL}
     assert {len(h.dims) for h in headers} >= {0, 1, 2, 3, 5, 32}
@@ -243,6 +250,25 @@ def test_writing_never_overwrites(tmp_path: Path) -> None:
         writer.write_pair(tmp_path, "a", 1, frame, values)
     with pytest.raises(ValueError, match="other values"):
         writer.write_pair(tmp_path, "b", 1, frame, np.zeros(3))
+
+
+def test_all_of_adaptive_is_there() -> None:
+    """Kinds of tiles with up to three refining passes, masks, components, both orders of axes, units of many tiles."""
+    headers = [(path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in FRAMES]
+    found: set[tuple[Any, ...]] = set()
+    for frame, h in headers:
+        if h.codec == decoder.ADAPTIVE and not h.raw:
+            grid = adaptive_grid.make_grid(h.dims, h.parameters[1])
+            model = adaptive_model.parse_model(frame, h, grid.kind, h.header_bytes + 8)
+            found |= {("passes", grid.kind, len(model.passes)), ("masks", grid.kind, model.masks)}
+            found |= {("axes", grid.axes), ("components", grid.components > 1), ("unit", h.parameters[2])}
+            found |= {("dtype", grid.kind, h.dtype.itemsize), ("classes", len(model.passes[0].thresholds) > 0)}
+    wanted: set[tuple[Any, ...]] = {("passes", kind, passes) for kind in (1, 2, 3) for passes in (1, 2, 3, 4)}
+    wanted |= {("masks", kind, masks) for kind in (1, 2, 3) for masks in (False, True)}
+    wanted |= {("dtype", kind, size) for kind in (1, 2, 3) for size in (4, 8)}
+    wanted |= {("unit", log2) for log2 in range(5)}
+    wanted |= {(what, there) for what in ("axes", "components", "classes") for there in (False, True)}
+    assert found == wanted
 
 
 def test_all_of_the_segments_is_there() -> None:

@@ -4,8 +4,8 @@
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
 are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
 frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, streams.py section 8,
-particles.py section 12, progressive.py section 13, parts.py what they share. Neighbours: encoder.py,
-packed_writer.py, stream_writer.py and particles_writer.py write what this reads.
+particles.py section 12, progressive.py section 13, adaptive.py section 14, parts.py what they share. Neighbours:
+encoder.py and the files named _writer.py write what this reads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import packed, particles, progressive, streams
+from . import adaptive, packed, particles, progressive, streams
 from .header import (
+    ADAPTIVE,
     BIG_ENDIAN,
     CARRIED_VERSION,
     CUSZP2,
@@ -45,6 +46,7 @@ from .header import (
 from .parts import Array, Ints, parse_directory, residuals, special_values, unzigzag, values_of_codes
 
 __all__ = [
+    "ADAPTIVE",
     "BIG_ENDIAN",
     "CARRIED_VERSION",
     "CUSZP2",
@@ -219,6 +221,8 @@ def decode(frame: bytes) -> Array:
         return progressive.decode_progressive(frame, header)
     if header.codec == LORENZO:
         return streams.decode_streams(frame, header)
+    if header.codec == ADAPTIVE:
+        return adaptive.decode_adaptive(frame, header)
     if header.codec == PARTICLES:
         return particles.decode_particles(frame, header)
     if header.packed:

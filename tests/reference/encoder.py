@@ -17,8 +17,24 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 DTYPE_CODES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10}
-CODECS = {"cuszp2": 1, "lossless": 2, "hierarchical_delta": 3, "lorenzo": 4, "particles": 5, "progressive": 6}
-VERSIONS = {"cuszp2": 1, "lossless": 1, "hierarchical_delta": 2, "lorenzo": 3, "particles": 4, "progressive": 5}
+CODECS = {
+    "cuszp2": 1,
+    "lossless": 2,
+    "hierarchical_delta": 3,
+    "lorenzo": 4,
+    "particles": 5,
+    "progressive": 6,
+    "adaptive": 7,
+}
+VERSIONS = {
+    "cuszp2": 1,
+    "lossless": 1,
+    "hierarchical_delta": 2,
+    "lorenzo": 3,
+    "particles": 4,
+    "progressive": 5,
+    "adaptive": 7,
+}
 MODES = {"outlier": 0, "plain": 1, "fixed": 2}
 
 
@@ -34,7 +50,8 @@ class Spec:
     tile_shape: int = 1  # hierarchical_delta and lorenzo, as the next two
     outliers: int = 1  # lorenzo: the coder
     order: int = 1
-    group_log2: int = 0  # lorenzo
+    group_log2: int = 0  # lorenzo; adaptive: of units
+    axes: int = 0  # adaptive
     sorting: int = 0  # particles
     errors: int = 1  # progressive
     bound: float = 0.0
@@ -70,6 +87,8 @@ class Spec:
             return bytes((self.sorting,))
         if self.codec == "progressive":
             return bytes((self.errors,))
+        if self.codec == "adaptive":
+            return bytes((1, self.axes, self.group_log2))
         mode = MODES[self.mode] if self.codec == "cuszp2" else 0
         packed = (self.tile_shape, self.outliers, self.order, self.group_log2)
         return bytes(packed if self.packed else (mode, self.block_dims))

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .adaptive_grid import make_grid
+
 
 class FrameError(Exception):
     """A frame that cannot be decoded."""
@@ -40,9 +42,9 @@ def require(condition: bool, text: str) -> None:
 # ---- 2. Header ------------------------------------------------------------------------------------------------------
 
 MAGIC = b"\x89PYF"
-FORMAT_VERSION = 6
-CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE = 1, 2, 3, 4, 5, 6
-FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5}
+FORMAT_VERSION = 7
+CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE, ADAPTIVE = 1, 2, 3, 4, 5, 6, 7
+FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5, ADAPTIVE: 7}
 CARRIED_VERSION = 6
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
@@ -99,6 +101,12 @@ class Header:
         return self.parameters[3]
 
     @property
+    def tiles_together(self) -> int:
+        """Tiles of a group or unit."""
+        log2 = {LORENZO: self.group_log2, ADAPTIVE: self.parameters[2]}
+        return 1 << log2.get(self.codec, 0)
+
+    @property
     def header_bytes(self) -> int:
         return 8 * (7 + len(self.dims))
 
@@ -147,7 +155,7 @@ def parse_header(frame: bytes) -> Header:
     require(codec in FIRST_VERSIONS, f"codec {codec}")
     require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
     require(dtype in DTYPES, f"dtype {dtype}")
-    require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
+    require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE, ADAPTIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 32, f"reserved flags {flags:#04x}")
     require(math.isfinite(bound) and bound >= 0, f"bound {bound}")
     require(math.isfinite(step) and step >= 0, f"step {step}")
@@ -182,7 +190,6 @@ def parse_header(frame: bytes) -> Header:
         require(math.isfinite(carried_bound) and carried_bound > bound, f"carried bound {carried_bound}")
         require(not pointwise, "a carried bound beside a pointwise relative one")
         parameters = frame[48:52] + bytes(4)
-    check_parameters(codec, parameters, rank)
     header = Header(
         needs=needs,
         codec=codec,
@@ -196,10 +203,13 @@ def parse_header(frame: bytes) -> Header:
         parameters=parameters,
         dims=struct.unpack_from(f"<{rank}Q", frame, 56),
     )
+    check_parameters(codec, parameters, header.dims)
     require(codec != PARTICLES or (rank >= 2 and header.dims[-1] in (2, 3)), f"particles of shape {header.dims}")
     require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
-    entries = -(-tile_count(header) // (1 << header.group_log2)) if codec == LORENZO else tile_count(header)
+    entries = -(-tile_count(header) // header.tiles_together)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
+    if codec == ADAPTIVE and not header.raw:
+        smallest = 20 + entries * (12 + 4 * make_grid(header.dims, header.parameters[1]).most_rows)
     if codec == PROGRESSIVE and not header.raw:
         require(header.value_count > 0, "a progressive frame of no values")
         smallest = max(32, -(-header.value_count // 32768))
@@ -208,8 +218,14 @@ def parse_header(frame: bytes) -> Header:
     return header
 
 
-def check_parameters(codec: int, parameters: bytes, rank: int) -> None:
+def check_parameters(codec: int, parameters: bytes, dims: tuple[int, ...]) -> None:
     """The bytes at offset 48."""
+    rank = len(dims)
+    if codec == ADAPTIVE:
+        axes = 1 if len(make_grid(dims, 0).dims) >= 4 else 0
+        require(parameters[0] == 1 and parameters[1] <= axes and parameters[2] <= 4, f"parameters {parameters!r}")
+        require(not any(parameters[3:]), "reserved parameters")
+        return
     if codec in (HIERARCHICAL_DELTA, LORENZO):
         shape, choice, order, group_log2 = parameters[:4]
         require(1 <= shape <= len(TILE_SHAPES), f"tile shape {shape}")
@@ -295,6 +311,8 @@ def tile_count(header: Header) -> int:
         return -(-header.value_count // (4096 * header.dims[-1]))
     if header.codec == PROGRESSIVE:
         return 0  # it has no directory
+    if header.codec == ADAPTIVE:
+        return make_grid(header.dims, header.parameters[1]).tiles
     if header.packed:
         return math.prod(packed_grid(header)) if header.value_count > 0 else 0
     return -(-math.prod(block_grid(header)) * values_per_block(header) // 4096)

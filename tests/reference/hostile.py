@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import partial
 
 from . import (
+    adaptive_writer,
+    hostile_adaptive,
     hostile_packed,
     hostile_particles,
     hostile_progressive,
@@ -256,6 +258,7 @@ def crafted() -> Iterator[Hostile]:
         hostile_streams.crafted,
         hostile_particles.crafted,
         hostile_progressive.crafted,
+        hostile_adaptive.crafted,
     )
     for maker in makers:
         yield from maker()
@@ -276,18 +279,22 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield from hostile_streams.small_frames()
     yield from hostile_particles.small_frames()
     yield from hostile_progressive.small_frames()
+    yield from hostile_adaptive.small_frames()
 
 
 FIRST_STREAM_SEED = 300  # of mutated(), from which on frames are those of lorenzo: they take longer to write
 FIRST_PARTICLE_SEED = 1000  # and from which on those of particles
 FIRST_PROGRESSIVE_SEED = 2000  # and from which on those of progressive
+FIRST_ADAPTIVE_SEED = 3000  # and from which on those of adaptive
 
 
 def mutated(seed: int) -> bytes:
     """A valid frame with one to three bytes changed behind its header: refused, or decoded alike by all decoders."""
     rng = random.Random(seed)
     while True:
-        if seed >= FIRST_PROGRESSIVE_SEED:
+        if seed >= FIRST_ADAPTIVE_SEED:
+            _, frame, _ = adaptive_writer.random_frame(rng)
+        elif seed >= FIRST_PROGRESSIVE_SEED:
             _, frame, _ = progressive_writer.random_frame(rng)
         elif seed >= FIRST_PARTICLE_SEED:
             _, frame, _ = particles_writer.random_frame(rng)

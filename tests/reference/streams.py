@@ -29,7 +29,7 @@ class Table(NamedTuple):
     """Frequencies of symbols, and what each slot stands for."""
 
     frequencies: list[int]
-    slots: list[int]  # symbol of each of 1024
+    slots: list[int]  # symbol of each
     starts: list[int]
 
 
@@ -79,8 +79,8 @@ class Bits:
         require(self.take(8 * len(self.data) - self.at) == 0, "padding of the tables is not zero")
 
 
-def parse_table(bits: Bits) -> Table:
-    """One table."""
+def parse_table(bits: Bits, total: int = SUM) -> Table:
+    """One table, whose frequencies have this sum."""
     listed, main, escape = bits.take(8), bits.take(8), bits.take(4)
     require(listed > 0 and main < listed, f"{listed} symbols, the main one is {main}")
     frequencies = [0] * 256
@@ -92,13 +92,13 @@ def parse_table(bits: Bits) -> Table:
         while bits.take(1) == 0:
             k += 1
         width = before[0] + (k // 2 if k % 2 == 0 else -(k + 1) // 2)
-        require(0 <= width <= 10, f"frequency of {width} bits")
+        require(0 <= width < total.bit_length(), f"frequency of {width} bits")
         n = min(width - 1, 3) if width > 1 else 0
         low = bits.take(n)
         frequencies[symbol] = 0 if width == 0 else ((1 << n) + low) << (width - 1 - n)
         before = [before[1], width]
     frequencies[ESCAPE] = escape
-    left = SUM - sum(frequencies)
+    left = total - sum(frequencies)
     require(left >= 1, "frequencies leave nothing for the main symbol")
     frequencies[main] = left
     return make_table(frequencies)

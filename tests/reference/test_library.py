@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from . import encoder, hostile, packed_choices, particles_writer, progressive_writer, stream_writer
+from . import adaptive_writer, encoder, hostile, packed_choices, particles_writer, progressive_writer, stream_writer
 from .decoder import FrameError, decode, parse_header
 from .library import FAMILIES, OK, Library, LibraryError, checksum
 
@@ -62,7 +62,11 @@ WRITERS: dict[str, Callable[[random.Random], tuple[encoder.Spec, bytes, list[Any
     "packed tiles": packed_choices.random_frame,
     "particles": particles_writer.random_frame,
 }
-SLOW_WRITERS = {"streams": stream_writer.random_frame, "progressive": progressive_writer.random_frame}
+SLOW_WRITERS = {
+    "streams": stream_writer.random_frame,
+    "progressive": progressive_writer.random_frame,
+    "adaptive": adaptive_writer.random_frame,
+}
 
 
 @pytest.mark.parametrize("kind", list(WRITERS))
@@ -103,7 +107,8 @@ def check_ranges(library: Library, spec: encoder.Spec, frame: bytes, rng: random
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"), [("tiles", 40), ("packed tiles", 40), ("particles", 20), ("progressive", 6), ("streams", 4)]
+    ("kind", "count"),
+    [("tiles", 40), ("packed tiles", 40), ("particles", 20), ("progressive", 6), ("streams", 4), ("adaptive", 6)],
 )
 def test_info(library: Library, kind: str, count: int) -> None:
     for seed in range(count):
@@ -167,6 +172,7 @@ MUTATED = [
     (hostile.FIRST_STREAM_SEED, 40),
     (hostile.FIRST_PARTICLE_SEED, 100),
     (hostile.FIRST_PROGRESSIVE_SEED, 40),
+    (hostile.FIRST_ADAPTIVE_SEED, 40),
 ]
 
 

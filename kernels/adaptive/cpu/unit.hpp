@@ -14,7 +14,6 @@
 #include "adaptive/cpu/stream.hpp"
 #include "adaptive/cpu/work.hpp"
 #include "core/cpu_driver.hpp"
-#include "core/error_text.hpp"
 #include "core/status.hpp"
 #include "core/wire.hpp"
 
@@ -76,7 +75,8 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         const T value = value_at<T>(values, from + x * tile.value_stride);
-        const bool special = plan.has_sentinel && std::bit_cast<ValueBits<T>>(value) == sentinel;
+        const bool special = plan.has_sentinel &&
+                             (std::bit_cast<ValueBits<T>>(value) == sentinel || (sentinel == 0 && value == 0));  // -0.0
         const float t = normalised(plan, inverse, value);
         const bool far = !((t < kFarthest) & (t > -kFarthest));  // NaN, too
         to[x] = special ? 0 : far ? kFarthest : t;
@@ -88,7 +88,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
   return any;
 }
 
-// Marks values that are not within the bound after decoding; how many.
+// Marks values that are not within the bound after decoding, and zeros that are none; how many.
 template <class T>
 inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& tile, const void* values, Dense& d) {
   const double bound = plan.bound * (1 - 0x1p-40);
@@ -103,7 +103,7 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
         if (kinds[x] != kCoded) continue;
         const T value = value_at<T>(values, from + x * tile.value_stride), decoded = reconstructed<T>(plan, r[x]);
         const double error = static_cast<double>(value) - static_cast<double>(decoded);
-        const bool fits = (error <= bound) & (error >= -bound) &
+        const bool fits = (error <= bound) & (error >= -bound) & ((value != 0) | (decoded == 0)) &
                           !(plan.has_sentinel && std::bit_cast<ValueBits<T>>(decoded) == sentinel);
         if (fits) continue;
         kinds[x] = kExact;

@@ -7,8 +7,19 @@
 #include <cstring>
 
 #include "adaptive/cpu/unit.hpp"
+#include "core/status.hpp"
 
 PYF_BEGIN_TARGET
+
+// Texts that last: what fail() makes belongs to the thread.
+inline constexpr Status kBadUnitHead{Code::corrupt, "corrupt frame: the head of a unit"};
+inline constexpr Status kBadUnitSize{Code::corrupt, "corrupt frame: a unit's parts do not add up to its size"};
+inline constexpr Status kBadUnitMasks{Code::corrupt, "corrupt frame: masks of tiles that have none"};
+inline constexpr Status kBadUnitStream{Code::corrupt, "corrupt frame: a stream does not end where it should"};
+inline constexpr Status kBadStoredValues{Code::corrupt, "corrupt frame: stored values are too many or too few"};
+inline constexpr Status kBadUnitPadding{Code::corrupt, "corrupt frame: padding of a unit is not zero"};
+inline constexpr Status kBadUnitValue{Code::corrupt, "corrupt frame: a value is too large to predict with"};
+inline constexpr Status kNoUnitMemory{Code::no_memory, "no memory for a tile"};
 
 // The values of a unit that are stored as they are, in the order of coding.
 struct StoredValues {
@@ -120,24 +131,33 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
     }
 }
 
+// Whether all values are so small that no sum of weighted values can be infinite.
+inline bool is_tame(const Dense& d) {
+  bool tame = true;
+  for (std::uint32_t z = 0; z < d.planes; ++z)
+    for (std::uint32_t y = 0; y < d.rows; ++y) {
+      const float* const r = d.values + d.index(z, y, 0);
+      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) tame = tame & (r[x] < 0x1p64f) & (r[x] > -0x1p64f);
+    }
+  return tame;
+}
+
 template <class T>
 inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
                           std::uint64_t unit, std::uint64_t, std::uint64_t, void* out) {
   const auto& plan = static_cast<const AdaptivePlan&>(base);
-  const auto damaged = [&](const char* what) {
-    return fail(Code::corrupt, "corrupt frame: %s of unit %llu", what, static_cast<unsigned long long>(unit));
-  };
   const std::uint32_t rows = plan.tiles.most_rows();
   const std::size_t head = kUnitHead + 4 * std::size_t{rows};
-  if (uniform || size < head) return damaged("the head");
+  if (uniform || size < head) return kBadUnitHead;
   const std::size_t word_bytes = 2 * std::size_t{load_le<std::uint32_t>(bytes)}, padded = (word_bytes + 3) / 4 * 4;
   const auto masks = load_le<std::uint32_t>(bytes + 4);
-  if (padded > size - head) return damaged("the size");
+  if (padded > size - head) return kBadUnitSize;
+  if (padded != word_bytes && load_le<std::uint16_t>(bytes + head + word_bytes) != 0) return kBadUnitPadding;
   const std::uint64_t first = unit * plan.unit_tiles,
                       last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
-  if (masks >> (last - first) != 0 || (masks != 0 && !plan.model->masks)) return damaged("the masks");
+  if (masks >> (last - first) != 0 || (masks != 0 && !plan.model->masks)) return kBadUnitMasks;
   std::uint8_t* const scratch = thread_scratch(unit_scratch_bytes(0) + sizeof(T) * Work::kDense);
-  if (scratch == nullptr) return fail(Code::no_memory, "no memory for a tile");
+  if (scratch == nullptr) return kNoUnitMemory;
   Work w(scratch);
   T* const exact_values = reinterpret_cast<T*>(scratch + (Work::bytes() + 63) / 64 * 64);
   StreamReader stream(bytes + kUnitHead, rows, bytes + head, bytes + head + word_bytes);
@@ -155,12 +175,13 @@ inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size
         decode_pass<T>(plan, w, lattice, (masks >> (number - first) & 1) != 0, turn, stream, stored, exact_values);
       collect(w, lattice);
     }
+    if (!is_tame(w.dense)) return kBadUnitValue;
     store_tile<T>(plan, tile, w.dense, exact_values, out);
   }
-  if (stream.failed() || !stream.ended()) return damaged("the stream");
-  if (stored.failed || stored.end - stored.at >= 4) return damaged("the stored values");
+  if (stream.failed() || !stream.ended()) return kBadUnitStream;
+  if (stored.failed || stored.end - stored.at >= 4) return kBadStoredValues;
   for (; stored.at != stored.end; ++stored.at)
-    if (*stored.at != 0) return damaged("the padding");
+    if (*stored.at != 0) return kBadUnitPadding;
   return kOk;
 }
 

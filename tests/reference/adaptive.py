@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reference decoder: section 14 of docs/format.md, adaptive frames.
+
+adaptive_grid.py has 14.1, adaptive_model.py 14.2 and 14.3. Neighbours: decoder.py calls `decode_adaptive`; streams.py
+has the tables and steps that 14 takes from section 8; adaptive_writer.py writes what this reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .adaptive_grid import LINE, PLANE, VOLUME, Grid, make_grid
+from .adaptive_model import LEVELS, NEAR, RANGES, SUM, Floats, Model, Pass, Tap, features, parse_model
+from .header import Header, require
+from .parts import Array, parse_directory
+from .streams import ESCAPE, LOWEST, Stream, Table, raw_bits, smallest
+
+Ints = NDArray[np.int64]
+
+INNER, MOST_SYMBOL = 3, 79
+EXACT, ORIGIN = 254, 253
+FARTHEST, MOST_SIZE, TAME = 262143.0, 1 << 20, 2.0**64
+LEAD_TRAIL = {(PLANE, 0): (4, 4), (PLANE, 1): (4, 4), (VOLUME, 0): (2, 2), (VOLUME, 1): (3, 3), (LINE, 0): (24, 0),
+              (LINE, 1): (24, 8)}  # fmt: skip
+
+
+def fma(a: Array, b: Array, c: Array) -> Floats:
+    """`a * b + c` of binary32, rounded once: the sum is rounded to odd before."""
+    p, c = a.astype(np.float64) * b, c.astype(np.float64)
+    s = p + c
+    t = s - p
+    error = (p - (s - t)) + (c - t)
+    nudge = np.isfinite(s) & np.isfinite(error) & (error != 0) & (np.asarray(s).view(np.int64) & 1 == 0)
+    return np.where(nudge, np.nextafter(s, np.where(error > 0, np.inf, -np.inf)), s).astype(np.float32)
+
+
+# ---- 14.5 Unit ------------------------------------------------------------------------------------------------------
+
+
+class Symbols(Protocol):
+    """What a tile takes from its unit."""
+
+    header: Header
+
+    def flag(self, lane: int, frequency: int) -> bool: ...
+
+    def residuals(self, lanes: list[int], tables: list[Table]) -> tuple[dict[int, int], dict[int, Any]]: ...
+
+
+class Unit(Stream):
+    """A unit's stream and its stored values."""
+
+    def __init__(self, data: bytes, rows: int, tiles: int, model: Model, header: Header) -> None:
+        require(len(data) >= 8 + 4 * rows, "unit is too small for its head")
+        count, self.masks = (int(word) for word in np.frombuffer(data, "<u4", 2))
+        require(self.masks >> tiles == 0 and (model.masks or self.masks == 0), "masks of tiles that have none")
+        states = [int(x) for x in np.frombuffer(data, "<u4", rows, 8)]
+        require(all(LOWEST <= x < 1 << 31 for x in states), "a state is out of range")
+        first = 8 + 4 * rows
+        last = first + 2 * count + 2 * (count % 2)
+        require(last <= len(data), "unit is too small for its words")
+        require(not any(data[first + 2 * count : last]), "padding of a stream is not zero")
+        super().__init__(states, [int(x) for x in np.frombuffer(data, "<u2", count, first)])
+        self.stored, self.header = data[last:], header
+
+    def take(self, dtype: np.dtype[Any]) -> Any:
+        require(len(self.stored) >= dtype.itemsize, "too few stored values")
+        value = np.frombuffer(self.stored, dtype, 1)[0]
+        self.stored = self.stored[dtype.itemsize :]
+        return value
+
+    def large_symbol(self, lane: int, table: Table) -> tuple[int, int]:
+        """A symbol of 4096 slots and its inner bits."""
+        x = self.states[lane]
+        s = table.slots[x % SUM]
+        x = table.frequencies[s] * (x // SUM) + x % SUM - table.starts[s]
+        r = 0 if s == ESCAPE else min(raw_bits(s), INNER)
+        self.states[lane] = x >> r
+        self.refill(lane)
+        return s, x & (1 << r) - 1
+
+    def residuals(self, lanes: list[int], tables: list[Table]) -> tuple[dict[int, int], dict[int, Any]]:
+        """Steps 2 to 4: residuals, and of other lanes what is stored, by lane."""
+        symbols = {y: self.large_symbol(y, table) for y, table in zip(lanes, tables, strict=True)}
+        stored: dict[int, Any] = {}
+        for y in lanes:
+            if symbols[y][0] == ESCAPE:
+                s = self.outer(y, 8)
+                if s in (EXACT, ORIGIN):
+                    stored[y] = self.take(self.header.dtype if s == EXACT else np.dtype("<f4"))
+                    del symbols[y]
+                    if s == ORIGIN:
+                        stored[y] = Origin(stored[y])
+                    continue
+                require(s <= MOST_SYMBOL, f"symbol {s} behind an escape")
+                symbols[y] = s, self.outer(y, min(raw_bits(s), INNER))
+        found = {}
+        for y, (s, inner) in symbols.items():
+            require(s <= MOST_SYMBOL, f"symbol {s}")
+            found[y] = smallest(s) + inner
+            if raw_bits(s) > INNER:
+                found[y] += self.outer(y, raw_bits(s) - INNER) << INNER
+        return found, stored
+
+    def end(self) -> None:
+        require(self.at == len(self.words), "words behind the stream")
+        require(all(x == LOWEST for x in self.states), "a state does not end where it started")
+        require(len(self.stored) < 4 and not any(self.stored), "bytes behind the stored values")
+
+
+@dataclass
+class Origin:
+    """A stored r."""
+
+    r: np.float32
+
+
+# ---- 14.4 Passes ----------------------------------------------------------------------------------------------------
+
+
+class Lattice:
+    """A pass over a tile: `v` and `sizes` of what is decoded, of its points."""
+
+    def __init__(self, p: Pass, kind: int, tile: Array, sizes: Array, kinds: Array, lengths: Ints) -> None:
+        self.p, self.kind = p, kind
+        stride = 1 << p.log2
+        cut = (slice(None, None, stride if kind == VOLUME else 1), slice(None, None, stride if kind != LINE else 1))
+        self.cut = (*cut, slice(None, None, stride))
+        self.v, self.sizes, self.kinds = tile[self.cut], sizes[self.cut], kinds[self.cut]  # views
+        self.lengths = -(-lengths[self.cut[1]] // stride)
+        self.lead, trail = LEAD_TRAIL[kind, int(p.refining)]
+        self.planes, self.rows, columns = self.v.shape
+        self.period = self.lead + columns + trail
+        self.skew = 0 if kind == LINE else 2
+        self.taps = np.array(p.taps, np.int64).reshape(-1, 3)
+        self.features = np.array(features(kind, p.refining), np.int64)
+        masks = self.planes * self.period + self.skew * self.rows
+        self.masks = np.zeros((masks, self.rows), bool)  # [step, lane]
+        if p.refining:
+            z, y, x = np.nonzero(self.kinds == SENTINEL)
+            self.masks[self.step(z, y, x), y] = True
+
+    def step(self, z: Any, y: Any, x: Any) -> Any:
+        return z * self.period + self.lead + x + self.skew * y
+
+    def turns(self) -> Iterator[tuple[int, Ints, Ints, Ints]]:
+        """Steps, and what is coded in each: z, y, x."""
+        every: Array = np.indices(self.v.shape)
+        z, y, x = every
+        inside = x < self.lengths[y]
+        odd: Array = x % 2 + (y % 2 if self.kind != LINE else 0) + (z % 2 if self.kind == VOLUME else 0)
+        for turn in range(1, self.kind + 1) if self.p.refining else (0,):
+            chosen = inside & (odd == turn) if self.p.refining else inside
+            coordinates = np.array([z[chosen], y[chosen], x[chosen]])
+            steps = self.step(*coordinates)
+            order = np.lexsort((coordinates[1], steps))
+            steps, coordinates = steps[order], coordinates[:, order]
+            for step in sorted(set(steps.tolist())):
+                cz, cy, cx = coordinates[:, slice(*np.searchsorted(steps, [step, step + 1]))]
+                yield step, cz, cy, cx
+
+    def at(self, z: Ints, y: Ints, x: Ints, taps: Ints) -> tuple[tuple[Ints, Ints, Ints], NDArray[np.bool_]]:
+        """Where the neighbours are that stand for `taps`, [lane, tap], and whether they are inside."""
+        nz, ny, nx = z[:, None] + taps[:, 0], y[:, None] + taps[:, 1], x[:, None] + taps[:, 2]
+        out = (nz < 0) | (nz >= self.planes) | (ny < 0) | (ny >= self.rows)
+        nz, ny = np.clip(nz, 0, self.planes - 1), np.clip(ny, 0, self.rows - 1)
+        ends = self.lengths[ny]
+        out |= (nx < 0) | (nx >= ends)
+        nx = np.clip(nx, 0, ends - 1)
+        if self.p.refining:
+            nx = nx - nx % 2 * out
+            ny = ny - ny % 2 * out if self.kind != LINE else ny
+            nz = nz - nz % 2 * out if self.kind == VOLUME else nz
+        return (nz, ny, nx), ~out
+
+    def values(self, z: Ints, y: Ints, x: Ints, taps: list[Tap]) -> Floats:
+        found: Floats = self.v[self.at(z, y, x, np.array(taps, np.int64).reshape(-1, 3))[0]]
+        return found
+
+    def expect(self, z: Ints, y: Ints, x: Ints) -> tuple[Floats, Ints]:
+        """Predictions and levels."""
+        p, lanes = self.p, np.arange(z.size)
+        own = np.zeros_like(z)
+        if p.refining:
+            own = x % 2 + (y % 2 * 2 if self.kind != LINE else 0) + (z % 2 * 4 if self.kind == VOLUME else 0)
+            near = self.values(z, y, x, [(0, 0, -1), (0, 0, 1), (0, -1, 0), (0, 1, 0), (-1, 0, 0), (1, 0, 0)])
+            odd = (own[:, None] >> np.arange(6) // 2 & 1) == 1
+            highest = np.where(odd, near, -np.inf).max(axis=1)
+            lowest = np.where(odd, near, np.inf).min(axis=1)
+            ranges = highest.astype(np.float32) - lowest.astype(np.float32)
+            first = np.argmax(odd[:, ::2], axis=1)
+            rest = near[lanes, 2 * first]
+        else:
+            near = self.values(z, y, x, RANGES[self.kind])
+            ranges, rest = near.max(axis=1) - near.min(axis=1), near[:, 0]
+        classes = np.zeros_like(z)
+        for threshold in p.thresholds:
+            classes += ~(ranges < threshold)
+        sets = own + 8 * classes if p.refining else classes
+        border = np.zeros(z.shape, bool)
+        if not p.refining:
+            b = (x == 0) + 2 * ((y == 0) & (self.kind != LINE)) + 4 * ((z == 0) & (self.kind == VOLUME))
+            border = b > 0
+            sets = np.where(border, 8 + b, sets)
+        v = self.v[self.at(z, y, x, self.taps)[0]]
+        prediction = np.zeros(z.shape, np.float32)
+        for i in range(len(p.taps)):
+            prediction = fma(p.weights[sets, i], v[:, i], prediction)
+        distances = np.abs(prediction - rest)
+        ranges, distances = (np.where(border, np.float32(0), a) for a in (ranges, distances))
+        scales = p.scales[own]
+        m = fma(scales[:, 16], ranges, scales[:, 18])
+        m = fma(scales[:, 17], distances, m)
+        where, inside = self.at(z, y, x, self.features)
+        sizes = np.where(inside, self.sizes[where], 0).astype(np.float32)
+        for i in range(len(self.features)):
+            m = fma(scales[:, i], sizes[:, i], m)
+        m = (m * p.factors[sets]).astype(np.float32)
+        return prediction, np.clip((m.view(np.int32) >> 21) - 484, 0, LEVELS - 1)
+
+    def mean(self, z: int, y: int, x: int) -> float:
+        """Of a value that is not coded."""
+
+        def v(*tap: int) -> float:
+            found = self.values(np.array([z]), np.array([y]), np.array([x]), [(tap[0], tap[1], tap[2])])
+            return float(found[0, 0])
+
+        if self.p.refining:
+            i = 0 if x % 2 else 1 if y % 2 and self.kind != LINE else 2
+            (bz, by, bx) = NEAR[i]
+            a, b = v(bz, by, bx), v(-bz, -by, -bx)
+        elif self.kind == LINE:
+            a = b = v(0, 0, -1) if x > 0 else 0.0
+        elif x == 0 and y == 0:
+            a = b = v(-1, 0, 0) if z > 0 else 0.0
+        else:
+            a = v(0, 0, -1) if x > 0 else v(0, -1, 0)
+            b = v(0, -1, 0) if y > 0 else a
+        return float(np.float32(a + b)) * 0.5  # the sum of two binary32 in f64, rounded: as in binary32
+
+    def context(self, step: int, y: int) -> int:
+        """Of a flag."""
+        if self.kind == LINE:
+            near = [(i, y) for i in range(1, 7)]
+        else:
+            near = [(1, y), (2, y - 1), (1, y - 1), (3, y - 1), (2, y)]
+            near += [(self.period, y) if self.kind == VOLUME else (4, y - 2)]
+        return sum(1 << i for i, (s, lane) in enumerate(near) if lane >= 0 and step >= s and self.masks[step - s, lane])
+
+
+CODED, SENTINEL, STORED = 0, 1, 2
+
+
+def decode_tile(places: Ints, unit: Symbols, has_masks: bool, model: Model, grid: Grid, offset: float) -> Array:
+    """Bit patterns of a tile's values, by place."""
+    header = unit.header
+    tile, sizes, kinds = (np.zeros(places.shape, t) for t in (np.float32, np.int64, np.int64))
+    exact = np.zeros(places.shape, header.dtype)
+    lengths = (places >= 0).sum(axis=2)[0]
+    for p in model.passes:
+        lattice = Lattice(p, grid.kind, tile, sizes, kinds, lengths)
+        stored_values = exact[lattice.cut]
+        for step, z, y, x in lattice.turns():
+            special = np.zeros(z.shape, bool)
+            if has_masks:
+                for i, lane in enumerate(y):
+                    frequency = model.mask_frequencies[lattice.context(step, int(lane))]
+                    special[i] = unit.flag(int(lane), frequency)
+            lattice.masks[step, y[special]] = True
+            prediction, levels = lattice.expect(z, y, x)
+            coded = np.flatnonzero(~special)
+            tables = [model.tables[model.table_of_level[level]] for level in levels[coded]]
+            residuals, stored = unit.residuals([int(lane) for lane in y[coded]], tables)
+            new = np.zeros(z.shape, np.float32)
+            codes = np.zeros(z.shape, np.int64)
+            for i, lane in enumerate(int(lane) for lane in y):
+                at = z[i], y[i], x[i]
+                if special[i]:
+                    new[i], lattice.kinds[at] = lattice.mean(*(int(c) for c in at)), SENTINEL
+                elif lane in residuals:
+                    residual = residuals[lane]
+                    codes[i] = residual >> 1 ^ -(residual & 1)
+                elif isinstance(stored[lane], Origin):
+                    new[i] = stored[lane].r
+                else:
+                    stored_values[at], lattice.kinds[at] = stored[lane], STORED
+                    r = np.float32((np.float64(stored[lane]) - offset) * (1 / header.step))
+                    new[i] = r if abs(r) < FARTHEST else lattice.mean(*(int(c) for c in at))
+            is_code = np.array([int(lane) in residuals for lane in y])
+            reconstructed = fma(codes.astype(np.float32), np.full(z.shape, p.unit, np.float32), prediction)
+            lattice.v[z, y, x] = np.where(is_code, reconstructed, new)
+            lattice.sizes[z, y, x] = np.minimum(np.abs(codes), MOST_SIZE)
+    require(bool((np.abs(tile[places >= 0]) < TAME).all()), "a value that is too large")
+    values = (offset + header.step * tile.astype(np.float64)).astype(header.dtype)
+    pattern = np.dtype(f"<u{header.dtype.itemsize}")
+    values, exact = values.view(pattern), exact.view(pattern)
+    values[kinds == SENTINEL] = header.sentinel
+    found: Array = np.where(kinds == STORED, exact, values)
+    return found
+
+
+def decode_adaptive(frame: bytes, header: Header) -> Array:
+    """The payload of an adaptive frame."""
+    grid = make_grid(header.dims, header.parameters[1])
+    start = header.header_bytes
+    require(start + 8 <= len(frame), "no room for an offset")
+    offset = float(np.frombuffer(frame, "<f8", 1, start)[0])
+    require(math.isfinite(offset), f"offset {offset}")
+    model = parse_model(frame, header, grid.kind, start + 8)
+    start += 8 + 4 * model.words
+    per_unit = 1 << header.parameters[2]
+    offsets, uniform = parse_directory(frame, header, start, -(-grid.tiles // per_unit))
+    require(not uniform.any(), "a uniform unit")
+    start += 4 * offsets.size
+    found = np.zeros(header.value_count, f"<u{header.dtype.itemsize}")
+    unit: Unit | None = None
+    with np.errstate(all="ignore"):
+        for number, places in enumerate(grid.places() if grid.tiles else ()):
+            if number % per_unit == 0:
+                if unit is not None:
+                    unit.end()
+                first, last = (start + 4 * int(offset_) for offset_ in offsets[number // per_unit :][:2])
+                tiles = min(per_unit, grid.tiles - number)
+                unit = Unit(frame[first:last], grid.most_rows, tiles, model, header)
+            assert unit is not None
+            has_masks = bool(unit.masks >> number % per_unit & 1)
+            values = decode_tile(places, unit, has_masks, model, grid, offset)
+            found[places[places >= 0]] = values[places >= 0]
+        if unit is not None:
+            unit.end()
+    return found.view(header.dtype).reshape(header.dims)
