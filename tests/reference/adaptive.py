@@ -215,12 +215,13 @@ class Lattice:
         distances = np.abs(prediction - rest)
         ranges, distances = (np.where(border, np.float32(0), a) for a in (ranges, distances))
         scales = p.scales[own]
-        m = fma(scales[:, 16], ranges, scales[:, 18])
-        m = fma(scales[:, 17], distances, m)
         where, inside = self.at(z, y, x, self.features)
         sizes = np.where(inside, self.sizes[where], 0).astype(np.float32)
-        for i in range(len(self.features)):
+        m = scales[:, 18]
+        for i in reversed(range(len(self.features))):
             m = fma(scales[:, i], sizes[:, i], m)
+        m = fma(scales[:, 16], ranges, m)
+        m = fma(scales[:, 17], distances, m)
         m = (m * p.factors[sets]).astype(np.float32)
         return prediction, np.clip((m.view(np.int32) >> 21) - 484, 0, LEVELS - 1)
 
