@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _MAX_VALUES_PER_BYTE = 1024
 _MAX_GROUP_TILES = 32
 
-
 # what frames have in their parameter bytes beyond what a codec is asked for (docs/format.md, sections 7.1, 8.1, 14.1)
 _FRAME_PARAMETERS = {
     "hierarchical_delta": {"order": 2},

@@ -354,8 +354,9 @@ Status encode_beside(const Request& request, const void* values, std::size_t val
 }  // namespace
 
 bool may_move_values(const Request& request) noexcept {
+  const Codec* const codec = codec_of(request.codec);  // nullptr: the request is not checked yet
   return follows_range(request.bound_mode) ||
-         (request.bound_mode == Bound::absolute && codec_of(request.codec)->closed_loop);
+         (request.bound_mode == Bound::absolute && codec != nullptr && codec->closed_loop);
 }
 
 Status encode_updated(const Request& asked, const void* values, std::size_t value_bytes, const FrameBytes* frames,
