@@ -72,8 +72,7 @@ Status encode_chunk(const Hdf5& hdf5, const Request& request, const Words& words
     return fail(Code::invalid_argument, "HDF5 gave a chunk of %zu bytes, the stored cd_values say %zu", chunk.bytes,
                 value_bytes_of(request));
   Origins origins;
-  if (may_move_values(request))
-    origins = find_origins(cached_chunk(request, words, *chunk.buffer, chunk.bytes));
+  if (may_move_values(request)) origins = find_origins(cached_chunk(request, words, *chunk.buffer, chunk.bytes));
   if (!needs_swap(request.source_big_endian)) return encode_values(hdf5, request, origins, *chunk.buffer, chunk);
   // Swaps in HDF5's buffer, which saves a copy: HDF5 does not use it during this call. If encoding fails, the values
   // are swapped back, since HDF5 may then store the buffer as it is.

@@ -10,8 +10,8 @@
 #include "core/target.hpp"
 #include "lorenzo/huffman.hpp"
 #include "lorenzo/plan.hpp"
-#include "stages/entropy/tables.hpp"
 #include "stages/count_log.hpp"
+#include "stages/entropy/tables.hpp"
 #include "stages/symbols.hpp"
 
 namespace pyfilter {

@@ -76,7 +76,8 @@ void change_header(std::uint8_t* frame, std::size_t size, Random& random) {
   }
 }
 
-// The directory: where it starts (behind the tables of streams, a model) and how many entries it has. False where none is seen.
+// The directory: where it starts (behind the tables of streams, a model) and how many entries it has. False where none
+// is seen.
 bool find_directory(const std::uint8_t* frame, std::size_t size, std::size_t* at, std::size_t* entries) {
   *at = header_size(frame, size);
   if (frame[8] == 4 && *at + 4 <= size) *at += 4 * std::size_t{load<std::uint16_t>(frame + *at)};

@@ -20,7 +20,7 @@ using namespace pyfilter::fuzz;
 namespace {
 
 constexpr std::size_t kHeadBytes = 28;
-constexpr std::size_t kEncoderBytes = std::size_t{6} << 20;  // scratch of a thread, tables and counts of streams
+constexpr std::size_t kEncoderBytes = std::size_t{6} << 20;    // scratch of a thread, tables and counts of streams
 constexpr std::size_t kAdaptiveBytes = std::size_t{64} << 20;  // samples to train with, a unit and its codes
 constexpr std::size_t kWidths[] = {0, 4, 8, 1, 1, 2, 2, 4, 4, 8, 8};
 
