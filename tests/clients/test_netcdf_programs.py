@@ -87,4 +87,10 @@ def test_ncdump_and_nccopy(pair: Pair, tool: Tool, tmp_path: Path) -> None:
     assert data[0] == data[1]
     assert "_Filter" in tool("ncdump", "-hs", pair.compressed)
     tool("nccopy", pair.compressed, tmp_path / "a.nc")
-    assert np.array_equal(variable(tmp_path / "a.nc"), pair.values)
+    copied = variable(tmp_path / "a.nc")
+    if pair.folder.name.startswith("adaptive"):  # encodes again: docs/reliability.md, "Programs that copy"
+        ocean = pair.values != np.float32(FILL)
+        assert np.array_equal(copied != np.float32(FILL), ocean)
+        assert np.all(np.abs(copied[ocean].astype(np.float64) - pair.values[ocean]) <= 0.01)
+        return
+    assert np.array_equal(copied, pair.values)

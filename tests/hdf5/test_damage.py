@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 from reference.library import Library
 
+from pyfilter.registry import registry
+
 from .support import HIERARCHICAL_DELTA, LORENZO, PARTICLES, Header, compressed, field, frames, lossless, words
 
 CHUNK = (16, 16)
@@ -139,8 +141,8 @@ def test_fletcher32_catches_every_payload_flip(tmp_path: Path) -> None:
 
 def test_newer_format(victim: Victim) -> None:
     frame = bytearray(victim.frame)
-    frame[4:7] = bytes((7, 2, 5))
-    assert "frame format 7 needs pyfilter >= 2.5" in victim.refused(bytes(frame))
+    frame[4:7] = bytes((registry().format_version + 1, 2, 5))
+    assert f"frame format {registry().format_version + 1} needs pyfilter >= 2.5" in victim.refused(bytes(frame))
 
 
 @pytest.mark.parametrize("junk", [b"\0" * 300, b"GIF89a" * 50, b"\x89PYF", b"\x89"])

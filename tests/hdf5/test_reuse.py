@@ -202,7 +202,7 @@ def test_nccopy_with_and_without_the_filter_option(tmp_path: Path, netcdf_file: 
     [
         f"a,{FILTER_ID},1,1,1,0.001",  # no d: parsed as the integer 0
         f"k,{FILTER_ID},1,1,1,0.001d",
-        f"a,{FILTER_ID},1,7,1,0.001d",
+        f"a,{FILTER_ID},1,99,1,0.001d",
         f"b,{FILTER_ID},1,1,1,-1d",
         f"a,{FILTER_ID},1,1,1,nand",
         f"a,{FILTER_ID},1,1,1,infd",
