@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib.util
 import io
 import math
-import multiprocessing
 import shlex
 import sys
 import time
@@ -21,7 +20,7 @@ from rich.console import Console
 
 import pyfilter
 from benchmarks.fields import Field, fields, find_data
-from benchmarks.ratios import encoded
+from benchmarks.ratios import encoded, ratio_in_process
 from benchmarks.report import Rows, origin, report
 
 MARKER = "adaptive"
@@ -36,7 +35,6 @@ LEGEND = (
     "took longer than the limit, lost the bound of finite values or cannot take the field. '4 MB', '256 KB': the ratio "
     "in chunks of about that size, by the ratio of one chunk. C, D: one thread, effort 'best', original bytes."
 )
-LIMIT_S = 25
 
 
 def peer_filter(name: str, bound: float) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def peer_filter(name: str, bound: float) -> dict[str, Any]:
     return dict(hdf5plugin.SZ3(absolute=bound) if name == "SZ3" else hdf5plugin.Zfp(accuracy=bound))
 
 
-def peer_bytes(name: str, values: NDArray[Any], bound: float, results: Any) -> None:
+def peer_bytes(values: NDArray[Any], name: str, bound: float, results: Any) -> None:
     """Put a peer's size for ``values`` into the queue, 0 where it lost the bound.
 
     In a process of its own, as it may crash.
@@ -77,17 +75,7 @@ def peer_ratio(name: str, values: NDArray[Any], bound: float) -> float | None:
         return None
     if (name == "SPERR" and values.ndim not in (2, 3)) or (name == "ZFP" and values.ndim > 4):
         return None
-    results: Any = multiprocessing.Queue()
-    process = multiprocessing.Process(target=peer_bytes, args=(name, values, bound, results), daemon=True)
-    process.start()
-    try:
-        size = results.get(timeout=LIMIT_S)
-    except Exception:
-        return None
-    finally:
-        process.kill()
-        process.join()
-    return values.nbytes / size if size > 0 else None
+    return ratio_in_process(peer_bytes, values, name, bound)
 
 
 def is_line(values: NDArray[Any]) -> bool:

@@ -8,6 +8,7 @@ import math
 import multiprocessing
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,10 +54,13 @@ def sz3_bytes(values: NDArray[Any], bound: float, results: Any) -> None:
     results.put(size if bool((errors <= bound * (1 + 1e-6)).all()) else 0)
 
 
-def sz3_ratio(values: NDArray[Any], bound: float) -> float | None:
-    """Return SZ3's ratio, None where it fails, takes too long or loses the bound of finite values."""
+def ratio_in_process(measure: Callable[..., None], values: NDArray[Any], *arguments: Any) -> float | None:
+    """Return the ratio for the size that ``measure(values, *arguments, queue)`` puts into a queue.
+
+    None where it fails, takes too long or puts 0.
+    """
     results: Any = multiprocessing.Queue()
-    process = multiprocessing.Process(target=sz3_bytes, args=(values, bound, results), daemon=True)
+    process = multiprocessing.Process(target=measure, args=(values, *arguments, results), daemon=True)
     process.start()
     try:
         size = results.get(timeout=LIMIT_S)
@@ -66,6 +70,11 @@ def sz3_ratio(values: NDArray[Any], bound: float) -> float | None:
         process.kill()
         process.join()
     return values.nbytes / size if size > 0 else None
+
+
+def sz3_ratio(values: NDArray[Any], bound: float) -> float | None:
+    """Return SZ3's ratio, None where it fails, takes too long or loses the bound of finite values."""
+    return ratio_in_process(sz3_bytes, values, bound)
 
 
 def filled(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[Any]:
