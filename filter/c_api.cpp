@@ -76,6 +76,7 @@ void to_c(const Request& from, pyf_request* to) {
   to->has_fill = from.has_fill ? 1 : 0;
   to->fill = from.fill;
   to->source_big_endian = from.source_big_endian ? 1 : 0;
+  to->without_zeros = from.without_zeros ? 1 : 0;
   to->rank = from.shape.rank;
   std::copy_n(from.shape.dims.begin(), from.shape.rank, to->dims);
 }
@@ -110,8 +111,9 @@ Status to_request(const pyf_request* from, Request* to) {
   PYF_TRY(check_size(from->struct_bytes, sizeof *from, "request"));
   PYF_TRY(check_flag(from->has_fill, "has_fill"));
   PYF_TRY(check_flag(from->source_big_endian, "source_big_endian"));
+  PYF_TRY(check_flag(from->without_zeros, "without_zeros"));
   PYF_TRY(check_fill(*from));
-  if (from->reserved[0] != 0 || from->reserved[1] != 0 || from->reserved[2] != 0)
+  if (from->reserved[0] != 0 || from->reserved[1] != 0)
     return fail(Code::invalid_argument, "request.reserved must be zero");
   if (from->rank < 0 || from->rank > kMaxRank)
     return fail(Code::invalid_argument, "request.rank is %d, allowed: 0 to %d", from->rank, kMaxRank);
@@ -124,6 +126,7 @@ Status to_request(const pyf_request* from, Request* to) {
   to->has_fill = from->has_fill != 0;
   to->fill = from->fill;
   to->source_big_endian = from->source_big_endian != 0;
+  to->without_zeros = from->without_zeros != 0;
   to->shape.rank = from->rank;
   std::copy_n(from->dims, from->rank, to->shape.dims.begin());
   return kOk;

@@ -43,7 +43,8 @@ typedef struct pyf_request {
   uint64_t fill;             /* bit pattern of the fill value in host order, zero-extended */
   uint8_t parameters[8];     /* codec parameters, by their registry "byte" */
   uint8_t source_big_endian; /* 0 or 1: only recorded in the frame */
-  uint8_t reserved[3];
+  uint8_t without_zeros;     /* 0 or 1: zeros do not count for the range of a relative bound or psnr */
+  uint8_t reserved[2];
   int32_t rank; /* 0..32 */
   uint64_t dims[32];
 } pyf_request;

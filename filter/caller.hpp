@@ -22,6 +22,7 @@
   X(H5Pfill_value_defined, herr_t, (hid_t dcpl, int* status))                                                         \
   X(H5Pget_fill_value, herr_t, (hid_t dcpl, hid_t type, void* value))                                                 \
   X(H5Pget_fill_time, herr_t, (hid_t dcpl, int* fill_time))                                                           \
+  X(H5Pget_attr_creation_order, herr_t, (hid_t dcpl, unsigned* order))                                                \
   X(H5Tequal, htri_t, (hid_t a, hid_t b))                                                                             \
   X(H5Tget_class, int, (hid_t type))                                                                                  \
   X(H5Tget_size, std::size_t, (hid_t type))

@@ -22,7 +22,7 @@ constexpr unsigned kStamp = kStampLetters | unsigned{'1'} << 24;
 constexpr std::size_t kUserMinWords = 3, kUserMaxWords = 6;
 constexpr std::size_t kStoredFixedWords = 10;
 constexpr unsigned kTypeBigEndian = 1u << 8, kTypeHasFill = 1u << 9;
-constexpr unsigned kTypeKnownBits = 0xFFu | kTypeBigEndian | kTypeHasFill;
+constexpr unsigned kTypeKnownBits = 0xFFu | kTypeBigEndian | kTypeHasFill | kTypeWithoutZeros;
 
 std::uint64_t join(unsigned low, unsigned high) { return std::uint64_t{high} << 32 | low; }
 unsigned low_word(std::uint64_t value) { return static_cast<unsigned>(value); }
@@ -138,6 +138,7 @@ Status read_type(const unsigned* words, Request* request) {
     return fail(Code::corrupt, "stored cd_values: word 6 is %#x, not a dtype and flags that pyfilter %s knows", word,
                 registry::kVersion);
   request->source_big_endian = (word & kTypeBigEndian) != 0;
+  request->without_zeros = (word & kTypeWithoutZeros) != 0;
   request->has_fill = true;  // 0 if the words have none: HDF5 then pads edge chunks with zeros
   request->fill = join(words[7], words[8]);
   const auto bits = 8 * dtype_bytes(request->dtype);
@@ -202,7 +203,8 @@ Words stored_words(const Request& request) noexcept {
   Words out = user_words(request);
   out.values[0] = kStamp;
   const std::uint64_t fill = request.has_fill ? request.fill : 0;
-  const unsigned flags = (request.source_big_endian ? kTypeBigEndian : 0) | (fill != 0 ? kTypeHasFill : 0);
+  const unsigned flags = (request.source_big_endian ? kTypeBigEndian : 0) | (fill != 0 ? kTypeHasFill : 0) |
+                         (request.without_zeros ? kTypeWithoutZeros : 0);
   auto put = [&out](unsigned word) { out.values[out.count++] = word; };
   put(static_cast<unsigned>(request.dtype) | flags);
   put(low_word(fill));

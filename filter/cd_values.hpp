@@ -13,6 +13,9 @@ namespace pyfilter::filter {
 
 inline constexpr std::size_t kMaxWords = 20;  // more would not fit HDF5's inline storage
 inline constexpr int kMaxStoredRank = 5;
+// Word 6 of the stored form: dtype and flags.
+inline constexpr std::size_t kTypeWord = 6;
+inline constexpr unsigned kTypeWithoutZeros = 1u << 10;  // Request::without_zeros
 
 struct Words {
   std::array<unsigned, kMaxWords> values{};

@@ -8,7 +8,9 @@
 #include "core/api.hpp"
 #include "core/error_text.hpp"
 #include "core/request.hpp"
+#include "core/updated_chunk.hpp"
 #include "filter/cd_values.hpp"
+#include "filter/fill_value.hpp"
 #include "registry_table.hpp"
 
 namespace pyfilter::filter {
@@ -109,16 +111,24 @@ std::uint64_t bits_of(const std::uint8_t* bytes, std::size_t count, bool big_end
   return bits;
 }
 
-Status read_fill_bits(const Hdf5& hdf5, hid_t dcpl, hid_t type, const Request& request, std::uint64_t* bits) {
+Status read_declared_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, const Request& request, bool* declared,
+                          std::uint64_t* bits) {
   int status = 0;
-  *bits = 0;
+  *declared = false;
   if (hdf5.H5Pfill_value_defined(dcpl, &status) < 0) return fail(Code::internal, "HDF5 did not say the fill value");
   if (status != kFillUserDefined) return kOk;
+  *declared = true;
   std::array<std::uint8_t, 8> value{};  // the type is one of kTypes, at most 8 bytes
   if (hdf5.H5Pget_fill_value(dcpl, type, value.data()) < 0)
     return fail(Code::invalid_argument, "HDF5 cannot convert the fill value to the dataset's type");
   *bits = bits_of(value.data(), dtype_bytes(request.dtype), request.source_big_endian);
   return kOk;
+}
+
+// netCDF-C tracks the order of attributes of all its datasets; h5py does so only where it is asked to.
+bool may_be_netcdf(const Hdf5& hdf5, hid_t dcpl) {
+  unsigned order = 0;
+  return hdf5.H5Pget_attr_creation_order(dcpl, &order) >= 0 && (order & kOrderTracked) != 0;
 }
 
 }  // namespace
@@ -135,6 +145,9 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
   PYF_TRY(read_pipeline(hdf5, dcpl, &ours));
   dataset->flags = ours.flags;
   PYF_TRY(read_settings(ours, &request));
+  dataset->stamped = is_stamped(ours.words.data(), ours.word_count);
+  dataset->stamped_dtype = request.dtype;
+  dataset->stamped_fill = request.fill;
   PYF_TRY(read_type(hdf5, type, &request));
   PYF_TRY(read_chunk_shape(hdf5, dcpl, &request.shape));
   PYF_TRY(check_request(request));
@@ -142,19 +155,27 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
   return kOk;
 }
 
-// HDF5 pads edge chunks with the fill value, or with zeros if there is none or it is never written. The range of a
-// chunk leaves out only one value. So a relative bound or psnr is refused if both the fill value and zero must be left
-// out.
-Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Request* request) noexcept {
-  request->has_fill = true;
-  PYF_TRY(read_fill_bits(hdf5, dcpl, type, *request, &request->fill));
+// HDF5 pads edge chunks with the fill value, or with zeros if there is none or it is never written: what pads must not
+// widen the range. Programs on netCDF's fill mode "no fill" (nccopy, CDO, NCO, WRF) hide a variable's _FillValue from
+// HDF5. nccopy passes the stored words of the file that it copies: their fill value holds. In words of a user there is
+// none, so a bound that depends on the range is refused.
+Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noexcept {
+  Request& request = dataset->request;
+  bool declared = false;
+  request.has_fill = true;
+  request.fill = 0;
+  request.without_zeros = false;
+  PYF_TRY(read_declared_fill(hdf5, dcpl, type, request, &declared, &request.fill));
   int fill_time = 0;
   if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not say the fill time");
-  const bool of_range = request->bound_mode == Bound::relative || request->bound_mode == Bound::psnr;
-  if (fill_time == kFillTimeNever && request->fill != 0 && of_range)
+  const bool of_range = follows_range(request.bound_mode), hidden = !declared && fill_time == kFillTimeNever;
+  if (hidden && dataset->stamped)
+    request.fill = convert_fill(dataset->stamped_fill, dataset->stamped_dtype, request.dtype);
+  if (hidden && !dataset->stamped && of_range && may_be_netcdf(hdf5, dcpl))
     return fail(Code::unsupported,
-                "a relative bound cannot be kept with fill time 'never' and a fill value other than 0: "
-                "HDF5 pads edge chunks with zeros; use an absolute bound or another fill time");
+                "a relative bound needs the fill value, which nccopy, CDO, NCO and netCDF's mode 'no fill' hide from "
+                "HDF5: use an absolute bound, or pyfilter compress");
+  request.without_zeros = fill_time == kFillTimeNever && request.fill != 0 && of_range;
   return kOk;
 }
 

@@ -7,6 +7,8 @@
 // encode the same values.
 #include "filter/decoded_chunks.hpp"
 
+#include "filter/cd_values.hpp"
+
 #include <pthread.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -48,10 +50,12 @@ Samples sample(const CachedChunk& chunk) {
   return telling;
 }
 
-// FNV-1a of cd_values: chunks with equal keys have equal dtype, shape, codec and bound.
+// FNV-1a of cd_values: chunks with equal keys have equal dtype, shape, codec and bound. A copy that nccopy makes has a
+// flag that the copied dataset has not.
 std::uint64_t key_of(const CachedChunk& chunk) {
   std::uint64_t hash = 0xCBF29CE484222325u ^ chunk.bytes;
-  for (std::size_t i = 0; i < chunk.word_count; ++i) hash = (hash ^ chunk.words[i]) * 0x100000001B3u;
+  for (std::size_t i = 0; i < chunk.word_count; ++i)
+    hash = (hash ^ (i == kTypeWord ? chunk.words[i] & ~kTypeWithoutZeros : chunk.words[i])) * 0x100000001B3u;
   return hash;
 }
 

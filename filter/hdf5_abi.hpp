@@ -21,6 +21,7 @@ inline constexpr unsigned kFlagReverse = 0x0100;   // H5Z_FLAG_REVERSE: decode
 inline constexpr hid_t kDefaultErrorStack = 0;     // H5E_DEFAULT
 inline constexpr int kFillUserDefined = 2;         // H5D_FILL_VALUE_USER_DEFINED
 inline constexpr int kFillTimeNever = 1;           // H5D_FILL_TIME_NEVER
+inline constexpr unsigned kOrderTracked = 0x0001;  // H5P_CRT_ORDER_TRACKED
 
 extern "C" {
 using CanApplyCallback = htri_t (*)(hid_t dcpl, hid_t type, hid_t space);

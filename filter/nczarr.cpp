@@ -11,6 +11,7 @@
 
 #include "core/api.hpp"
 #include "core/error_text.hpp"
+#include "core/updated_chunk.hpp"
 #include "filter/c_api.h"
 #include "filter/caller.hpp"
 #include "filter/cd_values.hpp"
@@ -27,6 +28,7 @@ constexpr int kNcOk = 0, kNcFilterError = -132, kNcNoMemory = -61, kNcBadArgumen
 constexpr int kCodecVersion = 1, kCodecSort = 1;  // NCZ_CODEC_CLASS_VER, NCZ_CODEC_HDF5
 constexpr int kNcChunked = 0, kNcEndianBig = 2;
 constexpr std::size_t kMaxFilters = 64;
+constexpr const char* kFillAttribute = "_FillValue";
 
 struct CodecClass {
   int version;
@@ -51,6 +53,8 @@ struct Netcdf {
     find(info, "nc_inq_varndims", inq_varndims);
     find(info, "nc_inq_var_chunking", inq_var_chunking);
     find(info, "nc_inq_var_fill", inq_var_fill);
+    find(info, "nc_inq_att", inq_att);
+    find(info, "nc_get_att", get_att);
     find(info, "nc_inq_var_endian", inq_var_endian);
     find(info, "nc_inq_var_filter_ids", inq_var_filter_ids);
   }
@@ -62,7 +66,8 @@ struct Netcdf {
     return major == 4 && minor >= 8 && minor <= 10;
   }
   [[nodiscard]] bool complete() const {
-    return inq_vartype && inq_varndims && inq_var_chunking && inq_var_fill && inq_var_endian && inq_var_filter_ids;
+    return inq_vartype && inq_varndims && inq_var_chunking && inq_var_fill && inq_att && get_att && inq_var_endian &&
+           inq_var_filter_ids;
   }
 
   const char* (*inq_libvers)() = nullptr;
@@ -70,6 +75,8 @@ struct Netcdf {
   int (*inq_varndims)(int, int, int*) = nullptr;
   int (*inq_var_chunking)(int, int, int*, std::size_t*) = nullptr;
   int (*inq_var_fill)(int, int, int*, void*) = nullptr;
+  int (*inq_att)(int, int, const char*, int*, std::size_t*) = nullptr;
+  int (*get_att)(int, int, const char*, void*) = nullptr;
   int (*inq_var_endian)(int, int, int*) = nullptr;
   int (*inq_var_filter_ids)(int, int, std::size_t*, unsigned*) = nullptr;
 
@@ -83,6 +90,10 @@ struct Netcdf {
 // nc_type, in order from NC_BYTE (1) to NC_UINT64 (11); NC_CHAR is not supported.
 constexpr Dtype kTypes[] = {Dtype::i8, {},         Dtype::i16, Dtype::i32, Dtype::f32, Dtype::f64,
                             Dtype::u8, Dtype::u16, Dtype::u32, Dtype::i64, Dtype::u64};
+
+bool is_of_type(int type, Dtype dtype) {
+  return type >= 1 && static_cast<std::size_t>(type) <= std::size(kTypes) && kTypes[type - 1] == dtype;
+}
 
 Status read_type(const Netcdf& netcdf, int ncid, int varid, Request* request) {
   int type = 0, endian = 0;
@@ -118,7 +129,14 @@ Status read_fill(const Netcdf& netcdf, int ncid, int varid, Request* request) {
     return fail(Code::internal, "netCDF did not say the fill value");
   request->has_fill = true;
   request->fill = 0;
-  if (no_fill == 0) std::memcpy(&request->fill, value.data(), dtype_bytes(request->dtype));
+  // in mode "no fill" a variable may have the attribute all the same, as what nccopy writes
+  int type = 0;
+  std::size_t length = 0;
+  const bool known = no_fill == 0 || (netcdf.inq_att(ncid, varid, kFillAttribute, &type, &length) == kNcOk &&
+                                      is_of_type(type, request->dtype) && length == 1 &&
+                                      netcdf.get_att(ncid, varid, kFillAttribute, value.data()) == kNcOk);
+  if (known) std::memcpy(&request->fill, value.data(), dtype_bytes(request->dtype));
+  request->without_zeros = no_fill != 0 && request->fill != 0 && follows_range(request->bound_mode);
   return kOk;
 }
 

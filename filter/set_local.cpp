@@ -14,7 +14,7 @@ namespace {
 Status store_words(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
   Dataset dataset;
   PYF_TRY(read_dataset(hdf5, dcpl, type, &dataset));
-  PYF_TRY(read_fill(hdf5, dcpl, type, &dataset.request));
+  PYF_TRY(read_fill(hdf5, dcpl, type, &dataset));
   const Words words = stored_words(dataset.request);
   // Mandatory, though h5py and netCDF make the filter optional. When HDF5 writes to an existing dataset, it loads no
   // plugin and skips an optional filter that it does not know: it would silently store raw chunks.

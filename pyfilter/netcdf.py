@@ -10,7 +10,7 @@ import numpy as np
 from pyfilter import dtypes, plugin
 from pyfilter._chunks import layout, pipeline
 from pyfilter._lib import netcdf_c
-from pyfilter.codecs.base import Codec
+from pyfilter.codecs.base import STAMP, Codec
 from pyfilter.errors import InvalidArgument, NetcdfError, Unsupported, missing_extra
 from pyfilter.registry import registry
 
@@ -78,7 +78,8 @@ def compress(variable: Any, codec: Codec) -> None:
     _refuse_other_filters(library, name, group, number)
     plugin.refresh()
     try:
-        library.def_var_filter(group, number, registry().filter_id, codec.filter_options)
+        words = _filter_words(library, variable, codec)
+        library.def_var_filter(group, number, registry().filter_id, words)
     except NetcdfError as error:
         if model == "NETCDF4_CLASSIC" and error.code in (_IN_DEFINE_MODE, _AFTER_ENDDEF):
             message = (
@@ -165,7 +166,8 @@ def create_variable(
         elif fill_value is not None:
             bits = dtypes.pattern(fill_value, dtype)
             library.def_var_fill(group, number, dtypes.value_of(bits, dtype).tobytes())
-        library.def_var_filter(group, number, registry().filter_id, codec.filter_options)
+        words = _unfilled_words(codec, dtype) if fill_value is False else codec.filter_options
+        library.def_var_filter(group, number, registry().filter_id, words)
     except NetcdfError as error:
         _refuse(error.code, name, error)
     finally:
@@ -229,6 +231,17 @@ def _require_variable(variable: Any) -> None:
     if not isinstance(variable, require_netcdf4().Variable):
         message = f"a netCDF4.Variable is needed, got {type(variable).__name__}"
         raise Unsupported(message)
+
+
+def _filter_words(library: netcdf_c.Netcdf, variable: Any, codec: Codec) -> tuple[int, ...]:
+    """Return the cd_values for a variable."""
+    unfilled = library.is_unfilled(variable._grpid, variable._varid)
+    return _unfilled_words(codec, variable.datatype) if unfilled else codec.filter_options
+
+
+def _unfilled_words(codec: Codec, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return the stored form (docs/cd_values.md) without a fill value: the filter refuses not to know whether one is."""
+    return (STAMP, *codec.filter_options[1:6], dtypes.code_of(dtype) or 0, 0, 0, 0)
 
 
 def _refuse_other_filters(library: netcdf_c.Netcdf, name: str, group: int, number: int) -> None:

@@ -73,6 +73,7 @@ struct Request {
   std::array<std::uint8_t, kParameterBytes> parameters{};  // zero means the default (registry.json)
   bool has_fill = false;
   std::uint64_t fill = 0;          // bit pattern of the fill value, zero-extended
+  bool without_zeros = false;      // zeros do not count for the range: HDF5 pads edge chunks with them beside `fill`
   bool source_big_endian = false;  // recorded in the frame; values given here are always in host order
   Shape shape;
   // The fields below are set by updated_chunk.hpp only, never by a caller; such requests are encoded on the CPU.

@@ -74,7 +74,9 @@ void each_in_range(const Request& request, const void* old, const void* now, std
   const auto fill = std::bit_cast<T>(static_cast<BitsOf<T>>(request.fill));
   for (std::uint64_t i = 0; i < count; ++i) {
     const T before = value_at<T>(old, i), after = value_at<T>(now, i);
-    if (!std::isfinite(static_cast<double>(before)) || (request.has_fill && before == fill)) continue;
+    if (!std::isfinite(static_cast<double>(before)) || (request.has_fill && before == fill) ||
+        (request.without_zeros && before == 0))
+      continue;
     visit(before, std::bit_cast<BitsOf<T>>(before) == std::bit_cast<BitsOf<T>>(after));
   }
 }

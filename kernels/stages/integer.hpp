@@ -151,7 +151,7 @@ inline bool integer_range(const Request& request, const void* values, std::uint6
   constexpr std::size_t kBatch = 64;
   const U top = is_signed_integer(request.dtype) ? static_cast<U>(U{1} << (8 * sizeof(U) - 1)) : U{0};
   const U fill = static_cast<U>(static_cast<U>(request.fill) ^ top);
-  const bool has_fill = request.has_fill;
+  const bool has_fill = request.has_fill, without_zeros = request.without_zeros;
   const auto* from = static_cast<const std::uint8_t*>(values);
   alignas(64) U lows[kBatch], highs[kBatch];
   for (std::size_t i = 0; i < kBatch; ++i) {
@@ -165,7 +165,7 @@ inline bool integer_range(const Request& request, const void* values, std::uint6
     for (std::size_t i = here; i < kBatch; ++i) x[i] = x[0];
     for (std::size_t i = 0; i < kBatch; ++i) {
       const U value = static_cast<U>(x[i] ^ top);
-      const bool counts = !(has_fill & (value == fill));
+      const bool counts = !((has_fill & (value == fill)) | (without_zeros & (value == top)));
       const U at_low = counts ? value : static_cast<U>(~U{0}), at_high = counts ? value : U{0};
       lows[i] = at_low < lows[i] ? at_low : lows[i];
       highs[i] = at_high > highs[i] ? at_high : highs[i];

@@ -165,12 +165,13 @@ struct ValueRange {
     std::fill_n(lows, kAccumulators, kInfinity);
     std::fill_n(highs, kAccumulators, -kInfinity);
   }
-  KFN void add(const std::uint8_t* from, std::size_t count, T fill) {
+  // Values that equal `fill` or `other` do not count.
+  KFN void add(const std::uint8_t* from, std::size_t count, T fill, T other) {
     T x[kAccumulators];
     std::memcpy(x, from, count * sizeof(T));
     for (std::size_t i = count; i < kAccumulators; ++i) x[i] = kInfinity;
     for (std::size_t i = 0; i < kAccumulators; ++i) {
-      const bool counts = (absolute(x[i]) < kInfinity) & (x[i] != fill);
+      const bool counts = (absolute(x[i]) < kInfinity) & (x[i] != fill) & (x[i] != other);
       const T low = counts ? x[i] : kInfinity, high = counts ? x[i] : -kInfinity;
       lows[i] = low < lows[i] ? low : lows[i];
       highs[i] = high > highs[i] ? high : highs[i];
@@ -185,10 +186,12 @@ inline bool value_range(const Request& request, const void* values, std::uint64_
   // a fill value of zero counts: HDF5 pads edge chunks with it, and padding must not widen the range
   const T fill = request.has_fill ? std::bit_cast<T>(static_cast<typename FloatTraits<T>::Code>(request.fill))
                                   : std::numeric_limits<T>::quiet_NaN();
+  const T other = request.without_zeros ? T{0} : fill;
   ValueRange<T> range;
   const std::uint64_t whole = count / kAccumulators;
-  for (std::uint64_t i = 0; i < whole; ++i, from += kAccumulators * sizeof(T)) range.add(from, kAccumulators, fill);
-  range.add(from, static_cast<std::size_t>(count % kAccumulators), fill);
+  for (std::uint64_t i = 0; i < whole; ++i, from += kAccumulators * sizeof(T))
+    range.add(from, kAccumulators, fill, other);
+  range.add(from, static_cast<std::size_t>(count % kAccumulators), fill, other);
   *low = static_cast<double>(*std::min_element(range.lows, range.lows + kAccumulators));
   *high = static_cast<double>(*std::max_element(range.highs, range.highs + kAccumulators));
   return *low <= *high;

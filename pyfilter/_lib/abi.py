@@ -48,7 +48,8 @@ class Request(ctypes.Structure):
         ("fill", c_uint64),
         ("parameters", c_uint8 * 8),
         ("source_big_endian", c_uint8),
-        ("reserved", c_uint8 * 3),
+        ("without_zeros", c_uint8),
+        ("reserved", c_uint8 * 2),
         ("rank", c_int32),
         ("dims", c_uint64 * MAX_RANK),
     )

@@ -108,6 +108,12 @@ class Netcdf:
         else:
             self._call("nc_def_var_fill", group, variable, 0, ctypes.c_char_p(value))
 
+    def is_unfilled(self, group: int, variable: int) -> bool:
+        """Whether nothing is written where a variable has no values (netCDF's mode "no fill")."""
+        no_fill = ctypes.c_int(0)
+        self._call("nc_inq_var_fill", group, variable, ctypes.byref(no_fill), None)
+        return bool(no_fill.value)
+
     def copy_att(self, source: tuple[int, int], name: str, target: tuple[int, int]) -> None:
         """Copy an attribute between variables, each given as (dataset or group id, variable id)."""
         self._call("nc_copy_att", *source, name.encode("utf-8"), *target)

@@ -26,7 +26,9 @@ def value_range(source: Any, request: abi.Request) -> tuple[float, float] | None
     """
     cupy = arrays.import_cupy()
     dtype = source.dtype
-    fill = dtypes.value_of(request.fill, dtype) if request.has_fill else None
+    uncounted = [dtypes.value_of(request.fill, dtype)] if request.has_fill else []
+    if request.without_zeros:
+        uncounted.append(dtype.type(0))
     limits = np.iinfo(dtype) if dtype.kind != "f" else None
     highest, lowest = (np.inf, -np.inf) if limits is None else (limits.max, limits.min)
     with cupy.cuda.Device(source.device.id):
@@ -36,8 +38,8 @@ def value_range(source: Any, request: abi.Request) -> tuple[float, float] | None
             if values.size == 0:
                 continue
             counts = cupy.isfinite(values)
-            if fill is not None:
-                counts &= values != fill
+            for other in uncounted:
+                counts &= values != other
             lows.append(cupy.where(counts, values, dtype.type(highest)).min())
             highs.append(cupy.where(counts, values, dtype.type(lowest)).max())
         if not lows:

@@ -17,7 +17,7 @@ import pytest
 import pyfilter
 from pyfilter._lib import hdf5
 
-from .conftest import FILL, field
+from .conftest import FILL, field, write
 
 CODECS = [pyfilter.HierarchicalDelta(absolute=0.01), pyfilter.Cuszp2(relative=1e-3, block_dims=2), pyfilter.Lossless()]
 WRITE = """
@@ -175,3 +175,18 @@ os._exit(0)
         pytest.skip("this netCDF4 comes without plugins for shuffle and gzip in NCZarr")
     assert "gzip, shuffle set, which netCDF would put before" in done.stdout, done.stderr
     assert "stands before pyfilter: pyfilter must be the first filter" in done.stdout, done.stderr
+
+
+@pytest.mark.usefixtures("with_plugins")
+@pytest.mark.parametrize("bound", [{"relative": 1e-3}, {"psnr": 60.0}], ids=["relative", "psnr"])
+def test_nccopy_to_zarr(
+    tmp_path: Path, tool: Callable[..., str], script: Callable[..., str], bound: dict[str, float]
+) -> None:
+    """Copies in mode "no fill": the fill value is in the attribute alone."""
+    codec = pyfilter.Lorenzo(**bound)
+    write(tmp_path / "a.nc", field(), codec)
+    with h5py.File(tmp_path / "a.nc") as file:
+        values = file["tas"][...]
+    tool("nccopy", "-u", tmp_path / "a.nc", url(tmp_path / "b"))
+    script(READ.replace('"v"', '"tas"'), url(tmp_path / "b"), tmp_path / "b.npy")
+    assert pyfilter.verify(values, np.load(tmp_path / "b.npy"), codec, fill_value=np.float32(FILL)).ok

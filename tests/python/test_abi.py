@@ -139,7 +139,7 @@ def test_the_header_and_abi_declare_the_same() -> None:
     ("old", "new", "said"),
     [
         ("uint8_t has_fill;", "uint8_t with_fill;", "pyf_request: fields"),
-        ("uint8_t reserved[3];", "uint8_t reserved[4];", "pyf_request.reserved"),
+        ("uint8_t reserved[2];", "uint8_t reserved[4];", "pyf_request.reserved"),
         ("uint64_t offset, size;", "uint64_t offset; uint32_t size;", "pyf_progressive_part.size"),
         ("uint64_t offset, size;", "uint64_t size, offset;", "pyf_progressive_part: fields"),
         ("const pyf_grid* grid; ", "const pyf_range* grid; ", "pyf_cuda_chunks.grid"),

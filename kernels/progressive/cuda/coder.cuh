@@ -65,6 +65,7 @@ cudaError_t launch_quantise(const ProgressiveEncode& job, RangeKeys* ranges, cud
     PlanParams plan = {};
     plan.has_fill = job.has_fill;
     plan.fill = job.fill;
+    plan.without_zeros = job.without_zeros;
     plan.count = job.count;
     plan.values = job.values;
     plan.value_stride = job.value_stride;

@@ -239,6 +239,7 @@ Status encode_part(const ProgressivePlan& plan, const Request& request, const Cu
   job.pieces = most_pieces(width);
   job.measured = is_measured(request) && layout.units != 0;
   job.has_fill = request.has_fill;
+  job.without_zeros = request.without_zeros;
   job.bound_mode = request.bound_mode;
   job.bound = request.bound;
   job.fill = request.fill;

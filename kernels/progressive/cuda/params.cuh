@@ -187,7 +187,7 @@ struct EncodeNote {
 
 // Slots hold coefficients first, then pieces.
 struct ProgressiveEncode : ProgressiveBatch {
-  bool measured, has_fill;
+  bool measured, has_fill, without_zeros;
   Bound bound_mode;
   double bound;
   std::uint64_t fill, count, value_bytes;

@@ -32,6 +32,7 @@ struct PlanParams {
   double bound;
   const double* bounds;     // of each chunk; nullptr: all have the same bound
   bool has_fill, quantise;  // quantise: false if the codec is bit-exact
+  bool without_zeros;       // zeros do not count for the range
   std::uint64_t fill;
   std::uint64_t count;  // values of a chunk
   const std::uint8_t* values;
@@ -56,10 +57,11 @@ __global__ void __launch_bounds__(kPlanThreads) range_kernel(const __grid_consta
   using Code = typename FloatTraits<T>::Code;
   const T infinity = std::numeric_limits<T>::infinity();
   const T fill = job.has_fill ? std::bit_cast<T>(static_cast<Code>(job.fill)) : std::numeric_limits<T>::quiet_NaN();
+  const T other = job.without_zeros ? T{0} : fill;
   const auto* values = reinterpret_cast<const T*>(job.values + blockIdx.y * job.value_stride);
   T low = infinity, high = -infinity;
   const auto take = [&](T x) {
-    const bool counts = (absolute(x) < infinity) & (x != fill);
+    const bool counts = (absolute(x) < infinity) & (x != fill) & (x != other);
     low = counts && x < low ? x : low;
     high = counts && x > high ? x : high;
   };

@@ -46,6 +46,7 @@ PlanParams plan_params(const Request& request, std::uint64_t count, bool quantis
   plan.has_fill = request.has_fill;
   plan.quantise = quantise;
   plan.fill = request.fill;
+  plan.without_zeros = request.without_zeros;
   plan.count = count;
   plan.values = job.values;
   plan.value_stride = job.value_stride;
