@@ -240,7 +240,7 @@ def _filter_words(library: netcdf_c.Netcdf, variable: Any, codec: Codec) -> tupl
 
 
 def _unfilled_words(codec: Codec, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Return the stored form (docs/cd_values.md) without a fill value: the filter refuses not to know whether one is."""
+    """Return the stored form (docs/cd_values.md): it says that there is no fill value, which the user form cannot."""
     return (STAMP, *codec.filter_options[1:6], dtypes.code_of(dtype) or 0, 0, 0, 0)
 
 

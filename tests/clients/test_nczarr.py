@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -180,7 +181,7 @@ os._exit(0)
 @pytest.mark.usefixtures("with_plugins")
 @pytest.mark.parametrize("bound", [{"relative": 1e-3}, {"psnr": 60.0}], ids=["relative", "psnr"])
 def test_nccopy_to_zarr(
-    tmp_path: Path, tool: Callable[..., str], script: Callable[..., str], bound: dict[str, float]
+    tmp_path: Path, tool: Callable[..., str], script: Callable[..., str], bound: dict[str, Any]
 ) -> None:
     """Copies in mode "no fill": the fill value is in the attribute alone."""
     codec = pyfilter.Lorenzo(**bound)

@@ -10,7 +10,8 @@ import pytest
 from python.support import field
 
 import pyfilter
-from pyfilter import Cuszp2, Lossless
+from pyfilter import Cuszp2, Lossless, frames
+from pyfilter._lib import host
 
 CODECS = [
     Cuszp2(absolute=1e-3),
@@ -67,6 +68,24 @@ def test_missing_values(cp: Any) -> None:
             frame = pyfilter.encode(cp.asarray(values), codec, fill)
             assert frame.get().tobytes() == pyfilter.encode(values, codec, fill)
             assert pyfilter.decode(frame).get().tobytes() == pyfilter.decode(frame.get()).tobytes()
+
+
+@pytest.mark.parametrize("name", ["cuszp2", "hierarchical_delta", "lorenzo", "progressive"])
+def test_ranges_without_zeros(cp: Any, name: str) -> None:
+    """As copies by nccopy ask for them (docs/cd_values.md)."""
+    device = pytest.importorskip("gpu.device")
+    values = 300 + field((200, 300))
+    values[150:] = 0
+    values[20:60] = -999.0
+    codec: Any = pyfilter.FILTERS[name]
+    request = frames.make_request(codec(relative=1e-3), values.dtype, values.shape, -999.0)
+    sizes = []
+    for request.without_zeros in (0, 1):
+        expected = np.empty(host.max_frame_bytes(request), np.uint8)
+        size = host.encode(request, values, expected)
+        assert device.encode(request, [values]) == [expected[:size].tobytes()]
+        sizes.append(size)
+    assert sizes[0] < sizes[1]
 
 
 def test_memory_layouts(cp: Any) -> None:

@@ -66,7 +66,7 @@ def test_fill_value_of_the_words_is_kept(
 
 @pytest.mark.parametrize("bound", [{"relative": 1e-3}, {"psnr": 60.0}], ids=["relative", "psnr"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "i2", "u4", "i8"])
-def test_neither_padding_nor_fill_widens_the_range(tmp_path: Path, dtype: str, bound: dict[str, float]) -> None:
+def test_neither_padding_nor_fill_widens_the_range(tmp_path: Path, dtype: str, bound: dict[str, Any]) -> None:
     """A dataset of which each chunk at the edge is padded with zeros, also when it is written in steps."""
     fill, codec = np.dtype(dtype).type(-9999 if dtype[-2] != "u" else 99999999), pyfilter.HierarchicalDelta(**bound)
     words = stored_words(tmp_path / "a.h5", dtype, fill, codec)
