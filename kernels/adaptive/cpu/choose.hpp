@@ -334,7 +334,7 @@ class Trainer {
     AdaptivePlan plan = plan_;
     plan.model = &model;
     if (records_ == nullptr) {
-      records_.reset(new std::uint8_t[unit_scratch_bytes(1) - unit_scratch_bytes(0)]);
+      records_.reset(new std::uint8_t[record_bytes(1)]);
       stored_.reset(new std::uint8_t[Work::kDense * sizeof(T)]);
     }
     for (std::size_t i = first; i < tiles.size(); i += apart) {

@@ -223,6 +223,26 @@ KFN Ints gather(const std::uint32_t* table, const Ints& index) {
   return r;
 }
 
+// Writes the lanes in `bits` one behind the other, and up to kRows values of no meaning behind; how many.
+KFN std::uint32_t pack_lanes(const Ints& a, std::uint32_t bits, std::uint32_t* to) {
+#if defined(PYF_LEVEL_AVX512)
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    const auto mask = static_cast<__mmask16>(bits >> (16 * i));
+    _mm512_storeu_si512(to + count, _mm512_maskz_compress_epi32(mask, __builtin_bit_cast(__m512i, a.v[i])));
+    count += static_cast<std::uint32_t>(__builtin_popcount(mask));
+  }
+  return count;
+#else
+  std::int32_t lanes[kRows];
+  a.store(lanes);
+  std::uint32_t count = 0;
+  for (std::uint32_t left = bits; left != 0; left &= left - 1)
+    to[count++] = static_cast<std::uint32_t>(lanes[__builtin_ctz(left)]);
+  return count;
+#endif
+}
+
 // Takes 16 bits more into each state that `needs` them, from words in the order of the lanes; how many.
 KFN std::uint32_t refill_states(Ints& states, std::uint32_t needs, const std::uint8_t* words) {
 #if defined(PYF_LEVEL_AVX512)
