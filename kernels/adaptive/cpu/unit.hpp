@@ -76,13 +76,13 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       float* const to = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
       if (plain) {
-        bool far = false;
+        std::uint32_t largest = 0;  // its magnitude's bits: NaN is above all
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
           to[x] = normalised(plan, inverse, value_at<T>(values, from + x));
-          far |= !((to[x] < kFarthest) & (to[x] > -kFarthest));  // NaN, too
+          largest = std::max(largest, std::bit_cast<std::uint32_t>(to[x]) & 0x7FFFFFFF);
         }
         std::memset(kinds, kCoded, d.lengths[y]);
-        if (!far) continue;
+        if (largest < std::bit_cast<std::uint32_t>(kFarthest)) continue;
       }
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         const T value = value_at<T>(values, from + x * tile.value_stride);
@@ -113,13 +113,15 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
       const float* const r = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
       if (tile.value_stride == 1 && !plan.has_sentinel) {
-        bool misfit = false;
+        std::uint64_t largest = 0;  // bits of the largest error: NaN is above all
+        ValueBits<T> least = static_cast<ValueBits<T>>(~ValueBits<T>{0});
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
           const T value = value_at<T>(values, from + x), decoded = reconstructed<T>(plan, r[x]);
-          const double error = std::fabs(static_cast<double>(value) - static_cast<double>(decoded));
-          misfit |= (!(error <= bound)) | ((value == 0) & (decoded != 0));
+          const double error = static_cast<double>(value) - static_cast<double>(decoded);
+          largest = std::max(largest, std::bit_cast<std::uint64_t>(error) & ~std::uint64_t{0} >> 1);
+          least = std::min(least, static_cast<ValueBits<T>>(std::bit_cast<ValueBits<T>>(value) << 1));
         }
-        if (!misfit) continue;
+        if (largest <= std::bit_cast<std::uint64_t>(bound) && least != 0) continue;
       }
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         if (kinds[x] != kCoded) continue;
