@@ -114,7 +114,7 @@ class StreamWriter {
     const Ints number = record & Ints::all((1 << kCodeBits) - 1);
     const Ints above = shift_right(bits_of(float_of(number) + Floats::all(0.5f)), 21) -
                        Ints::all(4 * 131 - static_cast<std::int32_t>(kDirectSymbols));
-    const Ints symbol = select(above < number, above, number), direct = symbol < Ints::all(kDirectSymbols);
+    const Ints direct = number < Ints::all(kDirectSymbols), symbol = select(direct, number, above);
     const Ints level = shift_right(record, kCodeBits) & Ints::all(127);
     static_assert(sizeof(SymbolEntry) == 12 && offsetof(SymbolEntry, frequency) == 4);
     const auto* const words = reinterpret_cast<const std::uint32_t*>(tables.symbols);
