@@ -251,7 +251,7 @@ class Trainer {
       std::unique_ptr<SetEquations>& own = equations_[pass.refining ? 1 : 0][pass.log2][candidate.weighted ? 1 : 0];
       if (own == nullptr) {
         own.reset(new SetEquations);
-        own->collect(pass, samples_of(pass), pass.refining ? 2 : 4, candidate.weighted);
+        own->collect(pass, model.kind, samples_of(pass), pass.refining ? 2 : 4, candidate.weighted);
       }
       if (!joined) {
         train_weights(pass, model.kind, *own, values * share(pass), most);

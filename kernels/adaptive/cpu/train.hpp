@@ -15,7 +15,8 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kTerms = kMostCandidates + 1;  // candidates, then the value
+inline constexpr std::uint32_t kTerms = kMostCandidates + 1;   // candidates, then the value
+inline constexpr std::uint32_t kColumns = (kTerms + 7) / 8 * 8;  // of rows of equations: whole vectors
 inline constexpr std::size_t kAtOnce = 4;                     // samples that are added to equations together
 
 // What training needs of a value: its candidates and itself, all relative to the nearest one.
@@ -37,24 +38,25 @@ KFN double rough_log2(double x) {
 
 // Normal equations of the samples of a set; the last row and column are the value's.
 struct Equations {
-  double of[kTerms][kTerms];
+  double of[kTerms][kColumns];
   double weight;
   std::size_t count;
 
   void clear() { std::memset(this, 0, sizeof *this); }
-  // Adds kAtOnce samples; absent ones are nullptr.
-  void add(const Sample* const* samples, bool weighted) {
-    double t[kAtOnce][kTerms] = {}, g[kAtOnce] = {};
+  // Adds kAtOnce samples of so many candidates; absent ones are nullptr.
+  void add(const Sample* const* samples, std::uint32_t candidates, bool weighted) {
+    double t[kAtOnce][kColumns] = {}, g[kAtOnce] = {};
     for (std::size_t n = 0; n < kAtOnce && samples[n] != nullptr; ++n) {
       g[n] = weighted ? samples[n]->weight : 1.0f / 16;
       for (std::uint32_t i = 0; i < kTerms; ++i) t[n][i] = samples[n]->terms[i];
       weight += g[n];
       ++count;
     }
-    for (std::uint32_t i = 0; i < kTerms; ++i) {
+    for (std::uint32_t i = 0; i < kTerms; i = i + 1 == candidates ? kTerms - 1 : i + 1) {
       const double x0 = g[0] * t[0][i], x1 = g[1] * t[1][i], x2 = g[2] * t[2][i], x3 = g[3] * t[3][i];
-      for (std::uint32_t k = i / 8 * 8; k < kTerms; ++k)  // by vectors: the rest is symmetric
-        of[i][k] += (x0 * t[0][k] + x1 * t[1][k]) + (x2 * t[2][k] + x3 * t[3][k]);
+      for (std::uint32_t first = i / 8 * 8; first < kColumns; first += 8)  // by vectors: the rest is symmetric
+        for (std::uint32_t k = first; k < first + 8; ++k)
+          of[i][k] += (x0 * t[0][k] + x1 * t[1][k]) + (x2 * t[2][k] + x3 * t[3][k]);
     }
   }
   void complete() {
@@ -79,24 +81,24 @@ struct Selection {
 };
 
 // The sweep operator: takes a candidate into the solution, or out of it.
-inline void sweep(double (&a)[kTerms][kTerms], std::uint32_t taken, bool out) {
+inline void sweep(double (&a)[kTerms][kColumns], std::uint32_t taken, bool out) {
   const double pivot = 1 / a[taken][taken], sign = out ? -1 : 1;
-  double row[kTerms];
-  for (std::uint32_t k = 0; k < kTerms; ++k) row[k] = a[taken][k];
+  double row[kColumns];
+  for (std::uint32_t k = 0; k < kColumns; ++k) row[k] = a[taken][k];
   for (std::uint32_t i = 0; i < kTerms; ++i) {
     if (i == taken) continue;
     const double f = a[i][taken] * pivot;
-    for (std::uint32_t k = 0; k < kTerms; ++k) a[i][k] -= f * row[k];
+    for (std::uint32_t k = 0; k < kColumns; ++k) a[i][k] -= f * row[k];
     a[i][taken] = sign * f;
   }
-  for (std::uint32_t k = 0; k < kTerms; ++k) a[taken][k] = sign * row[k] * pivot;
+  for (std::uint32_t k = 0; k < kColumns; ++k) a[taken][k] = sign * row[k] * pivot;
   a[taken][taken] = -pivot;
 }
 
 inline Selection select_taps(const Equations& e, const bool* allowed, std::uint32_t candidates, std::uint32_t most,
                              double values, double bits_of_tap) {
   Selection chosen;
-  double a[kTerms][kTerms];
+  double a[kTerms][kColumns];
   std::memcpy(a, e.of, sizeof a);
   constexpr std::uint32_t kValue = kTerms - 1;
   const double noise = e.weight / 12;
@@ -207,16 +209,22 @@ struct SetEquations {
   std::size_t samples = 0;
   Equations sets[kSets];
 
-  void collect(const PassModel& pass, const std::vector<Sample>& from, std::uint32_t most_classes, bool weighted) {
+  void collect(const PassModel& pass, TileKind kind, const std::vector<Sample>& from, std::uint32_t most_classes,
+               bool weighted) {
+    const std::uint32_t candidates = (pass.refining ? refining_taps(kind) : causal_taps(kind)).count;
     classes = most_classes;
     samples = from.size();
     for (Equations& e : sets) e.clear();
     std::vector<float> ranges;
     for (const Sample& s : from)
       if (pass.refining || s.set == 0) ranges.push_back(s.range);
-    std::sort(ranges.begin(), ranges.end());
     for (std::uint32_t i = 0; i + 1 < classes; ++i) {
-      const float exact = ranges.empty() ? 0 : ranges[ranges.size() * (i + 1) / classes];
+      float exact = 0;
+      if (!ranges.empty()) {
+        const auto at = ranges.begin() + static_cast<std::ptrdiff_t>(ranges.size() * (i + 1) / classes);
+        std::nth_element(ranges.begin(), at, ranges.end());
+        exact = *at;
+      }
       thresholds[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(exact) & 0xFFFF0000u);
     }
     const Sample* waiting[kSets][kAtOnce] = {};
@@ -230,12 +238,12 @@ struct SetEquations {
         set = active;
       waiting[set][waits[set]++] = &s;
       if (waits[set] < kAtOnce) continue;
-      sets[set].add(waiting[set], weighted);
+      sets[set].add(waiting[set], candidates, weighted);
       waits[set] = 0;
     }
     for (std::uint32_t set = 0; set < kSets; ++set) {
       std::fill(waiting[set] + waits[set], waiting[set] + kAtOnce, nullptr);
-      if (waits[set] != 0) sets[set].add(waiting[set], weighted);
+      if (waits[set] != 0) sets[set].add(waiting[set], candidates, weighted);
     }
     for (Equations& e : sets) e.complete();
   }
