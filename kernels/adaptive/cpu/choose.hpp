@@ -166,8 +166,7 @@ class Trainer {
     const std::uint64_t counted = std::min(tiles_, kMostCountedTiles);
     std::vector<std::uint64_t> numbers(counted);
     for (std::uint64_t i = 0; i < counted; ++i) numbers[i] = i * tiles_ / counted + tiles_ / counted / 2;
-    const double part = static_cast<double>(counted) / static_cast<double>(tiles_);
-    const double bits = count(best, numbers, 0, 1, part, masks, plan_.kept != nullptr && counted == tiles_);
+    const double bits = count(best, numbers, 0, (counted + 15) / 16, masks, plan_.kept != nullptr);
     for (std::uint32_t t = 0; t < best.tables; ++t) make_frequencies<kTableBits>(merged_[t], best.table[t]);
     for (std::uint32_t c = 0; c < kMaskContexts; ++c) {
       const std::uint64_t special = masks.of[c][1], all = special + masks.of[c][0];
@@ -194,8 +193,7 @@ class Trainer {
     std::vector<std::uint64_t> found;
     double before = 0;
     for (std::uint64_t tile = 0; tile < tiles_; ++tile) {
-      const double wanted = total_activity_ * (static_cast<double>(found.size()) + 0.5) /
-                            static_cast<double>(count),
+      const double wanted = total_activity_ * (static_cast<double>(found.size()) + 0.5) / static_cast<double>(count),
                    behind = before + static_cast<double>(activity_[tile]);
       if (found.size() < count && (behind > wanted || tiles_ - tile <= count - found.size())) found.push_back(tile);
       before = behind;
@@ -304,10 +302,8 @@ class Trainer {
     const std::vector<std::uint64_t> chosen = tiles_of(tiles);
     train_contexts_on(model, chosen, 2, enough(2000, 128, choice_.fast ? 6000 : 10000));
     const std::size_t first = tiles > 1 ? 1 : 0;
-    double counted = 0;
-    for (std::size_t i = first; i < tiles; i += 2) counted += static_cast<double>(activity_[chosen[i]]);
     MaskCounts masks{};
-    return count(model, chosen, first, 2, counted / total_activity_, masks, false);
+    return count(model, chosen, first, 2, masks, false);
   }
 
   // Trains contexts on each `apart`-th of some tiles.
@@ -318,18 +314,17 @@ class Trainer {
                             static_cast<double>((tiles.size() + apart - 1) / apart);
     const double every = std::max(1.0, in_tiles / wanted);
     for (std::size_t i = 0; i < tiles.size(); i += apart)
-      run(model, tiles[i], [&](std::uint32_t p) {
-        sample_contexts(work_, static_cast<std::uint32_t>(every), samples[p]);
-      });
+      run(model, tiles[i],
+          [&](std::uint32_t p) { sample_contexts(work_, static_cast<std::uint32_t>(every), samples[p]); });
     for (std::uint32_t p = 0; p <= model.levels; ++p)
       train_contexts(model.passes[p], model.kind, samples[p], choice_.fast ? kFewCodeTaps : kCodeTaps);
     finish_model(model);
   }
 
-  // Counts symbols of each `apart`-th of some tiles from `first` on, which have `part` of all bits; makes tables of
-  // them. Returns the bits of all tiles.
+  // Counts symbols of each `apart`-th of some tiles from `first` on; makes tables of them. Returns the bits of all
+  // tiles. `keeps`: all of these tiles are coded, and their codes kept.
   double count(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, std::size_t first, std::size_t apart,
-               double part, MaskCounts& masks, bool keeps) {
+               MaskCounts& masks, bool keeps) {
     std::memset(counts_.get(), 0, sizeof *counts_);
     AdaptivePlan plan = plan_;
     plan.model = &model;
@@ -337,21 +332,27 @@ class Trainer {
       records_.reset(new std::uint8_t[record_bytes(1)]);
       stored_.reset(new std::uint8_t[Work::kDense * sizeof(T)]);
     }
-    for (std::size_t i = first; i < tiles.size(); i += apart) {
+    double counted = 0;
+    for (std::size_t i = first; i < tiles.size(); i += keeps ? 1 : apart) {
       UnitRecords r = records_in(records_.get(), 1);
       std::uint8_t* stored = stored_.get();
       const bool has_masks = encode_tile_values<T>(plan, values_, tiles[i], work_, r, stored);
-      for (std::size_t k = 0; k < r.value_count; ++k) count_record(r.values[k]);
-      for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
-      counts_->stored_bytes += static_cast<double>(stored - stored_.get());
+      if ((i - first) % apart == 0) {
+        for (std::size_t k = 0; k < r.value_count; ++k) count_record(r.values[k]);
+        for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
+        counts_->stored_bytes += static_cast<double>(stored - stored_.get());
+        counted += static_cast<double>(activity_[tiles[i]]);
+      }
       if (!keeps) continue;
       KeptTile& kept = plan_.kept->emplace_back();
+      kept.number = tiles[i];
       kept.values.assign(r.values, r.values + r.value_count);
       kept.steps.assign(r.steps, r.steps + r.step_count);
       kept.flags.assign(r.flags, r.flags + r.flag_count);
       kept.stored.assign(stored_.get(), stored);
       kept.masks = has_masks;
     }
+    const double part = counted / total_activity_;
     const double bits = merge_levels(*counts_, kMostTablesOfModel, part, model, merged_.get()) + counts_->raw_bits +
                         8 * counts_->stored_bytes;
     return bits / part + 8.0 * static_cast<double>(weight_bytes(model, work_.marks));

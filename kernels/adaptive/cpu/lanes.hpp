@@ -299,17 +299,17 @@ KFN Ints divided(const Ints& x, const Ints& reciprocal, const Ints& shift) {
     const auto a = (__m512i)x.v[i], b = (__m512i)reciprocal.v[i], s = (__m512i)shift.v[i];
     const __m512i even = _mm512_srlv_epi64(_mm512_srli_epi64(_mm512_mul_epu32(a, b), 31),
                                            _mm512_and_si512(s, _mm512_set1_epi64(0xFFFFFFFF)));
-    const __m512i odd = _mm512_srlv_epi64(
-        _mm512_srli_epi64(_mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32)), 31),
-        _mm512_srli_epi64(s, 32));
+    const __m512i odd =
+        _mm512_srlv_epi64(_mm512_srli_epi64(_mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32)), 31),
+                          _mm512_srli_epi64(s, 32));
     r.v[i] = (IntVector)_mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
 #elif defined(PYF_LEVEL_AVX2)
     const auto a = (__m256i)x.v[i], b = (__m256i)reciprocal.v[i], s = (__m256i)shift.v[i];
     const __m256i even = _mm256_srlv_epi64(_mm256_srli_epi64(_mm256_mul_epu32(a, b), 31),
                                            _mm256_and_si256(s, _mm256_set1_epi64x(0xFFFFFFFF)));
-    const __m256i odd = _mm256_srlv_epi64(
-        _mm256_srli_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32)), 31),
-        _mm256_srli_epi64(s, 32));
+    const __m256i odd =
+        _mm256_srlv_epi64(_mm256_srli_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32)), 31),
+                          _mm256_srli_epi64(s, 32));
     r.v[i] = (IntVector)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
 #else
     for (std::size_t k = 0; k < kOfVector; ++k)

@@ -122,8 +122,7 @@ class StreamWriter {
     const Ints reciprocal = gather(words, at), both = gather(words + 1, at), shift = gather(words + 2, at);
     const Ints frequency = both & Ints::all(0xFFFF), first = (both >> Ints::all(16)) & Ints::all(0xFFFF);
     const Ints escapes = (record >= Ints::all(1 << 29)) | (frequency == Ints::all(0));
-    if (bits_of_condition(active & escapes) != 0 || at_ - begin_ < static_cast<std::ptrdiff_t>(4 * kRows))
-      return false;
+    if (bits_of_condition(active & escapes) != 0 || at_ - begin_ < static_cast<std::ptrdiff_t>(4 * kRows)) return false;
     Ints x = Ints::load(reinterpret_cast<const std::int32_t*>(state_));
     const Ints all_raw = select(direct, Ints::all(0), (symbol >> Ints::all(2)) - Ints::all(2));
     const Ints raw = select(all_raw < Ints::all(kWithSymbol), all_raw, Ints::all(kWithSymbol));

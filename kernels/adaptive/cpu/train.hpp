@@ -15,9 +15,9 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kTerms = kMostCandidates + 1;   // candidates, then the value
+inline constexpr std::uint32_t kTerms = kMostCandidates + 1;     // candidates, then the value
 inline constexpr std::uint32_t kColumns = (kTerms + 7) / 8 * 8;  // of rows of equations: whole vectors
-inline constexpr std::size_t kAtOnce = 4;                     // samples that are added to equations together
+inline constexpr std::size_t kAtOnce = 4;                        // samples that are added to equations together
 
 // What training needs of a value: its candidates and itself, all relative to the nearest one.
 struct Sample {

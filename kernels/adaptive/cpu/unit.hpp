@@ -230,6 +230,13 @@ inline UnitRecords records_in(std::uint8_t* memory, std::size_t tiles) {
   return r;
 }
 
+inline const KeptTile* find_kept(const AdaptivePlan& plan, std::uint64_t tile) {
+  if (plan.kept == nullptr) return nullptr;
+  const auto at = std::lower_bound(plan.kept->begin(), plan.kept->end(), tile,
+                                   [](const KeptTile& kept, std::uint64_t number) { return kept.number < number; });
+  return at != plan.kept->end() && at->number == tile ? &*at : nullptr;
+}
+
 // Appends a tile that was kept; whether it has masks.
 inline bool append_kept(const KeptTile& kept, UnitRecords& r, std::uint8_t*& stored) {
   std::memcpy(r.values + r.value_count, kept.values.data(), 4 * kept.values.size());
@@ -258,9 +265,9 @@ inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64
   std::uint8_t *const head = out, *stored = out + kUnitHead + 4 * std::size_t{rows};
   std::uint8_t* const stored_begin = stored;
   for (std::uint64_t tile = first; tile < last; ++tile) {
-    const bool kept = plan.kept != nullptr && !plan.kept->empty();
-    const bool has_masks = kept ? append_kept((*plan.kept)[tile], records, stored)
-                                : encode_tile_values<T>(plan, values, tile, w, records, stored);
+    const KeptTile* const kept = find_kept(plan, tile);
+    const bool has_masks = kept != nullptr ? append_kept(*kept, records, stored)
+                                           : encode_tile_values<T>(plan, values, tile, w, records, stored);
     if (has_masks) masks |= 1u << (tile - first);
   }
   const auto stored_bytes = static_cast<std::size_t>(stored - stored_begin);
