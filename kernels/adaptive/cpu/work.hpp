@@ -19,7 +19,7 @@ struct Dense {
   float* values;           // normalised: originals while encoding, then what they are reconstructed to
   float* sizes;            // of codes
   std::uint8_t* kinds;     // ValueKind
-  bool all_coded = false;  // while encoding: no value has another kind
+  bool all_coded = false;  // no value has another kind
 
   KFN std::size_t index(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
     return (std::size_t{z} * rows + y) * columns + x;
