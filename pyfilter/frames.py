@@ -126,14 +126,14 @@ def make_request(codec: Codec, dtype: np.dtype[Any], shape: tuple[int, ...], fil
     if not isinstance(codec, Codec):
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
-    code = dtypes.require(codec.spec().name, dtype)
+    code = dtypes.require(codec.requested_spec.name, dtype)
     if len(shape) > abi.MAX_RANK:
         message = f"an array has at most {abi.MAX_RANK} dimensions here, got {len(shape)}"
         raise InvalidArgument(message)
     mode, bound = codec.bound
     fill = 0 if fill_value is None else dtypes.pattern(fill_value, dtype)
     request = abi.Request(
-        codec=codec.spec().id,
+        codec=codec.requested_spec.id,
         dtype=code,
         bound_mode=registry().bounds[mode],
         has_fill=int(fill_value is not None),

@@ -107,8 +107,10 @@ def create_dataset(
     plugin.refresh()
     source = _source(data)
     chosen = _chosen(devices, source)
+    if chosen or is_device_array(source):
+        codec = codec.for_device()
     dtype = _plain_dtype(kwargs.pop("dtype", None) or source.dtype)
-    dtypes.require(codec.spec().name, dtype)
+    dtypes.require(codec.requested_spec.name, dtype)
     if source.shape is None or source.shape == ():
         message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
         raise Unsupported(message)

@@ -68,7 +68,7 @@ def compress(variable: Any, codec: Codec) -> None:
     if not isinstance(variable.datatype, np.dtype):
         message = f"variable {name!r} is of a user-defined or string type; only plain numbers can be compressed"
         raise Unsupported(message)
-    dtypes.require(codec.spec().name, variable.datatype)
+    dtypes.require(codec.requested_spec.name, variable.datatype)
     attributes = {key: variable.getncattr(key) for key in variable.ncattrs() if key == "_Unsigned"}
     require_plain_sign(name, variable.datatype, codec, attributes)
     if variable.ndim == 0:
@@ -132,7 +132,7 @@ def create_variable(
     library = netcdf_c.library()
     netCDF4 = require_netcdf4()
     dtype = np.dtype(datatype)
-    dtypes.require(codec.spec().name, dtype)
+    dtypes.require(codec.requested_spec.name, dtype)
     if not dimensions:
         message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
         raise Unsupported(message)

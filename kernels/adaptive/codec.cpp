@@ -27,7 +27,8 @@ namespace {
 // of the tiles of a unit.
 enum : std::size_t { kPredictor = 0, kEffort = 1 };
 enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
-constexpr std::size_t kPayloadHead = 8;  // the offset
+constexpr std::size_t kPayloadHead = 8;        // the offset
+constexpr std::size_t kMostSmallBytes = 4096;  // frames that a codec without tables may beat
 constexpr std::uint64_t kLeastModelBytes = 8, kLeastUnitBytes = 8;
 
 void set_units(const FrameInfo& info, AdaptivePlan& plan) {
@@ -219,10 +220,10 @@ Status encode_streams(const Request& request, const void* values, double offset,
   return kOk;
 }
 
-Status encode_as_lorenzo(const Request& request, const void* values, FrameInfo& info, std::uint8_t* out,
-                         std::size_t limit, std::size_t* bytes) {
+Status encode_as(std::uint8_t codec, const Request& request, const void* values, FrameInfo& info, std::uint8_t* out,
+                 std::size_t limit, std::size_t* bytes) {
   Request other = request;
-  other.codec = registry::kCodecLorenzo;
+  other.codec = codec;
   other.parameters = {};
   return encode_payload(other, values, info.value_count, info, out, limit, bytes);
 }
@@ -248,23 +249,28 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
   *bytes = 0;
   const FrameInfo empty = info;
   double offset = 0;
+  if (!is_float(request.dtype))
+    return encode_as(registry::kCodecHierarchicalDelta, request, values, info, out, limit, bytes);
   if (!settle(request, values, info, &offset)) {
     info = empty;
-    return encode_as_lorenzo(request, values, info, out, limit, bytes);
+    return encode_as(registry::kCodecLorenzo, request, values, info, out, limit, bytes);
   }
   PYF_TRY(encode_streams(request, values, offset, info, out, limit, bytes));
   // another codec would move the values that are kept, and is not asked for where a predictor is named
   if (request.origin != nullptr || request.parameters[kPredictor] != 0) return kOk;
-  const std::size_t most = *bytes != 0 ? *bytes : limit;
-  const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[most + kTileSlackBytes]);
-  if (!other) return fail(Code::no_memory, "no memory for %zu bytes to compare with", most);
-  FrameInfo other_info = empty;
-  std::size_t other_bytes = 0;
-  PYF_TRY(encode_as_lorenzo(request, values, other_info, other.get(), most, &other_bytes));
-  if (other_bytes == 0) return kOk;
-  info = other_info;
-  std::memcpy(out, other.get(), other_bytes);
-  *bytes = other_bytes;
+  const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[limit + kTileSlackBytes]);
+  if (!other) return fail(Code::no_memory, "no memory for %zu bytes to compare with", limit);
+  for (const std::uint8_t codec : {registry::kCodecLorenzo, registry::kCodecHierarchicalDelta}) {
+    const std::size_t most = *bytes != 0 ? *bytes : limit;
+    if (codec == registry::kCodecHierarchicalDelta && most > kMostSmallBytes) continue;
+    FrameInfo other_info = empty;
+    std::size_t other_bytes = 0;
+    PYF_TRY(encode_as(codec, request, values, other_info, other.get(), most, &other_bytes));
+    if (other_bytes == 0) continue;
+    info = other_info;
+    std::memcpy(out, other.get(), other_bytes);
+    *bytes = other_bytes;
+  }
   return kOk;
 }
 

@@ -123,7 +123,7 @@ def _entry(dataset: h5py.Dataset) -> Entry:
 
 
 def _has_predictors(codec: Codec | None) -> bool:
-    return codec is not None and any(parameter.name == "predictor" for parameter in codec.spec().parameters)
+    return codec is not None and any(parameter.name == "predictor" for parameter in codec.requested_spec.parameters)
 
 
 def _predictors(dataset: h5py.Dataset) -> dict[str, int]:

@@ -4,34 +4,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from pyfilter.codecs.adaptive import Adaptive
 from pyfilter.codecs.base import Codec
 from pyfilter.codecs.hierarchical_delta import HierarchicalDelta
+from pyfilter.codecs.lorenzo import Lorenzo
 from pyfilter.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from pyfilter.registry import CodecSpec
 
-#: what each objective asks of the library
-OBJECTIVES = {"speed": "fast", "ratio": "auto"}
+OBJECTIVES = ("speed", "ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Auto(Codec):
     """What suits the data, chosen for each chunk by a sample of it; the frame says what was chosen.
 
-    The choice is among the forms of `HierarchicalDelta`, which need fewer bits than `Cuszp2` on every field of the
-    project's benchmarks, and takes the same bounds and element types. It is deterministic: the same chunk gives the
-    same bytes on every machine. Exactly one bound is given.
+    It is deterministic: the same chunk gives the same bytes on every machine. It takes floating-point values and
+    integers. Exactly one bound is given.
 
     Parameters
     ----------
     absolute, relative, pointwise_relative, psnr : float, optional
         The bound, as for `HierarchicalDelta`.
     objective : {"speed", "ratio"}
-        "speed": differences along a chain, the fastest form, unless another needs less than three quarters of its
-        bits; widest differences are not stored apart. "ratio": the form that needs the fewest bits.
+        "speed": of `HierarchicalDelta` differences along a chain, the fastest form, unless another needs less than
+        three quarters of its bits; widest differences are not stored apart. "ratio": the smallest of what
+        `Adaptive`, `Lorenzo` and `HierarchicalDelta` make of a chunk; of values on a CUDA device, `Lorenzo`.
 
     Raises
     ------
@@ -61,18 +62,36 @@ class Auto(Codec):
 
     @classmethod
     def spec(cls) -> CodecSpec:
-        """Return the entry in registry.json of the codec that is asked for."""
+        """Return the entry in registry.json that has the bounds and element types of both objectives."""
         return HierarchicalDelta.spec()
+
+    @property
+    def requested_spec(self) -> CodecSpec:
+        """The entry of the codec that the library is asked for."""
+        return HierarchicalDelta.spec() if self.objective == "speed" else Adaptive.spec()
+
+    def for_device(self) -> Codec:
+        """Return `Lorenzo` for the objective "ratio": `Adaptive` has no kernels for devices."""
+        if self.objective == "speed":
+            return self
+        mode, bound = self.bound
+        smallest: Any = Lorenzo
+        return cast("Codec", smallest(**{mode: bound}))
 
     @property
     def predictor(self) -> str:
         """The predictor that is asked for."""
-        return OBJECTIVES[self.objective]
+        return "fast" if self.objective == "speed" else "auto"
 
     @property
     def outliers(self) -> str:
         """As `HierarchicalDelta` has it."""
         return "auto"
+
+    @property
+    def effort(self) -> str:
+        """As `Adaptive` has it."""
+        return "best"
 
     @property
     def edges(self) -> tuple[int, ...]:

@@ -67,7 +67,7 @@ class Codec(FilterRefBase):
         mode, bound = self.bound
         low, high = struct.unpack("<II", struct.pack("<d", bound))
         (parameters,) = struct.unpack("<I", bytes(self.parameter_bytes[:4]))
-        return (registry().cd_values_version, self.spec().id, registry().bounds[mode], low, high, parameters)
+        return (registry().cd_values_version, self.requested_spec.id, registry().bounds[mode], low, high, parameters)
 
     # -- what the package asks for
 
@@ -80,6 +80,15 @@ class Codec(FilterRefBase):
             message = f"{cls.__name__} is not a codec: use one of {', '.join(sorted(Codec._classes))}"
             raise Unsupported(message) from None
 
+    @property
+    def requested_spec(self) -> CodecSpec:
+        """The entry in registry.json of the codec that the library is asked for: `Auto` asks for one or another."""
+        return self.spec()
+
+    def for_device(self) -> Codec:
+        """Return the codec for values on a CUDA device; another than this one where `Auto` chooses."""
+        return self
+
     @classmethod
     def takes_integers(cls) -> bool:
         """Whether the codec encodes integers too. An absolute bound of theirs may be 0."""
@@ -88,7 +97,7 @@ class Codec(FilterRefBase):
     @property
     def bound(self) -> tuple[str, float]:
         """The bound's mode by its name in registry.json ("none", "absolute", ...) and its value (0.0 for none)."""
-        for mode in self.spec().bounds:
+        for mode in self.requested_spec.bounds:
             value = getattr(self, mode, None)
             if value is not None:
                 return mode, float(value)
@@ -115,7 +124,7 @@ class Codec(FilterRefBase):
     def parameter_bytes(self) -> bytes:
         """The eight parameter bytes of the frame format."""
         packed = bytearray(8)
-        for parameter in self.spec().parameters:
+        for parameter in self.requested_spec.parameters:
             packed[parameter.byte] = parameter.values[parameter_name(getattr(self, parameter.name))]
         return bytes(packed)
 
@@ -126,7 +135,7 @@ class Codec(FilterRefBase):
 
     def with_absolute(self, absolute: float) -> Self:
         """Return the same codec with an absolute bound instead of the one it has."""
-        changes: dict[str, Any] = {mode: None for mode in self.spec().bounds if mode != "none"}
+        changes: dict[str, Any] = {mode: None for mode in self.requested_spec.bounds if mode != "none"}
         changes["absolute"] = absolute
         dataclass: Any = self  # each subclass is one
         changed: Self = dataclasses.replace(dataclass, **changes)
@@ -180,7 +189,7 @@ class Codec(FilterRefBase):
 
     def _validate(self) -> None:
         """Bring the fields into their normal form; called by each codec's ``__post_init__``."""
-        spec = self.spec()
+        spec = self.requested_spec
         given: list[str] = []
         for mode in spec.bounds:
             if mode == "none":

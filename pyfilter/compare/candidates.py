@@ -102,7 +102,7 @@ def _ours(codec: Codec, mode: str, value: float, default: bool) -> Candidate:
     settings = {"compression": codec.filter_id, "compression_opts": list(codec.filter_options)}
     shown = [
         f"{parameter.name} {getattr(codec, parameter.name)}"
-        for parameter in codec.spec().parameters
+        for parameter in codec.requested_spec.parameters
         if str(getattr(codec, parameter.name)).lower() != parameter.default
     ]
     name = ", ".join([type(codec).__name__, *shown])

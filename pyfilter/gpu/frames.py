@@ -29,7 +29,7 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
     """
     values = arrays.device_array(array)
     cupy = arrays.import_cupy()
-    request = host_frames.make_request(codec, values.dtype, values.shape, fill_value)
+    request = host_frames.make_request(codec.for_device(), values.dtype, values.shape, fill_value)
     with cupy.cuda.Device(values.device.id):
         values = arrays.readable_by_library(values)
         stream = cupy.cuda.get_current_stream()

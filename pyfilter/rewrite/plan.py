@@ -269,8 +269,8 @@ def _require_compressible(path: str, dataset: h5py.Dataset, codec: Codec) -> Non
     if reason is not None:
         message = f"{path} cannot be compressed: {reason}"
         raise Unsupported(message)
-    if not is_number(dataset.id.get_type()) or not dtypes.takes(codec.spec().name, dataset.dtype):
-        known = ", ".join(dtypes.names(codec.spec().name))
+    if not is_number(dataset.id.get_type()) or not dtypes.takes(codec.requested_spec.name, dataset.dtype):
+        known = ", ".join(dtypes.names(codec.requested_spec.name))
         message = f"{path} is of type {dataset.dtype}, which {codec!r} does not take; it takes {known}"
         raise Unsupported(message)
     if codec.bound[0] == "pointwise_relative" and dataset.dtype.kind != "f":

@@ -103,7 +103,7 @@ def _suits(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -> 
         return False
     stored = stored_dtype(name, variable, given)
     meant = stored.kind == "f" or codec.is_lossless  # integers get a bound of theirs by name only
-    return meant and dtypes.takes(codec.spec().name, stored)
+    return meant and dtypes.takes(codec.requested_spec.name, stored)
 
 
 def _require_fit(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -> None:
@@ -111,8 +111,8 @@ def _require_fit(codec: Codec, name: str, variable: Any, given: Mapping[str, Any
         message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
         raise Unsupported(message)
     stored = stored_dtype(name, variable, given)
-    if not dtypes.takes(codec.spec().name, stored):
-        known = ", ".join(dtypes.names(codec.spec().name))
+    if not dtypes.takes(codec.requested_spec.name, stored):
+        known = ", ".join(dtypes.names(codec.requested_spec.name))
         message = f"variable {name!r} is stored as {stored}, which {codec!r} does not take; it takes {known}"
         raise Unsupported(message)
     if variable.dtype.kind in _ENCODED_KINDS and not codec.is_lossless:

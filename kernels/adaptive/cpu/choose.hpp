@@ -112,7 +112,9 @@ class Trainer {
         counts_(new LevelCounts),
         merged_(new std::uint32_t[kContextLevels][kSymbols]),
         tiles_(plan.tiles.tiles()),
-        tried_(part_of(2, 8, 12)) {
+        first_tried_(std::min(tiles_, 2 * std::min<std::uint64_t>(plan.tiles.components, 4) *
+                                          (plan.tiles.kind == TileKind::line ? 2 : 1))),
+        tried_(std::max(first_tried_, part_of(2, 8, 12))) {
     measure_activity();
     sampled_ = tiles_of(choice.fast ? part_of(4, 8, 16) : part_of(8, 4, 32));
   }
@@ -138,12 +140,12 @@ class Trainer {
       trial.model->kind = plan_.tiles.kind;
       trial.model->masks = plan_.has_sentinel;
       make_weights(candidate, *trial.model);
-      trial.bits = try_on(*trial.model, std::min<std::uint64_t>(2, tried_));
+      trial.bits = try_on(*trial.model, first_tried_);
       least = trials.size() == 1 ? trial.bits : std::min(least, trial.bits);
     }
     const auto fewer = [](const Trial& a, const Trial& b) { return a.bits < b.bits; };
     std::stable_sort(trials.begin(), trials.end(), fewer);
-    if (tried_ > 2 && trials.size() > 1 && trials[1].bits < kClose * least) {
+    if (tried_ > first_tried_ && trials.size() > 1 && trials[1].bits < kClose * least) {
       while (trials.size() > 3 || trials.back().bits >= kClose * least) trials.pop_back();
       for (Trial& trial : trials) trial.bits = try_on(*trial.model, tried_);
       std::stable_sort(trials.begin(), trials.end(), fewer);
@@ -157,6 +159,7 @@ class Trainer {
     std::unique_ptr<AdaptiveModel> model = std::make_unique<AdaptiveModel>();
     double bits = 0;
   };
+  static constexpr std::size_t kCountedAtOnce = 256;
   static constexpr double kClose = 1.08;  // candidates that need so many times the bits of the best are tried again
 
   // Contexts, tables and frequencies of masks of the chosen model.
@@ -166,7 +169,7 @@ class Trainer {
     const std::uint64_t counted = std::min(tiles_, kMostCountedTiles);
     std::vector<std::uint64_t> numbers(counted);
     for (std::uint64_t i = 0; i < counted; ++i) numbers[i] = i * tiles_ / counted + tiles_ / counted / 2;
-    const double bits = count(best, numbers, 0, (counted + 15) / 16, masks, plan_.kept != nullptr);
+    const double bits = count(best, numbers, 0, 1, masks, plan_.kept != nullptr);
     for (std::uint32_t t = 0; t < best.tables; ++t) make_frequencies<kTableBits>(merged_[t], best.table[t]);
     for (std::uint32_t c = 0; c < kMaskContexts; ++c) {
       const std::uint64_t special = masks.of[c][1], all = special + masks.of[c][0];
@@ -322,7 +325,7 @@ class Trainer {
   }
 
   // Counts symbols of each `apart`-th of some tiles from `first` on; makes tables of them. Returns the bits of all
-  // tiles. `keeps`: all of these tiles are coded, and their codes kept.
+  // tiles. `keeps`: the codes of these tiles are kept.
   double count(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, std::size_t first, std::size_t apart,
                MaskCounts& masks, bool keeps) {
     std::memset(counts_.get(), 0, sizeof *counts_);
@@ -332,17 +335,19 @@ class Trainer {
       records_.reset(new std::uint8_t[record_bytes(1)]);
       stored_.reset(new std::uint8_t[Work::kDense * sizeof(T)]);
     }
+    // of many tiles a fourth of the symbols, from all parts of each
+    const std::size_t every = tiles.size() > 16 ? 4 * kCountedAtOnce : kCountedAtOnce;
     double counted = 0;
-    for (std::size_t i = first; i < tiles.size(); i += keeps ? 1 : apart) {
+    for (std::size_t i = first; i < tiles.size(); i += apart) {
       UnitRecords r = records_in(records_.get(), 1);
       std::uint8_t* stored = stored_.get();
       const bool has_masks = encode_tile_values<T>(plan, values_, tiles[i], work_, r, stored);
-      if ((i - first) % apart == 0) {
-        for (std::size_t k = 0; k < r.value_count; ++k) count_record(r.values[k]);
-        for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
-        counts_->stored_bytes += static_cast<double>(stored - stored_.get());
-        counted += static_cast<double>(activity_[tiles[i]]);
-      }
+      for (std::size_t from = 0; from < r.value_count; from += every)
+        for (std::size_t k = from; k < std::min(from + kCountedAtOnce, r.value_count); ++k) count_record(r.values[k]);
+      for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
+      const double share = static_cast<double>(kCountedAtOnce) / static_cast<double>(every);
+      counts_->stored_bytes += share * static_cast<double>(stored - stored_.get());
+      counted += share * static_cast<double>(activity_[tiles[i]]);
       if (!keeps) continue;
       KeptTile& kept = plan_.kept->emplace_back();
       kept.number = tiles[i];
@@ -383,8 +388,8 @@ class Trainer {
   std::unique_ptr<LevelCounts> counts_;
   std::unique_ptr<std::uint32_t[][kSymbols]> merged_;
   std::unique_ptr<std::uint8_t[]> records_, stored_;  // of a tile that is counted
-  std::uint64_t tiles_, tried_;
-  std::vector<float> activity_;  // of all tiles
+  std::uint64_t tiles_, first_tried_, tried_;         // tiles of the chunk, and those that candidates are tried on
+  std::vector<float> activity_;                       // of all tiles
   double total_activity_ = 0;
   std::vector<std::uint64_t> sampled_;
   std::vector<Sample> samples_[2][kMostLevels + 1];  // of causal and refining passes over each lattice
