@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoding of frames on a GPU: what the host gives, and what the first kernel finds in each frame.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "adaptive/layout.hpp"
+#include "adaptive/model.hpp"
+#include "adaptive/tables.hpp"
+#include "core/cuda/codec.cuh"
+
+namespace pyfilter::cuda {
+
+inline constexpr std::size_t kPayloadHead = 8;  // the offset
+inline constexpr std::uint32_t kUnitHead = 8, kSlotsOfTable = 1u << kTableBits;
+inline constexpr std::uint32_t kTileValues = 65536;  // at most
+
+// A frame whose model has been read. `good` is 0 where it is damaged.
+struct OpenFrame {
+  std::uint32_t good, refined;
+  std::uint32_t directory_at;  // behind the payload's begin
+  double offset;
+  alignas(16) AdaptiveModel model;
+};
+
+// Global memory of a warp that decodes a frame with refining passes.
+struct UnitScratch {
+  static constexpr std::size_t kMaskMargin = 128;
+
+  float values[kMostWaveFloats], sizes[kMostWaveFloats];
+  float dense_values[kTileValues], dense_sizes[kTileValues];
+  std::uint32_t masks[kMaskMargin + kMostSteps];
+  std::uint8_t kinds[kTileValues];
+};
+
+struct AdaptiveDecode {
+  AdaptiveGrid grid;
+  AdaptiveTaps taps;
+  std::uint32_t unit_tiles, units, rows;  // units of a frame; rows that have a state
+  std::uint32_t ring_steps;
+  std::uint64_t start, stop;  // requested values
+  const DecodeFrame* frames;  // nullptr: use only_frame
+  DecodeFrame only_frame;
+  std::uint32_t frame_count;
+  OpenFrame* opened;
+  std::uint32_t* slots;      // of each frame's tables
+  std::uint32_t* next_unit;  // two counters: frames without and with refining passes
+  UnitScratch* scratch;
+
+  __device__ __forceinline__ const DecodeFrame& frame(std::uint32_t i) const {
+    return frames != nullptr ? frames[i] : only_frame;
+  }
+  __device__ __forceinline__ std::uint32_t* slots_of(std::uint32_t i) const {
+    return slots + std::size_t{i} * kMostTablesOfModel * kSlotsOfTable;
+  }
+};
+
+PYF_LANES void report(const DecodeFrame& frame, Fault fault) {
+  atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
+}
+
+// The part of a frame behind its model, which a directory begins: as find_tile() takes it.
+PYF_LANES DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t directory_at) {
+  DecodeFrame part = frame;
+  part.payload += directory_at;
+  part.payload_bytes -= directory_at;
+  return part;
+}
+
+cudaError_t open_adaptive_frames(const AdaptiveDecode& job, cudaStream_t stream);
+
+// Kernels by dtype, for frames without and with refining passes.
+struct AdaptiveKernels {
+  // Thread blocks that are resident on the device.
+  cudaError_t (*resident)(const AdaptiveDecode& job, bool refined, std::uint32_t* blocks);
+  cudaError_t (*decode)(const AdaptiveDecode& job, bool refined, std::uint32_t blocks, cudaStream_t stream);
+};
+
+}  // namespace pyfilter::cuda
