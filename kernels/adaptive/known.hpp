@@ -14,13 +14,13 @@ inline constexpr std::int32_t kKnownMargin = 3;
 
 // The number of rows in and around a lattice.
 template <class Wave>
-KFN std::uint32_t known_rows(const Wave& wave) {
+PYF_ON_LANES std::uint32_t known_rows(const Wave& wave) {
   const std::uint32_t margin = 2 * kKnownMargin, planes = wave.layout.planes, rows = wave.layout.rows;
   return (wave.kind == TileKind::volume ? planes + margin : 1) * (wave.kind != TileKind::line ? rows + margin : rows);
 }
 
 template <class Wave>
-KFN void fill_known_row(Wave& wave, const Dense& dense, const Lattice& lattice, std::uint32_t row) {
+PYF_ON_LANES void fill_known_row(Wave& wave, const Dense& dense, const Lattice& lattice, std::uint32_t row) {
   const Layout& l = wave.layout;
   const bool deep = wave.kind == TileKind::volume, high = wave.kind != TileKind::line;
   const auto inside = [](std::int32_t i, std::uint32_t n) {  // the nearest even coordinate
@@ -42,8 +42,8 @@ KFN void fill_known_row(Wave& wave, const Dense& dense, const Lattice& lattice, 
     const bool out = z_out || y_out || x < 0 || x >= columns;
     if (!out && !(row_known && x % 2 == 0)) continue;
     const std::size_t from = lattice.index(dense, from_z, from_y, inside(x, static_cast<std::uint32_t>(columns)));
-    put_cell(wave.values, to + CellIndex{x} * CellIndex{kLaneStride}, dense.values[from]);
-    if (!out) put_cell(wave.sizes, to + CellIndex{x} * CellIndex{kLaneStride}, dense.sizes[from]);
+    put_cell(wave.values, to + CellIndex{x} * static_cast<CellIndex>(kLaneStride), dense.values[from]);
+    if (!out) put_cell(wave.sizes, to + CellIndex{x} * static_cast<CellIndex>(kLaneStride), dense.sizes[from]);
   }
 }
 

@@ -14,9 +14,9 @@ struct SymbolStep {
   Ints next;                // states, before they are refilled
 
   // Symbols with more raw bits, and escapes.
-  KFN Ints unusual() const { return symbol >= Ints::all(4 * (kWithSymbol + 3)); }
+  PYF_ON_LANES Ints unusual() const { return symbol >= Ints::all(4 * (kWithSymbol + 3)); }
   // Of other symbols.
-  KFN Ints codes() const {
+  PYF_ON_LANES Ints codes() const {
     const Ints direct = symbol < Ints::all(kDirectSymbols), within = shift & Ints::all(31);
     const Ints number = select(direct, symbol, ((Ints::all(4) + (symbol & Ints::all(3))) << within) + low);
     return (number >> Ints::all(1)) ^ (Ints::all(0) - (number & Ints::all(1)));
@@ -24,8 +24,8 @@ struct SymbolStep {
 };
 
 // Lanes that are not active keep their states.
-KFN SymbolStep take_symbols(const std::uint32_t* first_of_level, const std::uint32_t* slots, const Ints& x,
-                            const Ints& level, const Ints& active) {
+PYF_ON_LANES SymbolStep take_symbols(const std::uint32_t* first_of_level, const std::uint32_t* slots, const Ints& x,
+                                     const Ints& level, const Ints& active) {
   SymbolStep s;
   const Ints first = gather(first_of_level, level);
   const Ints entry = gather(slots, first + (x & Ints::all((1 << kTableBits) - 1)));

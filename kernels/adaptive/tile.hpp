@@ -32,7 +32,8 @@ struct WaveOf {
   std::uint32_t range_taps = 0;
   CellIndex near[3], next[3];  // the neighbours along x, y and z, before and behind
 
-  KFN void set_neighbours(const PassModel& model, const TapList& list, const Tap* codes, const RangeTaps& ranges) {
+  PYF_ON_LANES void set_neighbours(const PassModel& model, const TapList& list, const Tap* codes,
+                                   const RangeTaps& ranges) {
     for (std::uint32_t i = 0; i < model.taps; ++i) tap[i] = layout.distance(list.of[model.tap[i]]);
     features = 0;
     for (std::uint32_t i = kCodeTaps; i-- > 0;) {
@@ -48,19 +49,20 @@ struct WaveOf {
   }
 
   // Writes a value of a lane to a cell, and to the same cell of the plane before.
-  KFN void put(CellIndex at, bool first_plane, float value) {
+  PYF_ON_LANES void put(CellIndex at, bool first_plane, float value) {
     put_cell(values, at, value);
-    if (first_plane) put_cell(values, at - CellIndex{layout.period()} * kLaneStride, value);
+    if (first_plane) put_cell(values, at - static_cast<CellIndex>(layout.period()) * kLaneStride, value);
   }
   // Writes copies outside of the tile: a causal pass takes the nearest value inside for each outside.
-  KFN void copy_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
+  PYF_ON_LANES void copy_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
     if (kind == TileKind::line) return;
     if (lane == 0)
-      for (CellIndex k = 1; k <= 3; ++k) put(at - 2 * k * CellIndex{kLaneStride} - k, first_plane, value);
+      for (CellIndex k = 1; k <= 3; ++k) put(at - 2 * k * static_cast<CellIndex>(kLaneStride) - k, first_plane, value);
     if (lane + 1 == layout.rows)
-      for (CellIndex k = 1; k <= 2; ++k) put(at + 2 * k * CellIndex{kLaneStride} + lane + k, first_plane, value);
+      for (CellIndex k = 1; k <= 2; ++k)
+        put(at + 2 * k * static_cast<CellIndex>(kLaneStride) + lane + k, first_plane, value);
   }
-  KFN void put_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
+  PYF_ON_LANES void put_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
     put(at + lane, first_plane, value);
     copy_rows(at, lane, first_plane, value);
   }
@@ -75,7 +77,7 @@ struct Place {
   CellIndex cell = 0;  // of lane 0
 
   // row_lengths: of all lanes, 0 where there is no row.
-  KFN Place(const Layout& l, const std::uint32_t* row_lengths)
+  PYF_ON_LANES Place(const Layout& l, const std::uint32_t* row_lengths)
       : planes(static_cast<std::int32_t>(l.planes)),
         after(static_cast<std::int32_t>(l.columns + l.trail)),
         lead(static_cast<std::int32_t>(l.lead)) {
@@ -84,22 +86,22 @@ struct Place {
     lengths = Ints::load(reinterpret_cast<const std::int32_t*>(row_lengths));
     z = Ints::all(0);
   }
-  KFN void next() {
+  PYF_ON_LANES void next() {
     cell += kLaneStride;
     x = x + Ints::all(1);
     const Ints wrapped = x == Ints::all(after);
     x = select(wrapped, Ints::all(-lead), x);
     z = z - wrapped;
   }
-  KFN Ints active() const { return (x >= Ints::all(0)) & (x < lengths) & (z < Ints::all(planes)); }
+  PYF_ON_LANES Ints active() const { return (x >= Ints::all(0)) & (x < lengths) & (z < Ints::all(planes)); }
   // The lanes that have a value to be coded. A refining pass takes a turn for each number of odd coordinates, from 1.
   template <class Wave>
-  KFN Ints coded(const Wave& wave, std::uint32_t turn) const {
+  PYF_ON_LANES Ints coded(const Wave& wave, std::uint32_t turn) const {
     if (!wave.pass->refining) return active();
     return active() & (odd_coordinates(wave.kind) == Ints::all(static_cast<std::int32_t>(turn)));
   }
   // How many coordinates are odd: a refining pass codes values in this order, and knows those with none.
-  KFN Ints odd_coordinates(TileKind kind) const {
+  PYF_ON_LANES Ints odd_coordinates(TileKind kind) const {
     const Ints one = Ints::all(1);
     Ints odd = x & one;
     if (kind != TileKind::line) odd = odd + (y & one);
@@ -107,14 +109,14 @@ struct Place {
     return odd;
   }
   // Sets of a causal pass that borders have; 0 inside.
-  KFN Ints border(TileKind kind) const {
+  PYF_ON_LANES Ints border(TileKind kind) const {
     const Ints zero = Ints::all(0);
     Ints bits = (x == zero) & Ints::all(1);
     if (kind != TileKind::line) bits = bits | ((y == zero) & Ints::all(2));
     if (kind == TileKind::volume) bits = bits | ((z == zero) & Ints::all(4));
     return bits;
   }
-  KFN Ints parity(TileKind kind) const {
+  PYF_ON_LANES Ints parity(TileKind kind) const {
     const Ints one = Ints::all(1);
     Ints p = x & one;
     if (kind != TileKind::line) p = p | ((y & one) + (y & one));
@@ -130,7 +132,7 @@ struct Expected {
 };
 
 template <class Wave>
-KFN Expected expect(const Wave& wave, const Place& place, std::uint32_t step) {
+PYF_ON_LANES Expected expect(const Wave& wave, const Place& place, std::uint32_t step) {
   const WavePass& pass = *wave.pass;
   const CellIndex at = cell_of_step(step, place.cell);
   const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
@@ -175,7 +177,7 @@ KFN Expected expect(const Wave& wave, const Place& place, std::uint32_t step) {
 
 // The level of contexts of each lane; `at`: the step's cell.
 template <class Wave>
-KFN Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
+PYF_ON_LANES Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
   const Floats m = weighted_features(wave, at, e.range, e.distance, e.set) * look_up(wave.pass->factors, e.set);
   const Ints level = shift_right(bits_of(m), 21) - Ints::all((127 - 6) * 4);
   const Ints low = select(level < Ints::all(0), Ints::all(0), level);
@@ -183,13 +185,13 @@ KFN Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
 }
 
 template <class Wave>
-KFN Ints context_level(const Wave& wave, const Expected& e, std::uint32_t step) {
+PYF_ON_LANES Ints context_level(const Wave& wave, const Expected& e, std::uint32_t step) {
   return context_level_at(wave, e, cell_of_step(step, 0));
 }
 
 // The value that stands in for a special one: the mean of the neighbours along a row and across, where they are.
 template <class Wave>
-KFN Floats stand_in(const Wave& wave, const Place& place, std::uint32_t step) {
+PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t step) {
   const CellIndex at = cell_of_step(step, place.cell);
   const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
   if (wave.pass->refining) {
@@ -214,31 +216,36 @@ KFN Floats stand_in(const Wave& wave, const Place& place, std::uint32_t step) {
 
 // Stores the lanes in `bits`, and what a causal pass copies to outside of the tile.
 template <class Wave>
-KFN void store_values(Wave& wave, const Place& place, std::uint32_t step, std::uint32_t bits, const Ints& active,
-                      const Floats& values) {
+PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t step, std::uint32_t bits,
+                               const Ints& active, const Floats& values) {
   const CellIndex at = cell_of_step(step, place.cell), row = kLaneStride;
   store_cells(wave.values, at, active, values);
   if (wave.pass->refining) return;
   const Layout& l = wave.layout;
   const Ints first_plane = active & (place.z == Ints::all(0));
   const std::uint32_t first_plane_bits = wave.kind == TileKind::volume ? bits_of_condition(first_plane) : 0;
-  if (first_plane_bits != 0) store_cells(wave.values, at - CellIndex{l.period()} * row, first_plane, values);
+  if (first_plane_bits != 0)
+    store_cells(wave.values, at - static_cast<CellIndex>(l.period()) * row, first_plane, values);
   const auto is_first_plane = [&](std::uint32_t lane) { return (first_plane_bits >> lane & 1) != 0; };
   const auto value_of = [&](std::uint32_t lane) { return cell(wave.values, at + lane); };
   for_lanes(bits & (1u | 1u << (l.rows - 1)),
             [&](std::uint32_t lane) { wave.copy_rows(at, lane, is_first_plane(lane), value_of(lane)); });
   for_lanes(bits & bits_of_condition(place.x == Ints::all(0)), [&](std::uint32_t lane) {
     const float value = value_of(lane);
-    for (CellIndex k = 1; k <= CellIndex{l.lead}; ++k) wave.put_rows(at - k * row, lane, is_first_plane(lane), value);
+    for (CellIndex k = 1; k <= static_cast<CellIndex>(l.lead); ++k)
+      wave.put_rows(at - k * row, lane, is_first_plane(lane), value);
   });
   for_lanes(bits & bits_of_condition(place.x == place.lengths - Ints::all(1)), [&](std::uint32_t lane) {
     const float value = value_of(lane);
-    for (CellIndex k = 1; k <= CellIndex{l.trail}; ++k) wave.put_rows(at + k * row, lane, is_first_plane(lane), value);
+    for (CellIndex k = 1; k <= static_cast<CellIndex>(l.trail); ++k)
+      wave.put_rows(at + k * row, lane, is_first_plane(lane), value);
   });
 }
 
 // Turns that a pass takes through its lattice.
-KFN std::uint32_t turns_of(bool refining, TileKind kind) { return refining ? static_cast<std::uint32_t>(kind) : 1; }
+PYF_ON_LANES std::uint32_t turns_of(bool refining, TileKind kind) {
+  return refining ? static_cast<std::uint32_t>(kind) : 1;
+}
 
 // Bits of the masks around each lane's value, from which its own is foreseen: six earlier ones.
 struct MaskNeighbours {
@@ -246,7 +253,7 @@ struct MaskNeighbours {
 
   // masks[s]: of step s; steps before the first have 0.
   template <class Wave, class Masks>
-  KFN MaskNeighbours(const Wave& wave, const Masks& masks, std::uint32_t step) {
+  PYF_ON_LANES MaskNeighbours(const Wave& wave, const Masks& masks, std::uint32_t step) {
     const auto before = [&](std::uint32_t steps) {
       return masks[static_cast<std::ptrdiff_t>(step) - static_cast<std::ptrdiff_t>(steps)];
     };
@@ -261,7 +268,7 @@ struct MaskNeighbours {
     words[4] = before(2);
     words[5] = wave.kind == TileKind::volume ? before(wave.layout.period()) : before(4) << 2;
   }
-  KFN std::uint32_t of_lane(std::uint32_t lane) const {
+  PYF_ON_LANES std::uint32_t of_lane(std::uint32_t lane) const {
     std::uint32_t context = 0;
     for (std::uint32_t i = 0; i < 6; ++i) context |= (words[i] >> lane & 1) << i;
     return context;

@@ -39,7 +39,7 @@ def compare_frame(group: Group, frame: bytes, what: str, any_nan: bool = False) 
     except pyfilter.PyfilterError:
         return True
     integers = info.codec == "hierarchical_delta" and info.dtype.kind != "f"
-    if info.value_bytes > 1 << 24 or integers or info.codec == "adaptive":  # adaptive has no kernels
+    if info.value_bytes > 1 << 24 or integers:
         return False
 
     def bits(values: Array) -> bytes:  # made codes may give NaNs: some NaN (docs/format.md, section 6)

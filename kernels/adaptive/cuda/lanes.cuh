@@ -8,7 +8,8 @@
 
 #include "core/target.hpp"
 
-#define PYF_LANES static __device__ __forceinline__
+#define PYF_ON_LANES __device__ __forceinline__
+#define PYF_LANES static PYF_ON_LANES
 
 namespace pyfilter::cuda {
 

@@ -23,7 +23,7 @@ struct OpenFrame {
   std::uint32_t good, refined;
   std::uint32_t directory_at;  // behind the payload's begin
   double offset;
-  alignas(16) AdaptiveModel model;
+  AdaptiveModel model;
 };
 
 // Global memory of a warp that decodes a frame with refining passes.

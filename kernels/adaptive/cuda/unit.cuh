@@ -206,7 +206,8 @@ struct Unit {
     if (this_lane() == 0) {
       pass.tap_fours = fours;
       pass.feature_fours = feature_fours;
-      pass.unit = kUnits[model.unit];
+      const float units[4] = {kUnits[0], kUnits[1], kUnits[2], kUnits[3]};
+      pass.unit = units[model.unit];
       pass.classes = model.classes;
       pass.refining = model.refining;
     }
