@@ -23,7 +23,7 @@ def python(*arguments: str, environment: dict[str, str]) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", [*CODECS, "Adaptive"])
 def test_same_bytes(simt_environment: dict[str, str], codec: str) -> None:
     """Arrays of every kind, batches, ranges of values."""
     done = python(
