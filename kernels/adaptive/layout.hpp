@@ -23,7 +23,8 @@ PYF_BEGIN_TARGET
 struct Layout {
   std::uint32_t planes = 1, rows = 1, columns = 1;  // of the lattice
   std::uint32_t skew = 0, lead = 0, trail = 0;
-  std::uint32_t reach = 0;  // steps of the planes that neighbours lie in
+  std::uint32_t reach = 0;                              // steps of the planes that neighbours lie in
+  CellIndex step_cells = kLaneStride, plane_cells = 0;  // from one step or plane to the next
 
   KFN std::uint32_t period() const { return lead + columns + trail; }
   KFN std::uint32_t steps() const { return planes * period() + skew * (rows - 1); }
@@ -35,9 +36,7 @@ struct Layout {
     return CellIndex{step(z, y, x)} * kLaneStride + y;
   }
   KFN CellIndex distance(Tap tap) const {
-    return CellIndex{tap.z * static_cast<std::int32_t>(period()) + tap.x + static_cast<std::int32_t>(skew) * tap.y} *
-               kLaneStride +
-           tap.y;
+    return tap.z * plane_cells + (tap.x + static_cast<CellIndex>(skew) * tap.y) * step_cells + tap.y;
   }
   // Floats before step 0 and behind the last one that neighbours reach.
   KFN std::size_t before() const { return std::size_t{kLaneStride} * (reach + 32); }
@@ -54,6 +53,7 @@ KFN Layout make_layout(TileKind kind, bool refining, std::uint32_t planes, std::
     l.lead = kLineReach;
     l.trail = refining ? 8 : 0;
   }
+  l.plane_cells = CellIndex{kLaneStride} * static_cast<CellIndex>(l.period());
   return l;
 }
 inline constexpr std::size_t kMostWaveFloats = kLaneStride * (kMostSteps + 6 * 70 + 64);

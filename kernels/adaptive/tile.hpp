@@ -16,13 +16,26 @@ PYF_BEGIN_TARGET
 
 inline constexpr float kFarthest = 262143.0f, kLargestSize = 1048576.0f;  // codes have kCodeBits as zigzag numbers
 
+// What is known of a wave before it begins; cuda/cells.cuh knows more of some.
+template <class Cells>
+struct KindOf {
+  using Sizes = Cells;
+
+  TileKind kind = TileKind::line;
+  PYF_ON_LANES static bool refines(const WavePass& pass) { return pass.refining; }
+};
+
 // Memory of a pass over a tile: reconstructed values and sizes of codes in the layout of the wavefront.
 template <class Cells>
-struct WaveOf {
+struct WaveOf : KindOf<Cells> {
+  using KindOf<Cells>::kind;
+
   Layout layout;
-  Cells values = {}, sizes = {};
+  Cells values = {};
+  typename KindOf<Cells>::Sizes sizes = {};
   const WavePass* pass = nullptr;
-  TileKind kind = TileKind::line;
+
+  PYF_ON_LANES bool refines() const { return KindOf<Cells>::refines(*pass); }
 
   CellIndex tap[kMostCandidates];
   CellIndex code_tap[kCodeTaps];
@@ -51,16 +64,15 @@ struct WaveOf {
   // Writes a value of a lane to a cell, and to the same cell of the plane before.
   PYF_ON_LANES void put(CellIndex at, bool first_plane, float value) {
     put_cell(values, at, value);
-    if (first_plane) put_cell(values, at - static_cast<CellIndex>(layout.period()) * kLaneStride, value);
+    if (first_plane) put_cell(values, at - layout.plane_cells, value);
   }
   // Writes copies outside of the tile: a causal pass takes the nearest value inside for each outside.
   PYF_ON_LANES void copy_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
     if (kind == TileKind::line) return;
     if (lane == 0)
-      for (CellIndex k = 1; k <= 3; ++k) put(at - 2 * k * static_cast<CellIndex>(kLaneStride) - k, first_plane, value);
+      for (CellIndex k = 1; k <= 3; ++k) put(at - 2 * k * layout.step_cells - k, first_plane, value);
     if (lane + 1 == layout.rows)
-      for (CellIndex k = 1; k <= 2; ++k)
-        put(at + 2 * k * static_cast<CellIndex>(kLaneStride) + lane + k, first_plane, value);
+      for (CellIndex k = 1; k <= 2; ++k) put(at + 2 * k * layout.step_cells + lane + k, first_plane, value);
   }
   PYF_ON_LANES void put_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
     put(at + lane, first_plane, value);
@@ -74,7 +86,7 @@ struct Place {
   Ints lengths;
   std::int32_t planes, after;  // after: the x at which a lane goes to its next plane
   std::int32_t lead;
-  CellIndex cell = 0;  // of lane 0
+  CellIndex cell = 0;  // of lane 0; used on GPUs
 
   // row_lengths: of all lanes, 0 where there is no row.
   PYF_ON_LANES Place(const Layout& l, const std::uint32_t* row_lengths)
@@ -87,7 +99,6 @@ struct Place {
     z = Ints::all(0);
   }
   PYF_ON_LANES void next() {
-    cell += kLaneStride;
     x = x + Ints::all(1);
     const Ints wrapped = x == Ints::all(after);
     x = select(wrapped, Ints::all(-lead), x);
@@ -97,7 +108,7 @@ struct Place {
   // The lanes that have a value to be coded. A refining pass takes a turn for each number of odd coordinates, from 1.
   template <class Wave>
   PYF_ON_LANES Ints coded(const Wave& wave, std::uint32_t turn) const {
-    if (!wave.pass->refining) return active();
+    if (!wave.refines()) return active();
     return active() & (odd_coordinates(wave.kind) == Ints::all(static_cast<std::int32_t>(turn)));
   }
   // How many coordinates are odd: a refining pass codes values in this order, and knows those with none.
@@ -137,7 +148,7 @@ PYF_ON_LANES Expected expect(const Wave& wave, const Place& place, std::uint32_t
   const CellIndex at = cell_of_step(step, place.cell);
   const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
   Floats low = value_at(wave.range_tap[0]), high = low, near = low;
-  if (pass.refining) {  // neighbours along the odd coordinates
+  if (wave.refines()) {  // neighbours along the odd coordinates
     near = Floats::all(0);
     low = Floats::all(3e38f);
     high = Floats::all(-3e38f);
@@ -159,7 +170,7 @@ PYF_ON_LANES Expected expect(const Wave& wave, const Place& place, std::uint32_t
   e.range = high - low;
   Ints border = Ints::all(0), set = Ints::all(0);
   for (std::uint32_t i = 0; i + 1 < pass.classes; ++i) set = set - (e.range >= Floats::all(pass.thresholds[i]));
-  if (pass.refining) {
+  if (wave.refines()) {
     set = set + set + set + set;
     set = set + set + place.parity(wave.kind);
   } else {
@@ -194,7 +205,7 @@ template <class Wave>
 PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t step) {
   const CellIndex at = cell_of_step(step, place.cell);
   const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
-  if (wave.pass->refining) {
+  if (wave.refines()) {
     Floats mean = Floats::all(0);
     for (std::uint32_t axis = static_cast<std::uint32_t>(wave.kind); axis-- > 0;) {
       const Ints odd = ((axis == 0 ? place.x : axis == 1 ? place.y : place.z) & Ints::all(1)) == Ints::all(1);
@@ -218,14 +229,13 @@ PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t
 template <class Wave>
 PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t step, std::uint32_t bits,
                                const Ints& active, const Floats& values) {
-  const CellIndex at = cell_of_step(step, place.cell), row = kLaneStride;
-  store_cells(wave.values, at, active, values);
-  if (wave.pass->refining) return;
   const Layout& l = wave.layout;
+  const CellIndex at = cell_of_step(step, place.cell), row = l.step_cells;
+  store_cells(wave.values, at, active, values);
+  if (wave.refines()) return;
   const Ints first_plane = active & (place.z == Ints::all(0));
   const std::uint32_t first_plane_bits = wave.kind == TileKind::volume ? bits_of_condition(first_plane) : 0;
-  if (first_plane_bits != 0)
-    store_cells(wave.values, at - static_cast<CellIndex>(l.period()) * row, first_plane, values);
+  if (first_plane_bits != 0) store_cells(wave.values, at - l.plane_cells, first_plane, values);
   const auto is_first_plane = [&](std::uint32_t lane) { return (first_plane_bits >> lane & 1) != 0; };
   const auto value_of = [&](std::uint32_t lane) { return cell(wave.values, at + lane); };
   for_lanes(bits & (1u | 1u << (l.rows - 1)),

@@ -31,20 +31,27 @@ struct WavePass {
   bool refining;
 };
 
-// `size` cells from `first` on in the block's dynamic shared memory, which an index goes around.
+// Rings of steps, as long as neighbours and copies reach back and ahead, in the block's dynamic shared memory. Of a
+// volume a step has the cells of this plane, and of the two before beside them (planes.cuh).
+template <TileKind K>
+struct RingShape {
+  static constexpr bool kDeep = K == TileKind::volume;
+  static constexpr std::uint32_t kValueSteps = kDeep ? 16 : 32, kSizeSteps = K == TileKind::line ? 32 : 8;
+  static constexpr CellIndex kStep = kDeep ? 128 : 64, kPlane = kDeep ? 40 : 0, kFirstLane = 3;
+  static constexpr std::uint32_t kCells = kStep * (kValueSteps + kSizeSteps);
+};
+PYF_LANES float* ring_memory() {
+  extern __shared__ float wave_memory[];
+  return wave_memory;
+}
+template <TileKind K, bool kSizes>
 struct RingCells {
-  std::uint32_t first;
-  CellIndex size;
+  using Shape = RingShape<K>;
+  static constexpr std::uint32_t kFirst = kSizes ? Shape::kStep * Shape::kValueSteps : 0,
+                                 kMask = Shape::kStep * (kSizes ? Shape::kSizeSteps : Shape::kValueSteps) - 1;
 
-  PYF_LANES float* memory() {
-    extern __shared__ float wave_memory[];
-    return wave_memory;
-  }
-  // Of indices of -size to size - 1.
-  __device__ __forceinline__ float& before(CellIndex i) const {
-    return memory()[first + min(static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i + size))];
-  }
-  __device__ __forceinline__ float& any(CellIndex i) const { return before(i >= size ? i - size : i); }
+  PYF_LANES float& before(CellIndex i) { return ring_memory()[kFirst + (static_cast<std::uint32_t>(i) & kMask)]; }
+  PYF_LANES float& any(CellIndex i) { return before(i); }
 };
 // Cell 0 has cells before it.
 struct FlatCells {

@@ -4,6 +4,7 @@
 
 #include "adaptive/cuda/open.cuh"
 #include "adaptive/cuda/params.cuh"
+#include "adaptive/cuda/planes.cuh"
 #include "adaptive/plan.hpp"
 #include "core/cuda/memory.cuh"
 #include "core/error_text.hpp"
@@ -15,7 +16,7 @@ extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
 
 namespace {
 
-constexpr std::uint32_t kRefinedBlocks = 528;                // each has a scratch memory
+constexpr std::uint32_t kFlatBlocks = 528;                   // each has a scratch memory
 constexpr std::size_t kFramesTogether = usual_size(512, 3);  // each has tables
 
 std::uint32_t across_of(std::uint32_t mode) { return mode & 1; }
@@ -25,37 +26,27 @@ std::uint32_t mode(const FrameInfo& info) { return info.parameters[1] | std::uin
 std::uint32_t group(const FrameInfo& info) { return mode(info); }
 static_assert((kMostTilesLog2 << 1 | 1) < kGroupsOfCodec);
 
-// Steps that neighbours and copies reach back, and ahead (cells.cuh).
-std::uint32_t ring_steps_of(const AdaptiveGrid& grid) {
-  const std::uint64_t columns = grid.kind == TileKind::volume ? tile_parts(grid.nx, grid.gx) : 0;
-  const Layout l = make_layout(grid.kind, false, 1, 1, static_cast<std::uint32_t>(columns));
-  const std::uint32_t back = grid.kind == TileKind::volume  ? 2 * l.period() + 4
-                             : grid.kind == TileKind::plane ? 24
-                                                            : 25;
-  return back + l.trail + 6;
-}
-
 // Decodes some frames of a group.
 Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStream_t stream) {
-  std::uint32_t blocks[2] = {};
-  for (const bool refined : {false, true}) {
-    PYF_TRY(check(kernels.resident(job, refined, &blocks[refined ? 1 : 0]), "occupancy of the decoder"));
-    const std::uint32_t most = refined ? kRefinedBlocks : ~0u;
-    blocks[refined ? 1 : 0] = std::min({blocks[refined ? 1 : 0], most, job.frame_count * job.units});
-  }
+  std::uint32_t in_rings = 0, flat = 0;
+  if (!job.only_flat) PYF_TRY(check(kernels.resident(job.grid.kind, false, &in_rings), "occupancy of the decoder"));
+  PYF_TRY(check(kernels.resident(job.grid.kind, true, &flat), "occupancy of the decoder"));
+  in_rings = std::min(in_rings, job.frame_count * job.units);
+  flat = std::min({flat, kFlatBlocks, job.frame_count * job.units});
   Workspace workspace(stream);
   PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
     arrays.add(job.next_unit, 2);
     arrays.add(job.opened, job.frame_count);
     arrays.add(job.slots, std::size_t{job.frame_count} * kMostTablesOfModel * kSlotsOfTable);
-    arrays.add(job.scratch, blocks[1]);
+    arrays.add(job.scratch, flat);
+    arrays.add(job.planes, in_rings * job.plane_floats);
   }));
   PYF_TRY(check(cudaMemsetAsync(job.next_unit, 0, 2 * sizeof(std::uint32_t), stream), "cudaMemsetAsync"));
   open_adaptive_kernel<<<job.frame_count, kOpenThreads, 0, stream>>>(job);
   PYF_TRY(check(cudaGetLastError(), "launch of the kernel that reads models"));
   if (job.units == 0) return kOk;
-  for (const bool refined : {false, true})
-    PYF_TRY(check(kernels.decode(job, refined, blocks[refined ? 1 : 0], stream), "launch of the decoder"));
+  if (in_rings != 0) PYF_TRY(check(kernels.decode(job, false, in_rings, stream), "launch of the decoder"));
+  PYF_TRY(check(kernels.decode(job, true, flat, stream), "launch of the decoder"));
   return kOk;
 }
 
@@ -72,7 +63,11 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
                 static_cast<unsigned long long>(job.grid.tiles()));
   job.units = static_cast<std::uint32_t>(units);
   job.rows = info.value_count != 0 ? job.grid.most_rows() : 1;
-  job.ring_steps = ring_steps_of(job.grid);
+  if (job.grid.kind == TileKind::volume) {
+    const auto columns = static_cast<std::uint32_t>(tile_parts(job.grid.nx, job.grid.gx));
+    job.only_flat = job.grid.nx / job.grid.gx < kLeastRingColumns;
+    job.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, false, 1, 1, columns).period());
+  }
   job.start = start;
   job.stop = stop;
   const AdaptiveKernels& kernels = info.dtype == Dtype::f32 ? kAdaptiveKernels32 : kAdaptiveKernels64;

@@ -10,34 +10,36 @@
 
 namespace pyfilter::cuda {
 
-inline std::size_t ring_bytes(const AdaptiveDecode& job, bool refined) {
-  return refined ? 0 : 2 * std::size_t{job.ring_steps} * kLaneStride * sizeof(float);
-}
-
 template <class T>
 struct AdaptiveLaunch {
-  using Kernel = void (*)(AdaptiveDecode);
-
-  static void (*kernel(bool refined))(const AdaptiveDecode) {
-    return refined ? &decode_units_kernel<T, true> : &decode_units_kernel<T, false>;
+  struct Choice {
+    void (*kernel)(const AdaptiveDecode);
+    std::size_t shared;
+  };
+  template <UnitMode kMode>
+  static Choice choice() {
+    if constexpr (kMode == UnitMode::flat) return {&decode_units_kernel<T, kMode>, 0};
+    return {&decode_units_kernel<T, kMode>, sizeof(float) * RingShape<static_cast<TileKind>(kMode)>::kCells};
   }
-  static cudaError_t resident(const AdaptiveDecode& job, bool refined, std::uint32_t* blocks) {
+  static Choice choose(TileKind kind, bool flat) {
+    if (flat) return choice<UnitMode::flat>();
+    return kind == TileKind::line    ? choice<UnitMode::line>()
+           : kind == TileKind::plane ? choice<UnitMode::plane>()
+                                     : choice<UnitMode::volume>();
+  }
+  static cudaError_t resident(TileKind kind, bool flat, std::uint32_t* blocks) {
     int device = 0, processors = 0, of_processor = 0;
     PYF_CUDA_TRY(cudaGetDevice(&device));
     PYF_CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-    const std::size_t shared = ring_bytes(job, refined);
-    PYF_CUDA_TRY(
-        cudaFuncSetAttribute(kernel(refined), cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
-    PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_processor, kernel(refined), 32, shared));
+    const Choice chosen = choose(kind, flat);
+    PYF_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_processor, chosen.kernel, 32, chosen.shared));
     *blocks = static_cast<std::uint32_t>(std::max(1, of_processor) * processors);
     return cudaSuccess;
   }
-  static cudaError_t decode(const AdaptiveDecode& job, bool refined, std::uint32_t blocks, cudaStream_t stream) {
-    const std::size_t shared = ring_bytes(job, refined);
-    if (refined)
-      decode_units_kernel<T, true><<<blocks, 32, shared, stream>>>(job);
-    else
-      decode_units_kernel<T, false><<<blocks, 32, shared, stream>>>(job);
+  static cudaError_t decode(const AdaptiveDecode& job, bool flat, std::uint32_t blocks, cudaStream_t stream) {
+    const Choice chosen = choose(job.grid.kind, flat);
+    auto* const kernel = chosen.kernel;
+    kernel<<<blocks, 32, chosen.shared, stream>>>(job);
     return cudaGetLastError();
   }
 };

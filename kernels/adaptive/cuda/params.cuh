@@ -40,15 +40,17 @@ struct AdaptiveDecode {
   AdaptiveGrid grid;
   AdaptiveTaps taps;
   std::uint32_t unit_tiles, units, rows;  // units of a frame; rows that have a state
-  std::uint32_t ring_steps;
-  std::uint64_t start, stop;  // requested values
-  const DecodeFrame* frames;  // nullptr: use only_frame
+  bool only_flat;                         // no units are decoded in rings
+  std::uint64_t start, stop;              // requested values
+  const DecodeFrame* frames;              // nullptr: use only_frame
   DecodeFrame only_frame;
   std::uint32_t frame_count;
   OpenFrame* opened;
   std::uint32_t* slots;      // of each frame's tables
   std::uint32_t* next_unit;  // two counters: frames without and with refining passes
   UnitScratch* scratch;
+  float* planes;  // for volumes in rings: plane_floats of each warp
+  std::size_t plane_floats;
 
   __device__ __forceinline__ const DecodeFrame& frame(std::uint32_t i) const {
     return frames != nullptr ? frames[i] : only_frame;
@@ -72,11 +74,11 @@ PYF_LANES DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t direc
 
 cudaError_t open_adaptive_frames(const AdaptiveDecode& job, cudaStream_t stream);
 
-// Kernels by dtype, for frames without and with refining passes.
+// Kernels by dtype, in rings and in flat memory.
 struct AdaptiveKernels {
   // Thread blocks that are resident on the device.
-  cudaError_t (*resident)(const AdaptiveDecode& job, bool refined, std::uint32_t* blocks);
-  cudaError_t (*decode)(const AdaptiveDecode& job, bool refined, std::uint32_t blocks, cudaStream_t stream);
+  cudaError_t (*resident)(TileKind kind, bool flat, std::uint32_t* blocks);
+  cudaError_t (*decode)(const AdaptiveDecode& job, bool flat, std::uint32_t blocks, cudaStream_t stream);
 };
 
 }  // namespace pyfilter::cuda

@@ -6,28 +6,41 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "adaptive/cuda/planes.cuh"
 #include "adaptive/cuda/stream.cuh"
 #include "adaptive/known.hpp"
 #include "stages/cuda/directory.cuh"
 
 namespace pyfilter::cuda {
 
+// How units are decoded: in rings of a kind of tiles, or in flat memory.
+enum class UnitMode : std::uint32_t { flat = 0, line = 1, plane = 2, volume = 3 };
+
+template <TileKind K>
+struct KindOf<RingCells<K, false>> {
+  using Sizes = RingCells<K, true>;
+
+  static constexpr TileKind kind = K;
+  PYF_ON_LANES static constexpr bool refines(const WavePass&) { return false; }
+};
+
 inline constexpr std::uint32_t kMaskRing = 128;
 
 // Masks of steps: the last ones, or those of all.
-template <bool kRefined>
+template <bool kFlat>
 struct StepMasks {
   std::uint32_t* words;
 
   __device__ __forceinline__ std::uint32_t& operator[](std::ptrdiff_t step) const {
-    return kRefined ? words[step] : words[static_cast<std::uint32_t>(step) % kMaskRing];
+    return kFlat ? words[step] : words[static_cast<std::uint32_t>(step) % kMaskRing];
   }
 };
 
 // Shared memory of a warp.
-template <bool kRefined>
+template <UnitMode kMode>
 struct UnitMemory {
-  using Cells = std::conditional_t<kRefined, FlatCells, RingCells>;
+  static constexpr bool kFlat = kMode == UnitMode::flat;
+  using Cells = std::conditional_t<kFlat, FlatCells, RingCells<static_cast<TileKind>(kMode), false>>;
 
   WavePass pass;
   WaveOf<Cells> wave;
@@ -35,26 +48,29 @@ struct UnitMemory {
   Lattice lattice;
   AdaptiveTile tile;
   std::uint32_t first_of_level[kContextLevels];
-  std::uint32_t masks[kRefined ? 1 : kMaskRing];
+  std::uint32_t masks[kFlat ? 1 : kMaskRing];
 };
 
 // What the lanes of a unit know of it.
-template <class T, bool kRefined>
+template <class T, UnitMode kMode>
 struct Unit {
-  UnitMemory<kRefined>& memory;
+  static constexpr bool kFlat = kMode == UnitMode::flat, kDeep = kMode == UnitMode::volume;
+
+  UnitMemory<kMode>& memory;
   const AdaptiveDecode& job;
   const DecodeFrame& frame;
   const OpenFrame& open;
   const std::uint32_t* slots;
   UnitScratch* scratch;
+  float* planes;  // memory of PlaneWindows
   UnitStream stream;
   const std::uint32_t *stored, *stored_end;
   bool failed;  // of this lane
 
   // ---- values
 
-  __device__ __forceinline__ StepMasks<kRefined> masks() const {
-    if constexpr (kRefined) return {scratch->masks + UnitScratch::kMaskMargin};
+  __device__ __forceinline__ StepMasks<kFlat> masks() const {
+    if constexpr (kFlat) return {scratch->masks + UnitScratch::kMaskMargin};
     return {memory.masks};
   }
   __device__ __forceinline__ float normalised(T x) const {
@@ -105,8 +121,9 @@ struct Unit {
   // ---- steps
 
   template <bool kMasks>
-  __device__ __forceinline__ void decode_step(const Place& place, std::uint32_t step, std::uint32_t bits,
-                                              const Ints& active) {
+  // Returns the sizes of codes.
+  __device__ __forceinline__ float decode_step(const Place& place, std::uint32_t step, std::uint32_t bits,
+                                               const Ints& active) {
     auto& wave = memory.wave;
     const Expected e = expect(wave, place, step);
     const Ints level = context_level_at(wave, e, place.cell);
@@ -140,7 +157,7 @@ struct Unit {
       failed = failed || !(value.v < 0x1p64f && value.v > -0x1p64f);
       if (plain) put_value(z, x, static_cast<T>(open.offset + frame.step * static_cast<double>(value.v)));
     }
-    if constexpr (kRefined) {
+    if constexpr (kFlat) {
       store_cells(wave.sizes, place.cell, active, size);
       if (active.v != 0) {
         const std::size_t at = memory.lattice.index(memory.dense, z, this_lane(), x);
@@ -152,28 +169,37 @@ struct Unit {
       store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, size, Floats::all(0)));
     }
     __syncwarp();
+    return active.v != 0 ? size.v : 0;
   }
 
   template <bool kMasks>
   __device__ __forceinline__ void decode_turn(std::uint32_t turn) {
     auto& wave = memory.wave;
     Place place(wave.layout, memory.lattice.lengths);
+    if constexpr (!kFlat) place.cell = RingShape<static_cast<TileKind>(kMode)>::kFirstLane;
     const std::uint32_t steps = wave.layout.steps();
+    auto windows = PlaneWindows::begin(planes, kDeep ? wave.layout.period() : 0);
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
-      if (!kRefined && kMasks) {
+      if (!kFlat && kMasks) {
         if (this_lane() == 0) masks()[step] = 0;
         __syncwarp();
       }
       const Ints active = place.coded(wave, turn);
       const std::uint32_t bits = bits_of_condition(active);
-      if (bits != 0)
-        decode_step<kMasks>(place, step, bits, active);
-      else if (!kRefined)
+      float size = 0;
+      if (bits != 0) {
+        size = decode_step<kMasks>(place, step, bits, active);
+      } else if (!kFlat) {
         store_cells(wave.sizes, place.cell, Ints::all(-1), Floats::all(0));
+        __syncwarp();
+      }
+      if constexpr (kDeep) {
+        windows.next(size);
+        __syncwarp();
+      }
       place.next();
-      if constexpr (!kRefined)
-        if (place.cell >= wave.values.size) place.cell -= wave.values.size;
+      place.cell += wave.layout.step_cells;
     }
   }
 
@@ -231,32 +257,33 @@ struct Unit {
     auto& wave = memory.wave;
     if (this_lane() == 0) {
       memory.lattice = Lattice(memory.dense, job.grid.kind, model.log2);
-      wave.kind = job.grid.kind;
-      wave.layout =
-          make_layout(wave.kind, model.refining, memory.lattice.planes, memory.lattice.rows, memory.lattice.columns);
-      wave.pass = &memory.pass;
-      wave.set_neighbours(model, model.refining ? job.taps.refining : job.taps.causal,
-                          model.refining ? job.taps.refining_codes : job.taps.causal_codes, job.taps.ranges);
-      if constexpr (kRefined) {
+      if constexpr (kFlat) wave.kind = job.grid.kind;
+      wave.layout = make_layout(job.grid.kind, model.refining, memory.lattice.planes, memory.lattice.rows,
+                                memory.lattice.columns);
+      if constexpr (kFlat) {
         wave.values.first = scratch->values + wave.layout.before();
         wave.sizes.first = scratch->sizes + wave.layout.before();
       } else {
-        wave.values.size = wave.sizes.size = static_cast<CellIndex>(job.ring_steps * kLaneStride);
-        wave.values.first = 0;
-        wave.sizes.first = job.ring_steps * kLaneStride;
+        using Shape = RingShape<static_cast<TileKind>(kMode)>;
+        wave.layout.step_cells = Shape::kStep;
+        wave.layout.plane_cells = -Shape::kPlane;
       }
+      wave.pass = &memory.pass;
+      wave.set_neighbours(model, model.refining ? job.taps.refining : job.taps.causal,
+                          model.refining ? job.taps.refining_codes : job.taps.causal_codes, job.taps.ranges);
     }
     __syncwarp();
     load_pass(model);
-    if constexpr (kRefined) {
+    if constexpr (kFlat) {
       const auto floats = static_cast<std::uint32_t>(wave.layout.floats());
       for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch->values[i] = scratch->sizes[i] = 0;
     } else {
-      for (std::uint32_t i = this_lane(); i < 2 * job.ring_steps * kLaneStride; i += kRows) RingCells::memory()[i] = 0;
+      for (std::uint32_t i = this_lane(); i < RingShape<static_cast<TileKind>(kMode)>::kCells; i += kRows)
+        ring_memory()[i] = 0;
       for (std::uint32_t i = this_lane(); i < kMaskRing; i += kRows) memory.masks[i] = 0;
     }
     __syncwarp();
-    if constexpr (kRefined) {
+    if constexpr (kFlat) {
       spread_masks();
       if (memory.pass.refining)
         for (std::uint32_t row = this_lane(); row < known_rows(wave); row += kRows)
@@ -274,14 +301,14 @@ struct Unit {
       dense.rows = tile.rows;
       dense.columns = tile.columns;
       for (std::uint32_t y = 0; y < kRows; ++y) dense.lengths[y] = y < tile.rows ? tile.length(y) : 0;
-      if constexpr (kRefined) {
+      if constexpr (kFlat) {
         dense.values = scratch->dense_values;
         dense.sizes = scratch->dense_sizes;
         dense.kinds = scratch->kinds;
       }
     }
     __syncwarp();
-    const std::uint32_t levels = kRefined ? open.model.levels : 0;
+    const std::uint32_t levels = kFlat ? open.model.levels : 0;
 #pragma unroll 1
     for (std::uint32_t p = 0; p <= levels; ++p) {
       begin_pass(open.model.passes[p]);
@@ -298,9 +325,10 @@ struct Unit {
   }
 };
 
-template <class T, bool kRefined>
-__device__ __forceinline__ Fault decode_unit(UnitMemory<kRefined>& memory, const AdaptiveDecode& job,
-                                             std::uint32_t frame_number, std::uint32_t number, UnitScratch* scratch) {
+template <class T, UnitMode kMode>
+__device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const AdaptiveDecode& job,
+                                             std::uint32_t frame_number, std::uint32_t number, UnitScratch* scratch,
+                                             float* planes) {
   const DecodeFrame& frame = job.frame(frame_number);
   const OpenFrame& open = job.opened[frame_number];
   const DecodeFrame part = behind_model(frame, open.directory_at);
@@ -319,16 +347,17 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kRefined>& memory, const
   for (std::uint32_t i = this_lane(); i < kContextLevels; i += kRows)
     memory.first_of_level[i] = open.model.table_of_level[i] * kSlotsOfTable;
   const auto stream = UnitStream::open(words + 2, job.rows, words + head_words, count);
-  Unit<T, kRefined> unit{memory,
-                         job,
-                         frame,
-                         open,
-                         job.slots_of(frame_number),
-                         scratch,
-                         stream,
-                         words + head_words + stream_words,
-                         words + location.count,
-                         false};
+  Unit<T, kMode> unit{memory,
+                      job,
+                      frame,
+                      open,
+                      job.slots_of(frame_number),
+                      scratch,
+                      planes,
+                      stream,
+                      words + head_words + stream_words,
+                      words + location.count,
+                      false};
 #pragma unroll 1
   for (std::uint32_t i = 0; i < tiles; ++i) {
     if (__any_sync(kAllRows, unit.failed || unit.stream.failed)) break;
@@ -338,21 +367,23 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kRefined>& memory, const
   return unit.stored == unit.stored_end ? Fault::none : Fault::size;
 }
 
-template <class T, bool kRefined>
+template <class T, UnitMode kMode>
 static __global__ void __launch_bounds__(32) decode_units_kernel(const __grid_constant__ AdaptiveDecode job) {
-  __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kRefined>)];
-  auto& memory = *reinterpret_cast<UnitMemory<kRefined>*>(shared_memory);
+  constexpr bool kFlat = kMode == UnitMode::flat;
+  __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];
+  auto& memory = *reinterpret_cast<UnitMemory<kMode>*>(shared_memory);
   const std::uint32_t all = job.frame_count * job.units;
-  UnitScratch* const scratch = kRefined ? job.scratch + blockIdx.x : nullptr;
+  UnitScratch* const scratch = kFlat ? job.scratch + blockIdx.x : nullptr;
+  float* const planes = kMode == UnitMode::volume ? job.planes + blockIdx.x * job.plane_floats : nullptr;
   for (;;) {
     std::uint32_t next = 0;
-    if (this_lane() == 0) next = atomicAdd(job.next_unit + (kRefined ? 1 : 0), 1u);
+    if (this_lane() == 0) next = atomicAdd(job.next_unit + (kFlat ? 1 : 0), 1u);
     next = __shfl_sync(kAllRows, next, 0);
     if (next >= all) return;
     const std::uint32_t frame_number = next / job.units;
     const OpenFrame& open = job.opened[frame_number];
-    if (open.good == 0 || (open.refined != 0) != kRefined) continue;
-    const Fault fault = decode_unit<T, kRefined>(memory, job, frame_number, next % job.units, scratch);
+    if (open.good == 0 || (open.refined != 0 || job.only_flat) != kFlat) continue;
+    const Fault fault = decode_unit<T, kMode>(memory, job, frame_number, next % job.units, scratch, planes);
     if (fault != Fault::none && this_lane() == 0) report(job.frame(frame_number), fault);
   }
 }
