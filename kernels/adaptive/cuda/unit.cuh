@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "adaptive/cuda/output.cuh"
 #include "adaptive/cuda/planes.cuh"
 #include "adaptive/cuda/stream.cuh"
 #include "adaptive/known.hpp"
@@ -60,6 +61,8 @@ struct Unit {
   const AdaptiveDecode& job;
   const DecodeFrame& frame;
   const OpenFrame& open;
+  double offset, step_size;
+  T* out;
   const std::uint32_t* slots;
   UnitScratch* scratch;
   float* planes;  // memory of PlaneWindows
@@ -74,15 +77,10 @@ struct Unit {
     return {memory.masks};
   }
   __device__ __forceinline__ float normalised(T x) const {
-    return static_cast<float>((static_cast<double>(x) - open.offset) * (1 / frame.step));
+    return static_cast<float>((static_cast<double>(x) - offset) * (1 / step_size));
   }
-  // Stores a value at a place of the lattice, where it is asked for.
-  __device__ __forceinline__ void put_value(std::uint32_t z, std::uint32_t x, T value) const {
-    const Lattice& lattice = memory.lattice;
-    const AdaptiveTile& tile = memory.tile;
-    const std::uint64_t index = tile.row(z << lattice.shift_z, this_lane() << lattice.shift_y) +
-                                (std::uint64_t{x} << lattice.shift_x) * tile.value_stride;
-    if (index >= job.start && index < job.stop) reinterpret_cast<T*>(frame.out)[index - job.start] = value;
+  __device__ __forceinline__ T reconstructed(float r) const {
+    return static_cast<T>(offset + step_size * static_cast<double>(r));
   }
   // The next of the stored values for each lane with `exact`, a binary32 for each with `origin`, in the order of lanes.
   __device__ __forceinline__ const std::uint32_t* take_stored(std::uint32_t exact, std::uint32_t origin) {
@@ -96,34 +94,31 @@ struct Unit {
     stored += min(left, kWords * popcount(exact) + popcount(origin));
     return there ? mine : nullptr;
   }
-  // The r of lanes with special values; stores these.
-  __device__ __forceinline__ float special_values(std::uint32_t z, std::uint32_t x, std::uint32_t sentinel,
-                                                  std::uint32_t exact, std::uint32_t origin, float other) {
+  // The value of a lane, and its r, where it is special.
+  __device__ __forceinline__ void special_values(std::uint32_t sentinel, std::uint32_t exact, std::uint32_t origin,
+                                                 float other, T& value, float& r) {
     const std::uint32_t* const from = take_stored(exact, origin);
-    const std::uint32_t lane = this_lane();
-    if ((sentinel >> lane & 1) != 0) {
-      T value;
-      memcpy(&value, &frame.sentinel, sizeof(T));
-      put_value(z, x, value);
-    }
-    if (from == nullptr) return other;
-    if ((exact >> lane & 1) != 0) {
-      T value;
-      memcpy(&value, from, sizeof(T));
-      put_value(z, x, value);
+    const std::uint32_t own = 1u << this_lane();
+    if (((sentinel | exact | origin) & own) == 0 || from == nullptr) return;
+    r = other;
+    if ((sentinel & own) != 0) {
+      std::memcpy(&value, &frame.sentinel, sizeof(T));
+    } else if ((exact & own) != 0) {
+      std::memcpy(&value, from, sizeof(T));
       const float t = normalised(value);
-      if (t < kFarthest && t > -kFarthest) return t;
+      if (t < kFarthest && t > -kFarthest) r = t;
+    } else {
+      r = std::bit_cast<float>(from[0]);
+      value = reconstructed(r);
     }
-    if ((origin >> lane & 1) != 0) return std::bit_cast<float>(from[0]);
-    return other;
   }
 
   // ---- steps
 
-  template <bool kMasks>
   // Returns the sizes of codes.
+  template <bool kMasks>
   __device__ __forceinline__ float decode_step(const Place& place, std::uint32_t step, std::uint32_t bits,
-                                               const Ints& active) {
+                                               const Ints& active, Output<T>& output) {
     auto& wave = memory.wave;
     const Expected e = expect(wave, place, step);
     const Ints level = context_level_at(wave, e, place.cell);
@@ -139,28 +134,24 @@ struct Unit {
     const StepCodes codes = stream.read(memory.first_of_level, slots, level, bits & ~sentinel, coded);
     Floats code = float_of(codes.codes), value = fused(code, Floats::all(wave.pass->unit), e.value);
     const std::uint32_t special = sentinel | codes.exact | codes.origin;
-    bool plain = active.v != 0;
-    const auto z = static_cast<std::uint32_t>(place.z.v), x = static_cast<std::uint32_t>(place.x.v);
+    T decoded = reconstructed(value.v);
     if (special != 0) {
-      const Floats other = stand_in(wave, place, step);
-      const float r = special_values(z, x, sentinel, codes.exact, codes.origin, other.v);
-      if ((special >> this_lane() & 1) != 0) {
-        value.v = r;
-        code.v = 0;
-        plain = plain && (codes.origin >> this_lane() & 1) != 0;
-      }
+      special_values(sentinel, codes.exact, codes.origin, stand_in(wave, place, step).v, decoded, value.v);
+      code = as_floats(bits_of(code) & ~condition_of_bits(special));
     }
     __syncwarp();  // all have read
     store_values(wave, place, step, bits, active, value);
     const Floats size = least(absolute(code), Floats::all(kLargestSize));
+    const auto x = static_cast<std::uint32_t>(place.x.v);
     if (active.v != 0) {
       failed = failed || !(value.v < 0x1p64f && value.v > -0x1p64f);
-      if (plain) put_value(z, x, static_cast<T>(open.offset + frame.step * static_cast<double>(value.v)));
+      output.put(x, static_cast<std::uint32_t>(place.lengths.v), decoded);
     }
     if constexpr (kFlat) {
       store_cells(wave.sizes, place.cell, active, size);
       if (active.v != 0) {
-        const std::size_t at = memory.lattice.index(memory.dense, z, this_lane(), x);
+        const std::size_t at =
+            memory.lattice.index(memory.dense, static_cast<std::uint32_t>(place.z.v), this_lane(), x);
         memory.dense.values[at] = value.v;
         memory.dense.sizes[at] = size.v;
         memory.dense.kinds[at] = (sentinel >> this_lane() & 1) != 0 ? kSentinel : kCoded;
@@ -178,6 +169,7 @@ struct Unit {
     Place place(wave.layout, memory.lattice.lengths);
     if constexpr (!kFlat) place.cell = RingShape<static_cast<TileKind>(kMode)>::kFirstLane;
     const std::uint32_t steps = wave.layout.steps();
+    auto output = Output<T>::begin(job, out, memory.tile, memory.lattice, wave.layout, place, !kFlat);
     auto windows = PlaneWindows::begin(planes, kDeep ? wave.layout.period() : 0);
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
@@ -189,7 +181,7 @@ struct Unit {
       const std::uint32_t bits = bits_of_condition(active);
       float size = 0;
       if (bits != 0) {
-        size = decode_step<kMasks>(place, step, bits, active);
+        size = decode_step<kMasks>(place, step, bits, active, output);
       } else if (!kFlat) {
         store_cells(wave.sizes, place.cell, Ints::all(-1), Floats::all(0));
         __syncwarp();
@@ -198,7 +190,9 @@ struct Unit {
         windows.next(size);
         __syncwarp();
       }
+      const std::int32_t z = place.z.v;
       place.next();
+      output.next(place, z);
       place.cell += wave.layout.step_cells;
     }
   }
@@ -351,6 +345,9 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
                       job,
                       frame,
                       open,
+                      open.offset,
+                      frame.step,
+                      reinterpret_cast<T*>(frame.out),
                       job.slots_of(frame_number),
                       scratch,
                       planes,
