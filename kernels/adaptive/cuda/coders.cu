@@ -16,7 +16,7 @@ extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
 
 namespace {
 
-constexpr std::uint32_t kFlatBlocks = 528;                   // each has a scratch memory
+constexpr std::uint64_t kScratchPart = 64;                   // of the device's memory, at most, what warps decode in
 constexpr std::size_t kFramesTogether = usual_size(512, 3);  // each has tables
 
 std::uint32_t across_of(std::uint32_t mode) { return mode & 1; }
@@ -26,19 +26,39 @@ std::uint32_t mode(const FrameInfo& info) { return info.parameters[1] | std::uin
 std::uint32_t group(const FrameInfo& info) { return mode(info); }
 static_assert((kMostTilesLog2 << 1 | 1) < kGroupsOfCodec);
 
+ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
+  std::uint32_t planes = 1, rows = kTileRows;
+  const auto longest = static_cast<std::uint32_t>(tile_parts(grid.nx, grid.gx));
+  const std::uint32_t columns =
+      grid.kind == TileKind::line ? std::max((longest + kTileRows - 1) / kTileRows, kShortestRow) : longest;
+  if (grid.kind != TileKind::line) rows = static_cast<std::uint32_t>(tile_parts(grid.ny, grid.gy));
+  if (grid.kind == TileKind::volume) planes = static_cast<std::uint32_t>(tile_parts(grid.nz, grid.gz));
+  ScratchShape shape;
+  for (const bool refining : {false, true}) {
+    const Layout l = make_layout(grid.kind, refining, planes, rows, columns);
+    shape.wave_floats = std::max(shape.wave_floats, static_cast<std::uint32_t>(l.floats()));
+    shape.masks = std::max(shape.masks, UnitScratch::kMaskMargin + l.steps());
+  }
+  shape.cells = planes * rows * columns;
+  return shape;
+}
+
 // Decodes some frames of a group.
 Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStream_t stream) {
   std::uint32_t in_rings = 0, flat = 0;
   if (!job.only_flat) PYF_TRY(check(kernels.resident(job.grid.kind, false, &in_rings), "occupancy of the decoder"));
   PYF_TRY(check(kernels.resident(job.grid.kind, true, &flat), "occupancy of the decoder"));
   in_rings = std::min(in_rings, job.frame_count * job.units);
-  flat = std::min({flat, kFlatBlocks, job.frame_count * job.units});
+  std::uint64_t memory = 0;
+  PYF_TRY(device_memory(&memory));
+  const std::uint64_t most = std::max<std::uint64_t>(1, memory / kScratchPart / job.scratch_shape.bytes());
+  flat = static_cast<std::uint32_t>(std::min<std::uint64_t>({flat, most, job.frame_count * job.units}));
   Workspace workspace(stream);
   PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
     arrays.add(job.next_unit, 2);
     arrays.add(job.opened, job.frame_count);
     arrays.add(job.slots, std::size_t{job.frame_count} * kMostTablesOfModel * kSlotsOfTable);
-    arrays.add(job.scratch, flat);
+    arrays.add(job.scratch, flat * job.scratch_shape.bytes());
     arrays.add(job.planes, in_rings * job.plane_floats);
   }));
   PYF_TRY(check(cudaMemsetAsync(job.next_unit, 0, 2 * sizeof(std::uint32_t), stream), "cudaMemsetAsync"));
@@ -63,6 +83,7 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
                 static_cast<unsigned long long>(job.grid.tiles()));
   job.units = static_cast<std::uint32_t>(units);
   job.rows = info.value_count != 0 ? job.grid.most_rows() : 1;
+  job.scratch_shape = scratch_shape_of(job.grid);
   if (job.grid.kind == TileKind::volume) {
     const auto columns = static_cast<std::uint32_t>(tile_parts(job.grid.nx, job.grid.gx));
     job.only_flat = job.grid.nx / job.grid.gx < kLeastRingColumns;

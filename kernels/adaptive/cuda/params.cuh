@@ -16,7 +16,6 @@ namespace pyfilter::cuda {
 
 inline constexpr std::size_t kPayloadHead = 8;  // the offset
 inline constexpr std::uint32_t kUnitHead = 8, kSlotsOfTable = 1u << kTableBits;
-inline constexpr std::uint32_t kTileValues = 65536;  // at most
 
 // A frame whose model has been read. `good` is 0 where it is damaged.
 struct OpenFrame {
@@ -26,14 +25,31 @@ struct OpenFrame {
   AdaptiveModel model;
 };
 
-// Global memory of a warp that decodes a frame with refining passes.
-struct UnitScratch {
-  static constexpr std::size_t kMaskMargin = 128;
+// Global memory of a warp that decodes in flat memory, for the largest tile of a grid.
+struct ScratchShape {
+  std::uint32_t wave_floats = 0, cells = 0, masks = 0;
 
-  float values[kMostWaveFloats], sizes[kMostWaveFloats];
-  float dense_values[kTileValues], dense_sizes[kTileValues];
-  std::uint32_t masks[kMaskMargin + kMostSteps];
-  std::uint8_t kinds[kTileValues];
+  __host__ __device__ std::size_t bytes() const {
+    return (4 * (2 * std::size_t{wave_floats} + 2 * std::size_t{cells} + masks) + cells + 255) / 256 * 256;
+  }
+};
+struct UnitScratch {
+  static constexpr std::uint32_t kMaskMargin = 128;
+
+  float *values, *sizes, *dense_values, *dense_sizes;
+  std::uint32_t* masks;  // of steps, behind those of kMaskMargin steps before
+  std::uint8_t* kinds;
+
+  PYF_LANES UnitScratch in(std::uint8_t* memory, const ScratchShape& shape) {
+    UnitScratch s;
+    s.values = reinterpret_cast<float*>(memory);
+    s.sizes = s.values + shape.wave_floats;
+    s.dense_values = s.sizes + shape.wave_floats;
+    s.dense_sizes = s.dense_values + shape.cells;
+    s.masks = reinterpret_cast<std::uint32_t*>(s.dense_sizes + shape.cells);
+    s.kinds = reinterpret_cast<std::uint8_t*>(s.masks + shape.masks);
+    return s;
+  }
 };
 
 struct AdaptiveDecode {
@@ -48,7 +64,8 @@ struct AdaptiveDecode {
   OpenFrame* opened;
   std::uint32_t* slots;      // of each frame's tables
   std::uint32_t* next_unit;  // two counters: frames without and with refining passes
-  UnitScratch* scratch;
+  std::uint8_t* scratch;     // of each warp that decodes in flat memory
+  ScratchShape scratch_shape;
   float* planes;  // for volumes in rings: plane_floats of each warp
   std::size_t plane_floats;
 
@@ -71,8 +88,6 @@ PYF_LANES DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t direc
   part.payload_bytes -= directory_at;
   return part;
 }
-
-cudaError_t open_adaptive_frames(const AdaptiveDecode& job, cudaStream_t stream);
 
 // Kernels by dtype, in rings and in flat memory.
 struct AdaptiveKernels {

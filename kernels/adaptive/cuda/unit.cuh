@@ -64,8 +64,8 @@ struct Unit {
   double offset, step_size;
   T* out;
   const std::uint32_t* slots;
-  UnitScratch* scratch;
-  float* planes;  // memory of PlaneWindows
+  UnitScratch scratch;  // flat
+  float* planes;        // memory of PlaneWindows
   UnitStream stream;
   const std::uint32_t *stored, *stored_end;
   bool failed;  // of this lane
@@ -73,7 +73,7 @@ struct Unit {
   // ---- values
 
   __device__ __forceinline__ StepMasks<kFlat> masks() const {
-    if constexpr (kFlat) return {scratch->masks + UnitScratch::kMaskMargin};
+    if constexpr (kFlat) return {scratch.masks + UnitScratch::kMaskMargin};
     return {memory.masks};
   }
   __device__ __forceinline__ float normalised(T x) const {
@@ -237,7 +237,7 @@ struct Unit {
     const auto& wave = memory.wave;
     const Lattice& lattice = memory.lattice;
     for (std::uint32_t i = this_lane(); i < UnitScratch::kMaskMargin + wave.layout.steps(); i += kRows)
-      scratch->masks[i] = 0;
+      scratch.masks[i] = 0;
     __syncwarp();
     if (!memory.pass.refining) return;
     const std::uint32_t y = this_lane(), by_z = wave.kind == TileKind::volume ? 2 : 1;
@@ -255,8 +255,8 @@ struct Unit {
       wave.layout = make_layout(job.grid.kind, model.refining, memory.lattice.planes, memory.lattice.rows,
                                 memory.lattice.columns);
       if constexpr (kFlat) {
-        wave.values.first = scratch->values + wave.layout.before();
-        wave.sizes.first = scratch->sizes + wave.layout.before();
+        wave.values.first = scratch.values + wave.layout.before();
+        wave.sizes.first = scratch.sizes + wave.layout.before();
       } else {
         using Shape = RingShape<static_cast<TileKind>(kMode)>;
         wave.layout.step_cells = Shape::kStep;
@@ -270,7 +270,7 @@ struct Unit {
     load_pass(model);
     if constexpr (kFlat) {
       const auto floats = static_cast<std::uint32_t>(wave.layout.floats());
-      for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch->values[i] = scratch->sizes[i] = 0;
+      for (std::uint32_t i = this_lane(); i < floats; i += kRows) scratch.values[i] = scratch.sizes[i] = 0;
     } else {
       for (std::uint32_t i = this_lane(); i < RingShape<static_cast<TileKind>(kMode)>::kCells; i += kRows)
         ring_memory()[i] = 0;
@@ -296,9 +296,9 @@ struct Unit {
       dense.columns = tile.columns;
       for (std::uint32_t y = 0; y < kRows; ++y) dense.lengths[y] = y < tile.rows ? tile.length(y) : 0;
       if constexpr (kFlat) {
-        dense.values = scratch->dense_values;
-        dense.sizes = scratch->dense_sizes;
-        dense.kinds = scratch->kinds;
+        dense.values = scratch.dense_values;
+        dense.sizes = scratch.dense_sizes;
+        dense.kinds = scratch.kinds;
       }
     }
     __syncwarp();
@@ -321,8 +321,8 @@ struct Unit {
 
 template <class T, UnitMode kMode>
 __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const AdaptiveDecode& job,
-                                             std::uint32_t frame_number, std::uint32_t number, UnitScratch* scratch,
-                                             float* planes) {
+                                             std::uint32_t frame_number, std::uint32_t number,
+                                             const UnitScratch& scratch, float* planes) {
   const DecodeFrame& frame = job.frame(frame_number);
   const OpenFrame& open = job.opened[frame_number];
   const DecodeFrame part = behind_model(frame, open.directory_at);
@@ -370,7 +370,9 @@ static __global__ void __launch_bounds__(32) decode_units_kernel(const __grid_co
   __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];
   auto& memory = *reinterpret_cast<UnitMemory<kMode>*>(shared_memory);
   const std::uint32_t all = job.frame_count * job.units;
-  UnitScratch* const scratch = kFlat ? job.scratch + blockIdx.x : nullptr;
+  UnitScratch scratch = {};
+  if constexpr (kFlat)
+    scratch = UnitScratch::in(job.scratch + blockIdx.x * job.scratch_shape.bytes(), job.scratch_shape);
   float* const planes = kMode == UnitMode::volume ? job.planes + blockIdx.x * job.plane_floats : nullptr;
   for (;;) {
     std::uint32_t next = 0;
