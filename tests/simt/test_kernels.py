@@ -81,6 +81,10 @@ for codec in (pyfilter.Cuszp2, pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyf
     between = count()
     pyfilter.decode(frame)
     print(codec.__name__, between > before, count() > between)
+frame = pyfilter.encode(values, pyfilter.Adaptive(absolute=0.01, predictor="regression"))  # kernels decode only
+before = count()
+pyfilter.decode(frame)
+print("Adaptive", count() > before, count() > before)
 """
 
 
@@ -89,4 +93,4 @@ def test_kernels_are_what_runs(simt_environment: dict[str, str], backend: str, u
     """A backend that cannot do something leaves it to the CPU: here it does not."""
     done = python("-c", USES, environment={**simt_environment, "PYFILTER_BACKEND": backend})
     assert done.returncode == 0, done.stderr
-    assert [line.split()[1:] for line in done.stdout.splitlines()] == [[used, used]] * 5
+    assert [line.split()[1:] for line in done.stdout.splitlines()] == [[used, used]] * 6
