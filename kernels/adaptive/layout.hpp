@@ -62,9 +62,10 @@ inline constexpr std::size_t kMostWaveFloats = kLaneStride * (kMostSteps + 6 * 7
 struct Dense {
   std::uint32_t planes = 1, rows = 1, columns = 1;
   std::uint32_t lengths[kRows] = {};
-  float* values;        // normalised: originals while encoding, then what they are reconstructed to
-  float* sizes;         // of codes
-  std::uint8_t* kinds;  // ValueKind
+  float* values;           // normalised: originals while encoding, then what they are reconstructed to
+  float* sizes;            // of codes
+  std::uint8_t* kinds;     // ValueKind
+  bool all_coded = false;  // no value has another kind
 
   KFN std::size_t index(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
     return (std::size_t{z} * rows + y) * columns + x;

@@ -24,12 +24,13 @@ struct StepRecord {
 };
 // A tile that was coded for its counts, until its unit is written.
 struct KeptTile {
+  std::uint64_t number = 0;
   std::vector<std::uint32_t> values;
   std::vector<StepRecord> steps;
   std::vector<std::uint8_t> flags, stored;
   bool masks = false;
 };
-// Chunks of up to so many tiles are coded once; of larger ones this many are counted.
+// So many tiles are counted, and not coded again.
 inline constexpr std::uint64_t kMostCountedTiles = 64;
 
 // A value is offset + step * r: r is what tiles compute with.
@@ -45,7 +46,7 @@ struct AdaptivePlan : Plan {
   const std::uint8_t* origin_kinds = nullptr;
   const void* origin_values = nullptr;
   float origin_scale = 1;
-  std::vector<KeptTile>* kept = nullptr;  // of all tiles, or empty
+  std::vector<KeptTile>* kept = nullptr;  // by number
   const AdaptiveModel* model = nullptr;
   const AdaptiveTables* tables = nullptr;
 };

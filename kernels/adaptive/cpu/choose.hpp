@@ -30,20 +30,21 @@ struct LevelCounts {
   double raw_bits, stored_bytes;
 };
 
-inline double table_bits(const std::uint32_t* counts) {
-  double total = 0, inner = 0, bits = 20;
+// Bits of symbols with a table of their own, for counts of `part` of all symbols.
+inline double table_bits(const std::uint32_t* counts, double part) {
+  double total = 0, inner = 0, bits = 20 * part;
   for (std::uint32_t s = 0; s < kSymbols; ++s) {
     if (counts[s] == 0) continue;
     const double n = counts[s];
     total += n;
     inner += n * rough_log2(n);
-    bits += 4.5;
+    bits += 4.5 * part;
   }
   return total > 0 ? bits + total * rough_log2(total) - inner : 0;
 }
 
 // Joins neighbouring levels until at most `most` tables are left and no join saves bits. Returns their bits.
-inline double merge_levels(const LevelCounts& counts, std::uint32_t most, AdaptiveModel& model,
+inline double merge_levels(const LevelCounts& counts, std::uint32_t most, double part, AdaptiveModel& model,
                            std::uint32_t (*merged)[kSymbols]) {
   std::uint32_t first[kContextLevels + 1], tables = 0;
   double bits[kContextLevels], joined[kContextLevels];
@@ -52,7 +53,7 @@ inline double merge_levels(const LevelCounts& counts, std::uint32_t most, Adapti
     for (std::uint32_t s = 0; s < kSymbols; ++s) any += counts.of[level][s];
     if (any == 0) continue;
     std::memcpy(merged[tables], counts.of[level], sizeof merged[0]);
-    bits[tables] = table_bits(merged[tables]);
+    bits[tables] = table_bits(merged[tables], part);
     first[tables++] = level;
   }
   if (tables == 0) {
@@ -63,7 +64,7 @@ inline double merge_levels(const LevelCounts& counts, std::uint32_t most, Adapti
   const auto join = [&](std::uint32_t t) {
     std::uint32_t sum[kSymbols];
     for (std::uint32_t s = 0; s < kSymbols; ++s) sum[s] = merged[t][s] + merged[t + 1][s];
-    joined[t] = table_bits(sum);
+    joined[t] = table_bits(sum, part);
   };
   for (std::uint32_t t = 0; t + 1 < tables; ++t) join(t);
   while (tables > 1) {
@@ -111,11 +112,13 @@ class Trainer {
         counts_(new LevelCounts),
         merged_(new std::uint32_t[kContextLevels][kSymbols]),
         tiles_(plan.tiles.tiles()),
-        sampled_(choice.fast ? part_of(4, 8, 16) : part_of(8, 4, 32)),
-        tried_(part_of(3, 8, 12)) {}
+        tried_(part_of(2, 8, 12)) {
+    measure_activity();
+    sampled_ = tiles_of(choice.fast ? part_of(4, 8, 16) : part_of(8, 4, 32));
+  }
 
   double train(AdaptiveModel& best) {
-    if (plan_.origin_values != nullptr) return finish(best, false);
+    if (plan_.origin_values != nullptr) return finish(best);
     static constexpr Candidate kRegressions[] = {{0, 1, true, 0, false},
                                                  {0, 1, true, 0, true},
                                                  {0, 1, false, 0, false},
@@ -126,32 +129,44 @@ class Trainer {
       candidates.insert(candidates.end(), kRegressions, kRegressions + (choice_.fast ? 2 : 4));
     if (choice_.predictor != 1)
       candidates.insert(candidates.end(), kInterpolations, kInterpolations + (choice_.fast ? 1 : 2));
-    const std::unique_ptr<AdaptiveModel> tried(new AdaptiveModel);
-    double least = 0, last = 0;
-    bool found = false;
+    std::vector<Trial> trials;
+    double least = 0;
     for (const Candidate& candidate : candidates) {
       // the second interpolation is for chunks that the first one is good for
-      if (candidate.levels > 1 && last > 1.1 * least) continue;
-      *tried = AdaptiveModel{};
-      tried->kind = plan_.tiles.kind;
-      tried->masks = plan_.has_sentinel;
-      make_weights(candidate, *tried);
-      const double bits = candidates.size() > 1 ? train_all_contexts(*tried, tried_, choice_.fast ? 6000 : 10000) : 0;
-      last = bits;
-      if (found && bits >= least) continue;
-      found = true;
-      least = bits;
-      best = *tried;
+      if (candidate.levels > 1 && !trials.empty() && trials.back().bits > 1.1 * least) continue;
+      Trial& trial = trials.emplace_back();
+      trial.model->kind = plan_.tiles.kind;
+      trial.model->masks = plan_.has_sentinel;
+      make_weights(candidate, *trial.model);
+      trial.bits = try_on(*trial.model, std::min<std::uint64_t>(2, tried_));
+      least = trials.size() == 1 ? trial.bits : std::min(least, trial.bits);
     }
-    return finish(best, choice_.fast && candidates.size() > 1);
+    const auto fewer = [](const Trial& a, const Trial& b) { return a.bits < b.bits; };
+    std::stable_sort(trials.begin(), trials.end(), fewer);
+    if (tried_ > 2 && trials.size() > 1 && trials[1].bits < kClose * least) {
+      while (trials.size() > 3 || trials.back().bits >= kClose * least) trials.pop_back();
+      for (Trial& trial : trials) trial.bits = try_on(*trial.model, tried_);
+      std::stable_sort(trials.begin(), trials.end(), fewer);
+    }
+    best = *trials[0].model;
+    return finish(best);
   }
 
  private:
+  struct Trial {
+    std::unique_ptr<AdaptiveModel> model = std::make_unique<AdaptiveModel>();
+    double bits = 0;
+  };
+  static constexpr double kClose = 1.08;  // candidates that need so many times the bits of the best are tried again
+
   // Contexts, tables and frequencies of masks of the chosen model.
-  double finish(AdaptiveModel& best, bool has_contexts) {
-    if (!has_contexts) train_all_contexts(best, part_of(8, 6, 24), 20000);
+  double finish(AdaptiveModel& best) {
+    train_contexts_on(best, tiles_of(part_of(8, 6, 24)), 1, enough(4000, 64, 20000));
     MaskCounts masks{};
-    const double bits = count(best, masks);
+    const std::uint64_t counted = std::min(tiles_, kMostCountedTiles);
+    std::vector<std::uint64_t> numbers(counted);
+    for (std::uint64_t i = 0; i < counted; ++i) numbers[i] = i * tiles_ / counted + tiles_ / counted / 2;
+    const double bits = count(best, numbers, 0, (counted + 15) / 16, masks, plan_.kept != nullptr);
     for (std::uint32_t t = 0; t < best.tables; ++t) make_frequencies<kTableBits>(merged_[t], best.table[t]);
     for (std::uint32_t c = 0; c < kMaskContexts; ++c) {
       const std::uint64_t special = masks.of[c][1], all = special + masks.of[c][0];
@@ -165,12 +180,49 @@ class Trainer {
     std::uint64_t of[kMaskContexts][2];
   };
 
+  // How many samples are worth their time: more for larger chunks.
+  double enough(double least, double part, double most) const {
+    return std::min(most, least + static_cast<double>(plan_.tiles.values) / part);
+  }
   // A part of the tiles: at least `least`, at most `most`.
   std::uint64_t part_of(std::uint64_t least, std::uint64_t part, std::uint64_t most) const {
     return std::min(tiles_, std::clamp(tiles_ / part, least, most));
   }
-  std::uint64_t tile_number(std::uint64_t i, std::uint64_t count) const {
-    return i * tiles_ / count + tiles_ / count / 2;
+  // Tiles with about equal shares of the activity, ascending.
+  std::vector<std::uint64_t> tiles_of(std::uint64_t count) const {
+    std::vector<std::uint64_t> found;
+    double before = 0;
+    for (std::uint64_t tile = 0; tile < tiles_; ++tile) {
+      const double wanted = total_activity_ * (static_cast<double>(found.size()) + 0.5) / static_cast<double>(count),
+                   behind = before + static_cast<double>(activity_[tile]);
+      if (found.size() < count && (behind > wanted || tiles_ - tile <= count - found.size())) found.push_back(tile);
+      before = behind;
+    }
+    return found;
+  }
+
+  // Roughly the bits of each tile: the sizes of differences along x, in steps.
+  void measure_activity() {
+    activity_.resize(tiles_);
+    const auto inverse = static_cast<float>(1 / plan_.step);
+    for (std::uint64_t number = 0; number < tiles_; ++number) {
+      const AdaptiveTile tile = plan_.tiles.tile(number);
+      std::uint64_t sum = 0;
+      for (std::uint32_t z = 0; z < tile.planes; ++z)
+        for (std::uint32_t y = 0; y < tile.rows; ++y) {
+          const std::uint64_t first = tile.row(z, y);
+          std::uint32_t row = 0;
+          for (std::uint32_t x = 1; x < tile.length(y); ++x) {
+            const T a = value_at<T>(values_, first + (x - 1) * tile.value_stride),
+                    b = value_at<T>(values_, first + x * tile.value_stride);
+            const float size = std::fabs(static_cast<float>(b - a)) * inverse;
+            row += (std::bit_cast<std::uint32_t>(1 + (size < kFarthest ? size : 0)) - 0x3F800000u) >> 19;  // sixteenths
+          }
+          sum += row + tile.length(y) / 2;
+        }
+      activity_[number] = static_cast<float>(sum);
+      total_activity_ += static_cast<double>(activity_[number]);
+    }
   }
 
   // Share of the values that a pass codes.
@@ -197,7 +249,7 @@ class Trainer {
       std::unique_ptr<SetEquations>& own = equations_[pass.refining ? 1 : 0][pass.log2][candidate.weighted ? 1 : 0];
       if (own == nullptr) {
         own.reset(new SetEquations);
-        own->collect(pass, samples_of(pass), pass.refining ? 2 : 4, candidate.weighted);
+        own->collect(pass, model.kind, samples_of(pass), pass.refining ? 2 : 4, candidate.weighted);
       }
       if (!joined) {
         train_weights(pass, model.kind, *own, values * share(pass), most);
@@ -217,10 +269,10 @@ class Trainer {
     if (!samples.empty()) return samples;
     const TileKind kind = plan_.tiles.kind;
     const double values = static_cast<double>(plan_.tiles.values) / static_cast<double>(tiles_) *
-                          static_cast<double>(sampled_) * share(pass);
-    const double every = values / std::min(20000.0, 6000 + static_cast<double>(plan_.tiles.values) / 256);
-    for (std::uint64_t i = 0; i < sampled_; ++i) {
-      load_tile<T>(plan_, plan_.tiles.tile(tile_number(i, sampled_)), values_, work_.dense);
+                          static_cast<double>(sampled_.size()) * share(pass);
+    const double every = values / enough(1500, 64, 14000);
+    for (const std::uint64_t number : sampled_) {
+      load_tile<T>(plan_, plan_.tiles.tile(number), values_, work_.dense);
       const Lattice lattice(work_.dense, kind, pass.log2);
       begin_pass(work_, kind, pass, lattice);
       spread_targets(work_, lattice);
@@ -245,79 +297,65 @@ class Trainer {
     }
   }
 
-  // Trains contexts on some tiles; returns roughly the bits of all.
-  double train_all_contexts(AdaptiveModel& model, std::uint64_t tiles, double wanted) {
+  // Roughly the bits of all tiles: contexts are trained on every second of some, symbols counted on the others.
+  double try_on(AdaptiveModel& model, std::uint64_t tiles) {
+    const std::vector<std::uint64_t> chosen = tiles_of(tiles);
+    train_contexts_on(model, chosen, 2, enough(2000, 128, choice_.fast ? 6000 : 10000));
+    const std::size_t first = tiles > 1 ? 1 : 0;
+    MaskCounts masks{};
+    return count(model, chosen, first, 2, masks, false);
+  }
+
+  // Trains contexts on each `apart`-th of some tiles.
+  void train_contexts_on(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, std::size_t apart,
+                         double wanted) {
     std::vector<ContextSample> samples[kMostLevels + 1];
-    const double in_tiles =
-        static_cast<double>(plan_.tiles.values) / static_cast<double>(tiles_) * static_cast<double>(tiles);
+    const double in_tiles = static_cast<double>(plan_.tiles.values) / static_cast<double>(tiles_) *
+                            static_cast<double>((tiles.size() + apart - 1) / apart);
     const double every = std::max(1.0, in_tiles / wanted);
-    double stored = 0, coded = 0;
-    for (std::uint64_t i = 0; i < tiles; ++i)
-      run(model, tile_number(i, tiles), [&](std::uint32_t p) {
-        sample_contexts(work_, static_cast<std::uint32_t>(every), samples[p]);
-        for (std::uint32_t step = 0; step < work_.wave.layout.steps(); ++step) {
-          if (work_.steps.coded[step] == 0) continue;
-          coded += __builtin_popcount(work_.steps.coded[step]);
-          stored += __builtin_popcount(work_.steps.exact[step]);
-        }
-      });
+    for (std::size_t i = 0; i < tiles.size(); i += apart)
+      run(model, tiles[i],
+          [&](std::uint32_t p) { sample_contexts(work_, static_cast<std::uint32_t>(every), samples[p]); });
     for (std::uint32_t p = 0; p <= model.levels; ++p)
       train_contexts(model.passes[p], model.kind, samples[p], choice_.fast ? kFewCodeTaps : kCodeTaps);
     finish_model(model);
-    std::memset(counts_.get(), 0, sizeof *counts_);
-    double values = 0;
-    for (std::uint32_t p = 0; p <= model.levels; ++p) {
-      for (const ContextSample& sample : samples[p]) count_sample(model.passes[p], sample);
-      values += static_cast<double>(samples[p].size());
-    }
-    const double all = static_cast<double>(plan_.tiles.values),
-                 bits = merge_levels(*counts_, kMostTablesOfModel, model, merged_.get()) + counts_->raw_bits;
-    return bits * (values > 0 ? all / values : 1) + (coded > 0 ? all / coded : 0) * stored * (8 * sizeof(T) + 10) +
-           8.0 * static_cast<double>(weight_bytes(model, work_.marks));
   }
 
-  // A sample's symbol, of the size of its code, in the table of its context.
-  void count_sample(const PassModel& pass, const ContextSample& s) {
-    float m = 0;
-    for (std::uint32_t f = 0; f < kFeatures; ++f) m += pass.scales[f][s.set] * s.features[f];
-    m *= pass.factors[s.set];
-    const std::int32_t level = (std::bit_cast<std::int32_t>(m) >> 21) - (127 - 6) * 4;
-    const std::uint32_t symbol = symbol_of(2 * static_cast<std::uint32_t>(s.size));
-    ++counts_->of[std::clamp<std::int32_t>(level, 0, kContextLevels - 1)][symbol];
-    counts_->raw_bits += raw_bits(symbol);
-  }
-
-  // Counts symbols of all tiles, or of some; makes tables of them. Returns the bits of all tiles.
-  double count(AdaptiveModel& model, MaskCounts& masks) {
+  // Counts symbols of each `apart`-th of some tiles from `first` on; makes tables of them. Returns the bits of all
+  // tiles. `keeps`: all of these tiles are coded, and their codes kept.
+  double count(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, std::size_t first, std::size_t apart,
+               MaskCounts& masks, bool keeps) {
     std::memset(counts_.get(), 0, sizeof *counts_);
     AdaptivePlan plan = plan_;
     plan.model = &model;
-    const std::uint64_t counted = std::min(tiles_, kMostCountedTiles);
-    const bool keeps = plan_.kept != nullptr && counted == tiles_;
-    const std::unique_ptr<std::uint8_t[]> memory(new std::uint8_t[unit_scratch_bytes(1) - unit_scratch_bytes(0)]);
-    const std::unique_ptr<std::uint8_t[]> stored_memory(new std::uint8_t[Work::kDense * sizeof(T)]);
-    double values = 0;
-    for (std::uint64_t i = 0; i < counted; ++i) {
-      UnitRecords r = records_in(memory.get(), 1);
-      std::uint8_t* stored = stored_memory.get();
-      const bool has_masks =
-          encode_tile_values<T>(plan, values_, keeps ? i : tile_number(i, counted), work_, r, stored);
-      for (std::size_t k = 0; k < r.value_count; ++k) count_record(r.values[k]);
-      for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
-      counts_->stored_bytes += static_cast<double>(stored - stored_memory.get());
-      for (std::size_t k = 0; k < r.step_count; ++k) values += __builtin_popcount(r.steps[k].coded);
+    if (records_ == nullptr) {
+      records_.reset(new std::uint8_t[record_bytes(1)]);
+      stored_.reset(new std::uint8_t[Work::kDense * sizeof(T)]);
+    }
+    double counted = 0;
+    for (std::size_t i = first; i < tiles.size(); i += keeps ? 1 : apart) {
+      UnitRecords r = records_in(records_.get(), 1);
+      std::uint8_t* stored = stored_.get();
+      const bool has_masks = encode_tile_values<T>(plan, values_, tiles[i], work_, r, stored);
+      if ((i - first) % apart == 0) {
+        for (std::size_t k = 0; k < r.value_count; ++k) count_record(r.values[k]);
+        for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
+        counts_->stored_bytes += static_cast<double>(stored - stored_.get());
+        counted += static_cast<double>(activity_[tiles[i]]);
+      }
       if (!keeps) continue;
       KeptTile& kept = plan_.kept->emplace_back();
+      kept.number = tiles[i];
       kept.values.assign(r.values, r.values + r.value_count);
       kept.steps.assign(r.steps, r.steps + r.step_count);
       kept.flags.assign(r.flags, r.flags + r.flag_count);
-      kept.stored.assign(stored_memory.get(), stored);
+      kept.stored.assign(stored_.get(), stored);
       kept.masks = has_masks;
     }
-    const double bits = merge_levels(*counts_, kMostTablesOfModel, model, merged_.get()) + counts_->raw_bits +
+    const double part = counted / total_activity_;
+    const double bits = merge_levels(*counts_, kMostTablesOfModel, part, model, merged_.get()) + counts_->raw_bits +
                         8 * counts_->stored_bytes;
-    return bits * (values > 0 ? static_cast<double>(plan_.tiles.values) / values : 1) +
-           8.0 * static_cast<double>(weight_bytes(model, work_.marks));
+    return bits / part + 8.0 * static_cast<double>(weight_bytes(model, work_.marks));
   }
 
   void count_record(std::uint32_t record) {
@@ -344,7 +382,11 @@ class Trainer {
   Work work_;
   std::unique_ptr<LevelCounts> counts_;
   std::unique_ptr<std::uint32_t[][kSymbols]> merged_;
-  std::uint64_t tiles_, sampled_, tried_;
+  std::unique_ptr<std::uint8_t[]> records_, stored_;  // of a tile that is counted
+  std::uint64_t tiles_, tried_;
+  std::vector<float> activity_;  // of all tiles
+  double total_activity_ = 0;
+  std::vector<std::uint64_t> sampled_;
   std::vector<Sample> samples_[2][kMostLevels + 1];  // of causal and refining passes over each lattice
   std::unique_ptr<SetEquations> equations_[2][kMostLevels + 1][2], joined_;
 };

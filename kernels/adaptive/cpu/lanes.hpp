@@ -226,6 +226,104 @@ KFN Ints gather(const std::uint32_t* table, const Ints& index) {
   return r;
 }
 
+// Writes the lanes in `bits` one behind the other, and up to kRows values of no meaning behind; how many.
+KFN std::uint32_t pack_lanes(const Ints& a, std::uint32_t bits, std::uint32_t* to) {
+#if defined(PYF_LEVEL_AVX512)
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    const auto mask = static_cast<__mmask16>(bits >> (16 * i));
+    _mm512_storeu_si512(to + count, _mm512_maskz_compress_epi32(mask, __builtin_bit_cast(__m512i, a.v[i])));
+    count += static_cast<std::uint32_t>(__builtin_popcount(mask));
+  }
+  return count;
+#else
+  std::int32_t lanes[kRows];
+  a.store(lanes);
+  std::uint32_t count = 0;
+  for (std::uint32_t left = bits; left != 0; left &= left - 1)
+    to[count++] = static_cast<std::uint32_t>(lanes[__builtin_ctz(left)]);
+  return count;
+#endif
+}
+
+// The reverse: values one behind the other go to the lanes in `bits`, 0 to the others.
+KFN Ints unpack_lanes(const std::uint32_t* from, std::uint32_t bits) {
+#if defined(PYF_LEVEL_AVX512)
+  Ints r;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    const auto mask = static_cast<__mmask16>(bits >> (16 * i));
+    const auto count = static_cast<std::uint32_t>(__builtin_popcount(mask));
+    const __m512i some = _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << count) - 1), from);
+    r.v[i] = __builtin_bit_cast(IntVector, _mm512_maskz_expand_epi32(mask, some));
+    from += count;
+  }
+  return r;
+#else
+  std::int32_t lanes[kRows] = {};
+  for (std::uint32_t left = bits; left != 0; left &= left - 1)
+    lanes[__builtin_ctz(left)] = static_cast<std::int32_t>(*from++);
+  return Ints::load(lanes);
+#endif
+}
+
+// Puts the low 16 bits of each state that `needs` it before `end`, in the order of the lanes; how many.
+KFN std::uint32_t spill_states(Ints& states, std::uint32_t needs, std::uint8_t* end) {
+  const auto all = static_cast<std::uint32_t>(__builtin_popcount(needs));
+  std::uint8_t* to = end - 2 * std::size_t{all};
+#if defined(PYF_LEVEL_AVX512)
+  for (std::size_t i = 0; i < kVectors; ++i) {
+    const auto mask = static_cast<__mmask16>(needs >> (16 * i));
+    const auto count = static_cast<std::uint32_t>(__builtin_popcount(mask));
+    const __m512i x = (__m512i)states.v[i];
+    _mm256_mask_storeu_epi16(to, static_cast<__mmask16>((1u << count) - 1),
+                             _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(mask, x)));
+    states.v[i] = (IntVector)_mm512_mask_srli_epi32(x, mask, x, 16);
+    to += 2 * std::size_t{count};
+  }
+#else
+  std::int32_t lanes[kRows];
+  states.store(lanes);
+  for (std::uint32_t left = needs; left != 0; left &= left - 1, to += 2) {
+    std::int32_t& x = lanes[__builtin_ctz(left)];
+    to[0] = static_cast<std::uint8_t>(x);
+    to[1] = static_cast<std::uint8_t>(x >> 8);
+    x >>= 16;
+  }
+  states = Ints::load(lanes);
+#endif
+  return all;
+}
+
+// x * reciprocal / 2^31 / 2^shift, rounded down, of numbers without sign.
+KFN Ints divided(const Ints& x, const Ints& reciprocal, const Ints& shift) {
+  Ints r;
+  for (std::size_t i = 0; i < kVectors; ++i) {
+#if defined(PYF_LEVEL_AVX512)
+    const auto a = (__m512i)x.v[i], b = (__m512i)reciprocal.v[i], s = (__m512i)shift.v[i];
+    const __m512i even = _mm512_srlv_epi64(_mm512_srli_epi64(_mm512_mul_epu32(a, b), 31),
+                                           _mm512_and_si512(s, _mm512_set1_epi64(0xFFFFFFFF)));
+    const __m512i odd =
+        _mm512_srlv_epi64(_mm512_srli_epi64(_mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32)), 31),
+                          _mm512_srli_epi64(s, 32));
+    r.v[i] = (IntVector)_mm512_mask_blend_epi32(0xAAAA, even, _mm512_slli_epi64(odd, 32));
+#elif defined(PYF_LEVEL_AVX2)
+    const auto a = (__m256i)x.v[i], b = (__m256i)reciprocal.v[i], s = (__m256i)shift.v[i];
+    const __m256i even = _mm256_srlv_epi64(_mm256_srli_epi64(_mm256_mul_epu32(a, b), 31),
+                                           _mm256_and_si256(s, _mm256_set1_epi64x(0xFFFFFFFF)));
+    const __m256i odd =
+        _mm256_srlv_epi64(_mm256_srli_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32)), 31),
+                          _mm256_srli_epi64(s, 32));
+    r.v[i] = (IntVector)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+#else
+    for (std::size_t k = 0; k < kOfVector; ++k)
+      r.v[i][k] = static_cast<std::int32_t>(
+          (std::uint64_t{static_cast<std::uint32_t>(x.v[i][k])} * static_cast<std::uint32_t>(reciprocal.v[i][k])) >>
+          31 >> shift.v[i][k]);
+#endif
+  }
+  return r;
+}
+
 // Takes 16 bits more into each state that `needs` them, from words in the order of the lanes; how many.
 KFN std::uint32_t refill_states(Ints& states, std::uint32_t needs, const std::uint8_t* words) {
 #if defined(PYF_LEVEL_AVX512)

@@ -51,6 +51,8 @@ class StreamWriter {
       const auto count = static_cast<std::uint32_t>(__builtin_popcount(normal));
       value -= count;
       const std::uint32_t* const records = r.values + value;
+      const bool is_written = put_step(normal, records, tables);
+      if (is_written) normal = 0;
       std::uint32_t i = count;
       for (std::uint32_t left = normal; left != 0;) {
         const auto lane = static_cast<std::uint32_t>(31 - __builtin_clz(left));
@@ -83,6 +85,38 @@ class StreamWriter {
   const std::uint32_t* states() const { return state_; }
 
  private:
+  // Writes a step in which no lane has an escape; false if one has, or little room is left.
+  KFN bool put_step(std::uint32_t lanes, const std::uint32_t* records, const AdaptiveTables& tables) {
+    const Ints record = unpack_lanes(records, lanes), active = condition_of_bits(lanes);
+    const Ints number = record & Ints::all((1 << kCodeBits) - 1);
+    const Ints above = shift_right(bits_of(float_of(number) + Floats::all(0.5f)), 21) -
+                       Ints::all(4 * 131 - static_cast<std::int32_t>(kDirectSymbols));
+    const Ints direct = number < Ints::all(kDirectSymbols), symbol = select(direct, number, above);
+    const Ints level = shift_right(record, kCodeBits) & Ints::all(127);
+    static_assert(sizeof(SymbolEntry) == 12 && offsetof(SymbolEntry, frequency) == 4);
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(tables.symbols);
+    const Ints at = (gather(tables.first_of_level, level) + symbol) * Ints::all(3);
+    const Ints reciprocal = gather(words, at), both = gather(words + 1, at), shift = gather(words + 2, at);
+    const Ints frequency = both & Ints::all(0xFFFF), first = (both >> Ints::all(16)) & Ints::all(0xFFFF);
+    const Ints escapes = (record >= Ints::all(1 << 29)) | (frequency == Ints::all(0));
+    if (bits_of_condition(active & escapes) != 0 || at_ - begin_ < static_cast<std::ptrdiff_t>(4 * kRows)) return false;
+    Ints x = Ints::load(reinterpret_cast<const std::int32_t*>(state_));
+    const Ints all_raw = select(direct, Ints::all(0), (symbol >> Ints::all(2)) - Ints::all(2));
+    const Ints raw = select(all_raw < Ints::all(kWithSymbol), all_raw, Ints::all(kWithSymbol));
+    const Ints behind = all_raw - raw, one = Ints::all(1);
+    if (bits_of_condition(active & (one < (behind + one))) != 0) {
+      const Ints full = (x >> (Ints::all(kStateBits) - behind)) >= one;
+      at_ -= 2 * spill_states(x, bits_of_condition(active & full), at_);
+      const Ints later = (number >> Ints::all(kWithSymbol)) & ((one << behind) - one);
+      x = select(active, (x << behind) | later, x);
+    }
+    const Ints full = (x >> (Ints::all(kStateBits - kTableBits) - raw)) >= frequency;
+    at_ -= 2 * spill_states(x, bits_of_condition(active & full), at_);
+    const Ints longer = (x << raw) | (number & ((one << raw) - one));
+    const Ints next = longer + first + divided(longer, reciprocal, shift) * (Ints::all(1 << kTableBits) - frequency);
+    select(active, next, x).store(reinterpret_cast<std::int32_t*>(state_));
+    return true;
+  }
   void spill(std::uint32_t lane) {
     if (at_ - begin_ >= 2) at_ -= 2;
     store_le(at_, static_cast<std::uint16_t>(state_[lane]));
@@ -133,7 +167,7 @@ class StreamWriter {
   }
 
   std::uint8_t *begin_, *at_;
-  std::uint32_t state_[kRows];
+  alignas(64) std::uint32_t state_[kRows];
 };
 
 // Codes of a step: exact and origin say which lanes have a stored value instead.

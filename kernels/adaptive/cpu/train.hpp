@@ -15,7 +15,9 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kTerms = kMostCandidates + 1;  // candidates, then the value
+inline constexpr std::uint32_t kTerms = kMostCandidates + 1;     // candidates, then the value
+inline constexpr std::uint32_t kColumns = (kTerms + 7) / 8 * 8;  // of rows of equations: whole vectors
+inline constexpr std::size_t kAtOnce = 4;                        // samples that are added to equations together
 
 // What training needs of a value: its candidates and itself, all relative to the nearest one.
 struct Sample {
@@ -36,20 +38,25 @@ KFN double rough_log2(double x) {
 
 // Normal equations of the samples of a set; the last row and column are the value's.
 struct Equations {
-  double of[kTerms][kTerms];
+  double of[kTerms][kColumns];
   double weight;
   std::size_t count;
 
   void clear() { std::memset(this, 0, sizeof *this); }
-  void add(const Sample& sample, float sample_weight) {
-    const double g = sample_weight;
-    weight += g;
-    ++count;
-    double t[kTerms];
-    for (std::uint32_t i = 0; i < kTerms; ++i) t[i] = sample.terms[i];
-    for (std::uint32_t i = 0; i < kTerms; ++i) {
-      const double a = g * t[i];
-      for (std::uint32_t k = i / 8 * 8; k < kTerms; ++k) of[i][k] += a * t[k];  // by vectors: the rest is symmetric
+  // Adds kAtOnce samples of so many candidates; absent ones are nullptr.
+  void add(const Sample* const* samples, std::uint32_t candidates, bool weighted) {
+    double t[kAtOnce][kColumns] = {}, g[kAtOnce] = {};
+    for (std::size_t n = 0; n < kAtOnce && samples[n] != nullptr; ++n) {
+      g[n] = weighted ? samples[n]->weight : 1.0f / 16;
+      for (std::uint32_t i = 0; i < kTerms; ++i) t[n][i] = samples[n]->terms[i];
+      weight += g[n];
+      ++count;
+    }
+    for (std::uint32_t i = 0; i < kTerms; i = i + 1 == candidates ? kTerms - 1 : i + 1) {
+      const double x0 = g[0] * t[0][i], x1 = g[1] * t[1][i], x2 = g[2] * t[2][i], x3 = g[3] * t[3][i];
+      for (std::uint32_t first = i / 8 * 8; first < kColumns; first += 8)  // by vectors: the rest is symmetric
+        for (std::uint32_t k = first; k < first + 8; ++k)
+          of[i][k] += (x0 * t[0][k] + x1 * t[1][k]) + (x2 * t[2][k] + x3 * t[3][k]);
     }
   }
   void complete() {
@@ -74,24 +81,24 @@ struct Selection {
 };
 
 // The sweep operator: takes a candidate into the solution, or out of it.
-inline void sweep(double (&a)[kTerms][kTerms], std::uint32_t taken, bool out) {
+inline void sweep(double (&a)[kTerms][kColumns], std::uint32_t taken, bool out) {
   const double pivot = 1 / a[taken][taken], sign = out ? -1 : 1;
-  double row[kTerms];
-  for (std::uint32_t k = 0; k < kTerms; ++k) row[k] = a[taken][k];
+  double row[kColumns];
+  for (std::uint32_t k = 0; k < kColumns; ++k) row[k] = a[taken][k];
   for (std::uint32_t i = 0; i < kTerms; ++i) {
     if (i == taken) continue;
     const double f = a[i][taken] * pivot;
-    for (std::uint32_t k = 0; k < kTerms; ++k) a[i][k] -= f * row[k];
+    for (std::uint32_t k = 0; k < kColumns; ++k) a[i][k] -= f * row[k];
     a[i][taken] = sign * f;
   }
-  for (std::uint32_t k = 0; k < kTerms; ++k) a[taken][k] = sign * row[k] * pivot;
+  for (std::uint32_t k = 0; k < kColumns; ++k) a[taken][k] = sign * row[k] * pivot;
   a[taken][taken] = -pivot;
 }
 
 inline Selection select_taps(const Equations& e, const bool* allowed, std::uint32_t candidates, std::uint32_t most,
                              double values, double bits_of_tap) {
   Selection chosen;
-  double a[kTerms][kTerms];
+  double a[kTerms][kColumns];
   std::memcpy(a, e.of, sizeof a);
   constexpr std::uint32_t kValue = kTerms - 1;
   const double noise = e.weight / 12;
@@ -202,18 +209,26 @@ struct SetEquations {
   std::size_t samples = 0;
   Equations sets[kSets];
 
-  void collect(const PassModel& pass, const std::vector<Sample>& from, std::uint32_t most_classes, bool weighted) {
+  void collect(const PassModel& pass, TileKind kind, const std::vector<Sample>& from, std::uint32_t most_classes,
+               bool weighted) {
+    const std::uint32_t candidates = (pass.refining ? refining_taps(kind) : causal_taps(kind)).count;
     classes = most_classes;
     samples = from.size();
     for (Equations& e : sets) e.clear();
     std::vector<float> ranges;
     for (const Sample& s : from)
       if (pass.refining || s.set == 0) ranges.push_back(s.range);
-    std::sort(ranges.begin(), ranges.end());
     for (std::uint32_t i = 0; i + 1 < classes; ++i) {
-      const float exact = ranges.empty() ? 0 : ranges[ranges.size() * (i + 1) / classes];
+      float exact = 0;
+      if (!ranges.empty()) {
+        const auto at = ranges.begin() + static_cast<std::ptrdiff_t>(ranges.size() * (i + 1) / classes);
+        std::nth_element(ranges.begin(), at, ranges.end());
+        exact = *at;
+      }
       thresholds[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(exact) & 0xFFFF0000u);
     }
+    const Sample* waiting[kSets][kAtOnce] = {};
+    std::uint32_t waits[kSets] = {};
     for (const Sample& s : from) {
       std::uint32_t set = s.set, active = 0;
       for (std::uint32_t i = 0; i + 1 < classes; ++i) active += s.range >= thresholds[i] ? 1 : 0;
@@ -221,7 +236,14 @@ struct SetEquations {
         set += 8 * active;
       else if (set < kBorderSets)
         set = active;
-      sets[set].add(s, weighted ? s.weight : 1.0f / 16);
+      waiting[set][waits[set]++] = &s;
+      if (waits[set] < kAtOnce) continue;
+      sets[set].add(waiting[set], candidates, weighted);
+      waits[set] = 0;
+    }
+    for (std::uint32_t set = 0; set < kSets; ++set) {
+      std::fill(waiting[set] + waits[set], waiting[set] + kAtOnce, nullptr);
+      if (waits[set] != 0) sets[set].add(waiting[set], candidates, weighted);
     }
     for (Equations& e : sets) e.complete();
   }
@@ -283,10 +305,10 @@ inline void train_weights(PassModel& pass, TileKind kind, const SetEquations& eq
   }
 }
 
-// Features of contexts of a coded value, and its size.
+// Features of contexts of a coded value, then its size; by vectors of 8.
+inline constexpr std::uint32_t kSizeTerm = kFeatures, kContextTerms = (kFeatures + 8) / 8 * 8;
 struct ContextSample {
-  float features[kFeatures];
-  float size;
+  float terms[kContextTerms];
   std::uint32_t set;
 };
 
@@ -294,6 +316,11 @@ inline void sample_contexts(const Work& w, std::uint32_t every, std::vector<Cont
   std::uint32_t counter = 0;
   for (std::uint32_t step = 0; step < w.wave.layout.steps(); ++step) {
     const std::uint32_t bits = w.steps.coded[step] & ~(w.steps.sentinel[step] | w.steps.exact[step]);
+    const auto count = static_cast<std::uint32_t>(__builtin_popcount(bits));
+    if (counter + count < every) {
+      counter += count;
+      continue;
+    }
     for (std::uint32_t left = bits; left != 0; left &= left - 1) {
       if (++counter < every) continue;
       counter = 0;
@@ -301,46 +328,59 @@ inline void sample_contexts(const Work& w, std::uint32_t every, std::vector<Cont
       const float* const at = w.wave.sizes + std::size_t{step} * kLaneStride + lane;
       samples.emplace_back();
       ContextSample& s = samples.back();
-      for (std::uint32_t i = 0; i < kCodeTaps; ++i) s.features[i] = at[w.wave.code_tap[i]];
-      s.features[kRangeFeature] = w.steps.ranges[step * kRows + lane];
-      s.features[kDistanceFeature] = w.steps.distances[step * kRows + lane];
-      s.features[kConstantFeature] = 1;
-      s.size = *at;
+      for (std::uint32_t i = 0; i < kCodeTaps; ++i) s.terms[i] = at[w.wave.code_tap[i]];
+      s.terms[kRangeFeature] = w.steps.ranges[step * kRows + lane];
+      s.terms[kDistanceFeature] = w.steps.distances[step * kRows + lane];
+      s.terms[kConstantFeature] = 1;
+      s.terms[kSizeTerm] = *at;
       s.set = static_cast<std::uint32_t>(w.steps.sets[step * kRows + lane]);
     }
   }
 }
 
-// Weights w >= 0 of features that come near the sizes, relative to what they came to before.
-inline void solve_contexts(const std::vector<ContextSample>& samples, const PassModel& pass, TileKind kind,
-                           std::uint32_t parity, std::uint32_t most_codes, double* w) {
-  const Tap* const codes = code_taps(kind, pass.refining);
-  bool allowed[kFeatures];
-  for (std::uint32_t f = 0; f < kFeatures; ++f)
-    allowed[f] = f >= kCodeTaps || (f < most_codes && (!pass.refining || tap_allowed(pass, kind, parity, codes[f])));
+// Weights w >= 0 of features that come near the sizes of samples, relative to what they came to before.
+inline void solve_contexts(const std::vector<const ContextSample*>& samples, const bool* allowed, double* w) {
+  static_assert(kAtOnce == 4);
+  std::fill_n(w, kContextTerms, 0.0);
   for (std::uint32_t f = 0; f < kFeatures; ++f)
     w[f] = !allowed[f] ? 0 : f < kCodeTaps ? 1.0 / kCodeTaps : f == kConstantFeature ? 0.02 : 0;
   for (int round = 0; round < 2; ++round) {
-    double a[kFeatures][kFeatures] = {}, b[kFeatures] = {};
-    for (const ContextSample& s : samples) {
-      if (pass.refining ? s.set % 8 != parity : s.set >= kBorderSets) continue;
-      double m = 0.02;
-      for (std::uint32_t f = 0; f < kFeatures; ++f) m += w[f] * s.features[f];
-      const double g = 1 / (m * m);
+    double a[kFeatures][kContextTerms] = {};  // of a row the terms from its own vector on: the rest is symmetric
+    for (std::size_t first = 0; first < samples.size(); first += kAtOnce) {
+      const std::size_t count = std::min(kAtOnce, samples.size() - first);
+      double t[kAtOnce][kContextTerms] = {}, g[kAtOnce] = {};
+      for (std::size_t n = 0; n < count; ++n) {
+        for (std::uint32_t i = 0; i < kContextTerms; ++i) t[n][i] = samples[first + n]->terms[i];
+        double m[8];
+        for (std::uint32_t i = 0; i < 8; ++i) m[i] = w[i] * t[n][i];
+        for (std::uint32_t f = 8; f < kContextTerms; ++f) m[f % 8] += w[f] * t[n][f];
+        const double sum = 0.02 + (((m[0] + m[1]) + (m[2] + m[3])) + ((m[4] + m[5]) + (m[6] + m[7])));
+        g[n] = 1 / (sum * sum);
+      }
       for (std::uint32_t i = 0; i < kFeatures; ++i) {
-        const double x = g * s.features[i];
-        for (std::uint32_t k = 0; k < kFeatures; ++k) a[i][k] += x * s.features[k];
-        b[i] += x * s.size;
+        const double x0 = g[0] * t[0][i], x1 = g[1] * t[1][i], x2 = g[2] * t[2][i], x3 = g[3] * t[3][i];
+        for (std::uint32_t k = i / 8 * 8; k < kContextTerms; ++k)
+          a[i][k] += (x0 * t[0][k] + x1 * t[1][k]) + (x2 * t[2][k] + x3 * t[3][k]);
       }
     }
-    for (int sweep = 0; sweep < 60; ++sweep)
+    for (std::uint32_t i = 0; i < kFeatures; ++i)
+      for (std::uint32_t k = 0; k < i / 8 * 8; ++k) a[i][k] = a[k][i];
+    double rest[kContextTerms] = {};  // what is left of each row's equation
+    for (std::uint32_t i = 0; i < kFeatures; ++i) {
+      rest[i] = a[i][kSizeTerm];
+      for (std::uint32_t k = 0; k < kFeatures; ++k) rest[i] -= a[i][k] * w[k];
+    }
+    for (int sweep = 0; sweep < 60; ++sweep) {
+      double most = 0;
       for (std::uint32_t i = 0; i < kFeatures; ++i) {
         if (!allowed[i] || !(a[i][i] > 0)) continue;
-        double rest = b[i];
-        for (std::uint32_t k = 0; k < kFeatures; ++k) rest -= a[i][k] * w[k];
-        const double moved = w[i] + rest / a[i][i];
-        w[i] = moved > 0 ? moved : 0;
+        const double moved = std::max(0.0, w[i] + rest[i] / a[i][i]), change = moved - w[i];
+        w[i] = moved;
+        most = std::max(most, std::fabs(change));
+        for (std::uint32_t k = 0; k < kContextTerms; ++k) rest[k] -= a[i][k] * change;
       }
+      if (most < 1e-4) break;
+    }
   }
 }
 
@@ -355,20 +395,29 @@ inline std::uint8_t nearest_scale(double w, std::uint32_t one) {
 
 inline void train_contexts(PassModel& pass, TileKind kind, const std::vector<ContextSample>& samples,
                            std::uint32_t most_codes) {
+  const Tap* const codes = code_taps(kind, pass.refining);
   const std::uint32_t parities = pass.refining ? 1u << static_cast<std::uint32_t>(kind) : 1;
+  std::vector<const ContextSample*> own;
+  double sizes[kSets] = {}, expected[kSets] = {};
   for (std::uint32_t p = pass.refining ? 1 : 0; p < parities; ++p) {
-    double w[kFeatures];
-    solve_contexts(samples, pass, kind, p, most_codes, w);
+    bool allowed[kFeatures];
+    for (std::uint32_t f = 0; f < kFeatures; ++f)
+      allowed[f] = f >= kCodeTaps || (f < most_codes && (!pass.refining || tap_allowed(pass, kind, p, codes[f])));
+    own.clear();
+    for (const ContextSample& s : samples)
+      if (pass.refining ? s.set % 8 == p : s.set < kBorderSets) own.push_back(&s);
+    double w[kContextTerms], scales[kFeatures];
+    solve_contexts(own, allowed, w);
     for (std::uint32_t f = 0; f < kFeatures; ++f) pass.scale[f][p] = nearest_scale(w[f], kScaleOne);
     if (pass.scale[kConstantFeature][p] == 0) pass.scale[kConstantFeature][p] = 28;  // 2^-6
-  }
-  double sizes[kSets] = {}, expected[kSets] = {};
-  for (const ContextSample& s : samples) {
-    double m = 0;
-    for (std::uint32_t f = 0; f < kFeatures; ++f)
-      m += double{scale_of(pass.scale[f][pass.refining ? s.set % 8 : 0], kScaleOne)} * s.features[f];
-    sizes[s.set] += s.size;
-    expected[s.set] += m;
+    for (std::uint32_t f = 0; f < kFeatures; ++f) scales[f] = scale_of(pass.scale[f][p], kScaleOne);
+    for (const ContextSample& s : samples) {
+      if (pass.refining && s.set % 8 != p) continue;
+      double m = 0;
+      for (std::uint32_t f = 0; f < kFeatures; ++f) m += scales[f] * s.terms[f];
+      sizes[s.set] += s.terms[kSizeTerm];
+      expected[s.set] += m;
+    }
   }
   for (std::uint32_t set = 0; set < kSets; ++set)
     pass.factor[set] = static_cast<std::uint8_t>(

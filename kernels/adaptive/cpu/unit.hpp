@@ -24,9 +24,10 @@ inline constexpr std::size_t kUnitHead = 8;
 constexpr std::size_t unit_bytes_of(std::size_t tiles, std::size_t value_bytes) {
   return kUnitHead + 4 * kRows + tiles * Work::kDense * (value_bytes + 8) + 64;
 }
-constexpr std::size_t unit_scratch_bytes(std::size_t tiles) {
-  return Work::bytes() + tiles * (5 * Work::kDense + 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord)) + 1024;
+constexpr std::size_t record_bytes(std::size_t tiles) {
+  return tiles * (5 * Work::kDense + 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord)) + 4 * kRows;
 }
+constexpr std::size_t unit_scratch_bytes(std::size_t tiles) { return Work::bytes() + record_bytes(tiles) + 1024; }
 
 template <class T>
 using ValueBits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -60,7 +61,8 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
   shape_dense(d, tile);
   const double inverse = 1 / plan.step;
   const auto sentinel = static_cast<ValueBits<T>>(plan.sentinel);
-  bool any = false;
+  const bool plain = tile.value_stride == 1 && !plan.has_sentinel && plan.origin_values == nullptr;
+  bool any = false, others = false;
   const auto keep = [&](std::uint64_t index, T value, float& t, std::uint8_t& kind) {
     if (std::bit_cast<ValueBits<T>>(value_at<T>(plan.origin_values, index)) != std::bit_cast<ValueBits<T>>(value))
       return;
@@ -73,6 +75,15 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       const std::uint64_t from = tile.row(z, y);
       float* const to = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
+      if (plain) {
+        std::uint32_t largest = 0;  // its magnitude's bits: NaN is above all
+        for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+          to[x] = normalised(plan, inverse, value_at<T>(values, from + x));
+          largest = std::max(largest, std::bit_cast<std::uint32_t>(to[x]) & 0x7FFFFFFF);
+        }
+        std::memset(kinds, kCoded, d.lengths[y]);
+        if (largest < std::bit_cast<std::uint32_t>(kFarthest)) continue;
+      }
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         const T value = value_at<T>(values, from + x * tile.value_stride);
         const bool special = plan.has_sentinel &&
@@ -82,9 +93,11 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
         to[x] = special ? 0 : far ? kFarthest : t;
         kinds[x] = special ? kSentinel : far ? kExact : kCoded;
         any = any | special;
+        others = others | special | far;
         if (plan.origin_values != nullptr) keep(from + x * tile.value_stride, value, to[x], kinds[x]);
       }
     }
+  d.all_coded = !others && plan.origin_values == nullptr;
   return any;
 }
 
@@ -99,6 +112,17 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
       const std::uint64_t from = tile.row(z, y);
       const float* const r = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
+      if (tile.value_stride == 1 && !plan.has_sentinel) {
+        std::uint64_t largest = 0;  // bits of the largest error: NaN is above all
+        ValueBits<T> least = static_cast<ValueBits<T>>(~ValueBits<T>{0});
+        for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+          const T value = value_at<T>(values, from + x), decoded = reconstructed<T>(plan, r[x]);
+          const double error = static_cast<double>(value) - static_cast<double>(decoded);
+          largest = std::max(largest, std::bit_cast<std::uint64_t>(error) & ~std::uint64_t{0} >> 1);
+          least = std::min(least, static_cast<ValueBits<T>>(std::bit_cast<ValueBits<T>>(value) << 1));
+        }
+        if (largest <= std::bit_cast<std::uint64_t>(bound) && least != 0) continue;
+      }
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         if (kinds[x] != kCoded) continue;
         const T value = value_at<T>(values, from + x * tile.value_stride), decoded = reconstructed<T>(plan, r[x]);
@@ -137,18 +161,17 @@ inline void record_pass(const Work& w, const Lattice& lattice, const AdaptiveTil
     e.set = Ints::load(s.sets + at);
     e.range = Floats::load(s.ranges + at);
     e.distance = Floats::load(s.distances + at);
-    std::int32_t levels[kRows];
-    context_level(w.wave, e, step).store(levels);
-    for (std::uint32_t left = coded & ~special; left != 0; left &= left - 1) {
+    const Ints codes = Ints::load(s.codes + at), level = context_level(w.wave, e, step);
+    const Ints zigzags = (codes + codes) ^ (codes < Ints::all(0));
+    std::uint32_t* const records = r.values + r.value_count;
+    r.value_count += pack_lanes(zigzags | (level << Ints::all(kCodeBits)), coded & ~special, records);
+    const std::uint32_t stores = (s.exact[step] | s.origin[step]) & coded & ~special;
+    for (std::uint32_t left = stores; left != 0; left &= left - 1) {
       const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
-      const auto code = static_cast<std::uint32_t>(s.codes[at + lane]);
       const bool exact = (s.exact[step] >> lane & 1) != 0;
       const bool origin = (s.origin[step] >> lane & 1) != 0;
-      r.values[r.value_count++] =
-          make_record(exact || origin ? 0 : zigzag(code), static_cast<std::uint32_t>(levels[lane]),
-                      exact    ? kByValue
-                      : origin ? kByOrigin
-                               : kByCode);
+      std::uint32_t& record = records[__builtin_popcount(coded & ~special & ((1u << lane) - 1))];
+      record = make_record(0, record >> kCodeBits & 127, exact ? kByValue : kByOrigin);
       if (origin) {
         std::memcpy(stored, s.targets + at + lane, sizeof(float));
         stored += sizeof(float);
@@ -178,6 +201,7 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
     if (attempt != 0)
       for (std::size_t i = 0; i < cells; ++i)
         if (marks[i] == kExact && w.dense.kinds[i] == kCoded) w.dense.kinds[i] = kExact;
+    if (attempt != 0) w.dense.all_coded = false;
     for (std::uint32_t p = 0; p <= model.levels; ++p) {
       const Lattice lattice(w.dense, model.kind, model.passes[p].log2);
       begin_pass(w, model.kind, model.passes[p], lattice);
@@ -199,11 +223,18 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
 inline UnitRecords records_in(std::uint8_t* memory, std::size_t tiles) {
   UnitRecords r;
   r.values = reinterpret_cast<std::uint32_t*>(memory);
-  memory += tiles * 4 * Work::kDense;
+  memory += tiles * 4 * Work::kDense + 4 * kRows;  // what pack_lanes() writes behind
   r.steps = reinterpret_cast<StepRecord*>(memory);
   memory += tiles * 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord);
   r.flags = memory;
   return r;
+}
+
+inline const KeptTile* find_kept(const AdaptivePlan& plan, std::uint64_t tile) {
+  if (plan.kept == nullptr) return nullptr;
+  const auto at = std::lower_bound(plan.kept->begin(), plan.kept->end(), tile,
+                                   [](const KeptTile& kept, std::uint64_t number) { return kept.number < number; });
+  return at != plan.kept->end() && at->number == tile ? &*at : nullptr;
 }
 
 // Appends a tile that was kept; whether it has masks.
@@ -234,9 +265,9 @@ inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64
   std::uint8_t *const head = out, *stored = out + kUnitHead + 4 * std::size_t{rows};
   std::uint8_t* const stored_begin = stored;
   for (std::uint64_t tile = first; tile < last; ++tile) {
-    const bool kept = plan.kept != nullptr && !plan.kept->empty();
-    const bool has_masks = kept ? append_kept((*plan.kept)[tile], records, stored)
-                                : encode_tile_values<T>(plan, values, tile, w, records, stored);
+    const KeptTile* const kept = find_kept(plan, tile);
+    const bool has_masks = kept != nullptr ? append_kept(*kept, records, stored)
+                                           : encode_tile_values<T>(plan, values, tile, w, records, stored);
     if (has_masks) masks |= 1u << (tile - first);
   }
   const auto stored_bytes = static_cast<std::size_t>(stored - stored_begin);

@@ -61,6 +61,7 @@ inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattic
               Floats code = float_of(step_codes.codes), value = fused(code, unit, e.value);
               const std::uint32_t special = sentinel | step_codes.exact | step_codes.origin;
               if (special != 0) {
+                w.dense.all_coded = false;
                 const Ints is_special = condition_of_bits(special);
                 code = as_floats(bits_of(code) & ~is_special);
                 float others[kRows];
@@ -94,7 +95,7 @@ inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattic
 inline void spread_masks(Work& w, const Lattice& lattice) {
   const Layout& l = w.wave.layout;
   std::memset(w.steps.sentinel, 0, 4 * std::size_t{l.steps()});
-  if (!w.wave.pass->refining) return;
+  if (!w.wave.pass->refining || w.dense.all_coded) return;
   const std::uint32_t by_z = lattice.shift_z == 0 && lattice.planes == 1 ? 1 : 2,
                       by_y = w.wave.kind == TileKind::line ? 1 : 2;
   for (std::uint32_t z = 0; z < lattice.planes; z += by_z)
@@ -115,6 +116,15 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
     for (std::uint32_t y = 0; y < d.rows; ++y) {
       const std::uint64_t first = tile.row(z, y);
       const std::size_t from = d.index(z, y, 0);
+      if (d.all_coded && tile.value_stride == 1 && first >= plan.start && first + d.lengths[y] <= plan.stop &&
+          plan.decoded_r == nullptr) {
+        std::uint8_t* const row = to + (first - plan.start) * sizeof(T);
+        for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
+          const T value = reconstructed<T>(plan, d.values[from + x]);
+          std::memcpy(row + x * sizeof(T), &value, sizeof(T));
+        }
+        continue;
+      }
       for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
         const std::uint64_t index = first + x * tile.value_stride;
         if (index < plan.start || index >= plan.stop) continue;
@@ -133,13 +143,14 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
 
 // Whether all values are so small that no sum of weighted values can be infinite.
 inline bool is_tame(const Dense& d) {
-  bool tame = true;
+  std::uint32_t largest = 0;  // its magnitude's bits: NaN is above all
   for (std::uint32_t z = 0; z < d.planes; ++z)
     for (std::uint32_t y = 0; y < d.rows; ++y) {
       const float* const r = d.values + d.index(z, y, 0);
-      for (std::uint32_t x = 0; x < d.lengths[y]; ++x) tame = tame & (r[x] < 0x1p64f) & (r[x] > -0x1p64f);
+      for (std::uint32_t x = 0; x < d.lengths[y]; ++x)
+        largest = std::max(largest, std::bit_cast<std::uint32_t>(r[x]) & 0x7FFFFFFF);
     }
-  return tame;
+  return largest < std::bit_cast<std::uint32_t>(0x1p64f);
 }
 
 template <class T>
@@ -166,6 +177,7 @@ inline Status decode_unit(const Plan& base, const std::uint8_t* bytes, std::size
     const AdaptiveTile tile = plan.tiles.tile(number);
     shape_dense(w.dense, tile);
     std::memset(w.dense.kinds, kCoded, std::size_t{tile.planes} * tile.rows * tile.columns);
+    w.dense.all_coded = true;
     for (std::uint32_t p = 0; p <= plan.model->levels; ++p) {
       const PassModel& pass = plan.model->passes[p];
       const Lattice lattice(w.dense, plan.model->kind, pass.log2);

@@ -114,6 +114,11 @@ inline void spread_targets(Work& w, const Lattice& lattice) {
       const auto first =
           static_cast<std::size_t>(l.step(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0));
       const std::size_t from = lattice.index(w.dense, z, y, 0);
+      if (w.dense.all_coded) {
+        for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x)
+          w.steps.targets[(first + x) * kRows + y] = w.dense.values[from + (std::size_t{x} << lattice.shift_x)];
+        continue;
+      }
       for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x) {
         const std::size_t at = from + (std::size_t{x} << lattice.shift_x);
         w.steps.targets[(first + x) * kRows + y] = w.dense.values[at];
@@ -128,13 +133,19 @@ inline void spread_targets(Work& w, const Lattice& lattice) {
     }
 }
 
-// Reconstructed values and sizes of codes from the wavefront's layout to the dense array.
+// Reconstructed values from the wavefront's layout to the dense array; sizes of codes, too, if passes come after.
 inline void collect(Work& w, const Lattice& lattice) {
+  const bool last = w.wave.pass->log2 == 0;
   const Layout& l = w.wave.layout;
   for (std::uint32_t z = 0; z < lattice.planes; ++z)
     for (std::uint32_t y = 0; y < lattice.rows; ++y) {
       const std::ptrdiff_t first = l.slot(static_cast<std::int32_t>(z), static_cast<std::int32_t>(y), 0);
       const std::size_t to = lattice.index(w.dense, z, y, 0);
+      if (last) {
+        for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x)
+          w.dense.values[to + x] = w.wave.values[first + std::ptrdiff_t{x} * kLaneStride];
+        continue;
+      }
       for (std::uint32_t x = 0; x < lattice.lengths[y]; ++x) {
         const std::size_t at = to + (std::size_t{x} << lattice.shift_x);
         w.dense.values[at] = w.wave.values[first + std::ptrdiff_t{x} * kLaneStride];
