@@ -65,7 +65,10 @@ class Group:
         try:
             frame = pyfilter.encode(values, codec, fill_value=fill)
             flat = pyfilter.decode(frame).reshape(-1)
-            parts = [(0, values.size), *np.sort(np.random.default_rng(values.size).integers(0, values.size + 1, (ranges, 2)))]
+            parts = [
+                (0, values.size),
+                *np.sort(np.random.default_rng(values.size).integers(0, values.size + 1, (ranges, 2))),
+            ]
             for start, stop in ((int(start), int(stop)) for start, stop in parts):
                 for back in device.decode([frame] * copies, values.dtype, values.size, start, stop):
                     if back.tobytes() != flat[start:stop].tobytes():

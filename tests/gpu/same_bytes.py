@@ -244,7 +244,9 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
     shapes += [(5, 6, 8), (33, 34, 70), (3, 40, 65), (70, 33, 9), (4, 5, 20, 30), (2, 3, 4, 9, 10)]
     for dtype in ("f4", "f8"):
         group = Group(f"adaptive, {dtype}")
-        kinds = itertools.product(shapes, ("smooth", "rough", "missing", "stored"), ("auto", "regression", "interpolation"))
+        kinds = itertools.product(
+            shapes, ("smooth", "rough", "missing", "stored"), ("auto", "regression", "interpolation")
+        )
         for i, (shape, kind, predictor) in enumerate(itertools.islice(kinds, 0, None, every)):
             values = rng.standard_normal(shape) * 0.3
             if kind != "rough":
@@ -257,7 +259,9 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
                 values[rng.random(shape) < 0.01] = 0
             bound = (0.3, 0.03, 1e-3)[i % 3]
             codec = pyfilter.Adaptive(absolute=bound, predictor=predictor, effort=("fast", "best")[i % 2])  # type: ignore[arg-type]
-            group.check_decoding(values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1)
+            group.check_decoding(
+                values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1
+            )
         yield group
     if every == 1 and not quick:
         group = Group("adaptive, many units")

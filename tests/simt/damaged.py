@@ -19,7 +19,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import pyfilter
 from simt import arrays
 
-CODECS = ["Cuszp2", "Lossless", "HierarchicalDelta", "Lorenzo", "Huffman", "Particles", "Progressive", "Adaptive", "Refined"]
+CODECS = [
+    "Cuszp2",
+    "Lossless",
+    "HierarchicalDelta",
+    "Lorenzo",
+    "Huffman",
+    "Particles",
+    "Progressive",
+    "Adaptive",
+    "Refined",
+]
 
 
 def frame_of(name: str, dtype: str, rng: np.random.Generator) -> bytes:
