@@ -337,7 +337,7 @@ const Codec kAdaptiveCodec{
     .decode = decode,
     .may_be_pointwise = false,
     .closed_loop = true,
-    .floats_on_devices = false,
+    .encodes_on_devices = false,
 };
 
 }  // namespace pyfilter

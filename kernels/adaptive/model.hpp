@@ -4,6 +4,7 @@
 // that the floats that tiles compute with are exact.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -60,6 +61,12 @@ struct PassModel {
   alignas(64) float weights[kMostCandidates][kSets] = {};
   alignas(64) float scales[kFeatures][kSets] = {};
   alignas(64) float factors[kSets] = {};
+
+  KFN bool has_feature(std::uint32_t feature) const {
+    bool any = false;
+    for (std::uint32_t set = 0; set < kSets; ++set) any = any || scales[feature][set] != 0;
+    return any;
+  }
 };
 
 struct AdaptiveModel {
@@ -74,18 +81,38 @@ struct AdaptiveModel {
 };
 
 // The candidate that gets what the other weights leave to 1; kNoTap where a set predicts 0.
-inline std::uint32_t rest_tap(const PassModel& pass, TileKind kind, std::uint32_t set) {
-  const TapList& list = pass.refining ? refining_taps(kind) : causal_taps(kind);
-  if (pass.refining) return list.near[(set & 1) != 0 ? 0 : (set & 2) != 0 ? 1 : 2];
+KFN std::uint32_t rest_tap(const TapList& list, bool refining, TileKind kind, std::uint32_t set) {
+  if (refining) return list.near[(set & 1) != 0 ? 0 : (set & 2) != 0 ? 1 : 2];
   if (set < kBorderSets) return list.near[0];
   for (std::uint32_t axis = 0; axis < static_cast<std::uint32_t>(kind); ++axis)
     if ((set >> axis & 1) == 0) return list.near[axis];
   return kNoTap;
 }
+inline std::uint32_t rest_tap(const PassModel& pass, TileKind kind, std::uint32_t set) {
+  return rest_tap(pass.refining ? refining_taps(kind) : causal_taps(kind), pass.refining, kind, set);
+}
 // Whether a set is used at all.
-bool set_exists(const PassModel& pass, TileKind kind, std::uint32_t set);
+KFN bool set_exists(const PassModel& pass, TileKind kind, std::uint32_t set) {
+  const std::uint32_t combinations = 1u << static_cast<std::uint32_t>(kind);
+  if (pass.refining) return set % 8 != 0 && set % 8 < combinations && set / 8 < pass.classes;
+  return set < kBorderSets ? set < pass.classes : set > kBorderSets && set - kBorderSets < combinations;
+}
+
 // Whether the values of a set may use a candidate.
-bool tap_allowed(const PassModel& pass, TileKind kind, std::uint32_t set, Tap tap);
+KFN bool tap_allowed(const PassModel& pass, TileKind kind, std::uint32_t set, Tap tap) {
+  if (pass.refining) {
+    const bool causal = tap.z < 0 || (tap.z == 0 && (tap.y < 0 || (tap.y == 0 && tap.x < 0)));
+    std::uint32_t there = set ^ static_cast<std::uint32_t>(tap.x & 1);
+    if (kind != TileKind::line) there ^= static_cast<std::uint32_t>(tap.y & 1) << 1;
+    if (kind == TileKind::volume) there ^= static_cast<std::uint32_t>(tap.z & 1) << 2;
+    const int odd = std::popcount(set & 7), odd_there = std::popcount(there & 7);
+    return odd_there < odd || (odd_there == odd && causal);
+  }
+  if (set < kBorderSets) return true;
+  if ((set & 4) != 0 && tap.z < 0) return false;
+  if ((set & 2) != 0 && tap.z == 0 && tap.y < 0) return false;
+  return (set & 1) == 0 || tap.z != 0 || tap.y != 0;
+}
 
 // Completes the floats of a model.
 void finish_model(AdaptiveModel& model);

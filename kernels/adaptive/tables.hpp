@@ -25,11 +25,15 @@ KFN std::uint32_t bits_with(std::uint32_t symbol) {
 }
 KFN std::uint32_t bits_behind(std::uint32_t symbol) { return raw_bits(symbol) - bits_with(symbol); }
 
-// An entry for each of 2^12 slots: symbol, frequency << 8, place of the slot within the symbol's << 20.
+// The entry of a slot, the rank-th of its symbol.
+KFN std::uint32_t slot_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t rank) {
+  return symbol | frequency << 8 | rank << 20;
+}
+// An entry for each of 2^12 slots.
 KFN void make_slots(const Frequencies& f, std::uint32_t* entries) {
   std::uint32_t slot = 0;
   for (std::uint32_t s = 0; s < kSymbols; ++s)
-    for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = s | std::uint32_t{f.of[s]} << 8 | i << 20;
+    for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = slot_entry(s, f.of[s], i);
 }
 
 // What an encoder needs of a symbol: frequency, first slot, and its division as a product (encode_entry()).

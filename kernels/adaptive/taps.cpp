@@ -153,4 +153,14 @@ const RangeTaps& range_taps(TileKind kind) {
   return kLists[static_cast<std::size_t>(kind) - 1];
 }
 
+AdaptiveTaps adaptive_taps(TileKind kind) noexcept {
+  AdaptiveTaps taps;
+  taps.causal = causal_taps(kind);
+  taps.refining = refining_taps(kind);
+  std::copy_n(code_taps(kind, false), kCodeTaps, taps.causal_codes);
+  std::copy_n(code_taps(kind, true), kCodeTaps, taps.refining_codes);
+  taps.ranges = range_taps(kind);
+  return taps;
+}
+
 }  // namespace pyfilter

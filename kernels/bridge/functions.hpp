@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "adaptive/grid.hpp"
+#include "adaptive/taps.hpp"
 #include "core/cuda/channel.hpp"
 #include "core/cuda/driver.hpp"
 #include "core/grid.hpp"
@@ -24,6 +26,7 @@ struct ProgressivePart;
 
 // Functions of the host library that the CUDA library calls: F(result, name, (parameters), (arguments)).
 #define PYF_HOST_FUNCTIONS(F)                                                                                        \
+  F(AdaptiveTaps, adaptive_taps, (TileKind kind), (kind))                                                            \
   F(Status, check_decode,                                                                                            \
     (const FrameInfo& info, std::size_t frame_bytes, std::uint64_t start, std::uint64_t stop,                        \
      std::size_t value_bytes),                                                                                       \
@@ -33,6 +36,7 @@ struct ProgressivePart;
     (request, value_bytes, count, coordinates))                                                                      \
   F(Status, check_request, (const Request& request), (request))                                                      \
   F(const char*, dtype_name, (Dtype dtype), (dtype))                                                                 \
+  F(bool, encodes_on_devices, (std::uint8_t codec, Dtype dtype), (codec, dtype))                                     \
   F(Status, encode_on_cpu,                                                                                           \
     (const Request& request, const void* values, std::size_t value_bytes, void* frame, std::size_t frame_capacity,   \
      std::size_t* frame_bytes),                                                                                      \
@@ -43,6 +47,8 @@ struct ProgressivePart;
   F(FrameInfo, frame_template, (const Request& request, std::uint8_t codec, std::uint64_t count),                    \
     (request, codec, count))                                                                                         \
   F(Request, lorenzo_request, (const Request& request), (request))                                                   \
+  F(AdaptiveGrid, make_adaptive_grid, (const Shape& shape, std::uint64_t values, bool across),                       \
+    (shape, values, across))                                                                                         \
   F(Grid, make_grid, (const Shape& shape, std::uint64_t values, int block_dims), (shape, values, block_dims))        \
   F(Grid, make_packed_grid, (const Shape& shape, std::uint64_t values, int tile_shape), (shape, values, tile_shape)) \
   F(Grid, make_run_grid, (std::uint64_t values, std::uint64_t tile_values), (values, tile_values))                   \

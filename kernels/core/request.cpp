@@ -202,6 +202,9 @@ bool on_devices(std::uint8_t codec, Dtype dtype) noexcept {
   const Codec& functions = *codec_of(codec);
   return is_float(dtype) ? functions.floats_on_devices : functions.integers_on_devices;
 }
+bool encodes_on_devices(std::uint8_t codec, Dtype dtype) noexcept {
+  return on_devices(codec, dtype) && codec_of(codec)->encodes_on_devices;
+}
 
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {
   write_header(info, *find_codec(info.codec), out);

@@ -24,6 +24,8 @@ void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept;
 
 // Whether there are CUDA kernels for a codec and dtype. Kernels may still refuse other properties of a frame.
 bool on_devices(std::uint8_t codec, Dtype dtype) noexcept;
+// Whether they encode, too.
+bool encodes_on_devices(std::uint8_t codec, Dtype dtype) noexcept;
 
 // Checks that codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;

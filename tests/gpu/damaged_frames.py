@@ -39,7 +39,7 @@ def compare_frame(group: Group, frame: bytes, what: str, any_nan: bool = False) 
     except pyfilter.PyfilterError:
         return True
     integers = info.codec == "hierarchical_delta" and info.dtype.kind != "f"
-    if info.value_bytes > 1 << 24 or integers or info.codec == "adaptive":  # adaptive has no kernels
+    if info.value_bytes > 1 << 24 or integers:
         return False
 
     def bits(values: Array) -> bytes:  # made codes may give NaNs: some NaN (docs/format.md, section 6)
@@ -94,6 +94,14 @@ def damaged(quick: bool, every: int) -> Iterator[Group]:
         for frame in progressive_cases.frames(dtype):
             compare_broken(frame, 20 if quick else 150, f"{dtype} progressive")
             compare_broken(frame, 20 if quick else 150, f"{dtype} progressive, its head", 8 * frame[7] + 1500)
+    for dtype, predictor in itertools.product(("f4", "f8"), ("regression", "interpolation")):
+        values = np.cumsum(rng.normal(size=(20, 30, 61)), axis=2).astype(dtype)
+        values[3:9, :, 5:20] = np.nan
+        values.reshape(-1)[rng.integers(0, values.size, 60)] *= 1000
+        frame = pyfilter.encode(values, pyfilter.Adaptive(absolute=0.2, predictor=predictor), fill_value=np.nan)
+        assert pyfilter.frame_info(frame).codec == "adaptive"
+        compare_broken(frame, 60 if quick else 400, f"{dtype} {predictor}")
+        compare_broken(frame, 60 if quick else 400, f"{dtype} {predictor}, its model", 8 * frame[7] + 1000)
     for dtype, coder in itertools.product(("f4", "f8"), ("rans", "huffman", "unsynced")):
         values = np.cumsum(rng.normal(size=(40, 50, 61)), axis=2).astype(dtype)
         values[3:9, :, 5:20] = np.nan

@@ -237,6 +237,41 @@ def progressive(quick: bool, every: int) -> Iterator[Group]:
     yield group
 
 
+def adaptive(quick: bool, every: int) -> Iterator[Group]:
+    """Frames of the CPU: tiles of every kind and size, masks, stored values, passes that refine, batches."""
+    rng = np.random.default_rng(21)
+    shapes: list[tuple[int, ...]] = [(1,), (70,), (2100,), (40000,), (3000, 3), (2, 9), (40, 300), (33, 1100)]
+    shapes += [(5, 6, 8), (33, 34, 70), (3, 40, 65), (70, 33, 9), (4, 5, 20, 30), (2, 3, 4, 9, 10)]
+    for dtype in ("f4", "f8"):
+        group = Group(f"adaptive, {dtype}")
+        kinds = itertools.product(
+            shapes, ("smooth", "rough", "missing", "stored"), ("auto", "regression", "interpolation")
+        )
+        for i, (shape, kind, predictor) in enumerate(itertools.islice(kinds, 0, None, every)):
+            values = rng.standard_normal(shape) * 0.3
+            if kind != "rough":
+                values = np.cumsum(values, axis=-1) + np.cumsum(rng.standard_normal(shape), axis=0)
+            if kind == "missing":
+                values[np.cumsum(rng.standard_normal(shape), axis=-1) > 2] = np.nan
+                values.reshape(-1)[rng.integers(0, values.size, 1 + values.size // 30)] = np.nan
+            if kind == "stored":
+                values.reshape(-1)[rng.integers(0, values.size, 1 + values.size // 90)] *= 3000
+                values[rng.random(shape) < 0.01] = 0
+            bound = (0.3, 0.03, 1e-3)[i % 3]
+            codec = pyfilter.Adaptive(absolute=bound, predictor=predictor, effort=("fast", "best")[i % 2])  # type: ignore[arg-type]
+            group.check_decoding(
+                values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1
+            )
+        yield group
+    if every == 1 and not quick:
+        group = Group("adaptive, many units")
+        for shape in ((150, 260, 200), (3000, 1500), (2_000_003,)):
+            values = np.cumsum(rng.standard_normal(shape), axis=-1).astype(np.float32)
+            for predictor, bound in itertools.product(("regression", "interpolation"), (0.01, 1.0)):
+                group.check_decoding(values, pyfilter.Adaptive(absolute=bound, predictor=predictor))
+        yield group
+
+
 def narrow(quick: bool) -> Iterator[Group]:
     """Arrays of few columns, some of which planes suit best, in batches that take several runs of streams."""
     rng = np.random.default_rng(19)
@@ -308,7 +343,7 @@ def main() -> int:
     globals()["ONLY"] = options.codec
     quick = options.quick or options.sanitize
     every = options.every if options.sanitize else 1
-    gridded = ONLY not in ("Particles", "Progressive")
+    gridded = ONLY not in ("Particles", "Progressive", "Adaptive")
     groups: list[Iterator[Group]] = [] if options.damaged == "without" else [damaged(quick, every)]
     if options.damaged != "only":
         if gridded:
@@ -317,6 +352,8 @@ def main() -> int:
             groups.append(particles(quick, every))
         if ONLY in (None, "Progressive"):
             groups.append(progressive(quick, every))
+        if ONLY in (None, "Adaptive"):
+            groups.append(adaptive(quick, max(1, every // 4)))
         if not options.sanitize and gridded:
             groups += [missing(quick), sizes(quick), batches(quick), narrow(quick), large(quick)]
         if not options.sanitize and options.data.is_dir():

@@ -19,7 +19,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import pyfilter
 from simt import arrays
 
-CODECS = ["Cuszp2", "Lossless", "HierarchicalDelta", "Lorenzo", "Huffman", "Particles", "Progressive"]
+CODECS = [
+    "Cuszp2",
+    "Lossless",
+    "HierarchicalDelta",
+    "Lorenzo",
+    "Huffman",
+    "Particles",
+    "Progressive",
+    "Adaptive",
+    "Refined",
+]
 
 
 def frame_of(name: str, dtype: str, rng: np.random.Generator) -> bytes:
@@ -33,6 +43,13 @@ def frame_of(name: str, dtype: str, rng: np.random.Generator) -> bytes:
         return pyfilter.encode(values, pyfilter.Lossless())
     if name == "Huffman":
         return pyfilter.encode(values, pyfilter.Lorenzo(absolute=0.01, coder="huffman"))
+    if name in ("Adaptive", "Refined"):  # masks, values that are stored
+        values[:, 20:30] = np.nan
+        values.reshape(-1)[rng.integers(0, values.size, 100)] *= -1
+        predictor = "regression" if name == "Adaptive" else "interpolation"
+        frame = pyfilter.encode(values, pyfilter.Adaptive(absolute=0.01, predictor=predictor), fill_value=np.nan)
+        assert pyfilter.frame_info(frame).codec == "adaptive"
+        return frame
     codec: Any = getattr(pyfilter, name)
     return pyfilter.encode(values, codec(absolute=0.01))
 

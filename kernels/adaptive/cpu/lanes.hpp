@@ -15,6 +15,9 @@
 #include <arm_neon.h>
 #endif
 
+// Functions that CPU and GPU share (cuda/lanes.cuh).
+#define PYF_ON_LANES KFN
+
 PYF_BEGIN_TARGET
 
 inline constexpr std::uint32_t kRows = 32;

@@ -9,6 +9,7 @@
 
 #include "adaptive/cpu/work.hpp"
 #include "adaptive/plan.hpp"
+#include "adaptive/symbol_step.hpp"
 #include "core/bits.hpp"
 #include "core/wire.hpp"
 
@@ -20,30 +21,6 @@ enum : std::uint32_t { kByCode = 0, kByValue = 1, kByOrigin = 2 };
 KFN std::uint32_t make_record(std::uint32_t zigzag_code, std::uint32_t level, std::uint32_t how) {
   return zigzag_code | level << kCodeBits | how << 29;
 }
-
-// Bits of the masks around each lane's value, from which its own is foreseen: six earlier ones.
-struct MaskNeighbours {
-  std::uint32_t words[6];
-
-  KFN MaskNeighbours(const Wave& wave, const std::uint32_t* masks, std::uint32_t step) {
-    const std::uint32_t* const at = masks + step;
-    if (wave.kind == TileKind::line) {
-      for (int i = 0; i < 6; ++i) words[i] = at[-1 - i];
-      return;
-    }
-    words[0] = at[-1];
-    words[1] = at[-2] << 1;
-    words[2] = at[-1] << 1;
-    words[3] = at[-3] << 1;
-    words[4] = at[-2];
-    words[5] = wave.kind == TileKind::volume ? at[-static_cast<std::ptrdiff_t>(wave.layout.period())] : at[-4] << 2;
-  }
-  KFN std::uint32_t of_lane(std::uint32_t lane) const {
-    std::uint32_t context = 0;
-    for (std::uint32_t i = 0; i < 6; ++i) context |= (words[i] >> lane & 1) << i;
-    return context;
-  }
-};
 
 struct UnitRecords {
   std::uint32_t* values;  // make_record(), of lanes that are not special
@@ -232,16 +209,8 @@ class StreamReader {
 
   KFN StepCodes read(const AdaptiveTables& tables, const Ints& level, std::uint32_t bits, const Ints& active) {
     const Ints x = Ints::load(reinterpret_cast<const std::int32_t*>(state_));
-    const Ints first = gather(tables.first_of_level, level);
-    const Ints entry = gather(tables.slots, first + (x & Ints::all((1 << kTableBits) - 1)));
-    const Ints symbol = entry & Ints::all(0xFF), direct = symbol < Ints::all(kDirectSymbols);
-    const Ints shift = select(direct, Ints::all(0), (symbol >> Ints::all(2)) - Ints::all(2));
-    const Ints raw =
-        select(shift < Ints::all(kWithSymbol), shift, Ints::all(kWithSymbol)) & (symbol < Ints::all(kEscape));
-    const Ints full = ((entry >> Ints::all(8)) & Ints::all(0xFFF)) * (x >> Ints::all(kTableBits)) +
-                      ((entry >> Ints::all(20)) & Ints::all(0xFFF));
-    const Ints low = full & ((Ints::all(1) << raw) - Ints::all(1));
-    Ints next = select(active, full >> raw, x);
+    const SymbolStep step = take_symbols(tables.first_of_level, tables.slots, x, level, active);
+    Ints next = step.next;
     const std::uint32_t needs = bits_of_condition(next < Ints::all(kLowestState));
     if (end_ - at_ >= static_cast<std::ptrdiff_t>(2 * kRows)) {
       at_ += 2 * refill_states(next, needs, at_);
@@ -251,11 +220,9 @@ class StreamReader {
       for (std::uint32_t left = needs; left != 0; left &= left - 1)
         refill(static_cast<std::uint32_t>(__builtin_ctz(left)));
     }
-    const Ints within = shift & Ints::all(31);
-    const Ints number = select(direct, symbol, ((Ints::all(4) + (symbol & Ints::all(3))) << within) + low);
-    StepCodes result{(number >> Ints::all(1)) ^ (Ints::all(0) - (number & Ints::all(1)))};
-    const std::uint32_t unusual = bits & bits_of_condition(symbol >= Ints::all(4 * (kWithSymbol + 3)));
-    if (unusual != 0) finish(symbol, low, unusual, result);
+    StepCodes result{step.codes()};
+    const std::uint32_t unusual = bits & bits_of_condition(step.unusual());
+    if (unusual != 0) finish(step.symbol, step.low, unusual, result);
     return result;
   }
 

@@ -7,44 +7,13 @@
 #include <cstdint>
 #include <cstring>
 
-#include "adaptive/cpu/tile.hpp"
+#include "adaptive/known.hpp"
 #include "adaptive/plan.hpp"
+#include "adaptive/tile.hpp"
 
 PYF_BEGIN_TARGET
 
-// Values of a tile, row behind row; a lattice has every 2^log2-th of each axis.
-struct Dense {
-  std::uint32_t planes = 1, rows = 1, columns = 1;
-  std::uint32_t lengths[kRows] = {};
-  float* values;           // normalised: originals while encoding, then what they are reconstructed to
-  float* sizes;            // of codes
-  std::uint8_t* kinds;     // ValueKind
-  bool all_coded = false;  // no value has another kind
-
-  KFN std::size_t index(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
-    return (std::size_t{z} * rows + y) * columns + x;
-  }
-};
-// kKept: the value is decoded from the origin, and r must be what it was there.
-enum ValueKind : std::uint8_t { kCoded = 0, kSentinel = 1, kExact = 2, kKept = 3 };
-
-struct Lattice {
-  std::uint32_t shift_z, shift_y, shift_x;
-  std::uint32_t planes, rows, columns;
-  std::uint32_t lengths[kRows] = {};
-
-  Lattice(const Dense& d, TileKind kind, std::uint32_t log2)
-      : shift_z(kind == TileKind::volume ? log2 : 0), shift_y(kind == TileKind::line ? 0 : log2), shift_x(log2) {
-    const auto part = [](std::uint32_t n, std::uint32_t shift) { return (n + (1u << shift) - 1) >> shift; };
-    planes = part(d.planes, shift_z);
-    rows = part(d.rows, shift_y);
-    columns = part(d.columns, shift_x);
-    for (std::uint32_t y = 0; y < rows; ++y) lengths[y] = part(d.lengths[y << shift_y], shift_x);
-  }
-  KFN std::size_t index(const Dense& d, std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
-    return d.index(z << shift_z, y << shift_y, x << shift_x);
-  }
-};
+using Wave = WaveOf<Cells>;
 
 // What a pass gives for each step and lane.
 struct Steps {
@@ -97,21 +66,15 @@ struct Work {
   }
 };
 
-// Turns that a pass takes through its lattice.
-inline std::uint32_t turns_of(const PassModel& pass, TileKind kind) {
-  return pass.refining ? static_cast<std::uint32_t>(kind) : 1;
-}
+inline std::uint32_t turns_of(const PassModel& pass, TileKind kind) { return turns_of(pass.refining, kind); }
 
-// Calls visit(step, place, bits, active) for each step in which lanes have a value to be coded. A refining pass takes a
-// turn for each number of odd coordinates, from 1 on.
+// Calls visit(step, place, bits, active) for each step in which lanes have a value to be coded.
 template <class Visit>
 KFN void each_step(const Wave& wave, const std::uint32_t* lengths, std::uint32_t turn, Visit&& visit) {
   Place place(wave.layout, lengths);
   const std::uint32_t steps = wave.layout.steps();
-  const Ints turns = Ints::all(static_cast<std::int32_t>(turn));
   for (std::uint32_t step = 0; step < steps; ++step, place.next()) {
-    Ints active = place.active();
-    if (wave.pass->refining) active = active & (place.odd_coordinates(wave.kind) == turns);
+    const Ints active = place.coded(wave, turn);
     const std::uint32_t bits = bits_of_condition(active);
     if (bits != 0) visit(step, place, bits, active);
   }
@@ -119,35 +82,18 @@ KFN void each_step(const Wave& wave, const std::uint32_t* lengths, std::uint32_t
 
 // Sets up the wave of a pass; of a refining pass what is known, within and outside of the tile.
 inline void begin_pass(Work& w, TileKind kind, const PassModel& pass, const Lattice& lattice) {
-  const Layout l = make_layout(kind, pass.refining, lattice.planes, lattice.rows, lattice.columns);
-  w.wave.begin(kind, pass, l, w.value_memory, w.size_memory);
+  Wave& wave = w.wave;
+  wave.layout = make_layout(kind, pass.refining, lattice.planes, lattice.rows, lattice.columns);
+  wave.kind = kind;
+  wave.pass = &pass;
+  wave.values = w.value_memory + wave.layout.before();
+  wave.sizes = w.size_memory + wave.layout.before();
+  wave.set_neighbours(pass, pass.refining ? refining_taps(kind) : causal_taps(kind), code_taps(kind, pass.refining),
+                      range_taps(kind));
+  std::memset(w.value_memory, 0, 4 * wave.layout.floats());
+  std::memset(w.size_memory, 0, 4 * wave.layout.floats());
   if (!pass.refining) return;
-  const bool deep = kind == TileKind::volume, high = kind != TileKind::line;
-  const auto inside = [](std::int32_t i, std::uint32_t n) {  // the nearest even coordinate
-    const std::int32_t last = static_cast<std::int32_t>(n - 1) / 2 * 2;
-    return static_cast<std::uint32_t>(i < 0 ? 0 : i > last ? last : i) & ~1u;
-  };
-  const auto planes = static_cast<std::int32_t>(l.planes), rows = static_cast<std::int32_t>(l.rows),
-             lead = static_cast<std::int32_t>(l.lead), trail = static_cast<std::int32_t>(l.trail);
-  for (std::int32_t z = deep ? -3 : 0; z < (deep ? planes + 3 : 1); ++z) {
-    const bool z_out = z < 0 || z >= planes;
-    for (std::int32_t y = high ? -3 : 0; y < (high ? rows + 3 : rows); ++y) {
-      const bool y_out = y < 0 || y >= rows;
-      const std::uint32_t from_y = high ? inside(y, l.rows) : static_cast<std::uint32_t>(y);
-      const auto columns = static_cast<std::int32_t>(high ? lattice.columns : lattice.lengths[y]);
-      const std::uint32_t from_z = deep ? inside(z, l.planes) : 0;
-      const bool row_known = (!deep || z % 2 == 0 || z_out) && (!high || y % 2 == 0 || y_out);
-      float* const to = w.wave.values + l.slot(z, y, 0);
-      float* const sizes = w.wave.sizes + l.slot(z, y, 0);
-      for (std::int32_t x = -lead; x < columns + trail; ++x) {
-        const bool out = z_out || y_out || x < 0 || x >= columns;
-        if (!out && !(row_known && x % 2 == 0)) continue;
-        const std::size_t from = lattice.index(w.dense, from_z, from_y, inside(x, static_cast<std::uint32_t>(columns)));
-        to[std::ptrdiff_t{x} * kLaneStride] = w.dense.values[from];
-        if (!out) sizes[std::ptrdiff_t{x} * kLaneStride] = w.dense.sizes[from];
-      }
-    }
-  }
+  for (std::uint32_t row = 0; row < known_rows(wave); ++row) fill_known_row(wave, w.dense, lattice, row);
 }
 
 // Whether a refining pass knows a point of its lattice from the beginning.
@@ -207,8 +153,6 @@ inline void collect(Work& w, const Lattice& lattice) {
       }
     }
 }
-
-inline constexpr float kFarthest = 262143.0f, kLargestSize = 1048576.0f;  // codes have kCodeBits as zigzag numbers
 
 // The values as they are, for training: what a pass would find if it made no errors.
 inline void fill_with_targets(Work& w, const Lattice& lattice) {

@@ -61,7 +61,8 @@ inline constexpr std::uint32_t kGroupsOfCodec = 16;
 struct Coder;  // stages/cuda/params.cuh
 
 struct DeviceCodec {
-  // Encodes a batch of chunks of `count` values; the batch has been checked.
+  // Encodes a batch of chunks of `count` values; the batch has been checked. nullptr: Codec::encodes_on_devices is
+  // false.
   Status (*encode)(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count);
   // Frames of the same shape and dtype with the same number, below kGroupsOfCodec, are decoded together.
   std::uint32_t (*group)(const FrameInfo& info);

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Speed of decoding frames of Adaptive on a GPU, which CPUs have encoded. python -m benchmarks.gpu_adaptive."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import cupy
+import numpy as np
+import typer
+from rich.console import Console
+
+import pyfilter
+from benchmarks.gpu_codec import event_seconds
+from benchmarks.gpu_fields import FIELDS
+from benchmarks.report import Rows
+from pyfilter._lib import abi, cuda
+
+COLUMNS = ("field", "shape", "predictor", "rel", "ratio", "frames", "GB/s", "one frame, us")
+#: chunks of a million values, cut from 64 planes of 512 x 512
+SHAPES: dict[str, tuple[int, ...]] = {"volume": (64, 128, 128), "plane": (1024, 1024), "line": (1 << 20,)}
+DISTINCT = 16
+
+
+class Frames:
+    """Frames on the device, in one table: the distinct ones again and again."""
+
+    def __init__(self, encoded: list[bytes], dtype: Any, size: int, count: int) -> None:
+        room = -(-max(len(frame) for frame in encoded) // 256) * 256
+        self.packed = cupy.zeros(room * count, cupy.uint8)
+        self.values = cupy.full(size * count, -1, dtype)
+        self.faults = cupy.zeros(count, cupy.uint32)
+        self.heads = [np.frombuffer(frame, np.uint8) for frame in encoded]
+        self.size, self.value_bytes, self.count = size, size * np.dtype(dtype).itemsize, count
+        self.table = np.zeros(count, dtype=abi.CUDA_FRAME)
+        for i in range(count):
+            head = self.heads[i % len(encoded)]
+            self.packed[i * room : i * room + head.size] = cupy.asarray(head)
+            self.table[i] = (
+                head.ctypes.data, min(head.size, cuda.MAX_HEADER_BYTES), self.packed.data.ptr + i * room, head.size,
+                self.values.data.ptr + i * self.value_bytes,
+            )  # fmt: skip
+        self.stream = cupy.cuda.get_current_stream().ptr
+
+    def decode(self, count: int) -> None:
+        """Decode the first frames."""
+        cuda.decode(self.table[:count], 0, self.size, self.value_bytes, self.faults.data.ptr, self.stream)
+
+    def check(self) -> bool:
+        """Return whether all values are those of the CPU, bit for bit."""
+        wanted = [pyfilter.decode(head.tobytes()).reshape(-1) for head in self.heads]
+        same = not bool(self.faults.any())
+        for i in range(self.count):
+            got = self.values[i * self.size : (i + 1) * self.size].get()
+            same = same and got.tobytes() == wanted[i % len(wanted)].tobytes()
+        return same
+
+
+def chunks(name: str, shape: tuple[int, ...], dtype: str) -> list[Any]:
+    """Return distinct chunks of a field."""
+    field = FIELDS[name](64, dtype, 0).get()
+    if len(shape) == 3:
+        blocks = [field[:, y : y + 128, x : x + 128] for y in range(0, 512, 128) for x in range(0, 512, 128)]
+    else:
+        blocks = [field[4 * i : 4 * i + 4] for i in range(DISTINCT)]
+        if len(shape) == 2:
+            blocks = [block.reshape(2, 2, 512, 512).swapaxes(1, 2) for block in blocks]
+    return [np.ascontiguousarray(block).reshape(shape) for block in blocks]
+
+
+def main(
+    fields: Annotated[str, typer.Option(help="Names, comma-separated.")] = "turbulence,noise",
+    shapes: Annotated[str, typer.Option(help="Of volume, plane, line.")] = "volume,plane,line",
+    predictors: Annotated[str, typer.Option(help="Of regression, interpolation.")] = "regression,interpolation",
+    bounds: Annotated[str, typer.Option(help="Fractions of the range.")] = "1e-2,1e-3,1e-4",
+    efforts: Annotated[str, typer.Option(help="Of best, fast.")] = "best",
+    dtype: Annotated[str, typer.Option(help="Element type.")] = "f4",
+    count: Annotated[int, typer.Option(help="Frames in a call.")] = 256,
+) -> None:
+    """Decode batches of frames, and single ones; ends with status 1 where a value is not the CPU's."""
+    console = Console(width=160, highlight=False)
+    table, good = Rows("", COLUMNS), True
+    for name in fields.split(","):
+        for kind in shapes.split(","):
+            inputs = chunks(name, SHAPES[kind], dtype)
+            span = max(float(x.max()) for x in inputs) - min(float(x.min()) for x in inputs)
+            for predictor in predictors.split(","):
+                for relative in bounds.split(","):
+                    for effort in efforts.split(","):
+                        codec: Any = pyfilter.Adaptive(
+                            absolute=float(relative) * span,
+                            predictor=predictor,
+                            effort=effort,  # type: ignore[arg-type]
+                        )
+                        with ThreadPoolExecutor() as pool:
+                            encoded = list(pool.map(lambda x, codec=codec: pyfilter.encode(x, codec), inputs))
+                        held = Frames(encoded, dtype, inputs[0].size, count)
+                        seconds = event_seconds(lambda _, held=held: held.decode(count))
+                        good = held.check() and good
+                        single = event_seconds(lambda _, held=held: held.decode(1))
+                        ratio = sum(x.nbytes for x in inputs) / sum(map(len, encoded))
+                        table.add(
+                            name, kind, f"{predictor} {effort}", relative, f"{ratio:.2f}", str(count),
+                            f"{held.value_bytes * count / seconds / 1e9:.1f}", f"{single * 1e6:.0f}",
+                        )  # fmt: skip
+                        del held
+                        cupy.get_default_memory_pool().free_all_blocks()
+    table.show(console)
+    if not good:
+        console.print("values are not those of the CPU")
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cells of a wavefront in a CPU's memory: a plain array of steps, each with room for 32 rows and what lies beside them.
+// cuda/cells.cuh has the same names for a warp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "adaptive/cpu/lanes.hpp"
+#include "adaptive/model.hpp"
+
+PYF_BEGIN_TARGET
+
+inline constexpr std::uint32_t kLaneStride = 48;  // cells from one step to the next
+using CellIndex = std::ptrdiff_t;
+using Cells = float*;        // cell 0: lane 0 of step 0
+using WavePass = PassModel;  // what tiles read of a pass
+
+KFN CellIndex cell_of_step(std::uint32_t step, CellIndex) { return CellIndex{step} * kLaneStride; }
+KFN Floats load_cells(const float* cells, CellIndex at, CellIndex distance) {
+  return Floats::load(cells + at + distance);
+}
+KFN void store_cells(float* cells, CellIndex at, const Ints& where, const Floats& values) {
+  select(where, values, Floats::load(cells + at)).store(cells + at);
+}
+KFN float cell(const float* cells, CellIndex at) { return cells[at]; }
+KFN void put_cell(float* cells, CellIndex at, float value) { cells[at] = value; }
+
+// Calls f(lane) for each lane of `bits`.
+template <class F>
+KFN void for_lanes(std::uint32_t bits, F&& f) {
+  for (; bits != 0; bits &= bits - 1) f(static_cast<std::uint32_t>(__builtin_ctz(bits)));
+}
+
+// The prediction: values of neighbours with the weights of each lane's set, in order.
+template <class Wave>
+KFN Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set) {
+  const PassModel& pass = *wave.pass;
+  const float* const here = wave.values + at;
+  Floats sum = Floats::all(0);
+  for (std::uint32_t i = 0; i < pass.taps; ++i)
+    sum = fused(look_up(pass.weights[i], set), Floats::load(here + wave.tap[i]), sum);
+  return sum;
+}
+// m before its factor: a constant, then sizes of codes, range and distance with their scales.
+template <class Wave>
+KFN Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance,
+                             const Ints& set) {
+  const PassModel& pass = *wave.pass;
+  const float* const here = wave.sizes + at;
+  Floats m;
+  // the nearest codes come last: the sum can begin before they are known
+  if (pass.refining) {
+    m = look_up(pass.scales[kConstantFeature], set);
+    for (std::uint32_t k = 0; k < wave.features; ++k) {
+      const std::uint32_t i = wave.feature[k];
+      m = fused(look_up(pass.scales[i], set), Floats::load(here + wave.code_tap[i]), m);
+    }
+    m = fused(look_up(pass.scales[kRangeFeature], set), range, m);
+    return fused(look_up(pass.scales[kDistanceFeature], set), distance, m);
+  }
+  m = Floats::all(pass.scales[kConstantFeature][0]);  // one scale for all sets
+  for (std::uint32_t k = 0; k < wave.features; ++k) {
+    const std::uint32_t i = wave.feature[k];
+    m = fused(Floats::all(pass.scales[i][0]), Floats::load(here + wave.code_tap[i]), m);
+  }
+  m = fused(Floats::all(pass.scales[kRangeFeature][0]), range, m);
+  return fused(Floats::all(pass.scales[kDistanceFeature][0]), distance, m);
+}
+
+PYF_END_TARGET

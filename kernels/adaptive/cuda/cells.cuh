@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cells of a wavefront in the memory of a warp (cpu/cells.hpp has the same names): a ring of steps in shared memory, or
+// a whole tile's steps in global memory. Rings take what reaches back no further than they are long.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "adaptive/cuda/lanes.cuh"
+#include "adaptive/model.hpp"
+
+namespace pyfilter::cuda {
+
+// Lanes -3 to 33 of a step: an odd number, so that the lanes of a column are in different banks.
+inline constexpr std::uint32_t kLaneStride = 37;
+using CellIndex = std::int32_t;
+
+// What tiles read of a pass: weights side by side for each set, so that one load takes four. Distances that are not
+// used are 0, their weights too.
+struct WavePass {
+  static constexpr std::uint32_t kWeights = 44, kScales = 20;  // of a set: banks of eight sets differ
+
+  alignas(16) float weights[kSets][kWeights];
+  alignas(16) float scales[kSets][kScales];  // of sizes of codes, in the order of their sum
+  float constant[kSets], of_range[kSets], of_distance[kSets], factors[kSets];
+  alignas(16) CellIndex taps_at[kWeights], features_at[kScales];
+  std::uint32_t tap_fours, feature_fours;
+  float thresholds[kMostClasses - 1];
+  float unit;
+  std::uint32_t classes;
+  bool refining;
+};
+
+// Rings of steps, as long as neighbours and copies reach back and ahead, in the block's dynamic shared memory. Of a
+// volume a step has the cells of this plane, and of the two before beside them (planes.cuh).
+template <TileKind K>
+struct RingShape {
+  static constexpr bool kDeep = K == TileKind::volume;
+  static constexpr std::uint32_t kValueSteps = kDeep ? 16 : 32, kSizeSteps = K == TileKind::line ? 32 : 8;
+  static constexpr CellIndex kStep = kDeep ? 128 : 64, kPlane = kDeep ? 40 : 0, kFirstLane = 3;
+  static constexpr std::uint32_t kCells = kStep * (kValueSteps + kSizeSteps);
+};
+PYF_LANES float* ring_memory() {
+  extern __shared__ float wave_memory[];
+  return wave_memory;
+}
+template <TileKind K, bool kSizes>
+struct RingCells {
+  using Shape = RingShape<K>;
+  static constexpr std::uint32_t kFirst = kSizes ? Shape::kStep * Shape::kValueSteps : 0,
+                                 kMask = Shape::kStep * (kSizes ? Shape::kSizeSteps : Shape::kValueSteps) - 1;
+
+  PYF_LANES float& before(CellIndex i) { return ring_memory()[kFirst + (static_cast<std::uint32_t>(i) & kMask)]; }
+  PYF_LANES float& any(CellIndex i) { return before(i); }
+};
+// Cell 0 has cells before it.
+struct FlatCells {
+  float* first;
+
+  __device__ __forceinline__ float& before(CellIndex i) const { return first[i]; }
+  __device__ __forceinline__ float& any(CellIndex i) const { return first[i]; }
+};
+
+PYF_LANES CellIndex cell_of_step(std::uint32_t, CellIndex cell) { return cell; }
+template <class Cells>
+PYF_LANES Floats load_cells(const Cells& cells, CellIndex at, CellIndex distance) {
+  return {cells.before(at + static_cast<CellIndex>(this_lane()) + distance)};
+}
+template <class Cells>
+PYF_LANES void store_cells(const Cells& cells, CellIndex at, const Ints& where, const Floats& values) {
+  if (where.v != 0) cells.before(at + static_cast<CellIndex>(this_lane())) = values.v;
+}
+template <class Cells>
+PYF_LANES float cell(const Cells& cells, CellIndex at) {
+  return cells.before(at);
+}
+template <class Cells>
+PYF_LANES void put_cell(const Cells& cells, CellIndex at, float value) {
+  cells.any(at) = value;
+}
+
+// The lanes of `bits` call f(lane) side by side.
+template <class F>
+PYF_LANES void for_lanes(std::uint32_t bits, F&& f) {
+  if ((bits >> this_lane() & 1) != 0) f(this_lane());
+}
+
+// Sums in fours: products with a weight of 0 come last, and leave a sum as it is.
+template <class Cells>
+PYF_LANES Floats weighted_cells(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
+                                const float* weights, std::uint32_t fours) {
+#pragma unroll 1
+  for (std::uint32_t k = 0; k < fours; ++k) {
+    const int4 d = reinterpret_cast<const int4*>(distances)[k];
+    const float4 w = reinterpret_cast<const float4*>(weights)[k];
+    const Floats a = load_cells(cells, at, d.x), b = load_cells(cells, at, d.y), c = load_cells(cells, at, d.z),
+                 e = load_cells(cells, at, d.w);
+    sum = fused({w.x}, a, sum);
+    sum = fused({w.y}, b, sum);
+    sum = fused({w.z}, c, sum);
+    sum = fused({w.w}, e, sum);
+  }
+  return sum;
+}
+template <class Wave>
+PYF_LANES Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set) {
+  const WavePass& pass = *wave.pass;
+  return weighted_cells(Floats::all(0), wave.values, at, pass.taps_at, pass.weights[set.v], pass.tap_fours);
+}
+template <class Wave>
+PYF_LANES Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance,
+                                   const Ints& set) {
+  const WavePass& pass = *wave.pass;
+  Floats m =
+      weighted_cells({pass.constant[set.v]}, wave.sizes, at, pass.features_at, pass.scales[set.v], pass.feature_fours);
+  m = fused({pass.of_range[set.v]}, range, m);
+  return fused({pass.of_distance[set.v]}, distance, m);
+}
+
+}  // namespace pyfilter::cuda

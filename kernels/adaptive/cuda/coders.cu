@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Adaptive on the GPU: decoding, from the host's side. There is no encoder.
+#include <algorithm>
+
+#include "adaptive/cuda/open.cuh"
+#include "adaptive/cuda/params.cuh"
+#include "adaptive/cuda/planes.cuh"
+#include "adaptive/plan.hpp"
+#include "core/cuda/memory.cuh"
+#include "core/error_text.hpp"
+#include "stages/cuda/decode_frames.cuh"
+
+namespace pyfilter::cuda {
+
+extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
+
+namespace {
+
+constexpr std::uint64_t kScratchPart = 64;                   // of the device's memory, at most, what warps decode in
+constexpr std::size_t kFramesTogether = usual_size(512, 3);  // each has tables
+
+std::uint32_t across_of(std::uint32_t mode) { return mode & 1; }
+std::uint32_t log2_of(std::uint32_t mode) { return mode >> 1; }
+
+std::uint32_t mode(const FrameInfo& info) { return info.parameters[1] | std::uint32_t{info.parameters[2]} << 1; }
+std::uint32_t group(const FrameInfo& info) { return mode(info); }
+static_assert((kMostTilesLog2 << 1 | 1) < kGroupsOfCodec);
+
+ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
+  std::uint32_t planes = 1, rows = kTileRows;
+  const auto longest = static_cast<std::uint32_t>(tile_parts(grid.nx, grid.gx));
+  const std::uint32_t columns =
+      grid.kind == TileKind::line ? std::max((longest + kTileRows - 1) / kTileRows, kShortestRow) : longest;
+  if (grid.kind != TileKind::line) rows = static_cast<std::uint32_t>(tile_parts(grid.ny, grid.gy));
+  if (grid.kind == TileKind::volume) planes = static_cast<std::uint32_t>(tile_parts(grid.nz, grid.gz));
+  ScratchShape shape;
+  for (const bool refining : {false, true}) {
+    const Layout l = make_layout(grid.kind, refining, planes, rows, columns);
+    shape.wave_floats = std::max(shape.wave_floats, static_cast<std::uint32_t>(l.floats()));
+    shape.masks = std::max(shape.masks, UnitScratch::kMaskMargin + l.steps());
+  }
+  shape.cells = planes * rows * columns;
+  return shape;
+}
+
+// Decodes some frames of a group.
+Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStream_t stream) {
+  std::uint32_t in_rings = 0, flat = 0;
+  if (!job.only_flat) PYF_TRY(check(kernels.resident(job.grid.kind, false, &in_rings), "occupancy of the decoder"));
+  PYF_TRY(check(kernels.resident(job.grid.kind, true, &flat), "occupancy of the decoder"));
+  in_rings = std::min(in_rings, job.frame_count * job.units);
+  std::uint64_t memory = 0;
+  PYF_TRY(device_memory(&memory));
+  const std::uint64_t most = std::max<std::uint64_t>(1, memory / kScratchPart / job.scratch_shape.bytes());
+  flat = static_cast<std::uint32_t>(std::min<std::uint64_t>({flat, most, job.frame_count * job.units}));
+  Workspace workspace(stream);
+  PYF_TRY(allocate_arrays(workspace, [&](Arrays& arrays) {
+    arrays.add(job.next_unit, 2);
+    arrays.add(job.opened, job.frame_count);
+    arrays.add(job.slots, std::size_t{job.frame_count} * kMostTablesOfModel * kSlotsOfTable);
+    arrays.add(job.scratch, flat * job.scratch_shape.bytes());
+    arrays.add(job.planes, in_rings * job.plane_floats);
+  }));
+  PYF_TRY(check(cudaMemsetAsync(job.next_unit, 0, 2 * sizeof(std::uint32_t), stream), "cudaMemsetAsync"));
+  open_adaptive_kernel<<<job.frame_count, kOpenThreads, 0, stream>>>(job);
+  PYF_TRY(check(cudaGetLastError(), "launch of the kernel that reads models"));
+  if (job.units == 0) return kOk;
+  if (in_rings != 0) PYF_TRY(check(kernels.decode(job, false, in_rings, stream), "launch of the decoder"));
+  PYF_TRY(check(kernels.decode(job, true, flat, stream), "launch of the decoder"));
+  return kOk;
+}
+
+Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop, cudaStream_t stream) {
+  const FrameInfo& info = frames.info;
+  const std::uint32_t of_group = mode(info);
+  AdaptiveDecode job = {};
+  job.grid = make_adaptive_grid(info.shape, info.value_count, across_of(of_group) != 0);
+  job.taps = adaptive_taps(job.grid.kind);
+  job.unit_tiles = 1u << log2_of(of_group);
+  const std::uint64_t units = tile_parts(job.grid.tiles(), job.unit_tiles);
+  if (job.grid.tiles() >> 31 != 0)
+    return fail(Code::unsupported, "a frame of %llu tiles, fewer than 2^31 are decoded on a device",
+                static_cast<unsigned long long>(job.grid.tiles()));
+  job.units = static_cast<std::uint32_t>(units);
+  job.rows = info.value_count != 0 ? job.grid.most_rows() : 1;
+  job.scratch_shape = scratch_shape_of(job.grid);
+  if (job.grid.kind == TileKind::volume) {
+    const auto columns = static_cast<std::uint32_t>(tile_parts(job.grid.nx, job.grid.gx));
+    job.only_flat = job.grid.nx / job.grid.gx < kLeastRingColumns;
+    job.plane_floats = PlaneWindows::floats(make_layout(TileKind::volume, false, 1, 1, columns).period());
+  }
+  job.start = start;
+  job.stop = stop;
+  const AdaptiveKernels& kernels = info.dtype == Dtype::f32 ? kAdaptiveKernels32 : kAdaptiveKernels64;
+  const std::size_t most = std::min<std::size_t>(kFramesTogether, (std::size_t{1} << 31) / std::max(1u, job.units));
+  for (std::size_t done = 0; done < frames.count;) {
+    const std::size_t here = std::min(frames.count - done, std::max<std::size_t>(most, 1));
+    job.frames = frames.count == 1 ? nullptr : frames.on_device + done;
+    job.only_frame = frames.frames[0];
+    job.frame_count = static_cast<std::uint32_t>(here);
+    PYF_TRY(decode_some(kernels, job, stream));
+    done += here;
+  }
+  return kOk;
+}
+
+}  // namespace
+
+extern const DeviceCodec kAdaptiveDevice;
+const DeviceCodec kAdaptiveDevice{nullptr, group, mode, decode, nullptr, nullptr};
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The first kernel: offsets, models, tables and directories of frames, a thread block each (docs/format.md, sections
+// 14.1 and 14.2).
+#pragma once
+
+#include <cstdint>
+
+#include "adaptive/cuda/params.cuh"
+#include "adaptive/model_read.hpp"
+#include "core/wire.hpp"
+#include "stages/cuda/directory.cuh"
+
+namespace pyfilter::cuda {
+
+inline constexpr std::uint32_t kOpenThreads = 128;
+inline constexpr std::uint32_t kStagedModel = 16384;  // bytes of a payload that are copied to shared memory
+
+// The slots of a table, by a warp: a lane takes eight symbols.
+PYF_LANES void make_slots_together(const Frequencies& f, std::uint32_t* entries) {
+  constexpr std::uint32_t kOfLane = kSymbols / 32;
+  const std::uint32_t first_symbol = this_lane() * kOfLane;
+  std::uint32_t own = 0;
+  for (std::uint32_t i = 0; i < kOfLane; ++i) own += f.of[first_symbol + i];
+  std::uint32_t end = own;
+#pragma unroll
+  for (std::uint32_t by = 1; by < 32; by *= 2) {
+    const std::uint32_t before = __shfl_up_sync(kAllRows, end, by);
+    if (this_lane() >= by) end += before;
+  }
+  std::uint32_t slot = end - own;
+  for (std::uint32_t s = first_symbol; s < first_symbol + kOfLane; ++s)
+    for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = slot_entry(s, f.of[s], i);
+}
+
+// Reads the offset and the model, by one thread; where the directory begins, or 0.
+PYF_LANES std::uint32_t read_head(const AdaptiveDecode& job, const DecodeFrame& frame, const std::uint8_t* staged,
+                                  std::uint32_t staged_bytes, OpenFrame& open) {
+  if (frame.payload_bytes < kPayloadHead + 8) return 0;
+  open.offset = load_le<double>(staged);
+  // bytes of a model that is not staged as a whole are read from the frame
+  const std::size_t words = load_le<std::uint32_t>(staged + kPayloadHead);
+  const std::uint8_t* const from = kPayloadHead + 4 * words <= staged_bytes ? staged : frame.payload;
+  AdaptiveModel& model = open.model;
+  model.kind = job.grid.kind;
+  std::size_t bytes = 0;
+  if (!(open.offset - open.offset == 0)) return 0;  // not finite
+  if (!read_model_integers(from + kPayloadHead, static_cast<std::size_t>(frame.payload_bytes - kPayloadHead),
+                           job.taps.causal, job.taps.refining, model, &bytes))
+    return 0;
+  if (model.masks && frame.has_sentinel == 0) return 0;
+  return static_cast<std::uint32_t>(kPayloadHead + bytes);
+}
+
+static __global__ void __launch_bounds__(kOpenThreads)
+    open_adaptive_kernel(const __grid_constant__ AdaptiveDecode job) {
+  __shared__ __align__(16) std::uint32_t staged[kStagedModel / 4];
+  __shared__ std::uint32_t shared_at[1];
+  const DecodeFrame& frame = job.frame(blockIdx.x);
+  OpenFrame& open = job.opened[blockIdx.x];
+  const auto staged_bytes =
+      static_cast<std::uint32_t>(frame.payload_bytes < kStagedModel ? frame.payload_bytes / 4 * 4 : kStagedModel);
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(frame.payload);
+  for (std::uint32_t i = threadIdx.x; i < staged_bytes / 4; i += kOpenThreads) staged[i] = words[i];
+  for (std::uint32_t i = threadIdx.x; i < sizeof(OpenFrame) / 4; i += kOpenThreads)
+    reinterpret_cast<std::uint32_t*>(&open)[i] = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    shared_at[0] = read_head(job, frame, reinterpret_cast<const std::uint8_t*>(staged), staged_bytes, open);
+    if (shared_at[0] == 0) report(frame, Fault::tables);
+  }
+  __syncthreads();
+  const std::uint32_t directory_at = shared_at[0];
+  if (directory_at == 0) return;
+  AdaptiveModel& model = open.model;
+  for (std::uint32_t i = threadIdx.x; i < (model.levels + 1) * kSets; i += kOpenThreads)
+    finish_set(model.passes[i / kSets], i % kSets);
+  std::uint32_t* const slots = job.slots_of(blockIdx.x);
+  for (std::uint32_t t = threadIdx.x / 32; t < model.tables; t += kOpenThreads / 32)
+    make_slots_together(model.table[t], slots + t * kSlotsOfTable);
+  const DecodeFrame part = behind_model(frame, directory_at);
+  bool damaged = part.payload_bytes / 4 <= job.units;  // no room for a directory
+  if (!damaged && job.units == 0)
+    damaged = part.payload_bytes != 4 || *reinterpret_cast<const std::uint32_t*>(part.payload) != 0;
+  if (!damaged)
+    for (std::uint32_t unit = threadIdx.x; unit < job.units; unit += kOpenThreads)
+      damaged = damaged || find_tile(part, job.units, unit).fault != Fault::none;
+  damaged = __syncthreads_or(damaged ? 1 : 0) != 0;
+  if (threadIdx.x != 0) return;
+  if (damaged) return report(frame, Fault::directory);
+  open.refined = model.levels != 0 ? 1 : 0;
+  open.directory_at = directory_at;
+  open.good = 1;
+}
+
+}  // namespace pyfilter::cuda

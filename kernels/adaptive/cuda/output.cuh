@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the values of a lane go: along a row, 16 bytes at a time where all rows begin at a multiple of 16 bytes.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "adaptive/cuda/params.cuh"
+#include "adaptive/tile.hpp"
+
+namespace pyfilter::cuda {
+
+template <class T>
+struct Output {
+  static constexpr std::uint32_t kGroup = 16 / sizeof(T);
+
+  T* out;
+  std::uint64_t count;  // of values asked for
+  std::uint64_t index, along,
+      back;  // of this lane's value; to the next one, and from the end of a row to the next plane
+  bool grouped;
+  T held[kGroup - 1];  // the values before, latest last
+
+  // in_order: a row's values come one after the other.
+  PYF_LANES Output begin(const AdaptiveDecode& job, T* out, const AdaptiveTile& tile, const Lattice& lattice,
+                         const Layout& l, const Place& place, bool in_order) {
+    Output o;
+    o.out = out;
+    o.count = job.stop - job.start;
+    o.along = tile.value_stride << lattice.shift_x;
+    o.back = (tile.plane_stride << lattice.shift_z) - l.period() * o.along;
+    o.index = tile.row(0, this_lane() << lattice.shift_y) - job.start +
+              static_cast<std::uint64_t>(static_cast<std::int64_t>(place.x.v)) * o.along;
+    const std::uint64_t rows =
+        (tile.first | (tile.rows > 1 ? tile.row_stride : 0) | (tile.planes > 1 ? tile.plane_stride : 0));
+    o.grouped = in_order && o.along == 1 && o.count == job.grid.values && rows % kGroup == 0 &&
+                reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
+#pragma unroll
+    for (T& value : o.held) value = 0;
+    return o;
+  }
+  // To the next step of a lane that was in plane z.
+  __device__ __forceinline__ void next(const Place& place, std::int32_t z) {
+    index += along;
+    if (place.z.v != z) index += back;
+  }
+  __device__ __forceinline__ void put(std::uint32_t x, std::uint32_t length, T value) {
+    if (!grouped) {
+      if (index < count) out[index] = value;
+      return;
+    }
+    const std::uint32_t part = x % kGroup;
+    if (part == kGroup - 1) {
+      T group[kGroup];
+#pragma unroll
+      for (std::uint32_t i = 0; i + 1 < kGroup; ++i) group[i] = held[i];
+      group[kGroup - 1] = value;
+      uint4 words;
+      std::memcpy(&words, group, sizeof words);
+      *reinterpret_cast<uint4*>(out + (index - (kGroup - 1))) = words;
+    } else if (x + 1 == length) {
+      out[index] = value;
+#pragma unroll
+      for (std::uint32_t i = 1; i < kGroup; ++i)
+        if (i <= part) out[index - i] = held[kGroup - 1 - i];
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i + 2 < kGroup; ++i) held[i] = held[i + 1];
+    held[kGroup - 2] = value;
+  }
+};
+
+}  // namespace pyfilter::cuda

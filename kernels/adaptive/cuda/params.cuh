@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoding of frames on a GPU: what the host gives, and what the first kernel finds in each frame.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "adaptive/layout.hpp"
+#include "adaptive/model.hpp"
+#include "adaptive/tables.hpp"
+#include "core/cuda/codec.cuh"
+
+namespace pyfilter::cuda {
+
+inline constexpr std::size_t kPayloadHead = 8;  // the offset
+inline constexpr std::uint32_t kUnitHead = 8, kSlotsOfTable = 1u << kTableBits;
+
+// A frame whose model has been read. `good` is 0 where it is damaged.
+struct OpenFrame {
+  std::uint32_t good, refined;
+  std::uint32_t directory_at;  // behind the payload's begin
+  double offset;
+  AdaptiveModel model;
+};
+
+// Global memory of a warp that decodes in flat memory, for the largest tile of a grid.
+struct ScratchShape {
+  std::uint32_t wave_floats = 0, cells = 0, masks = 0;
+
+  __host__ __device__ std::size_t bytes() const {
+    return (4 * (2 * std::size_t{wave_floats} + 2 * std::size_t{cells} + masks) + cells + 255) / 256 * 256;
+  }
+};
+struct UnitScratch {
+  static constexpr std::uint32_t kMaskMargin = 128;
+
+  float *values, *sizes, *dense_values, *dense_sizes;
+  std::uint32_t* masks;  // of steps, behind those of kMaskMargin steps before
+  std::uint8_t* kinds;
+
+  PYF_LANES UnitScratch in(std::uint8_t* memory, const ScratchShape& shape) {
+    UnitScratch s;
+    s.values = reinterpret_cast<float*>(memory);
+    s.sizes = s.values + shape.wave_floats;
+    s.dense_values = s.sizes + shape.wave_floats;
+    s.dense_sizes = s.dense_values + shape.cells;
+    s.masks = reinterpret_cast<std::uint32_t*>(s.dense_sizes + shape.cells);
+    s.kinds = reinterpret_cast<std::uint8_t*>(s.masks + shape.masks);
+    return s;
+  }
+};
+
+struct AdaptiveDecode {
+  AdaptiveGrid grid;
+  AdaptiveTaps taps;
+  std::uint32_t unit_tiles, units, rows;  // units of a frame; rows that have a state
+  bool only_flat;                         // no units are decoded in rings
+  std::uint64_t start, stop;              // requested values
+  const DecodeFrame* frames;              // nullptr: use only_frame
+  DecodeFrame only_frame;
+  std::uint32_t frame_count;
+  OpenFrame* opened;
+  std::uint32_t* slots;      // of each frame's tables
+  std::uint32_t* next_unit;  // two counters: frames without and with refining passes
+  std::uint8_t* scratch;     // of each warp that decodes in flat memory
+  ScratchShape scratch_shape;
+  float* planes;  // for volumes in rings: plane_floats of each warp
+  std::size_t plane_floats;
+
+  __device__ __forceinline__ const DecodeFrame& frame(std::uint32_t i) const {
+    return frames != nullptr ? frames[i] : only_frame;
+  }
+  __device__ __forceinline__ std::uint32_t* slots_of(std::uint32_t i) const {
+    return slots + std::size_t{i} * kMostTablesOfModel * kSlotsOfTable;
+  }
+};
+
+PYF_LANES void report(const DecodeFrame& frame, Fault fault) {
+  atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
+}
+
+// The part of a frame behind its model, which a directory begins: as find_tile() takes it.
+PYF_LANES DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t directory_at) {
+  DecodeFrame part = frame;
+  part.payload += directory_at;
+  part.payload_bytes -= directory_at;
+  return part;
+}
+
+// Kernels by dtype, in rings and in flat memory.
+struct AdaptiveKernels {
+  // Thread blocks that are resident on the device.
+  cudaError_t (*resident)(TileKind kind, bool flat, std::uint32_t* blocks);
+  cudaError_t (*decode)(const AdaptiveDecode& job, bool flat, std::uint32_t blocks, cudaStream_t stream);
+};
+
+}  // namespace pyfilter::cuda

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A tile as a wavefront: predictions from reconstructed values, step by step, 32 rows side by side (docs/format.md,
+// section 14.4). Encoder, decoder and training walk over the same arrays.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "adaptive/layout.hpp"
+#include "adaptive/model.hpp"
+#include "adaptive/taps.hpp"
+
+PYF_BEGIN_TARGET
+
+inline constexpr float kFarthest = 262143.0f, kLargestSize = 1048576.0f;  // codes have kCodeBits as zigzag numbers
+
+// What is known of a wave before it begins; cuda/cells.cuh knows more of some.
+template <class Cells>
+struct KindOf {
+  using Sizes = Cells;
+
+  TileKind kind = TileKind::line;
+  PYF_ON_LANES static bool refines(const WavePass& pass) { return pass.refining; }
+};
+
+// Memory of a pass over a tile: reconstructed values and sizes of codes in the layout of the wavefront.
+template <class Cells>
+struct WaveOf : KindOf<Cells> {
+  using KindOf<Cells>::kind;
+
+  Layout layout;
+  Cells values = {};
+  typename KindOf<Cells>::Sizes sizes = {};
+  const WavePass* pass = nullptr;
+
+  PYF_ON_LANES bool refines() const { return KindOf<Cells>::refines(*pass); }
+
+  CellIndex tap[kMostCandidates];
+  CellIndex code_tap[kCodeTaps];
+  std::uint32_t features = 0;  // codes of neighbours that have a scale, the nearest last
+  std::uint8_t feature[kCodeTaps];
+  CellIndex range_tap[kRangeTaps];
+  std::uint32_t range_taps = 0;
+  CellIndex near[3], next[3];  // the neighbours along x, y and z, before and behind
+
+  PYF_ON_LANES void set_neighbours(const PassModel& model, const TapList& list, const Tap* codes,
+                                   const RangeTaps& ranges) {
+    for (std::uint32_t i = 0; i < model.taps; ++i) tap[i] = layout.distance(list.of[model.tap[i]]);
+    features = 0;
+    for (std::uint32_t i = kCodeTaps; i-- > 0;) {
+      code_tap[i] = layout.distance(codes[i]);
+      if (model.has_feature(i)) feature[features++] = static_cast<std::uint8_t>(i);
+    }
+    range_taps = ranges.count;
+    for (std::uint32_t i = 0; i < range_taps; ++i) range_tap[i] = layout.distance(ranges.of[i]);
+    near[0] = layout.distance({0, 0, -1});
+    near[1] = layout.distance({0, -1, 0});
+    near[2] = layout.distance({-1, 0, 0});
+    for (int axis = 0; axis < 3; ++axis) next[axis] = -near[axis];
+  }
+
+  // Writes a value of a lane to a cell, and to the same cell of the plane before.
+  PYF_ON_LANES void put(CellIndex at, bool first_plane, float value) {
+    put_cell(values, at, value);
+    if (first_plane) put_cell(values, at - layout.plane_cells, value);
+  }
+  // Writes copies outside of the tile: a causal pass takes the nearest value inside for each outside.
+  PYF_ON_LANES void copy_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
+    if (kind == TileKind::line) return;
+    if (lane == 0)
+      for (CellIndex k = 1; k <= 3; ++k) put(at - 2 * k * layout.step_cells - k, first_plane, value);
+    if (lane + 1 == layout.rows)
+      for (CellIndex k = 1; k <= 2; ++k) put(at + 2 * k * layout.step_cells + lane + k, first_plane, value);
+  }
+  PYF_ON_LANES void put_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
+    put(at + lane, first_plane, value);
+    copy_rows(at, lane, first_plane, value);
+  }
+};
+
+// Where the lanes are at a step.
+struct Place {
+  Ints x, z, y;
+  Ints lengths;
+  std::int32_t planes, after;  // after: the x at which a lane goes to its next plane
+  std::int32_t lead;
+  CellIndex cell = 0;  // of lane 0; used on GPUs
+
+  // row_lengths: of all lanes, 0 where there is no row.
+  PYF_ON_LANES Place(const Layout& l, const std::uint32_t* row_lengths)
+      : planes(static_cast<std::int32_t>(l.planes)),
+        after(static_cast<std::int32_t>(l.columns + l.trail)),
+        lead(static_cast<std::int32_t>(l.lead)) {
+    y = Ints::lanes();
+    x = Ints::all(-lead) - y * Ints::all(static_cast<std::int32_t>(l.skew));
+    lengths = Ints::load(reinterpret_cast<const std::int32_t*>(row_lengths));
+    z = Ints::all(0);
+  }
+  PYF_ON_LANES void next() {
+    x = x + Ints::all(1);
+    const Ints wrapped = x == Ints::all(after);
+    x = select(wrapped, Ints::all(-lead), x);
+    z = z - wrapped;
+  }
+  PYF_ON_LANES Ints active() const { return (x >= Ints::all(0)) & (x < lengths) & (z < Ints::all(planes)); }
+  // The lanes that have a value to be coded. A refining pass takes a turn for each number of odd coordinates, from 1.
+  template <class Wave>
+  PYF_ON_LANES Ints coded(const Wave& wave, std::uint32_t turn) const {
+    if (!wave.refines()) return active();
+    return active() & (odd_coordinates(wave.kind) == Ints::all(static_cast<std::int32_t>(turn)));
+  }
+  // How many coordinates are odd: a refining pass codes values in this order, and knows those with none.
+  PYF_ON_LANES Ints odd_coordinates(TileKind kind) const {
+    const Ints one = Ints::all(1);
+    Ints odd = x & one;
+    if (kind != TileKind::line) odd = odd + (y & one);
+    if (kind == TileKind::volume) odd = odd + (z & one);
+    return odd;
+  }
+  // Sets of a causal pass that borders have; 0 inside.
+  PYF_ON_LANES Ints border(TileKind kind) const {
+    const Ints zero = Ints::all(0);
+    Ints bits = (x == zero) & Ints::all(1);
+    if (kind != TileKind::line) bits = bits | ((y == zero) & Ints::all(2));
+    if (kind == TileKind::volume) bits = bits | ((z == zero) & Ints::all(4));
+    return bits;
+  }
+  PYF_ON_LANES Ints parity(TileKind kind) const {
+    const Ints one = Ints::all(1);
+    Ints p = x & one;
+    if (kind != TileKind::line) p = p | ((y & one) + (y & one));
+    if (kind == TileKind::volume) p = p | ((z & one) + (z & one) + (z & one) + (z & one));
+    return p;
+  }
+};
+
+// What is known of the lanes' values before their codes.
+struct Expected {
+  Floats value, range, distance;
+  Ints set;
+};
+
+template <class Wave>
+PYF_ON_LANES Expected expect(const Wave& wave, const Place& place, std::uint32_t step) {
+  const WavePass& pass = *wave.pass;
+  const CellIndex at = cell_of_step(step, place.cell);
+  const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
+  Floats low = value_at(wave.range_tap[0]), high = low, near = low;
+  if (wave.refines()) {  // neighbours along the odd coordinates
+    near = Floats::all(0);
+    low = Floats::all(3e38f);
+    high = Floats::all(-3e38f);
+    for (std::uint32_t axis = static_cast<std::uint32_t>(wave.kind); axis-- > 0;) {
+      const Ints odd = ((axis == 0 ? place.x : axis == 1 ? place.y : place.z) & Ints::all(1)) == Ints::all(1);
+      const Floats before = value_at(wave.near[axis]), behind = value_at(wave.next[axis]);
+      near = select(odd, before, near);
+      low = select(odd, least(low, least(before, behind)), low);
+      high = select(odd, most(high, most(before, behind)), high);
+    }
+  } else {
+    for (std::uint32_t i = 1; i < wave.range_taps; ++i) {
+      const Floats v = value_at(wave.range_tap[i]);
+      low = least(low, v);
+      high = most(high, v);
+    }
+  }
+  Expected e;
+  e.range = high - low;
+  Ints border = Ints::all(0), set = Ints::all(0);
+  for (std::uint32_t i = 0; i + 1 < pass.classes; ++i) set = set - (e.range >= Floats::all(pass.thresholds[i]));
+  if (wave.refines()) {
+    set = set + set + set + set;
+    set = set + set + place.parity(wave.kind);
+  } else {
+    border = place.border(wave.kind);
+    set = select(border == Ints::all(0), set, border + Ints::all(kBorderSets));
+  }
+  e.set = set;
+  const Floats sum = weighted_values(wave, at, set);
+  e.value = sum;
+  const Ints inside = border == Ints::all(0);
+  e.range = as_floats(bits_of(e.range) & inside);
+  e.distance = as_floats(bits_of(absolute(sum - near)) & inside);
+  return e;
+}
+
+// The level of contexts of each lane; `at`: the step's cell.
+template <class Wave>
+PYF_ON_LANES Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
+  const Floats m = weighted_features(wave, at, e.range, e.distance, e.set) * look_up(wave.pass->factors, e.set);
+  const Ints level = shift_right(bits_of(m), 21) - Ints::all((127 - 6) * 4);
+  const Ints low = select(level < Ints::all(0), Ints::all(0), level);
+  return select(low < Ints::all(kContextLevels), low, Ints::all(kContextLevels - 1));
+}
+
+template <class Wave>
+PYF_ON_LANES Ints context_level(const Wave& wave, const Expected& e, std::uint32_t step) {
+  return context_level_at(wave, e, cell_of_step(step, 0));
+}
+
+// The value that stands in for a special one: the mean of the neighbours along a row and across, where they are.
+template <class Wave>
+PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t step) {
+  const CellIndex at = cell_of_step(step, place.cell);
+  const auto value_at = [&](CellIndex distance) { return load_cells(wave.values, at, distance); };
+  if (wave.refines()) {
+    Floats mean = Floats::all(0);
+    for (std::uint32_t axis = static_cast<std::uint32_t>(wave.kind); axis-- > 0;) {
+      const Ints odd = ((axis == 0 ? place.x : axis == 1 ? place.y : place.z) & Ints::all(1)) == Ints::all(1);
+      const Floats both = value_at(wave.near[axis]) + value_at(wave.next[axis]);
+      mean = select(odd, both * Floats::all(0.5f), mean);
+    }
+    return mean;
+  }
+  const Floats left = value_at(wave.near[0]);
+  if (wave.kind == TileKind::line) return as_floats(bits_of(left) & ~(place.x == Ints::all(0)));
+  const Floats above = value_at(wave.near[1]);
+  const Ints first_column = place.x == Ints::all(0), first_row = place.y == Ints::all(0);
+  const Floats one = select(first_column, above, left), other = select(first_row, left, above);
+  Floats mean = (one + other) * Floats::all(0.5f);
+  Floats none = Floats::all(0);
+  if (wave.kind == TileKind::volume) none = select(place.z == Ints::all(0), none, value_at(wave.near[2]));
+  return select(first_column & first_row, none, mean);
+}
+
+// Stores the lanes in `bits`, and what a causal pass copies to outside of the tile.
+template <class Wave>
+PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t step, std::uint32_t bits,
+                               const Ints& active, const Floats& values) {
+  const Layout& l = wave.layout;
+  const CellIndex at = cell_of_step(step, place.cell), row = l.step_cells;
+  store_cells(wave.values, at, active, values);
+  if (wave.refines()) return;
+  const Ints first_plane = active & (place.z == Ints::all(0));
+  const std::uint32_t first_plane_bits = wave.kind == TileKind::volume ? bits_of_condition(first_plane) : 0;
+  if (first_plane_bits != 0) store_cells(wave.values, at - l.plane_cells, first_plane, values);
+  const auto is_first_plane = [&](std::uint32_t lane) { return (first_plane_bits >> lane & 1) != 0; };
+  const auto value_of = [&](std::uint32_t lane) { return cell(wave.values, at + lane); };
+  for_lanes(bits & (1u | 1u << (l.rows - 1)),
+            [&](std::uint32_t lane) { wave.copy_rows(at, lane, is_first_plane(lane), value_of(lane)); });
+  for_lanes(bits & bits_of_condition(place.x == Ints::all(0)), [&](std::uint32_t lane) {
+    const float value = value_of(lane);
+    for (CellIndex k = 1; k <= static_cast<CellIndex>(l.lead); ++k)
+      wave.put_rows(at - k * row, lane, is_first_plane(lane), value);
+  });
+  for_lanes(bits & bits_of_condition(place.x == place.lengths - Ints::all(1)), [&](std::uint32_t lane) {
+    const float value = value_of(lane);
+    for (CellIndex k = 1; k <= static_cast<CellIndex>(l.trail); ++k)
+      wave.put_rows(at + k * row, lane, is_first_plane(lane), value);
+  });
+}
+
+// Turns that a pass takes through its lattice.
+PYF_ON_LANES std::uint32_t turns_of(bool refining, TileKind kind) {
+  return refining ? static_cast<std::uint32_t>(kind) : 1;
+}
+
+// Bits of the masks around each lane's value, from which its own is foreseen: six earlier ones.
+struct MaskNeighbours {
+  std::uint32_t words[6];
+
+  // masks[s]: of step s; steps before the first have 0.
+  template <class Wave, class Masks>
+  PYF_ON_LANES MaskNeighbours(const Wave& wave, const Masks& masks, std::uint32_t step) {
+    const auto before = [&](std::uint32_t steps) {
+      return masks[static_cast<std::ptrdiff_t>(step) - static_cast<std::ptrdiff_t>(steps)];
+    };
+    if (wave.kind == TileKind::line) {
+      for (std::uint32_t i = 0; i < 6; ++i) words[i] = before(1 + i);
+      return;
+    }
+    words[0] = before(1);
+    words[1] = before(2) << 1;
+    words[2] = before(1) << 1;
+    words[3] = before(3) << 1;
+    words[4] = before(2);
+    words[5] = wave.kind == TileKind::volume ? before(wave.layout.period()) : before(4) << 2;
+  }
+  PYF_ON_LANES std::uint32_t of_lane(std::uint32_t lane) const {
+    std::uint32_t context = 0;
+    for (std::uint32_t i = 0; i < 6; ++i) context |= (words[i] >> lane & 1) << i;
+    return context;
+  }
+};
+
+PYF_END_TARGET
