@@ -138,6 +138,10 @@ def test_the_manifest_keeps_what_it_has(tmp_path: Path) -> None:
     assert writer.read_manifest(tmp_path) == {**first, "v1_b.pyf": writer.checksum(tmp_path / "v1_b.pyf")}
 
 
+#: its frames are of floating-point values; those of integers are hierarchical_delta's
+ADAPTIVE = 7
+
+
 def test_pairs_and_size() -> None:
     frames, values = {p.stem for p in FRAMES}, {p.stem for p in FOLDER.glob("v*.npy")}
     assert frames == values
@@ -149,7 +153,8 @@ def test_all_of_the_format_is_there() -> None:
     headers = [decoder.parse_header(path.read_bytes()) for path in FRAMES]
     numbers = {np.dtype(spec.numpy): spec for spec in registry().dtypes.values()}
     pairs = {(h.codec, numbers[h.dtype].name) for h in headers}
-    assert pairs == {(codec.id, name) for codec in registry().codecs.values() for name in codec.dtypes}
+    taken = {(codec.id, name) for codec in registry().codecs.values() for name in codec.dtypes}
+    assert pairs == {(codec, name) for codec, name in taken if codec != ADAPTIVE or name[0] == "f"}
     assert {(h.codec, path.name[:2]) for h, path in zip(headers, FRAMES, strict=True)} == {
         (decoder.CUSZP2, "v1"),
         (decoder.LOSSLESS, "v1"),
