@@ -16,18 +16,16 @@ from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, A
 
 from pyfilter import dtypes, frames
 from pyfilter._lib import host
-from pyfilter.errors import CorruptFrame, FrameError, InvalidArgument, PyfilterError, Unsupported
+from pyfilter.errors import InvalidArgument, PyfilterError, Unsupported
 from pyfilter.gpu.arrays import is_device_array
 from pyfilter.zarr import configuration, parts
+from pyfilter.zarr.stored import check, plain_dtype
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
     from zarr.core.buffer import Buffer, NDBuffer
 
     from pyfilter.codecs.base import Codec
-
-# what virtual Zarr stores call a codec of numcodecs in format 3
-_NUMCODECS_NAME = f"numcodecs.{configuration.NAME}"
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
             If they are not of this codec or this release; the text names what is wrong.
         """
         name = data.get("name")
-        if name not in (configuration.NAME, _NUMCODECS_NAME):
+        if name != configuration.NAME:
             message = f"the codec's name must be {configuration.NAME!r}, got {name!r}"
             raise InvalidArgument(message)
         return cls(*configuration.parse(data.get("configuration") or {}))
@@ -106,7 +104,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         ValueError
             If the fill value is not of that type, or the codec needs other dimensions.
         """
-        dtype = _plain_dtype(array_spec)
+        dtype = plain_dtype(array_spec)
         if self.codec is not None:
             fill = self._fill(array_spec)
             host.check_request(frames.make_request(self.codec, dtype, (1,) * array_spec.ndim, fill))
@@ -169,8 +167,8 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         frame = chunk_bytes.as_array_like()
-        _check(frame, chunk_spec)
-        dtype = _plain_dtype(chunk_spec)
+        check(frame, chunk_spec)
+        dtype = plain_dtype(chunk_spec)
         if is_device_array(frame):
             values = frames.decode(frame)
         else:
@@ -191,7 +189,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         chunk_bytes = await byte_getter.get(prototype=chunk_spec.prototype)
         if chunk_bytes is None:
             return None
-        with _named(byte_getter):
+        with _Named(byte_getter):
             return await asyncio.to_thread(self._decode_part, chunk_bytes, selection, chunk_spec)
 
     def _decode_part(self, chunk_bytes: Buffer, selection: Any, chunk_spec: ArraySpec) -> NDBuffer:
@@ -199,10 +197,10 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         if needed is None:
             return self._decode_sync(chunk_bytes, chunk_spec)[selection]
         frame = chunk_bytes.as_array_like()
-        _check(frame, chunk_spec)
+        check(frame, chunk_spec)
         values = frames.decode(frame, needed.start, needed.stop).reshape(needed.shape)[needed.selection]
         if not is_device_array(values):
-            values = np.asarray(values, dtype=_plain_dtype(chunk_spec))
+            values = np.asarray(values, dtype=plain_dtype(chunk_spec))
         return chunk_spec.prototype.nd_buffer.from_ndarray_like(values)
 
     async def _encode_partial_single(
@@ -216,7 +214,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         old = None
         if not parts.is_whole(selection, chunk_spec.shape):
             old = await byte_setter.get(prototype=chunk_spec.prototype)
-        with _named(byte_setter):
+        with _Named(byte_setter):
             new = await asyncio.to_thread(self._updated, old, chunk_array, selection, chunk_spec)
         if new is None:
             await byte_setter.delete()
@@ -226,7 +224,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
     def _updated(self, old: Buffer | None, value: NDBuffer, selection: Any, spec: ArraySpec) -> Buffer | None:
         """Return the new frame, None where the chunk is nothing but the fill value and need not be stored."""
         fill = spec.dtype.default_scalar() if spec.fill_value is None else spec.fill_value
-        dtype = _plain_dtype(spec)
+        dtype = plain_dtype(spec)
         if old is None and parts.is_whole(selection, spec.shape) and value.shape == spec.shape:
             chunk = value
         else:
@@ -236,14 +234,14 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
             else:
                 chunk = nd_buffer.create(shape=spec.shape, dtype=dtype, order=spec.order, fill_value=fill)
             parts.assign(chunk, selection, value)
-        if not spec.config.write_empty_chunks and chunk.all_equal(fill):
+        if not spec.config.write_empty_chunks and _may_equal(chunk, fill) and chunk.all_equal(fill):
             return None
         follows = self.codec is not None and self.codec.range_fraction is not None
         device = is_device_array(chunk.as_ndarray_like())
         return self._encode_sync(chunk, spec, old if follows and not device else None)
 
 
-class _named:
+class _Named:
     """Have errors of pyfilter name the chunk that they are about."""
 
     def __init__(self, place: Any) -> None:
@@ -263,45 +261,14 @@ def _name_of(place: Any) -> str:
     return f"chunk {coordinates} of a shard" if coordinates is not None else str(place)
 
 
+def _may_equal(chunk: NDBuffer, fill: Any) -> bool:
+    """Whether a chunk may be nothing but the fill value, by its first value: zarr-python compares all of them."""
+    values = chunk.as_ndarray_like()
+    if is_device_array(values) or values.size == 0:
+        return True
+    first = values[(0,) * values.ndim]
+    return bool(first == fill or (first != first and fill != fill))
+
+
 def _is_nan(value: Any) -> bool:
     return bool(value != value)
-
-
-def _plain_dtype(spec: ArraySpec) -> np.dtype[Any]:
-    """Return the element type of an array, if frames can hold it.
-
-    Raises
-    ------
-    Unsupported
-        If they cannot; the text names the types that they can hold.
-    """
-    dtype: np.dtype[Any] = spec.dtype.to_native_dtype()
-    if dtypes.code_of(dtype) is None:
-        known = ", ".join(dtypes.names("lossless"))
-        message = f"pyfilter cannot compress arrays of {dtype}; it takes {known}"
-        raise Unsupported(message)
-    return dtype
-
-
-def _check(frame: Any, spec: ArraySpec) -> None:
-    """Refuse a frame that is not one of this array's chunks.
-
-    Raises
-    ------
-    FrameError
-        If the bytes are no frame, or the frame has another shape or element type.
-    """
-    if len(frame) == 0:
-        message = "the chunk is empty: a frame was cut short"
-        raise CorruptFrame(message)
-    info = frames.frame_info(frame)
-    dtype = dtypes.native(_plain_dtype(spec))
-    if info.shape != tuple(spec.shape) or info.dtype != dtype:
-        message = (
-            f"the chunk holds a frame of shape {info.shape} and type {info.dtype.name}; the array's chunks have shape "
-            f"{tuple(spec.shape)} and type {dtype.name}"
-        )
-        raise CorruptFrame(message)
-
-
-__all__ = ["FrameError", "Serializer"]
