@@ -2,6 +2,9 @@
 """Zarr arrays whose chunks are frames of pyfilter: formats 2 and 3, NCZarr, virtual Zarr of HDF5 files. docs/zarr.md.
 
     configuration.py  codecs as JSON and back
+    work.py           threads and memory for chunks in flight
+    parts.py          selections inside of a chunk
+    stored.py         format 3, reading alone: the codec of virtual stores
     serializer.py     format 3: the codec "pyfilter" of zarr-python (needs zarr)
     compressor.py     format 2: the codec "pyfilter" of numcodecs (needs numcodecs alone)
     arrays.py         create_array: a bound relative to the whole array; encoding for xarray

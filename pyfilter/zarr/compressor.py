@@ -15,7 +15,7 @@ from numcodecs.abc import Codec as NumcodecsCodec
 from pyfilter import frames
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.zarr import configuration
+from pyfilter.zarr import configuration, work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +84,8 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         if is_device_array(buf):
             frame: bytes = frames.encode(buf, self.codec, self.fill_value).get().tobytes()
             return frame
-        return frames.encode(_chunk(buf, self.codec), self.codec, self.fill_value)
+        with work.counted():
+            return frames.encode(_chunk(buf, self.codec), self.codec, self.fill_value)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Return the values of a frame, in the shape and the byte order that they had; ``out`` where it is given.
@@ -101,10 +102,10 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         data = frames.frame_bytes(buf)
         info = frames.checked_info(data)
         dtype = info.dtype.newbyteorder(">") if info.big_endian else info.dtype
-        if out is None:
-            return frames.decode(data, out=np.empty(info.shape, dtype=dtype))
-        frames.decode(data, out=_as_chunk(out, info.shape, dtype))
-        return out
+        target = np.empty(info.shape, dtype=dtype) if out is None else _as_chunk(out, info.shape, dtype)
+        with work.counted():
+            frames.decode(data.data, out=target)
+        return target if out is None else out
 
     def get_config(self) -> dict[str, Any]:
         """Return the codec as JSON: the form of netCDF-C, and the fill value beside it."""

@@ -7,7 +7,6 @@ library needs no GIL. Chunks in device memory (``zarr.config.enable_gpu()``) are
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from pyfilter import dtypes, frames
 from pyfilter._lib import host
 from pyfilter.errors import InvalidArgument, PyfilterError, Unsupported
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.zarr import configuration, parts
+from pyfilter.zarr import configuration, parts, work
 from pyfilter.zarr.stored import check, plain_dtype
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesCodecPartialEncodeMixin):
+class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesCodecPartialEncodeMixin):  # type: ignore[misc]
     """Compress the chunks of a Zarr array (format 3): ``zarr.create_array(..., serializer=Serializer(codec))``.
 
     Give ``compressors=None`` with it: zarr-python would put Zstandard behind it, and read whole chunks for a part.
@@ -158,7 +157,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         request = frames.make_request(self.codec, dtype, values.shape, fill)
         request.without_zeros = int(without_zeros)
         plain = np.asarray(values, dtype=dtypes.native(dtype), order="C")
-        frame = np.empty(host.max_frame_bytes(request), dtype=np.uint8)
+        frame = work.empty((host.max_frame_bytes(request),), np.dtype(np.uint8))
         if over is None:
             size = host.encode(request, plain, frame)
         else:
@@ -167,20 +166,23 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         frame = chunk_bytes.as_array_like()
-        check(frame, chunk_spec)
-        dtype = plain_dtype(chunk_spec)
         if is_device_array(frame):
-            values = frames.decode(frame)
-        else:
-            values = np.empty(chunk_spec.shape, dtype=dtype, order="C")
-            frames.decode(frame, out=values)
+            check(frame, chunk_spec)
+            return chunk_spec.prototype.nd_buffer.from_ndarray_like(frames.decode(frame))
+        data = frames.frame_bytes(frame)
+        info = check(data, chunk_spec)
+        values = work.empty(info.shape, info.dtype)
+        host.decode(data, values)
+        dtype = plain_dtype(chunk_spec)
+        if dtype != info.dtype:  # the other byte order
+            values = values.byteswap(inplace=True).view(dtype)
         return chunk_spec.prototype.nd_buffer.from_ndarray_like(values)
 
     async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
-        return await asyncio.to_thread(self._encode_sync, chunk_array, chunk_spec)
+        return await work.in_thread(self._encode_sync, chunk_array, chunk_spec)
 
     async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return await asyncio.to_thread(self._decode_sync, chunk_bytes, chunk_spec)
+        return await work.in_thread(self._decode_sync, chunk_bytes, chunk_spec)
 
     # -- parts of chunks
 
@@ -190,7 +192,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         if chunk_bytes is None:
             return None
         with _Named(byte_getter):
-            return await asyncio.to_thread(self._decode_part, chunk_bytes, selection, chunk_spec)
+            return await work.in_thread(self._decode_part, chunk_bytes, selection, chunk_spec)
 
     def _decode_part(self, chunk_bytes: Buffer, selection: Any, chunk_spec: ArraySpec) -> NDBuffer:
         needed = parts.rows(selection, chunk_spec.shape)
@@ -215,7 +217,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         if not parts.is_whole(selection, chunk_spec.shape):
             old = await byte_setter.get(prototype=chunk_spec.prototype)
         with _Named(byte_setter):
-            new = await asyncio.to_thread(self._updated, old, chunk_array, selection, chunk_spec)
+            new = await work.in_thread(self._updated, old, chunk_array, selection, chunk_spec)
         if new is None:
             await byte_setter.delete()
         else:

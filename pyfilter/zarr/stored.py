@@ -7,7 +7,6 @@ own codec and then filter those bytes, as HDF5 does.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,8 @@ from zarr.abc.codec import BytesBytesCodec
 
 from pyfilter import dtypes, frames
 from pyfilter.errors import CorruptFrame, InvalidArgument, Unsupported
-from pyfilter.zarr import configuration
+from pyfilter.gpu.arrays import is_device_array
+from pyfilter.zarr import configuration, work
 from pyfilter.zarr.compressor import Compressor
 
 if TYPE_CHECKING:
@@ -43,15 +43,15 @@ def plain_dtype(spec: ArraySpec) -> np.dtype[Any]:
     return dtype
 
 
-def check(frame: Any, spec: ArraySpec) -> None:
-    """Refuse a frame that is not one of this array's chunks.
+def check(frame: Any, spec: ArraySpec) -> frames.FrameInfo:
+    """Return the header of a frame that is one of this array's chunks.
 
     Raises
     ------
     FrameError
         If the bytes are no frame, or the frame has another shape or element type.
     """
-    info = frames.frame_info(frame)
+    info = frames.frame_info(frame) if is_device_array(frame) else frames.checked_info(frames.frame_bytes(frame))
     dtype = dtypes.native(plain_dtype(spec))
     if info.shape != tuple(spec.shape) or info.dtype != dtype:
         message = (
@@ -59,10 +59,11 @@ def check(frame: Any, spec: ArraySpec) -> None:
             f"{tuple(spec.shape)} and type {dtype.name}"
         )
         raise CorruptFrame(message)
+    return info
 
 
 @dataclass(frozen=True)
-class StoredFrames(BytesBytesCodec):
+class StoredFrames(BytesBytesCodec):  # type: ignore[misc]  # mypy does not read zarr's annotations
     """Decode the frames of HDF5 chunks to the bytes of their values; it does not encode.
 
     Parameters
@@ -116,7 +117,7 @@ class StoredFrames(BytesBytesCodec):
         return chunk_spec.prototype.buffer.from_array_like(values.reshape(-1).view(np.uint8))
 
     async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
-        return await asyncio.to_thread(self._decode_sync, chunk_bytes, chunk_spec)
+        return await work.in_thread(self._decode_sync, chunk_bytes, chunk_spec)
 
     async def _encode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer | None:
         message = (
