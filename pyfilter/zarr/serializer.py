@@ -236,7 +236,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
             else:
                 chunk = nd_buffer.create(shape=spec.shape, dtype=dtype, order=spec.order, fill_value=fill)
             parts.assign(chunk, selection, value)
-        if not spec.config.write_empty_chunks and _may_equal(chunk, fill) and chunk.all_equal(fill):
+        if not spec.config.write_empty_chunks and _is_empty(chunk, fill):
             return None
         follows = self.codec is not None and self.codec.range_fraction is not None
         device = is_device_array(chunk.as_ndarray_like())
@@ -263,13 +263,20 @@ def _name_of(place: Any) -> str:
     return f"chunk {coordinates} of a shard" if coordinates is not None else str(place)
 
 
-def _may_equal(chunk: NDBuffer, fill: Any) -> bool:
-    """Whether a chunk may be nothing but the fill value, by its first value: zarr-python compares all of them."""
+def _is_empty(chunk: NDBuffer, fill: Any) -> bool:
+    """Whether a chunk has nothing but the fill value, bit for bit as Zarr's metadata keep it.
+
+    zarr-python compares all values, the first would mostly do; and it takes any NaN for any other.
+    """
     values = chunk.as_ndarray_like()
     if is_device_array(values) or values.size == 0:
-        return True
+        return bool(chunk.all_equal(fill))
     first = values[(0,) * values.ndim]
-    return bool(first == fill or (first != first and fill != fill))
+    if not _is_nan(fill):
+        return bool(first == fill) and bool(chunk.all_equal(fill))
+    native = dtypes.native(values.dtype)
+    bits = np.asarray(values, dtype=native, order="C").view(dtypes.bits_dtype(native))
+    return _is_nan(first) and bool(np.all(bits == dtypes.pattern(np.nan, native)))
 
 
 def _is_nan(value: Any) -> bool:
