@@ -73,4 +73,8 @@ def reopened(array: zarr.Array) -> zarr.Array:
 def stored(array: zarr.Array) -> dict[str, bytes]:
     """Return the chunks of an array in a MemoryStore by their keys."""
     found: dict[str, Any] = array.store_path.store._store_dict
-    return {key: value.to_bytes() for key, value in found.items() if not key.endswith((".json", ".zarray", ".zattrs"))}
+    return {
+        key: value.to_bytes()
+        for key, value in found.items()
+        if not key.endswith((".json", ".zarray", ".zattrs", ".zgroup"))
+    }
