@@ -63,6 +63,11 @@ def _needs_netcdf4() -> None:
 def test_stores_of_netcdf_open(tmp_path: Path, codec: pyfilter.Codec, dtype: str, mode: str) -> None:
     np.save(tmp_path / "values.npy", field())
     url = f"{(tmp_path / 'a').as_uri()}#mode={mode},file"
+    if dtype[0] == ">" and codec.range_fraction is not None:
+        words = ",".join(map(str, codec.filter_options))
+        done = run_script(WRITE, tmp_path / "values.npy", url, words, dtype, check=False)
+        assert "pads chunks with a fill value of the wrong byte order" in done.stderr
+        return
     run_script(WRITE, tmp_path / "values.npy", url, ",".join(map(str, codec.filter_options)), dtype)
     group = zarr.open_group(tmp_path / "a", mode="r", zarr_format=2)
     assert group["v"].compressors[0].codec.filter_options == codec.filter_options
