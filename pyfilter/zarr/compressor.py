@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numcodecs.abc import Codec as NumcodecsCodec
 
-from pyfilter import frames
+from pyfilter import dtypes, frames
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.gpu.arrays import is_device_array
 from pyfilter.zarr import configuration, work
@@ -84,8 +84,11 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         if is_device_array(buf):
             frame: bytes = frames.encode(buf, self.codec, self.fill_value).get().tobytes()
             return frame
+        values = _chunk(buf, self.codec)
+        request = frames.make_request(self.codec, values.dtype, values.shape, self.fill_value)
+        plain = np.asarray(values, dtype=dtypes.native(values.dtype), order="C")
         with work.counted():
-            return frames.encode(_chunk(buf, self.codec), self.codec, self.fill_value)
+            return work.encode(request, plain).tobytes()
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Return the values of a frame, in the shape and the byte order that they had; ``out`` where it is given.
@@ -102,7 +105,7 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         data = frames.frame_bytes(buf)
         info = frames.checked_info(data)
         dtype = info.dtype.newbyteorder(">") if info.big_endian else info.dtype
-        target = np.empty(info.shape, dtype=dtype) if out is None else _as_chunk(out, info.shape, dtype)
+        target = work.empty(info.shape, dtype) if out is None else _as_chunk(out, info.shape, dtype)
         with work.counted():
             frames.decode(data.data, out=target)
         return target if out is None else out

@@ -157,12 +157,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         request = frames.make_request(self.codec, dtype, values.shape, fill)
         request.without_zeros = int(without_zeros)
         plain = np.asarray(values, dtype=dtypes.native(dtype), order="C")
-        frame = work.empty((host.max_frame_bytes(request),), np.dtype(np.uint8))
-        if over is None:
-            size = host.encode(request, plain, frame)
-        else:
-            size = host.encode_updated(request, plain, frames.frame_bytes(over), frame)
-        return frame[:size].copy()
+        return work.encode(request, plain, None if over is None else frames.frame_bytes(over)).copy()
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         frame = chunk_bytes.as_array_like()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pyfilter import settings
-from pyfilter._lib import library
+from pyfilter._lib import abi, host, library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +62,24 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     return memory.view(dtype).reshape(shape)
 
 
+def encode(request: abi.Request, values: NDArray[Any], over: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """Return the frame of C-contiguous native values, as a view of memory of the largest frame: copy it.
+
+    Parameters
+    ----------
+    request
+        How.
+    values
+        The chunk.
+    over
+        The frame that the chunk was decoded from before a part of it was changed, as for `pyfilter.encode`.
+    """
+    frame = empty((host.max_frame_bytes(request),), np.dtype(np.uint8))
+    if over is None:
+        return frame[: host.encode(request, values, frame)]
+    return frame[: host.encode_updated(request, values, over, frame)]
+
+
 async def in_thread(function: Callable[..., Result], *arguments: Any) -> Result:
     """Call a function in a thread of the event loop's, under `counted`."""
     with _counted():
@@ -78,9 +96,14 @@ def counted() -> Iterator[None]:
 
     The parallelism is then between chunks.
     """
-    with _counted():
-        _use_threads(_share())
-        yield
+    try:
+        with _counted():
+            _use_threads(_share())
+            yield
+    finally:
+        with _lock:
+            if not _calls and not _release_waits:
+                _free.clear()
 
 
 @contextmanager
