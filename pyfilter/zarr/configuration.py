@@ -60,7 +60,7 @@ def plain_fill(value: object) -> int | float | None:
         message = f"fill_value must be one number, or one of {', '.join(map(repr, _NOT_FINITE))}; got {value!r}"
         raise InvalidArgument(message)
     plain: int | float = given.reshape(()).item()
-    return plain
+    return math.nan if plain != plain else plain  # one NaN, which is equal to itself in tuples
 
 
 def by_name(codec: Codec | None, fill: float | None) -> dict[str, Any]:

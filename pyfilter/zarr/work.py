@@ -101,6 +101,7 @@ def counted() -> Iterator[None]:
             _use_threads(_share())
             yield
     finally:
+        _use_threads(0)  # the thread may be anyone's
         with _lock:
             if not _calls and not _release_waits:
                 _free.clear()

@@ -294,3 +294,20 @@ def test_chunks_with_flipped_bits_do_not_crash() -> None:
             assert array[...].shape == SHAPE
         except FrameError:
             continue
+
+
+def test_zarr_pythons_own_compressor_may_come_behind() -> None:
+    codec = pyfilter.Lorenzo(absolute=0.01)
+    array = create(codec, compressors="auto")
+    assert len(array.compressors) == 1
+    array[...] = field()
+    array[3, 4] = 9
+    expected = field()
+    expected[3, 4] = 9
+    assert within(expected, reopened(array)[...], 0.02)
+    assert np.array_equal(reopened(array)[3, 4:9], array[...][3, 4:9])
+
+
+def test_a_fill_value_that_is_nan_equals_itself() -> None:
+    serializer = Serializer(pyfilter.Lossless(), np.float32("nan"))
+    assert Serializer.from_dict(json.loads(json.dumps(serializer.to_dict()))) == serializer
