@@ -190,3 +190,19 @@ def test_importing_pyfilter_imports_neither() -> None:
         "    assert 'pyfilter[' in str(error)\nelse:\n    raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+def test_an_installed_pyfilter_needs_no_import(tmp_path: Path) -> None:
+    """Entry points bring the codecs to a process that imports zarr-python alone."""
+    import importlib.metadata
+
+    found = {point.group for point in importlib.metadata.entry_points(name="pyfilter")}
+    if not {"zarr.codecs", "numcodecs.codecs"} <= found:
+        pytest.skip("pyfilter is not installed here")
+    values = field(special=False)
+    for zarr_format in (2, 3):
+        create_array(tmp_path / f"{zarr_format}", values, pyfilter.Lorenzo(absolute=0.01), zarr_format=zarr_format)
+    text = "import sys, zarr\nfor path in sys.argv[1:]:\n    print(float(zarr.open_array(path, mode='r')[3, 4, 5]))"
+    command = [sys.executable, "-c", text, tmp_path / "2", tmp_path / "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert all(abs(float(line) - float(values[3, 4, 5])) <= 0.01 for line in done.stdout.split())
