@@ -203,6 +203,6 @@ def test_an_installed_pyfilter_needs_no_import(tmp_path: Path) -> None:
     for zarr_format in (2, 3):
         create_array(tmp_path / f"{zarr_format}", values, pyfilter.Lorenzo(absolute=0.01), zarr_format=zarr_format)
     text = "import sys, zarr\nfor path in sys.argv[1:]:\n    print(float(zarr.open_array(path, mode='r')[3, 4, 5]))"
-    command = [sys.executable, "-c", text, tmp_path / "2", tmp_path / "3"]
+    command = [sys.executable, "-c", text, str(tmp_path / "2"), str(tmp_path / "3")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert all(abs(float(line) - float(values[3, 4, 5])) <= 0.01 for line in done.stdout.split())
