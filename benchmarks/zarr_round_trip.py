@@ -32,15 +32,16 @@ CODECS = {
     "Lorenzo": pyfilter.Lorenzo(absolute=1e-3),
 }
 COLUMNS = (
-    "codec", "chunk, MiB", "ratio", "encode", "Zarr 3", "Zarr 2", "decode", "Zarr 3", "Zarr 2",
+    "codec", "chunk, MiB", "ratio", "encode", "Zarr 3", "Zarr 2", "plain", "decode", "Zarr 3", "Zarr 2", "plain",
     "round trip, Zarr 3", "Zarr 2", "within",
 )  # fmt: skip
 LEGEND = (
     "GB/s of values, medians; a walk of 134 MB along rows, float32, absolute bound of 1e-3. 'encode' and 'decode': "
     "pyfilter.encode and decode of each chunk, from and to parts of one array. 'Zarr': the same array in a "
     "MemoryStore, array[...] = values and array.get_basic_selection(out=...); in format 2 with write_empty_chunks, "
-    "without which zarr-python compares every value with the fill value. 'round trip': speed of writing and "
-    "reading, as a fraction of that of encode and decode. 'within': whether every value is within the bound."
+    "without which zarr-python compares every value with the fill value. 'plain': format 3 without compression. "
+    "'round trip': speed of writing and reading, as a fraction of that of encode and decode. 'within': whether every "
+    "value is within the bound."
 )
 
 
@@ -54,7 +55,7 @@ def row(name: str, values: NDArray[Any], chunk: tuple[int, ...], rounds: int) ->
     codec = CODECS[name]
     regions = [layout.box(origin, chunk, SHAPE) for origin in layout.origins(SHAPE, chunk)]
     frames: list[bytes] = []
-    outs = [np.ones_like(values) for _ in range(3)]
+    outs = [np.ones_like(values) for _ in range(4)]
     settings: dict[str, Any] = {"shape": SHAPE, "dtype": "f4", "chunks": chunk}
     third = zarr.create_array(
         zarr.storage.MemoryStore(), serializer=pyfilter.zarr.Serializer(codec), compressors=None, **settings
@@ -63,6 +64,7 @@ def row(name: str, values: NDArray[Any], chunk: tuple[int, ...], rounds: int) ->
         zarr.storage.MemoryStore(), zarr_format=2, compressors=pyfilter.zarr.Compressor(codec), filters=None,
         config={"write_empty_chunks": True}, **settings,
     )  # fmt: skip
+    plain = zarr.create_array(zarr.storage.MemoryStore(), compressors=None, **settings)
 
     def encode() -> None:
         frames[:] = [pyfilter.encode(values[region], codec) for region in regions]
@@ -77,11 +79,13 @@ def row(name: str, values: NDArray[Any], chunk: tuple[int, ...], rounds: int) ->
     def read(array: Any, out: NDArray[Any]) -> Callable[[], None]:
         return lambda: array.get_basic_selection(Ellipsis, out=buffer_of(out))
 
-    times = in_turns([encode, write(third), write(second), decode, read(third, outs[1]), read(second, outs[2])], rounds)
+    works = [encode, write(third), write(second), write(plain)]
+    works += [decode, read(third, outs[1]), read(second, outs[2]), read(plain, outs[3])]
+    times = in_turns(works, rounds)
     good = all(bool(np.all(np.abs(out.astype("f8") - values) <= 1e-3)) for out in outs)
     speeds = [f"{values.nbytes / each / 1e9:.2f}" for each in times]
-    whole = times[0] + times[3]
-    trips = [f"{whole / (times[at] + times[at + 3]):.0%}" for at in (1, 2)]
+    whole = times[0] + times[4]
+    trips = [f"{whole / (times[at] + times[at + 4]):.0%}" for at in (1, 2)]
     mib = f"{int(np.prod(chunk)) * 4 / 2**20:g}"
     ratio = f"{values.nbytes / sum(map(len, frames)):.1f}"
     return good, [name, mib, ratio, *speeds, *trips, "yes" if good else "NO"]
