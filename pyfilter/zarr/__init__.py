@@ -46,7 +46,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("pyfilter"):
             raise
-        raise missing_extra(error.name, "zarr") from error
+        raise missing_extra(error.name, "virtual" if error.name == "kerchunk" else "zarr") from error
     return getattr(module, name)
 
 
