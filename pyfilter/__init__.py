@@ -33,7 +33,7 @@ from pyfilter.settings import config
 from pyfilter.verification import Verification, verify
 
 if TYPE_CHECKING:
-    from pyfilter import netcdf, particles, progressive, xarray
+    from pyfilter import dask, netcdf, particles, progressive, xarray, zarr
 
 __version__ = _registry().version
 
@@ -42,7 +42,7 @@ FILTER_ID = _registry().filter_id
 #: the folder to put in HDF5_PLUGIN_PATH for h5dump, ncdump and others
 PLUGIN_PATH = plugin.plugin_folder()
 
-_LAZY = ("netcdf", "particles", "progressive", "xarray")
+_LAZY = ("dask", "netcdf", "particles", "progressive", "xarray", "zarr")
 
 plugin.install()
 
@@ -85,6 +85,7 @@ __all__ = [
     "codec_of",
     "config",
     "create_dataset",
+    "dask",
     "decode",
     "encode",
     "errors",
@@ -98,4 +99,5 @@ __all__ = [
     "verify",
     "write",
     "xarray",
+    "zarr",
 ]

@@ -105,7 +105,7 @@ def create_dataset(
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
     plugin.refresh()
-    source = _source(data)
+    source = source_of(data)
     chosen = _chosen(devices, source)
     if chosen or is_device_array(source):
         codec = codec.for_device()
@@ -136,7 +136,7 @@ def create_dataset(
     return dataset
 
 
-def _source(data: Any) -> Any:
+def source_of(data: Any) -> Any:
     """Return something with a shape that gives values for slices: a dataset, a cupy.ndarray or a numpy.ndarray."""
     if isinstance(data, h5py.Dataset):
         return data
@@ -237,7 +237,7 @@ def write(
         message = f"an h5py.Dataset is needed, got {type(dataset).__name__}"
         raise Unsupported(message)
     plugin.refresh()
-    source = _source(array)
+    source = source_of(array)
     with mpi.explained(dataset.name or "the dataset", mpi.WRITE):
         _write(dataset, source, _chosen(devices, source))
 

@@ -74,6 +74,14 @@ def compress(variable: Any, codec: Codec) -> None:
     if variable.ndim == 0:
         message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
         raise Unsupported(message)
+    if codec.range_fraction is not None and variable.endian() == "big" and variable.group().disk_format != "HDF5":
+        # the padding would count for the range: by 1e20 of the wrong byte order, 1.2e27, all values would become 0
+        message = (
+            f"variable {name!r} is big-endian in a Zarr store, where netCDF-C pads chunks with a fill value of the "
+            f"wrong byte order: {codec!r} cannot tell the range. Give an absolute bound, or make the variable "
+            "little-endian"
+        )
+        raise Unsupported(message)
     group, number = variable._grpid, variable._varid
     _refuse_other_filters(library, name, group, number)
     plugin.refresh()

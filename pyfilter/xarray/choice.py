@@ -168,8 +168,16 @@ def _resolve(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -
         if missing is not None and not _holds(data.dtype, missing):
             missing = None
         return h5.resolve(codec, data, missing, layout.choose(data.shape, data.dtype.itemsize))
-    low, high = _limits(variable.data, missing)
-    whole = stored.kind in "iu"
+    return resolved_of_dask(codec, variable.data, missing)
+
+
+def resolved_of_dask(codec: Codec, data: Any, missing: Any) -> Codec:
+    """Return the codec with the absolute bound that its relative one means for all of a dask array, computed now."""
+    fraction = codec.range_fraction
+    if fraction is None or data.size == 0:
+        return codec
+    low, high = _limits(data, missing)
+    whole = data.dtype.kind in "iu"
     absolute = h5.absolute_of(fraction, (low, high), whole=whole) if 0 < high - low < math.inf else 0.0
     return codec.with_absolute(absolute) if absolute > 0.0 or (whole and low < high) else codec
 

@@ -238,7 +238,7 @@ def _plan(
     for name, item in found.items():
         ours = extra.get(name, {})
         if item is None:
-            extra[name] = {**_kept_encoding(dataset, name), **ours}
+            extra[name] = {**kept_encoding(dataset, name), **ours}
             continue
         extra[name] = {**_chunked_encoding(dataset, name, item, ours), **ours, **_missing(dataset, name, item, ours)}
         extra[name]["pyfilter"] = item
@@ -262,7 +262,7 @@ def _history(attributes: Mapping[str, Any], found: Mapping[str, Codec | None]) -
     return {provenance.ATTRIBUTE: provenance.prepended(line, str(attributes.get(provenance.ATTRIBUTE, "")))}
 
 
-def _kept_encoding(dataset: Any, name: str) -> dict[str, Any]:
+def kept_encoding(dataset: Any, name: str) -> dict[str, Any]:
     """Return the part of a variable's encoding that is about its values."""
     variable = dataset.variables[name]
     kept = {
@@ -279,7 +279,7 @@ def _kept_encoding(dataset: Any, name: str) -> dict[str, Any]:
 def _chunked_encoding(dataset: Any, name: str, codec: Codec, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the kept encoding with chunks (those of before, or such as a dask array's fit) and a fill value."""
     variable = dataset.variables[name]
-    kept = _kept_encoding(dataset, name)
+    kept = kept_encoding(dataset, name)
     if "chunksizes" not in kept and "chunksizes" not in given:
         unlimited = dataset.encoding.get("unlimited_dims") or ()
         shape = tuple(max(sizes) for sizes in variable.chunks) if variable.chunks else variable.shape

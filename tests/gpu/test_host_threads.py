@@ -200,7 +200,7 @@ def test_an_error_of_the_file_ends_all(file: h5py.File, tmp_path: Path, monkeypa
 
     with h5py.File(tmp_path / "b.h5", "w") as other:
         dataset = other.create_dataset("a", values.shape, "f4", chunks=(4, 1000), compression=BOUND)
-        monkeypatch.setattr(pyfilter.h5, "_source", lambda data: data)
+        monkeypatch.setattr(pyfilter.h5, "source_of", lambda data: data)
         with pytest.raises(OSError, match="the disk is gone"):
             pyfilter.write(dataset, Source(), devices="all")
 

@@ -43,6 +43,16 @@ for name in "abcd":
     assert third.startswith("HierarchicalDelta(absolute=0.00")
 
 
+def test_the_python_of_the_page_on_zarr_runs(tmp_path: Path) -> None:
+    for package in ("zarr", "xarray", "dask", "kerchunk"):
+        pytest.importorskip(package)
+    examples = blocks(REPOSITORY / "docs" / "zarr.md", "python")
+    assert len(examples) == 4
+    for text in examples:
+        quiet = "import os, warnings\nwarnings.simplefilter('ignore')"  # of zarr-python and kerchunk
+        run_script(f"{quiet}\nos.chdir({str(tmp_path)!r})\n{text}")
+
+
 def test_the_readmes_commands_run(tmp_path: Path) -> None:
     pytest.importorskip("netCDF4")
     subprocess.run([sys.executable, REPOSITORY / "scripts" / "example_file.py", tmp_path / "in.nc"], check=True)

@@ -20,7 +20,7 @@ from pyfilter import Cuszp2, verification
 from pyfilter.cli import app
 from pyfilter.compare import figures
 
-from .support import REPOSITORY, clean_environment, field
+from .support import REPOSITORY, clean_environment, field, without_entry_points
 
 TEXTS = re.findall(
     r"^### `(.*)`$", (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE
@@ -165,12 +165,38 @@ def in_program(path: Path, name: str, *arguments: str, change: Callable[[bytes],
     return program(name, *arguments, path, path=pyfilter.PLUGIN_PATH)
 
 
+def numcodecs_alone() -> str:
+    """Ask numcodecs for the codec where pyfilter is on the path, but not installed."""
+    pytest.importorskip("numcodecs")
+    text = "from numcodecs.registry import get_codec\nget_codec({'id': 'pyfilter'})"
+    command = [sys.executable, "-c", text]
+    return subprocess.run(command, env=without_entry_points(), capture_output=True, text=True, check=False).stderr
+
+
+def kerchunk_alone(path: Path) -> str:
+    hdf = pytest.importorskip("kerchunk.hdf")
+    return error_of(lambda: hdf.SingleHdf5ToZarr(str(path), error="raise").translate())
+
+
+def virtualizarr_alone() -> str:
+    pytest.importorskip("hdf5plugin")
+    filters = pytest.importorskip("virtualizarr.parsers.hdf.filters")
+    return error_of(lambda: filters._filter_to_codec(str(pyfilter.FILTER_ID)))
+
+
+def dask_blocks(path: Path) -> str:
+    array = pytest.importorskip("dask.array").from_array(field((20, 20)), chunks=(7, 20))
+    return error_of(lambda: pyfilter.dask.to_hdf5(array, path.with_name("b.h5"), "v", BOUND, chunks=(10, 20)))
+
+
 PROVOKED: dict[str, Callable[[Path], str]] = {
     "a bound does not hold": broken_bound,
     "a relative bound needs the fill value": hidden_fill_value,
     "can't open directory": lambda path: plain_h5py("file['t'][...]", path, "/nonexistent"),
     "cannot compress": lambda path: create(path, BOUND, dtype="i4"),
+    "codec not available:": lambda path: numcodecs_alone(),
     'Compression filter "unknown" is unavailable': resave,
+    "end inside of chunks of": dask_blocks,
     "exists already, and a NETCDF4_CLASSIC file takes a filter only together with a new variable": (
         lambda path: netcdf(path, "NETCDF4_CLASSIC")
     ),
@@ -199,7 +225,9 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
     "truncated chunk": (
         lambda path: in_program(path, "h5dump", "--enable-error-stack", change=lambda frame: frame[:-5])
     ),
+    "Unknown filter: 52907": lambda path: virtualizarr_alone(),
     "Unsupported value for compression kwarg": lambda path: xarray_says(path, "unknown"),
+    "uses filter id 52907": kerchunk_alone,
     "which netCDF would put before the codec": lambda path: netcdf(path, zlib=True),
     "which xarray does not keep": lambda path: xarray_says(path, "lost"),
 }  # fmt: skip

@@ -149,8 +149,9 @@ def test_dasks_own_settings_have_workers_import_it(compressed: Path) -> None:
 def installed(tmp_path: Path) -> str:
     """A folder for PYTHONPATH that has pyfilter installed, so far as entry points go: those of pyproject.toml."""
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
-    groups = re.findall(r'^\[project\.entry-points\."(.+)"\]\n((?:\w.*\n)+)', project, re.MULTILINE)
-    assert [group for group, _ in groups] == ["xarray.backends", "dask.sizeof"]
+    groups = re.findall(r'^\[project\.entry-points\."(.+)"\]\n((?:[\w"].*\n)+)', project, re.MULTILINE)
+    assert [group for group, _ in groups] == ["xarray.backends", "dask.sizeof", "zarr.codecs", "numcodecs.codecs"]
+    assert groups[2][1].count("\n") == 2
     info = tmp_path / "site" / "pyfilter-0.1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pyfilter\nVersion: 0.1.0\n", encoding="utf-8")
