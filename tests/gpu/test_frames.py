@@ -70,6 +70,7 @@ def test_missing_values(cp: Any) -> None:
             assert pyfilter.decode(frame).get().tobytes() == pyfilter.decode(frame.get()).tobytes()
 
 
+@pytest.mark.device_only
 @pytest.mark.parametrize("name", ["cuszp2", "hierarchical_delta", "lorenzo", "progressive"])
 def test_ranges_without_zeros(cp: Any, name: str) -> None:
     """As copies by nccopy ask for them (docs/cd_values.md)."""
