@@ -22,13 +22,14 @@ struct KindOf {
   using Sizes = Cells;
 
   TileKind kind = TileKind::line;
+  std::uint32_t range_taps = 0;
   PYF_ON_LANES static bool refines(const WavePass& pass) { return pass.refining; }
 };
 
 // Memory of a pass over a tile: reconstructed values and sizes of codes in the layout of the wavefront.
 template <class Cells>
 struct WaveOf : KindOf<Cells> {
-  using KindOf<Cells>::kind;
+  using KindOf<Cells>::kind, KindOf<Cells>::range_taps;
 
   Layout layout;
   Cells values = {};
@@ -42,7 +43,6 @@ struct WaveOf : KindOf<Cells> {
   std::uint32_t features = 0;  // codes of neighbours that have a scale, the nearest last
   std::uint8_t feature[kCodeTaps];
   CellIndex range_tap[kRangeTaps];
-  std::uint32_t range_taps = 0;
   CellIndex near[3], next[3];  // the neighbours along x, y and z, before and behind
 
   PYF_ON_LANES void set_neighbours(const PassModel& model, const TapList& list, const Tap* codes,
@@ -53,8 +53,7 @@ struct WaveOf : KindOf<Cells> {
       code_tap[i] = layout.distance(codes[i]);
       if (model.has_feature(i)) feature[features++] = static_cast<std::uint8_t>(i);
     }
-    range_taps = ranges.count;
-    for (std::uint32_t i = 0; i < range_taps; ++i) range_tap[i] = layout.distance(ranges.of[i]);
+    for (std::uint32_t i = 0; i < ranges.count; ++i) range_tap[i] = layout.distance(ranges.of[i]);
     near[0] = layout.distance({0, 0, -1});
     near[1] = layout.distance({0, -1, 0});
     near[2] = layout.distance({-1, 0, 0});

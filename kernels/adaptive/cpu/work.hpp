@@ -85,6 +85,7 @@ inline void begin_pass(Work& w, TileKind kind, const PassModel& pass, const Latt
   Wave& wave = w.wave;
   wave.layout = make_layout(kind, pass.refining, lattice.planes, lattice.rows, lattice.columns);
   wave.kind = kind;
+  wave.range_taps = range_taps(kind).count;
   wave.pass = &pass;
   wave.values = w.value_memory + wave.layout.before();
   wave.sizes = w.size_memory + wave.layout.before();

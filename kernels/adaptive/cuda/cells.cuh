@@ -89,7 +89,7 @@ PYF_LANES void for_lanes(std::uint32_t bits, F&& f) {
 template <class Cells>
 PYF_LANES Floats weighted_cells(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
                                 const float* weights, std::uint32_t fours) {
-#pragma unroll 1
+#pragma unroll 2
   for (std::uint32_t k = 0; k < fours; ++k) {
     const int4 d = reinterpret_cast<const int4*>(distances)[k];
     const float4 w = reinterpret_cast<const float4*>(weights)[k];

@@ -22,10 +22,12 @@ struct KindOf<RingCells<K, false>> {
   using Sizes = RingCells<K, true>;
 
   static constexpr TileKind kind = K;
+  static constexpr std::uint32_t range_taps = 2 * static_cast<std::uint32_t>(K) + 1;
   PYF_ON_LANES static constexpr bool refines(const WavePass&) { return false; }
 };
 
 inline constexpr std::uint32_t kMaskRing = 128;
+inline constexpr int kResidentWarps = 12;  // of a multiprocessor: more have no room in its shared memory
 
 // Masks of steps: the last ones, or those of all.
 template <bool kFlat>
@@ -251,7 +253,10 @@ struct Unit {
     auto& wave = memory.wave;
     if (this_lane() == 0) {
       memory.lattice = Lattice(memory.dense, job.grid.kind, model.log2);
-      if constexpr (kFlat) wave.kind = job.grid.kind;
+      if constexpr (kFlat) {
+        wave.kind = job.grid.kind;
+        wave.range_taps = job.taps.ranges.count;
+      }
       wave.layout = make_layout(job.grid.kind, model.refining, memory.lattice.planes, memory.lattice.rows,
                                 memory.lattice.columns);
       if constexpr (kFlat) {
@@ -365,7 +370,8 @@ __device__ __forceinline__ Fault decode_unit(UnitMemory<kMode>& memory, const Ad
 }
 
 template <class T, UnitMode kMode>
-static __global__ void __launch_bounds__(32) decode_units_kernel(const __grid_constant__ AdaptiveDecode job) {
+static __global__ void __launch_bounds__(32, kResidentWarps)
+    decode_units_kernel(const __grid_constant__ AdaptiveDecode job) {
   constexpr bool kFlat = kMode == UnitMode::flat;
   __shared__ __align__(16) unsigned char shared_memory[sizeof(UnitMemory<kMode>)];
   auto& memory = *reinterpret_cast<UnitMemory<kMode>*>(shared_memory);
