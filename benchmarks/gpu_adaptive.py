@@ -17,7 +17,7 @@ from benchmarks.gpu_fields import FIELDS
 from benchmarks.report import Rows
 from pyfilter._lib import abi, cuda
 
-COLUMNS = ("field", "shape", "predictor", "rel", "ratio", "frames", "GB/s", "one frame, us")
+COLUMNS = ("field", "shape", "predictor", "rel", "ratio", "frames", "GB/s", "one frame, us", "same values")
 #: chunks of a million values, cut from 64 planes of 512 x 512
 SHAPES: dict[str, tuple[int, ...]] = {"volume": (64, 128, 128), "plane": (1024, 1024), "line": (1 << 20,)}
 DISTINCT = 16
@@ -97,12 +97,13 @@ def main(
                             encoded = list(pool.map(lambda x, codec=codec: pyfilter.encode(x, codec), inputs))
                         held = Frames(encoded, dtype, inputs[0].size, count)
                         seconds = event_seconds(lambda _, held=held: held.decode(count))
-                        good = held.check() and good
+                        same = held.check()
+                        good = good and same
                         single = event_seconds(lambda _, held=held: held.decode(1))
                         ratio = sum(x.nbytes for x in inputs) / sum(map(len, encoded))
                         table.add(
                             name, kind, f"{predictor} {effort}", relative, f"{ratio:.2f}", str(count),
-                            f"{held.value_bytes * count / seconds / 1e9:.1f}", f"{single * 1e6:.0f}",
+                            f"{held.value_bytes * count / seconds / 1e9:.1f}", f"{single * 1e6:.0f}", "yes" if same else "NO",
                         )  # fmt: skip
                         del held
                         cupy.get_default_memory_pool().free_all_blocks()

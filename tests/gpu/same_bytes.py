@@ -241,7 +241,7 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
     """Frames of the CPU: tiles of every kind and size, masks, stored values, passes that refine, batches."""
     rng = np.random.default_rng(21)
     shapes: list[tuple[int, ...]] = [(1,), (70,), (2100,), (40000,), (3000, 3), (2, 9), (40, 300), (33, 1100)]
-    shapes += [(5, 6, 8), (33, 34, 70), (3, 40, 65), (70, 33, 9), (4, 5, 20, 30), (2, 3, 4, 9, 10)]
+    shapes += [(5, 6, 8), (6, 32, 20), (33, 34, 70), (3, 40, 65), (70, 33, 9), (4, 5, 20, 30), (2, 3, 4, 9, 10)]
     for dtype in ("f4", "f8"):
         group = Group(f"adaptive, {dtype}")
         kinds = itertools.product(

@@ -11,8 +11,9 @@
 
 namespace pyfilter::cuda {
 
-// Lanes -3 to 33 of a step: an odd number, so that the lanes of a column are in different banks.
-inline constexpr std::uint32_t kLaneStride = 37;
+// Lanes -3 to 34 of a step and one more: an odd number, so that the lanes of a column are in different banks.
+inline constexpr std::uint32_t kLaneStride = 39;
+static_assert(kLaneStride >= kRows + 2 * 3, "neighbours reach three rows to each side");
 using CellIndex = std::int32_t;
 
 // What tiles read of a pass: weights side by side for each set, so that one load takes four. Distances that are not
