@@ -258,7 +258,7 @@ def adaptive(quick: bool, every: int) -> Iterator[Group]:
                 values.reshape(-1)[rng.integers(0, values.size, 1 + values.size // 90)] *= 3000
                 values[rng.random(shape) < 0.01] = 0
             bound = (0.3, 0.03, 1e-3)[i % 3]
-            codec = pyfilter.Adaptive(absolute=bound, predictor=predictor, effort=("fast", "best")[i % 2])  # type: ignore[arg-type]
+            codec = pyfilter.Adaptive(absolute=bound, predictor=predictor, effort=("fast", "best")[i % 2])
             group.check_decoding(
                 values.astype(dtype), codec, np.nan if kind == "missing" else None, 3 if i % 5 == 0 else 1
             )
