@@ -308,6 +308,8 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
 void frame_parameters(Parameters& parameters) { parameters = {1}; }
 
 Status check_step(const FrameInfo& info) {
+  if (!is_float(info.dtype))  // a request's integers are another codec's frames
+    return fail(Code::corrupt, "corrupt frame: codec adaptive cannot hold dtype %s", dtype_name(info.dtype));
   if (info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
     return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
   return info.pointwise ? fail(Code::corrupt, "corrupt frame: adaptive with a pointwise relative bound") : kOk;

@@ -308,6 +308,7 @@ def decode_tile(places: Ints, unit: Symbols, has_masks: bool, model: Model, grid
 
 def decode_adaptive(frame: bytes, header: Header) -> Array:
     """The payload of an adaptive frame."""
+    require(np.dtype(header.dtype).kind == "f", f"an adaptive frame of {header.dtype}")
     grid = make_grid(header.dims, header.parameters[1])
     start = header.header_bytes
     require(start + 8 <= len(frame), "no room for an offset")

@@ -52,6 +52,10 @@ def fields() -> Iterator[Hostile]:
         yield field("format version before its codec's", 4, "B", value)
     for value in (0, 3, 10):
         yield field("dtype", 9, "B", value)
+    for dtype, size in (("i4", 4), ("u1", 1), ("i8", 8)):  # a good step of integers, and room enough
+        spec = replace(PLANE, dtype=dtype, bound=1.0, step=3.0, sentinel=None)
+        payload = good[72:].ljust(9 * 12 * size, b"\0")
+        yield hostile(f"adaptive: a frame of {dtype}", seal(write_header(spec, len(payload)) + payload), CORRUPT)
     yield field("pointwise bound", 10, "B", 12)
     for offset, values in ((48, (0, 2, 255)), (49, (1, 2)), (50, (5, 255)), (51, (1,)), (55, (1,))):
         for value in values:
