@@ -36,12 +36,24 @@ def test_speed_takes_the_chain_unless_another_saves_a_quarter() -> None:
 
 
 def test_ratio_is_the_smallest_of_all() -> None:
-    for values in (SMOOTH, WALK, NOISE):
-        best = min(
-            len(pyfilter.encode(values, pyfilter.HierarchicalDelta(relative=1e-3, predictor=predictor)))
-            for predictor in ("chain", *(("lorenzo2d", "columns") if values.ndim > 1 else ()))
-        )
-        assert len(pyfilter.encode(values, pyfilter.Auto(relative=1e-3, objective="ratio"))) <= best
+    for values in (SMOOTH, WALK, NOISE, NOISE[:200], NOISE[:1], SMOOTH.astype(np.float64)):
+        ratio = pyfilter.encode(values, pyfilter.Auto(relative=1e-3, objective="ratio"))
+        for codec in (pyfilter.HierarchicalDelta, pyfilter.Lorenzo, pyfilter.Adaptive, pyfilter.Cuszp2):
+            assert len(ratio) <= len(pyfilter.encode(values, codec(relative=1e-3)))
+
+
+@pytest.mark.parametrize("objective", ["speed", "ratio"])
+@pytest.mark.parametrize("dtype", ["i2", "u4", "i8"])
+def test_integers(tmp_path: Path, dtype: str, objective: str) -> None:
+    values = (WALK * 10 + 5000).astype(dtype)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        codec = pyfilter.Auto(absolute=3, objective=objective)
+        dataset = pyfilter.create_dataset(file, "x", values, codec, chunks=(20_000,))
+        assert pyfilter.verify(values, dataset[...], codec).ok
+        dataset[100:200] = 7  # decodes the chunk and encodes it again
+        assert np.all(np.abs(dataset[100:200].astype(float) - 7) <= 3)
+    info = pyfilter.frame_info(pyfilter.encode(values, codec))
+    assert info.codec == "hierarchical_delta"
 
 
 @pytest.mark.parametrize("bound", [{"absolute": 0.01}, {"relative": 1e-3}, {"pointwise_relative": 1e-3}, {"psnr": 60}])
@@ -66,7 +78,9 @@ def test_as_a_value() -> None:
     codec = pyfilter.Auto(relative=1e-3, objective="ratio")
     assert repr(codec) == "Auto(relative=0.001, objective='ratio')"
     assert codec == pyfilter.Auto(relative=1e-3, objective="ratio") != pyfilter.Auto(relative=1e-3)
-    assert codec.filter_options == pyfilter.HierarchicalDelta(relative=1e-3).filter_options
+    assert codec.filter_options == pyfilter.Adaptive(relative=1e-3).filter_options
+    assert codec.for_device() == pyfilter.Lorenzo(relative=1e-3)
+    assert pyfilter.Auto(psnr=60).for_device() == pyfilter.Auto(psnr=60)
     with pytest.raises(ValueError, match="objective must be one of 'speed', 'ratio'; got 'best'"):
         pyfilter.Auto(relative=1e-3, objective="best")
     with pytest.raises(ValueError, match="exactly one of absolute=, relative=, pointwise_relative= or psnr="):
