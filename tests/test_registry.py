@@ -98,12 +98,19 @@ def dataclass_problems(registry: dict[str, Any]) -> Iterator[str]:
             yield f"pyfilter.{name} has fields {fields}, the registry {wanted}"
 
 
+def frame_codec(codec: dict[str, Any], dtype: str) -> str:
+    """Return the codec whose frames hold such values: adaptive stores integers as hierarchical_delta does."""
+    return "hierarchical_delta" if codec["name"] == "adaptive" and dtype[0] != "f" else str(codec["name"])
+
+
 def golden_problems(registry: dict[str, Any], golden: Path) -> Iterator[str]:
     """Codecs and dtypes without a golden frame. Read with the reference decoder, which has tables of its own."""
     headers = [decoder.parse_header(path.read_bytes()) for path in golden.glob("v*.pyf")]
     there = {(header.codec, header.dtype) for header in headers}
     for codec in registry["codecs"]:
         for name in codec["dtypes"]:
+            if frame_codec(codec, name) != codec["name"]:
+                continue
             if (codec["id"], np.dtype(registry["dtypes"][name]["numpy"])) not in there:
                 yield f"no golden frame of {codec['name']} with dtype {name}"
 
@@ -183,9 +190,10 @@ def library_problems(registry: dict[str, Any]) -> Iterator[str]:
                 continue
             frame = np.zeros(host.max_frame_bytes(request), np.uint8)
             host.encode(request, values, frame)
-            if (frame[8], frame[9]) != (codec["id"], spec["code"]):
+            wanted = next(c for c in registry["codecs"] if c["name"] == frame_codec(codec, name))
+            if (frame[8], frame[9]) != (wanted["id"], spec["code"]):
                 yield f"{codec['name']} with {name} gives a frame of codec {frame[8]} and dtype {frame[9]}"
-            if frame[4] != codec["min_format_version"]:
+            if frame[4] != wanted["min_format_version"]:
                 yield f"{codec['name']} gives a frame of format version {frame[4]}"
             if list(frame[5:7]) != codec["needs_release"]:
                 yield f"{codec['name']} gives a frame that needs release {frame[5]}.{frame[6]}"

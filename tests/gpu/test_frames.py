@@ -114,6 +114,7 @@ def test_ranges(cp: Any, start: int | None, stop: int | None) -> None:
     np.testing.assert_array_equal(out.get(), expected)
 
 
+@pytest.mark.device_only
 @pytest.mark.parametrize("predictor", ["regression", "interpolation"])
 @pytest.mark.parametrize("shape", [(4097,), (65, 130), (17, 33, 29)], ids=str)
 def test_adaptive_is_decoded_and_not_encoded(cp: Any, shape: tuple[int, ...], predictor: Any) -> None:

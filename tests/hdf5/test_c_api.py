@@ -66,7 +66,7 @@ def test_versions(c: Any) -> None:
         ({"has_fill": 2}, INVALID_ARGUMENT, "request.has_fill is 2, allowed: 0, 1"),
         ({"has_fill": 1, "fill": 1 << 32}, INVALID_ARGUMENT, "request.fill is 0x100000000, wider than"),
         ({"source_big_endian": 7}, INVALID_ARGUMENT, "request.source_big_endian is 7, allowed: 0, 1"),
-        ({"reserved": (ctypes.c_uint8 * 3)(0, 1, 0)}, INVALID_ARGUMENT, "request.reserved must be zero"),
+        ({"reserved": (ctypes.c_uint8 * 2)(0, 1)}, INVALID_ARGUMENT, "request.reserved must be zero"),
         ({"rank": -1}, INVALID_ARGUMENT, "request.rank is -1, allowed: 0 to 32"),
         ({"rank": 33}, INVALID_ARGUMENT, "request.rank is 33, allowed: 0 to 32"),
         ({"rank": 2**31 - 1}, INVALID_ARGUMENT, "request.rank is 2147483647"),

@@ -188,7 +188,7 @@ BROKEN = [
     ((*GOOD[:10], 0, 2**31, 0, 2**31), "chunk dimension [01] is"),
     ((*GOOD[:6], 0, *GOOD[7:]), "word 6 is 0"),
     ((*GOOD[:6], 11, *GOOD[7:]), "word 6 is 0xb"),
-    ((*GOOD[:6], 1 | 1 << 10, *GOOD[7:]), "word 6 is 0x401"),
+    ((*GOOD[:6], 1 | 1 << 11, *GOOD[7:]), "word 6 is 0x801"),
     ((*GOOD[:7], 1, *GOOD[8:]), "fill value 0x1 does not fit"),
     ((*GOOD[:6], 1 | 1 << 9, 0, 1, *GOOD[9:]), "fill value 0x100000000 does not fit"),
     ((STAMP + (1 << 24), *GOOD[1:]), "layout version '2', pyfilter .* knows '1': a newer pyfilter is needed"),

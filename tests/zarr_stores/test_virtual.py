@@ -18,12 +18,15 @@ import zarr
 
 import pyfilter
 from pyfilter.errors import Unsupported
-from pyfilter.zarr import HDFParser, references
 
 from .support import FILL, within
 
 kerchunk = pytest.importorskip("kerchunk")
+pytest.importorskip("virtualizarr")
 xarray = pytest.importorskip("xarray")
+
+from pyfilter.zarr import HDFParser, references  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning", "ignore::RuntimeWarning")
 
 CODEC = pyfilter.Lorenzo(absolute=0.01)
