@@ -7,8 +7,6 @@
 // encode the same values.
 #include "filter/decoded_chunks.hpp"
 
-#include "filter/cd_values.hpp"
-
 #include <pthread.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,6 +21,8 @@
 #include <new>
 #include <unordered_map>
 #include <vector>
+
+#include "filter/cd_values.hpp"
 
 namespace pyfilter::filter {
 namespace {

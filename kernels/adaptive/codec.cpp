@@ -258,10 +258,10 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
   PYF_TRY(encode_streams(request, values, offset, info, out, limit, bytes));
   // another codec would move the values that are kept, and is not asked for where a predictor is named
   if (request.origin != nullptr || request.parameters[kPredictor] != 0) return kOk;
-  const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[limit + kTileSlackBytes]);
-  if (!other) return fail(Code::no_memory, "no memory for %zu bytes to compare with", limit);
+  std::size_t most = *bytes != 0 ? *bytes : limit;
+  const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[most + kTileSlackBytes]);
+  if (!other) return fail(Code::no_memory, "no memory for %zu bytes to compare with", most);
   for (const std::uint8_t codec : {registry::kCodecLorenzo, registry::kCodecHierarchicalDelta}) {
-    const std::size_t most = *bytes != 0 ? *bytes : limit;
     if (codec == registry::kCodecHierarchicalDelta && most > kMostSmallBytes) continue;
     FrameInfo other_info = empty;
     std::size_t other_bytes = 0;
@@ -269,7 +269,7 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
     if (other_bytes == 0) continue;
     info = other_info;
     std::memcpy(out, other.get(), other_bytes);
-    *bytes = other_bytes;
+    *bytes = most = other_bytes;
   }
   return kOk;
 }

@@ -39,6 +39,7 @@
 #include "core/integer_bound.hpp"
 #include "core/request.hpp"
 #include "core/value_range.hpp"
+#include "core/with_type.hpp"
 #include "registry_table.hpp"
 
 namespace pyfilter {
@@ -55,11 +56,6 @@ struct Comparison {
   bool keeps_extremes = true;  // no old value that may have been the lowest or the highest was written again
   int kept_ends = 0;           // ends of the present range (lowest, highest value) that only kept values reach: 0 to 2
 };
-
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                                  std::conditional_t<sizeof(T) == 2, std::uint16_t,
-                                                     std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 template <class T>
 T value_at(const void* values, std::uint64_t i) {
@@ -133,33 +129,6 @@ bool moved_within(const void* old, const void* now, const void* decoded, std::ui
     if (!(distance <= most)) return false;
   }
   return true;
-}
-
-// Calls visit<T>() for the type of a dtype's values.
-template <class Visit>
-auto with_type(Dtype dtype, Visit&& visit) {
-  switch (dtype) {
-    case Dtype::f32:
-      return visit.template operator()<float>();
-    case Dtype::i8:
-      return visit.template operator()<std::int8_t>();
-    case Dtype::u8:
-      return visit.template operator()<std::uint8_t>();
-    case Dtype::i16:
-      return visit.template operator()<std::int16_t>();
-    case Dtype::u16:
-      return visit.template operator()<std::uint16_t>();
-    case Dtype::i32:
-      return visit.template operator()<std::int32_t>();
-    case Dtype::u32:
-      return visit.template operator()<std::uint32_t>();
-    case Dtype::i64:
-      return visit.template operator()<std::int64_t>();
-    case Dtype::u64:
-      return visit.template operator()<std::uint64_t>();
-    default:
-      return visit.template operator()<double>();
-  }
 }
 
 // The absolute bound of the request for a range that is smaller by `less` than the range of `values`.

@@ -88,12 +88,12 @@ class Trainer {
 
   // Contexts, tables and frequencies of masks of the chosen model.
   double finish(AdaptiveModel& best) {
-    train_contexts_on(best, tiles_of(part_of(8, 6, 24)), 1, enough(4000, 64, 20000));
+    train_contexts_on(best, tiles_of(part_of(8, 6, 24)), enough(4000, 64, 20000));
     MaskCounts masks{};
     const std::uint64_t counted = std::min(tiles_, kMostCountedTiles);
     std::vector<std::uint64_t> numbers(counted);
     for (std::uint64_t i = 0; i < counted; ++i) numbers[i] = i * tiles_ / counted + tiles_ / counted / 2;
-    const double bits = count(best, numbers, 0, 1, masks, plan_.kept != nullptr);
+    const double bits = count(best, numbers, masks, plan_.kept != nullptr);
     for (std::uint32_t t = 0; t < best.tables; ++t) make_frequencies<kTableBits>(merged_[t], best.table[t]);
     for (std::uint32_t c = 0; c < kMaskContexts; ++c) {
       const std::uint64_t special = masks.of[c][1], all = special + masks.of[c][0];
@@ -209,49 +209,35 @@ class Trainer {
     return samples;
   }
 
-  template <class Visit>
-  void run(const AdaptiveModel& model, std::uint64_t number, Visit&& visit) {
-    load_tile<T>(plan_, plan_.tiles.tile(number), values_, work_.dense);
-    for (std::uint32_t p = 0; p <= model.levels; ++p) {
-      const Lattice lattice(work_.dense, model.kind, model.passes[p].log2);
-      begin_pass(work_, model.kind, model.passes[p], lattice);
-      spread_targets(work_, lattice);
-      for (std::uint32_t turn = 1; turn <= turns_of(model.passes[p], model.kind); ++turn) {
-        encode_pass(work_, lattice, turn);
-        visit(p);
-      }
-      collect(work_, lattice);
-    }
-  }
-
   // Roughly the bits of all tiles: contexts are trained on every second of some, symbols counted on the others.
   double try_on(AdaptiveModel& model, std::uint64_t tiles) {
-    const std::vector<std::uint64_t> chosen = tiles_of(tiles);
-    train_contexts_on(model, chosen, 2, enough(2000, 128, choice_.fast ? 6000 : 10000));
-    const std::size_t first = tiles > 1 ? 1 : 0;
+    std::vector<std::uint64_t> trained, counted;
+    for (const std::uint64_t tile : tiles_of(tiles))
+      (trained.size() > counted.size() ? counted : trained).push_back(tile);
+    train_contexts_on(model, trained, enough(2000, 128, choice_.fast ? 6000 : 10000));
     MaskCounts masks{};
-    return count(model, chosen, first, 2, masks, false);
+    return count(model, counted.empty() ? trained : counted, masks, false);
   }
 
-  // Trains contexts on each `apart`-th of some tiles.
-  void train_contexts_on(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, std::size_t apart,
-                         double wanted) {
+  // Trains contexts on some tiles.
+  void train_contexts_on(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, double wanted) {
     std::vector<ContextSample> samples[kMostLevels + 1];
-    const double in_tiles = static_cast<double>(plan_.tiles.values) / static_cast<double>(tiles_) *
-                            static_cast<double>((tiles.size() + apart - 1) / apart);
+    const double in_tiles =
+        static_cast<double>(plan_.tiles.values) / static_cast<double>(tiles_) * static_cast<double>(tiles.size());
     const double every = std::max(1.0, in_tiles / wanted);
-    for (std::size_t i = 0; i < tiles.size(); i += apart)
-      run(model, tiles[i],
-          [&](std::uint32_t p) { sample_contexts(work_, static_cast<std::uint32_t>(every), samples[p]); });
+    for (const std::uint64_t tile : tiles) {
+      load_tile<T>(plan_, plan_.tiles.tile(tile), values_, work_.dense);
+      encode_passes(work_, model, [&](std::uint32_t p, const Lattice&) {
+        sample_contexts(work_, static_cast<std::uint32_t>(every), samples[p]);
+      });
+    }
     for (std::uint32_t p = 0; p <= model.levels; ++p)
       train_contexts(model.passes[p], model.kind, samples[p], choice_.fast ? kFewCodeTaps : kCodeTaps);
     finish_model(model);
   }
 
-  // Counts symbols of each `apart`-th of some tiles from `first` on; makes tables of them. Returns the bits of all
-  // tiles. `keeps`: the codes of these tiles are kept.
-  double count(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, std::size_t first, std::size_t apart,
-               MaskCounts& masks, bool keeps) {
+  // Counts symbols of some tiles; makes tables of them. Returns the bits of all tiles. `keeps`: codes are kept.
+  double count(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, MaskCounts& masks, bool keeps) {
     std::memset(counts_.get(), 0, sizeof *counts_);
     AdaptivePlan plan = plan_;
     plan.model = &model;
@@ -262,26 +248,26 @@ class Trainer {
     // of many tiles a fourth of the symbols, from all parts of each
     const std::size_t every = tiles.size() > 16 ? 4 * kCountedAtOnce : kCountedAtOnce;
     double counted = 0;
-    for (std::size_t i = first; i < tiles.size(); i += apart) {
+    for (const std::uint64_t tile : tiles) {
       UnitRecords r = records_in(records_.get(), 1);
       std::uint8_t* stored = stored_.get();
-      const bool has_masks = encode_tile_values<T>(plan, values_, tiles[i], work_, r, stored);
+      const bool has_masks = encode_tile_values<T>(plan, values_, tile, work_, r, stored);
       for (std::size_t from = 0; from < r.value_count; from += every)
         for (std::size_t k = from; k < std::min(from + kCountedAtOnce, r.value_count); ++k) count_record(r.values[k]);
       for (std::size_t k = 0; k < r.flag_count; ++k) ++masks.of[r.flags[k] & 63][r.flags[k] >> 7];
       const double share = static_cast<double>(kCountedAtOnce) / static_cast<double>(every);
       counts_->stored_bytes += share * static_cast<double>(stored - stored_.get());
-      counted += share * static_cast<double>(activity_[tiles[i]]);
+      counted += share * static_cast<double>(activity_[tile]);
       if (!keeps) continue;
       KeptTile& kept = plan_.kept->emplace_back();
-      kept.number = tiles[i];
+      kept.number = tile;
       kept.values.assign(r.values, r.values + r.value_count);
       kept.steps.assign(r.steps, r.steps + r.step_count);
       kept.flags.assign(r.flags, r.flags + r.flag_count);
       kept.stored.assign(stored_.get(), stored);
       kept.masks = has_masks;
     }
-    const double part = counted / total_activity_;
+    const double part = total_activity_ > 0 ? counted / total_activity_ : 1;
     const double bits = merge_levels(*counts_, kMostTablesOfModel, part, model, merged_.get()) + counts_->raw_bits +
                         8 * counts_->stored_bytes;
     return bits / part + 8.0 * static_cast<double>(weight_bytes(model, work_.marks));

@@ -202,16 +202,9 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
       for (std::size_t i = 0; i < cells; ++i)
         if (marks[i] == kExact && w.dense.kinds[i] == kCoded) w.dense.kinds[i] = kExact;
     if (attempt != 0) w.dense.all_coded = false;
-    for (std::uint32_t p = 0; p <= model.levels; ++p) {
-      const Lattice lattice(w.dense, model.kind, model.passes[p].log2);
-      begin_pass(w, model.kind, model.passes[p], lattice);
-      spread_targets(w, lattice);
-      for (std::uint32_t turn = 1; turn <= turns_of(model.passes[p], model.kind); ++turn) {
-        encode_pass(w, lattice, turn);
-        record_pass<T>(w, lattice, tile, values, masks, r, stored);
-      }
-      collect(w, lattice);
-    }
+    encode_passes(w, model, [&](std::uint32_t, const Lattice& lattice) {
+      record_pass<T>(w, lattice, tile, values, masks, r, stored);
+    });
     if (mark_misfits<T>(plan, tile, values, w.dense) == 0) return masks;
     if (attempt > 6) std::memset(w.dense.kinds, kExact, cells);
     std::memcpy(marks, w.dense.kinds, cells);

@@ -212,4 +212,20 @@ inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
             });
 }
 
+// Encodes a tile that is loaded, pass after pass; calls visit(pass, lattice) after each turn.
+template <class Visit>
+inline void encode_passes(Work& w, const AdaptiveModel& model, Visit&& visit) {
+  for (std::uint32_t p = 0; p <= model.levels; ++p) {
+    const PassModel& pass = model.passes[p];
+    const Lattice lattice(w.dense, model.kind, pass.log2);
+    begin_pass(w, model.kind, pass, lattice);
+    spread_targets(w, lattice);
+    for (std::uint32_t turn = 1; turn <= turns_of(pass, model.kind); ++turn) {
+      encode_pass(w, lattice, turn);
+      visit(p, lattice);
+    }
+    collect(w, lattice);
+  }
+}
+
 PYF_END_TARGET
