@@ -116,7 +116,7 @@ def to_hdf5(
     if refused:
         message = f"{', '.join(refused)} cannot be given here: the codec is the only filter, the array gives the shape"
         raise InvalidArgument(message)
-    dtypes.require(codec.spec().name, array.dtype)
+    dtypes.require(codec.requested_spec.name, array.dtype)
     if array.ndim == 0 or any(math.isnan(extent) for extent in array.shape) or array.size == 0:
         message = f"an array of one or more dimensions with known extents above 0 is needed, got shape {array.shape}"
         raise InvalidArgument(message)

@@ -16,13 +16,12 @@ from typing import Annotated, Any
 
 import typer
 
-from pyfilter.codecs import FILTERS, Auto, Codec, Lossless
+from pyfilter.codecs import CODECS, FILTERS, Codec, Lossless
 from pyfilter.errors import InvalidArgument
 from pyfilter.registry import parameter_value, registry
 
 LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
 #: what --codec may be
-CODECS: Mapping[str, type[Codec]] = MappingProxyType({**FILTERS, Auto.codec_name: Auto})
 CodecName = Annotated[
     str | None,
     typer.Option(

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from pyfilter.codecs.adaptive import Adaptive
 from pyfilter.codecs.auto import Auto
@@ -25,7 +27,11 @@ for _spec in registry().codecs.values():  # codecs that are being added (docs/ad
     if _spec.name not in FILTERS:
         FILTERS[_spec.name] = getattr(importlib.import_module(f"{__name__}.{_spec.name}"), _spec.class_name)
 
+#: the same and `Auto`, as command lines and configurations name them
+CODECS: Mapping[str, type[Codec]] = MappingProxyType({**FILTERS, Auto.codec_name: Auto})
+
 __all__ = [
+    "CODECS",
     "FILTERS",
     "Adaptive",
     "Auto",

@@ -100,7 +100,7 @@ def create_array(
     zarr_format = store.metadata.zarr_format if in_group else zarr_format
     source: Any = data if _is_lazy(data) else h5.source_of(data)
     dtype = np.dtype(source.dtype)
-    dtypes.require(codec.spec().name, dtype)
+    dtypes.require(codec.requested_spec.name, dtype)
     chunk = layout.chosen(chunks, source.shape, dtype.itemsize, None, codec.edges)
     host.check_request(frames.make_request(codec, dtype, chunk, fill_value))
     resolved = _resolved(codec, source, fill_value, chunk)

@@ -72,20 +72,18 @@ class Compressor(NumcodecsCodec):  # type: ignore[misc]  # numcodecs has no anno
         ValueError
             If there is no codec, or the bound follows the range and no fill value is known.
         """
-        if self.codec is None:
-            message = "this pyfilter codec has no configuration, so it only decodes: give it a codec to write with"
-            raise InvalidArgument(message)
-        if self.codec.range_fraction is not None and self.fill_value is None:
+        codec = configuration.codec_to_write_with(self.codec)
+        if codec.range_fraction is not None and self.fill_value is None:
             message = (
-                f"{self.codec!r} follows the range, for which the array's fill value must not count, and a compressor "
+                f"{codec!r} follows the range, for which the array's fill value must not count, and a compressor "
                 "is not told it: give fill_value=, use pyfilter.zarr.create_array or give an absolute bound"
             )
             raise InvalidArgument(message)
         if is_device_array(buf):
-            frame: bytes = frames.encode(buf, self.codec, self.fill_value).get().tobytes()
+            frame: bytes = frames.encode(buf, codec, self.fill_value).get().tobytes()
             return frame
-        values = _chunk(buf, self.codec)
-        request = frames.make_request(self.codec, values.dtype, values.shape, self.fill_value)
+        values = _chunk(buf, codec)
+        request = frames.make_request(codec, values.dtype, values.shape, self.fill_value)
         plain = np.asarray(values, dtype=dtypes.native(values.dtype), order="C")
         with work.counted():
             return work.encode(request, plain).tobytes()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyfilter.codecs import CODECS
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.registry import registry
@@ -41,6 +42,33 @@ def require_codec(codec: object) -> None:
     if codec is not None and not isinstance(codec, Codec):
         message = f"a codec is needed, such as pyfilter.Cuszp2(absolute=1e-3); got {codec!r}"
         raise Unsupported(message)
+
+
+def codec_to_write_with(codec: Codec | None) -> Codec:
+    """Return the codec.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is none: a configuration that only decodes.
+    """
+    if codec is None:
+        message = "this pyfilter codec has no configuration, so it only decodes: give it a codec to write with"
+        raise InvalidArgument(message)
+    return codec
+
+
+def require_name(data: Mapping[str, Any], name: str) -> None:
+    """Refuse Zarr's metadata of another codec.
+
+    Raises
+    ------
+    InvalidArgument
+        If the metadata name another one.
+    """
+    if data.get("name") != name:
+        message = f"the codec's name must be {name!r}, got {data.get('name')!r}"
+        raise InvalidArgument(message)
 
 
 def plain_fill(value: object) -> int | float | None:
@@ -112,11 +140,10 @@ def parse(configuration: Mapping[str, Any]) -> tuple[Codec | None, int | float |
             raise InvalidArgument(message)
         return None, fill
     name = given.pop(_CODEC)
-    classes = codec_classes()
-    if not isinstance(name, str) or name not in classes:
-        message = f"{_CODEC} must be one of {', '.join(map(repr, sorted(classes)))}; got {name!r}"
+    if not isinstance(name, str) or name not in CODECS:
+        message = f"{_CODEC} must be one of {', '.join(map(repr, sorted(CODECS)))}; got {name!r}"
         raise InvalidArgument(message)
-    dataclass: Any = classes[name]
+    dataclass: Any = CODECS[name]
     known = [field.name for field in dataclasses.fields(dataclass)]
     unknown = [key for key in given if key not in known]
     if unknown:
@@ -124,10 +151,3 @@ def parse(configuration: Mapping[str, Any]) -> tuple[Codec | None, int | float |
         raise InvalidArgument(message)
     codec: Codec = dataclass(**given)
     return codec, fill
-
-
-def codec_classes() -> dict[str, type[Codec]]:
-    """Return the codec classes by the names that configurations have for them."""
-    from pyfilter.codecs import FILTERS, Auto
-
-    return {**FILTERS, Auto.codec_name: Auto}

@@ -76,10 +76,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         ValueError
             If they are not of this codec or this release; the text names what is wrong.
         """
-        name = data.get("name")
-        if name != configuration.NAME:
-            message = f"the codec's name must be {configuration.NAME!r}, got {name!r}"
-            raise InvalidArgument(message)
+        configuration.require_name(data, configuration.NAME)
         return cls(*configuration.parse(data.get("configuration") or {}))
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,17 +141,15 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
 
     def _frame(self, values: Any, spec: ArraySpec, over: Any) -> Any:
         """Return the frame of a chunk as an array of bytes, in the memory of the values."""
-        if self.codec is None:
-            message = "this pyfilter codec has no configuration, so it only decodes: give it a codec to write with"
-            raise InvalidArgument(message)
+        codec = configuration.codec_to_write_with(self.codec)
         dtype, fill = np.dtype(values.dtype), self._fill(spec)
         without_zeros = self._without_zeros(spec, dtype)
         if is_device_array(values):
             if without_zeros:
-                message = f"on a device {self.codec!r} needs an array whose fill_value is {self.fill_value}, too"
+                message = f"on a device {codec!r} needs an array whose fill_value is {self.fill_value}, too"
                 raise Unsupported(message)
-            return frames.encode(values, self.codec, fill)
-        request = frames.make_request(self.codec, dtype, values.shape, fill)
+            return frames.encode(values, codec, fill)
+        request = frames.make_request(codec, dtype, values.shape, fill)
         request.without_zeros = int(without_zeros)
         plain = np.asarray(values, dtype=dtypes.native(dtype), order="C")
         return work.encode(request, plain, None if over is None else frames.frame_bytes(over)).copy()

@@ -14,7 +14,7 @@ import numpy as np
 from zarr.abc.codec import BytesBytesCodec
 
 from pyfilter import dtypes, frames
-from pyfilter.errors import CorruptFrame, InvalidArgument, Unsupported
+from pyfilter.errors import CorruptFrame, Unsupported
 from pyfilter.gpu.arrays import is_device_array
 from pyfilter.zarr import configuration, work
 from pyfilter.zarr.compressor import Compressor
@@ -85,9 +85,7 @@ class StoredFrames(BytesBytesCodec):  # type: ignore[misc]  # mypy does not read
         ValueError
             If they are not of this codec or this release; the text names what is wrong.
         """
-        if data.get("name") != NUMCODECS_NAME:
-            message = f"the codec's name must be {NUMCODECS_NAME!r}, got {data.get('name')!r}"
-            raise InvalidArgument(message)
+        configuration.require_name(data, NUMCODECS_NAME)
         return cls(Compressor.from_config(data.get("configuration") or {}))
 
     @property

@@ -7,10 +7,8 @@ import ctypes
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import h5py
 import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
+from http_ranges import Ranges, serving
 
 import pyfilter
 from pyfilter import Progressive, errors, progressive
@@ -131,61 +130,27 @@ def test_levels(path: Path) -> None:
             assert costs[1] < costs[0]
 
 
-class Handler(BaseHTTPRequestHandler):
-    """A file by ranges of bytes, which it counts."""
-
-    def __init__(self, data: bytes, sent: list[int], *arguments: Any) -> None:
-        self.data, self.sent = data, sent
-        super().__init__(*arguments)
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.data)))
-        self.send_header("Accept-Ranges", "bytes")
-        self.end_headers()
-
-    def do_GET(self) -> None:
-        first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
-        start, stop = int(first), int(last) + 1 if last else len(self.data)
-        part = self.data[start:stop]
-        self.send_response(206)
-        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(self.data)}")
-        self.send_header("Content-Length", str(len(part)))
-        self.end_headers()
-        self.sent.append(len(part))  # before the client has it and looks
-        self.wfile.write(part)
-
-
 @pytest.fixture
-def served(path: Path) -> Iterator[tuple[str, list[int]]]:
+def served(path: Path) -> Iterator[tuple[str, Ranges]]:
     pytest.importorskip("aiohttp")
     pytest.importorskip("fsspec")
-    sent: list[int] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, path.read_bytes(), sent))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/a.h5", sent
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(path, "a.h5") as place:
+        yield place
 
 
-def test_over_http(path: Path, served: tuple[str, list[int]]) -> None:
+def test_over_http(path: Path, served: tuple[str, Ranges]) -> None:
     url, sent = served
     with h5py.File(path) as file:
         exact = file["vx"][...]
     with progressive.open(url, "vx") as reader:
-        index = sum(sent)  # what HDF5 read to find the chunks
+        index = sum(size for _, size in sent)  # what HDF5 read to find the chunks
         coarse = reader.read(1e-2)
         assert error(coarse, exact) <= reader.max_error <= 1e-2
-        assert sum(sent) - index == reader.bytes_read
+        assert sum(size for _, size in sent) - index == reader.bytes_read
         coarse_bytes = reader.bytes_read
         fine = reader.refine(1e-4)
         assert error(fine, exact) <= reader.max_error <= 1e-4
-        assert sum(sent) - index == reader.bytes_read > coarse_bytes
+        assert sum(size for _, size in sent) - index == reader.bytes_read > coarse_bytes
     with progressive.open(str(path), "vx") as local:
         local.read(1e-2)
         assert local.bytes_read == coarse_bytes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import pyfilter
 from pyfilter import dtypes
-from pyfilter.zarr.configuration import codec_classes
+from pyfilter.codecs import CODECS
 
 FILL = 1e20
 SHAPE, CHUNK = (30, 41, 50), (16, 20, 32)
@@ -36,7 +36,7 @@ def field(dtype: str = "f4", shape: tuple[int, ...] = SHAPE, *, special: bool = 
 def codecs() -> list[pyfilter.Codec]:
     """Return each codec with an absolute bound and other parameters than the usual ones."""
     found: list[pyfilter.Codec] = []
-    for name, cls in codec_classes().items():
+    for name, cls in CODECS.items():
         made: Any = cls
         if name == "particles":  # takes rows of coordinates alone: tests of their own
             continue

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from http_ranges import Ranges, serving
 
 import pyfilter
 from pyfilter.errors import Unsupported
@@ -136,48 +134,14 @@ def test_damaged_chunks_are_errors(path: Path) -> None:
             dataset["t"][2].load()
 
 
-class Handler(BaseHTTPRequestHandler):
-    """A file by ranges of bytes, which it writes down."""
-
-    def __init__(self, data: bytes, sent: list[tuple[int, int]], *arguments: Any) -> None:
-        self.data, self.sent = data, sent
-        super().__init__(*arguments)
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.data)))
-        self.send_header("Accept-Ranges", "bytes")
-        self.end_headers()
-
-    def do_GET(self) -> None:
-        first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
-        start, stop = int(first), int(last) + 1 if last else len(self.data)
-        part = self.data[start:stop]
-        self.send_response(206)
-        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(self.data)}")
-        self.send_header("Content-Length", str(len(part)))
-        self.end_headers()
-        self.sent.append((start, len(part)))
-        self.wfile.write(part)
-
-
 @pytest.fixture
-def served(path: Path) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+def served(path: Path) -> Iterator[tuple[str, Ranges]]:
     """Return the URL of the file, and the list of ranges that were fetched."""
-    sent: list[tuple[int, int]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, path.read_bytes(), sent))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/a.nc", sent
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(path, "a.nc") as place:
+        yield place
 
 
-def test_only_the_chunks_asked_for_are_fetched(path: Path, served: tuple[str, list[tuple[int, int]]]) -> None:
+def test_only_the_chunks_asked_for_are_fetched(path: Path, served: tuple[str, Ranges]) -> None:
     pytest.importorskip("aiohttp")
     url, sent = served
     refs = references(path, url)
@@ -225,7 +189,7 @@ def test_virtualizarr(path: Path, registry: Any, tmp_path: Path) -> None:
             assert within(field(), np.asarray(dataset["t"][half].values, dtype="f4"), 0.0101, None)
 
 
-def test_virtualizarr_over_http(served: tuple[str, list[tuple[int, int]]]) -> None:
+def test_virtualizarr_over_http(served: tuple[str, Ranges]) -> None:
     pytest.importorskip("virtualizarr")
     from obspec_utils.registry import ObjectStoreRegistry
     from obstore.store import HTTPStore
