@@ -94,4 +94,4 @@ def from_code(code: int, message: str) -> PyfilterError:
 
 def missing_extra(module: str, extra: str) -> MissingExtra:
     """Return the error for an optional module that cannot be imported."""
-    return MissingExtra(f"{module} is needed here and not installed: pip install 'pyfilter[{extra}]'")
+    return MissingExtra(f"{module} is needed here and not installed: pip install 'h5pyfilter[{extra}]'")

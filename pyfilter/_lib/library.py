@@ -30,7 +30,7 @@ def _candidates() -> Iterator[Path]:
     for folder in pyfilter.__path__:  # two entries in an editable install: the source tree and site-packages
         yield Path(folder) / "lib" / LIBRARY_NAME
     try:
-        installed = importlib.metadata.distribution("pyfilter").locate_file(f"pyfilter/lib/{LIBRARY_NAME}")
+        installed = importlib.metadata.distribution("h5pyfilter").locate_file(f"pyfilter/lib/{LIBRARY_NAME}")
     except importlib.metadata.PackageNotFoundError:
         return
     yield Path(str(installed))
@@ -54,7 +54,7 @@ def load() -> ctypes.CDLL:
     file = path()
     if file is None:
         places = ", ".join(str(place) for place in _candidates())
-        message = f"pyfilter's compiled library is missing (looked for {places}); reinstall pyfilter"
+        message = f"pyfilter's compiled library is missing (looked for {places}); reinstall h5pyfilter"
         raise errors.LibraryMissing(message)
     try:
         loaded = ctypes.CDLL(str(file))
@@ -64,7 +64,7 @@ def load() -> ctypes.CDLL:
         raise errors.LibraryMissing(message) from error
     found = int(loaded.pyf_abi_version())
     if found != abi.ABI_VERSION:
-        message = f"{file} has interface version {found}, this package needs {abi.ABI_VERSION}; reinstall pyfilter"
+        message = f"{file} has interface version {found}, this package needs {abi.ABI_VERSION}; reinstall h5pyfilter"
         raise errors.LibraryMissing(message)
     return loaded
 

@@ -35,7 +35,7 @@ _COLUMNS = tuple(
     Column(heading, right=number > 0, drop=_LEFT_OUT.get(heading)) for number, heading in enumerate(HEADINGS)
 )
 _STEPS = (0.1, 10**-0.5, 10**0.5, 10.0)  # times the bound, for curves
-_WITHOUT_PEERS = "hdf5plugin is not installed: pip install 'pyfilter[compare]' to compare with SZ3, ZFP, SPERR and more"
+_WITHOUT_PEERS = "hdf5plugin is not installed: pip install 'h5pyfilter[compare]' adds SZ3, ZFP, SPERR and more"
 
 
 @options.with_bounds

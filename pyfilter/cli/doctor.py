@@ -86,7 +86,8 @@ def _cuda(now: settings.config) -> str:
         cuda.require()
     except PyfilterError as error:
         return f"library loaded, not usable here: {error}"
-    cupy = "with cupy" if importlib.util.find_spec("cupy") is not None else "without cupy: pip install 'pyfilter[gpu]'"
+    has_cupy = importlib.util.find_spec("cupy") is not None
+    cupy = "with cupy" if has_cupy else "without cupy: pip install 'h5pyfilter[gpu]'"
     return f"library loaded, devices: {now.cuda_devices}, {cupy}"
 
 

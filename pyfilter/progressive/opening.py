@@ -55,7 +55,7 @@ def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None
     try:
         import fsspec
     except ImportError as error:
-        message = f"fsspec is needed to read {address}: pip install 'pyfilter[remote]'"
+        message = f"fsspec is needed to read {address}: pip install 'h5pyfilter[remote]'"
         raise Unsupported(message) from error
     filesystem, path = fsspec.core.url_to_fs(address, **options)
     with filesystem.open(path, "rb", block_size=1 << 16) as stream, h5py.File(stream) as file:

@@ -291,7 +291,7 @@ def test_the_part_that_is_shown(shape: Any, chunk: Any, of_shape: Any, index: An
 @pytest.mark.parametrize(("module", "option"), [("matplotlib.figure", "--plot"), ("jinja2", "--html")])
 def test_pictures_without_their_packages(path: Path, monkeypatch: pytest.MonkeyPatch, module: str, option: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(pyfilter.errors.MissingExtra, match=r"pip install 'pyfilter\[compare\]'"):
+    with pytest.raises(pyfilter.errors.MissingExtra, match=r"pip install 'h5pyfilter\[compare\]'"):
         run(path, "--absolute", "1", option, "out")
 
 

@@ -52,4 +52,4 @@ def test_a_netcdf_error_survives_pickling() -> None:
 
 
 def test_a_missing_extra_names_it() -> None:
-    assert "pyfilter[netcdf]" in str(errors.missing_extra("netCDF4", "netcdf"))
+    assert "h5pyfilter[netcdf]" in str(errors.missing_extra("netCDF4", "netcdf"))

@@ -96,7 +96,7 @@ def test_without_cupy_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="cupy is installed")
 def test_the_extra_is_named_where_cupy_is_not_installed() -> None:
     fake: Any = Fake()
-    with pytest.raises(ImportError, match=r"pyfilter\[gpu\]"):
+    with pytest.raises(ImportError, match=r"h5pyfilter\[gpu\]"):
         pyfilter.encode(fake, BOUND)
 
 

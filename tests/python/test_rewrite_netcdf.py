@@ -281,6 +281,6 @@ def test_real_files(shared_files: list[Path], tmp_path: Path) -> None:
 def test_without_netcdf4_a_netcdf3_file_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "a.nc", "NETCDF3_CLASSIC")
     monkeypatch.setitem(__import__("sys").modules, "netCDF4", None)
-    with pytest.raises(ImportError, match=r"pyfilter\[netcdf\]"):
+    with pytest.raises(ImportError, match=r"h5pyfilter\[netcdf\]"):
         compress_file(tmp_path / "a.nc", tmp_path / "b.nc", Rules(RELATIVE))
     assert [item.name for item in tmp_path.iterdir()] == ["a.nc"]

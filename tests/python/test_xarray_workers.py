@@ -152,9 +152,9 @@ def installed(tmp_path: Path) -> str:
     groups = re.findall(r'^\[project\.entry-points\."(.+)"\]\n((?:[\w"].*\n)+)', project, re.MULTILINE)
     assert [group for group, _ in groups] == ["xarray.backends", "dask.sizeof", "zarr.codecs", "numcodecs.codecs"]
     assert groups[2][1].count("\n") == 2
-    info = tmp_path / "site" / "pyfilter-0.1.0.dist-info"
+    info = tmp_path / "site" / "h5pyfilter-0.1.0.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pyfilter\nVersion: 0.1.0\n", encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: h5pyfilter\nVersion: 0.1.0\n", encoding="utf-8")
     text = "".join(f"[{group}]\n{points}".replace('"', "") for group, points in groups)
     (info / "entry_points.txt").write_text(text, encoding="utf-8")
     return os.pathsep.join([str(tmp_path / "site"), without_entry_points()["PYTHONPATH"]])

@@ -21,7 +21,7 @@ def without_ours(discover: Callable[..., Iterator[Any]]) -> Callable[..., Iterat
 
     def discover_others(**arguments: Any) -> Iterator[Any]:
         for found in discover(**arguments):
-            if found.metadata["Name"] != "pyfilter" or Path(str(found.locate_file(""))).resolve() not in INSTALLED:
+            if found.metadata["Name"] != "h5pyfilter" or Path(str(found.locate_file(""))).resolve() not in INSTALLED:
                 yield found
 
     return discover_others

@@ -187,7 +187,7 @@ def test_importing_pyfilter_imports_neither() -> None:
         "pyfilter.zarr.Serializer\nassert 'kerchunk' not in sys.modules\n"
         "sys.modules['kerchunk'] = None\n"
         "try:\n    pyfilter.zarr.references\nexcept pyfilter.errors.MissingExtra as error:\n"
-        "    assert 'pyfilter[virtual]' in str(error)\nelse:\n    raise AssertionError\n"
+        "    assert 'h5pyfilter[virtual]' in str(error)\nelse:\n    raise AssertionError\n"
     )
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
