@@ -144,7 +144,7 @@ def main(
         bool, typer.Option("--cpu-time", help="One thread's speeds by CPU time: for a machine that is busy.")
     ] = False,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure compress and decompress of every field against memcpy."""
     console = Console(width=max(190, Console().width), highlight=False)
@@ -178,19 +178,12 @@ def main(
         f"CPU time by wall time of the single-thread rounds: median {busy:.2f} (below 1, other work took part); "
         f"load at the end {load()}; {time.monotonic() - started:.0f} s"
     )
-    text = "\n\n".join(
-        [
-            "```text\n" + "\n".join(head) + "\n```",
-            LEGEND,
-            everything.markdown(),
-            "\n".join(f"- {line}" for line in tail),
-        ]
-    )
     console.print("\n".join(["", *tail]))
-    for path in keep(text, DELTA_MARKER if delta else MARKER, markdown, update_docs):
+    marker = DELTA_MARKER if delta else MARKER
+    for path in keep(head, LEGEND, tail, [everything], marker=marker, markdown=markdown, save=save):
         console.print(f"wrote {path}")
-    if markdown is None and not update_docs:
-        print(f"\n{everything.markdown()}")
+    if markdown is None and not save:
+        print(f"\n{everything.table().markdown()}")
     if not all(row.measured.ok for row in rows):
         console.print("a bound or a special value was not kept: see BROKEN above")
         raise typer.Exit(1)

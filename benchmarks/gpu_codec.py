@@ -207,13 +207,13 @@ def main(
     bounds: Annotated[str, typer.Option(help="Fractions of the range.")] = "1e-2,1e-3,1e-4",
     mib: Annotated[int, typer.Option(help="Size of a field in MiB.")] = 1024,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure every field, codec and bound, then single chunks and batches."""
     console = Console(width=200, highlight=False)
     peer = bitcomp.library()
     head = gpu_origin("gpu_codec")
-    head.append(f"fields of {mib} MiB; nvCOMP {'beside ours' if peer is not None else 'not installed'}")
+    head.append(f"data: fields of {mib} MiB; nvCOMP {'beside ours' if peer is not None else 'not installed'}")
     console.print("\n".join(head), LEGEND, sep="\n")
     table, good = Rows("", COLUMNS), True
     for code in dtypes.split(","):
@@ -239,8 +239,7 @@ def main(
     table.show(console)
     more = calls(max(1, mib))
     more.show(console)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, table.markdown(), more.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
+    for path in keep(head, LEGEND, [], [table, more], marker=MARKER, markdown=markdown, save=save):
         console.print(f"wrote {path}")
     if not good:
         console.print("a bound was not kept")

@@ -261,7 +261,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="that count")] = 3,
     only: Annotated[str, typer.Option(help="parts of codecs' names, with commas between")] = "",
     limit: Annotated[float, typer.Option(help="seconds after which no further codec is begun")] = 75.0,
-    update_docs: Annotated[bool, typer.Option("--update-docs")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
     markdown: Annotated[Path | None, typer.Option()] = None,
 ) -> None:
     """Measure and print the table."""
@@ -326,7 +326,7 @@ def main(
         Floor(f"{count} links against one, meanwhile", None, run.speedups["links"]).line(),
         f"all in {time.perf_counter() - begin:.0f} s",
     ]
-    report(console, head, LEGEND, summary, [run.rows], marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, summary, [run.rows], marker=MARKER, markdown=markdown, save=save)
     raise typer.Exit(0 if run.good else 1)
 
 

@@ -93,7 +93,7 @@ def file_rates(path: Path, shape: tuple[int, ...], codec: pyfilter.Codec, nbytes
 def main(
     folder: Annotated[Path, typer.Option(help="on a tmpfs")] = Path("/dev/shm"),
     mib: Annotated[int, typer.Option()] = 2048,
-    update_docs: Annotated[bool, typer.Option("--update-docs")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
     markdown: Annotated[Path | None, typer.Option()] = None,
 ) -> None:
     """Measure and print the table."""
@@ -137,8 +137,7 @@ def main(
                 )  # fmt: skip
         raw = f"raw: {raw_write:.2f} GB/s written, {raw_read:.2f} GB/s read"
     rows.show(console)
-    text = "\n\n".join(["```text\n" + "\n".join([*lines, raw]) + "\n```", LEGEND, rows.markdown()])
-    for done in keep(text, MARKER, markdown, update_docs):
+    for done in keep([*lines, raw], LEGEND, [], [rows], marker=MARKER, markdown=markdown, save=save):
         console.print(f"wrote {done}")
     raise typer.Exit(0 if good else 1)
 

@@ -100,7 +100,7 @@ def main(
     bounds: Annotated[str, typer.Option(help="Fractions of the extent.")] = "1e-2,1e-3,1e-4",
     millions: Annotated[int, typer.Option(help="Particles of a batch of f4.")] = 100,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure all sets, element types, orders and bounds."""
     console = Console(width=200, highlight=False)
@@ -122,8 +122,7 @@ def main(
             del given
             cupy.get_default_memory_pool().free_all_blocks()
     table.show(console)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, table.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
+    for path in keep(head, LEGEND, [], [table], marker=MARKER, markdown=markdown, save=save):
         console.print(f"wrote {path}")
     if not good:
         console.print("a bound was not kept")

@@ -57,7 +57,7 @@ def both_ways(values: NDArray[np.float32], codec: pyfilter.Codec) -> str:
 
 def main(
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure chunks of several sizes."""
     console = Console(width=200, highlight=False)
@@ -77,8 +77,7 @@ def main(
                 cells.append(both_ways(values, codec))
             table.add(label, f"{values.nbytes / 1e6:.1f} MB", *cells)
     table.show(console)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, table.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
+    for path in keep(head, LEGEND, [], [table], marker=MARKER, markdown=markdown, save=save):
         console.print(f"wrote {path}")
 
 

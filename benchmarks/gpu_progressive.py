@@ -119,7 +119,7 @@ def main(
     dtypes: Annotated[str, typer.Option(help="Element types.")] = "f4,f8",
     bounds: Annotated[str, typer.Option(help="Fractions of the range, with 0 for near-lossless.")] = "0,1e-3",
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure all sets, element types and bounds."""
     console = Console(width=200, highlight=False)
@@ -144,7 +144,7 @@ def main(
         verdict = "pass" if least >= floor else "FAIL"
         what = "1 GiB in chunks of 8 MiB or more, more than one axis"
         summary.append(f"{name}, {what} >= {floor} GB/s: {verdict}; {least:.0f}")
-    report(console, head, LEGEND, summary, [table], marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, summary, [table], marker=MARKER, markdown=markdown, save=save)
     if not good:
         console.print("a bound was not kept")
         raise typer.Exit(1)

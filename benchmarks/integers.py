@@ -83,7 +83,7 @@ def encoded(values: NDArray[Any], codec: pyfilter.Codec, bound: int, fill: int |
 def main(
     data: Annotated[Path | None, typer.Option(help="Folder of .npy files; default ../shared/data.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Compress every field by every filter and print the ratios."""
     import hdf5plugin
@@ -109,8 +109,7 @@ def main(
     head = origin(shlex.join(["python", "-m", "benchmarks.integers", *sys.argv[1:]]))
     console.print("\n".join(head), LEGEND, sep="\n")
     table.show(console)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, table.markdown()])
-    for path in keep(text, MARKER, markdown, update_docs):
+    for path in keep(head, LEGEND, [], [table], marker=MARKER, markdown=markdown, save=save):
         console.print(f"wrote {path}")
 
 

@@ -91,7 +91,7 @@ def main(
     only: Annotated[str, typer.Option("--fields", help="Parts of field names, with commas between.")] = "",
     speed: Annotated[bool, typer.Option(help="Measure speeds, too.")] = True,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Compress every field with every coder and print ratios and speeds."""
     console = Console(width=200, highlight=False)
@@ -133,7 +133,7 @@ def main(
         summary.append(f"{which} >= {floor}: {state}; {mean:.3f}")
     summary.append(f"rans never below 0.99 of HierarchicalDelta: {'FAIL, ' + ', '.join(below) if below else 'pass'}")
     head = origin(shlex.join(["python", "-m", "benchmarks.lorenzo", *sys.argv[1:]]))
-    report(console, head, LEGEND, summary, (table, speeds), marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, summary, (table, speeds), marker=MARKER, markdown=markdown, save=save)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def main(
     data: Annotated[Path | None, typer.Option(help="Folder of .npy files; default ../shared/data.")] = None,
     speed: Annotated[bool, typer.Option(help="Measure speeds, too.")] = True,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Compress every particle set in every order and print ratios and speeds."""
     console = Console(width=200, highlight=False)
@@ -155,7 +155,7 @@ def main(
         f"order kept, one frame of the array / the best either way, lowest: {min(gains['kept']):.2f}",
     ]
     head = origin(shlex.join(["python", "-m", "benchmarks.particles", *sys.argv[1:]]))
-    report(console, head, LEGEND, summary, (table, speeds), marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, summary, (table, speeds), marker=MARKER, markdown=markdown, save=save)
 
 
 if __name__ == "__main__":

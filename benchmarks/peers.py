@@ -173,7 +173,7 @@ def main(
     timeout: Annotated[float, typer.Option(help="Seconds for one filter on one field.")] = 15.0,
     at_least_mib: Annotated[int, typer.Option(help="Repeat smaller fields to this size; 0: as they are.")] = 8,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Write and read every field through h5py with every filter."""
     console = Console(width=max(170, Console().width), highlight=False)
@@ -208,15 +208,12 @@ def main(
     tail = [floor.line() for floor in floors(results)]
     tail.append(f"load at the end {load()}; {time.monotonic() - started:.0f} s")
     table = compact(results, [name for name in names if name not in (OURS_CORE, SZ3_CORE)])
-    text = "\n\n".join(
-        ["```text\n" + "\n".join(head) + "\n```", LEGEND + " In the last table b: bound broken, s: specials lost.",
-         overview.markdown(), "\n".join(f"- {line}" for line in tail), table.markdown()]
-    )  # fmt: skip
     console.print("\n".join(["", *tail]))
-    for path in keep(text, MARKER, markdown, update_docs):
+    legend = LEGEND + " In the last table b: bound broken, s: specials lost."
+    for path in keep(head, legend, tail, [overview, table], marker=MARKER, markdown=markdown, save=save):
         console.print(f"wrote {path}")
-    if markdown is None and not update_docs:
-        print(f"\n{table.markdown()}")
+    if markdown is None and not save:
+        print(f"\n{table.table().markdown()}")
     ours_bad = [item for item in results if item.name in files.OUR_NAMES and (item.problem or not item.kept)]
     if ours_bad:
         console.print("ours failed: " + ", ".join(f"{item.where} ({item.name}: {item.problem})" for item in ours_bad))

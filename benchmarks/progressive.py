@@ -101,7 +101,7 @@ def main(
     only: Annotated[str, typer.Option("--fields", help="Parts of field names, with commas between.")] = "",
     speed: Annotated[bool, typer.Option(help="Measure speeds, too.")] = True,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Write every field once, read it to every tolerance, and print bytes and speeds."""
     console = Console(width=220, highlight=False)
@@ -149,7 +149,7 @@ def main(
         summary.append(f"{name}{floor}; worst {min(values):.3f}, geometric mean {geometric_mean(values):.3f} GB/s")
     head = origin(shlex.join(["python", "-m", "benchmarks.progressive", *sys.argv[1:]]))
     shown = (*(tables[errors] for errors in ERRORS), *([speed_rows] if speed else []))
-    report(console, head, LEGEND, summary, shown, marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, summary, shown, marker=MARKER, markdown=markdown, save=save)
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def main(
     data: Annotated[Path | None, typer.Option(help="Folder of .npy files; default ../shared/data.")] = None,
     only: Annotated[str, typer.Option("--fields", help="Parts of field names, with commas between.")] = "",
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Compress every field with every predictor and print the ratios."""
     console = Console(width=200, highlight=False)
@@ -187,7 +187,7 @@ def main(
         f"{'FAIL, ' + ', '.join(low_fields) if low_fields else 'pass'}"
     )
     head = origin(shlex.join(["python", "-m", "benchmarks.ratios", *sys.argv[1:]]))
-    report(console, head, LEGEND, summary, (table, missing), marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, summary, (table, missing), marker=MARKER, markdown=markdown, save=save)
 
 
 if __name__ == "__main__":

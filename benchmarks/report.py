@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
-from rich.table import Table
+from rich import table as rich_table
 
 import pyfilter
 from benchmarks.fields import ROOT
+from benchmarks.result import Result, Table
 from pyfilter._lib import library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
-
-DOCS = ROOT / "docs" / "benchmarks.md"
 
 
 def _git(*arguments: str) -> str:
@@ -83,7 +82,7 @@ def origin(command: str, peers: Sequence[str] = ()) -> list[str]:
 
 
 class Rows:
-    """A table for the screen and for Markdown."""
+    """A table that grows, for the screen and for a result."""
 
     def __init__(self, title: str, columns: Sequence[str]) -> None:
         self.title = title
@@ -96,19 +95,16 @@ class Rows:
 
     def show(self, console: Console) -> None:
         """Print it for reading."""
-        table = Table(title=self.title, title_justify="left", box=None, pad_edge=False)
+        table = rich_table.Table(title=self.title, title_justify="left", box=None, pad_edge=False)
         for index, column in enumerate(self.columns):
             table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
         console.print(table)
 
-    def markdown(self) -> str:
-        """Return it for pasting."""
-        lines = [f"**{self.title}**", ""] if self.title else []
-        lines += ["| " + " | ".join(self.columns) + " |", "|---" + "|---:" * (len(self.columns) - 1) + "|"]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join(lines)
+    def table(self) -> Table:
+        """Return it for keeping."""
+        return Table(self.title, self.columns, self.rows)
 
 
 @dataclass(frozen=True)
@@ -152,27 +148,24 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def keep(text: str, marker: str, markdown: Path | None, update_docs: bool) -> list[str]:
-    """Write a Markdown text to a file and between the markers of docs/benchmarks.md; return what was written.
-
-    Raises
-    ------
-    ValueError
-        If the page lacks the markers.
-    """
+def keep(
+    head: Sequence[str],
+    legend: str,
+    findings: Sequence[str],
+    tables: Sequence[Rows],
+    *,
+    marker: str,
+    markdown: Path | None,
+    save: bool,
+) -> list[str]:
+    """Write a result as Markdown to a file, and to benchmarks/results/<marker>.json; return what was written."""
+    result = Result.of(list(head), legend, list(findings), [table.table() for table in tables])
     written: list[str] = []
     if markdown is not None:
-        markdown.write_text(text + "\n")
+        markdown.write_text(result.markdown() + "\n", encoding="utf-8")
         written.append(str(markdown))
-    if update_docs:
-        begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
-        page = DOCS.read_text()
-        if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
-            message = f"{DOCS} must have {begin} and {end} once, in this order"
-            raise ValueError(message)
-        head, rest = page.split(begin)
-        DOCS.write_text(f"{head}{begin}\n{text}\n{end}{rest.split(end)[1]}")
-        written.append(str(DOCS))
+    if save:
+        written.append(str(result.save(marker)))
     return written
 
 
@@ -180,19 +173,17 @@ def report(
     console: Console,
     head: Sequence[str],
     legend: str,
-    summary: Sequence[str],
+    findings: Sequence[str],
     tables: Sequence[Rows],
     *,
     marker: str,
     markdown: Path | None,
-    update_docs: bool,
+    save: bool,
 ) -> None:
     """Print where figures come from, tables and findings, and keep them as `keep` does."""
     console.print("\n".join(head), legend, sep="\n")
     for table in tables:
         table.show(console)
-    console.print("\n".join(summary))
-    lines = "\n".join(f"- {line}" for line in summary)
-    shown = ["```text\n" + "\n".join(head) + "\n```", legend, lines, *(table.markdown() for table in tables)]
-    for path in keep("\n\n".join(shown), marker, markdown, update_docs):
+    console.print("\n".join(findings))
+    for path in keep(head, legend, findings, tables, marker=marker, markdown=markdown, save=save):
         console.print(f"wrote {path}")

@@ -23,7 +23,7 @@ from rich.console import Console
 
 import pyfilter
 from benchmarks.fields import MIB, Field, fields, find_data
-from benchmarks.report import Floor, Rows, keep, origin
+from benchmarks.report import Floor, Rows, origin, report
 from benchmarks.turns import CODECS
 from pyfilter._lib import host
 from pyfilter.frames import make_request
@@ -135,7 +135,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="Rounds; the median counts.", min=3)] = 11,
     milliseconds: Annotated[int, typer.Option(help="Least time of one measurement.", min=1)] = 60,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure and print the table."""
     names = codecs.split(",")
@@ -162,14 +162,7 @@ def main(
         Floor(f"{verb}, {threads} threads against one", None if "callers" in verb else aim, values).line()
         for verb, values in found.items()
     ]
-    console.print("\n".join([*head, legend]))
-    rows.show(console)
-    console.print("\n".join(tail))
-    text = "\n\n".join(
-        ["```text\n" + "\n".join(head) + "\n```", legend, rows.markdown(), "\n".join(f"- {line}" for line in tail)]
-    )
-    for path in keep(text, MARKER, markdown, update_docs):
-        console.print(f"wrote {path}")
+    report(console, head, legend, tail, [rows], marker=MARKER, markdown=markdown, save=save)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def main(
     folder: Annotated[Path, typer.Option(help="on a tmpfs")] = Path("/dev/shm"),
     rounds: Annotated[int, typer.Option(help="that count")] = 7,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure and print the table."""
     console = Console(width=200, highlight=False)
@@ -103,7 +103,7 @@ def main(
             good = good and same
             rows.add(*cells)
     head = origin(shlex.join(["python", "-m", "benchmarks.small_chunks", *sys.argv[1:]]))
-    report(console, head, LEGEND, [], [rows], marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, [], [rows], marker=MARKER, markdown=markdown, save=save)
     raise typer.Exit(0 if good else 1)
 
 

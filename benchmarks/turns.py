@@ -165,7 +165,7 @@ def main(
     mib: Annotated[int, typer.Option(help="Most of a field that is taken, in MiB.")] = 16,
     rounds: Annotated[int, typer.Option(help="Turns of each build.")] = 15,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
     serving: Annotated[Path | None, typer.Option("--serve", hidden=True)] = None,
 ) -> None:
     """Measure and print the table."""
@@ -199,8 +199,7 @@ def main(
         scratch.unlink()
     console.print("\n".join(head))
     rows.show(console)
-    text = "\n\n".join(["```text\n" + "\n".join(head) + "\n```", LEGEND, rows.markdown()])
-    for done in keep(text, MARKER, markdown, update_docs):
+    for done in keep(head, LEGEND, [], [rows], marker=MARKER, markdown=markdown, save=save):
         console.print(f"wrote {done}")
 
 

@@ -95,7 +95,7 @@ def main(
     rounds: Annotated[int, typer.Option(help="that count")] = 7,
     threads: Annotated[int, typer.Option(help="of pyfilter, 0 for one for each core")] = 0,
     markdown: Annotated[Path | None, typer.Option(help="Write the Markdown text to this file.")] = None,
-    update_docs: Annotated[bool, typer.Option("--update-docs", help="Put it into docs/benchmarks.md.")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Keep it in benchmarks/results/.")] = False,
 ) -> None:
     """Measure and print the table."""
     console = Console(width=200, highlight=False)
@@ -109,7 +109,7 @@ def main(
                 good = good and within
                 rows.add(*cells)
     head = origin(shlex.join(["python", "-m", "benchmarks.zarr_round_trip", *sys.argv[1:]]))
-    report(console, head, LEGEND, [], [rows], marker=MARKER, markdown=markdown, update_docs=update_docs)
+    report(console, head, LEGEND, [], [rows], marker=MARKER, markdown=markdown, save=save)
     raise typer.Exit(0 if good else 1)
 
 
