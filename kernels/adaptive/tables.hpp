@@ -8,6 +8,7 @@
 #include "adaptive/model.hpp"
 #include "core/bits.hpp"
 #include "stages/entropy/rans_step.hpp"
+#include "stages/entropy/slots.hpp"
 #include "stages/symbols.hpp"
 
 namespace pyfilter {
@@ -24,41 +25,6 @@ KFN std::uint32_t bits_with(std::uint32_t symbol) {
   return raw < kWithSymbol ? raw : kWithSymbol;
 }
 KFN std::uint32_t bits_behind(std::uint32_t symbol) { return raw_bits(symbol) - bits_with(symbol); }
-
-// The entry of a slot, the rank-th of its symbol.
-KFN std::uint32_t slot_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t rank) {
-  return symbol | frequency << 8 | rank << 20;
-}
-// An entry for each of 2^12 slots.
-KFN void make_slots(const Frequencies& f, std::uint32_t* entries) {
-  std::uint32_t slot = 0;
-  for (std::uint32_t s = 0; s < kSymbols; ++s)
-    for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = slot_entry(s, f.of[s], i);
-}
-
-// What an encoder needs of a symbol: frequency, first slot, and its division as a product (encode_entry()).
-struct SymbolEntry {
-  std::uint32_t reciprocal = 0;
-  std::uint16_t frequency = 0, first = 0;
-  std::uint32_t shift = 0;
-
-  KFN std::uint32_t divided(std::uint32_t x) const {
-    return static_cast<std::uint32_t>((std::uint64_t{x} * reciprocal) >> 31 >> shift);
-  }
-};
-KFN void make_symbol_entries(const Frequencies& f, SymbolEntry* entries) {
-  std::uint32_t first = 0;
-  for (std::uint32_t s = 0; s < kSymbols; ++s) {
-    SymbolEntry& e = entries[s];
-    e = {};
-    if (f.of[s] == 0) continue;
-    e.frequency = f.of[s];
-    e.first = static_cast<std::uint16_t>(first);
-    while ((1u << e.shift) < f.of[s]) ++e.shift;
-    e.reciprocal = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + e.shift)) + f.of[s] - 1) / f.of[s]);
-    first += f.of[s];
-  }
-}
 
 struct AdaptiveTables {
   std::uint32_t first_of_level[kContextLevels] = {};  // entry of a level's table

@@ -36,7 +36,7 @@ struct ProgressivePart;
     (request, value_bytes, count, coordinates))                                                                      \
   F(Status, check_request, (const Request& request), (request))                                                      \
   F(const char*, dtype_name, (Dtype dtype), (dtype))                                                                 \
-  F(bool, encodes_on_devices, (std::uint8_t codec, Dtype dtype), (codec, dtype))                                     \
+  F(bool, encodes_on_devices, (const Request& request), (request))                                                   \
   F(Status, encode_on_cpu,                                                                                           \
     (const Request& request, const void* values, std::size_t value_bytes, void* frame, std::size_t frame_capacity,   \
      std::size_t* frame_bytes),                                                                                      \
@@ -54,7 +54,7 @@ struct ProgressivePart;
   F(Grid, make_run_grid, (std::uint64_t values, std::uint64_t tile_values), (values, tile_values))                   \
   F(std::size_t, max_frame_bytes, (const Request& request), (request))                                               \
   F(Status, no_kernel, (const FrameInfo& info), (info))                                                              \
-  F(bool, on_devices, (std::uint8_t codec, Dtype dtype), (codec, dtype))                                             \
+  F(bool, on_devices, (const FrameInfo& info), (info))                                                               \
   F(void, parallel_for,                                                                                              \
     (int threads, std::uint64_t count, void (*run)(void* context, std::uint64_t index), void* context),              \
     (threads, count, run, context))                                                                                  \

@@ -39,7 +39,7 @@ static Status encode_checked(const Request& asked, const void* values, std::size
     return fail(Code::no_space, "a buffer of %zu bytes for the frame, %zu may be needed", frame_capacity,
                 max_frame_bytes(request));
   // on device failure (no memory, a fork) encode on the CPU
-  if (may_use_device && prefers_cuda() && encodes_on_devices(request.codec, request.dtype) &&
+  if (may_use_device && prefers_cuda() && encodes_on_devices(request) &&
       cuda_encode_host(request, values, value_bytes, frame, frame_bytes).ok())
     return kOk;
   return encode_frame(request, values, count, static_cast<std::uint8_t*>(frame), frame_bytes);
@@ -78,8 +78,7 @@ Status decode_range(const void* frame, std::size_t frame_bytes, std::uint64_t st
     return kOk;
   }
   // on device failure, or for a damaged frame, decode on the CPU and report its error
-  if (prefers_cuda() && on_devices(info.codec, info.dtype) &&
-      cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
+  if (prefers_cuda() && on_devices(info) && cuda_decode_host(frame, frame_bytes, start, stop, values, value_bytes).ok())
     return kOk;
   return codec_of(info.codec)->decode(info, payload, payload_bytes, start, stop, values);
 }

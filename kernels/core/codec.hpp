@@ -41,6 +41,11 @@ struct Codec {
                            std::size_t* bytes) = nullptr;
   Status (*planned_bytes)(const FrameInfo& info, const void* values, std::size_t* bytes) = nullptr;
 
+  // The format version of frames with these parameters; nullptr: the codec's in registry.json for all.
+  std::uint8_t (*frame_version)(const Parameters& parameters) = nullptr;
+  // Whether there are CUDA kernels for these parameters; nullptr: for all that the flags below say.
+  bool (*has_kernels)(const Parameters& parameters) = nullptr;
+
   bool quantises = true;          // frames have a step
   bool may_be_exact = false;      // frames without a step are allowed and bit-exact
   bool may_be_pointwise = false;  // pointwise relative bounds are allowed

@@ -130,7 +130,8 @@ void write_header(const FrameInfo& info, const registry::CodecRow& codec, std::u
   std::memset(out, 0, bytes);
   std::memcpy(out, kMagic, 4);
   const bool carried = info.carried_bound > info.bound;
-  out[4] = carried ? std::max(codec.format_version, kCarriedVersion) : codec.format_version;
+  const std::uint8_t version = version_of(codec, info.parameters);
+  out[4] = carried ? std::max(version, kCarriedVersion) : version;
   out[5] = codec.needs_major;
   out[6] = codec.needs_minor;
   out[7] = static_cast<std::uint8_t>(bytes / 8);

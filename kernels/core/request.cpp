@@ -69,11 +69,11 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     return fail(Code::corrupt, "corrupt frame: codec id %d is unknown to pyfilter %s", info.codec, registry::kVersion);
   if ((codec->dtype_mask >> static_cast<unsigned>(info.dtype) & 1) == 0)
     return fail(Code::corrupt, "corrupt frame: codec %s cannot hold dtype %s", codec->name, dtype_name(info.dtype));
-  if (info.format_version < codec->format_version)
-    return fail(Code::corrupt, "corrupt frame: codec %s in format %d, it came with %d", codec->name,
-                info.format_version, codec->format_version);
   const Codec& functions = *codec_of(info.codec);
   PYF_TRY(functions.check_parameters(*codec, info.parameters, info.shape, true));
+  if (const std::uint8_t version = version_of(*codec, info.parameters); info.format_version < version)
+    return fail(Code::corrupt, "corrupt frame: codec %s in format %d, it came with %d", codec->name,
+                info.format_version, version);
   const bool quantised = functions.quantises && !info.stored_raw && !(functions.may_be_exact && info.step == 0);
   if (!quantised && (info.step != 0 || info.bound != 0))
     return fail(Code::corrupt, "corrupt frame: a bit-exact frame with a bound or a step");
@@ -198,12 +198,19 @@ Status no_kernel(const FrameInfo& info) noexcept {
   return fail(Code::internal, "codec %d has no kernel for dtype %d", info.codec, static_cast<int>(info.dtype));
 }
 
-bool on_devices(std::uint8_t codec, Dtype dtype) noexcept {
+static bool has_kernels(std::uint8_t codec, Dtype dtype, const Parameters& parameters) {
   const Codec& functions = *codec_of(codec);
+  if (functions.has_kernels != nullptr && !functions.has_kernels(parameters)) return false;
   return is_float(dtype) ? functions.floats_on_devices : functions.integers_on_devices;
 }
-bool encodes_on_devices(std::uint8_t codec, Dtype dtype) noexcept {
-  return on_devices(codec, dtype) && codec_of(codec)->encodes_on_devices;
+bool on_devices(const FrameInfo& info) noexcept { return has_kernels(info.codec, info.dtype, info.parameters); }
+bool encodes_on_devices(const Request& request) noexcept {
+  return has_kernels(request.codec, request.dtype, request.parameters) && codec_of(request.codec)->encodes_on_devices;
+}
+
+std::uint8_t version_of(const registry::CodecRow& row, const Parameters& parameters) noexcept {
+  const auto own = codec_of(row.id)->frame_version;
+  return own != nullptr ? own(parameters) : row.format_version;
 }
 
 void finish_header(const FrameInfo& info, std::uint8_t* out) noexcept {

@@ -22,10 +22,13 @@ void list_dtypes(std::uint32_t mask, char* out, std::size_t size) noexcept;
 // "1 (absolute), 2 (relative)": the bound modes of a mask, by number.
 void list_bounds(std::uint32_t mask, char* out, std::size_t size) noexcept;
 
-// Whether there are CUDA kernels for a codec and dtype. Kernels may still refuse other properties of a frame.
-bool on_devices(std::uint8_t codec, Dtype dtype) noexcept;
-// Whether they encode, too.
-bool encodes_on_devices(std::uint8_t codec, Dtype dtype) noexcept;
+// Whether there are CUDA kernels that decode a frame, and that encode for a request. Kernels may still refuse other
+// properties.
+bool on_devices(const FrameInfo& info) noexcept;
+bool encodes_on_devices(const Request& request) noexcept;
+// The format version that frames of a codec with these parameters have.
+std::uint8_t version_of(const registry::CodecRow& row,
+                        const std::array<std::uint8_t, kParameterBytes>& parameters) noexcept;
 
 // Checks that codec, dtype, parameters and rank of a header fit together (docs/format.md, section 2).
 Status check_frame_codec(const FrameInfo& info) noexcept;

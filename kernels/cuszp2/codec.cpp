@@ -13,6 +13,7 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
   if (settle_step(request, values, info)) return encode_blocks(*cuszp2_coders().coder, info, values, out, limit, bytes);
   Request exact = request;
   exact.codec = registry::kCodecLossless;
+  exact.parameters[0] = 0;  // the mode
   return encode_payload(exact, values, info.value_count, info, out, limit, bytes);
 }
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "adaptive/cpu/lanes.hpp"
 #include "adaptive/model.hpp"
+#include "stages/simd/lanes.hpp"
 
 PYF_BEGIN_TARGET
 

@@ -34,7 +34,7 @@ class Trainer {
         values_(values),
         work_(scratch),
         counts_(new LevelCounts),
-        merged_(new std::uint32_t[kContextLevels][kSymbols]),
+        joined_levels_(new JoinedContexts),
         tiles_(plan.tiles.tiles()),
         first_tried_(std::min(tiles_, 2 * std::min<std::uint64_t>(plan.tiles.components, 4) *
                                           (plan.tiles.kind == TileKind::line ? 2 : 1))),
@@ -94,7 +94,8 @@ class Trainer {
     std::vector<std::uint64_t> numbers(counted);
     for (std::uint64_t i = 0; i < counted; ++i) numbers[i] = i * tiles_ / counted + tiles_ / counted / 2;
     const double bits = count(best, numbers, masks, plan_.kept != nullptr);
-    for (std::uint32_t t = 0; t < best.tables; ++t) make_frequencies<kTableBits>(merged_[t], best.table[t]);
+    for (std::uint32_t t = 0; t < best.tables; ++t)
+      make_frequencies<kTableBits>(joined_levels_->counts[t], best.table[t]);
     for (std::uint32_t c = 0; c < kMaskContexts; ++c) {
       const std::uint64_t special = masks.of[c][1], all = special + masks.of[c][0];
       const std::uint64_t f = all == 0 ? 512 : (special * kFrequencySum + all / 2) / all;
@@ -268,8 +269,10 @@ class Trainer {
       kept.masks = has_masks;
     }
     const double part = total_activity_ > 0 ? counted / total_activity_ : 1;
-    const double bits = merge_levels(*counts_, kMostTablesOfModel, part, model, merged_.get()) + counts_->raw_bits +
-                        8 * counts_->stored_bytes;
+    join_levels(counts_->of, kMostTablesOfModel, part, *joined_levels_);
+    model.tables = joined_levels_->tables;
+    std::memcpy(model.table_of_level, joined_levels_->table_of_level, sizeof model.table_of_level);
+    const double bits = joined_levels_->bits + counts_->raw_bits + 8 * counts_->stored_bytes;
     return bits / part + 8.0 * static_cast<double>(weight_bytes(model, work_.marks));
   }
 
@@ -296,7 +299,7 @@ class Trainer {
   const void* values_;
   Work work_;
   std::unique_ptr<LevelCounts> counts_;
-  std::unique_ptr<std::uint32_t[][kSymbols]> merged_;
+  std::unique_ptr<JoinedContexts> joined_levels_;
   std::unique_ptr<std::uint8_t[]> records_, stored_;  // of a tile that is counted
   std::uint64_t tiles_, first_tried_, tried_;         // tiles of the chunk, and those that candidates are tried on
   std::vector<float> activity_;                       // of all tiles

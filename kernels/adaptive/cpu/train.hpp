@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "adaptive/cpu/work.hpp"
+#include "stages/entropy/level_tables.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -26,15 +27,6 @@ struct Sample {
   std::uint32_t set;  // without the class of activity
   float range;
 };
-
-// log2 of x > 0 to about 1e-4, without a library: the exponent and a polynomial.
-KFN double rough_log2(double x) {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  const double exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52 & 0x7FF) - 1023);
-  const double m = std::bit_cast<double>((bits & 0xFFFFFFFFFFFFFull) | 0x3FF0000000000000ull), y = (m - 1) / (m + 1),
-               y2 = y * y;
-  return exponent + 2.885390081777927 * y * (1 + y2 * (1.0 / 3 + y2 * (1.0 / 5 + y2 * (1.0 / 7 + y2 * (1.0 / 9)))));
-}
 
 // Normal equations of the samples of a set; the last row and column are the value's.
 struct Equations {

@@ -12,7 +12,7 @@ namespace {
 
 Status check_batch(const Request& request, const CudaEncodeBatch& batch, std::uint64_t* count) {
   PYF_TRY(check_request(request));
-  if (!encodes_on_devices(request.codec, request.dtype))
+  if (!encodes_on_devices(request))
     return fail(Code::unsupported, "%s of %s has no CUDA kernels: encode values in host memory",
                 find_codec(request.codec)->name, dtype_name(request.dtype));
   if (!value_count(request.shape, count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");

@@ -18,8 +18,10 @@ const Coder* find_coder(Dtype dtype, int block_dims) {
 
 // Bit-exact chunks become frames of lossless.
 Status encode(const Request& request, const CudaEncodeBatch& batch, std::uint64_t count) {
+  Request exact = request;
+  exact.parameters[0] = 0;  // the mode
   const BatchHeaders headers{frame_template(request, request.codec, count),
-                             frame_template(request, registry::kCodecLossless, count)};
+                             frame_template(exact, registry::kCodecLossless, count)};
   return encode_block_batch(request, batch, count, headers, &find_coder, exact_block_coder);
 }
 

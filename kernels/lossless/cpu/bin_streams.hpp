@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Streams of bins (docs/format.md, section 15.4): a step codes the symbols of 32 differences that follow each other,
+// with tables by the levels of earlier neighbours; offsets within bins lie beside them as plain bits.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/bits.hpp"
+#include "core/wire.hpp"
+#include "lossless/binned_plan.hpp"
+#include "stages/entropy/rans_step.hpp"
+#include "stages/simd/lanes.hpp"
+
+PYF_BEGIN_TARGET
+
+// The level of each lane's neighbours: the mean of four.
+KFN void neighbour_levels(const BinnedModel& model, const std::uint8_t* levels, std::uint8_t* mean) {
+  const std::uint8_t *const a = levels - model.distance[0], *const b = levels - model.distance[1],
+                            *const c = levels - model.distance[2], *const d = levels - model.distance[3];
+  for (std::uint32_t k = 0; k < kRows; ++k)
+    mean[k] = static_cast<std::uint8_t>(static_cast<std::uint8_t>(a[k] + b[k] + c[k] + d[k] + 2) >> 2);
+}
+
+// Differences as unsigned numbers: small ones first, or from the lowest signed one on; and back.
+template <class U>
+KFN U to_bin_order(bool zigzags, std::uint32_t width, U difference) {
+  return zigzags ? zigzag(difference) : above_lowest(width, difference);
+}
+template <class U>
+KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
+  return zigzags ? unzigzag(number) : from_lowest(width, number);
+}
+
+// Writes bits, lowest first.
+class BitSink {
+ public:
+  explicit BitSink(std::uint8_t* to) : at_(to) {}
+  KFN void put(std::uint64_t value, std::uint32_t bits) {
+    waiting_ |= value << count_;
+    if (count_ + bits >= 64) {
+      store_le(at_, waiting_);
+      at_ += 8;
+      waiting_ = count_ == 0 ? 0 : value >> (64 - count_);
+      if (bits == 64 && count_ == 0) waiting_ = 0;
+      count_ -= 64 - bits;
+      return;
+    }
+    count_ += bits;
+  }
+  std::uint8_t* finish() {
+    for (; count_ != 0; count_ -= std::min(count_, 8u), waiting_ >>= 8) *at_++ = static_cast<std::uint8_t>(waiting_);
+    return at_;
+  }
+
+ private:
+  std::uint8_t* at_;
+  std::uint64_t waiting_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+// 64 bits from a bit on; `safe` bytes may be read.
+KFN std::uint64_t bits_at(const std::uint8_t* from, std::uint64_t bit, std::uint32_t wanted) {
+  const std::uint8_t* const at = from + (bit >> 3);
+  const auto within = static_cast<std::uint32_t>(bit & 7);
+  std::uint64_t value = load_le<std::uint64_t>(at) >> within;
+  if (wanted > 56 && within != 0) value |= std::uint64_t{at[8]} << (64 - within);
+  return wanted >= 64 ? value : value & ((std::uint64_t{1} << wanted) - 1);
+}
+
+// Bytes of a stream within its unit.
+struct StreamBytes {
+  const std::uint8_t *states, *words, *words_end, *offsets, *offsets_end;
+};
+
+// Decodes `count` differences; levels[-kMostDistance...] are 0 or those of earlier ones. False: the bytes are damaged.
+template <class U>
+inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const BinTables& tables,
+                          const StreamBytes& stream, std::uint32_t count, std::uint8_t* levels, U* out) {
+  const std::uint32_t width = model.map.width;
+  DecodedBin<U> bin[kSymbols];
+  for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
+  alignas(64) std::int32_t state[kRows], symbol[kRows], level[kRows] = {};
+  for (std::uint32_t i = 0; i < kRows; ++i) {
+    const auto x = load_le<std::uint32_t>(stream.states + 4 * std::size_t{i});
+    if (x < kLowestState || x >> kStateBits != 0) return false;
+    state[i] = static_cast<std::int32_t>(x);
+  }
+  const std::uint8_t* words = stream.words;
+  const auto offset_bytes = static_cast<std::uint64_t>(stream.offsets_end - stream.offsets);
+  std::uint64_t bit = 0;
+  Ints x = Ints::load(state);
+  for (std::uint32_t first = 0; first < count; first += kRows) {
+    const std::uint32_t lanes = std::min(kRows, count - first);
+    if (model.contexts) {
+      std::uint8_t mean[kRows];
+      neighbour_levels(model, levels + first, mean);
+      for (std::uint32_t k = 0; k < kRows; ++k) level[k] = mean[k];
+    }
+    const Ints table = gather(tables.first_of_level, Ints::load(level));
+    const Ints entry = gather(tables.slots, table + (x & Ints::all((1 << kBinTableBits) - 1)));
+    (entry & Ints::all(0xFF)).store(symbol);
+    Ints next = ((entry >> Ints::all(8)) & Ints::all(0xFFF)) * shift_right(x, kBinTableBits) +
+                ((entry >> Ints::all(20)) & Ints::all(0xFFF));
+    std::uint32_t needs = bits_of_condition(next < Ints::all(kLowestState));
+    if (lanes != kRows) {
+      const std::uint32_t active = (1u << lanes) - 1;
+      next = select(condition_of_bits(active), next, x);
+      needs &= active;
+    }
+    if (stream.words_end - words >= static_cast<std::ptrdiff_t>(2 * kRows)) {
+      words += 2 * refill_states(next, needs, words);
+    } else {
+      std::uint8_t last[4 * kRows] = {};
+      const auto left = static_cast<std::size_t>(stream.words_end - words);
+      if (2 * static_cast<std::size_t>(__builtin_popcount(needs)) > left) return false;
+      std::memcpy(last, words, left);
+      words += 2 * refill_states(next, needs, last);
+    }
+    x = next;
+    std::uint32_t begins[kRows], all = 0;
+    for (std::uint32_t k = 0; k < kRows; ++k) {
+      begins[k] = all;
+      all += k < lanes ? bin[symbol[k]].bits : 0;
+    }
+    if (bit + all > 8 * offset_bytes) return false;
+    const auto take = [&](const std::uint8_t* from, std::uint64_t at) {
+      for (std::uint32_t k = 0; k < lanes; ++k) {
+        const DecodedBin<U>& own = bin[symbol[k]];
+        const auto offset = static_cast<U>(bits_at(from, at + begins[k], own.bits));
+        out[first + k] = from_bin_order<U>(bins.zigzag, width, static_cast<U>(own.lowest + offset));
+        levels[first + k] = own.level;
+      }
+    };
+    if ((bit + all) / 8 + 9 <= offset_bytes) {
+      take(stream.offsets, bit);
+    } else {  // near the end of the memory that may be read
+      std::uint8_t last[8 * kRows + 32] = {};
+      const std::uint64_t from = bit / 8;
+      std::memcpy(last, stream.offsets + from, std::min<std::size_t>(sizeof last - 16, offset_bytes - from));
+      take(last, bit % 8);
+    }
+    bit += all;
+  }
+  x.store(state);
+  for (const std::int32_t last : state)
+    if (last != static_cast<std::int32_t>(kLowestState)) return false;
+  if (words != stream.words_end || (bit + 7) / 8 != offset_bytes) return false;
+  return bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (bit % 8) == 0;
+}
+
+// Finds the bin of a number: tables from its highest bits to the first bin that may hold it.
+template <class U>
+class BinSearch {
+ public:
+  BinSearch(const BinModel& bins, std::uint32_t width) : bins_(bins), zigzags_(bins.zigzag) {
+    for (std::uint32_t s = 0; s < bins.bins; ++s) lowest_[s] = static_cast<U>(bins.lowest[s]);
+    if (!zigzags_ && bins.bins != 0) {  // numbers lie anywhere: cells of equal size from the lowest bin on
+      base_ = lowest_[0];
+      shift_ = static_cast<std::uint32_t>(std::max(0, bit_width(static_cast<U>(lowest_[bins.bins - 1] - base_)) - 10));
+    }
+    std::uint32_t s = 0;
+    for (std::uint32_t key = 0; key < kKeys; ++key) {
+      const U from = least_of(key, width);
+      while (s + 1 < bins.bins && lowest_[s + 1] <= from) ++s;
+      first_[key] = static_cast<std::uint8_t>(s);
+    }
+  }
+  // The symbol of a number, and its offset: the escape's is the number.
+  KFN std::uint32_t operator()(U number, U* offset) const {
+    std::uint32_t s = first_[key_of(number)];
+    while (s + 1 < bins_.bins && lowest_[s + 1] <= number) ++s;
+    const U within = static_cast<U>(number - lowest_[s]);
+    if (bins_.bins == 0 || number < lowest_[s] || bit_width(within) > bins_.bits[s]) {
+      *offset = number;
+      return kEscape;
+    }
+    *offset = within;
+    return s;
+  }
+
+ private:
+  static constexpr std::uint32_t kKeys = 1024;
+  KFN std::uint32_t key_of(U number) const {
+    if (zigzags_) return symbol_of<U>(number);
+    const U cell = number < base_ ? U{0} : static_cast<U>(static_cast<U>(number - base_) >> shift_);
+    return cell < kKeys ? static_cast<std::uint32_t>(cell) : kKeys - 1;
+  }
+
+  // The smallest number that a key stands for.
+  U least_of(std::uint32_t key, std::uint32_t width) const {
+    constexpr U kMost = static_cast<U>(~U{0});
+    if (zigzags_) return key < 4 * width && key < kEscape ? smallest_of<U>(key) : kMost;
+    const U above = static_cast<U>(U{key} << shift_);
+    return above >> shift_ == key && above <= kMost - base_ ? static_cast<U>(base_ + above) : kMost;
+  }
+
+  const BinModel& bins_;
+  bool zigzags_;
+  U base_ = 0, lowest_[kSymbols] = {};
+  std::uint32_t shift_ = 0;
+  std::uint8_t first_[kKeys];
+};
+
+// Symbols of a stream before their words are written.
+struct CodedSymbols {
+  std::uint8_t *symbols, *tables;  // of each value
+};
+
+// Finds symbols, levels and tables; writes offsets. A symbol that its table has not becomes the escape.
+template <class U, class Frequent>
+inline void code_symbols(const BinnedModel& model, const BinModel& bins, const BinSearch<U>& search, const U* values,
+                         std::uint32_t count, std::uint8_t* levels, const CodedSymbols& coded, BitSink& offsets,
+                         Frequent&& is_frequent) {
+  std::uint8_t table[kRows] = {};
+  for (std::uint32_t first = 0; first < count; first += kRows) {
+    const std::uint32_t lanes = std::min(kRows, count - first);
+    if (model.contexts) neighbour_levels(model, levels + first, table);
+    for (std::uint32_t k = 0; k < lanes; ++k) {
+      const U number = to_bin_order<U>(bins.zigzag, model.map.width, values[first + k]);
+      U offset = 0;
+      std::uint32_t symbol = search(number, &offset);
+      if (!is_frequent(table[k], symbol)) {
+        symbol = kEscape;
+        offset = number;
+      }
+      coded.symbols[first + k] = static_cast<std::uint8_t>(symbol);
+      coded.tables[first + k] = table[k];
+      levels[first + k] = bins.level[symbol];
+      offsets.put(offset, bins.bits[symbol]);
+    }
+  }
+}
+
+// Writes the words of a stream from `end` down, and its states; returns where the words begin.
+inline std::uint8_t* write_words(const BinTables& tables, const CodedSymbols& coded, std::uint32_t count,
+                                 std::uint8_t* end, std::uint8_t* states) {
+  static_assert(sizeof(SymbolEntry) == 12 && offsetof(SymbolEntry, frequency) == 4);
+  Ints x = Ints::all(kLowestState);
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(tables.symbols);
+  for (std::uint32_t first = (count - 1) / kRows * kRows;; first -= kRows) {
+    const std::uint32_t lanes = std::min(kRows, count - first);
+    alignas(64) std::int32_t at[kRows] = {};
+    for (std::uint32_t k = 0; k < lanes; ++k)
+      at[k] = 3 * static_cast<std::int32_t>(tables.first_of_level[coded.tables[first + k]] + coded.symbols[first + k]);
+    const Ints entry = Ints::load(at);
+    const Ints reciprocal = gather(words, entry), both = gather(words + 1, entry), shift = gather(words + 2, entry);
+    const Ints frequency = both & Ints::all(0xFFFF), from = (both >> Ints::all(16)) & Ints::all(0xFFFF);
+    const Ints active = lanes == kRows ? Ints::all(-1) : condition_of_bits((1u << lanes) - 1);
+    const Ints full = shift_right(x, kStateBits - kBinTableBits) >= frequency;
+    end -= 2 * spill_states(x, bits_of_condition(active & full), end);
+    const Ints next = x + from + divided(x, reciprocal, shift) * (Ints::all(1 << kBinTableBits) - frequency);
+    x = select(active, next, x);
+    if (first == 0) break;
+  }
+  alignas(64) std::int32_t state[kRows];
+  x.store(state);
+  for (std::uint32_t i = 0; i < kRows; ++i) store_le(states + 4 * std::size_t{i}, static_cast<std::uint32_t>(state[i]));
+  return end;
+}
+
+PYF_END_TARGET

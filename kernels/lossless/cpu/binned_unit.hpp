@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Units of Lossless's form `ratio`: runs of values that are coded by themselves (docs/format.md, section 15.3).
+//
+//   for each stream u32 words of 16 bits, u32 bytes of offsets (or the uniform bit and a symbol, then 0);
+//   first differences; for each stream that is not uniform states, words, offsets; padding to 4 bytes
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/cpu_driver.hpp"
+#include "core/error_text.hpp"
+#include "core/plan.hpp"
+#include "core/wire.hpp"
+#include "lossless/cpu/bin_streams.hpp"
+
+PYF_BEGIN_TARGET
+
+inline constexpr std::uint32_t kUniformStream = 0x80000000u;
+inline constexpr std::size_t kStreamHead = 8;
+
+// Memory of a unit.
+template <class U>
+struct UnitMemory {
+  U *numbers, *other, *remainders;
+  std::uint8_t* levels;  // of the first value
+  CodedSymbols coded;
+  std::uint8_t* offsets;
+
+  UnitMemory(void* scratch, std::size_t values) {
+    auto* at = static_cast<std::uint8_t*>(scratch);
+    const auto take = [&](std::size_t bytes) {
+      std::uint8_t* const from = at;
+      at += (bytes + 63) / 64 * 64;
+      return from;
+    };
+    const std::size_t most = values + kBeyondUnit;
+    numbers = reinterpret_cast<U*>(take(most * sizeof(U)));
+    other = reinterpret_cast<U*>(take(most * sizeof(U)));
+    remainders = reinterpret_cast<U*>(take(most * sizeof(U)));
+    levels = take(level_bytes(values)) + kMostDistance;
+    coded.symbols = take(most);
+    coded.tables = take(most);
+    offsets = take(values * sizeof(U) + kBeyondUnit);
+  }
+  // Levels of values before the first are 0.
+  void clear_levels(const BinnedModel& model) {
+    if (!model.contexts) return;
+    const std::uint32_t most = *std::max_element(model.distance, model.distance + kDistances);
+    std::memset(levels - most, 0, most);
+  }
+};
+
+template <class T>
+KFN T bits_of_value(const void* values, std::uint64_t index) {
+  T x;
+  std::memcpy(&x, static_cast<const std::uint8_t*>(values) + index * sizeof(T), sizeof(T));
+  return x;
+}
+
+// The nearest point of a grid, as a number; `before` where there is none.
+template <class U>
+KFN U nearest_grid_number(const NumberMap& map, U bits, U before) {
+  double x = 0;
+  if constexpr (sizeof(U) == 8)
+    x = std::bit_cast<double>(bits);
+  else
+    x = static_cast<double>(std::bit_cast<float>(bits));
+  const double k = map.product ? x / map.unit : x * map.unit;
+  constexpr double kMost = sizeof(U) == 8 ? 9007199254740992.0 : 1073741824.0;
+  if (!((k < kMost) & (k > -kMost))) return before;  // NaN, too
+  return static_cast<U>(static_cast<std::int64_t>(k < 0 ? k - 0.5 : k + 0.5));
+}
+
+// Numbers and remainders of the values [first, first + count). `place`: of a pattern in the dictionary.
+template <class T, class U, class Find>
+inline void number_values(const NumberMap& map, const void* values, std::uint64_t first, std::uint32_t count,
+                          const Find& place, U* numbers, U* remainders) {
+  using S = std::make_signed_t<U>;
+  const auto bits_at_index = [&](std::uint32_t i) { return static_cast<U>(bits_of_value<T>(values, first + i)); };
+  switch (map.kind) {
+    case NumberKind::pattern:
+      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = ordered(map, bits_at_index(i));
+      return;
+    case NumberKind::multiple:
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const U bits = bits_at_index(i);
+        if (map.is_float) {
+          const bool negative = static_cast<S>(bits) < 0;
+          const U magnitude = static_cast<U>(static_cast<U>(bits << 1) >> 1) >> map.shift;
+          numbers[i] = negative ? ~magnitude : magnitude;
+          remainders[i] = bits & static_cast<U>((U{1} << map.shift) - 1);
+        } else {
+          const U above = static_cast<U>(ordered(map, bits) - static_cast<U>(map.origin));
+          numbers[i] = static_cast<U>(above / static_cast<U>(map.multiple));
+          remainders[i] = static_cast<U>(above % static_cast<U>(map.multiple));
+        }
+      }
+      return;
+    case NumberKind::grid: {
+      U before = 0;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const U bits = bits_at_index(i);
+        before = numbers[i] = nearest_grid_number(map, bits, before);
+        remainders[i] = static_cast<U>(ordered(map, bits) - grid_point(map, before));
+      }
+      return;
+    }
+    case NumberKind::dictionary:
+      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = static_cast<U>(place(ordered(map, bits_at_index(i))));
+      return;
+  }
+}
+
+// Differences of numbers by each stride, modulo the width of values; the result is in `numbers` or `other`.
+template <class U>
+inline U* take_differences(const BinnedModel& model, std::uint32_t count, U* numbers, U* other) {
+  using S = std::make_signed_t<U>;
+  for (std::uint32_t k = 0; k < model.strides; ++k) {
+    const std::uint32_t stride = std::min(model.stride[k], count);
+    std::memcpy(other, numbers, stride * sizeof(U));
+    const U* const from = numbers;
+    U* const to = other;
+    for (std::uint32_t i = stride; i < count; ++i) to[i] = static_cast<U>(from[i] - from[i - stride]);
+    std::swap(numbers, other);
+  }
+  if (const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - model.map.width; unused != 0)
+    for (std::uint32_t i = 0; i < count; ++i)
+      numbers[i] = static_cast<U>(static_cast<S>(static_cast<U>(numbers[i] << unused)) >> unused);
+  return numbers;
+}
+template <class U>
+inline void add_up(const BinnedModel& model, std::uint32_t count, U* numbers) {
+  for (std::uint32_t k = model.strides; k-- > 0;) {
+    const std::uint32_t stride = model.stride[k];
+    if (stride < 16) {
+      for (std::uint32_t i = stride; i < count; ++i) numbers[i] = static_cast<U>(numbers[i] + numbers[i - stride]);
+      continue;
+    }
+    for (std::uint32_t from = stride; from < count; from += stride) {
+      const std::uint32_t length = std::min(stride, count - from);
+      U* const to = numbers + from;
+#pragma GCC ivdep
+      for (std::uint32_t i = 0; i < length; ++i)
+        to[i] = static_cast<U>(to[i] + numbers[static_cast<std::size_t>(from - stride) + i]);
+    }
+  }
+}
+
+struct StreamHead {
+  std::uint32_t words = 0, offset_bytes = 0;
+};
+
+// Codes a stream: its head, and its bytes at `to`; returns where they end. `room_end`: of the memory behind `to`.
+template <class U>
+inline std::uint8_t* encode_stream(const BinnedPlan& plan, std::uint32_t number, const U* values, std::uint32_t count,
+                                   UnitMemory<U>& memory, std::uint8_t* to, std::uint8_t* room_end, StreamHead& head) {
+  const BinnedModel& model = *plan.model;
+  const BinModel& bins = model.streams[number];
+  const BinTables& tables = *plan.tables[number];
+  if (count == 0) {
+    head = {kUniformStream, 0};
+    return to;
+  }
+  const BinSearch<U> search(bins, model.map.width);
+  memory.clear_levels(model);
+  BitSink offsets(memory.offsets);
+  code_symbols<U>(model, bins, search, values, count, memory.levels, memory.coded, offsets,
+                  [&](std::uint32_t level, std::uint32_t symbol) {
+                    return tables.symbols[tables.first_of_level[level] + symbol].frequency != 0;
+                  });
+  const std::uint8_t* const offsets_end = offsets.finish();
+  const std::uint8_t* const symbols = memory.coded.symbols;
+  if (offsets_end == memory.offsets && symbols[0] != kEscape &&
+      std::all_of(symbols, symbols + count, [&](std::uint8_t s) { return s == symbols[0]; })) {
+    head = {kUniformStream | symbols[0], 0};
+    return to;
+  }
+  const std::uint8_t* const words = write_words(tables, memory.coded, count, room_end, to);
+  const auto word_bytes = static_cast<std::size_t>(room_end - words),
+             offset_bytes = static_cast<std::size_t>(offsets_end - memory.offsets);
+  to += 4 * std::size_t{kRows};
+  std::memmove(to, words, word_bytes);
+  std::memcpy(to + word_bytes, memory.offsets, offset_bytes);
+  head = {static_cast<std::uint32_t>(word_bytes / 2), static_cast<std::uint32_t>(offset_bytes)};
+  return to + word_bytes + offset_bytes;
+}
+
+// The values of a unit.
+inline std::uint32_t values_of_unit(const BinnedPlan& plan, std::uint64_t unit) {
+  const std::uint64_t most = plan.model->unit_values, first = unit * most;
+  return static_cast<std::uint32_t>(std::min(most, plan.grid.values - first));
+}
+
+struct FindPlace {
+  const NumberMap& map;
+  template <class U>
+  std::uint64_t operator()(U pattern) const {
+    return static_cast<std::uint64_t>(std::lower_bound(map.dictionary, map.dictionary + map.entries,
+                                                       std::uint64_t{above_lowest(map.width, pattern)}) -
+                                      map.dictionary);
+  }
+};
+
+template <class T>
+inline EncodedTile encode_binned_unit(const Plan& base, const void* values, std::uint64_t unit, void* scratch,
+                                      std::uint8_t* out) {
+  using U = NumberOf<T>;
+  const auto& plan = static_cast<const BinnedPlan&>(base);
+  const BinnedModel& model = *plan.model;
+  const std::uint32_t count = values_of_unit(plan, unit), streams = model.map.remainders ? 2 : 1;
+  UnitMemory<U> memory(scratch, count);
+  number_values<T, U>(model.map, values, unit * model.unit_values, count, FindPlace{model.map}, memory.numbers,
+                      memory.remainders);
+  const U* const differences = take_differences(model, count, memory.numbers, memory.other);
+  std::uint8_t* at = out + kStreamHead * streams;
+  std::uint8_t* const end = out + plan.unit_bytes;
+  const std::uint32_t stored = std::min(model.stored_first(), count);
+  for (std::uint32_t i = 0; i < stored; ++i, at += sizeof(T)) {
+    const auto difference = static_cast<T>(differences[i]);
+    std::memcpy(at, &difference, sizeof(T));
+  }
+  StreamHead heads[2];
+  at = encode_stream<U>(plan, 0, differences + stored, count - stored, memory, at, end, heads[0]);
+  if (streams == 2) at = encode_stream<U>(plan, 1, memory.remainders, count, memory, at, end, heads[1]);
+  for (std::uint32_t s = 0; s < streams; ++s) {
+    store_le(out + kStreamHead * s, heads[s].words);
+    store_le(out + kStreamHead * s + 4, heads[s].offset_bytes);
+  }
+  while ((at - out) % 4 != 0) *at++ = 0;
+  EncodedTile encoded;
+  encoded.bytes = static_cast<std::uint32_t>(at - out);
+  return encoded;
+}
+
+// Texts that last: what fail() makes belongs to the thread.
+inline constexpr Status kBadBinnedUnit{Code::corrupt, "corrupt frame: the head of a unit"};
+inline constexpr Status kBadBinnedSize{Code::corrupt, "corrupt frame: a unit's parts do not add up to its size"};
+inline constexpr Status kBadBinnedStream{Code::corrupt, "corrupt frame: a stream does not end where it should"};
+inline constexpr Status kBadPlace{Code::corrupt, "corrupt frame: a place beyond the list of values"};
+inline constexpr Status kNoUnitMemory{Code::no_memory, "no memory to decode a unit"};
+
+// Decodes a stream of `count` numbers at `at`; moves it behind the stream.
+template <class U>
+inline Status decode_unit_stream(const BinnedPlan& plan, std::uint32_t number, const StreamHead& head,
+                                 std::uint32_t count, UnitMemory<U>& memory, const std::uint8_t*& at,
+                                 const std::uint8_t* end, U* to) {
+  const BinnedModel& model = *plan.model;
+  const BinModel& bins = model.streams[number];
+  if ((head.words & kUniformStream) != 0) {
+    const std::uint32_t symbol = head.words & ~kUniformStream;
+    if (head.offset_bytes != 0) return kBadBinnedUnit;
+    if (count == 0) return symbol == 0 ? kOk : kBadBinnedUnit;
+    if (symbol >= bins.bins || bins.bits[symbol] != 0) return kBadBinnedUnit;
+    std::fill_n(to, count, from_bin_order<U>(bins.zigzag, model.map.width, static_cast<U>(bins.lowest[symbol])));
+    return kOk;
+  }
+  const std::size_t bytes = 4 * std::size_t{kRows} + 2 * std::size_t{head.words} + head.offset_bytes;
+  if (static_cast<std::size_t>(end - at) < bytes || count == 0) return kBadBinnedSize;
+  StreamBytes stream{};
+  stream.states = at;
+  stream.words = at + 4 * std::size_t{kRows};
+  stream.words_end = stream.offsets = stream.words + 2 * std::size_t{head.words};
+  stream.offsets_end = at = stream.offsets + head.offset_bytes;
+  memory.clear_levels(model);
+  return decode_stream<U>(model, bins, *plan.tables[number], stream, count, memory.levels, to) ? kOk : kBadBinnedStream;
+}
+
+template <class T>
+inline Status decode_binned_unit(const Plan& base, const std::uint8_t* bytes, std::size_t size, bool uniform,
+                                 std::uint64_t unit, std::uint64_t start, std::uint64_t stop, void* out) {
+  using U = NumberOf<T>;
+  const auto& plan = static_cast<const BinnedPlan&>(base);
+  const BinnedModel& model = *plan.model;
+  const std::uint32_t count = values_of_unit(plan, unit), streams = model.map.remainders ? 2 : 1;
+  const std::uint8_t *at = bytes + kStreamHead * streams, *const end = bytes + size;
+  const std::uint32_t stored = std::min(model.stored_first(), count);
+  if (uniform || size < kStreamHead * streams + stored * sizeof(T)) return kBadBinnedUnit;
+  StreamHead heads[2];
+  for (std::uint32_t s = 0; s < streams; ++s)
+    heads[s] = {load_le<std::uint32_t>(bytes + kStreamHead * s), load_le<std::uint32_t>(bytes + kStreamHead * s + 4)};
+  std::uint8_t* const scratch = thread_scratch(binned_scratch_bytes(count, sizeof(U)));
+  if (scratch == nullptr) return kNoUnitMemory;
+  UnitMemory<U> memory(scratch, count);
+  for (std::uint32_t i = 0; i < stored; ++i, at += sizeof(T))
+    memory.numbers[i] = static_cast<U>(bits_of_value<T>(at, 0));
+  PYF_TRY(decode_unit_stream<U>(plan, 0, heads[0], count - stored, memory, at, end, memory.numbers + stored));
+  if (streams == 2) PYF_TRY(decode_unit_stream<U>(plan, 1, heads[1], count, memory, at, end, memory.remainders));
+  const auto padding = static_cast<std::size_t>(end - at);
+  if (padding > 3 || std::any_of(at, end, [](std::uint8_t b) { return b != 0; })) return kBadBinnedSize;
+  add_up(model, count, memory.numbers);
+  const std::uint64_t first = unit * model.unit_values, from = std::max(first, start),
+                      to = std::min<std::uint64_t>(first + count, stop);
+  if (from >= to) return kOk;
+  const auto begin = static_cast<std::uint32_t>(from - first), last = static_cast<std::uint32_t>(to - first);
+  auto* const target = static_cast<std::uint8_t*>(out) + (from - start) * sizeof(T);
+  const auto store = [&](std::uint32_t i, U bits) {
+    const auto value = static_cast<T>(bits);
+    std::memcpy(target + (i - begin) * sizeof(T), &value, sizeof(T));
+  };
+  if (model.map.kind == NumberKind::pattern) {
+    for (std::uint32_t i = begin; i < last; ++i) store(i, pattern_of(model.map, memory.numbers[i]));
+    return kOk;
+  }
+  if (model.map.kind == NumberKind::dictionary)
+    for (std::uint32_t i = begin; i < last; ++i) {
+      memory.numbers[i] &= static_cast<U>(~U{0} >> (8 * sizeof(U) - model.map.width));
+      if (memory.numbers[i] >= model.map.entries) return kBadPlace;
+    }
+  if (streams == 1) std::fill_n(memory.remainders, count, U{0});
+  for (std::uint32_t i = begin; i < last; ++i)
+    store(i, value_of_number(model.map, memory.numbers[i], memory.remainders[i]));
+  return kOk;
+}
+
+PYF_END_TARGET

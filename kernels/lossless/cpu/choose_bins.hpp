@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bins of an encoder from a sample of differences: intervals that need the fewest bits, at least one for each octave,
+// and the levels that stand for their sizes (FORMAT.md). Not part of the format.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/bits.hpp"
+#include "lossless/binned_model.hpp"
+#include "stages/entropy/level_tables.hpp"
+
+PYF_BEGIN_TARGET
+
+// What a number in bin order (bin_streams.hpp) stands for.
+template <class U>
+struct BinOrder {
+  bool zigzags = true, floats = false;
+  std::uint32_t width = 32;
+
+  static constexpr std::uint32_t kExponentAt = sizeof(U) == 8 ? 52 : 23;
+  // Magnitude in half octaves; that of floats' ordered patterns is their exponent and first fraction bit.
+  std::uint32_t halves(U number) const {
+    U magnitude = number;
+    if (!zigzags) {
+      const U middle = U{1} << (width - 1);
+      magnitude = number >= middle ? static_cast<U>(number - middle) : static_cast<U>(middle - 1 - number);
+      if (floats) return static_cast<std::uint32_t>(magnitude >> (kExponentAt - 1));
+    }
+    const int bits = bit_width(magnitude);
+    return bits < 2
+               ? static_cast<std::uint32_t>(bits)
+               : static_cast<std::uint32_t>(2 * bits - 2) + static_cast<std::uint32_t>(magnitude >> (bits - 2) & 1);
+  }
+  // Bins do not reach from one group to the next.
+  std::int32_t group(U number, std::uint32_t coarser) const {
+    const auto octave = static_cast<std::int32_t>((halves(number) / 2) >> coarser);
+    return zigzags || number >= U{1} << (width - 1) ? octave : -1 - octave;
+  }
+};
+
+struct Interval {
+  std::uint64_t low, high;  // of its values
+  std::uint32_t count;
+  std::int32_t group;
+};
+
+// Parts of a sorted sample: about 128 of equal size, values that are frequent by themselves, groups.
+template <class U>
+inline std::vector<Interval> cut_sample(const BinOrder<U>& order, const std::vector<U>& sorted, std::uint32_t coarser) {
+  std::vector<Interval> parts;
+  const auto total = static_cast<std::uint32_t>(sorted.size()), whole = std::max(1u, total / 128),
+             frequent = std::max(2u, total / 512);
+  bool alone = false;
+  for (std::size_t i = 0; i < sorted.size();) {
+    std::size_t end = i + 1;
+    while (end < sorted.size() && sorted[end] == sorted[i]) ++end;
+    const auto count = static_cast<std::uint32_t>(end - i);
+    const std::int32_t group = order.group(sorted[i], coarser);
+    const bool is_frequent = count >= frequent;
+    if (parts.empty() || alone || is_frequent || parts.back().count >= whole || parts.back().group != group)
+      parts.push_back({sorted[i], sorted[i], count, group});
+    else {
+      parts.back().high = sorted[i];
+      parts.back().count += count;
+    }
+    alone = is_frequent;
+    i = end;
+  }
+  return parts;
+}
+
+// Joins neighbouring parts of a group where that saves bits; `header`: bits that a bin costs, for the sample. *bits:
+// what the sample needs with one table.
+inline std::vector<Interval> join_parts(const std::vector<Interval>& parts, std::uint32_t total, double header,
+                                        double* bits = nullptr) {
+  const std::size_t n = parts.size();
+  std::vector<double> best(n + 1, 0);
+  std::vector<std::size_t> from(n + 1, 0);
+  std::vector<std::uint32_t> before(n + 1, 0);
+  for (std::size_t i = 0; i < n; ++i) before[i + 1] = before[i] + parts[i].count;
+  for (std::size_t end = 1; end <= n; ++end) {
+    bool found = false;
+    for (std::size_t begin = end; begin-- > 0;) {
+      if (parts[begin].group != parts[end - 1].group) break;
+      const double count = before[end] - before[begin];
+      const int beside = bit_width(parts[end - 1].high - parts[begin].low);
+      const double cost = best[begin] + count * (rough_log2(total / count) + beside) + header;
+      if (found && cost >= best[end]) continue;
+      found = true;
+      best[end] = cost;
+      from[end] = begin;
+    }
+  }
+  if (bits != nullptr) *bits = best[n];
+  std::vector<Interval> joined;
+  for (std::size_t end = n; end > 0; end = from[end])
+    joined.push_back(
+        {parts[from[end]].low, parts[end - 1].high, before[end] - before[from[end]], parts[end - 1].group});
+  std::reverse(joined.begin(), joined.end());
+  return joined;
+}
+
+// Sets bins, wide enough for values between and beyond those of the sample, and their levels.
+template <class U>
+inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& intervals, BinModel& model) {
+  const U most = static_cast<U>(static_cast<U>(~U{0}) >> (8 * sizeof(U) - order.width));
+  model.zigzag = order.zigzags;
+  model.bins = 0;
+  std::uint64_t end = 0;  // first number that no bin has; 0 again: all have one
+  bool full = false;
+  const auto add = [&](std::uint64_t low, std::uint32_t bits) {
+    if (model.bins == kMostBins) return;
+    model.lowest[model.bins] = low;
+    model.bits[model.bins++] = static_cast<std::uint8_t>(bits);
+    full = bits >= order.width || low + ((std::uint64_t{1} << bits) - 1) >= most;
+    end = low + (std::uint64_t{1} << bits);
+  };
+  for (const Interval& interval : intervals) {
+    const auto bits = static_cast<std::uint32_t>(bit_width(interval.high - interval.low));
+    if (model.bins + 2 < kMostBins && !full && interval.low > end) {
+      // numbers before the interval: what its own bits leave free, then a bin of their own
+      const std::uint64_t spare = (std::uint64_t{1} << bits) - 1 - (interval.high - interval.low);
+      const std::uint64_t low = interval.low - std::min(spare, interval.low - end);
+      if (low > end) add(end, static_cast<std::uint32_t>(bit_width(low - end - 1)));
+      add(low, bits);
+    } else {
+      add(interval.low, bits);
+    }
+  }
+  if (!full && model.bins != 0) add(end, static_cast<std::uint32_t>(bit_width(most - end)));
+  model.bits[kEscape] = static_cast<std::uint8_t>(order.width);
+  // levels: magnitudes between those of the sample's, in equal steps
+  std::uint32_t least = ~0u, largest = 0, total = 0;
+  for (const Interval& i : intervals) total += i.count;
+  const auto middle = [&](std::uint64_t low, std::uint32_t bits) {
+    return static_cast<U>(low + ((std::uint64_t{1} << bits) >> 1));
+  };
+  for (const Interval& i : intervals) {
+    const std::uint32_t halves = order.halves(static_cast<U>(i.low + (i.high - i.low) / 2));
+    if (halves == 0 || i.count < total / 1024) continue;
+    least = std::min(least, halves);
+    largest = std::max(largest, halves);
+  }
+  if (least > largest) least = largest = 0;
+  const std::uint32_t step = (largest - least) / (kBinLevels - 2) + 1;
+  const auto level_of = [&](std::uint32_t halves) {
+    if (halves == 0) return std::uint8_t{0};
+    const std::uint32_t above = halves < least ? 0 : (halves - least) / step;
+    return static_cast<std::uint8_t>(std::min(kBinLevels - 1, 1 + above));
+  };
+  for (std::uint32_t s = 0; s < model.bins; ++s)
+    model.level[s] = level_of(order.halves(middle(model.lowest[s], model.bits[s])));
+  model.level[kEscape] = kBinLevels - 1;
+}
+
+// Rough bits of a sample of numbers in bin order, with one table.
+template <class U>
+inline double bits_in_bins(const BinOrder<U>& order, std::vector<U>& sample) {
+  constexpr std::uint32_t kWide = 4;  // octaves of a group, log2
+  std::sort(sample.begin(), sample.end());
+  double bits = 0;
+  join_parts(cut_sample(order, sample, kWide), static_cast<std::uint32_t>(sample.size()), 12, &bits);
+  return bits;
+}
+
+// Bins for a sample of numbers in bin order; `part`: of all numbers.
+template <class U>
+inline void choose_bins(const BinOrder<U>& order, std::vector<U>& sample, double part, BinModel& model) {
+  std::sort(sample.begin(), sample.end());
+  std::vector<Interval> parts;
+  for (std::uint32_t coarser = 0; coarser < 8; ++coarser) {
+    parts = cut_sample(order, sample, coarser);
+    std::uint32_t groups = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) groups += i == 0 || parts[i].group != parts[i - 1].group ? 1 : 0;
+    if (groups <= 96) break;
+  }
+  const double header = (14 + 0.5 * order.width) * part;
+  set_bins(order, join_parts(parts, static_cast<std::uint32_t>(sample.size()), header), model);
+}
+
+PYF_END_TARGET

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How an encoder sees values as numbers and which differences it takes: by the bits of a sample (FORMAT.md). Not part
+// of the format.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <unordered_set>
+#include <vector>
+
+#include "lossless/cpu/binned_unit.hpp"
+#include "lossless/cpu/choose_bins.hpp"
+#include "stages/symbols.hpp"
+
+PYF_BEGIN_TARGET
+
+// Runs of values that an encoder looks at: `length` each, from `starts` on.
+struct SampledRuns {
+  std::vector<std::uint64_t> starts;
+  std::uint32_t length = 0;
+
+  SampledRuns(std::uint64_t values, std::uint32_t run, std::uint32_t most_runs) {
+    length = static_cast<std::uint32_t>(std::min<std::uint64_t>(run, values));
+    const std::uint64_t count =
+        std::clamp<std::uint64_t>(values / run / 4, std::min<std::uint64_t>(values / run, 4), most_runs);
+    if (count <= 1) {
+      length = static_cast<std::uint32_t>(std::min<std::uint64_t>(values, 4 * run));
+      starts.push_back(0);
+      return;
+    }
+    for (std::uint64_t i = 0; i < count; ++i)  // the last run ends with the array
+      starts.push_back((values - length) / count * i + (values - length) % count * i / count +
+                       (values - length) / count);
+  }
+  std::size_t values() const { return starts.size() * length; }
+};
+
+// A way to take differences, and the bits that a sample needs with it.
+struct Strides {
+  std::uint32_t count = 0, of[kMostStrides] = {};
+};
+
+// Steps of the axes in memory, the last axis first; components of a short last axis are not neighbours.
+struct Axes {
+  std::uint32_t components = 1;
+  std::vector<std::uint64_t> steps;
+
+  Axes(const Shape& shape, std::uint64_t values) {
+    std::uint64_t step = 1;
+    for (int i = shape.rank; i-- > 0;) {
+      const std::uint64_t extent = shape.dims[static_cast<std::size_t>(i)];
+      const bool is_components = i == shape.rank - 1 && extent > 1 && extent <= kShortStride && shape.rank > 1;
+      if (is_components) components = static_cast<std::uint32_t>(extent);
+      if (extent > 1 && !is_components && steps.size() < 4) steps.push_back(step);
+      step *= extent;
+    }
+    if (steps.empty()) steps.push_back(1);
+    while (steps.size() > 1 && steps.back() >= std::min<std::uint64_t>(values, kMostUnitValues / 2)) steps.pop_back();
+  }
+
+  std::vector<Strides> candidates() const {
+    std::vector<Strides> found(1);
+    const auto n = static_cast<std::uint32_t>(steps.size());
+    const auto step = [&](std::uint32_t axis) { return static_cast<std::uint32_t>(steps[axis]); };
+    for (std::uint32_t axis = 0; axis < n; ++axis) {
+      found.push_back({1, {step(axis)}});
+      if (axis < 3) found.push_back({2, {step(axis), step(axis)}});
+    }
+    found.push_back({3, {step(0), step(0), step(0)}});
+    for (std::uint32_t set = 0; set < 1u << n; ++set) {
+      const int size = std::popcount(set);
+      if (size < 2 || size > 3) continue;
+      Strides strides;
+      for (std::uint32_t axis = 0; axis < n; ++axis)
+        if ((set >> axis & 1) != 0) strides.of[strides.count++] = step(axis);
+      found.push_back(strides);
+    }
+    return found;
+  }
+  // Neighbours in earlier steps: of the row before where rows are long, else of some rows or values before.
+  void set_distances(BinnedModel& model) const {
+    const std::uint64_t most = kMostDistance;
+    std::uint64_t row = steps.size() > 1 ? steps[1] : steps[0];
+    row = row * ((kLeastDistance + 1 + row - 1) / row);
+    if (steps.size() < 2 || row > most / 2) {
+      const std::uint64_t first = (kLeastDistance + components - 1) / components * components;
+      for (std::uint32_t i = 0; i < kDistances; ++i)
+        model.distance[i] = static_cast<std::uint32_t>(first + std::uint64_t{i} * components);
+      return;
+    }
+    const std::uint64_t plane = steps.size() > 2 ? steps[2] : 0;
+    const std::uint64_t wanted[kDistances] = {row, row - components, row + components,
+                                              plane > row && plane <= model.unit_values / 2 ? plane : 2 * row};
+    for (std::uint32_t i = 0; i < kDistances; ++i)
+      model.distance[i] = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted[i], kLeastDistance, most));
+  }
+};
+
+// Rough bits of numbers with one table: a symbol's share, and the bits beside it.
+template <class U>
+inline double order_zero_bits(const std::uint32_t* counts, std::uint32_t symbols, double beside) {
+  double total = 0, inner = 0, used = 0;
+  for (std::uint32_t s = 0; s < symbols; ++s) {
+    if (counts[s] == 0) continue;
+    total += counts[s];
+    inner += counts[s] * rough_log2(counts[s]);
+    ++used;
+  }
+  return (total > 0 ? total * rough_log2(total) - inner : 0) + beside + 12 * used;
+}
+template <class U>
+inline double difference_bits(const std::vector<U>& differences, std::uint32_t width) {
+  std::uint32_t counts[kSymbols] = {};
+  std::uint64_t beside = 0;
+  for (const U difference : differences) {
+    const std::uint32_t symbol = symbol_of<U>(to_bin_order<U>(true, width, difference));
+    ++counts[symbol];
+    beside += raw_bits(symbol);
+  }
+  return order_zero_bits<U>(counts, kSymbols, static_cast<double>(beside));
+}
+template <class T>
+class NumberChooser {
+ public:
+  using U = NumberOf<T>;
+
+  NumberChooser(const Shape& shape, const void* values, std::uint64_t count, const NumberMap& plain)
+      : values_(values), count_(count), axes_(shape, count), runs_(count, 256, 32), plain_(plain) {
+    for (const std::uint64_t start : runs_.starts)
+      for (std::uint32_t i = 0; i < runs_.length; ++i)
+        sample_.push_back(static_cast<U>(bits_of_value<T>(values_, start + i)));
+  }
+
+  // Sets map, dictionary and strides; returns the bits that all values need, roughly.
+  double choose(BinnedModel& model) {
+    std::vector<NumberMap> maps{plain_};
+    std::vector<std::uint64_t> dictionary;
+    find_multiples(maps);
+    find_grid(maps);
+    find_dictionary(maps, dictionary);
+    double least = 0;
+    bool found = false;
+    for (const NumberMap& map : maps) {
+      const double fixed = map.kind == NumberKind::dictionary ? map.entries * (0.4 * map.width + 4) * part() : 0;
+      Strides strides;
+      const double bits = fixed + best_strides(map, strides);
+      if (found && bits >= least) continue;
+      found = true;
+      least = bits;
+      model.map = map;
+      model.strides = strides.count;
+      std::copy(strides.of, strides.of + kMostStrides, model.stride);
+    }
+    if (model.map.kind == NumberKind::dictionary) {
+      model.dictionary = std::move(dictionary);
+      model.map.dictionary = model.dictionary.data();
+    }
+    if (model.map.kind == NumberKind::multiple || model.map.kind == NumberKind::grid)
+      model.map.remainders = any_remainder(model.map);
+    return least / part();
+  }
+  const Axes& axes() const { return axes_; }
+
+ private:
+  double part() const { return static_cast<double>(runs_.values()) / static_cast<double>(count_); }
+
+  // Numbers of the sample, each `back` values earlier.
+  std::vector<U> numbers_before(const NumberMap& map, std::uint64_t back, std::vector<U>* remainders = nullptr) const {
+    std::vector<U> numbers(runs_.values()), rest(runs_.values());
+    const FindPlace place{map};
+    std::size_t at = 0;
+    for (const std::uint64_t start : runs_.starts) {
+      const std::uint64_t missing = back > start ? std::min<std::uint64_t>(back - start, runs_.length) : 0;
+      if (missing < runs_.length)
+        number_values<T, U>(map, values_, start + missing - back, static_cast<std::uint32_t>(runs_.length - missing),
+                            place, numbers.data() + at + missing, rest.data() + at + missing);
+      at += runs_.length;
+    }
+    if (remainders != nullptr) remainders->swap(rest);
+    return numbers;
+  }
+
+  // The strides that need the fewest bits for the sample.
+  double best_strides(const NumberMap& map, Strides& best) const {
+    struct Shifted {
+      std::uint64_t back;
+      std::vector<U> numbers;
+    };
+    std::vector<Shifted> kept;
+    std::vector<U> remainders;
+    kept.push_back({0, numbers_before(map, 0, &remainders)});
+    const auto shifted = [&](std::uint64_t back) {
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        if (kept[i].back == back) return i;
+      kept.push_back({back, numbers_before(map, back)});
+      return kept.size() - 1;
+    };
+    struct Tried {
+      Strides strides;
+      double bits;
+    };
+    std::vector<Tried> tried;
+    std::vector<U> differences;
+    const auto differ = [&](const Strides& strides) {
+      differences.assign(runs_.values(), U{0});
+      for (std::uint32_t set = 0; set < 1u << strides.count; ++set) {
+        std::uint64_t back = 0;
+        for (std::uint32_t i = 0; i < strides.count; ++i) back += (set >> i & 1) != 0 ? strides.of[i] : 0;
+        const U* const numbers = kept[shifted(back)].numbers.data();
+        if (std::popcount(set) % 2 == 0)
+          for (std::size_t i = 0; i < differences.size(); ++i)
+            differences[i] = static_cast<U>(differences[i] + numbers[i]);
+        else
+          for (std::size_t i = 0; i < differences.size(); ++i)
+            differences[i] = static_cast<U>(differences[i] - numbers[i]);
+      }
+      wrap(map.width, differences);
+    };
+    for (const Strides& strides : axes_.candidates()) {
+      if (strides.count == 0) continue;
+      differ(strides);
+      tried.push_back({strides, difference_bits<U>(differences, map.width)});
+    }
+    std::stable_sort(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.bits < b.bits; });
+    tried.resize(std::min<std::size_t>(tried.size(), 3));
+    tried.push_back({Strides{}, 0});
+    // the best few once more, frequent values and bins of any size counted
+    double least = 0;
+    const std::size_t every = std::max<std::size_t>(1, runs_.values() / 4096);
+    std::vector<U> some;
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+      differ(tried[i].strides);
+      BinOrder<U> order;
+      order.width = map.width;
+      order.zigzags = tried[i].strides.count != 0;
+      order.floats = !order.zigzags && map.kind == NumberKind::pattern && map.is_float;
+      some.clear();
+      for (std::size_t k = 0; k < differences.size(); k += every)
+        some.push_back(to_bin_order<U>(order.zigzags, map.width, differences[k]));
+      const double bits =
+          bits_in_bins(order, some) * static_cast<double>(differences.size()) / static_cast<double>(some.size());
+      if (i != 0 && bits >= least) continue;
+      least = bits;
+      best = tried[i].strides;
+    }
+    if (map.kind == NumberKind::multiple || map.kind == NumberKind::grid)
+      least += difference_bits<U>(remainders, map.width);
+    return least;
+  }
+  static void wrap(std::uint32_t width, std::vector<U>& numbers) {
+    using S = std::make_signed_t<U>;
+    const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
+    if (unused != 0)
+      for (U& n : numbers) n = static_cast<U>(static_cast<S>(static_cast<U>(n << unused)) >> unused);
+  }
+
+  // Floats whose low bits are zero, as those of widened binary32 are; integers with a common divisor.
+  void find_multiples(std::vector<NumberMap>& maps) const {
+    NumberMap map = plain_;
+    map.kind = NumberKind::multiple;
+    if (map.is_float) {
+      std::uint32_t with[8 * sizeof(U) + 1] = {}, total = 0;
+      for (const U bits : sample_) {
+        if (static_cast<U>(bits << 1) == 0) continue;  // zeros have any number
+        ++with[std::countr_zero(bits)];
+        ++total;
+      }
+      std::uint32_t fewer = 0, shift = 0;  // at most 3 % of the values have bits below
+      for (std::uint32_t s = 0; s + 2 < map.width && 32 * fewer <= total; ++s) {
+        shift = s;
+        fewer += with[s];
+      }
+      if (total == 0 || shift < 3) return;
+      map.shift = std::min(shift, map.width - 2);
+      maps.push_back(map);
+      return;
+    }
+    if (map.width < 16 || sample_.empty()) return;
+    U divisor = 0, least = ordered(map, sample_[0]);
+    using S = std::make_signed_t<U>;
+    for (const U bits : sample_)
+      if (static_cast<S>(ordered(map, bits)) < static_cast<S>(least)) least = ordered(map, bits);
+    for (const U bits : sample_) divisor = std::gcd(divisor, static_cast<U>(ordered(map, bits) - least));
+    if (divisor < 2) return;
+    map.multiple = divisor;
+    map.origin = least;
+    maps.push_back(map);
+  }
+
+  // Floats that are multiples of a decimal or sexagesimal fraction, by a division or a product.
+  void find_grid(std::vector<NumberMap>& maps) const {
+    if (!plain_.is_float) return;
+    std::vector<U> finite;
+    constexpr U kInfinity = sizeof(U) == 8 ? static_cast<U>(0x7FF0000000000000ull) : static_cast<U>(0x7F800000u);
+    for (const U bits : sample_)
+      if ((bits & kInfinity) != kInfinity && static_cast<U>(bits << 1) != 0) finite.push_back(bits);
+    if (finite.size() < 32) return;
+    static constexpr double kParts[] = {1,    10,   100,   1000,    1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+                                        1e12, 3,    6,     7,       12,  24,  30,  36,  60,  360, 365,  720,
+                                        1440, 3600, 86400, 86400e3, 2,   4,   8,   16,  32,  64,  128,  256};
+    for (const double parts : kParts) {
+      NumberMap best = plain_;
+      std::size_t most = 0;
+      for (const bool single : {false, true})
+        for (const bool product : {false, true}) {
+          if ((single && (!product || sizeof(U) == 8)) || (product && parts == 1)) continue;
+          NumberMap map = plain_;
+          map.kind = NumberKind::grid;
+          map.product = product;
+          map.unit = product ? 1 / parts : parts;
+          if (single) map.unit = static_cast<double>(static_cast<float>(map.unit));
+          std::size_t near = 0, exact = 0;
+          for (std::size_t i = 0; i < finite.size(); ++i) {
+            if (i == 64 && near < 56) break;
+            const U number = nearest_grid_number<U>(map, finite[i], U{0});
+            const U rest = static_cast<U>(ordered(map, finite[i]) - grid_point(map, number));
+            near += zigzag(rest) <= 2 ? 1 : 0;
+            exact += rest == 0 ? 1 : 0;
+          }
+          if (32 * (finite.size() - near) > finite.size() || exact < most) continue;
+          if (exact == most && most != 0) continue;
+          most = exact;
+          best = map;
+        }
+      if (most == 0) continue;
+      maps.push_back(best);
+      return;
+    }
+  }
+
+  // Few different values: their list, where the sample has no more than a quarter of its values.
+  void find_dictionary(std::vector<NumberMap>& maps, std::vector<std::uint64_t>& dictionary) const {
+    if (plain_.width < 16 || count_ < 256) return;
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kMostEntries, count_ / 8));
+    std::vector<U> sorted = sample_;
+    std::sort(sorted.begin(), sorted.end());
+    const auto different = static_cast<std::size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
+    if (different > std::min(most, sample_.size() / 4)) return;
+    std::unordered_set<U> all(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(different));
+    U before = sorted[0];
+    for (std::uint64_t i = 0; i < count_; ++i) {
+      const auto bits = static_cast<U>(bits_of_value<T>(values_, i));
+      if (bits == before) continue;
+      before = bits;
+      if (all.insert(bits).second && all.size() > most) return;
+    }
+    for (const U bits : all) dictionary.push_back(above_lowest(plain_.width, ordered(plain_, bits)));
+    std::sort(dictionary.begin(), dictionary.end());
+    NumberMap map = plain_;
+    map.kind = NumberKind::dictionary;
+    map.entries = static_cast<std::uint32_t>(dictionary.size());
+    map.dictionary = dictionary.data();
+    maps.push_back(map);
+  }
+
+  bool any_remainder(const NumberMap& map) const {
+    constexpr std::uint32_t kAtOnce = 4096;
+    std::vector<U> numbers(kAtOnce), rest(kAtOnce);
+    for (std::uint64_t first = 0; first < count_; first += kAtOnce) {
+      const auto here = static_cast<std::uint32_t>(std::min<std::uint64_t>(kAtOnce, count_ - first));
+      number_values<T, U>(map, values_, first, here, FindPlace{map}, numbers.data(), rest.data());
+      if (std::any_of(rest.begin(), rest.begin() + here, [](U r) { return r != 0; })) return true;
+    }
+    return false;
+  }
+
+  const void* values_;
+  std::uint64_t count_;
+  Axes axes_;
+  SampledRuns runs_;
+  NumberMap plain_;
+  std::vector<U> sample_;  // bit patterns
+};
+
+PYF_END_TARGET

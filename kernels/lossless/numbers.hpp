@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Values as integers ("numbers"), of which the form `ratio` stores differences (docs/format.md, section 15.2): bit
+// patterns in the order of values, multiples of an integer, of a decimal or binary fraction, or places in a list of
+// values. What such a number does not tell of a value is its remainder. One source for CPU and GPU.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/target.hpp"
+
+namespace pyfilter {
+
+enum class NumberKind : std::uint8_t { pattern = 0, multiple = 1, grid = 2, dictionary = 3 };
+
+inline constexpr std::uint32_t kMostEntries = 4096;  // of a list of values
+
+struct NumberMap {
+  NumberKind kind = NumberKind::pattern;
+  bool remainders = false;  // there is a second stream
+  bool product = false;     // grid: a value is number * unit, else number / unit
+  bool is_float = false, is_unsigned = false;
+  std::uint32_t width = 32;                   // bits of a value
+  std::uint32_t shift = 0;                    // multiple, floats: low bits of the pattern that are the remainder
+  std::uint64_t multiple = 1, origin = 0;     // multiple, integers: value = origin + multiple * number + remainder
+  double unit = 1;                            // grid
+  std::uint32_t entries = 0;                  // dictionary
+  const std::uint64_t* dictionary = nullptr;  // ordered patterns, as above_lowest(), ascending
+};
+
+// Numbers of values of up to 32 bits, of 64 bits.
+template <class T>
+using NumberOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
+// A bit pattern of `map.width` bits as a signed integer in the order of values, and back.
+template <class U>
+KFN U ordered(const NumberMap& map, U bits) {
+  using S = std::make_signed_t<U>;
+  if (map.is_float) return bits ^ (static_cast<U>(static_cast<S>(bits) >> (8 * sizeof(U) - 1)) >> 1);
+  const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - map.width;
+  if (map.is_unsigned) bits ^= U{1} << (map.width - 1);
+  return static_cast<U>(static_cast<S>(static_cast<U>(bits << unused)) >> unused);
+}
+template <class U>
+KFN U pattern_of(const NumberMap& map, U number) {
+  using S = std::make_signed_t<U>;
+  if (map.is_float) return number ^ (static_cast<U>(static_cast<S>(number) >> (8 * sizeof(U) - 1)) >> 1);
+  return map.is_unsigned ? number ^ U { 1 } << (map.width - 1) : number;
+}
+
+// A signed number of `width` bits as an unsigned one from the lowest on, and back.
+template <class U>
+KFN U above_lowest(std::uint32_t width, U number) {
+  return (number ^ U{1} << (width - 1)) & static_cast<U>(~U{0} >> (static_cast<std::uint32_t>(8 * sizeof(U)) - width));
+}
+template <class U>
+KFN U from_lowest(std::uint32_t width, U above) {
+  const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
+  const U number = static_cast<U>((above ^ U{1} << (width - 1)) << unused);
+  return static_cast<U>(static_cast<std::make_signed_t<U>>(number) >> unused);
+}
+
+// The ordered pattern of a point of a grid.
+template <class U>
+KFN U grid_point(const NumberMap& map, U number) {
+  const auto k = static_cast<double>(static_cast<std::make_signed_t<U>>(number));
+  const double x = map.product ? k * map.unit : k / map.unit;
+  if constexpr (sizeof(U) == 8)
+    return ordered(map, std::bit_cast<U>(x));
+  else
+    return ordered(map, std::bit_cast<U>(static_cast<float>(x)));
+}
+
+// The bit pattern of a value. Places in a dictionary have been checked.
+template <class U>
+KFN U value_of_number(const NumberMap& map, U number, U remainder) {
+  using S = std::make_signed_t<U>;
+  switch (map.kind) {
+    case NumberKind::pattern:
+      return pattern_of(map, number);
+    case NumberKind::multiple: {
+      if (!map.is_float)
+        return pattern_of(
+            map, static_cast<U>(number * static_cast<U>(map.multiple) + static_cast<U>(map.origin) + remainder));
+      const bool negative = static_cast<S>(number) < 0;
+      const U magnitude = negative ? ~number : number, sign = U{negative ? 1u : 0u} << (8 * sizeof(U) - 1);
+      return static_cast<U>(magnitude << map.shift) | sign | remainder;
+    }
+    case NumberKind::grid:
+      return pattern_of(map, static_cast<U>(grid_point(map, number) + remainder));
+    case NumberKind::dictionary:
+      return pattern_of(map, from_lowest(map.width, static_cast<U>(map.dictionary[number])));
+  }
+  return 0;
+}
+
+}  // namespace pyfilter
