@@ -46,11 +46,11 @@ constexpr std::size_t level_bytes(std::size_t values) { return kMostDistance + v
 // Numbers twice, remainders, levels, symbols, tables (2 bytes), raw bits of a stream.
 constexpr std::size_t binned_scratch_bytes(std::size_t values, std::size_t number_bytes) {
   return 3 * (values + kBeyondUnit) * number_bytes + level_bytes(values) + 3 * (values + kBeyondUnit) +
-         values * number_bytes + 16 * kBeyondUnit;
+         values * (number_bytes + 1) + 16 * kBeyondUnit;
 }
-// A symbol has at most kBinTableBits bits, and a state is refilled with 16 bits at a time.
+// A symbol has at most kBinTableBits bits, and a state is refilled with 16 bits at a time; an escape has a byte more.
 constexpr std::size_t most_binned_unit_bytes(std::size_t values, std::size_t number_bytes) {
-  return 512 + 2 * values * (number_bytes + 2);
+  return 512 + 2 * values * (number_bytes + 3);
 }
 
 }  // namespace pyfilter

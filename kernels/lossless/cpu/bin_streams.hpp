@@ -75,6 +75,46 @@ struct StreamBytes {
   const std::uint8_t *states, *words, *words_end, *offsets, *offsets_end;
 };
 
+// Bits of a stream's offsets one after the other.
+struct OffsetReader {
+  const std::uint8_t* from;
+  std::uint64_t bit, end;
+  bool failed = false;
+
+  std::uint64_t take(std::uint32_t count) {
+    if (end - bit < count) {
+      failed = true;
+      return 0;
+    }
+    std::uint64_t value = 0;
+    for (std::uint32_t taken = 0; taken < count;) {
+      const auto within = static_cast<std::uint32_t>(bit % 8);
+      const std::uint32_t here = std::min(count - taken, 8 - within);
+      value |= (std::uint64_t{from[bit / 8]} >> within & ((1u << here) - 1)) << taken;
+      taken += here;
+      bit += here;
+    }
+    return value;
+  }
+};
+
+// A step in which lanes have the escape: the symbol that their table has not comes first, in eight bits.
+template <class U>
+[[gnu::noinline]] inline bool take_with_escapes(const StreamBytes& stream, const std::int32_t* symbols,
+                                                std::uint32_t lanes, const DecodedBin<U>* bin, bool zigzags,
+                                                std::uint32_t width, std::uint64_t* bit, std::uint8_t* levels, U* out) {
+  OffsetReader in{stream.offsets, *bit, 8 * static_cast<std::uint64_t>(stream.offsets_end - stream.offsets)};
+  for (std::uint32_t k = 0; k < lanes; ++k) {
+    const auto given = static_cast<std::uint32_t>(symbols[k]);
+    const DecodedBin<U>& own = bin[given == kEscape ? in.take(kEscapeBits) : given];
+    if (own.bits > width) return false;  // no bin
+    out[k] = from_bin_order<U>(zigzags, width, static_cast<U>(own.lowest + static_cast<U>(in.take(own.bits))));
+    levels[k] = own.level;
+  }
+  *bit = in.bit;
+  return !in.failed;
+}
+
 // Decodes `count` differences; levels[-kMostDistance...] are 0 or those of earlier ones. False: the bytes are damaged.
 template <class U>
 inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const BinTables& tables,
@@ -120,6 +160,10 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
       words += 2 * refill_states(next, needs, last);
     }
     x = next;
+    if (bits_of_condition((entry & Ints::all(0xFF)) == Ints::all(kEscape)) != 0) {
+      if (!take_with_escapes(stream, symbol, lanes, bin, bins.zigzag, width, &bit, levels + first, out + first)) return false;
+      continue;
+    }
     std::uint32_t begins[kRows], all = 0;
     for (std::uint32_t k = 0; k < kRows; ++k) {
       begins[k] = all;
@@ -209,7 +253,8 @@ struct CodedSymbols {
   std::uint8_t *symbols, *tables;  // of each value
 };
 
-// Finds symbols, levels and tables; writes offsets. A symbol that its table has not becomes the escape.
+// Finds symbols, levels and tables; writes offsets. A symbol that its table has not is the escape, and is itself written
+// before its offset.
 template <class U, class Frequent>
 inline void code_symbols(const BinnedModel& model, const BinModel& bins, const BinSearch<U>& search, const U* values,
                          std::uint32_t count, std::uint8_t* levels, const CodedSymbols& coded, BitSink& offsets,
@@ -221,12 +266,10 @@ inline void code_symbols(const BinnedModel& model, const BinModel& bins, const B
     for (std::uint32_t k = 0; k < lanes; ++k) {
       const U number = to_bin_order<U>(bins.zigzag, model.map.width, values[first + k]);
       U offset = 0;
-      std::uint32_t symbol = search(number, &offset);
-      if (!is_frequent(table[k], symbol)) {
-        symbol = kEscape;
-        offset = number;
-      }
-      coded.symbols[first + k] = static_cast<std::uint8_t>(symbol);
+      const std::uint32_t symbol = search(number, &offset);
+      const bool escapes = symbol == kEscape || !is_frequent(table[k], symbol);
+      if (escapes) offsets.put(symbol, kEscapeBits);
+      coded.symbols[first + k] = static_cast<std::uint8_t>(escapes ? kEscape : symbol);
       coded.tables[first + k] = table[k];
       levels[first + k] = bins.level[symbol];
       offsets.put(offset, bins.bits[symbol]);

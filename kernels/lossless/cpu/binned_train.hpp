@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The model of a chunk for an encoder: numbers and differences from a sample, then bins and tables from runs that are
-// coded as units are (FORMAT.md). Not part of the format.
+// The model of a chunk for an encoder: numbers and differences, bins and tables, all from sampled runs of values
+// (FORMAT.md). Not part of the format.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <cstdio>
 #include <vector>
 
 #include "lossless/cpu/choose_numbers.hpp"
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kUsualUnitValues = 65536, kLeastContextValues = 2048, kMostBinSample = 16384;
-inline constexpr double kBinnedStreamBits = 12288.0 * 8;
-
-struct LevelSymbols {
-  std::uint32_t of[kBinLevels][kSymbols];
-};
+inline constexpr std::uint32_t kLeastContextValues = 2048;
 
 template <class T>
 class BinnedTrainer {
@@ -27,131 +24,146 @@ class BinnedTrainer {
   using U = NumberOf<T>;
 
   BinnedTrainer(const Shape& shape, const void* values, std::uint64_t count, const NumberMap& plain)
-      : values_(values), count_(count), chooser_(shape, values, count, plain) {}
+      : values_(values), count_(count), chooser_(shape, values, count, plain), runs_(count, 256, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(count / 16384, 128, 1024))) {}
 
   void train(BinnedModel& model) {
-    const double bits = chooser_.choose(model);
-    set_unit(bits / static_cast<double>(count_), model);
-    model.contexts = count_ >= kLeastContextValues;
-    if (model.contexts) chooser_.axes().set_distances(model);
-    choose_runs(model);
-    const std::uint32_t streams = model.map.remainders ? 2 : 1;
-    for (std::uint32_t s = 0; s < streams; ++s) {
-      BinModel& bins = model.streams[s];
-      BinOrder<U> order;
-      order.width = model.map.width;
-      order.zigzags = s == 1 || model.strides != 0;
-      order.floats = !order.zigzags && model.map.kind == NumberKind::pattern && model.map.is_float;
-      make_bins(model, s, order, bins);
-      make_tables(model, s, bins);
+    const std::vector<RatedStrides> strides = chooser_.choose(model);
+    double least = train_differences(strides[0], model);
+    for (std::size_t i = 1; i < strides.size(); ++i) {
+      const std::unique_ptr<BinnedModel> other(new BinnedModel(model));
+      const double bits = train_differences(strides[i], *other);
+      if (bits >= least) continue;
+      least = bits;
+      model.unit_values = other->unit_values;
+      model.strides = other->strides;
+      std::copy(other->stride, other->stride + kMostStrides, model.stride);
+      std::copy(other->distance, other->distance + kDistances, model.distance);
+      model.streams[0] = other->streams[0];
     }
+    if (model.map.remainders) train_stream(model, 1);
   }
 
  private:
-  void set_unit(double bits_of_value, BinnedModel& model) const {
-    std::uint64_t unit = kUsualUnitValues, longest = 1;
-    for (std::uint32_t i = 0; i < model.strides; ++i) longest = std::max<std::uint64_t>(longest, model.stride[i]);
-    while (unit < kMostUnitValues &&
-           (static_cast<double>(unit) * bits_of_value < kBinnedStreamBits || unit < 4 * longest))
-      unit *= 2;
-    const std::vector<std::uint64_t>& steps = chooser_.axes().steps;
-    if (steps.size() > 1 && steps[1] <= unit / 4)
-      unit = std::min<std::uint64_t>((unit + steps[1] - 1) / steps[1] * steps[1], kMostUnitValues);
-    model.unit_values = static_cast<std::uint32_t>(std::min(unit, count_));
+  // Bins and tables of differences; returns the bits that all need.
+  double train_differences(const RatedStrides& rated, BinnedModel& model) {
+    model.strides = rated.strides.count;
+    std::copy(rated.strides.of, rated.strides.of + kMostStrides, model.stride);
+    model.unit_values = chooser_.axes().unit_of(rated.strides, rated.bits / static_cast<double>(count_), count_);
+    model.contexts = count_ >= kLeastContextValues;
+    if (model.contexts) chooser_.axes().set_distances(model);
+    return train_stream(model, 0) * rated.begins;
+  }
+  double train_stream(BinnedModel& model, std::uint32_t stream) {
+    BinModel& bins = model.streams[stream];
+    const BinOrder<U> order(model.map, stream == 1 || model.strides != 0);
+    make_bins(model, stream, order, bins);
+    return make_tables(model, stream, bins);
   }
 
-  // Runs that bins and tables are made for: an eighth of the values, and all of a small chunk.
-  void choose_runs(const BinnedModel& model) {
-    std::uint64_t longest = 1;
-    for (std::uint32_t i = 0; i < model.strides; ++i) longest = std::max<std::uint64_t>(longest, model.stride[i]);
-    const std::uint64_t length = std::min<std::uint64_t>(model.unit_values, std::max<std::uint64_t>(8192, 4 * longest));
-    const std::uint64_t runs = std::clamp<std::uint64_t>(count_ / 8 / length, 1, 32);
-    run_ =
-        static_cast<std::uint32_t>(count_ <= 2 * length ? std::min<std::uint64_t>(count_, model.unit_values) : length);
-    starts_.clear();
-    for (std::uint64_t i = 0; i < runs; ++i) starts_.push_back((count_ - run_) / runs * i + (count_ - run_) / runs / 2);
-    if (run_ == count_) starts_.assign(1, 0);
-    memory_.reset(new std::uint8_t[binned_scratch_bytes(run_, sizeof(U)) + 64]);
-  }
-
-  // What a stream codes of a run.
-  const U* stream_of(const BinnedModel& model, std::uint32_t stream, std::uint64_t start, UnitMemory<U>& memory,
-                     std::uint32_t* count) const {
-    number_values<T, U>(model.map, values_, start, run_, FindPlace{model.map}, memory.numbers, memory.remainders);
-    *count = run_;
-    if (stream == 1) return memory.remainders;
-    const std::uint32_t stored = std::min(model.stored_first(), run_);
-    *count -= stored;
-    return take_differences(model, run_, memory.numbers, memory.other) + stored;
+  // What a stream codes of the values from `first` on, which may be before the array.
+  void stream_at(const BinnedModel& model, std::uint32_t stream, std::int64_t first, U* out) {
+    const FindPlace place{model.map};
+    const auto length = static_cast<std::int64_t>(runs_.length);
+    std::fill_n(out, runs_.length, U{0});
+    for (std::uint32_t set = 0; set < (stream == 0 ? 1u << model.strides : 1u); ++set) {
+      std::int64_t from = first;
+      for (std::uint32_t i = 0; i < model.strides; ++i) from -= (set >> i & 1) != 0 ? model.stride[i] : 0;
+      const std::int64_t missing = std::min(std::max<std::int64_t>(-from, 0), length);
+      if (missing == length) continue;
+      number_values<T, U>(model.map, values_, static_cast<std::uint64_t>(from + missing),
+                          static_cast<std::uint32_t>(length - missing), place, numbers_, remainders_);
+      const U* const numbers = stream == 0 ? numbers_ : remainders_;
+      U* const to = out + missing;
+      if (std::popcount(set) % 2 == 0)
+        for (std::int64_t i = 0; i < length - missing; ++i) to[i] = static_cast<U>(to[i] + numbers[i]);
+      else
+        for (std::int64_t i = 0; i < length - missing; ++i) to[i] = static_cast<U>(to[i] - numbers[i]);
+    }
+    wrap_numbers(model.map.width, runs_.length, out);
   }
 
   void make_bins(const BinnedModel& model, std::uint32_t stream, const BinOrder<U>& order, BinModel& bins) {
-    UnitMemory<U> memory(memory_.get(), run_);
+    constexpr std::size_t kMostSample = 16384;
     std::vector<U> sample;
-    const std::size_t all = starts_.size() * run_;
-    const auto every = static_cast<std::uint32_t>((all + kMostBinSample - 1) / kMostBinSample);
-    for (const std::uint64_t start : starts_) {
-      std::uint32_t count = 0;
-      const U* const numbers = stream_of(model, stream, start, memory, &count);
-      for (std::uint32_t i = 0; i < count; i += every)
-        sample.push_back(to_bin_order<U>(order.zigzags, order.width, numbers[i]));
+    const std::size_t every = (runs_.values() + kMostSample - 1) / kMostSample;
+    for (const std::uint64_t start : runs_.starts) {
+      stream_at(model, stream, static_cast<std::int64_t>(start), own_);
+      for (std::uint32_t i = 0; i < runs_.length; i += static_cast<std::uint32_t>(every))
+        sample.push_back(to_bin_order<U>(order.zigzags, order.width, own_[i]));
     }
     choose_bins(order, sample, static_cast<double>(sample.size()) / static_cast<double>(count_), bins);
   }
 
-  void make_tables(const BinnedModel& model, std::uint32_t stream, BinModel& bins) {
-    const std::unique_ptr<LevelSymbols> counts(new LevelSymbols);
-    std::memset(counts.get(), 0, sizeof *counts);
-    UnitMemory<U> memory(memory_.get(), run_);
-    const BinSearch<U> search(bins, model.map.width);
-    std::uint64_t counted = 0;
-    for (const std::uint64_t start : starts_) {
-      std::uint32_t count = 0;
-      const U* const numbers = stream_of(model, stream, start, memory, &count);
-      memory.clear_levels(model);
-      BitSink offsets(memory.offsets);
-      code_symbols<U>(model, bins, search, numbers, count, memory.levels, memory.coded, offsets,
-                      [](std::uint32_t, std::uint32_t) { return true; });
-      for (std::uint32_t i = 0; i < count; ++i) ++counts->of[memory.coded.tables[i]][memory.coded.symbols[i]];
-      counted += count;
-    }
-    if (counted + kShortStride * kMostStrides >= count_) drop_unused(bins, *counts);
-    const std::unique_ptr<JoinedLevels<kBinLevels>> joined(new JoinedLevels<kBinLevels>);
-    join_levels(counts->of, kMostBinTables, static_cast<double>(counted) / static_cast<double>(count_), *joined);
-    bins.tables = joined->tables;
-    std::memcpy(bins.table_of_level, joined->table_of_level, sizeof bins.table_of_level);
-    for (std::uint32_t t = 0; t < bins.tables; ++t) {
-      // what no run has may still occur: a bin costs fewer bits than the escape
-      if (counted + kShortStride * kMostStrides < count_)
-        for (std::uint32_t s = 0; s < bins.bins; ++s) joined->counts[t][s] = std::max(joined->counts[t][s], 1u);
-      make_frequencies<kBinTableBits>(joined->counts[t], bins.table[t]);
+  // Sums of the levels of neighbours of a run.
+  void add_levels(const BinnedModel& model, std::uint32_t stream, const BinSearch<U>& search, std::int64_t first,
+                  std::uint8_t* sums) {
+    const BinModel& bins = model.streams[stream];
+    std::fill_n(sums, runs_.length, std::uint8_t{0});
+    for (std::uint32_t k = 0; model.contexts && k < kDistances; ++k) {
+      const std::int64_t from = first - static_cast<std::int64_t>(model.distance[k]);
+      stream_at(model, stream, from, other_);
+      for (std::uint32_t i = 0; i < runs_.length; ++i) {
+        if (from + static_cast<std::int64_t>(i) < 0) continue;
+        U offset = 0;
+        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, other_[i]), &offset);
+        sums[i] = static_cast<std::uint8_t>(sums[i] + bins.level[symbol]);
+      }
     }
   }
 
-  // Takes bins away that no counted number has.
-  static void drop_unused(BinModel& bins, LevelSymbols& counts) {
+  // Returns the bits that all numbers of the stream need.
+  double make_tables(const BinnedModel& model, std::uint32_t stream, BinModel& bins) {
+    using Counts = std::uint32_t[kBinLevels][kSymbols];
+    const std::unique_ptr<Counts[]> memory(new Counts[1]());
+    Counts& counts = memory[0];
+    const BinSearch<U> search(bins, model.map.width);
+    std::uint8_t sums[kRunValues];
+    std::uint64_t beside = 0;
+    for (const std::uint64_t start : runs_.starts) {
+      add_levels(model, stream, search, static_cast<std::int64_t>(start), sums);
+      stream_at(model, stream, static_cast<std::int64_t>(start), own_);
+      for (std::uint32_t i = 0; i < runs_.length; ++i) {
+        U offset = 0;
+        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, own_[i]), &offset);
+        ++counts[(sums[i] + 2) >> 2][symbol];
+        beside += bins.bits[symbol];
+      }
+    }
+    if (runs_.values() >= count_) drop_unused(bins, counts);
+    const double part = static_cast<double>(runs_.values()) / static_cast<double>(count_);
+    const std::unique_ptr<JoinedLevels<kBinLevels>> joined(new JoinedLevels<kBinLevels>);
+    join_levels(counts, kMostBinTables, part, *joined);
+    bins.tables = joined->tables;
+    std::memcpy(bins.table_of_level, joined->table_of_level, sizeof bins.table_of_level);
+    for (std::uint32_t t = 0; t < bins.tables; ++t) make_frequencies<kBinTableBits>(joined->counts[t], bins.table[t]);
+    fprintf(stderr,"strides %u %u bins %u tables %u est %.3f (beside %.3f)\n",model.stride[0],model.stride[1],bins.bins,bins.tables,(joined->bits+(double)beside)/runs_.values(),(double)beside/runs_.values()); return (joined->bits + static_cast<double>(beside)) / part;
+  }
+
+  // Takes bins away that no value has.
+  static void drop_unused(BinModel& bins, std::uint32_t (&counts)[kBinLevels][kSymbols]) {
     std::uint32_t kept = 0;
     for (std::uint32_t s = 0; s < bins.bins; ++s) {
       std::uint32_t any = 0;
-      for (const auto& of_level : counts.of) any += of_level[s];
+      for (const auto& of_level : counts) any += of_level[s];
       if (any == 0) continue;
       bins.lowest[kept] = bins.lowest[s];
       bins.bits[kept] = bins.bits[s];
       bins.level[kept] = bins.level[s];
-      for (auto& of_level : counts.of) of_level[kept] = of_level[s];
+      for (auto& of_level : counts) of_level[kept] = of_level[s];
       ++kept;
     }
     for (std::uint32_t s = kept; s < bins.bins; ++s)
-      for (auto& of_level : counts.of) of_level[s] = 0;
+      for (auto& of_level : counts) of_level[s] = 0;
     bins.bins = kept;
   }
+
+  static constexpr std::size_t kRunValues = 1024;  // SampledRuns: four runs of 256 are one
 
   const void* values_;
   std::uint64_t count_;
   NumberChooser<T> chooser_;
-  std::uint32_t run_ = 0;
-  std::vector<std::uint64_t> starts_;
-  std::unique_ptr<std::uint8_t[]> memory_;
+  SampledRuns runs_;
+  U numbers_[kRunValues], remainders_[kRunValues], own_[kRunValues], other_[kRunValues];
 };
 
 PYF_END_TARGET

@@ -44,7 +44,7 @@ struct UnitMemory {
     levels = take(level_bytes(values)) + kMostDistance;
     coded.symbols = take(most);
     coded.tables = take(most);
-    offsets = take(values * sizeof(U) + kBeyondUnit);
+    offsets = take(values * (sizeof(U) + 1) + kBeyondUnit);
   }
   // Levels of values before the first are 0.
   void clear_levels(const BinnedModel& model) {
@@ -115,10 +115,19 @@ inline void number_values(const NumberMap& map, const void* values, std::uint64_
   }
 }
 
+// Numbers of values that have fewer bits than U, as signed numbers.
+template <class U>
+inline void wrap_numbers(std::uint32_t width, std::uint32_t count, U* numbers) {
+  using S = std::make_signed_t<U>;
+  const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
+  if (unused == 0) return;
+  for (std::uint32_t i = 0; i < count; ++i)
+    numbers[i] = static_cast<U>(static_cast<S>(static_cast<U>(numbers[i] << unused)) >> unused);
+}
+
 // Differences of numbers by each stride, modulo the width of values; the result is in `numbers` or `other`.
 template <class U>
 inline U* take_differences(const BinnedModel& model, std::uint32_t count, U* numbers, U* other) {
-  using S = std::make_signed_t<U>;
   for (std::uint32_t k = 0; k < model.strides; ++k) {
     const std::uint32_t stride = std::min(model.stride[k], count);
     std::memcpy(other, numbers, stride * sizeof(U));
@@ -127,9 +136,7 @@ inline U* take_differences(const BinnedModel& model, std::uint32_t count, U* num
     for (std::uint32_t i = stride; i < count; ++i) to[i] = static_cast<U>(from[i] - from[i - stride]);
     std::swap(numbers, other);
   }
-  if (const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - model.map.width; unused != 0)
-    for (std::uint32_t i = 0; i < count; ++i)
-      numbers[i] = static_cast<U>(static_cast<S>(static_cast<U>(numbers[i] << unused)) >> unused);
+  wrap_numbers(model.map.width, count, numbers);
   return numbers;
 }
 template <class U>

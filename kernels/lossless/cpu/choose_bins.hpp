@@ -17,8 +17,13 @@ PYF_BEGIN_TARGET
 // What a number in bin order (bin_streams.hpp) stands for.
 template <class U>
 struct BinOrder {
-  bool zigzags = true, floats = false;
-  std::uint32_t width = 32;
+  bool zigzags, floats;
+  std::uint32_t width;
+
+  BinOrder(const NumberMap& map, bool of_differences)
+      : zigzags(of_differences),
+        floats(!of_differences && map.kind == NumberKind::pattern && map.is_float),
+        width(map.width) {}
 
   static constexpr std::uint32_t kExponentAt = sizeof(U) == 8 ? 52 : 23;
   // Magnitude in half octaves; that of floats' ordered patterns is their exponent and first fraction bit.
@@ -47,12 +52,12 @@ struct Interval {
   std::int32_t group;
 };
 
-// Parts of a sorted sample: about 128 of equal size, values that are frequent by themselves, groups.
+// Parts of a sorted sample: about 192 of equal size, values that are frequent by themselves, groups.
 template <class U>
 inline std::vector<Interval> cut_sample(const BinOrder<U>& order, const std::vector<U>& sorted, std::uint32_t coarser) {
   std::vector<Interval> parts;
-  const auto total = static_cast<std::uint32_t>(sorted.size()), whole = std::max(1u, total / 128),
-             frequent = std::max(2u, total / 512);
+  const auto total = static_cast<std::uint32_t>(sorted.size()), whole = std::max(1u, total / 192),
+             frequent = std::max(3u, total / 1024);
   bool alone = false;
   for (std::size_t i = 0; i < sorted.size();) {
     std::size_t end = i + 1;
@@ -118,9 +123,11 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
     full = bits >= order.width || low + ((std::uint64_t{1} << bits) - 1) >= most;
     end = low + (std::uint64_t{1} << bits);
   };
+  std::size_t left = intervals.size();
   for (const Interval& interval : intervals) {
+    --left;
     const auto bits = static_cast<std::uint32_t>(bit_width(interval.high - interval.low));
-    if (model.bins + 2 < kMostBins && !full && interval.low > end) {
+    if (model.bins + 2 + left < kMostBins && !full && interval.low > end) {
       // numbers before the interval: what its own bits leave free, then a bin of their own
       const std::uint64_t spare = (std::uint64_t{1} << bits) - 1 - (interval.high - interval.low);
       const std::uint64_t low = interval.low - std::min(spare, interval.low - end);
@@ -177,8 +184,14 @@ inline void choose_bins(const BinOrder<U>& order, std::vector<U>& sample, double
     for (std::size_t i = 0; i < parts.size(); ++i) groups += i == 0 || parts[i].group != parts[i - 1].group ? 1 : 0;
     if (groups <= 96) break;
   }
-  const double header = (14 + 0.5 * order.width) * part;
-  set_bins(order, join_parts(parts, static_cast<std::uint32_t>(sample.size()), header), model);
+  constexpr std::size_t kMostIntervals = kMostBins * 2 / 3;  // others are for what is between them
+  double header = (40 + 0.5 * order.width) * part;
+  std::vector<Interval> joined;
+  for (;; header *= 2) {
+    joined = join_parts(parts, static_cast<std::uint32_t>(sample.size()), header);
+    if (joined.size() <= kMostIntervals) break;
+  }
+  set_bins(order, joined, model);
 }
 
 PYF_END_TARGET

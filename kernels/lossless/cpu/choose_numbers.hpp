@@ -39,10 +39,18 @@ struct SampledRuns {
   std::size_t values() const { return starts.size() * length; }
 };
 
-// A way to take differences, and the bits that a sample needs with it.
+// A way to take differences.
 struct Strides {
   std::uint32_t count = 0, of[kMostStrides] = {};
 };
+// The same with the bits that all values need, roughly. `begins`: how many times as many as without the beginnings of
+// units, where the longest stride has no value before.
+struct RatedStrides {
+  Strides strides;
+  double bits = 0, begins = 1;
+};
+inline constexpr std::uint32_t kUsualUnitValues = 65536;
+inline constexpr double kBinnedStreamBits = 12288.0 * 8;
 
 // Steps of the axes in memory, the last axis first; components of a short last axis are not neighbours.
 struct Axes {
@@ -80,6 +88,17 @@ struct Axes {
       found.push_back(strides);
     }
     return found;
+  }
+  // Values of a unit: so many that a stream is long, and that few are without neighbours.
+  std::uint32_t unit_of(const Strides& strides, double bits_of_value, std::uint64_t values) const {
+    std::uint64_t unit = kUsualUnitValues;
+    const std::uint64_t longest = *std::max_element(strides.of, strides.of + kMostStrides);
+    while (unit < kMostUnitValues &&
+           (static_cast<double>(unit) * bits_of_value < kBinnedStreamBits || unit < 8 * longest))
+      unit *= 2;
+    if (steps.size() > 1 && steps[1] <= unit / 4)
+      unit = std::min<std::uint64_t>((unit + steps[1] - 1) / steps[1] * steps[1], kMostUnitValues);
+    return static_cast<std::uint32_t>(std::min(unit, values));
   }
   // Neighbours in earlier steps: of the row before where rows are long, else of some rows or values before.
   void set_distances(BinnedModel& model) const {
@@ -135,25 +154,21 @@ class NumberChooser {
         sample_.push_back(static_cast<U>(bits_of_value<T>(values_, start + i)));
   }
 
-  // Sets map, dictionary and strides; returns the bits that all values need, roughly.
-  double choose(BinnedModel& model) {
+  // Sets map and dictionary; returns the strides that need the fewest bits, and others that need few more.
+  std::vector<RatedStrides> choose(BinnedModel& model) {
     std::vector<NumberMap> maps{plain_};
     std::vector<std::uint64_t> dictionary;
     find_multiples(maps);
     find_grid(maps);
     find_dictionary(maps, dictionary);
-    double least = 0;
-    bool found = false;
+    std::vector<RatedStrides> best;
     for (const NumberMap& map : maps) {
-      const double fixed = map.kind == NumberKind::dictionary ? map.entries * (0.4 * map.width + 4) * part() : 0;
-      Strides strides;
-      const double bits = fixed + best_strides(map, strides);
-      if (found && bits >= least) continue;
-      found = true;
-      least = bits;
+      const double fixed = map.kind == NumberKind::dictionary ? map.entries * (0.4 * map.width + 4) : 0;
+      std::vector<RatedStrides> rated = rate_strides(map);
+      for (RatedStrides& one : rated) one.bits = one.bits / part() + fixed;
+      if (!best.empty() && rated[0].bits >= best[0].bits) continue;
+      best = std::move(rated);
       model.map = map;
-      model.strides = strides.count;
-      std::copy(strides.of, strides.of + kMostStrides, model.stride);
     }
     if (model.map.kind == NumberKind::dictionary) {
       model.dictionary = std::move(dictionary);
@@ -161,11 +176,14 @@ class NumberChooser {
     }
     if (model.map.kind == NumberKind::multiple || model.map.kind == NumberKind::grid)
       model.map.remainders = any_remainder(model.map);
-    return least / part();
+    while (best.size() > 1 && best.back().bits > kClose * best[0].bits) best.pop_back();
+    return best;
   }
   const Axes& axes() const { return axes_; }
 
  private:
+  static constexpr double kClose = 1.1;  // others that need so many times the bits may be better with contexts
+
   double part() const { return static_cast<double>(runs_.values()) / static_cast<double>(count_); }
 
   // Numbers of the sample, each `back` values earlier.
@@ -184,8 +202,8 @@ class NumberChooser {
     return numbers;
   }
 
-  // The strides that need the fewest bits for the sample.
-  double best_strides(const NumberMap& map, Strides& best) const {
+  // The strides that need the fewest bits for the sample, best first.
+  std::vector<RatedStrides> rate_strides(const NumberMap& map) const {
     struct Shifted {
       std::uint64_t back;
       std::vector<U> numbers;
@@ -199,11 +217,7 @@ class NumberChooser {
       kept.push_back({back, numbers_before(map, back)});
       return kept.size() - 1;
     };
-    struct Tried {
-      Strides strides;
-      double bits;
-    };
-    std::vector<Tried> tried;
+    std::vector<RatedStrides> tried;
     std::vector<U> differences;
     const auto differ = [&](const Strides& strides) {
       differences.assign(runs_.values(), U{0});
@@ -225,32 +239,41 @@ class NumberChooser {
       differ(strides);
       tried.push_back({strides, difference_bits<U>(differences, map.width)});
     }
-    std::stable_sort(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) { return a.bits < b.bits; });
+    for (RatedStrides& one : tried) count_begins(tried, one);
+    std::stable_sort(tried.begin(), tried.end(), fewer_in_all);
     tried.resize(std::min<std::size_t>(tried.size(), 3));
     tried.push_back({Strides{}, 0});
     // the best few once more, frequent values and bins of any size counted
-    double least = 0;
     const std::size_t every = std::max<std::size_t>(1, runs_.values() / 4096);
+    const bool has_rest = map.kind == NumberKind::multiple || map.kind == NumberKind::grid;
+    const double rest = has_rest ? difference_bits<U>(remainders, map.width) : 0;
     std::vector<U> some;
-    for (std::size_t i = 0; i < tried.size(); ++i) {
-      differ(tried[i].strides);
-      BinOrder<U> order;
-      order.width = map.width;
-      order.zigzags = tried[i].strides.count != 0;
-      order.floats = !order.zigzags && map.kind == NumberKind::pattern && map.is_float;
+    for (RatedStrides& one : tried) {
+      differ(one.strides);
+      const BinOrder<U> order(map, one.strides.count != 0);
       some.clear();
       for (std::size_t k = 0; k < differences.size(); k += every)
         some.push_back(to_bin_order<U>(order.zigzags, map.width, differences[k]));
-      const double bits =
-          bits_in_bins(order, some) * static_cast<double>(differences.size()) / static_cast<double>(some.size());
-      if (i != 0 && bits >= least) continue;
-      least = bits;
-      best = tried[i].strides;
+      one.bits =
+          rest + bits_in_bins(order, some) * static_cast<double>(differences.size()) / static_cast<double>(some.size());
     }
-    if (map.kind == NumberKind::multiple || map.kind == NumberKind::grid)
-      least += difference_bits<U>(remainders, map.width);
-    return least;
+    std::stable_sort(tried.begin(), tried.end(), fewer);
+    return tried;
   }
+  // At the beginning of a unit differences lack the longest stride.
+  void count_begins(const std::vector<RatedStrides>& tried, RatedStrides& one) const {
+    Strides shorter = one.strides;
+    const std::uint32_t longest = shorter.of[--shorter.count];  // strides ascend
+    shorter.of[shorter.count] = 0;
+    const double unit = axes_.unit_of(one.strides, one.bits / static_cast<double>(runs_.values()), count_);
+    double without = one.bits;
+    for (const RatedStrides& other : tried)
+      if (other.strides.count == shorter.count && std::equal(shorter.of, shorter.of + kMostStrides, other.strides.of))
+        without = other.bits;
+    if (without > one.bits) one.begins = 1 + longest / unit * (without / one.bits - 1);
+  }
+  static bool fewer(const RatedStrides& a, const RatedStrides& b) { return a.bits < b.bits; }
+  static bool fewer_in_all(const RatedStrides& a, const RatedStrides& b) { return a.bits * a.begins < b.bits * b.begins; }
   static void wrap(std::uint32_t width, std::vector<U>& numbers) {
     using S = std::make_signed_t<U>;
     const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
