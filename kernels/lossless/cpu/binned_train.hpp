@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <cstdio>
 #include <vector>
 
 #include "lossless/cpu/choose_numbers.hpp"
@@ -136,7 +135,7 @@ class BinnedTrainer {
     bins.tables = joined->tables;
     std::memcpy(bins.table_of_level, joined->table_of_level, sizeof bins.table_of_level);
     for (std::uint32_t t = 0; t < bins.tables; ++t) make_frequencies<kBinTableBits>(joined->counts[t], bins.table[t]);
-    fprintf(stderr,"strides %u %u bins %u tables %u est %.3f (beside %.3f)\n",model.stride[0],model.stride[1],bins.bins,bins.tables,(joined->bits+(double)beside)/runs_.values(),(double)beside/runs_.values()); return (joined->bits + static_cast<double>(beside)) / part;
+    return (joined->bits + static_cast<double>(beside)) / part;
   }
 
   // Takes bins away that no value has.
