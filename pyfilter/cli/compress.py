@@ -5,51 +5,45 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 from rich.console import Console
 from rich.markup import escape
 
-from pyfilter.cli import options, progress, tables
+from pyfilter.cli import help, options, progress, tables
 from pyfilter.cli.tables import Column
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import Report, Row, Rules, compress_file, plan
 
 
+@help.command("compress")
+@help.argument("source", type=options.EXISTING_FILE, metavar="IN", help="An HDF5 or netCDF file.")
+@help.argument("target", type=options.FILE, metavar="OUT", help="The result; replaced if it exists.")
 @options.with_bounds
+@options.lossless
+@options.codec(f"{options.CODEC_HELP} for integers and --pointwise-relative.")
 @options.with_parameters
+@click.option(
+    "--var",
+    multiple=True,
+    metavar="NAME=SPEC",
+    help="For one variable: MODE:X (as absolute:0.1), lossless or none. Without another bound only these.",
+)
+@click.option("--lossy-coordinates", is_flag=True, help="Hold coordinates to the bound too, not bit for bit.")
+@click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")
+@options.json
 def compress(
     *,
-    source: Annotated[Path, typer.Argument(metavar="IN", help="An HDF5 or netCDF file.", exists=True, dir_okay=False)],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The result; replaced if it exists.", dir_okay=False)],
+    source: Path,
+    target: Path,
     bounds: options.Bounds,
-    lossless: options.LosslessFlag = False,
-    codec: Annotated[
-        str | None,
-        typer.Option(
-            "--codec",
-            help=f"One of {', '.join(options.CODECS)}; by default cuszp2, and hierarchical_delta for integers and "
-            "--pointwise-relative.",
-            metavar="NAME",
-        ),
-    ] = None,
+    lossless: bool,
+    codec: str | None,
     parameters: options.Parameters,
-    var: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--var",
-            metavar="NAME=SPEC",
-            help="For one variable: MODE:X (as absolute:0.1), lossless or none. Without another bound only these.",
-        ),
-    ] = None,
-    lossy_coordinates: Annotated[
-        bool, typer.Option("--lossy-coordinates", help="Hold coordinates to the bound too, not bit for bit.")
-    ] = False,
-    history: Annotated[
-        bool, typer.Option("--history/--no-history", help="netCDF: add a line to the global attribute history.")
-    ] = True,
-    json: options.Json = False,
+    var: tuple[str, ...],
+    lossy_coordinates: bool,
+    history: bool,
+    json: bool,
 ) -> None:
     """Copy a file with its floating-point variables compressed, and check every value against its bound.
 
@@ -59,7 +53,7 @@ def compress(
     OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
     """
     default = options.make_codec(codec, bounds, lossless, parameters)
-    named = dict(options.parse_variable(text, codec, parameters) for text in var or ())
+    named = dict(options.parse_variable(text, codec, parameters) for text in var)
     if default is None and not named:
         known = ", ".join(f"{options.option_name(mode)} X" for mode in options.BOUNDS)
         message = f"give a bound: {known}, --lossless; --var NAME=absolute:X for single variables"
@@ -68,11 +62,11 @@ def compress(
     with progress.stages() as advance:
         report = compress_file(source, target, rules, advance, history=history)
     if json:
-        typer.echo(json_module.dumps(report.as_dict(), indent=2))
+        click.echo(json_module.dumps(report.as_dict(), indent=2))
     else:
         _show(report, target)
     if not report.ok:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 _WHY = {

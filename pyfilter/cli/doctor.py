@@ -10,14 +10,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import h5py
 import numpy as np
-import typer
 from rich.markup import escape
 
 from pyfilter import checking, h5, netcdf, plugin, settings, verification
 from pyfilter._lib import cuda, library
-from pyfilter.cli import options, tables
+from pyfilter.cli import help, options, tables
 from pyfilter.cli.tables import Column
 from pyfilter.codecs import Cuszp2
 from pyfilter.errors import PyfilterError
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def doctor(json: options.Json = False) -> None:
+@help.command("doctor")
+@options.json
+def doctor(*, json: bool) -> None:
     """Show the library, its backends, each libhdf5 in this process, and whether a write and a read work.
 
     Exit status 1: something does not.
@@ -34,9 +36,9 @@ def doctor(json: options.Json = False) -> None:
     if json:
         rows = _findings()
         found = [{"name": name, "text": text, "ok": good} for name, text, good in rows]
-        typer.echo(json_module.dumps({"ok": all(good for *_, good in rows), "findings": found}, indent=2))
+        click.echo(json_module.dumps({"ok": all(good for *_, good in rows), "findings": found}, indent=2))
         if not all(good for *_, good in rows):
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)
         return
     rows = _findings()
     tables.show(
@@ -45,7 +47,7 @@ def doctor(json: options.Json = False) -> None:
         header=False,
     )
     if not all(good for *_, good in rows):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _findings() -> list[tuple[str, str, bool]]:

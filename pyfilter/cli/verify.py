@@ -8,15 +8,15 @@ import math
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import h5py
-import typer
 from rich.console import Console
 from rich.markup import escape
 
 from pyfilter import checking, verification
-from pyfilter.cli import files, options, progress, tables
+from pyfilter.cli import files, help, options, progress, tables
 from pyfilter.cli.tables import Column
 from pyfilter.errors import PyfilterError
 from pyfilter.rewrite.copy import is_number
@@ -68,14 +68,12 @@ class Row:
         return {**found, "ok": self.ok, "codec": codec, "compared": self.compared, "note": self.note}
 
 
+@help.command("verify")
+@help.argument("original", type=options.EXISTING_FILE, metavar="A", help="The file before.")
+@help.argument("stored", type=options.EXISTING_FILE, metavar="B", help="The file after.")
 @options.with_bounds
-def verify(
-    *,
-    original: Annotated[Path, typer.Argument(metavar="A", help="The file before.", exists=True, dir_okay=False)],
-    stored: Annotated[Path, typer.Argument(metavar="B", help="The file after.", exists=True, dir_okay=False)],
-    bounds: options.Bounds,
-    json: options.Json = False,
-) -> None:
+@options.json
+def verify(*, original: Path, stored: Path, bounds: options.Bounds, json: bool) -> None:
     """Compare every dataset of A with B: largest error, PSNR, bound kept or not.
 
     The bound of a dataset is that of its codec in B; without a codec its values must be the same bits: numbers, text,
@@ -90,13 +88,13 @@ def verify(
         after = stack.enter_context(h5py.File(files.readable(stored, stack), "r"))
         rows = _compare(before, after, wish)
     if json:
-        typer.echo(json_module.dumps({row.path: row.as_dict() for row in rows}, indent=2))
+        click.echo(json_module.dumps({row.path: row.as_dict() for row in rows}, indent=2))
     else:
         _show(rows)
     if any(row.ok is False for row in rows):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
     if any(row.ok is None for row in rows):
-        raise typer.Exit(NOT_COMPARED)
+        raise click.exceptions.Exit(NOT_COMPARED)
 
 
 def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[Row]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import pyfilter
 from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, verification
