@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pyfilter import errors, gpu, plugin
+from pyfilter._hooks import foreign as _foreign
 from pyfilter.checking import Finding, check, codec_of
 from pyfilter.codecs import (
     FILTERS,
@@ -45,6 +46,7 @@ PLUGIN_PATH = plugin.plugin_folder()
 _LAZY = ("dask", "netcdf", "particles", "progressive", "xarray", "zarr")
 
 plugin.install()
+_foreign.warn(list(__path__))
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json as json_module
 import os
@@ -16,6 +17,7 @@ import numpy as np
 from rich.markup import escape
 
 from pyfilter import checking, h5, netcdf, plugin, settings, verification
+from pyfilter._hooks import foreign
 from pyfilter._lib import cuda, library
 from pyfilter.cli import help, options, tables
 from pyfilter.cli.tables import Column
@@ -52,7 +54,7 @@ def doctor(*, json: bool) -> None:
 
 def _findings() -> list[tuple[str, str, bool]]:
     path = library.path()
-    rows = [("library", "missing" if path is None else str(path), path is not None)]
+    rows = [_installed(), ("library", "missing" if path is None else str(path), path is not None)]
     if path is None:
         return rows
     try:
@@ -78,6 +80,18 @@ def _findings() -> list[tuple[str, str, bool]]:
         rows.append(("netCDF4", "not installed", True))
     rows += [("registered with", hdf5, True) for hdf5 in plugin.register()]
     return rows
+
+
+def _installed() -> tuple[str, str, bool]:
+    """Return which distribution is installed, and whether another project's has the package's name."""
+    theirs = list(importlib.metadata.distributions(name=foreign.NAME))
+    if theirs:
+        places = ", ".join(f"{item.version} in {item.locate_file('')}" for item in theirs)
+        return "distribution", f"pyfilter {places} is another project's and replaces our files: {foreign.REPAIR}", False
+    ours = next(iter(importlib.metadata.distributions(name="h5pyfilter")), None)
+    if ours is None:
+        return "distribution", f"h5pyfilter is not installed; used from {Path(__file__).parents[1]}", True
+    return "distribution", f"h5pyfilter {ours.version} in {ours.locate_file('')}", True
 
 
 def _cuda(now: settings.config) -> str:
