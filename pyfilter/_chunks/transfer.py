@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter._chunks.stored import Frames, Stored
 
+    #: a chunk to read: its first coordinate and its location; and then its bytes, None where there are none
+    Job = tuple[tuple[int, ...], Stored]
+    FetchedJob = tuple[tuple[int, ...], Stored, bytes | None]
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -277,25 +281,45 @@ def _write_small(
 
 def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
     """Decompress the part ``region`` of the dataset into ``out``, an array of the region's shape of any type."""
+
+    def by_hdf5(jobs: Iterator[Job]) -> Iterator[FetchedJob]:
+        for origin, place in jobs:
+            # for a chunk that was never written reading it would raise the error of a damaged one
+            yield origin, place, None if place.offset is None else dataset.id.read_direct_chunk(origin)[1]
+
     with stored.StoredChunks(dataset, how.chunk, region) as places:
-        _read_chunks(dataset, how, region, out, places)
+        read_located(how, dataset.shape, region, out, places, None if places.descriptor is not None else by_hdf5)
 
 
-def _read_chunks(
-    dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any], places: stored.StoredChunks
+def read_located(
+    how: ChunkCodec,
+    shape: tuple[int, ...],
+    region: Region,
+    out: NDArray[Any],
+    places: stored.StoredChunks,
+    fetch: Callable[[Iterator[Job]], Iterator[FetchedJob]] | None = None,
 ) -> None:
-    shape = dataset.shape
+    """Decompress the part ``region`` of a dataset whose chunks' locations are known.
+
+    Parameters
+    ----------
+    how, shape
+        Of the dataset.
+    region, out
+        As for `read_chunks`.
+    places
+        Where the chunks are.
+    fetch
+        Gives the bytes of chunks, called by this thread; None reads them from the descriptor of ``places``.
+    """
     descriptor = places.descriptor
     count = layout.count([part.stop - part.start for part in region], how.chunk)
 
-    def jobs() -> Iterator[tuple[tuple[int, ...], Stored, bytes | None]]:
+    def jobs() -> Iterator[Job]:
         for origin in layout.origins(shape, how.chunk, region):
-            place = places.find(origin)
-            # for a chunk that was never written reading it would raise the error of a damaged one
-            read_here = descriptor is None and place.offset is not None
-            yield origin, place, dataset.id.read_direct_chunk(origin)[1] if read_here else None
+            yield origin, places.find(origin)
 
-    def decode(job: tuple[tuple[int, ...], Stored, bytes | None]) -> None:
+    def decode(job: FetchedJob) -> None:
         origin, place, data = job
         if place.offset is not None and data is None:
             assert descriptor is not None
@@ -307,11 +331,12 @@ def _read_chunks(
         for number in numbers:
             decode((origins[number], places.find(origins[number]), None))
 
-    if descriptor is not None and small_chunks.to_read(how, out.dtype, count):
+    if fetch is None and small_chunks.to_read(how, out.dtype, count):
         small_chunks.read(how, region, out, places, others)
         return
     with _pool(_workers(count, how.chunk_bytes)) as ordered:
-        for _ in ordered(decode, jobs()):
+        waiting = ((origin, place, None) for origin, place in jobs()) if fetch is None else fetch(jobs())
+        for _ in ordered(decode, waiting):
             pass
 
 

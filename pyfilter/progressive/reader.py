@@ -198,6 +198,11 @@ class Reader:
         same: NDArray[np.bool_] = values == self._fill
         return same
 
+    def forget(self) -> None:
+        """Drop the fetched bytes, so that a further read fetches them again."""
+        for chunk in self._chunks.values():
+            chunk.forget()
+
     def close(self) -> None:
         """Close the file."""
         self._source.close()

@@ -11,7 +11,7 @@ work on what needs none.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xarray.backends import H5NetCDFStore, NetCDF4DataStore
 from xarray.backends.h5netcdf_ import H5NetCDFArrayWrapper
@@ -23,6 +23,9 @@ from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError
 from pyfilter.registry import registry
 from pyfilter.xarray import origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: where the encoding of a variable has its codec
 KEY = "pyfilter"
@@ -79,7 +82,7 @@ class Netcdf4Store(NetCDF4DataStore):  # type: ignore[misc]
 
     def open_store_variable(self, name: str, var: Any) -> Any:
         """Return a variable to read."""
-        return _readable(self, super().open_store_variable(name, var), name, var, Netcdf4Array)
+        return readable(self, super().open_store_variable(name, var), name, var, Netcdf4Array)
 
 
 class H5netcdfStore(H5NetCDFStore):  # type: ignore[misc]
@@ -111,7 +114,7 @@ class H5netcdfStore(H5NetCDFStore):  # type: ignore[misc]
 
     def open_store_variable(self, name: str, var: Any) -> Any:
         """Return a variable to read."""
-        return _readable(self, super().open_store_variable(name, var), name, var, H5netcdfArray)
+        return readable(self, super().open_store_variable(name, var), name, var, H5netcdfArray)
 
 
 STORES: dict[str, Any] = {"netcdf4": Netcdf4Store, "h5netcdf": H5netcdfStore}
@@ -128,7 +131,8 @@ def _as_xarrays(store: Any, kind: Any) -> Any:
     return object.__new__, (kind,), (None, {slot: getattr(store, slot) for slot in sorted(slots)})
 
 
-def _readable(store: Any, variable: Any, name: str, stored: Any, kind: Any) -> Any:
+def readable(store: Any, variable: Any, name: str, stored: Any, kind: Callable[[str, Any], Any]) -> Any:
+    """Return a variable to read, with an array that ``kind`` makes where pyfilter compressed it."""
     try:
         ours = checking.codec_of(stored) is not None
     except PyfilterError:  # the settings of a later release: reading says what is needed
