@@ -221,7 +221,7 @@ def write(
         byte the same.
     devices : {"all", "cuda", "cuda:0", 0, ...} or a list of such, optional
         CUDA devices that compress values in host memory, in place of the CPU; the chunks are byte for byte the same.
-        Batches of chunks go to whichever device has room, so that nothing need fit a device (docs/gpu.md).
+        Batches of chunks go to whichever device has room, so that nothing need fit a device (docs/howto/gpu.md).
 
     Raises
     ------
@@ -298,7 +298,7 @@ def read(
         Where to put the values where there is no ``out``; "cuda" is CuPy's current device.
     devices : {"all", "cuda", "cuda:0", 0, ...} or a list of such, optional
         CUDA devices that decompress chunks in place of the CPU, the values to be in host memory. Batches of chunks go
-        to whichever device has room, so that nothing need fit a device (docs/gpu.md).
+        to whichever device has room, so that nothing need fit a device (docs/howto/gpu.md).
 
     Returns
     -------

@@ -26,7 +26,7 @@ class PyfilterBackendEntrypoint(BackendEntrypoint):  # type: ignore[misc]
     """Opens netCDF-4 and HDF5 files; chunks that pyfilter compressed are decoded in parallel, past HDF5.
 
     The lazy arrays can be used by threads (dask's share the cores among them) and sent to processes, which import
-    pyfilter for it. docs/xarray.md has examples.
+    pyfilter for it. docs/howto/xarray-engine.md has examples.
     """
 
     description = "Open netCDF-4 files; what pyfilter compressed is decoded by several threads"
