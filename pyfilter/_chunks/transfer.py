@@ -206,7 +206,11 @@ def store_chunks(
 
 
 def write_chunks(
-    dataset: h5py.Dataset, how: ChunkCodec, source: Source, progress: Callable[[int], None] | None = None
+    dataset: h5py.Dataset,
+    how: ChunkCodec,
+    source: Source,
+    progress: Callable[[int], None] | None = None,
+    slab_bytes: int = SLAB_BYTES,
 ) -> None:
     """Compress all of ``source``, which has the dataset's shape, into the dataset's chunks.
 
@@ -220,15 +224,17 @@ def write_chunks(
         The values; read in slabs where they are not in memory.
     progress
         Called with the number of values of each chunk written.
+    slab_bytes
+        What is read at a time from a source that is not in memory; twice as much is held.
     """
     shape = dataset.shape
     if small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):
-        for slab, values in _slabs(source, how):
+        for slab, values in _slabs(source, how, slab_bytes):
             _write_small(dataset, how, slab, values, progress)
         return
 
     def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
-        for slab, values in _slabs(source, how):
+        for slab, values in _slabs(source, how, slab_bytes):
             for origin in layout.origins(shape, how.chunk, slab):
                 part = layout.box(origin, how.chunk, shape)
                 yield origin, values[layout.shifted(part, [whole.start for whole in slab])]
@@ -244,12 +250,12 @@ def write_chunks(
                 progress(block.size)
 
 
-def _slabs(source: Source, how: ChunkCodec) -> Iterator[tuple[Region, NDArray[Any]]]:
+def _slabs(source: Source, how: ChunkCodec, slab_bytes: int) -> Iterator[tuple[Region, NDArray[Any]]]:
     """Yield all of a source, slab by slab where it is not in memory."""
     if isinstance(source, np.ndarray):
         yield tuple(slice(0, extent) for extent in source.shape), source
         return
-    for slab in layout.slabs(source.shape, how.chunk, how.dtype.itemsize, SLAB_BYTES):
+    for slab in layout.slabs(source.shape, how.chunk, how.dtype.itemsize, slab_bytes):
         yield slab, source[slab]
 
 
@@ -366,7 +372,9 @@ def place_chunk(
         np.copyto(target, values[layout.shifted(wanted, origin)], casting="same_kind")
 
 
-def value_range(source: Source, request: abi.Request, chunk: tuple[int, ...]) -> tuple[float, float] | None:
+def value_range(
+    source: Source, request: abi.Request, chunk: tuple[int, ...], slab_bytes: int = SLAB_BYTES
+) -> tuple[float, float] | None:
     """Return the lowest and the highest finite value of a source, its fill value left out.
 
     Of 64-bit integers that are no floats the next float inwards, so that the range is not too large.
@@ -379,11 +387,13 @@ def value_range(source: Source, request: abi.Request, chunk: tuple[int, ...]) ->
         Says the type and the fill value; its shape is not used.
     chunk
         In what pieces a source that is not in memory is best read.
+    slab_bytes
+        Up to what size these pieces are put together.
     """
     low, high = np.inf, -np.inf
     dtype = dtypes.native(source.dtype)
     request.parameters[:] = bytes(8)  # a shape of blocks that may not fit the pieces
-    for slab in layout.slabs(source.shape, chunk, dtype.itemsize, SLAB_BYTES):
+    for slab in layout.slabs(source.shape, chunk, dtype.itemsize, slab_bytes):
         values = np.asarray(source[slab], dtype=dtype, order="C")
         request.rank = 1
         request.dims[0] = values.size

@@ -18,7 +18,7 @@ from pyfilter import h5, settings
 from pyfilter.cli import files, help, options, progress, tables
 from pyfilter.cli.tables import Column
 from pyfilter.codecs.base import Codec
-from pyfilter.compare import candidates, figures, page
+from pyfilter.compare import advice, candidates, figures, page
 from pyfilter.compare import sample as sampling
 from pyfilter.compare.run import Bench, Outcome
 from pyfilter.errors import InvalidArgument
@@ -90,16 +90,20 @@ def compare(
     story = _run(sample, bound, tried, drawn, timeout, threads)
     facts = _facts(sample, bound, wish, threads)
     notes = [] if not peers or candidates.has_hdf5plugin() else [_WITHOUT_PEERS]
+    best = advice.best_forms(story.outcomes)
+    shown, said = story.outcomes if everything else best, advice.advice(best)
     if plot is not None:
         figures.save(story, plot)
     if html is not None:
-        html.write_text(_page(story, facts, notes), encoding="utf-8")
+        html.write_text(_page(story, shown, facts, [*notes, said]), encoding="utf-8")
     if json:
         curves = {key: [item.as_dict() for item in items] for key, items in story.curves.items()}
-        found = {**facts, "bound": bound[1], "notes": notes, "codecs": [item.as_dict() for item in story.outcomes]}
+        found = {**facts, "bound": bound[1], "notes": notes, "advice": said}
+        found["best"] = [item.candidate.name for item in best]
+        found["codecs"] = [item.as_dict() for item in story.outcomes]
         click.echo(json_module.dumps({**found, "curves": curves} if drawn else found, indent=2))
     else:
-        _show(story.outcomes, facts, notes)
+        _show(shown, facts, notes, said)
     if any(item.candidate.source == candidates.OURS and not item.problem and not item.ok for item in story.outcomes):
         raise click.exceptions.Exit(1)
 
@@ -201,7 +205,7 @@ def ordered(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=place)
 
 
-def _show(outcomes: Sequence[Outcome], facts: dict[str, str], notes: Sequence[str]) -> None:
+def _show(outcomes: Sequence[Outcome], facts: dict[str, str], notes: Sequence[str], said: str) -> None:
     console = Console()
     for name, text in facts.items():
         console.print(f"[bold]{name}[/]: {escape(text)}", soft_wrap=True, highlight=False)
@@ -212,15 +216,20 @@ def _show(outcomes: Sequence[Outcome], facts: dict[str, str], notes: Sequence[st
         _COLUMNS,
         [[escape(cell) for cell in cells(item)] for item in shown],
         styles=["" if item.ok else "red" for item in shown],
-        sections=[place for place, (before, item) in pairs if before.candidate.source != item.candidate.source],
+        sections=[
+            place
+            for place, (before, item) in pairs
+            if (before.candidate.source == candidates.OURS) != (item.candidate.source == candidates.OURS)
+        ],
     )
     for text in (*problems, *notes):
         console.print(f"[yellow]{escape(text)}[/]", soft_wrap=True)
+    console.print(f"[bold]{escape(said)}[/]", soft_wrap=True, highlight=False)
 
 
-def _page(story: figures.Story, facts: dict[str, str], notes: list[str]) -> str:
+def _page(story: figures.Story, outcomes: Sequence[Outcome], facts: dict[str, str], notes: list[str]) -> str:
     rows = []
-    for item in ordered(story.outcomes):
+    for item in ordered(outcomes):
         kind = "ours" if item.candidate.source == candidates.OURS else "theirs"
         rows.append((kind if item.ok else f"{kind} bad", cells(item)))
     pictures = {

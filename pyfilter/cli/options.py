@@ -6,9 +6,7 @@ The options for bounds and codec parameters are made from registry.json, so a ne
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +17,7 @@ import click
 from pyfilter.codecs import CODECS, FILTERS, Codec, Lossless
 from pyfilter.errors import InvalidArgument
 from pyfilter.registry import parameter_value, registry
+from pyfilter.rewrite import wishes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +37,7 @@ CODEC_HELP = f"One of {', '.join(CODECS)}; by default cuszp2, and hierarchical_d
 Parameters = Mapping[str, str | int | bool | None]
 #: bounds by mode, likewise
 Bounds = Mapping[str, float | None]
-BOUNDS = tuple(mode for mode in registry().bounds if mode != "none")
-_WISHES = f"{', '.join(f'{mode}:X' for mode in BOUNDS)}, lossless or none"
+BOUNDS = wishes.BOUNDS
 
 
 _BOUND_HELP = {
@@ -133,19 +131,13 @@ def make_codec(
     fields: dict[str, Any] = {**bounds, **parameters}
     given = {field: value for field, value in fields.items() if value is not None}
     for field in given:
-        if field not in _fields(cls):
-            takers = [other for other, its in CODECS.items() if field in _fields(its)]
+        if field not in wishes.fields_of(cls):
+            takers = [other for other, its in CODECS.items() if field in wishes.fields_of(its)]
             message = (
                 f"{option_name(field)} is no option of the codec {cls.codec_name}; --codec {' or '.join(takers)} has it"
             )
             raise InvalidArgument(message)
     return cls(**given)
-
-
-def _fields(cls: type[Codec]) -> set[str]:
-    """Return the bounds and parameters that a codec has."""
-    dataclass: Any = cls  # each codec is one
-    return {field.name for field in dataclasses.fields(dataclass)}
 
 
 def option_name(field: str) -> str:
@@ -156,32 +148,12 @@ def option_name(field: str) -> str:
 def parse_variable(
     text: str, name: str | None, parameters: Parameters = MappingProxyType({})
 ) -> tuple[str, Codec | None]:
-    """Return the variable and the codec of a ``--var`` option: NAME=MODE:X (a bound), NAME=lossless or NAME=none."""
+    """Return the variable and the codec of a ``--var`` option: NAME=MODE:X, CODEC:MODE:X, lossless or none."""
     variable, equals, wish = text.rpartition("=")
-    kind, colon, number = wish.partition(":")
     if not equals or not variable:
-        message = f"--var must be NAME=SPEC with a SPEC of {_WISHES}; got {text!r}"
+        message = f"--var must be NAME=SPEC with a SPEC of {wishes.FORMS}; got {text!r}"
         raise InvalidArgument(message)
-    if wish == "none":
-        return variable, None
-    if wish == "lossless":  # other parameters are for other variables
-        return variable, make_codec(name, lossless=True, parameters=_own(Lossless, parameters))
-    try:
-        bound = int(number) if number.isdecimal() else float(number)  # large integers are rounded by the codec, down
-    except ValueError:
-        bound = math.nan
-    mode = kind.replace("-", "_")
-    if mode not in BOUNDS or not colon or math.isnan(bound):
-        message = f"--var {variable} must be {_WISHES}; got {wish!r}"
-        raise InvalidArgument(message)
-    if name is None and codec_for({mode: bound}) != codec_for({}):  # another codec than other variables have
-        parameters = _own(CODECS[codec_for({mode: bound})], parameters)
-    return variable, make_codec(name, {mode: bound}, parameters=parameters)
-
-
-def _own(cls: type[Codec], parameters: Parameters) -> Parameters:
-    """Return those of the parameters that a codec has."""
-    return {field: value for field, value in parameters.items() if field in _fields(cls)}
+    return variable, wishes.from_text(wish, f"--var {variable}", name, parameters)
 
 
 def bound(value: float | None, pointwise: bool) -> str:
