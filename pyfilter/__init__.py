@@ -2,7 +2,7 @@
 """Error-bounded compression of floating-point data for HDF5 and netCDF-4.
 
 Importing the package makes the filter known to every libhdf5 of the process; files are then written and read with
-h5py, netCDF4, xarray as any other. See the README for a tour.
+h5py, netCDF4 or xarray like any others. docs/tutorial.md is a tour.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the examples of a page: ``python pages.py PAGE [--model]``, in the current folder.
 
-Blocks of Python share their names, in the order of the page; blocks of sh are run by bash, each command by itself. A
-comment before a block changes that: ``<!-- not run: REASON -->``, or ``<!-- needs: PACKAGE -->`` for one
-that runs where the package is installed. With --model, "cupy" is the model of two devices that tests/gpu has. Started by test_examples.py, in a process of its own.
+Blocks of Python share their names, in the order of the page; blocks of sh are run by bash. A comment before a block
+changes that: ``<!-- not run: REASON -->``, or ``<!-- needs: PACKAGE -->`` for one that runs where the package is
+installed. With --model, "cupy" is the model of two devices that tests/gpu has. test_examples.py starts it, as a process
+of its own.
 """
 
 from __future__ import annotations
