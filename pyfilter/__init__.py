@@ -34,7 +34,7 @@ from pyfilter.settings import config
 from pyfilter.verification import Verification, verify
 
 if TYPE_CHECKING:
-    from pyfilter import dask, netcdf, particles, progressive, xarray, zarr
+    from pyfilter import collective, dask, netcdf, particles, progressive, xarray, zarr
 
 __version__ = _registry().version
 
@@ -43,7 +43,7 @@ FILTER_ID = _registry().filter_id
 #: the folder to put in HDF5_PLUGIN_PATH for h5dump, ncdump and others
 PLUGIN_PATH = plugin.plugin_folder()
 
-_LAZY = ("dask", "netcdf", "particles", "progressive", "xarray", "zarr")
+_LAZY = ("collective", "dask", "netcdf", "particles", "progressive", "xarray", "zarr")
 
 plugin.install()
 _foreign.warn(list(__path__))
@@ -85,6 +85,7 @@ __all__ = [
     "__version__",
     "check",
     "codec_of",
+    "collective",
     "config",
     "create_dataset",
     "dask",

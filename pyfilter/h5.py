@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 
 from pyfilter import dtypes, mpi, plugin
+from pyfilter._chunks import detached, pipeline, transfer, zero_extents
 from pyfilter._chunks import layout as chunk_shapes
-from pyfilter._chunks import pipeline, transfer, zero_extents
 from pyfilter._chunks.selection import basic_selection, wrong_out
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyfilter.frames import DeviceArray
     from pyfilter.gpu.devices import Devices
 
-_REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
+REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
 
 
 def create_dataset(
@@ -47,6 +47,7 @@ def create_dataset(
     maxshape: tuple[int | None, ...] | bool | None = None,
     attributes: Mapping[str, object] | None = None,
     devices: Devices | None = None,
+    comm: Any = None,
     **kwargs: Any,
 ) -> h5py.Dataset:
     """Create a compressed dataset, its chunks compressed by several threads.
@@ -81,6 +82,9 @@ def create_dataset(
         Attributes to set on the dataset.
     devices : optional
         CUDA devices that compress data in host memory, as for `write`.
+    comm : mpi4py.MPI.Comm, optional
+        Processes that have the file open with driver "mpio"; each gives its part, as for
+        `pyfilter.collective.create_dataset`, whose ``start`` may be given too.
     **kwargs
         Further arguments of ``h5py.Group.create_dataset``: ``dtype``, ``fletcher32``, ``track_order``, ...
 
@@ -97,7 +101,12 @@ def create_dataset(
     ValueError
         If an argument is out of range, does not go with the others, or asks for a filter that breaks the bound.
     """
-    refused = [key for key in _REFUSED if kwargs.get(key) is not None and kwargs.get(key) is not False]
+    if comm is not None:
+        from pyfilter.collective import create_dataset as create
+
+        more = {"chunks": chunks, "fillvalue": fillvalue, "maxshape": maxshape, "attributes": attributes, **kwargs}
+        return create(group, name, data, codec, comm=comm, devices=devices, **more)
+    refused = [key for key in REFUSED if kwargs.get(key) is not None and kwargs.get(key) is not False]
     if refused:
         message = f"{', '.join(refused)} cannot be given here: the codec is the compression, the data gives the shape"
         raise InvalidArgument(message)
@@ -382,7 +391,8 @@ def _expand(out: NDArray[Any], kept: tuple[bool, ...]) -> NDArray[Any]:
 
 
 def _by_h5py(dataset: h5py.Dataset, selection: Any, out: NDArray[Any] | None) -> Any:
-    values = dataset[selection]
+    values = detached.read_through_mpi(dataset, selection) if dataset.file.driver == "mpio" else None
+    values = dataset[selection] if values is None else values
     if out is None:
         return values
     _check_out(out, np.shape(values), dataset.dtype)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 import os
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 import numpy as np
 
 from pyfilter._chunks import outer, pipeline, transfer
+from pyfilter._chunks.selection import basic_selection
 from pyfilter._chunks.sharing import share_of_threads
 from pyfilter._chunks.stored import StoredChunks
 
@@ -127,6 +129,19 @@ def read_file(
         return None if found is None or found.shape != shape else found.read(key, descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_through_mpi(dataset: h5py.Dataset, selection: Any) -> NDArray[Any] | None:
+    """Return a part of a dataset of a file that is open for reading with driver "mpio", read by this process alone.
+
+    None where only HDF5 can read it: another mode, a selection that is no box, or what `read_file` refuses.
+    """
+    file, name = dataset.file, dataset.name
+    basic = basic_selection(selection, dataset.shape) if file.mode == "r" and name else None
+    if basic is None or not Path(file.filename).is_file():
+        return None
+    key = [part if keep else part.start for part, keep in zip(*basic, strict=True)]
+    return read_file(file.filename, version_of(file.filename), (name,), dataset.shape, key)
 
 
 @lru_cache(maxsize=_KEPT)
