@@ -22,7 +22,7 @@ from pyfilter import checking, netcdf, plugin
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError
 from pyfilter.registry import registry
-from pyfilter.xarray import origin
+from pyfilter.xarray import origin, streaming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,9 @@ class Netcdf4Store(NetCDF4DataStore):  # type: ignore[misc]
         _, source = _prepared(super(), name, variable, check_encoding, unlimited_dims)
         if before is None and self.format == "NETCDF4":
             netcdf.compress(self.ds.variables[name], codec)
-        return Netcdf4Array(name, self), source
+        if before is not None:
+            return Netcdf4Array(name, self), source
+        return streaming.later(self._group, name, Netcdf4Array(name, self), source, unlimited_dims or (), variable.dims)
 
     def open_store_variable(self, name: str, var: Any) -> Any:
         """Return a variable to read."""
@@ -110,7 +112,13 @@ class H5netcdfStore(H5NetCDFStore):  # type: ignore[misc]
             _warn_of_kept_codec(name, codec, before)
         ours = variable.encoding.get("compression") == registry().filter_id
         target, source = _prepared(super(), name, variable, check_encoding, unlimited_dims)
-        return H5netcdfArray(name, self) if ours else target, source
+        if not ours:
+            return target, source
+        if codec is None or before is not None:
+            return H5netcdfArray(name, self), source
+        return streaming.later(
+            self._group, name, H5netcdfArray(name, self), source, unlimited_dims or (), variable.dims
+        )
 
     def open_store_variable(self, name: str, var: Any) -> Any:
         """Return a variable to read."""
