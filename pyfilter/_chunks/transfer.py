@@ -305,18 +305,9 @@ def read_located(
     places: stored.StoredChunks,
     fetch: Callable[[Iterator[Job]], Iterator[FetchedJob]] | None = None,
 ) -> None:
-    """Decompress the part ``region`` of a dataset whose chunks' locations are known.
+    """Decompress the part ``region`` of a dataset of this shape whose chunks' locations are known, as `read_chunks`.
 
-    Parameters
-    ----------
-    how, shape
-        Of the dataset.
-    region, out
-        As for `read_chunks`.
-    places
-        Where the chunks are.
-    fetch
-        Gives the bytes of chunks, called by this thread; None reads them from the descriptor of ``places``.
+    ``fetch`` gives the bytes of chunks, called by this thread; without it the descriptor of ``places`` does.
     """
     descriptor = places.descriptor
     count = layout.count([part.stop - part.start for part in region], how.chunk)
