@@ -335,7 +335,7 @@ def read(
     if device is not None or is_device_array(out):
         number = _device_of(out, device)
         if chosen and number is not None:
-            message = "give device or devices: one says where values go, the other what decodes them for the host"
+            message = "give device= (where the values go) or devices= (GPUs that decode for host memory), not both"
             raise InvalidArgument(message)
         if out is not None or number is not None:
             from pyfilter.gpu import reading
@@ -375,7 +375,7 @@ def _device_of(out: Any, device: str | None) -> int | None:
     from pyfilter.gpu import arrays
 
     if out is not None and device is not None:
-        message = "give out or device, not both: values go to where out is"
+        message = "give out or device, not both: the values go to the memory of out"
         raise InvalidArgument(message)
     return None if device is None else arrays.device_number(device)
 

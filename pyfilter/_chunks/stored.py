@@ -321,7 +321,7 @@ def own_descriptor(file: h5py.File) -> int:
             if os.path.samestat(os.fstat(found), os.fstat(number)):
                 return found
             os.close(found)
-            message = f"{file.filename} is not the file any more that is open"
+            message = f"{file.filename} was replaced while it was open: open it again"
             raise FileNotFoundError(message) from None
 
 

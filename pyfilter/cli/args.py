@@ -29,7 +29,7 @@ PLACEHOLDER = "NAME"
 @click.option(
     "--var", default=PLACEHOLDER, metavar="NAME", help="The variable, for h5repack (a path), nccopy and ncgen."
 )
-@click.option("--decode", metavar="WORDS", help="Say what filter words (of h5dump, ncdump, ...) stand for.")
+@click.option("--decode", metavar="WORDS", help="Explain filter words that h5dump or ncdump shows.")
 @options.json
 def args(
     *,
@@ -42,9 +42,9 @@ def args(
     decode: str | None,
     json: bool,
 ) -> None:
-    """Print what to tell h5repack, nccopy, ncgen, h5py or the netCDF C library to compress like this.
+    """Print the filter string of h5repack, nccopy, ncgen, h5py or the netCDF C library for these settings.
 
-    What the program does with it that one may not expect is said on stderr.
+    Notes about the program go to stderr.
     """
     if decode is not None:
         _decode(decode, json)

@@ -24,7 +24,7 @@ from pyfilter.rewrite import netcdf3
 def check(*, files: tuple[Path, ...], json: bool) -> None:
     """Find chunks that were stored raw in silence, filters in an order that breaks a bound, and missing filters.
 
-    Exit status 1: there is something to say about one of the files.
+    Exit status 1: a file has one of these.
     """
     found: dict[str, list[checking.Finding]] = {}
     with progress.bar(len(files)) as advance:

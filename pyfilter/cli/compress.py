@@ -28,29 +28,31 @@ if TYPE_CHECKING:
     nargs=-1,
     required=True,
     metavar="IN... OUT",
-    help="HDF5 or netCDF files (patterns too), and the result; of several a folder.",
+    help="HDF5 or netCDF files, or patterns; then the result, a folder for several inputs.",
 )
 @options.with_bounds
 @options.lossless
 @options.codec(f"One of {', '.join(CODECS)}; by default what is smallest for each variable.")
 @options.with_parameters
-@click.option("--fast", is_flag=True, help="Without --codec: choose among codecs that write over 0.5 GB/s on a core.")
+@click.option("--fast", is_flag=True, help="Without --codec: only codecs that write over 0.5 GB/s on a core.")
 @click.option(
     "--var",
     multiple=True,
     metavar="NAME=SPEC",
-    help="For one variable: MODE:X (as absolute:0.1), CODEC:MODE:X, lossless or none. Without another bound only "
-    "these.",
+    help="For one variable: MODE:X (such as absolute:0.1), CODEC:MODE:X, lossless or none. Without another bound, "
+    "only these variables are compressed.",
 )
-@click.option("--config", type=options.EXISTING_FILE, metavar="TOML", help="Bounds by name, pattern, standard_name.")
-@click.option("--lossy-coordinates", is_flag=True, help="Hold coordinates to the bound too, not bit for bit.")
+@click.option(
+    "--config", type=options.EXISTING_FILE, metavar="TOML", help="File of bounds: by name, pattern or standard_name."
+)
+@click.option("--lossy-coordinates", is_flag=True, help="Compress coordinates to the bound too.")
 @click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")
 @click.option(
     "--max-memory",
     type=click.IntRange(LEAST_MEMORY >> 20),
     default=MAX_MEMORY >> 20,
     metavar="MIB",
-    help="Memory to stay within, in MiB; chunks over a twentieth of it need more.",
+    help="Limit of the process, in MiB; chunks over a twentieth of it need more.",
 )
 @click.option("--resume", is_flag=True, help="Into a folder: skip files that an earlier run has done.")
 @options.json
@@ -72,12 +74,12 @@ def compress(
 ) -> None:
     """Copy files with their floating-point variables compressed, and check every value against its bound.
 
-    Without --codec each variable gets what a sample of it says is smallest: one of our codecs at the bound, or
-    HDF5's shuffle + deflate, or the filters that it has; none is stored larger than it was.
-    A relative bound (or PSNR) is of each variable's whole range, missing values left out. Coordinates stay bit for bit
-    (dimension scales, what CF attributes name, latitude, longitude, time); the output names them and says why.
-    Integers stay bit for bit but for those named by --var; their bound is one of the stored integers.
-    OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
+    Without --codec, a sample of each variable decides what is smallest: a codec of pyfilter at the bound, HDF5's
+    shuffle + deflate, or the filters that the variable has. No variable becomes larger.
+    A relative bound (or PSNR) is a fraction of the variable's range without missing values. Coordinates stay bit for
+    bit (dimension scales, variables that CF attributes name, latitude, longitude, time), and the output lists them.
+    Integers stay bit for bit unless --var names them; their bound is in the unit of the stored integers.
+    OUT appears when all values are checked. Exit status 1: a bound did not hold, and OUT was not written.
     """
     listed = BoundsFile() if config is None else bounds_file.load(config)
     default = _default(codec, bounds, lossless, parameters)
@@ -140,7 +142,7 @@ def _default(codec: str | None, bounds: options.Bounds, lossless: bool, paramete
     given = [field for field, value in parameters.items() if value is not None]
     if codec is None and given:
         takers = [name for name, cls in CODECS.items() if given[0] in wishes.fields_of(cls)]
-        message = f"{options.option_name(given[0])} is a codec's: give --codec {' or '.join(takers)} with it"
+        message = f"{options.option_name(given[0])} belongs to a codec: give --codec {' or '.join(takers)} with it"
         raise InvalidArgument(message)
     return options.make_codec(codec or Auto.codec_name, bounds, lossless, parameters)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def doctor(*, json: bool) -> None:
     """Show the library, its backends, each libhdf5 in this process, and whether a write and a read work.
 
-    Exit status 1: something does not.
+    Exit status 1: something does not work.
     """
     if json:
         rows = _findings()

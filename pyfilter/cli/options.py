@@ -133,9 +133,7 @@ def make_codec(
     for field in given:
         if field not in wishes.fields_of(cls):
             takers = [other for other, its in CODECS.items() if field in wishes.fields_of(its)]
-            message = (
-                f"{option_name(field)} is no option of the codec {cls.codec_name}; --codec {' or '.join(takers)} has it"
-            )
+            message = f"{option_name(field)} is not an option of the codec {cls.codec_name}, but of --codec {' or '.join(takers)}"
             raise InvalidArgument(message)
     return cls(**given)
 

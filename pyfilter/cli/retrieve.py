@@ -41,9 +41,9 @@ DEFAULT_STEPS = 6
 )
 @options.json
 def retrieve(*, source: str, tolerance: tuple[float, ...], level: int, output: Path | None, json: bool) -> None:
-    """Read a dataset of codec progressive to one tolerance after the other, and say what each costs.
+    """Read a progressive dataset to one tolerance after the other, and show the bytes that each needs.
 
-    Without --tolerance: six of them, each a tenth of the one before, and then all that is stored.
+    Without --tolerance: six tolerances, each a tenth of the one before, and then everything that is stored.
     """
     address, _, name = source.rpartition(":")
     if not address or name.startswith("//"):

@@ -76,11 +76,11 @@ class Row:
 def verify(*, original: Path, stored: Path, bounds: options.Bounds, json: bool) -> None:
     """Compare every dataset of A with B: largest error, PSNR, bound kept or not.
 
-    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits: numbers, text,
-    compounds, complex numbers, enumerations and references. --absolute, --relative, --pointwise-relative or --psnr
-    checks float32 and float64 data against another bound. Attributes and links are not compared.
-    Exit status 1: a bound does not hold, values differ, or a dataset is in one file only; 3: else, where a dataset
-    could not be compared.
+    Each dataset is held to the bound of its codec in B. A dataset without a codec must have the same bits: numbers,
+    text, compounds, complex numbers, enumerations and references. --absolute, --relative, --pointwise-relative or
+    --psnr sets another bound for float32 and float64. Attributes and links are not compared.
+    Exit status 1: a bound does not hold, values differ, or a dataset is in one file only. Exit status 3: all is well,
+    but a dataset could not be compared.
     """
     wish = options.make_codec("hierarchical_delta", bounds)
     with ExitStack() as stack:

@@ -20,10 +20,10 @@ OBJECTIVES = ("ratio", "speed")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Auto(Codec):
-    """What suits the data, chosen for each chunk by a sample of it; the frame says what was chosen.
+    """Chooses a codec for each chunk from a sample of it; the frame says what was chosen.
 
-    It is deterministic: the same chunk gives the same bytes on every machine. It takes floating-point values and
-    integers. Exactly one bound is given.
+    The same chunk gives the same bytes on every machine. Takes floating-point values and integers. Exactly one bound is
+    given.
 
     Parameters
     ----------

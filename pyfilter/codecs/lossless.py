@@ -11,7 +11,7 @@ from pyfilter.codecs.base import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Lossless(Codec):
-    """Differences of neighbouring bit patterns in the block layout of `Cuszp2`.
+    """Every value bit for bit: differences of neighbouring bit patterns in the blocks of `Cuszp2`.
 
     Takes float32, float64 and integers of 8 to 64 bits.
 

@@ -121,7 +121,7 @@ class FileCopy:
                 file, inner = source.links.get_val(name)
                 target.links.create_external(name, file, inner, lcpl=properties)
             else:
-                message = f"{_text(path)}: link {_text(name)!r} is of a kind of its own ({kind}); cannot copy it"
+                message = f"{_text(path)}: link {_text(name)!r} is user-defined (kind {kind}) and cannot be copied"
                 raise Unsupported(message)
 
     def _copy_object(self, source: Any, target: Any, name: bytes, path: bytes, properties: Any) -> None:

@@ -243,7 +243,7 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
         (["--absolute", "1", "--pointwise-relative", "0.1"], "not --absolute and --pointwise-relative"),
         (
             ["--pointwise-relative", "0.1", "--codec", "cuszp2"],
-            "--pointwise-relative is no option of the codec cuszp2; --codec hierarchical_delta or lorenzo",
+            "--pointwise-relative is not an option of the codec cuszp2, but of --codec hierarchical_delta or lorenzo",
         ),
         (["--pointwise-relative", "1", "--codec", "hierarchical_delta"], "must be a number > 0 and < 1"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
@@ -254,10 +254,19 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
         (["--absolute", "1", "--codec", "cuszp2", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
         (["--absolute", "1", "--codec", "cuszp2", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
         (["--lossless", "--mode", "plain"], "--mode"),
-        (["--codec", "lossless", "--predictor", "chain"], "--predictor is no option of the codec lossless"),
-        (["--absolute", "1", "--outliers", "on"], "--outliers is a codec's: give --codec hierarchical_delta with it"),
-        (["--absolute", "1", "--codec", "cuszp2", "--outliers", "on"], "--outliers is no option of the codec cuszp2"),
-        (["--absolute", "1", "--codec", "cuszp2", "--fast"], "--fast chooses among codecs, --codec cuszp2 names one"),
+        (["--codec", "lossless", "--predictor", "chain"], "--predictor is not an option of the codec lossless"),
+        (
+            ["--absolute", "1", "--outliers", "on"],
+            "--outliers belongs to a codec: give --codec hierarchical_delta with it",
+        ),
+        (
+            ["--absolute", "1", "--codec", "cuszp2", "--outliers", "on"],
+            "--outliers is not an option of the codec cuszp2",
+        ),
+        (
+            ["--absolute", "1", "--codec", "cuszp2", "--fast"],
+            "give --fast or --codec cuszp2, not both: --fast chooses among codecs",
+        ),
         (["--absolute", "1", "--resume"], "--resume is for several files"),
         (["--var", "t=zip:absolute:1"], "with a codec in front if need be"),
         (["--var", "t=cuszp2:pointwise_relative:0.1"], "cuszp2 takes no bound pointwise_relative"),
