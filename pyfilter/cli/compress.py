@@ -98,12 +98,12 @@ def compress(
     _require_something(asked)
     sources, target, many = _places(paths)
     if fast and not choose:
-        message = f"--fast chooses among codecs, --codec {codec} names one: give one of both"
+        message = f"give --fast or --codec {codec}, not both: --fast chooses among codecs"
         raise InvalidArgument(message)
     with progress.stages() as advance:
         if not many:
             if resume:
-                message = "--resume is for several files and a folder; one file is done whole or not at all"
+                message = "--resume needs several files and a folder: a single file is written whole or not at all"
                 raise InvalidArgument(message)
             report = compress_file(sources[0], target, asked, advance, history=history, max_memory=max_memory << 20)
             results = [Result(sources[0], target, report)]

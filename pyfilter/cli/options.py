@@ -133,7 +133,8 @@ def make_codec(
     for field in given:
         if field not in wishes.fields_of(cls):
             takers = [other for other, its in CODECS.items() if field in wishes.fields_of(its)]
-            message = f"{option_name(field)} is not an option of the codec {cls.codec_name}, but of --codec {' or '.join(takers)}"
+            theirs = " or ".join(takers)
+            message = f"{option_name(field)} is not an option of the codec {cls.codec_name}, but of --codec {theirs}"
             raise InvalidArgument(message)
     return cls(**given)
 
