@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyfilter._chunks import layout, pipeline
+from pyfilter._chunks.sharing import share_of_threads
 from pyfilter._lib import host
 from pyfilter.errors import InvalidArgument
 
@@ -92,7 +93,8 @@ def encode_block(block: NDArray[Any], start: tuple[int, ...], how: Encoding) -> 
             whole = np.full(how.chunk, how.padding, how.dtype)
             whole[tuple(slice(0, extent) for extent in values.shape)] = values
             values = whole
-        size = host.encode(request, values, scratch)
+        with share_of_threads():
+            size = host.encode(request, values, scratch)
         at = tuple(first + offset for first, offset in zip(start, origin, strict=True))
         found.append((at, scratch[:size].tobytes()))
     return found

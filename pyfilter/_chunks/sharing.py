@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,10 +20,13 @@ _calls = 0
 
 @contextmanager
 def share_of_threads() -> Iterator[None]:
-    """Have the calls in the block use the threads of the settings divided by the number of such blocks at work."""
+    """Have the calls in the block use the threads of the settings divided by the number of such blocks at work.
+
+    In a worker of a cluster these are at most the worker's threads, since each of them stands for a core.
+    """
     global _calls
     before = library.config("local_threads") or "0"
-    threads = settings.config().threads
+    threads = min(settings.config().threads, _worker_threads())
     with _lock:
         _calls += 1
         share = max(1, threads // _calls)
@@ -33,3 +37,12 @@ def share_of_threads() -> Iterator[None]:
         library.configure("local_threads", before)
         with _lock:
             _calls -= 1
+
+
+def _worker_threads() -> int:
+    """Return the threads of this process's worker of dask.distributed, the most that can be set where it is none."""
+    distributed = sys.modules.get("distributed")
+    try:
+        return int(distributed.get_worker().state.nthreads) if distributed is not None else settings.MAX_THREADS
+    except ValueError:  # no worker here
+        return settings.MAX_THREADS
