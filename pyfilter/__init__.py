@@ -35,6 +35,7 @@ from pyfilter.verification import Verification, verify
 
 if TYPE_CHECKING:
     from pyfilter import collective, dask, netcdf, particles, progressive, xarray, zarr
+    from pyfilter.recommendation import Recommendation, recommend
 
 __version__ = _registry().version
 
@@ -44,6 +45,7 @@ FILTER_ID = _registry().filter_id
 PLUGIN_PATH = plugin.plugin_folder()
 
 _LAZY = ("collective", "dask", "netcdf", "particles", "progressive", "xarray", "zarr")
+_OF_RECOMMENDATION = ("Recommendation", "recommend")
 
 plugin.install()
 _foreign.warn(list(__path__))
@@ -53,6 +55,8 @@ def __getattr__(name: str) -> Any:
     """Import the modules for other packages when they are first used."""
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _OF_RECOMMENDATION:
+        return getattr(importlib.import_module(f"{__name__}.recommendation"), name)
     for codec in FILTERS.values():  # one that is being added, without a line above
         if codec.__name__ == name:
             return codec
@@ -81,6 +85,7 @@ __all__ = [
     "Particles",
     "Progressive",
     "PyfilterError",
+    "Recommendation",
     "Verification",
     "__version__",
     "check",
@@ -98,6 +103,7 @@ __all__ = [
     "particles",
     "progressive",
     "read",
+    "recommend",
     "register",
     "verify",
     "write",

@@ -216,16 +216,14 @@ def write_chunks(
 
     Parameters
     ----------
-    dataset
-        Where to write.
-    how
-        From `pipeline.chunk_codec`.
+    dataset, how
+        Where to write, and how (`pipeline.chunk_codec`).
     source
         The values; read in slabs where they are not in memory.
     progress
         Called with the number of values of each chunk written.
     slab_bytes
-        What is read at a time from a source that is not in memory; twice as much is held.
+        What is read at a time; twice as much is held.
     """
     shape = dataset.shape
     if small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):
@@ -376,10 +374,8 @@ def value_range(
         The values.
     request
         Says the type and the fill value; its shape is not used.
-    chunk
-        In what pieces a source that is not in memory is best read.
-    slab_bytes
-        Up to what size these pieces are put together.
+    chunk, slab_bytes
+        In what pieces a source that is not in memory is best read, and their size.
     """
     low, high = np.inf, -np.inf
     dtype = dtypes.native(source.dtype)

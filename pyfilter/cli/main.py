@@ -24,6 +24,7 @@ from pyfilter.cli.compare import compare
 from pyfilter.cli.compress import compress
 from pyfilter.cli.doctor import doctor
 from pyfilter.cli.inspect import inspect
+from pyfilter.cli.recommend import command as recommend
 from pyfilter.cli.retrieve import retrieve
 from pyfilter.cli.verify import verify
 from pyfilter.errors import PyfilterError
@@ -48,7 +49,7 @@ def app(ctx: click.Context) -> None:
         ctx.exit(2)
 
 
-for _command in (compress, inspect, verify, check, compare, retrieve, args, doctor):
+for _command in (compress, recommend, inspect, verify, check, compare, retrieve, args, doctor):
     app.add_command(_command)
 
 

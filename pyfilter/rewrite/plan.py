@@ -89,7 +89,7 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
             decision, asked = _by_name(path, dataset, named[path], rules), named[path]
         else:
             asked, exact = rule_book.listed(path, dataset, rules)
-            if exact and asked is not None and not asked.is_lossless and _is_large(dataset, "iu"):
+            if exact and asked is not None and not asked.is_lossless and is_large(dataset, "iu"):
                 decision = _by_name(path, dataset, asked, rules)
             elif asked is None:
                 decision = Decision(path, None, note=EXCLUDED if exact else NOT_NAMED)
@@ -120,7 +120,7 @@ def _for_integers(dataset: h5py.Dataset, codec: Codec, rules: Rules) -> Codec:
 def _smallest(decision: Decision, dataset: h5py.Dataset, fast: bool) -> Decision:
     """Return a decision with what needs the fewest bytes on a sample."""
     if decision.note == SMALL or not _has_choice(dataset):
-        small = decision.compression is None and not _is_large(dataset, "fiu") and is_number(dataset.id.get_type())
+        small = decision.compression is None and not is_large(dataset, "fiu") and is_number(dataset.id.get_type())
         return replace(decision, note=SMALL) if small else decision
     asked = decision.compression
     number = is_number(dataset.id.get_type())
@@ -138,7 +138,7 @@ def _smallest(decision: Decision, dataset: h5py.Dataset, fast: bool) -> Decision
     return replace(decision, compression=replace(asked, codec=choice.codec, choice=choice), note=note)
 
 
-def _is_large(dataset: h5py.Dataset, kinds: str) -> bool:
+def is_large(dataset: h5py.Dataset, kinds: str) -> bool:
     """Whether a dataset has numbers of one of these kinds, and enough of them to be compressed by default."""
     number = is_number(dataset.id.get_type()) and dataset.dtype.kind in kinds
     return number and _cannot(dataset) is None and bool(dataset.size * dataset.dtype.itemsize >= SMALL_BYTES)
@@ -162,7 +162,7 @@ def _by_default(path: str, dataset: h5py.Dataset, codec: Codec, is_coordinate: b
         return Decision(path, None, note=INTEGERS)
     if dataset.dtype.kind != "f" and pipeline.pipeline_of(dataset).ids:
         return Decision(path, None, note=FILTERED)
-    if not _is_large(dataset, "fiu"):
+    if not is_large(dataset, "fiu"):
         return Decision(path, None, note=SMALL)
     if is_coordinate:
         return replace(_decide(path, dataset, Lossless()), note="coordinate, kept lossless")
