@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import h5py
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 )
 @click.option("--lossy-coordinates", is_flag=True, help="Compress coordinates to the bound too.")
 @click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")
+@click.option("--attributes/--no-attributes", default=True, help="netCDF: say of each variable what was verified.")
 @click.option(
     "--max-memory",
     type=click.IntRange(LEAST_MEMORY >> 20),
@@ -68,6 +69,7 @@ def compress(
     config: Path | None,
     lossy_coordinates: bool,
     history: bool,
+    attributes: bool,
     max_memory: int,
     resume: bool,
     json: bool,
@@ -100,18 +102,17 @@ def compress(
     if fast and not choose:
         message = f"give --fast or --codec {codec}, not both: --fast chooses among codecs"
         raise InvalidArgument(message)
+    how: dict[str, Any] = {"history": history, "attributes": attributes, "max_memory": max_memory << 20}
     with progress.stages() as advance:
         if not many:
             if resume:
                 message = "--resume needs several files and a folder: a single file is written whole or not at all"
                 raise InvalidArgument(message)
-            report = compress_file(sources[0], target, asked, advance, history=history, max_memory=max_memory << 20)
+            report = compress_file(sources[0], target, asked, advance, **how)
             results = [Result(sources[0], target, report)]
         else:
             results = []
-            for result in batch.compress_files(
-                sources, target, asked, advance, resume=resume, history=history, max_memory=max_memory << 20
-            ):
+            for result in batch.compress_files(sources, target, asked, advance, resume=resume, **how):
                 results.append(result)
                 if not json:
                     compressed.show_file(result)

@@ -18,7 +18,9 @@ from rich.markup import escape
 from pyfilter import checking, verification
 from pyfilter.cli import files, help, options, progress, tables
 from pyfilter.cli.tables import Column
+from pyfilter.codecs import HierarchicalDelta
 from pyfilter.errors import PyfilterError
+from pyfilter.rewrite import provenance
 from pyfilter.rewrite.copy import is_number
 from pyfilter.verification import Verification, same_bits
 
@@ -126,6 +128,7 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
     if not isinstance(other, h5py.Dataset):
         return Row(path, None, False, None, "is not in B" if other is None else "is no dataset in B")
     codec: Codec | None = None
+    claim: provenance.Claim | None = None
     try:
         codec = checking.codec_of(other)
         shown = None if codec is None else repr(codec)
@@ -136,6 +139,9 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
             result = same_bits.compare(dataset, other)
         else:
             bound: Codec | float = 0.0
+            claim = None if wish is not None else provenance.claimed(other)
+            if codec is None and claim is not None and dataset.dtype.kind in "fiu":
+                bound = _of_claim(claim)  # the filter is gone, the values are those that it left
             if codec is not None and not codec.is_lossless:
                 bound = codec
             if wish is not None and dataset.dtype.kind == "f":
@@ -145,7 +151,15 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
         findings = [item for side in (dataset, other) for item in checking.check(side)]
         reason = next((item.detail for item in findings if item.problem == "filter missing"), str(error))
         return Row(path, None if codec is None else repr(codec), None, None, f"not compared: {reason}")
-    return Row(path, shown, result.ok, result)
+    note = ""
+    if claim is not None and claim.max_error is not None and result.max_error > claim.max_error:
+        note = f"the largest error is {result.max_error:.4g}, B's attributes say {claim.max_error:.4g}: B was changed"
+    return Row(path, shown, result.ok, result, note)
+
+
+def _of_claim(claim: provenance.Claim) -> Codec:
+    limits: dict[str, Any] = {claim.mode: claim.bound}
+    return HierarchicalDelta(**limits)
 
 
 def _show(rows: list[Row]) -> None:

@@ -101,6 +101,7 @@ def compress_files(
     *,
     resume: bool = False,
     history: bool = False,
+    attributes: bool = False,
     max_memory: int = MAX_MEMORY,
 ) -> Iterator[Result]:
     """Compress files into a folder, which is made where there is none; yield what became of each.
@@ -109,7 +110,7 @@ def compress_files(
     ----------
     sources, folder
         From where to where.
-    rules, progress, history, max_memory
+    rules, progress, history, attributes, max_memory
         As for `compress_file`. A file in which a named variable is missing is a problem of that file.
     resume : bool
         Skip what an earlier run has done.
@@ -126,7 +127,9 @@ def compress_files(
             yield Result(source, target, None)
             continue
         try:
-            report = compress_file(source, target, rules, progress, history=history, max_memory=max_memory)
+            report = compress_file(
+                source, target, rules, progress, history=history, attributes=attributes, max_memory=max_memory
+            )
         except (ValueError, TypeError, OSError) as error:  # of this file; the others may be well
             yield Result(source, target, None, str(error))
             continue

@@ -21,6 +21,7 @@ import h5py
 from pyfilter import dtypes, plugin
 from pyfilter._chunks import layout, pipeline
 from pyfilter._hooks import signals
+from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3, provenance
 from pyfilter.rewrite.copy import Compression, FileCopy, create_like, is_number
@@ -129,6 +130,7 @@ def compress_file(
     progress: Callable[[str, int, int], None] | None = None,
     *,
     history: bool = False,
+    attributes: bool = False,
     max_memory: int = MAX_MEMORY,
 ) -> Report:
     """Copy a file, datasets compressed as the rules say, and check every value.
@@ -147,6 +149,9 @@ def compress_file(
         of values in all.
     history : bool
         Whether to put a line into the global attribute ``history`` of a netCDF file (provenance.py).
+    attributes : bool
+        Whether variables of a netCDF file that were compressed with loss get attributes with the codec, the bound and
+        what was verified (provenance.py).
     max_memory : int
         Bytes of memory that the process may take, Python and libraries included; at least 128 MiB. Chunks larger than
         a twentieth of it need more.
@@ -182,7 +187,10 @@ def compress_file(
             netcdf3.convert(source, readable)
         result = scratch / "result"
         decisions, fills = _write(readable, result, rules, progress, history, room // _WRITE_PARTS)
-        rows = tuple(_check(readable, result, decisions, fills, progress, room // _CHECK_PARTS))
+        findings: dict[str, Verification] = {}
+        rows = tuple(_check(readable, result, decisions, fills, findings, progress, room // _CHECK_PARTS))
+        if attributes and all(row.ok for row in rows):
+            _describe(result, decisions, findings)
         report = Report(rows, source.stat().st_size, result.stat().st_size)
         larger = report.file_bytes_out > report.file_bytes_in
         if rules.choose and report.ok and larger and all(_was_chosen(item) for item in decisions):
@@ -316,6 +324,7 @@ def _check(
     target: Path,
     decisions: list[Decision],
     fills: dict[str, Any],
+    findings: dict[str, Verification],
     progress: Callable[[str, int, int], None] | None,
     slab_bytes: int,
 ) -> Iterator[Row]:
@@ -330,6 +339,7 @@ def _check(
                 codec = repr(item.compression.codec)
                 bound = item.compression.codec.bound[1]
                 found = _compare(original, stored, item, fills.get(item.path), progress, total, slab_bytes)
+                findings[item.path] = found
             yield Row(
                 path=item.path,
                 dtype=same_bits.type_of(original),
@@ -344,6 +354,19 @@ def _check(
                 coordinate=item.coordinate,
                 rounded=item.rounded,
             )
+
+
+def _describe(target: Path, decisions: list[Decision], findings: dict[str, Verification]) -> None:
+    """Write what was verified into a netCDF file; its values are not touched."""
+    with h5py.File(target, "r+") as file:
+        if not provenance.is_netcdf(file):
+            return
+        for item in decisions:
+            if item.compression is not None:
+                provenance.remove(file[item.path])
+                codec = item.compression.codec
+                if isinstance(codec, Codec) and codec.bound[0] in ("absolute", "pointwise_relative") and codec.bound[1]:
+                    provenance.describe(file[item.path], codec, findings[item.path])
 
 
 def _compare(
