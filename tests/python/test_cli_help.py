@@ -16,7 +16,7 @@ from pyfilter.registry import registry
 from .support import clean_environment, run_script
 from .test_cli import in_a_shell
 
-COMMANDS = ("compress", "inspect", "verify", "check", "compare", "retrieve", "args", "doctor")
+COMMANDS = ("compress", "recommend", "inspect", "verify", "check", "compare", "retrieve", "args", "doctor")
 #: what the command's dependencies (numpy, h5py, click, rich) bring with them
 PACKAGES = {"numpy", "h5py", "click", "rich", "pygments", "markdown_it", "mdurl", "typing_extensions"}
 
