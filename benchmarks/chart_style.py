@@ -23,7 +23,6 @@ COLOURS = {
     "Lossless": "#56B4E9",
 }
 OTHERS = "0.55"
-BELOW = ("Blosc2", "SZ3", "HierarchicalDelta")
 LOOK = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
@@ -61,12 +60,10 @@ def bars(axis: Any, values: Mapping[str, float], pattern: str, colours: Mapping[
     axis.margins(x=0.14)
 
 
-def label(axis: Any, name: str, x: float, y: float, colour: str) -> None:
-    """Write a name beside a point, or below it where another one has that place."""
+def label(axis: Any, name: str, x: float, y: float, colour: str, *, below: bool) -> None:
+    """Write a name beside a point, above or below."""
     colour = "0.3" if colour == OTHERS else colour
-    axis.annotate(
-        name, (x, y), xytext=(6, -12 if name in BELOW else 4), textcoords="offset points", fontsize=8, color=colour
-    )
+    axis.annotate(name, (x, y), xytext=(6, -12 if below else 4), textcoords="offset points", fontsize=8, color=colour)
 
 
 def plain_ticks(axis: Any, xs: Sequence[float] = (), ys: Sequence[float] = ()) -> None:
@@ -101,7 +98,7 @@ def finish(drawing: Any, path: Path, names: Sequence[str], text: str) -> None:
     for name in names:
         result = Result.load(name)
         origins.setdefault(machine(result), []).append(f"{name} {result.date.split()[0]}")
-    lines = textwrap.wrap(text, 150)
+    lines = textwrap.wrap(text, 160)
     for place, dates in origins.items():
         lines += textwrap.wrap(f"{place}: {', '.join(dates)}", 150)
     drawing.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=8, color="0.35")

@@ -120,12 +120,14 @@ def speed_cpu(path: Path) -> None:
     found = speeds_cpu()
     drawing, axes = figure(2, "How fast is one CPU core, and how small are files?")
     for axis, verb, index in zip(axes, ("compress", "decompress"), (1, 2), strict=True):
+        means = {name: geometric_mean(v[index] for v in values) for name, values in found["in memory"].items()}
         for kind, marker in (("in memory", "o"), ("through h5py", "s")):
             for name, values in found[kind].items():
                 x, y = (geometric_mean(value[part] for value in values) for part in (0, index))
                 colour = COLOURS.get(name, OTHERS)
                 axis.plot(x, y, marker, color=colour, markersize=8, label=kind if name == "Cuszp2" else None)
-                label(axis, name, x, y, colour)
+                lower = min(("Lorenzo", "HierarchicalDelta"), key=lambda item: means[item])
+                label(axis, name, x, y, colour, below=name in ("Blosc2", "SZ3", lower))
         axis.set(xscale="log", yscale="log", xlabel="compression ratio", ylabel="GB/s of values", title=verb)
         axis.set_xlim(1, 40)
         axis.set_ylim(0.03, 20)

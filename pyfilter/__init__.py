@@ -2,7 +2,7 @@
 """Error-bounded compression of floating-point data for HDF5 and netCDF-4.
 
 Importing the package makes the filter known to every libhdf5 of the process; files are then written and read with
-h5py, netCDF4, xarray as any other. See the README for a tour.
+h5py, netCDF4 or xarray like any others. docs/tutorial.md is a tour.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pyfilter import errors, gpu, plugin
+from pyfilter._hooks import foreign as _foreign
 from pyfilter.checking import Finding, check, codec_of
 from pyfilter.codecs import (
     FILTERS,
@@ -33,7 +34,8 @@ from pyfilter.settings import config
 from pyfilter.verification import Verification, verify
 
 if TYPE_CHECKING:
-    from pyfilter import dask, netcdf, particles, progressive, xarray, zarr
+    from pyfilter import collective, dask, netcdf, particles, progressive, xarray, zarr
+    from pyfilter.recommendation import Recommendation, recommend
 
 __version__ = _registry().version
 
@@ -42,15 +44,19 @@ FILTER_ID = _registry().filter_id
 #: the folder to put in HDF5_PLUGIN_PATH for h5dump, ncdump and others
 PLUGIN_PATH = plugin.plugin_folder()
 
-_LAZY = ("dask", "netcdf", "particles", "progressive", "xarray", "zarr")
+_LAZY = ("collective", "dask", "netcdf", "particles", "progressive", "xarray", "zarr")
+_OF_RECOMMENDATION = ("Recommendation", "recommend")
 
 plugin.install()
+_foreign.warn(list(__path__))
 
 
 def __getattr__(name: str) -> Any:
     """Import the modules for other packages when they are first used."""
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _OF_RECOMMENDATION:
+        return getattr(importlib.import_module(f"{__name__}.recommendation"), name)
     for codec in FILTERS.values():  # one that is being added, without a line above
         if codec.__name__ == name:
             return codec
@@ -79,10 +85,12 @@ __all__ = [
     "Particles",
     "Progressive",
     "PyfilterError",
+    "Recommendation",
     "Verification",
     "__version__",
     "check",
     "codec_of",
+    "collective",
     "config",
     "create_dataset",
     "dask",
@@ -95,6 +103,7 @@ __all__ = [
     "particles",
     "progressive",
     "read",
+    "recommend",
     "register",
     "verify",
     "write",

@@ -1,45 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dask arrays to HDF5: workers compress their blocks to frames, one task writes the frames by direct chunk calls.
+"""Dask arrays to HDF5: workers compress their blocks to frames, one process writes the frames by direct chunk calls.
 
-Only compressed bytes go to the task that writes. h5py's own way, ``dask.array.to_hdf5``, compresses in that task.
+Only compressed bytes go to the process that writes (_chunks/blocks.py). h5py's own way, ``dask.array.to_hdf5``,
+compresses in that process.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import h5py
-import numpy as np
 
 from pyfilter import dtypes, plugin
-from pyfilter._chunks import layout, pipeline
-from pyfilter._lib import host
+from pyfilter._chunks import blocks, layout
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported, missing_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    Frames = list[tuple[tuple[int, ...], bytes]]
+    from pyfilter._chunks.blocks import Encoding, Progress
 
 _REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "fletcher32", "shape", "data", "maxshape")
-
-
-class _Encoding(NamedTuple):
-    """What a worker needs to make frames: the stored cd_values, the element type, the chunk's shape, the padding."""
-
-    words: tuple[int, ...]
-    dtype: np.dtype[Any]
-    chunk: tuple[int, ...]
-    padding: Any
 
 
 def to_hdf5(
@@ -52,9 +39,13 @@ def to_hdf5(
     fillvalue: object = None,
     rechunk: bool = False,
     compute: bool = True,
+    progress: bool | Progress = False,
     **kwargs: Any,
 ) -> Any:
     """Write a dask array to a new dataset of an HDF5 file, its blocks compressed where they are computed.
+
+    Frames are written as they arrive, and a few blocks are in work at a time, so that an array may be larger than
+    memory.
 
     The dataset is the one that `pyfilter.create_dataset` makes, byte for byte in every chunk. A relative bound (or
     psnr) is taken of the whole array, which is computed once more for it, at once.
@@ -65,7 +56,7 @@ def to_hdf5(
         The values, of one or more dimensions and known shape.
     path : path-like
         The file. A file that is not there appears when all is written; to one that is there the dataset is added.
-        Whichever worker writes must see it.
+        The process that calls must see it: that writes, and workers compress. With ``compute=False`` it is a worker.
     name : str
         The dataset's name; groups on the way are made.
     codec : Codec
@@ -77,7 +68,9 @@ def to_hdf5(
     rechunk : bool
         Whether to rechunk an array whose blocks end inside of chunks; otherwise it is refused.
     compute : bool
-        False returns a ``dask.delayed.Delayed``, whose ``compute()`` writes.
+        False returns a ``dask.delayed.Delayed``, whose ``compute()`` writes, in a worker of dask.
+    progress : bool or callable
+        True shows a bar; or what is called with the number of blocks written and that of all.
     **kwargs
         Further arguments of ``h5py.Group.create_dataset``, such as ``track_order``.
 
@@ -121,21 +114,15 @@ def to_hdf5(
         message = f"an array of one or more dimensions with known extents above 0 is needed, got shape {array.shape}"
         raise InvalidArgument(message)
     shape = _chunk_shape(chunks, array, codec)
-    array = _aligned(array, shape, rechunk)
+    array = blocks.aligned(array, shape, rechunk)
     target = Path(path)
     _require_room(target, name)
     codec = choice.resolved_of_dask(codec, array, fillvalue)
     settings = {"shape": array.shape, "dtype": array.dtype, "chunks": shape, "fillvalue": fillvalue, **kwargs}
-    how = _encoding(codec, settings)
-    blocks = array.to_delayed()
-    starts = [list(itertools.accumulate((0, *sizes[:-1]))) for sizes in array.chunks]
-    encode = dask.delayed(_encode_block, pure=False)
-    frames = [
-        encode(blocks[index], tuple(starts[axis][at] for axis, at in enumerate(index)), how)
-        for index in np.ndindex(blocks.shape)
-    ]
-    task = dask.delayed(_write, pure=False)(frames, str(target.resolve()), name, codec, settings)
-    return task.compute() if compute else task
+    work = _Work(array, _encoding(codec, settings), target.resolve(), name, codec, settings, progress)
+    if compute:
+        return work.run()
+    return dask.delayed(_run, pure=False)(work)
 
 
 def _chunk_shape(asked: Any, array: Any, codec: Codec) -> tuple[int, ...]:
@@ -154,32 +141,6 @@ def _fitting(sizes: Sequence[int], edge: int) -> int:
     return max(divisor for divisor in range(1, min(edge, common) + 1) if common % divisor == 0)
 
 
-def _aligned(array: Any, chunk: tuple[int, ...], rechunk: bool) -> Any:
-    """Return an array none of whose blocks ends inside of a chunk.
-
-    Raises
-    ------
-    InvalidArgument
-        If one does, and it is not to be rechunked.
-    """
-    cut = [
-        axis
-        for axis, (sizes, edge) in enumerate(zip(array.chunks, chunk, strict=True))
-        if any(size % edge for size in sizes[:-1])
-    ]
-    if not cut:
-        return array
-    if not rechunk:
-        axis = cut[0]
-        message = (
-            f"blocks of {array.chunks[axis]} along axis {axis} end inside of chunks of {chunk[axis]}: two workers "
-            "would have parts of a chunk. Give chunks= that divide the blocks, or rechunk=True"
-        )
-        raise InvalidArgument(message)
-    whole = [-(-max(sizes) // edge) * edge for sizes, edge in zip(array.chunks, chunk, strict=True)]
-    return array.rechunk(tuple(whole))
-
-
 def _require_room(path: Path, name: str) -> None:
     if path.exists():
         with h5py.File(path, "r") as file:
@@ -195,58 +156,82 @@ def _create(file: h5py.File, name: str, codec: Codec, settings: dict[str, Any]) 
     return file.create_dataset(name, compression=codec, **settings)
 
 
-def _encoding(codec: Codec, settings: dict[str, Any]) -> _Encoding:
+def _encoding(codec: Codec, settings: dict[str, Any]) -> Encoding:
     """Return what HDF5 and the filter make of the settings, by a dataset without values in memory."""
     plugin.refresh()
     with h5py.File.in_memory() if hasattr(h5py.File, "in_memory") else _in_memory() as file:
-        dataset = _create(file, "x", codec, settings)
-        how = pipeline.chunk_codec(dataset)
-        words = pipeline.pipeline_of(dataset).words
-        if how is None or words is None:
+        how = blocks.encoding_of(_create(file, "x", codec, settings))
+        if how is None:
             message = f"chunks with these settings cannot be written directly: {settings}"
             raise Unsupported(message)
-        return _Encoding(words, how.dtype, how.chunk, how.padding)
+        return how
 
 
 def _in_memory() -> h5py.File:
     return h5py.File(f"pyfilter-{os.getpid()}", "w", driver="core", backing_store=False)
 
 
-def _encode_block(block: NDArray[Any], start: tuple[int, ...], how: _Encoding) -> Frames:
-    """Return the frames of a block with the coordinates of their chunks; runs on a worker."""
-    request = host.parse_cd_values(how.words)
-    scratch = np.empty(host.max_frame_bytes(request), np.uint8)
-    found: Frames = []
-    for origin in layout.origins(block.shape, how.chunk):
-        values = np.asarray(block[layout.box(origin, how.chunk, block.shape)], dtype=how.dtype, order="C")
-        if values.shape != how.chunk:
-            whole = np.full(how.chunk, how.padding, how.dtype)
-            whole[tuple(slice(0, extent) for extent in values.shape)] = values
-            values = whole
-        size = host.encode(request, values, scratch)
-        at = tuple(first + offset for first, offset in zip(start, origin, strict=True))
-        found.append((at, scratch[:size].tobytes()))
-    return found
+class _Work:
+    """What is to be written, opaque to dask, which would compute an array in an argument."""
+
+    def __init__(
+        self, array: Any, how: Encoding, path: Path, name: str, codec: Codec, settings: dict[str, Any], progress: Any
+    ) -> None:
+        self.array, self.how, self.path, self.name = array, how, path, name
+        self.codec, self.settings, self.progress = codec, settings, progress
+
+    def run(self) -> None:
+        """Write the file. What fails leaves nothing."""
+        plugin.refresh()
+        with new_file(self.path) as temporary:
+            with h5py.File(temporary, "w") as file:
+                dataset = _create(file, self.name, self.codec, self.settings)
+                with shown(self.progress, self.name) as progress:
+                    blocks.write([blocks.Job(self.array, self.how, dataset)], progress)
+            if self.path.exists():
+                _add(temporary, self.path, self.name)
+                temporary.unlink()
 
 
-def _write(frames: list[Frames], path: str, name: str, codec: Codec, settings: dict[str, Any]) -> None:
-    """Write all frames; the one task that has the file open. What fails leaves nothing."""
-    plugin.refresh()
-    target = Path(path)
-    if target.exists():
-        _add(frames, target, name, codec, settings)
-        return
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+def _run(work: _Work) -> None:
+    """Run as a task: on a worker of a cluster, which then lets others have its thread."""
+    if blocks.scheduler() == "distributed":
+        import distributed
+
+        with distributed.worker_client():
+            work.run()
+    else:
+        work.run()
+
+
+def _add(source: Path, path: Path, name: str) -> None:
+    """Copy a dataset to a file that is there; its chunks as they are."""
+    with h5py.File(source, "r") as ours, h5py.File(path, "r+") as file:
+        if name in file:
+            message = f"{name!r} is in {path} already"
+            raise InvalidArgument(message)
+        try:
+            group, _, last = name.strip("/").rpartition("/")
+            ours.copy(ours[name], file.require_group(group) if group else file, last)
+        except BaseException:
+            if name in file:
+                del file[name]
+            raise
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Give a path beside another one, for a file that takes its name unless it is gone or something fails."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
     os.close(handle)
+    temporary = Path(name)
     try:
-        Path(temporary).chmod(0o666 & ~_umask())
-        with h5py.File(temporary, "w") as file:
-            _store(_create(file, name, codec, settings), frames)
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+        temporary.chmod(0o666 & ~_umask())
+        yield temporary
+        if temporary.exists():
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _umask() -> int:
@@ -255,17 +240,14 @@ def _umask() -> int:
     return mask
 
 
-def _add(frames: list[Frames], path: Path, name: str, codec: Codec, settings: dict[str, Any]) -> None:
-    with h5py.File(path, "r+") as file:
-        dataset = _create(file, name, codec, settings)
-        try:
-            _store(dataset, frames)
-        except BaseException:
-            del file[name]
-            raise
+@contextmanager
+def shown(progress: bool | Progress, what: str) -> Iterator[Progress | None]:
+    """Give what is called with the number of blocks written and that of all: for True, what moves a bar."""
+    if not isinstance(progress, bool) or not progress:
+        yield None if isinstance(progress, bool) else progress
+        return
+    from rich.progress import Progress as Bar
 
-
-def _store(dataset: h5py.Dataset, frames: list[Frames]) -> None:
-    for block in frames:
-        for origin, frame in block:
-            dataset.id.write_direct_chunk(origin, frame)
+    with Bar(transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, count: bar.update(task, completed=done, total=count)

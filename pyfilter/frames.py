@@ -157,7 +157,7 @@ def plain_array(array: ArrayLike) -> NDArray[Any]:
     """
     if isinstance(array, np.ma.MaskedArray):
         if np.ma.is_masked(array):
-            message = "the array has masked values: pass array.filled(value), and that value as the fill value"
+            message = "the array has masked values: pass array.filled(value), and fill_value=value"
             raise InvalidArgument(message)
         return np.asarray(array.data)
     return np.asarray(array)
@@ -393,7 +393,7 @@ def _direct(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[A
         message = f"out must have shape {shape} and type {dtype.name}, got {out.shape} and {out.dtype.name}"
         raise InvalidArgument(message)
     if not out.flags.writeable:
-        message = "out is read-only"
+        message = "out is read-only: give a writeable array"
         raise InvalidArgument(message)
     if out.flags.c_contiguous and out.dtype == dtype:
         return out

@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 
 from pyfilter import dtypes, mpi, plugin
+from pyfilter._chunks import detached, pipeline, transfer, zero_extents
 from pyfilter._chunks import layout as chunk_shapes
-from pyfilter._chunks import pipeline, transfer, zero_extents
 from pyfilter._chunks.selection import basic_selection, wrong_out
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, Unsupported
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyfilter.frames import DeviceArray
     from pyfilter.gpu.devices import Devices
 
-_REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
+REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
 
 
 def create_dataset(
@@ -47,6 +47,7 @@ def create_dataset(
     maxshape: tuple[int | None, ...] | bool | None = None,
     attributes: Mapping[str, object] | None = None,
     devices: Devices | None = None,
+    comm: Any = None,
     **kwargs: Any,
 ) -> h5py.Dataset:
     """Create a compressed dataset, its chunks compressed by several threads.
@@ -81,6 +82,9 @@ def create_dataset(
         Attributes to set on the dataset.
     devices : optional
         CUDA devices that compress data in host memory, as for `write`.
+    comm : mpi4py.MPI.Comm, optional
+        Processes that have the file open with driver "mpio"; each gives its part, as for
+        `pyfilter.collective.create_dataset`, whose ``start`` may be given too.
     **kwargs
         Further arguments of ``h5py.Group.create_dataset``: ``dtype``, ``fletcher32``, ``track_order``, ...
 
@@ -97,7 +101,12 @@ def create_dataset(
     ValueError
         If an argument is out of range, does not go with the others, or asks for a filter that breaks the bound.
     """
-    refused = [key for key in _REFUSED if kwargs.get(key) is not None and kwargs.get(key) is not False]
+    if comm is not None:
+        from pyfilter.collective import create_dataset as create
+
+        more = {"chunks": chunks, "fillvalue": fillvalue, "maxshape": maxshape, "attributes": attributes, **kwargs}
+        return create(group, name, data, codec, comm=comm, devices=devices, **more)
+    refused = [key for key in REFUSED if kwargs.get(key) is not None and kwargs.get(key) is not False]
     if refused:
         message = f"{', '.join(refused)} cannot be given here: the codec is the compression, the data gives the shape"
         raise InvalidArgument(message)
@@ -221,7 +230,7 @@ def write(
         byte the same.
     devices : {"all", "cuda", "cuda:0", 0, ...} or a list of such, optional
         CUDA devices that compress values in host memory, in place of the CPU; the chunks are byte for byte the same.
-        Batches of chunks go to whichever device has room, so that nothing need fit a device (docs/gpu.md).
+        Batches of chunks go to whichever device has room, so that nothing need fit a device (docs/howto/gpu.md).
 
     Raises
     ------
@@ -298,7 +307,7 @@ def read(
         Where to put the values where there is no ``out``; "cuda" is CuPy's current device.
     devices : {"all", "cuda", "cuda:0", 0, ...} or a list of such, optional
         CUDA devices that decompress chunks in place of the CPU, the values to be in host memory. Batches of chunks go
-        to whichever device has room, so that nothing need fit a device (docs/gpu.md).
+        to whichever device has room, so that nothing need fit a device (docs/howto/gpu.md).
 
     Returns
     -------
@@ -326,7 +335,7 @@ def read(
     if device is not None or is_device_array(out):
         number = _device_of(out, device)
         if chosen and number is not None:
-            message = "give device or devices: one says where values go, the other what decodes them for the host"
+            message = "give device= (where the values go) or devices= (GPUs that decode for host memory), not both"
             raise InvalidArgument(message)
         if out is not None or number is not None:
             from pyfilter.gpu import reading
@@ -366,7 +375,7 @@ def _device_of(out: Any, device: str | None) -> int | None:
     from pyfilter.gpu import arrays
 
     if out is not None and device is not None:
-        message = "give out or device, not both: values go to where out is"
+        message = "give out or device, not both: the values go to the memory of out"
         raise InvalidArgument(message)
     return None if device is None else arrays.device_number(device)
 
@@ -382,7 +391,8 @@ def _expand(out: NDArray[Any], kept: tuple[bool, ...]) -> NDArray[Any]:
 
 
 def _by_h5py(dataset: h5py.Dataset, selection: Any, out: NDArray[Any] | None) -> Any:
-    values = dataset[selection]
+    values = detached.read_through_mpi(dataset, selection) if dataset.file.driver == "mpio" else None
+    values = dataset[selection] if values is None else values
     if out is None:
         return values
     _check_out(out, np.shape(values), dataset.dtype)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files that processes write together through MPI (h5py's driver "mpio"): what HDF5's refusal of a write means.
 
-HDF5 writes compressed chunks of such a file only where all processes take part in each call.
+HDF5 writes compressed chunks of such a file only where all processes take part in each call, as collective.py has it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ WRITE = (
     "whole array in each, or 'dataset[part] = values' with a part of its own in each"
 )
 CREATE = (
-    "create it without values, 'dataset = group.create_dataset(name, shape, dtype, chunks=..., **codec)', then write "
+    "give each process's part and comm=, 'pyfilter.create_dataset(group, name, part, codec, comm=comm)', or create it "
+    "without values, 'dataset = group.create_dataset(name, shape, dtype, chunks=..., **codec)', then write "
     "in all processes 'with dataset.collective: dataset[part] = values'"
 )
 

@@ -72,7 +72,7 @@ def compress(variable: Any, codec: Codec) -> None:
     attributes = {key: variable.getncattr(key) for key in variable.ncattrs() if key == "_Unsigned"}
     require_plain_sign(name, variable.datatype, codec, attributes)
     if variable.ndim == 0:
-        message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
+        message = f"variable {name!r} is a scalar: HDF5 compresses chunks, and a scalar has none"
         raise Unsupported(message)
     if codec.range_fraction is not None and variable.endian() == "big" and variable.group().disk_format != "HDF5":
         # the padding would count for the range: by 1e20 of the wrong byte order, 1.2e27, all values would become 0
@@ -142,7 +142,7 @@ def create_variable(
     dtype = np.dtype(datatype)
     dtypes.require(codec.requested_spec.name, dtype)
     if not dimensions:
-        message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
+        message = f"variable {name!r} is a scalar: HDF5 compresses chunks, and a scalar has none"
         raise Unsupported(message)
     if not str(dataset.data_model).startswith("NETCDF4"):
         _refuse(_NOT_NETCDF4, name)
@@ -203,8 +203,8 @@ def require_plain_sign(name: str, dtype: np.dtype[Any], codec: Codec, attributes
         return
     if (said == "true") != (dtype.kind == "u"):
         message = (
-            f"variable {name!r} is stored as {dtype} with _Unsigned = {said!r}: a bound would be one of the wrong "
-            "numbers; store it with a type of that sign, or use Lossless()"
+            f"variable {name!r} is stored as {dtype} with _Unsigned = {said!r}, so a bound would be in the wrong "
+            "unit; store it with a type of that sign, or use Lossless()"
         )
         raise Unsupported(message)
 

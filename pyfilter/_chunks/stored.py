@@ -7,6 +7,7 @@ their bytes takes one thread at a time; a plain file that is open for reading on
 
 from __future__ import annotations
 
+import copy
 import os
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -154,6 +155,8 @@ class StoredChunks:
         The shape of its chunks.
     region
         The part of the dataset that will be asked for; of many chunks, 20 bytes are kept for each.
+    whole
+        Whether to list the locations of few chunks too, so that the dataset is not needed afterwards.
 
     A context manager, as it holds a descriptor of the file.
 
@@ -163,15 +166,15 @@ class StoredChunks:
         How many chunks the region overlaps along each axis.
     """
 
-    def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: h5py.Dataset, chunk: tuple[int, ...], region: Region, *, whole: bool = False) -> None:
+        self._dataset: Any = dataset
         self._chunk = chunk
         self._first, self.grid = _grid(region, chunk)
         # a writer of the same file may move chunks meanwhile: each is then looked up when it is read
         file = dataset.file
         moving = bool(file.swmr_mode)
         many = int(np.prod(self.grid, dtype=np.int64)) > _MIN_CHUNKS_FOR_INDEX
-        self._indexed = many and not moving and hasattr(dataset.id, "chunk_iter")
+        self._indexed = whole or (many and not moving and hasattr(dataset.id, "chunk_iter"))
         if self._indexed:
             self._offsets = np.full(self.grid, -1, dtype=np.int64)
             self._sizes = np.zeros(self.grid, dtype=np.int64)
@@ -179,8 +182,24 @@ class StoredChunks:
             self._build_index()
         #: a descriptor that any thread may read the file's bytes from, None where only HDF5 may
         self.descriptor = None if moving else _descriptor(file)
+        self._close_descriptor: weakref.finalize[..., Any] | None = None
         if self.descriptor is not None:
             self._close_descriptor = weakref.finalize(self, os.close, self.descriptor)
+
+    def without_dataset(self) -> Self:
+        """Return the locations alone, which can be pickled; needs ``whole``."""
+        return self._copied(None)
+
+    def in_file(self, descriptor: int) -> Self:
+        """Return the same locations with a descriptor of the file, which stays the caller's to close."""
+        return self._copied(descriptor)
+
+    def _copied(self, descriptor: int | None) -> Self:
+        found = copy.copy(self)
+        found._dataset = None
+        found.descriptor = descriptor
+        found._close_descriptor = None
+        return found
 
     def _place(self, origin: Sequence[int]) -> tuple[int, ...]:
         return tuple(at // edge - first for at, edge, first in zip(origin, self._chunk, self._first, strict=True))
@@ -245,8 +264,8 @@ class StoredChunks:
 
     def close(self) -> None:
         """Close the descriptor."""
-        if self.descriptor is not None:
-            self.descriptor = None
+        self.descriptor = None
+        if self._close_descriptor is not None:
             self._close_descriptor()
 
     def __enter__(self) -> Self:
@@ -302,7 +321,7 @@ def own_descriptor(file: h5py.File) -> int:
             if os.path.samestat(os.fstat(found), os.fstat(number)):
                 return found
             os.close(found)
-            message = f"{file.filename} is not the file any more that is open"
+            message = f"{file.filename} was replaced while it was open: open it again"
             raise FileNotFoundError(message) from None
 
 

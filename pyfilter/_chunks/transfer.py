@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pyfilter._chunks.pipeline import ChunkCodec
     from pyfilter._chunks.stored import Frames, Stored
 
+    #: a chunk to read: its first coordinate and its location; and then its bytes, None where there are none
+    Job = tuple[tuple[int, ...], Stored]
+    FetchedJob = tuple[tuple[int, ...], Stored, bytes | None]
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -202,29 +206,33 @@ def store_chunks(
 
 
 def write_chunks(
-    dataset: h5py.Dataset, how: ChunkCodec, source: Source, progress: Callable[[int], None] | None = None
+    dataset: h5py.Dataset,
+    how: ChunkCodec,
+    source: Source,
+    progress: Callable[[int], None] | None = None,
+    slab_bytes: int = SLAB_BYTES,
 ) -> None:
     """Compress all of ``source``, which has the dataset's shape, into the dataset's chunks.
 
     Parameters
     ----------
-    dataset
-        Where to write.
-    how
-        From `pipeline.chunk_codec`.
+    dataset, how
+        Where to write, and how (`pipeline.chunk_codec`).
     source
         The values; read in slabs where they are not in memory.
     progress
         Called with the number of values of each chunk written.
+    slab_bytes
+        What is read at a time; twice as much is held.
     """
     shape = dataset.shape
     if small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):
-        for slab, values in _slabs(source, how):
+        for slab, values in _slabs(source, how, slab_bytes):
             _write_small(dataset, how, slab, values, progress)
         return
 
     def regions() -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
-        for slab, values in _slabs(source, how):
+        for slab, values in _slabs(source, how, slab_bytes):
             for origin in layout.origins(shape, how.chunk, slab):
                 part = layout.box(origin, how.chunk, shape)
                 yield origin, values[layout.shifted(part, [whole.start for whole in slab])]
@@ -240,12 +248,12 @@ def write_chunks(
                 progress(block.size)
 
 
-def _slabs(source: Source, how: ChunkCodec) -> Iterator[tuple[Region, NDArray[Any]]]:
+def _slabs(source: Source, how: ChunkCodec, slab_bytes: int) -> Iterator[tuple[Region, NDArray[Any]]]:
     """Yield all of a source, slab by slab where it is not in memory."""
     if isinstance(source, np.ndarray):
         yield tuple(slice(0, extent) for extent in source.shape), source
         return
-    for slab in layout.slabs(source.shape, how.chunk, how.dtype.itemsize, SLAB_BYTES):
+    for slab in layout.slabs(source.shape, how.chunk, how.dtype.itemsize, slab_bytes):
         yield slab, source[slab]
 
 
@@ -277,25 +285,36 @@ def _write_small(
 
 def read_chunks(dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any]) -> None:
     """Decompress the part ``region`` of the dataset into ``out``, an array of the region's shape of any type."""
+
+    def by_hdf5(jobs: Iterator[Job]) -> Iterator[FetchedJob]:
+        for origin, place in jobs:
+            # for a chunk that was never written reading it would raise the error of a damaged one
+            yield origin, place, None if place.offset is None else dataset.id.read_direct_chunk(origin)[1]
+
     with stored.StoredChunks(dataset, how.chunk, region) as places:
-        _read_chunks(dataset, how, region, out, places)
+        read_located(how, dataset.shape, region, out, places, None if places.descriptor is not None else by_hdf5)
 
 
-def _read_chunks(
-    dataset: h5py.Dataset, how: ChunkCodec, region: Region, out: NDArray[Any], places: stored.StoredChunks
+def read_located(
+    how: ChunkCodec,
+    shape: tuple[int, ...],
+    region: Region,
+    out: NDArray[Any],
+    places: stored.StoredChunks,
+    fetch: Callable[[Iterator[Job]], Iterator[FetchedJob]] | None = None,
 ) -> None:
-    shape = dataset.shape
+    """Decompress the part ``region`` of a dataset of this shape whose chunks' locations are known, as `read_chunks`.
+
+    ``fetch`` gives the bytes of chunks, called by this thread; without it the descriptor of ``places`` does.
+    """
     descriptor = places.descriptor
     count = layout.count([part.stop - part.start for part in region], how.chunk)
 
-    def jobs() -> Iterator[tuple[tuple[int, ...], Stored, bytes | None]]:
+    def jobs() -> Iterator[Job]:
         for origin in layout.origins(shape, how.chunk, region):
-            place = places.find(origin)
-            # for a chunk that was never written reading it would raise the error of a damaged one
-            read_here = descriptor is None and place.offset is not None
-            yield origin, place, dataset.id.read_direct_chunk(origin)[1] if read_here else None
+            yield origin, places.find(origin)
 
-    def decode(job: tuple[tuple[int, ...], Stored, bytes | None]) -> None:
+    def decode(job: FetchedJob) -> None:
         origin, place, data = job
         if place.offset is not None and data is None:
             assert descriptor is not None
@@ -307,11 +326,12 @@ def _read_chunks(
         for number in numbers:
             decode((origins[number], places.find(origins[number]), None))
 
-    if descriptor is not None and small_chunks.to_read(how, out.dtype, count):
+    if fetch is None and small_chunks.to_read(how, out.dtype, count):
         small_chunks.read(how, region, out, places, others)
         return
     with _pool(_workers(count, how.chunk_bytes)) as ordered:
-        for _ in ordered(decode, jobs()):
+        waiting = ((origin, place, None) for origin, place in jobs()) if fetch is None else fetch(jobs())
+        for _ in ordered(decode, waiting):
             pass
 
 
@@ -341,7 +361,9 @@ def place_chunk(
         np.copyto(target, values[layout.shifted(wanted, origin)], casting="same_kind")
 
 
-def value_range(source: Source, request: abi.Request, chunk: tuple[int, ...]) -> tuple[float, float] | None:
+def value_range(
+    source: Source, request: abi.Request, chunk: tuple[int, ...], slab_bytes: int = SLAB_BYTES
+) -> tuple[float, float] | None:
     """Return the lowest and the highest finite value of a source, its fill value left out.
 
     Of 64-bit integers that are no floats the next float inwards, so that the range is not too large.
@@ -352,13 +374,13 @@ def value_range(source: Source, request: abi.Request, chunk: tuple[int, ...]) ->
         The values.
     request
         Says the type and the fill value; its shape is not used.
-    chunk
-        In what pieces a source that is not in memory is best read.
+    chunk, slab_bytes
+        In what pieces a source that is not in memory is best read, and their size.
     """
     low, high = np.inf, -np.inf
     dtype = dtypes.native(source.dtype)
     request.parameters[:] = bytes(8)  # a shape of blocks that may not fit the pieces
-    for slab in layout.slabs(source.shape, chunk, dtype.itemsize, SLAB_BYTES):
+    for slab in layout.slabs(source.shape, chunk, dtype.itemsize, slab_bytes):
         values = np.asarray(source[slab], dtype=dtype, order="C")
         request.rank = 1
         request.dims[0] = values.size

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyfilter import errors
+from pyfilter._hooks import foreign
 from pyfilter._lib import abi
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def _candidates() -> Iterator[Path]:
         return  # no other file is used in place of the one named
     for folder in pyfilter.__path__:  # two entries in an editable install: the source tree and site-packages
         yield Path(folder) / "lib" / LIBRARY_NAME
+    import importlib.metadata  # slow to import, and rarely needed
+
     try:
         installed = importlib.metadata.distribution("h5pyfilter").locate_file(f"pyfilter/lib/{LIBRARY_NAME}")
     except importlib.metadata.PackageNotFoundError:
@@ -51,6 +53,8 @@ def load() -> ctypes.CDLL:
     LibraryMissing
         If there is no library, it cannot be loaded, or it belongs to another release.
     """
+    if not foreign.initialised():
+        raise errors.LibraryMissing(foreign.REMOVED)
     file = path()
     if file is None:
         places = ", ".join(str(place) for place in _candidates())

@@ -6,11 +6,10 @@ from __future__ import annotations
 import json as json_module
 import re
 import struct
-from typing import Annotated
 
-import typer
+import click
 
-from pyfilter.cli import options
+from pyfilter.cli import help, options
 from pyfilter.codecs.base import STAMP, Codec
 from pyfilter.errors import InvalidArgument
 from pyfilter.registry import registry
@@ -21,27 +20,31 @@ TOOLS = ("h5repack", "nccopy", "ncgen", "h5py", "netcdf-c")
 PLACEHOLDER = "NAME"
 
 
+@help.command("args")
 @options.with_bounds
+@options.lossless
+@options.codec(f"{options.CODEC_HELP} for --pointwise-relative.")
 @options.with_parameters
+@click.option("--for", "tool", default="h5repack", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")
+@click.option(
+    "--var", default=PLACEHOLDER, metavar="NAME", help="The variable, for h5repack (a path), nccopy and ncgen."
+)
+@click.option("--decode", metavar="WORDS", help="Explain filter words that h5dump or ncdump shows.")
+@options.json
 def args(
     *,
     bounds: options.Bounds,
-    lossless: options.LosslessFlag = False,
-    codec: options.CodecName = None,
+    lossless: bool,
+    codec: str | None,
     parameters: options.Parameters,
-    tool: Annotated[str, typer.Option("--for", metavar="TOOL", help=f"One of {', '.join(TOOLS)}.")] = "h5repack",
-    var: Annotated[
-        str, typer.Option("--var", metavar="NAME", help="The variable, for h5repack (a path), nccopy and ncgen.")
-    ] = PLACEHOLDER,
-    decode: Annotated[
-        str | None,
-        typer.Option("--decode", metavar="WORDS", help="Say what filter words (of h5dump, ncdump, ...) stand for."),
-    ] = None,
-    json: options.Json = False,
+    tool: str,
+    var: str,
+    decode: str | None,
+    json: bool,
 ) -> None:
-    """Print what to tell h5repack, nccopy, ncgen, h5py or the netCDF C library to compress like this.
+    """Print the filter string of h5repack, nccopy, ncgen, h5py or the netCDF C library for these settings.
 
-    What the program does with it that one may not expect is said on stderr.
+    Notes about the program go to stderr.
     """
     if decode is not None:
         _decode(decode, json)
@@ -56,11 +59,11 @@ def args(
     if json:
         words = list(chosen.filter_options)
         found = {"codec": repr(chosen), "filter_id": chosen.filter_id, "words": words, "tool": tool, "text": text}
-        typer.echo(json_module.dumps({**found, "notes": notes_for(tool, var)}, indent=2))
+        click.echo(json_module.dumps({**found, "notes": notes_for(tool, var)}, indent=2))
     else:
-        typer.echo(text)
+        click.echo(text)
         for note in notes_for(tool, var):
-            typer.echo(note, err=True)
+            click.echo(note, err=True)
 
 
 def format_for(tool: str, codec: Codec, variable: str) -> str:
@@ -119,7 +122,7 @@ def _decode(text: str, json: bool) -> None:
         order = "big" if words[6] & 0x100 else "little"
         found |= {"dtype": dtype.name if dtype else None, "byte_order": order, "chunks": dims}
         lines.append(f"stored for {dtype.name if dtype else 'unknown type'}, {order}-endian, chunks {tuple(dims)}")
-    typer.echo(json_module.dumps(found, indent=2) if json else "\n".join(lines))
+    click.echo(json_module.dumps(found, indent=2) if json else "\n".join(lines))
 
 
 def parse_words(text: str) -> list[int]:

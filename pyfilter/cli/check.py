@@ -6,26 +6,25 @@ from __future__ import annotations
 import json as json_module
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 from rich.console import Console
 from rich.markup import escape
 
 from pyfilter import checking
-from pyfilter.cli import options, progress
+from pyfilter.cli import help, options, progress
 from pyfilter.rewrite import netcdf3
 
 
-def check(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="HDF5 or netCDF.", exists=True, dir_okay=False)
-    ],
-    json: options.Json = False,
-) -> None:
+@help.command("check")
+@help.argument(
+    "files", nargs=-1, required=True, type=options.EXISTING_FILE, metavar="FILE...", help="HDF5 or netCDF files."
+)
+@options.json
+def check(*, files: tuple[Path, ...], json: bool) -> None:
     """Find chunks that were stored raw in silence, filters in an order that breaks a bound, and missing filters.
 
-    Exit status 1: there is something to say about one of the files.
+    Exit status 1: a file has one of these.
     """
     found: dict[str, list[checking.Finding]] = {}
     with progress.bar(len(files)) as advance:
@@ -33,7 +32,7 @@ def check(
             found[str(path)] = [] if netcdf3.is_netcdf3(path) else checking.check(path)
             advance(path.name)
     if json:
-        typer.echo(
+        click.echo(
             json_module.dumps({path: [asdict(item) for item in items] for path, items in found.items()}, indent=2)
         )
     else:
@@ -44,4 +43,4 @@ def check(
             if not items:
                 console.print(f"{escape(name)}: nothing wrong", soft_wrap=True, highlight=False)
     if any(found.values()):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

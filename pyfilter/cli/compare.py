@@ -8,17 +8,17 @@ import json as json_module
 import math
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 from rich.console import Console
 from rich.markup import escape
 
 from pyfilter import h5, settings
-from pyfilter.cli import files, options, progress, tables
+from pyfilter.cli import files, help, options, progress, tables
 from pyfilter.cli.tables import Column
 from pyfilter.codecs.base import Codec
-from pyfilter.compare import candidates, figures, page
+from pyfilter.compare import advice, candidates, figures, page
 from pyfilter.compare import sample as sampling
 from pyfilter.compare.run import Bench, Outcome
 from pyfilter.errors import InvalidArgument
@@ -38,26 +38,31 @@ _STEPS = (0.1, 10**-0.5, 10**0.5, 10.0)  # times the bound, for curves
 _WITHOUT_PEERS = "hdf5plugin is not installed: pip install 'h5pyfilter[compare]' adds SZ3, ZFP, SPERR and more"
 
 
+@help.command("compare")
+@help.argument("source", metavar="FILE[:DATASET]", help="HDF5, netCDF or .npy.")
 @options.with_bounds
+@click.option("--sample-mib", type=click.FloatRange(0.01), default=32, metavar="N", help="Size of the sample in MiB.")
+@click.option("--all", "everything", is_flag=True, help="Every combination of our codecs' parameters.")
+@click.option("--only", multiple=True, metavar="NAME", help="Only codecs whose name contains this; may be repeated.")
+@click.option("--peers/--no-peers", default=True, help="Compare the filters of hdf5plugin too.")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of pyfilter's codecs.")
+@click.option("--timeout", type=click.FloatRange(1), default=30, metavar="S", help="Seconds for one codec.")
+@click.option("--plot", type=options.FILE, metavar="OUT.png", help="Picture: rate-distortion, a slice and errors.")
+@click.option("--html", type=options.FILE, metavar="OUT.html", help="Report: one page that needs no other file.")
+@options.json
 def compare(
     *,
-    source: Annotated[str, typer.Argument(metavar="FILE[:DATASET]", help="HDF5, netCDF or .npy.")],
+    source: str,
     bounds: options.Bounds,
-    sample_mib: Annotated[float, typer.Option("--sample-mib", help="Size of the sample.", metavar="N", min=0.01)] = 32,
-    everything: Annotated[bool, typer.Option("--all", help="Every combination of our codecs' parameters.")] = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Codecs whose name holds this; may be repeated.", metavar="NAME")
-    ] = None,
-    peers: Annotated[bool, typer.Option("--peers/--no-peers", help="The filters of hdf5plugin too.")] = True,
-    threads: Annotated[int | None, typer.Option("--threads", help="For our codecs.", metavar="N", min=1)] = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one codec.", metavar="S", min=1)] = 30,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Picture: rate-distortion, a slice and errors.", metavar="OUT.png")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Report: one page that needs nothing else.", metavar="OUT.html")
-    ] = None,
-    json: options.Json = False,
+    sample_mib: float,
+    everything: bool,
+    only: tuple[str, ...],
+    peers: bool,
+    threads: int | None,
+    timeout: float,
+    plot: Path | None,
+    html: Path | None,
+    json: bool,
 ) -> None:
     """Compress a sample with our codecs and hdf5plugin's at one bound: ratio, speed, error, missing values.
 
@@ -76,7 +81,7 @@ def compare(
         name, values = files.dataset(source, stack)
         sample = sampling.take(values, name, int(sample_mib * (1 << 20)))
         bound = _absolute(wish, values, sample)
-    tried = _candidates(sample, bound, everything, peers, only or [])
+    tried = _candidates(sample, bound, everything, peers, only)
     if not tried:
         named = f" and has {' or '.join(only)} in its name" if only else ""
         message = f"no codec takes {sample.values.dtype} with this bound{named}"
@@ -85,18 +90,22 @@ def compare(
     story = _run(sample, bound, tried, drawn, timeout, threads)
     facts = _facts(sample, bound, wish, threads)
     notes = [] if not peers or candidates.has_hdf5plugin() else [_WITHOUT_PEERS]
+    best = advice.best_forms(story.outcomes)
+    shown, said = story.outcomes if everything else best, advice.advice(best)
     if plot is not None:
         figures.save(story, plot)
     if html is not None:
-        html.write_text(_page(story, facts, notes), encoding="utf-8")
+        html.write_text(_page(story, shown, facts, [*notes, said]), encoding="utf-8")
     if json:
         curves = {key: [item.as_dict() for item in items] for key, items in story.curves.items()}
-        found = {**facts, "bound": bound[1], "notes": notes, "codecs": [item.as_dict() for item in story.outcomes]}
-        typer.echo(json_module.dumps({**found, "curves": curves} if drawn else found, indent=2))
+        found = {**facts, "bound": bound[1], "notes": notes, "advice": said}
+        found["best"] = [item.candidate.name for item in best]
+        found["codecs"] = [item.as_dict() for item in story.outcomes]
+        click.echo(json_module.dumps({**found, "curves": curves} if drawn else found, indent=2))
     else:
-        _show(story.outcomes, facts, notes)
+        _show(shown, facts, notes, said)
     if any(item.candidate.source == candidates.OURS and not item.problem and not item.ok for item in story.outcomes):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _absolute(wish: Codec | None, values: Any, sample: Sample) -> tuple[str, float]:
@@ -196,7 +205,7 @@ def ordered(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=place)
 
 
-def _show(outcomes: Sequence[Outcome], facts: dict[str, str], notes: Sequence[str]) -> None:
+def _show(outcomes: Sequence[Outcome], facts: dict[str, str], notes: Sequence[str], said: str) -> None:
     console = Console()
     for name, text in facts.items():
         console.print(f"[bold]{name}[/]: {escape(text)}", soft_wrap=True, highlight=False)
@@ -207,15 +216,20 @@ def _show(outcomes: Sequence[Outcome], facts: dict[str, str], notes: Sequence[st
         _COLUMNS,
         [[escape(cell) for cell in cells(item)] for item in shown],
         styles=["" if item.ok else "red" for item in shown],
-        sections=[place for place, (before, item) in pairs if before.candidate.source != item.candidate.source],
+        sections=[
+            place
+            for place, (before, item) in pairs
+            if (before.candidate.source == candidates.OURS) != (item.candidate.source == candidates.OURS)
+        ],
     )
     for text in (*problems, *notes):
         console.print(f"[yellow]{escape(text)}[/]", soft_wrap=True)
+    console.print(f"[bold]{escape(said)}[/]", soft_wrap=True, highlight=False)
 
 
-def _page(story: figures.Story, facts: dict[str, str], notes: list[str]) -> str:
+def _page(story: figures.Story, outcomes: Sequence[Outcome], facts: dict[str, str], notes: list[str]) -> str:
     rows = []
-    for item in ordered(story.outcomes):
+    for item in ordered(outcomes):
         kind = "ours" if item.candidate.source == candidates.OURS else "theirs"
         rows.append((kind if item.ok else f"{kind} bad", cells(item)))
     pictures = {

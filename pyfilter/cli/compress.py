@@ -1,144 +1,180 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``pyfilter compress``: a whole file, every value checked."""
+"""``pyfilter compress``: whole files, every value checked. compressed.py prints what became of them."""
 
 from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.console import Console
-from rich.markup import escape
+import click
+import h5py
 
-from pyfilter.cli import options, progress, tables
-from pyfilter.cli.tables import Column
+from pyfilter.cli import compressed, help, options, progress
+from pyfilter.codecs import CODECS, Auto
 from pyfilter.errors import InvalidArgument
-from pyfilter.rewrite import Report, Row, Rules, compress_file, plan
+from pyfilter.rewrite import BoundsFile, Report, Result, Rules, batch, bounds_file, compress_file, rules, wishes
+from pyfilter.rewrite.job import LEAST_MEMORY, MAX_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyfilter.codecs.base import Codec
 
 
+@help.command("compress")
+@help.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    metavar="IN... OUT",
+    help="HDF5 or netCDF files, or patterns; then the result, a folder for several inputs.",
+)
 @options.with_bounds
+@options.lossless
+@options.codec(f"One of {', '.join(CODECS)}; by default what is smallest for each variable.")
 @options.with_parameters
+@click.option("--fast", is_flag=True, help="Without --codec: only codecs that write over 0.5 GB/s on a core.")
+@click.option(
+    "--var",
+    multiple=True,
+    metavar="NAME=SPEC",
+    help="For one variable: MODE:X (such as absolute:0.1), CODEC:MODE:X, lossless or none. Without another bound, "
+    "only these variables are compressed.",
+)
+@click.option(
+    "--config", type=options.EXISTING_FILE, metavar="TOML", help="File of bounds: by name, pattern or standard_name."
+)
+@click.option("--lossy-coordinates", is_flag=True, help="Compress coordinates to the bound too.")
+@click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")
+@click.option("--attributes/--no-attributes", default=True, help="netCDF: say of each variable what was verified.")
+@click.option(
+    "--max-memory",
+    type=click.IntRange(LEAST_MEMORY >> 20),
+    default=MAX_MEMORY >> 20,
+    metavar="MIB",
+    help="Limit of the process, in MiB; chunks over a twentieth of it need more.",
+)
+@click.option("--resume", is_flag=True, help="Into a folder: skip files that an earlier run has done.")
+@options.json
 def compress(
     *,
-    source: Annotated[Path, typer.Argument(metavar="IN", help="An HDF5 or netCDF file.", exists=True, dir_okay=False)],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The result; replaced if it exists.", dir_okay=False)],
+    paths: tuple[str, ...],
     bounds: options.Bounds,
-    lossless: options.LosslessFlag = False,
-    codec: Annotated[
-        str | None,
-        typer.Option(
-            "--codec",
-            help=f"One of {', '.join(options.CODECS)}; by default cuszp2, and hierarchical_delta for integers and "
-            "--pointwise-relative.",
-            metavar="NAME",
-        ),
-    ] = None,
+    lossless: bool,
+    codec: str | None,
     parameters: options.Parameters,
-    var: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--var",
-            metavar="NAME=SPEC",
-            help="For one variable: MODE:X (as absolute:0.1), lossless or none. Without another bound only these.",
-        ),
-    ] = None,
-    lossy_coordinates: Annotated[
-        bool, typer.Option("--lossy-coordinates", help="Hold coordinates to the bound too, not bit for bit.")
-    ] = False,
-    history: Annotated[
-        bool, typer.Option("--history/--no-history", help="netCDF: add a line to the global attribute history.")
-    ] = True,
-    json: options.Json = False,
+    fast: bool,
+    var: tuple[str, ...],
+    config: Path | None,
+    lossy_coordinates: bool,
+    history: bool,
+    attributes: bool,
+    max_memory: int,
+    resume: bool,
+    json: bool,
 ) -> None:
-    """Copy a file with its floating-point variables compressed, and check every value against its bound.
+    """Copy files with their floating-point variables compressed, and check every value against its bound.
 
-    A relative bound (or PSNR) is of each variable's whole range, missing values left out. Coordinates stay bit for bit
-    (dimension scales, what CF attributes name, latitude, longitude, time); the output names them and says why.
-    Integers are left as they are but for those named by --var; their bound is one of the stored integers.
-    OUT appears when it is whole and checked; exit status 1 says that a bound did not hold, and then there is none.
+    Without --codec, a sample of each variable decides what is smallest: a codec of pyfilter at the bound, HDF5's
+    shuffle + deflate, or the filters that the variable has. No variable becomes larger.
+    A relative bound (or PSNR) is a fraction of the variable's range without missing values. Coordinates stay bit for
+    bit (dimension scales, variables that CF attributes name, latitude, longitude, time), and the output lists them.
+    Integers stay bit for bit unless --var names them; their bound is in the unit of the stored integers.
+    OUT appears when all values are checked. Exit status 1: a bound did not hold, and OUT was not written.
     """
-    default = options.make_codec(codec, bounds, lossless, parameters)
-    named = dict(options.parse_variable(text, codec, parameters) for text in var or ())
-    if default is None and not named:
-        known = ", ".join(f"{options.option_name(mode)} X" for mode in options.BOUNDS)
-        message = f"give a bound: {known}, --lossless; --var NAME=absolute:X for single variables"
-        raise InvalidArgument(message)
-    rules = Rules(default, named, lossy_coordinates, integers=codec is None)
-    with progress.stages() as advance:
-        report = compress_file(source, target, rules, advance, history=history)
-    if json:
-        typer.echo(json_module.dumps(report.as_dict(), indent=2))
-    else:
-        _show(report, target)
-    if not report.ok:
-        raise typer.Exit(1)
-
-
-_WHY = {
-    plan.INTEGERS: "integers: --lossless, or for single ones --var NAME=absolute:X or NAME=lossless, compresses them",
-    plan.SMALL: f"under {plan.SMALL_BYTES} bytes: --var NAME=SPEC compresses single ones",
-    plan.FILTERED: "integers that are compressed already: --var NAME=lossless compresses them anew",
-    plan.UNSUITED: "no codec takes their type",
-    plan.EXCLUDED: "by --var NAME=none",
-    plan.NOT_NAMED: "named by no --var, and there is no bound for all",
-}
-_COLUMNS = (
-    Column("variable"),
-    Column("type", drop=1),
-    Column("shape", drop=2),
-    Column("codec", shorten=True, drop=5),
-    Column("bound", right=True, drop=4),
-    Column("ratio", right=True, drop=6),
-    Column("max error", right=True, drop=3),
-    Column("ok"),
-)
-
-
-def _show(report: Report, target: Path) -> None:
-    console = Console()
-    if report.compressed:
-        tables.show(_COLUMNS, [_cells(row) for row in report.compressed])
-        for row in report.compressed:
-            if row.note and not row.coordinate:  # these have a line of their own
-                console.print(escape(f"{row.path}: {row.note}"), soft_wrap=True, highlight=False)
-    else:
-        reason = "each variable is copied as it is" if report.rows else "the file has no variable"
-        console.print(f"[yellow]nothing to compress: {reason}[/]", soft_wrap=True)
-    copied = len(report.rows) - len(report.compressed)
-    before, after = report.file_bytes_in, report.file_bytes_out
-    console.print(
-        f"total: {options.size(before)} -> {options.size(after)}, ratio {before / after:.2f}; "
-        f"{len(report.compressed)} variables compressed, {copied} copied as they are",
-        soft_wrap=True,
+    listed = BoundsFile() if config is None else bounds_file.load(config)
+    default = _default(codec, bounds, lossless, parameters)
+    named = dict(options.parse_variable(text, codec, parameters) for text in var)
+    choose = codec in (None, Auto.codec_name)
+    asked = Rules(
+        default or listed.default,
+        named,
+        listed.variables,
+        listed.standard_names,
+        lossy_coordinates,
+        integers=choose,
+        choose=choose,
+        fast=fast,
     )
-    _show_kept(console, report)
-    if not report.ok:
-        console.print(f"[bold red]a bound does not hold: {escape(str(target))} was not written[/]", soft_wrap=True)
+    _require_something(asked)
+    sources, target, many = _places(paths)
+    if fast and not choose:
+        message = f"give --fast or --codec {codec}, not both: --fast chooses among codecs"
+        raise InvalidArgument(message)
+    how: dict[str, Any] = {"history": history, "attributes": attributes, "max_memory": max_memory << 20}
+    with progress.stages() as advance:
+        if not many:
+            if resume:
+                message = "--resume needs several files and a folder: a single file is written whole or not at all"
+                raise InvalidArgument(message)
+            report = compress_file(sources[0], target, asked, advance, **how)
+            results = [Result(sources[0], target, report)]
+        else:
+            results = []
+            for result in batch.compress_files(sources, target, asked, advance, resume=resume, **how):
+                results.append(result)
+                if not json:
+                    compressed.show_file(result)
+    unused = _unused(asked, sources, config)
+    if json:
+        found = [compressed.as_dict(result) for result in results] if many else results[0].report
+        text = {"files": found, "unused": unused} if many else _whole(results[0].report, unused)
+        click.echo(json_module.dumps(text, indent=2))
+    else:
+        if many:
+            compressed.show_summary(results)
+        else:
+            compressed.show(results[0])
+        compressed.show_unused(unused, config)
+    if any(result.report is not None and not result.report.ok for result in results):
+        raise click.exceptions.Exit(1)
+    if any(result.problem for result in results):
+        raise click.exceptions.Exit(2)
 
 
-def _show_kept(console: Console, report: Report) -> None:
-    """Say which variables were kept bit for bit as coordinates, which were copied as they are, and why."""
-    groups: dict[str, list[str]] = {}
-    for row in report.rows:
-        if row.coordinate:
-            heading = "coordinates, kept bit for bit (--var NAME=SPEC or --lossy-coordinates compresses them)"
-            groups.setdefault(heading, []).append(f"{row.path} ({row.coordinate})")
-        elif row.codec is None:
-            detail = f" ({row.dtype})" if row.note == plan.UNSUITED else ""
-            groups.setdefault(f"copied as they are, {_WHY[row.note]}", []).append(f"{row.path}{detail}")
-    for heading, names in groups.items():
-        console.print(escape(f"{heading}: {', '.join(names)}"), soft_wrap=True, highlight=False)
+def _whole(report: Report | None, unused: Sequence[str]) -> dict[str, object]:
+    assert report is not None
+    return {**report.as_dict(), "unused": list(unused)}
 
 
-def _cells(row: Row) -> list[str]:
-    return [
-        escape(row.path),
-        row.dtype,
-        options.shape(row.shape),
-        escape(str(row.codec).partition("(")[0]),  # the bound has a column of its own
-        options.bound(row.bound, "(pointwise_relative=" in str(row.codec)),
-        f"{row.ratio:.2f}",
-        options.number(row.max_error),
-        "[green]yes[/]" if row.ok else "[bold red]NO[/]",
-    ]
+def _default(codec: str | None, bounds: options.Bounds, lossless: bool, parameters: options.Parameters) -> Codec | None:
+    """Return the codec for variables that nothing else names: `Auto` leaves the choice to a sample."""
+    given = [field for field, value in parameters.items() if value is not None]
+    if codec is None and given:
+        takers = [name for name, cls in CODECS.items() if given[0] in wishes.fields_of(cls)]
+        message = f"{options.option_name(given[0])} belongs to a codec: give --codec {' or '.join(takers)} with it"
+        raise InvalidArgument(message)
+    return options.make_codec(codec or Auto.codec_name, bounds, lossless, parameters)
+
+
+def _require_something(asked: Rules) -> None:
+    if asked.default is None and not asked.named and not asked.listed and not asked.standard_names:
+        known = ", ".join(f"{options.option_name(mode)} X" for mode in options.BOUNDS)
+        message = f"give a bound: {known}, --lossless; --var NAME=absolute:X for single variables, --config for many"
+        raise InvalidArgument(message)
+
+
+def _places(paths: Sequence[str]) -> tuple[list[Path], Path, bool]:
+    """Return the inputs, the output, and whether that is a folder."""
+    if len(paths) < 2:
+        message = f"give an input and an output; got only {paths[0]}"
+        raise InvalidArgument(message)
+    sources, target = batch.expanded(paths[:-1]), Path(paths[-1])
+    many = len(sources) > 1 or target.is_dir() or paths[-1].endswith("/")
+    if many and target.exists() and not target.is_dir():
+        message = f"{target} is a file: the copies of {len(sources)} files need a folder"
+        raise InvalidArgument(message)
+    return sources, target, many
+
+
+def _unused(asked: Rules, sources: Sequence[Path], config: Path | None) -> list[str]:
+    """Return what the file of bounds names and no input has."""
+    left = [] if config is None else sorted({*asked.listed, *asked.standard_names})
+    for source in sources:
+        if left and h5py.is_hdf5(source):
+            with h5py.File(source, "r") as file:
+                left = rules.unused(left, file)
+        elif left:  # netCDF-3 is not read a second time for this
+            return []
+    return left

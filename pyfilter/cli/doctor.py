@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json as json_module
 import os
@@ -10,14 +11,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import h5py
 import numpy as np
-import typer
 from rich.markup import escape
 
 from pyfilter import checking, h5, netcdf, plugin, settings, verification
+from pyfilter._hooks import foreign
 from pyfilter._lib import cuda, library
-from pyfilter.cli import options, tables
+from pyfilter.cli import help, options, tables
 from pyfilter.cli.tables import Column
 from pyfilter.codecs import Cuszp2
 from pyfilter.errors import PyfilterError
@@ -26,17 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def doctor(json: options.Json = False) -> None:
+@help.command("doctor")
+@options.json
+def doctor(*, json: bool) -> None:
     """Show the library, its backends, each libhdf5 in this process, and whether a write and a read work.
 
-    Exit status 1: something does not.
+    Exit status 1: something does not work.
     """
     if json:
         rows = _findings()
         found = [{"name": name, "text": text, "ok": good} for name, text, good in rows]
-        typer.echo(json_module.dumps({"ok": all(good for *_, good in rows), "findings": found}, indent=2))
+        click.echo(json_module.dumps({"ok": all(good for *_, good in rows), "findings": found}, indent=2))
         if not all(good for *_, good in rows):
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)
         return
     rows = _findings()
     tables.show(
@@ -45,12 +49,12 @@ def doctor(json: options.Json = False) -> None:
         header=False,
     )
     if not all(good for *_, good in rows):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _findings() -> list[tuple[str, str, bool]]:
     path = library.path()
-    rows = [("library", "missing" if path is None else str(path), path is not None)]
+    rows = [_installed(), ("library", "missing" if path is None else str(path), path is not None)]
     if path is None:
         return rows
     try:
@@ -76,6 +80,18 @@ def _findings() -> list[tuple[str, str, bool]]:
         rows.append(("netCDF4", "not installed", True))
     rows += [("registered with", hdf5, True) for hdf5 in plugin.register()]
     return rows
+
+
+def _installed() -> tuple[str, str, bool]:
+    """Return which distribution is installed, and whether another project's has the package's name."""
+    theirs = list(importlib.metadata.distributions(name=foreign.NAME))
+    if theirs:
+        places = ", ".join(f"{item.version} in {item.locate_file('')}" for item in theirs)
+        return "distribution", f"pyfilter {places} is another project's and replaces our files: {foreign.REPAIR}", False
+    ours = next(iter(importlib.metadata.distributions(name="h5pyfilter")), None)
+    if ours is None:
+        return "distribution", f"h5pyfilter is not installed; used from {Path(__file__).parents[1]}", True
+    return "distribution", f"h5pyfilter {ours.version} in {ours.locate_file('')}", True
 
 
 def _cuda(now: settings.config) -> str:

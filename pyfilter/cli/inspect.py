@@ -7,18 +7,18 @@ import json as json_module
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
+import click
 import h5py
 import numpy as np
-import typer
 from rich.console import Console
 from rich.markup import escape
 
 from pyfilter import checking
 from pyfilter._chunks import pipeline
 from pyfilter._chunks.stored import origins_of
-from pyfilter.cli import options, tables
+from pyfilter.cli import help, options, tables
 from pyfilter.cli.tables import Column
 from pyfilter.errors import FrameError, InvalidArgument, PyfilterError
 from pyfilter.frames import frame_info
@@ -62,11 +62,11 @@ class Chunk:
     parameters: dict[str, str | int | bool]
 
 
-def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="HDF5 or netCDF-4.", exists=True, dir_okay=False)],
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each chunk too.")] = False,
-    json: options.Json = False,
-) -> None:
+@help.command("inspect")
+@help.argument("file", type=options.EXISTING_FILE, metavar="FILE", help="HDF5 or netCDF-4.")
+@click.option("--verbose", "-v", is_flag=True, help="Each chunk too.")
+@options.json
+def inspect(*, file: Path, verbose: bool, json: bool) -> None:
     """Show each dataset's codec, bound and ratio, and chunks that were stored raw.
 
     Exit status 1: something is wrong with the file.
@@ -84,11 +84,11 @@ def inspect(
         for row in rows if verbose else ():
             row["chunk_list"] = [asdict(chunk) for chunk in chunks.get(row["path"], ())]
         found = {"datasets": rows, "findings": [asdict(item) for item in findings]}
-        typer.echo(json_module.dumps(found, indent=2))
+        click.echo(json_module.dumps(found, indent=2))
     else:
         _show(entries, chunks, findings)
     if findings:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _entry(dataset: h5py.Dataset) -> Entry:

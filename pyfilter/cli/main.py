@@ -11,49 +11,46 @@ import contextlib
 import os
 import signal
 import sys
-from typing import Annotated
 
-import typer
+import click
 from rich.console import Console
 from rich.markup import escape
 
 from pyfilter._hooks import signals
-from pyfilter.cli import args, check, compare, compress, doctor, inspect, progress, retrieve, verify
+from pyfilter.cli import help, progress
+from pyfilter.cli.args import args
+from pyfilter.cli.check import check
+from pyfilter.cli.compare import compare
+from pyfilter.cli.compress import compress
+from pyfilter.cli.doctor import doctor
+from pyfilter.cli.inspect import inspect
+from pyfilter.cli.recommend import command as recommend
+from pyfilter.cli.retrieve import retrieve
+from pyfilter.cli.verify import verify
 from pyfilter.errors import PyfilterError
 from pyfilter.registry import registry
 
-app = typer.Typer(
-    name="pyfilter",
+
+@click.group(
+    "pyfilter",
+    cls=help.Group,
     help="Error-bounded compression of floating-point data in HDF5 and netCDF-4 files.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
 )
+@click.version_option(
+    registry().version, prog_name="pyfilter", message="%(prog)s %(version)s", help="Say which release this is."
+)
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Print the help page where no command is named."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(2)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"pyfilter {registry().version}")
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Say which release this is.")
-    ] = False,
-) -> None:
-    pass
-
-
-app.command("compress")(compress.compress)
-app.command("inspect")(inspect.inspect)
-app.command("verify")(verify.verify)
-app.command("check")(check.check)
-app.command("compare")(compare.compare)
-app.command("retrieve")(retrieve.retrieve)
-app.command("args")(args.args)
-app.command("doctor")(doctor.doctor)
+for _command in (compress, recommend, inspect, verify, check, compare, retrieve, args, doctor):
+    app.add_command(_command)
 
 
 def main() -> None:
@@ -63,7 +60,10 @@ def main() -> None:
             if signal.getsignal(number) != signal.SIG_IGN:  # nohup
                 signal.signal(number, _leave)
     try:
-        app()
+        sys.exit(app.main(standalone_mode=False))
+    except click.ClickException as error:
+        help.show_error(error)
+        sys.exit(error.exit_code)
     except (PyfilterError, OSError) as error:
         Console(stderr=True).print(f"[bold red]pyfilter:[/] {escape(str(error))}", soft_wrap=True)
         sys.exit(2)

@@ -6,39 +6,38 @@ The options for bounds and codec parameters are made from registry.json, so a ne
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import inspect
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from pyfilter.codecs import CODECS, FILTERS, Codec, Lossless
 from pyfilter.errors import InvalidArgument
 from pyfilter.registry import parameter_value, registry
+from pyfilter.rewrite import wishes
 
-LosslessFlag = Annotated[bool, typer.Option("--lossless", help="Every value bit for bit.")]
-#: what --codec may be
-CodecName = Annotated[
-    str | None,
-    typer.Option(
-        "--codec",
-        help=f"One of {', '.join(CODECS)}; by default cuszp2, and hierarchical_delta for --pointwise-relative.",
-        metavar="NAME",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
 
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+lossless = click.option("--lossless", is_flag=True, help="Every value bit for bit.")
+json = click.option("--json", is_flag=True, help="Print JSON instead of a table.")
+#: what --codec may be, and the beginning of what is said of the default
+CODEC_HELP = f"One of {', '.join(CODECS)}; by default cuszp2, and hierarchical_delta"
 
 #: codec parameters by name, None for those not given
 Parameters = Mapping[str, str | int | bool | None]
 #: bounds by mode, likewise
 Bounds = Mapping[str, float | None]
-BOUNDS = tuple(mode for mode in registry().bounds if mode != "none")
-_WISHES = f"{', '.join(f'{mode}:X' for mode in BOUNDS)}, lossless or none"
+BOUNDS = wishes.BOUNDS
 
 
 _BOUND_HELP = {
@@ -49,6 +48,11 @@ _BOUND_HELP = {
 }
 
 
+def codec(text: str) -> Callable[[_Function], _Function]:
+    """Return the decorator for --codec, with its help text."""
+    return click.option("--codec", metavar="NAME", help=text)
+
+
 def with_bounds(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for each bound, handed over as ``bounds``."""
     added = {}
@@ -57,7 +61,7 @@ def with_bounds(command: Callable[..., None]) -> Callable[..., None]:
         takers = [name for name, spec in registry().codecs.items() if mode in spec.bounds]
         only = f"{takers[0]}: " if len(takers) == 1 else ""
         help_text = f"{only}{text[0].lower() if only else text[0]}{text[1:]}"
-        added[mode] = Annotated[float | None, typer.Option(option_name(mode), help=help_text, metavar=metavar)]
+        added[mode] = click.option(option_name(mode), mode, type=float, help=help_text, metavar=metavar)
     return _with_options(command, "bounds", added)
 
 
@@ -70,28 +74,23 @@ def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     added = {}
     for name, choices in helps.items():
         text = "; ".join(f"{', '.join(codecs)}: {values}" for values, codecs in choices.items())
-        added[name] = Annotated[str | None, typer.Option(option_name(name), help=f"{text}.", metavar="VALUE")]
+        added[name] = click.option(option_name(name), name, help=f"{text}.", metavar="VALUE")
     return _with_options(command, "parameters", added)
 
 
-def _with_options(command: Callable[..., None], name: str, added: Mapping[str, Any]) -> Callable[..., None]:
+def _with_options(
+    command: Callable[..., None], name: str, added: Mapping[str, Callable[[Callable[..., None]], Callable[..., None]]]
+) -> Callable[..., None]:
     """Return a command that has the added options instead of the argument ``name``, which gets their values."""
 
-    @functools.wraps(command)
-    def changed(*args: Any, **kwargs: Any) -> None:
+    @functools.wraps(command)  # which keeps the options of the decorators below
+    def changed(**kwargs: Any) -> None:
         values = {key: kwargs.pop(key) for key in added}
         kwargs[name] = {key: parameter_value(item) if isinstance(item, str) else item for key, item in values.items()}
-        command(*args, **kwargs)
+        command(**kwargs)
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    items = inspect.signature(command, eval_str=True).parameters.values()
-    new = [inspect.Parameter(key, keyword, default=None, annotation=hint) for key, hint in added.items()]
-    shown: list[inspect.Parameter] = []
-    for item in items:
-        shown += new if item.name == name else [item.replace(kind=keyword)]
-    changed.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    changed.__annotations__ = {item.name: item.annotation for item in shown}
-    del changed.__wrapped__
+    for option in reversed(list(added.values())):  # click shows the one first that is added last
+        option(changed)
     return changed
 
 
@@ -132,19 +131,12 @@ def make_codec(
     fields: dict[str, Any] = {**bounds, **parameters}
     given = {field: value for field, value in fields.items() if value is not None}
     for field in given:
-        if field not in _fields(cls):
-            takers = [other for other, its in CODECS.items() if field in _fields(its)]
-            message = (
-                f"{option_name(field)} is no option of the codec {cls.codec_name}; --codec {' or '.join(takers)} has it"
-            )
+        if field not in wishes.fields_of(cls):
+            takers = [other for other, its in CODECS.items() if field in wishes.fields_of(its)]
+            theirs = " or ".join(takers)
+            message = f"{option_name(field)} is not an option of the codec {cls.codec_name}, but of --codec {theirs}"
             raise InvalidArgument(message)
     return cls(**given)
-
-
-def _fields(cls: type[Codec]) -> set[str]:
-    """Return the bounds and parameters that a codec has."""
-    dataclass: Any = cls  # each codec is one
-    return {field.name for field in dataclasses.fields(dataclass)}
 
 
 def option_name(field: str) -> str:
@@ -155,32 +147,12 @@ def option_name(field: str) -> str:
 def parse_variable(
     text: str, name: str | None, parameters: Parameters = MappingProxyType({})
 ) -> tuple[str, Codec | None]:
-    """Return the variable and the codec of a ``--var`` option: NAME=MODE:X (a bound), NAME=lossless or NAME=none."""
+    """Return the variable and the codec of a ``--var`` option: NAME=MODE:X, CODEC:MODE:X, lossless or none."""
     variable, equals, wish = text.rpartition("=")
-    kind, colon, number = wish.partition(":")
     if not equals or not variable:
-        message = f"--var must be NAME=SPEC with a SPEC of {_WISHES}; got {text!r}"
+        message = f"--var must be NAME=SPEC with a SPEC of {wishes.FORMS}; got {text!r}"
         raise InvalidArgument(message)
-    if wish == "none":
-        return variable, None
-    if wish == "lossless":  # other parameters are for other variables
-        return variable, make_codec(name, lossless=True, parameters=_own(Lossless, parameters))
-    try:
-        bound = int(number) if number.isdecimal() else float(number)  # large integers are rounded by the codec, down
-    except ValueError:
-        bound = math.nan
-    mode = kind.replace("-", "_")
-    if mode not in BOUNDS or not colon or math.isnan(bound):
-        message = f"--var {variable} must be {_WISHES}; got {wish!r}"
-        raise InvalidArgument(message)
-    if name is None and codec_for({mode: bound}) != codec_for({}):  # another codec than other variables have
-        parameters = _own(CODECS[codec_for({mode: bound})], parameters)
-    return variable, make_codec(name, {mode: bound}, parameters=parameters)
-
-
-def _own(cls: type[Codec], parameters: Parameters) -> Parameters:
-    """Return those of the parameters that a codec has."""
-    return {field: value for field, value in parameters.items() if field in _fields(cls)}
+    return variable, wishes.from_text(wish, f"--var {variable}", name, parameters)
 
 
 def bound(value: float | None, pointwise: bool) -> str:

@@ -5,36 +5,45 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import numpy as np
-import typer
 from rich.markup import escape
 
 from pyfilter import progressive
-from pyfilter.cli import options, tables
+from pyfilter.cli import help, options, tables
 from pyfilter.cli.tables import Column
 from pyfilter.errors import InvalidArgument
 
 DEFAULT_STEPS = 6
 
 
-def retrieve(
-    *,
-    source: Annotated[str, typer.Argument(metavar="FILE:DATASET", help="A file or URL, a colon, a dataset.")],
-    tolerance: Annotated[
-        list[float] | None,
-        typer.Option("--tolerance", "-t", help="Largest error, in the unit of the data; repeatable."),
-    ] = None,
-    level: Annotated[int, typer.Option(help="Leave out every second value along each dimension so many times.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the values of the last tolerance to this .npy file.")
-    ] = None,
-    json: options.Json = False,
-) -> None:
-    """Read a dataset of codec progressive to one tolerance after the other, and say what each costs.
+@help.command("retrieve")
+@help.argument("source", metavar="FILE:DATASET", help="A file or URL, a colon, a dataset.")
+@click.option(
+    "--tolerance",
+    "-t",
+    type=float,
+    multiple=True,
+    metavar="X",
+    help="Largest error, in the unit of the data; may be repeated.",
+)
+@click.option(
+    "--level", type=int, default=0, metavar="N", help="Leave out every second value along each dimension N times."
+)
+@click.option(
+    "--output",
+    "-o",
+    type=options.FILE,
+    metavar="OUT.npy",
+    help="Write the values of the last tolerance to this .npy file.",
+)
+@options.json
+def retrieve(*, source: str, tolerance: tuple[float, ...], level: int, output: Path | None, json: bool) -> None:
+    """Read a progressive dataset to one tolerance after the other, and show the bytes that each needs.
 
-    Without --tolerance: six of them, each a tenth of the one before, and then all that is stored.
+    Without --tolerance: six tolerances, each a tenth of the one before, and then everything that is stored.
     """
     address, _, name = source.rpartition(":")
     if not address or name.startswith("//"):
@@ -43,7 +52,7 @@ def retrieve(
     rows: list[dict[str, Any]] = []
     with progressive.open(address, name) as reader:
         count = int(np.prod(reader.shape, dtype=np.int64))
-        wanted: list[float | None] = [*sorted(tolerance or [], reverse=True)]
+        wanted: list[float | None] = [*sorted(tolerance, reverse=True)]
         if not wanted:
             first = reader.first_error()
             wanted = [first * 10.0**-step for step in range(DEFAULT_STEPS)] + [None] if first > 0 else [None]
@@ -61,7 +70,7 @@ def retrieve(
     if output is not None and values is not None:
         np.save(output, values)
     if json:
-        typer.echo(json_module.dumps({"dataset": source, "level": level, "reads": rows}, indent=2))
+        click.echo(json_module.dumps({"dataset": source, "level": level, "reads": rows}, indent=2))
         return
     headings = ("tolerance", "bytes read", "of the original", "max error")
     cells = [

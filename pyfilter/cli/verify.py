@@ -8,17 +8,19 @@ import math
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import click
 import h5py
-import typer
 from rich.console import Console
 from rich.markup import escape
 
 from pyfilter import checking, verification
-from pyfilter.cli import files, options, progress, tables
+from pyfilter.cli import files, help, options, progress, tables
 from pyfilter.cli.tables import Column
+from pyfilter.codecs import HierarchicalDelta
 from pyfilter.errors import PyfilterError
+from pyfilter.rewrite import provenance
 from pyfilter.rewrite.copy import is_number
 from pyfilter.verification import Verification, same_bits
 
@@ -68,21 +70,19 @@ class Row:
         return {**found, "ok": self.ok, "codec": codec, "compared": self.compared, "note": self.note}
 
 
+@help.command("verify")
+@help.argument("original", type=options.EXISTING_FILE, metavar="A", help="The file before.")
+@help.argument("stored", type=options.EXISTING_FILE, metavar="B", help="The file after.")
 @options.with_bounds
-def verify(
-    *,
-    original: Annotated[Path, typer.Argument(metavar="A", help="The file before.", exists=True, dir_okay=False)],
-    stored: Annotated[Path, typer.Argument(metavar="B", help="The file after.", exists=True, dir_okay=False)],
-    bounds: options.Bounds,
-    json: options.Json = False,
-) -> None:
+@options.json
+def verify(*, original: Path, stored: Path, bounds: options.Bounds, json: bool) -> None:
     """Compare every dataset of A with B: largest error, PSNR, bound kept or not.
 
-    The bound of a dataset is that of its codec in B; without a codec its values must be the same bits: numbers, text,
-    compounds, complex numbers, enumerations and references. --absolute, --relative, --pointwise-relative or --psnr
-    checks float32 and float64 data against another bound. Attributes and links are not compared.
-    Exit status 1: a bound does not hold, values differ, or a dataset is in one file only; 3: else, where a dataset
-    could not be compared.
+    Each dataset is held to the bound of its codec in B. A dataset without a codec must have the same bits: numbers,
+    text, compounds, complex numbers, enumerations and references. --absolute, --relative, --pointwise-relative or
+    --psnr sets another bound for float32 and float64. Attributes and links are not compared.
+    Exit status 1: a bound does not hold, values differ, or a dataset is in one file only. Exit status 3: all is well,
+    but a dataset could not be compared.
     """
     wish = options.make_codec("hierarchical_delta", bounds)
     with ExitStack() as stack:
@@ -90,13 +90,13 @@ def verify(
         after = stack.enter_context(h5py.File(files.readable(stored, stack), "r"))
         rows = _compare(before, after, wish)
     if json:
-        typer.echo(json_module.dumps({row.path: row.as_dict() for row in rows}, indent=2))
+        click.echo(json_module.dumps({row.path: row.as_dict() for row in rows}, indent=2))
     else:
         _show(rows)
     if any(row.ok is False for row in rows):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
     if any(row.ok is None for row in rows):
-        raise typer.Exit(NOT_COMPARED)
+        raise click.exceptions.Exit(NOT_COMPARED)
 
 
 def _compare(before: h5py.File, after: h5py.File, wish: Codec | None) -> list[Row]:
@@ -128,6 +128,7 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
     if not isinstance(other, h5py.Dataset):
         return Row(path, None, False, None, "is not in B" if other is None else "is no dataset in B")
     codec: Codec | None = None
+    claim: provenance.Claim | None = None
     try:
         codec = checking.codec_of(other)
         shown = None if codec is None else repr(codec)
@@ -138,6 +139,9 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
             result = same_bits.compare(dataset, other)
         else:
             bound: Codec | float = 0.0
+            claim = None if wish is not None else provenance.claimed(other)
+            if codec is None and claim is not None and dataset.dtype.kind in "fiu":
+                bound = _of_claim(claim)  # the filter is gone, the values are those that it left
             if codec is not None and not codec.is_lossless:
                 bound = codec
             if wish is not None and dataset.dtype.kind == "f":
@@ -147,7 +151,15 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
         findings = [item for side in (dataset, other) for item in checking.check(side)]
         reason = next((item.detail for item in findings if item.problem == "filter missing"), str(error))
         return Row(path, None if codec is None else repr(codec), None, None, f"not compared: {reason}")
-    return Row(path, shown, result.ok, result)
+    note = ""
+    if claim is not None and claim.max_error is not None and result.max_error > claim.max_error:
+        note = f"the largest error is {result.max_error:.4g}, B's attributes say {claim.max_error:.4g}: B was changed"
+    return Row(path, shown, result.ok, result, note)
+
+
+def _of_claim(claim: provenance.Claim) -> Codec:
+    limits: dict[str, Any] = {claim.mode: claim.bound}
+    return HierarchicalDelta(**limits)
 
 
 def _show(rows: list[Row]) -> None:

@@ -11,12 +11,12 @@ from pyfilter.codecs.base import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Adaptive(Codec):
-    """Predictions trained for each chunk, from values as they are decoded; codes by an entropy coder with contexts.
+    """The smallest files: predictions trained for each chunk, and an entropy coder with trained contexts.
 
     Takes float32 and float64, in host memory. Every finite value comes back within the bound; NaN, infinities and the
     dataset's fill value come back bit for bit. Exactly one of ``absolute``, ``relative``, ``pointwise_relative`` and
-    ``psnr`` is given. The smallest files of all codecs, at about a tenth of the speed of `Lorenzo`; large chunks gain
-    most, as each chunk has a model of its own (0.3 to 3 KB). With ``predictor="auto"`` a chunk that `Lorenzo` makes
+    ``psnr`` is given. It writes at about a tenth of the speed of `Lorenzo`. Large chunks gain most, because each chunk
+    has a model of its own (0.3 to 3 KB). With ``predictor="auto"`` a chunk that `Lorenzo` makes
     smaller is stored as `Lorenzo` stores it; so is every chunk with ``pointwise_relative``.
 
     Parameters

@@ -15,24 +15,24 @@ from pyfilter.errors import InvalidArgument
 if TYPE_CHECKING:
     from pyfilter.registry import CodecSpec
 
-OBJECTIVES = ("speed", "ratio")
+OBJECTIVES = ("ratio", "speed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Auto(Codec):
-    """What suits the data, chosen for each chunk by a sample of it; the frame says what was chosen.
+    """Chooses a codec for each chunk from a sample of it; the frame says what was chosen.
 
-    It is deterministic: the same chunk gives the same bytes on every machine. It takes floating-point values and
-    integers. Exactly one bound is given.
+    The same chunk gives the same bytes on every machine. Takes floating-point values and integers. Exactly one bound is
+    given.
 
     Parameters
     ----------
     absolute, relative, pointwise_relative, psnr : float, optional
         The bound, as for `HierarchicalDelta`.
-    objective : {"speed", "ratio"}
-        "speed": of `HierarchicalDelta` differences along a chain, the fastest form, unless another needs less than
-        three quarters of its bits; widest differences are not stored apart. "ratio": the smallest of what
-        `Adaptive`, `Lorenzo` and `HierarchicalDelta` make of a chunk; of values on a CUDA device, `Lorenzo`.
+    objective : {"ratio", "speed"}
+        "ratio": the smallest of what `Adaptive`, `Lorenzo` and `HierarchicalDelta` make of a chunk; of values on a
+        CUDA device, `Lorenzo`. "speed": of `HierarchicalDelta` differences along a chain, the fastest form, unless
+        another needs less than three quarters of its bits; widest differences are not stored apart.
 
     Raises
     ------
@@ -41,7 +41,7 @@ class Auto(Codec):
 
     Examples
     --------
-    >>> Auto(relative=1e-3, objective="speed")
+    >>> Auto(relative=1e-3, objective="ratio")
     Auto(relative=0.001)
     """
 
@@ -51,12 +51,12 @@ class Auto(Codec):
     relative: float | None = None
     pointwise_relative: float | None = None
     psnr: float | None = None
-    objective: str = "speed"
+    objective: str = "ratio"
 
     def __post_init__(self) -> None:
         """Check every field."""
         if not isinstance(self.objective, str) or self.objective not in OBJECTIVES:
-            message = f"objective must be one of 'speed', 'ratio'; got {self.objective!r}"
+            message = f"objective must be one of 'ratio', 'speed'; got {self.objective!r}"
             raise InvalidArgument(message)
         self._validate()
 

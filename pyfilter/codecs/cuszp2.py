@@ -11,7 +11,7 @@ from pyfilter.codecs.base import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Cuszp2(Codec):
-    """Fixed-length encoding of quantised differences in blocks that stand alone (cuSZp2, SC'24).
+    """The fastest: quantised differences in independent blocks, each as wide as its widest difference (cuSZp2).
 
     Takes float32 and float64. Every finite value comes back within the bound; NaN, infinities and the dataset's
     fill value come back bit for bit. Exactly one of ``absolute``, ``relative`` and ``psnr`` is given.

@@ -15,15 +15,14 @@ from pyfilter.codecs.base import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HierarchicalDelta(Codec):
-    """Differences of quantised values through tiles of 4096 values, along a chain or the axes of the grid (AATROX).
+    """Small files, fast: values predicted from neighbours in a tile of 4096, residuals as bit planes (AATROX).
 
     Takes float32 and float64, and integers of 8 to 64 bits. Every finite value comes back within the bound; NaN,
     infinities and the dataset's fill value come back bit for bit. Exactly one of ``absolute``, ``relative``,
     ``pointwise_relative`` and ``psnr`` is given.
 
-    Errors of integers are integers, so their bound is the integer part of the one given or found; where that is 0,
-    they come back bit for bit. At most 2^30 is used of it (2^62 with 64 bits). The bound is in the unit of the stored
-    integers, also where netCDF's ``scale_factor`` makes other numbers of them.
+    The bound of integers is rounded down to an integer; 0 keeps every bit. It is at most 2^30 (2^62 for 64 bits). Its
+    unit is that of the stored integers, also where netCDF's ``scale_factor`` turns them into other numbers.
 
     Parameters
     ----------

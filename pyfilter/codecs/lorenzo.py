@@ -16,13 +16,12 @@ from pyfilter.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Lorenzo(Codec):
-    """Lorenzo prediction in tiles of 4096 values, residuals by an entropy coder (cuSZ; rANS with contexts).
+    """Smaller files: predictions as of `HierarchicalDelta`, residuals by an entropy coder, rANS or Huffman (cuSZ).
 
     Takes float32 and float64. Every finite value comes back within the bound; NaN, infinities and the dataset's
     fill value come back bit for bit, however many there are. Exactly one of ``absolute``, ``relative``,
-    ``pointwise_relative`` and ``psnr`` is given. The smallest files, at a third of the speed of `HierarchicalDelta`.
-    Chunks from about 50 000 values on gain most, as each chunk has its own tables; a chunk that would gain nothing is
-    stored as `HierarchicalDelta` stores it.
+    ``pointwise_relative`` and ``psnr`` is given. Chunks should hold 50 000 values or more, because each has its
+    own tables. A chunk that would gain nothing is stored as `HierarchicalDelta` stores it.
 
     Parameters
     ----------

@@ -15,11 +15,11 @@ from pyfilter.codecs.base import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Particles(Codec):
-    """Positions of particles, arrays (N, 2) or (N, 3), as sorted segments of space (GPZ).
+    """Positions of particles, arrays (N, 2) or (N, 3), sorted by boxes of space (GPZ).
 
     Takes float32 and float64. Every finite coordinate comes back within the bound; NaN, infinities and the dataset's
-    fill value come back bit for bit. Exactly one of ``absolute``, ``relative`` and ``psnr`` is given. What gains
-    nothing (other shapes, an order that is to be kept and is not one of space) is stored as `Lorenzo` stores it.
+    fill value come back bit for bit. Exactly one of ``absolute``, ``relative`` and ``psnr`` is given. A chunk
+    that gains nothing (another shape, or rows in no order of space that must be kept) is stored as `Lorenzo` stores it.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ from pyfilter.codecs.base import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Progressive(Codec):
-    """Levels and bit planes in segments, which a reader fetches as far as its question needs (HP-MDR, PMGARD).
+    """From coarse to fine, so that a reader fetches only what its tolerance needs (HP-MDR, PMGARD).
 
-    Takes float32 and float64. Any HDF5 reader sees the full stored precision; `pyfilter.progressive` reads less.
+    Takes float32 and float64. Any HDF5 reader gets the full precision; `pyfilter.progressive` reads to a tolerance.
 
     Parameters
     ----------

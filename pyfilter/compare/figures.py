@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyfilter.compare.sample import Sample
 
 _MOST = 1024  # values of a slice along an axis
-_NARROW = 16  # fewer values in a row are no picture
+NARROW = 16  # fewer values in a row are no picture
 _MARKERS = "osD^vP*X<>"
 _DPI = 144
 
@@ -66,9 +66,9 @@ def slice_of(sample: Sample) -> tuple[Any, ...]:
     """Return the index of a part to look at: a plane of the last two dimensions, or a row, from the middle."""
     shape = sample.values.shape
     limits = shape if sample.share >= 1.0 else sample.chunk  # where chunks are joined there would be a seam
-    plane = len(shape) > 1 and min(limits[-2:]) >= _NARROW
+    plane = len(shape) > 1 and min(limits[-2:]) >= NARROW
     kept = 2 if plane else 1
-    axis = len(shape) - kept if plane or shape[-1] >= _NARROW else 0  # columns of (N, 3): along the first
+    axis = len(shape) - kept if plane or shape[-1] >= NARROW else 0  # columns of (N, 3): along the first
     middle: list[Any] = [limit // 2 for limit in limits]
     for place in range(axis, axis + kept):
         start = max(limits[place] - _MOST, 0) // 2
@@ -96,7 +96,7 @@ def save(story: Story, path: Path) -> None:
     ValueError
         If matplotlib does not know the ending.
     """
-    figure = _figure(11, 9)
+    figure = new(11, 9)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.15, 1))
     _draw_rate(top, story)
     _draw_slices(bottom, story)
@@ -105,23 +105,25 @@ def save(story: Story, path: Path) -> None:
 
 def rate_png(story: Story) -> bytes:
     """Return the picture of rate against distortion."""
-    figure = _figure(8, 4.8)
+    figure = new(8, 4.8)
     _draw_rate(figure, story)
-    return _png(figure)
+    return png(figure)
 
 
 def slices_png(story: Story) -> bytes:
     """Return the picture of a slice and its errors."""
-    figure = _figure(11, 3.9)
+    figure = new(11, 3.9)
     _draw_slices(figure, story)
-    return _png(figure)
+    return png(figure)
 
 
-def _figure(width: float, height: float) -> Any:
+def new(width: float, height: float) -> Any:
+    """Return an empty figure; sizes in inches."""
     return require().figure.Figure(figsize=(width, height), layout="constrained")
 
 
-def _png(figure: Any) -> bytes:
+def png(figure: Any) -> bytes:
+    """Return a figure as a PNG file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=_DPI)
     return buffer.getvalue()
@@ -155,15 +157,16 @@ def _draw_slices(figure: Any, story: Story) -> None:
     original = _ordinary(story.sample.values[story.index], story.sample)
     outcomes = [item for item in shown(story.outcomes) if item.slice is not None]
     panels = figure.subplots(1, 1 + len(outcomes), squeeze=False)[0]
-    _draw_panel(figure, panels[0], original, None, f"{story.sample.name} {_where(story.index)}")
+    panel(figure, panels[0], original, None, f"{story.sample.name} {_where(story.index)}")
     largest = [float(np.nanmax(np.abs(_errors(item, original)), initial=0.0)) for item in outcomes]
     scale = max([story.bound if not item.candidate.pointwise else 0.0 for item in outcomes] + largest, default=1.0)
     for axes, item in zip(panels[1:], outcomes, strict=True):
         title = f"error of {item.candidate.name}\nratio {item.ratio:.2f}, largest {item.max_error:.3g}"
-        _draw_panel(figure, axes, _errors(item, original), scale or 1.0, title)
+        panel(figure, axes, _errors(item, original), scale or 1.0, title)
 
 
-def _draw_panel(figure: Any, axes: Any, values: NDArray[Any], scale: float | None, title: str) -> None:
+def panel(figure: Any, axes: Any, values: NDArray[Any], scale: float | None, title: str) -> None:
+    """Draw a plane or a row; errors where ``scale`` says how large they may be."""
     axes.set_title(title, fontsize=9)
     if values.ndim == 1:
         axes.plot(values, linewidth=0.7)

@@ -178,7 +178,7 @@ def out_array(out: Any) -> Any:
         raise Unsupported(message)
     described = None if _is_cupys(out) else _interface(out)
     if described is not None and described.get("data", (0, False))[1]:
-        message = "out is read-only"
+        message = "out is read-only: give a writeable array"
         raise InvalidArgument(message)
     return device_array(out)
 

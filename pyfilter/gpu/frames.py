@@ -47,7 +47,7 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
     bytes are copied between host and device.
     """
     if out is not None and device is not None:
-        message = "give out or device, not both: values go to where out is"
+        message = "give out or device, not both: the values go to the memory of out"
         raise InvalidArgument(message)
     number = arrays.device_number(device) if device is not None else None
     to_host = device is not None and number is None

@@ -186,7 +186,7 @@ def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
             path = f"{entry['name']}/{column}" if column else entry["name"]
             dataset = group.get(path)
             if not isinstance(dataset, h5py.Dataset):
-                message = f"{group.name} has no dataset {path} any more"
+                message = f"{group.name} lacks the dataset {path}, which its attributes name"
                 raise InvalidArgument(message)
             order = dataset.attrs.get(ORDER_ATTRIBUTE)
             if order != described["order"] or dataset.shape[0] != (dataset.shape[0] if rows is None else rows):
@@ -260,7 +260,7 @@ def _order(reorder: bool | str, codec: Codec) -> str:
         message = f"reorder must be True, False, 'tile' or 'chunk'; got {reorder!r}"
         raise InvalidArgument(message)
     if isinstance(codec, Particles) and codec.order != "kept":
-        message = "the codec must keep the order: say reorder=True instead, so that all fields are sorted alike"
+        message = "the codec must have order='kept': with reorder=True, write sorts all fields alike"
         raise InvalidArgument(message)
     if order != "kept" and not isinstance(codec, Particles):
         message = f"reorder needs codec=Particles(...), got {codec!r}"

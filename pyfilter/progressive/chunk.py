@@ -56,7 +56,7 @@ class Chunk:
         self.shape, self.dtype = shape, dtype
         self.prefix = min(size, _FIRST_BYTES)  # bytes needed from the frame's start
 
-    def _reset(self) -> None:
+    def forget(self) -> None:
         """Drop the fetched bytes of the frame."""
         self._info, self._frame, self._available, self._parts = None, _NOTHING, 0, None
         self._segments, self._fetched_segments = 0, None
@@ -101,7 +101,7 @@ class Chunk:
         try:
             self._put_head(data)
         except BaseException:
-            self._reset()
+            self.forget()
             raise
 
     def _put_head(self, data: bytes) -> None:

@@ -42,11 +42,11 @@ def open(dataset: h5py.Dataset | str | os.PathLike[str], name: str | None = None
     """
     if isinstance(dataset, h5py.Dataset):
         if name is not None:
-            message = "name is for files; the dataset is given already"
+            message = "name is for files; leave it out where a dataset is given"
             raise InvalidArgument(message)
         return Reader(dataset, source_of(dataset.file))
     if name is None:
-        message = f"which dataset of {dataset}? Give its name"
+        message = f"{dataset} is a file: give the dataset's name too"
         raise InvalidArgument(message)
     address = os.fspath(dataset)
     if "://" not in address:

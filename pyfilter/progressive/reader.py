@@ -143,10 +143,10 @@ class Reader:
             If a chunk is damaged.
         """
         if device is not None and devices is not None:
-            message = "give device or devices: one says where values go, the other what decodes them for the host"
+            message = "give device= (where the values go) or devices= (GPUs that decode for host memory), not both"
             raise InvalidArgument(message)
         if device is not None and out is not None:
-            message = "give out or device, not both: values go to where out is"
+            message = "give out or device, not both: the values go to the memory of out"
             raise InvalidArgument(message)
         number = None if device is None else arrays.device_number(device)
         chosen = () if devices is None else cuda.numbers(devices)
@@ -197,6 +197,11 @@ class Reader:
             return np.zeros(values.shape, np.bool_)
         same: NDArray[np.bool_] = values == self._fill
         return same
+
+    def forget(self) -> None:
+        """Drop the fetched bytes, so that a further read fetches them again."""
+        for chunk in self._chunks.values():
+            chunk.forget()
 
     def close(self) -> None:
         """Close the file."""

@@ -106,6 +106,6 @@ class RemoteSource:
 
 def _whole(data: bytes, start: int, stop: int) -> bytes:
     if len(data) != stop - start:
-        message = f"the file has {len(data)} of the bytes {start} to {stop}: it is shorter than its own index says"
+        message = f"the file is cut short: its index names bytes {start} to {stop}, of which {len(data)} are there"
         raise InvalidArgument(message)
     return data

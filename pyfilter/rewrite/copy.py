@@ -9,7 +9,8 @@ knowledge of their meaning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -20,7 +21,8 @@ from pyfilter import checking, dtypes
 from pyfilter._chunks import layout, pipeline, stored, transfer
 from pyfilter._lib import hdf5
 from pyfilter.errors import Unsupported
-from pyfilter.rewrite import values
+from pyfilter.rewrite import alternatives, values
+from pyfilter.rewrite.alternatives import ShuffleDeflate
 from pyfilter.rewrite.values import ObjectMap
 
 if TYPE_CHECKING:
@@ -28,17 +30,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyfilter.codecs.base import Codec
+    from pyfilter.rewrite.alternatives import Choice
 
 _ALL_FILTERS = 0  # H5Z_FILTER_ALL
 
 
 @dataclass(frozen=True)
 class Compression:
-    """What a dataset gets in the copy: its codec, its chunk shape and the fill value for HDF5 (None: as it was)."""
+    """What a dataset gets in the copy.
 
-    codec: Codec
+    Attributes
+    ----------
+    codec : Codec or ShuffleDeflate
+        Ours, or HDF5's own filters.
+    chunk : tuple of int
+        The chunk shape.
+    fill : scalar or None
+        The fill value for HDF5; None: as it was.
+    choice : Choice or None
+        What a sample showed, where something else may take the codec's place.
+    """
+
+    codec: Codec | ShuffleDeflate
     chunk: tuple[int, ...]
     fill: np.generic | None
+    choice: Choice | None = None
 
 
 class FileCopy:
@@ -51,23 +67,29 @@ class FileCopy:
     target
         The new file, from `create_like`.
     compressions
-        By path, the datasets to compress.
+        By path, the datasets to compress; None for one that is copied as it is stored.
     progress
         Called with the number of values of each piece that was written to a compressed dataset.
+    slab_bytes
+        How much of a dataset is read at a time.
     """
 
     def __init__(
         self,
         source: h5py.File,
         target: h5py.File,
-        compressions: Mapping[str, Compression],
+        compressions: Mapping[str, Compression | None],
         progress: Callable[[int], None] | None = None,
+        slab_bytes: int = transfer.SLAB_BYTES,
     ) -> None:
+        self.slab_bytes = slab_bytes
         self.source = source
         self.target = target
         self.compressions = compressions
         self.progress = progress
         self.objects = ObjectMap(target)
+        #: by path, what took the place of a compression that made a dataset larger; None: it is as it was stored
+        self.replaced: dict[str, Compression | None] = {}
         # objects whose attributes are still to be copied, and whether they keep their order of creation
         self._pending: list[tuple[Any, Any, bool]] = []
         self._referring: list[tuple[h5py.Dataset, h5py.Dataset]] = []
@@ -99,7 +121,7 @@ class FileCopy:
                 file, inner = source.links.get_val(name)
                 target.links.create_external(name, file, inner, lcpl=properties)
             else:
-                message = f"{_text(path)}: link {_text(name)!r} is of a kind of its own ({kind}); cannot copy it"
+                message = f"{_text(path)}: link {_text(name)!r} is user-defined (kind {kind}) and cannot be copied"
                 raise Unsupported(message)
 
     def _copy_object(self, source: Any, target: Any, name: bytes, path: bytes, properties: Any) -> None:
@@ -139,22 +161,50 @@ class FileCopy:
         copy = h5d.create(target, name, self.objects.type_of(tid), original.get_space(), dcpl, properties)
         dataset, result = h5py.Dataset(original), h5py.Dataset(copy)
         if compression is not None:
-            self._compress(dataset, result)
+            self._compress(dataset, result, compression)
+            better = self._better(dataset, result, compression)
+            if better is not None:
+                target.unlink(name)
+                self._replace(_text(path), compression, better)
+                return self._copy_dataset(original, target, name, path, properties)
         elif refers:
             self._referring.append((dataset, result))
         else:
             _copy_values(dataset, result)
         return copy
 
-    def _compress(self, source: h5py.Dataset, target: h5py.Dataset) -> None:
+    def _better(self, source: h5py.Dataset, target: h5py.Dataset, compression: Compression) -> Choice | None:
+        """Return what is smaller than a dataset as it was written; None where nothing is, or nothing else may be."""
+        if compression.choice is None:
+            return None
+        size = int(target.id.get_storage_size())
+        return alternatives.better(compression.choice, size, source, compression.chunk)
+
+    def _replace(self, path: str, compression: Compression, better: Choice) -> None:
+        changed = None
+        if better.codec is not None:
+            changed = replace(compression, codec=better.codec, choice=better)
+        self.compressions = {**self.compressions, path: changed}
+        self.replaced[path] = changed
+
+    def _compress(self, source: h5py.Dataset, target: h5py.Dataset, compression: Compression) -> None:
+        if isinstance(compression.codec, ShuffleDeflate):
+            tid = source.id.get_type()
+            for region in layout.slabs(source.shape, target.chunks, source.dtype.itemsize, self.slab_bytes):
+                values.write_raw(target, region, values.read_raw(source, region), tid)
+                self._advance(region)
+            return
         how = pipeline.chunk_codec(target)
         if how is not None and dtypes.code_of(source.dtype) == dtypes.code_of(how.dtype):
-            transfer.write_chunks(target, how, source, self.progress)
+            transfer.write_chunks(target, how, source, self.progress, self.slab_bytes)
             return
-        for region in layout.slabs(source.shape, target.chunks, source.dtype.itemsize, transfer.SLAB_BYTES):
+        for region in layout.slabs(source.shape, target.chunks, source.dtype.itemsize, self.slab_bytes):
             target[region] = source[region]  # a checksum follows our filter: HDF5 has to make it
-            if self.progress is not None:
-                self.progress(int(np.prod([part.stop - part.start for part in region])))
+            self._advance(region)
+
+    def _advance(self, region: tuple[slice, ...]) -> None:
+        if self.progress is not None:
+            self.progress(math.prod(part.stop - part.start for part in region))
 
     def _copy_references(self, source: h5py.Dataset, target: h5py.Dataset) -> None:
         if source.size in (None, 0):
@@ -194,9 +244,9 @@ def _keep_orders(group: Any, properties: Any) -> None:
 
 
 def compressed_properties(original: Any, compression: Compression) -> Any:
-    """Return the creation properties of a dataset with our filter in the place of those that it has.
+    """Return the creation properties of a dataset with its new filters in the place of those that it has.
 
-    Its fill value, fill time and the order of its attributes are kept; a checksum stays, behind our filter.
+    Its fill value, fill time and the order of its attributes are kept; a checksum stays, behind the filters.
     """
     before = original.get_create_plist()
     checksum = any(identity == h5z.FILTER_FLETCHER32 for identity, _ in hdf5.filters_of(before.id))
@@ -216,7 +266,11 @@ def compressed_properties(original: Any, compression: Compression) -> Any:
     dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
     if compression.fill is not None:
         dcpl.set_fill_value(np.asarray(compression.fill))
-    dcpl.set_filter(compression.codec.filter_id, h5z.FLAG_OPTIONAL, compression.codec.filter_options)
+    if isinstance(compression.codec, ShuffleDeflate):
+        dcpl.set_shuffle()
+        dcpl.set_deflate(compression.codec.level)
+    else:
+        dcpl.set_filter(compression.codec.filter_id, h5z.FLAG_OPTIONAL, compression.codec.filter_options)
     if checksum:
         dcpl.set_fletcher32()
     return dcpl

@@ -12,24 +12,33 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
 
 from pyfilter import dtypes, plugin
-from pyfilter._chunks import layout, pipeline, transfer
+from pyfilter._chunks import layout, pipeline
 from pyfilter._hooks import signals
+from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3, provenance
-from pyfilter.rewrite.copy import FileCopy, create_like
-from pyfilter.rewrite.plan import Decision, Rules, make_plan
+from pyfilter.rewrite.copy import Compression, FileCopy, create_like, is_number
+from pyfilter.rewrite.plan import SMALLEST, Decision, make_plan
+from pyfilter.rewrite.rules import Rules
 from pyfilter.verification import Comparison, Verification, same_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+#: bytes of memory that a run takes by default, and the least that can be asked for
+MAX_MEMORY = 512 << 20
+LEAST_MEMORY = 128 << 20
+_BASE_MEMORY = 96 << 20  # Python with NumPy and h5py
+# how many arrays of a slab's size there are at most: while it is compressed (two slabs, frames, what a codec works
+# with), and while it is compared (float64 of float32)
+_WRITE_PARTS, _CHECK_PARTS = 6, 32
 _YOUNG_SECONDS = 60  # a folder as young as this may be one that is not locked yet
 
 
@@ -56,6 +65,8 @@ class Row:
         Why it is not what was asked for.
     coordinate : str
         What shows that it is a coordinate and therefore kept bit for bit; empty for all others.
+    rounded : str
+        How its values were rounded before, such as "multiples of 0.01"; empty where they were not.
     """
 
     path: str
@@ -69,6 +80,7 @@ class Row:
     ok: bool
     note: str
     coordinate: str = ""
+    rounded: str = ""
 
     @property
     def ratio(self) -> float:
@@ -78,11 +90,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a file: a row for each dataset, and the sizes of both files."""
+    """What became of a file: a row for each dataset, and the sizes of both files.
+
+    ``unchanged`` says that the result is the input, byte for byte, because anything else was larger.
+    """
 
     rows: tuple[Row, ...]
     file_bytes_in: int
     file_bytes_out: int
+    unchanged: bool = False
 
     @property
     def ok(self) -> bool:
@@ -101,6 +117,7 @@ class Report:
             "ok": self.ok,
             "file_bytes_in": self.file_bytes_in,
             "file_bytes_out": self.file_bytes_out,
+            "unchanged": self.unchanged,
             "file_ratio": self.file_bytes_in / self.file_bytes_out,
             "datasets": rows,
         }
@@ -113,6 +130,8 @@ def compress_file(
     progress: Callable[[str, int, int], None] | None = None,
     *,
     history: bool = False,
+    attributes: bool = False,
+    max_memory: int = MAX_MEMORY,
 ) -> Report:
     """Copy a file, datasets compressed as the rules say, and check every value.
 
@@ -130,6 +149,12 @@ def compress_file(
         of values in all.
     history : bool
         Whether to put a line into the global attribute ``history`` of a netCDF file (provenance.py).
+    attributes : bool
+        Whether variables of a netCDF file that were compressed with loss get attributes with the codec, the bound and
+        what was verified (provenance.py).
+    max_memory : int
+        Bytes of memory that the process may take, Python and libraries included; at least 128 MiB. Chunks larger than
+        a twentieth of it need more.
 
     Returns
     -------
@@ -146,6 +171,10 @@ def compress_file(
         If a file cannot be read or written.
     """
     plugin.refresh()
+    if max_memory < LEAST_MEMORY:
+        message = f"max_memory must be at least {LEAST_MEMORY} bytes ({LEAST_MEMORY >> 20} MiB), got {max_memory}"
+        raise InvalidArgument(message)
+    room = max_memory - _BASE_MEMORY
     if target.exists() and source.samefile(target):
         message = f"{target} is the input itself: give another name for the output"
         raise InvalidArgument(message)
@@ -157,9 +186,16 @@ def compress_file(
             readable = scratch / "converted"
             netcdf3.convert(source, readable)
         result = scratch / "result"
-        decisions, fills = _write(readable, result, rules, progress, history)
-        rows = tuple(_check(readable, result, decisions, fills, progress))
+        decisions, fills = _write(readable, result, rules, progress, history, room // _WRITE_PARTS)
+        findings: dict[str, Verification] = {}
+        rows = tuple(_check(readable, result, decisions, fills, findings, progress, room // _CHECK_PARTS))
+        if attributes and all(row.ok for row in rows):
+            _describe(result, decisions, findings)
         report = Report(rows, source.stat().st_size, result.stat().st_size)
+        larger = report.file_bytes_out > report.file_bytes_in
+        if rules.choose and report.ok and larger and all(_was_chosen(item) for item in decisions):
+            shutil.copyfile(source, result)
+            report = _unchanged(report)
         if report.ok:
             with result.open("rb") as file:
                 os.fsync(file.fileno())
@@ -201,7 +237,12 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write(
-    source: Path, target: Path, rules: Rules, progress: Callable[[str, int, int], None] | None, history: bool
+    source: Path,
+    target: Path,
+    rules: Rules,
+    progress: Callable[[str, int, int], None] | None,
+    history: bool,
+    slab_bytes: int,
 ) -> tuple[list[Decision], dict[str, Any]]:
     with h5py.File(source, "r") as before:
         decisions = make_plan(before, rules)
@@ -209,15 +250,45 @@ def _write(
         total = sum(before[path].size for path in compressions)
         step = None if progress is None else lambda count: progress("compress", count, total)
         with _closed_at_end(create_like(before, target)) as after:
-            FileCopy(before, after, compressions, step).run()
+            copy = FileCopy(before, after, compressions, step, slab_bytes)
+            copy.run()
+            decisions = [
+                _replaced(item, copy.replaced[item.path]) if item.path in copy.replaced else item for item in decisions
+            ]
+            compressions = {item.path: item.compression for item in decisions if item.compression is not None}
             if history and compressions and provenance.is_netcdf(after):
                 codecs = {path.lstrip("/"): item.codec for path, item in compressions.items()}
                 provenance.add(after, provenance.entry("pyfilter compress", codecs))
-            fills = {path: _fill(after[path]) for path in compressions}
+            fills = {path: _fill(after[path]) for path in compressions if is_number(after[path].id.get_type())}
         offset = before.userblock_size
     if offset:
         _copy_start(source, target, offset)
     return decisions, fills
+
+
+def _unchanged(report: Report) -> Report:
+    """Return the report of a file that became larger and was therefore copied byte for byte."""
+    size = report.file_bytes_in
+    rows = tuple(
+        row if row.codec is None else replace(row, codec=None, bound=None, max_error=None, note=SMALLEST, bytes_out=0)
+        for row in report.rows
+    )
+    return Report(rows, size, size, unchanged=True)
+
+
+def _was_chosen(decision: Decision) -> bool:
+    """Whether the user left open what a dataset gets."""
+    return decision.compression is None or decision.compression.choice is not None
+
+
+def _replaced(decision: Decision, compression: Compression | None) -> Decision:
+    """Return a decision with what took its place when the dataset was written and turned out larger."""
+    if compression is None:
+        return replace(decision, compression=None, note=SMALLEST)
+    note = decision.note
+    if decision.compression is not None and not decision.compression.codec.is_lossless:
+        note = f"kept lossless: smaller than {decision.compression.codec!r}"
+    return replace(decision, compression=compression, note=note)
 
 
 def _fill(dataset: h5py.Dataset) -> Any:
@@ -253,7 +324,9 @@ def _check(
     target: Path,
     decisions: list[Decision],
     fills: dict[str, Any],
+    findings: dict[str, Verification],
     progress: Callable[[str, int, int], None] | None,
+    slab_bytes: int,
 ) -> Iterator[Row]:
     """Compare every compressed dataset as HDF5 itself reads it: both files are opened anew, no cache has them."""
     with h5py.File(source, "r") as before, h5py.File(target, "r") as after:
@@ -265,7 +338,8 @@ def _check(
             if item.compression is not None:
                 codec = repr(item.compression.codec)
                 bound = item.compression.codec.bound[1]
-                found = _compare(original, stored, item, fills[item.path], progress, total)
+                found = _compare(original, stored, item, fills.get(item.path), progress, total, slab_bytes)
+                findings[item.path] = found
             yield Row(
                 path=item.path,
                 dtype=same_bits.type_of(original),
@@ -278,7 +352,21 @@ def _check(
                 ok=found is None or found.ok,
                 note=item.note,
                 coordinate=item.coordinate,
+                rounded=item.rounded,
             )
+
+
+def _describe(target: Path, decisions: list[Decision], findings: dict[str, Verification]) -> None:
+    """Write what was verified into a netCDF file; its values are not touched."""
+    with h5py.File(target, "r+") as file:
+        if not provenance.is_netcdf(file):
+            return
+        for item in decisions:
+            if item.compression is not None:
+                provenance.remove(file[item.path])
+                codec = item.compression.codec
+                if isinstance(codec, Codec) and codec.bound[0] in ("absolute", "pointwise_relative") and codec.bound[1]:
+                    provenance.describe(file[item.path], codec, findings[item.path])
 
 
 def _compare(
@@ -288,11 +376,17 @@ def _compare(
     fill: Any,
     progress: Callable[[str, int, int], None] | None,
     total: int,
+    slab_bytes: int,
 ) -> Verification:
+    if not is_number(original.id.get_type()):
+        found = same_bits.compare(original, stored)
+        if progress is not None:
+            progress("check", found.values, total)
+        return found
     compression = item.compression
     mode, bound = compression.codec.bound if compression is not None else ("none", 0.0)
     comparison = Comparison(original.dtype, bound, item.specials, fill, mode == "pointwise_relative")
-    for region in layout.slabs(stored.shape, stored.chunks, original.dtype.itemsize, transfer.SLAB_BYTES):
+    for region in layout.slabs(stored.shape, stored.chunks, original.dtype.itemsize, slab_bytes):
         part = original[region]
         comparison.add(part, stored[region])
         if progress is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -14,48 +14,31 @@ from h5py import h5d
 
 from pyfilter import checking, dtypes, h5, netcdf
 from pyfilter._chunks import layout, pipeline, transfer
-from pyfilter.codecs import HierarchicalDelta, Lossless
+from pyfilter.codecs import Auto, Codec, HierarchicalDelta, Lossless
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
-from pyfilter.rewrite import coordinates
+from pyfilter.rewrite import alternatives, coordinates, rounding, values
+from pyfilter.rewrite import rules as rule_book
 from pyfilter.rewrite.copy import Compression, is_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyfilter._chunks.layout import Region
-    from pyfilter.codecs.base import Codec
+    from pyfilter.rewrite.rules import Rules
 
 #: smaller datasets are copied as they are unless named: a chunk's index in the file costs more than they have
 SMALL_BYTES = 4096
 # chunks of the source are kept where they are of a size that suits the codecs
 _KEPT_CHUNK_BYTES = (64 << 10, 64 << 20)
+# read at a time to find a range: several arrays of this size are made of it
+_SURVEY_BYTES = 16 << 20
+# enough to see how values were rounded
+_ROUNDING_SAMPLE_BYTES = 1 << 20
 _SENTINEL_ATTRIBUTES = ("_FillValue", "missing_value")
 #: notes of datasets that are copied as they are
 INTEGERS, SMALL, FILTERED, UNSUITED = "integers", "small", "filtered already", "no codec takes the type"
+KEPT_LOSSLESS = "bit for bit"
 EXCLUDED, NOT_NAMED = "left as it is", "not named"
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What the user asks for.
-
-    Attributes
-    ----------
-    default : Codec or None
-        For every dataset that is not named; None leaves them as they are.
-    named : mapping
-        By dataset path or name: its codec, None to leave it as it is.
-    lossy_coordinates : bool
-        Whether a lossy default also holds for coordinates; else they are kept bit for bit.
-    integers : bool
-        Whether named integers get HierarchicalDelta with the bound of a codec that does not take them.
-    """
-
-    default: Codec | None = None
-    named: Mapping[str, Codec | None] = field(default_factory=dict)
-    lossy_coordinates: bool = False
-    integers: bool = False
+SMALLEST = "nothing else is smaller"
 
 
 @dataclass(frozen=True)
@@ -74,6 +57,8 @@ class Decision:
         Why it is not what was asked for; empty where it is.
     coordinate : str
         What shows that it is a coordinate and therefore kept bit for bit; empty for all others.
+    rounded : str
+        How values that get a lossy codec were rounded before (rounding.py); empty where they were not.
     """
 
     path: str
@@ -81,6 +66,7 @@ class Decision:
     specials: tuple[np.generic, ...] = ()
     note: str = ""
     coordinate: str = ""
+    rounded: str = ""
 
 
 def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
@@ -95,38 +81,88 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
     """
     everything = checking.datasets(file)
     found = {str(dataset.name): dataset for dataset in everything if not checking.is_bare_dimension(dataset)}
-    named = {_match(file, name, found): codec for name, codec in rules.named.items()}
-    kept = rules.default is not None and not rules.default.is_lossless and not rules.lossy_coordinates
-    why = coordinates.reasons(file, found) if kept else {}
+    named = {rule_book.match(file, name, found): codec for name, codec in rules.named.items()}
+    why = {} if rules.lossy_coordinates else coordinates.reasons(file, found)
     decisions: list[Decision] = []
     for path, dataset in found.items():
         if path in named:
-            codec = named[path]
-            if codec is None:
-                decisions.append(Decision(path, None, note=EXCLUDED))
-            else:
-                if rules.integers and dataset.dtype.kind in "iu" and not codec.takes_integers():
-                    bound: dict[str, Any] = {codec.bound[0]: codec.bound[1]}
-                    codec = HierarchicalDelta(**bound)
-                _require_compressible(path, dataset, codec)
-                decisions.append(_decide(path, dataset, codec))
-        elif rules.default is None:
-            decisions.append(Decision(path, None, note=NOT_NAMED))
+            decision, asked = _by_name(path, dataset, named[path], rules), named[path]
         else:
-            decision = _by_default(path, dataset, rules.default, path in why)
-            decisions.append(replace(decision, coordinate=why.get(path, "")))
+            asked, exact = rule_book.listed(path, dataset, rules)
+            if exact and asked is not None and not asked.is_lossless and is_large(dataset, "iu"):
+                decision = _by_name(path, dataset, asked, rules)
+            elif asked is None:
+                decision = Decision(path, None, note=EXCLUDED if exact else NOT_NAMED)
+            else:
+                reason = "" if exact or asked.is_lossless else why.get(path, "")
+                decision = replace(_by_default(path, dataset, asked, bool(reason)), coordinate=reason)
+        chosen = rules.choose and isinstance(asked, (Auto, Lossless))
+        decisions.append(_smallest(decision, dataset, rules.fast) if chosen else decision)
     return decisions
 
 
+def _by_name(path: str, dataset: h5py.Dataset, codec: Codec | None, rules: Rules) -> Decision:
+    """Return the decision for a dataset that the user named: what cannot be done for it is an error."""
+    if codec is None:
+        return Decision(path, None, note=EXCLUDED)
+    codec = _for_integers(dataset, codec, rules)
+    _require_compressible(path, dataset, codec)
+    return _decide(path, dataset, codec)
+
+
+def _for_integers(dataset: h5py.Dataset, codec: Codec, rules: Rules) -> Codec:
+    if rules.integers and dataset.dtype.kind in "iu" and not codec.takes_integers():
+        bound: dict[str, Any] = {codec.bound[0]: codec.bound[1]}
+        return HierarchicalDelta(**bound)
+    return codec
+
+
+def _smallest(decision: Decision, dataset: h5py.Dataset, fast: bool) -> Decision:
+    """Return a decision with what needs the fewest bytes on a sample."""
+    if decision.note == SMALL or not _has_choice(dataset):
+        small = decision.compression is None and not is_large(dataset, "fiu") and is_number(dataset.id.get_type())
+        return replace(decision, note=SMALL) if small else decision
+    asked = decision.compression
+    number = is_number(dataset.id.get_type())
+    if asked is None:  # integers, compounds and the like: bit for bit
+        asked = Compression(Lossless(), chunk_of(dataset, Lossless().edges), None)
+    assert isinstance(asked.codec, Codec)
+    choice = alternatives.choose(dataset, asked.codec, asked.chunk, asked.fill, number=number, fast=fast)
+    if choice.codec is None:
+        return replace(decision, compression=None, note=SMALLEST)
+    note = decision.note
+    if decision.compression is None:
+        note = KEPT_LOSSLESS
+    elif choice.codec.is_lossless and not asked.codec.is_lossless:
+        note = f"kept lossless: smaller than {asked.codec.bound[0]} {asked.codec.bound[1]:.4g}"
+    return replace(decision, compression=replace(asked, codec=choice.codec, choice=choice), note=note)
+
+
+def is_large(dataset: h5py.Dataset, kinds: str) -> bool:
+    """Whether a dataset has numbers of one of these kinds, and enough of them to be compressed by default."""
+    number = is_number(dataset.id.get_type()) and dataset.dtype.kind in kinds
+    return number and _cannot(dataset) is None and bool(dataset.size * dataset.dtype.itemsize >= SMALL_BYTES)
+
+
+def _has_choice(dataset: h5py.Dataset) -> bool:
+    """Whether a dataset may get other filters: values of a fixed size, in this file, enough of them."""
+    if _cannot(dataset) is not None:
+        return False
+    tid = dataset.id.get_type()
+    if values.has_references(tid) or values.has_sequences(tid):
+        return False
+    return bool(dataset.size * tid.get_size() >= SMALL_BYTES) and alternatives.kept_bytes(dataset) is not None
+
+
 def _by_default(path: str, dataset: h5py.Dataset, codec: Codec, is_coordinate: bool) -> Decision:
-    """Return the decision for a dataset that was not named."""
+    """Return the decision for a dataset that was not named: what cannot be compressed is copied as it is."""
     if not is_number(dataset.id.get_type()):
         return Decision(path, None, note=UNSUITED)
-    if dataset.dtype.kind != "f" and not codec.is_lossless:
+    if dataset.dtype.kind != "f" and not codec.is_lossless:  # a pattern or a default is for floats
         return Decision(path, None, note=INTEGERS)
     if dataset.dtype.kind != "f" and pipeline.pipeline_of(dataset).ids:
         return Decision(path, None, note=FILTERED)
-    if _cannot(dataset) is not None or dataset.size * dataset.dtype.itemsize < SMALL_BYTES:
+    if not is_large(dataset, "fiu"):
         return Decision(path, None, note=SMALL)
     if is_coordinate:
         return replace(_decide(path, dataset, Lossless()), note="coordinate, kept lossless")
@@ -159,7 +195,12 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
                 codec = codec.with_absolute(absolute)
             else:
                 codec, note = Lossless(), _no_range(survey.limits)
-    return Decision(path, Compression(codec, chunk, change), specials, note)
+    rounded = ""
+    if dataset.dtype.kind == "f" and not codec.is_lossless:
+        regions = alternatives.sample_regions(dataset.shape, chunk, dataset.dtype.itemsize, _ROUNDING_SAMPLE_BYTES)
+        dtype = dtypes.native(dataset.dtype)
+        rounded = rounding.described((np.asarray(dataset[region], dtype=dtype) for region in regions), specials)
+    return Decision(path, Compression(codec, chunk, change), specials, note, rounded=rounded)
 
 
 @dataclass
@@ -180,19 +221,19 @@ def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tupl
         dtype = dtypes.native(dataset.dtype)
 
         def __getitem__(self, region: Region) -> Any:
-            values = np.asarray(dataset[region], dtype=self.dtype, order="C")
-            patterns = values.view(dtypes.bits_dtype(self.dtype))
-            plain = np.ones(values.shape, np.bool_)
+            part = np.asarray(dataset[region], dtype=self.dtype, order="C")
+            patterns = part.view(dtypes.bits_dtype(self.dtype))
+            plain = np.ones(part.shape, np.bool_)
             for bits in counts:
                 hits = patterns == bits
                 counts[bits] += int(np.count_nonzero(hits))
                 plain &= ~hits
             if np.all(plain):
-                return values
-            return np.where(plain, values, self.dtype.type(np.nan)) if self.dtype.kind == "f" else values[plain]
+                return part
+            return np.where(plain, part, self.dtype.type(np.nan)) if self.dtype.kind == "f" else part[plain]
 
     request = make_request(HierarchicalDelta(absolute=1.0), Masked.dtype, ())  # says the type only
-    return _Survey(transfer.value_range(Masked(), request, chunk), counts)
+    return _Survey(transfer.value_range(Masked(), request, chunk, _SURVEY_BYTES), counts)
 
 
 def _no_range(limits: tuple[float, float] | None) -> str:
@@ -235,24 +276,6 @@ def chunk_of(dataset: h5py.Dataset, edges: tuple[int, ...]) -> tuple[int, ...]:
         if _KEPT_CHUNK_BYTES[0] <= size <= _KEPT_CHUNK_BYTES[1]:
             return tuple(dataset.chunks)
     return layout.choose(dataset.shape, itemsize, dataset.maxshape, edges)
-
-
-def _match(file: h5py.File, name: str, found: Mapping[str, h5py.Dataset]) -> str:
-    """Return the path of a dataset given by path (any of its links) or by its last name."""
-    inside = file.get(name)
-    if isinstance(inside, h5py.Dataset):
-        place = checking.address(inside.id)
-        path = next((path for path, dataset in found.items() if checking.address(dataset.id) == place), None)
-        if path is not None:
-            return path
-    matches = [item for item in found if item.rpartition("/")[2] == name]
-    if not matches:
-        message = f"there is no dataset {name!r}; there are {', '.join(found) or 'none'}"
-        raise InvalidArgument(message)
-    if len(matches) > 1:
-        message = f"{name!r} means {len(matches)} datasets ({', '.join(matches)}): give a path"
-        raise InvalidArgument(message)
-    return matches[0]
 
 
 def _cannot(dataset: h5py.Dataset) -> str | None:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Says in a file what was done to it, as CF has it: a line in the global attribute ``history`` (CF, section 2.6.2).
+"""Says in a file what was done to it and what was verified.
 
-CF's attributes of lossy compression (section 8.4, "Lossy Compression via Quantization") are for four algorithms that
-round mantissas (bitround, bitgroom, digitround, granular_bitround) and count bits or digits. Ours is none of them and
-keeps an absolute or relative error, so these attributes are not written; those that a file has are kept.
+CF has the global attribute ``history`` (section 2.6.2): it gets a line. CF's attributes of lossy compression (section
+8.4, "Lossy Compression via Quantization") are for four algorithms that round mantissas (bitround, bitgroom, digitround,
+granular_bitround) and count bits or digits. Ours is none of them and keeps an absolute or relative error, so these
+attributes are not written; those that a file has are kept. Variables get attributes of our own beside them (`PREFIX`).
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +23,21 @@ from pyfilter.registry import registry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyfilter.codecs.base import Codec
+    from pyfilter.verification import Verification
+
 ATTRIBUTE = "history"
+#: attributes of a variable that was compressed with loss: docs/commands.md proposes their names
+PREFIX = "lossy_compression"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What attributes say: the bound's type and value, and the largest error that was found (None: not said)."""
+
+    mode: str
+    bound: float
+    max_error: float | None
 
 
 def entry(what: str, codecs: Mapping[str, object], now: datetime | None = None) -> str:
@@ -58,6 +75,56 @@ def add(file: h5py.File, line: str) -> None:
     text = prepended(line, before).encode("utf-8")
     # a text of fixed length, as netCDF writes it
     file.attrs.create(ATTRIBUTE, np.bytes_(text), dtype=h5py.string_dtype("utf-8", len(text)))
+
+
+def describe(dataset: h5py.Dataset, codec: Codec, found: Verification) -> None:
+    """Write what was done to a variable, and what was verified, as attributes of it.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        The variable, open for writing.
+    codec : Codec
+        What it was compressed with, its bound absolute or of each value.
+    found : Verification
+        The comparison of all its values.
+    """
+    mode, bound = codec.bound
+    texts = {
+        PREFIX: "error-bounded",
+        f"{PREFIX}_algorithm": codec.codec_name,
+        f"{PREFIX}_implementation": f"pyfilter {registry().version}, HDF5 filter {registry().filter_id}",
+        f"{PREFIX}_bound_type": mode,
+    }
+    # float64, as netCDF's classic model, which converted files have, knows no 64-bit integers
+    numbers = {f"{PREFIX}_bound": bound, f"{PREFIX}_maximum_error": found.max_error}
+    numbers[f"{PREFIX}_verified_values"] = float(found.values)
+    if math.isfinite(found.psnr):
+        numbers[f"{PREFIX}_psnr"] = found.psnr
+    for name, text in texts.items():
+        dataset.attrs.create(name, np.bytes_(text.encode()), dtype=h5py.string_dtype("utf-8", len(text.encode())))
+    for name, number in numbers.items():
+        dataset.attrs.create(name, np.float64(number))
+
+
+def claimed(dataset: h5py.Dataset) -> Claim | None:
+    """Return what the attributes of a dataset say of an earlier compression; None where they say nothing."""
+    mode = checking.text_attribute(dataset, f"{PREFIX}_bound_type")
+    bound, error = (_number(dataset, f"{PREFIX}_{name}") for name in ("bound", "maximum_error"))
+    if mode not in ("absolute", "pointwise_relative") or bound is None or bound <= 0.0:
+        return None
+    return Claim(mode, bound, error)
+
+
+def remove(dataset: h5py.Dataset) -> None:
+    """Remove what an earlier compression said of a dataset that is compressed anew."""
+    for name in [name for name in dataset.attrs if name == PREFIX or name.startswith(f"{PREFIX}_")]:
+        del dataset.attrs[name]
+
+
+def _number(dataset: h5py.Dataset, name: str) -> float | None:
+    value = np.asarray(dataset.attrs.get(name, ()))
+    return float(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "fiu" else None
 
 
 def _is_empty(value: Any) -> bool:

@@ -127,6 +127,28 @@ def raw_dtype(tid: Any) -> np.dtype[Any]:
     return np.dtype(f"V{tid.get_size()}")
 
 
+def read_raw(dataset: h5py.Dataset, region: tuple[slice, ...]) -> NDArray[Any]:
+    """Return a part of a dataset of a type of fixed size, its values as they lie in the file."""
+    space, memory = _spaces(dataset, region)
+    tid = dataset.id.get_type()
+    block = np.empty([part.stop - part.start for part in region], dtype=raw_dtype(tid))
+    dataset.id.read(memory, space, block, mtype=tid)
+    return block
+
+
+def write_raw(dataset: h5py.Dataset, region: tuple[slice, ...], block: NDArray[Any], tid: Any) -> None:
+    """Write a part of a dataset, from values as they lie in a file in the type ``tid``."""
+    space, memory = _spaces(dataset, region)
+    dataset.id.write(memory, space, block, mtype=tid)
+
+
+def _spaces(dataset: h5py.Dataset, region: tuple[slice, ...]) -> tuple[Any, Any]:
+    extents = tuple(part.stop - part.start for part in region)
+    space = dataset.id.get_space()
+    space.select_hyperslab(tuple(part.start for part in region), extents)
+    return space, h5s.create_simple(extents)
+
+
 def copy_attributes(source: Any, target: Any, objects: ObjectMap, *, by_creation: bool) -> None:
     """Copy all attributes of an object, in the order in which they were made where the object keeps it.
 

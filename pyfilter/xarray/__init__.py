@@ -8,6 +8,8 @@ xarray can hand filters of others to h5netcdf but not to netCDF4, and forgets th
     origin.py     which codec a variable had in the file that it was read from
     stores.py     xarray's stores, which give new variables their codec (imports the real xarray)
     engine.py     the engine "pyfilter" of ``xarray.open_dataset``
+    reading.py    the stores that it reads with
+    lazy.py       their arrays, decoded in parallel
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _suits(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -> 
 
 def _require_fit(codec: Codec, name: str, variable: Any, given: Mapping[str, Any]) -> None:
     if variable.ndim == 0:
-        message = f"variable {name!r} is a scalar: it has no chunks, so nothing can be compressed"
+        message = f"variable {name!r} is a scalar: HDF5 compresses chunks, and a scalar has none"
         raise Unsupported(message)
     stored = stored_dtype(name, variable, given)
     if not dtypes.takes(codec.requested_spec.name, stored):

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyfilter import netcdf, plugin
-from pyfilter._chunks import layout
+from pyfilter._chunks import blocks, layout
 from pyfilter._hooks import xarray_stores
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument, MissingExtra, Unsupported, missing_extra
-from pyfilter.xarray import choice, origin
+from pyfilter.xarray import choice, origin, streaming
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Mapping
+
+    from pyfilter._chunks.blocks import Progress
 
 ENGINES = xarray_stores.ENGINES
 
@@ -90,6 +93,7 @@ def to_netcdf(
     engine: str | None = None,
     encoding: Mapping[str, Mapping[str, Any]] | None = None,
     history: bool = False,
+    progress: bool | Progress = False,
     **kwargs: Any,
 ) -> Any:
     """Save a Dataset, DataArray or DataTree with compressed variables, by either engine.
@@ -102,6 +106,10 @@ def to_netcdf(
     them, keep it as all others do. For this range a dask array is computed once more than for writing, also with
     ``compute=False``, and then at once. Of two things the file gets the relative bound itself, which then holds for
     each chunk's own range: integers that are packed (``scale_factor``), and variables without a range.
+
+    Compressed variables of dask arrays are compressed by all workers of dask's scheduler, and written by this process
+    as blocks arrive (a few are in work at a time). Blocks that end inside of chunks are rechunked. The file takes its
+    name when all is written. With ``mode="a"``, ``compute=False`` or to memory, xarray writes them, a block at a time.
 
     Parameters
     ----------
@@ -119,6 +127,9 @@ def to_netcdf(
     history : bool
         Whether to put a line that names the codecs into the global attribute ``history`` of the file, as CF wants it
         (rewrite/provenance.py); ``dataset`` itself stays as it is.
+    progress : bool or callable
+        For compressed variables of dask arrays, True shows a bar; or what is called with the number of blocks written
+        and that of all.
     **kwargs
         As in xarray's own ``to_netcdf``: ``mode``, ``format`` ("NETCDF4" or "NETCDF4_CLASSIC"), ``group``,
         ``unlimited_dims``, ``compute`` and others.
@@ -151,24 +162,54 @@ def to_netcdf(
     plugin.refresh()
     xarray_stores.install()
     if isinstance(dataset, getattr(xarray, "DataTree", ())):
-        parts = [variable for _, data in _groups(dataset, False) for variable in data.variables.values()]
-        _require_scheduler(path, parts, tree_later=not kwargs.get("compute", True))
-        return _save_tree(dataset, path, codecs, engine, encoding, history, **kwargs)
+        return _save_tree(dataset, path, codecs, engine, encoding, history, progress, **kwargs)
     if isinstance(dataset, xarray.DataArray):
         dataset = _as_dataset(dataset)
     if not isinstance(dataset, xarray.Dataset):
         message = f"an xarray.Dataset, DataArray or DataTree is needed, got {type(dataset).__name__}"
         raise Unsupported(message)
-    _require_scheduler(path, dataset.variables.values())
+    if not _may_stream(path, kwargs):
+        _require_scheduler(path, dataset.variables.values())
     found, extra = _plan(dataset, codecs, engine, encoding or {})
+    streamed = _streamed(path, kwargs, [(dataset, found)])
     _require_netcdf4_format(kwargs.get("format"), found)
     if history:
         dataset = dataset.assign_attrs(_history(dataset.attrs, found))
     if kwargs.get("unlimited_dims") is None:
         limits = [name for name in dataset.encoding.get("unlimited_dims") or () if name in dataset.dims]
         kwargs["unlimited_dims"] = limits or None
-    with origin.codecs_decided():
-        return dataset.to_netcdf(path, engine=engine, encoding=extra, **kwargs)
+    return _save(dataset, path, streamed, progress, engine=engine, encoding=extra, **kwargs)
+
+
+def _save(thing: Any, path: Any, streamed: bool, progress: bool | Progress, **kwargs: Any) -> Any:
+    """Have xarray save, and write compressed dask arrays where they are streamed."""
+    if not streamed:
+        with origin.codecs_decided():
+            return thing.to_netcdf(path, **kwargs)
+    from pyfilter import dask
+
+    target = Path(path).expanduser().absolute()
+    with dask.new_file(target) as temporary:
+        with origin.codecs_decided(), streaming.collected() as found:
+            thing.to_netcdf(temporary, **kwargs)
+        with dask.shown(progress, target.name) as call:
+            streaming.write(temporary, found, call)
+    return None
+
+
+def _may_stream(path: object, kwargs: Mapping[str, Any]) -> bool:
+    """Whether compressed dask arrays can be written by this process as workers compress them: to a new file, now."""
+    local = isinstance(path, (str, os.PathLike)) and "://" not in os.fspath(path)
+    return local and kwargs.get("mode", "w") == "w" and kwargs.get("compute", True) is True
+
+
+def _streamed(path: object, kwargs: Mapping[str, Any], parts: list[tuple[Any, Mapping[str, Codec | None]]]) -> bool:
+    """Whether there are such arrays in datasets with their codecs; refuses others that cannot be saved."""
+    if not _may_stream(path, kwargs):
+        return False
+    variables = [(found.get(str(name)), item) for data, found in parts for name, item in data.variables.items()]
+    _require_scheduler(path, [variable for codec, variable in variables if codec is None])
+    return any(codec is not None and variable.chunks for codec, variable in variables)
 
 
 def _save_tree(
@@ -178,6 +219,7 @@ def _save_tree(
     engine: str,
     encoding: Mapping[str, Any] | None,
     history: bool,
+    progress: bool | Progress,
     **kwargs: Any,
 ) -> Any:
     """Save a DataTree: each group is planned as a dataset of its own."""
@@ -189,16 +231,21 @@ def _save_tree(
             if group not in groups:
                 message = f"{group!r} is not a group of the tree; there are {', '.join(map(repr, groups))}"
                 raise InvalidArgument(message)
+    if not _may_stream(path, kwargs):
+        parts = [variable for _, data in _groups(tree, False) for variable in data.variables.values()]
+        _require_scheduler(path, parts, tree_later=not kwargs.get("compute", True))
     named: dict[str, Codec | None] = {}
     extra = {}
+    planned: list[tuple[Any, Mapping[str, Codec | None]]] = []
     for group, data in groups.items():
         found, extra[group] = _plan(data, by_group.get(group), engine, given.get(group) or {}, group)
         named.update({f"{group.rstrip('/')}/{name}": item for name, item in found.items()})
+        planned.append((data, found))
     if history:
         tree = tree.copy(deep=False)
         tree.attrs.update(_history(tree.attrs, named))
-    with origin.codecs_decided():
-        return tree.to_netcdf(path, engine=engine, encoding=extra, **kwargs)
+    streamed = _streamed(path, kwargs, planned)
+    return _save(tree, path, streamed, progress, engine=engine, encoding=extra, **kwargs)
 
 
 def _groups(tree: Any, inherited: bool) -> Iterator[tuple[str, Any]]:
@@ -326,7 +373,7 @@ def _require_netcdf4_format(file_format: str | None, found: Mapping[str, Codec |
 
 def _require_scheduler(path: object, variables: Iterable[Any], *, tree_later: bool = False) -> None:
     """Refuse what xarray cannot have dask write in other processes; its own errors do not say that it is this."""
-    scheduler = _scheduler_of_processes() if any(variable.chunks for variable in variables) else None
+    scheduler = blocks.scheduler() if any(variable.chunks for variable in variables) else None
     in_memory = path is None or isinstance(path, io.IOBase)
     if scheduler is None or (scheduler == "distributed" and not in_memory and not tree_later):
         return
@@ -336,17 +383,6 @@ def _require_scheduler(path: object, variables: Iterable[Any], *, tree_later: bo
         'dask.config.set(scheduler="threads"), or after load()'
     )
     raise Unsupported(message)
-
-
-def _scheduler_of_processes() -> str | None:
-    """Return the name of dask's scheduler where it has other processes, or a cluster, do the work."""
-    import dask.base
-    import dask.multiprocessing
-
-    get = dask.base.get_scheduler()
-    if get is dask.multiprocessing.get:
-        return "processes"
-    return "distributed" if type(getattr(get, "__self__", None)).__module__.startswith("distributed") else None
 
 
 def _xarray() -> Any:

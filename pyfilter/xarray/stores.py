@@ -11,7 +11,7 @@ work on what needs none.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xarray.backends import H5NetCDFStore, NetCDF4DataStore
 from xarray.backends.h5netcdf_ import H5NetCDFArrayWrapper
@@ -22,7 +22,10 @@ from pyfilter import checking, netcdf, plugin
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import PyfilterError
 from pyfilter.registry import registry
-from pyfilter.xarray import origin
+from pyfilter.xarray import origin, streaming
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: where the encoding of a variable has its codec
 KEY = "pyfilter"
@@ -75,11 +78,13 @@ class Netcdf4Store(NetCDF4DataStore):  # type: ignore[misc]
         _, source = _prepared(super(), name, variable, check_encoding, unlimited_dims)
         if before is None and self.format == "NETCDF4":
             netcdf.compress(self.ds.variables[name], codec)
-        return Netcdf4Array(name, self), source
+        if before is not None:
+            return Netcdf4Array(name, self), source
+        return streaming.later(self._group, name, Netcdf4Array(name, self), source, unlimited_dims or (), variable.dims)
 
     def open_store_variable(self, name: str, var: Any) -> Any:
         """Return a variable to read."""
-        return _readable(self, super().open_store_variable(name, var), name, var, Netcdf4Array)
+        return readable(self, super().open_store_variable(name, var), name, var, Netcdf4Array)
 
 
 class H5netcdfStore(H5NetCDFStore):  # type: ignore[misc]
@@ -107,11 +112,17 @@ class H5netcdfStore(H5NetCDFStore):  # type: ignore[misc]
             _warn_of_kept_codec(name, codec, before)
         ours = variable.encoding.get("compression") == registry().filter_id
         target, source = _prepared(super(), name, variable, check_encoding, unlimited_dims)
-        return H5netcdfArray(name, self) if ours else target, source
+        if not ours:
+            return target, source
+        if codec is None or before is not None:
+            return H5netcdfArray(name, self), source
+        return streaming.later(
+            self._group, name, H5netcdfArray(name, self), source, unlimited_dims or (), variable.dims
+        )
 
     def open_store_variable(self, name: str, var: Any) -> Any:
         """Return a variable to read."""
-        return _readable(self, super().open_store_variable(name, var), name, var, H5netcdfArray)
+        return readable(self, super().open_store_variable(name, var), name, var, H5netcdfArray)
 
 
 STORES: dict[str, Any] = {"netcdf4": Netcdf4Store, "h5netcdf": H5netcdfStore}
@@ -128,7 +139,8 @@ def _as_xarrays(store: Any, kind: Any) -> Any:
     return object.__new__, (kind,), (None, {slot: getattr(store, slot) for slot in sorted(slots)})
 
 
-def _readable(store: Any, variable: Any, name: str, stored: Any, kind: Any) -> Any:
+def readable(store: Any, variable: Any, name: str, stored: Any, kind: Callable[[str, Any], Any]) -> Any:
+    """Return a variable to read, with an array that ``kind`` makes where pyfilter compressed it."""
     try:
         ours = checking.codec_of(stored) is not None
     except PyfilterError:  # the settings of a later release: reading says what is needed

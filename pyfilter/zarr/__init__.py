@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Zarr arrays whose chunks are frames of pyfilter: formats 2 and 3, NCZarr, virtual Zarr of HDF5 files. docs/zarr.md.
+"""Zarr arrays whose chunks are frames of pyfilter: formats 2 and 3, NCZarr, virtual Zarr (docs/howto/zarr.md).
 
     configuration.py  codecs as JSON and back
     work.py           threads and memory for chunks in flight

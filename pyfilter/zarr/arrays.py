@@ -111,7 +111,7 @@ def create_array(
         settings |= {"serializer": Serializer(resolved), "compressors": compressors, "shards": shards}
     else:
         if shards is not None or compressors is not None:
-            message = "shards and compressors after the codec are of Zarr's format 3"
+            message = "shards= and compressors= need Zarr's format 3 (zarr_format=3)"
             raise InvalidArgument(message)
         padding = fill_value if fill_value is not None else 0
         settings["compressors"] = Compressor(resolved, padding if resolved.range_fraction is not None else fill_value)

@@ -128,7 +128,7 @@ def parse(configuration: Mapping[str, Any]) -> tuple[Codec | None, int | float |
     if _WORDS in given:
         words = given.pop(_WORDS)
         if given:
-            message = f"{_WORDS} say all of the codec: {', '.join(map(repr, given))} must not stand beside them"
+            message = f"{_WORDS} already describe the codec: leave out {', '.join(map(repr, given))}"
             raise InvalidArgument(message)
         if not isinstance(words, (list, tuple)):
             message = f"{_WORDS} must be a list of integers, got {words!r}"
@@ -136,7 +136,7 @@ def parse(configuration: Mapping[str, Any]) -> tuple[Codec | None, int | float |
         return Codec.from_cd_values(words), fill
     if _CODEC not in given:
         if given:
-            message = f"{', '.join(map(repr, given))} need {_CODEC!r}, the codec's name, beside them"
+            message = f"{', '.join(map(repr, given))} need {_CODEC!r}, the codec's name"
             raise InvalidArgument(message)
         return None, fill
     name = given.pop(_CODEC)

@@ -111,7 +111,7 @@ def references(
 def _translated(file: Any, url: str | None, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the references of a file, and the fill values that its attributes declare."""
     if isinstance(file, io.IOBase) and url is None:
-        message = "references to a file object need url=, the place that they are to name"
+        message = "references to a file object need url=, the address that they will name"
         raise Unsupported(message)
     opened: Any = file if isinstance(file, io.IOBase) else str(file)
     translation = _Translation(opened, url if url is not None else opened, **{"error": "raise", **kwargs})

@@ -18,7 +18,7 @@ from python.support import REPOSITORY
 
 import pyfilter
 
-PROCESSES = 2
+PROCESSES = (2, 4)
 BEGIN = """
 import json, sys
 import numpy as np
@@ -53,8 +53,14 @@ def values() -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, env: dict[str, str], values: np.ndarray[Any, np.dtype[np.float32]]) -> Run:
-    """Run a script in all processes; what each of them was refused."""
+def run(
+    tmp_path: Path,
+    env: dict[str, str],
+    values: np.ndarray[Any, np.dtype[np.float32]],
+    request: pytest.FixtureRequest,
+) -> Run:
+    """Run a script in all processes, two by default; what each of them was refused."""
+    processes = int(getattr(request, "param", PROCESSES[0]))
     python = os.environ.get("PYFILTER_MPI_PYTHON")
     if python is None:
         pytest.skip("no h5py with MPI: PYFILTER_MPI_PYTHON is not set (scripts/clients sets it)")
@@ -62,12 +68,12 @@ def run(tmp_path: Path, env: dict[str, str], values: np.ndarray[Any, np.dtype[np
 
     def go(script: str, **more: str) -> list[dict[str, list[str]]]:
         done = subprocess.run(
-            ["mpirun", "-n", str(PROCESSES), "--allow-run-as-root", "--oversubscribe", python, "-c",
+            ["mpirun", "-n", str(processes), "--allow-run-as-root", "--oversubscribe", python, "-c",
              BEGIN + script + END, tmp_path / "a.h5", tmp_path / "values.npy"],
             env={**env, **more}, capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-        return [json.loads((tmp_path / f"a.h5.{rank}").read_text()) for rank in range(PROCESSES)]
+        return [json.loads((tmp_path / f"a.h5.{rank}").read_text()) for rank in range(processes)]
 
     return go
 
@@ -78,6 +84,7 @@ def ours() -> dict[str, str]:
     return {name: os.environ[name] for name in ("PYTHONPATH", "PYFILTER_LIBRARY") if name in os.environ}
 
 
+@pytest.mark.parametrize("run", PROCESSES, indirect=True)
 def test_collective_writes(
     run: Run, ours: dict[str, str], tmp_path: Path, values: np.ndarray[Any, np.dtype[np.float32]]
 ) -> None:

@@ -59,6 +59,9 @@ class ndarray:  # named as in CuPy
     def __array__(self, *_: object, **__: object) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
 
+    def __array_function__(self, *_: object) -> Any:  # xarray takes arrays that have it
+        return NotImplemented
+
     def __getattr__(self, name: str) -> Any:
         if name not in ("shape", "dtype", "size", "itemsize", "nbytes", "ndim", "strides", "flags"):
             raise AttributeError(name)
@@ -305,7 +308,7 @@ def cumsum(values: ndarray, dtype: Any) -> ndarray:
 def install() -> None:
     """Put the model in the place of CuPy and of the library's CUDA functions."""
     cupy: Any = types.ModuleType("cupy")
-    cupy.__file__ = cupy.__version__ = "model"
+    cupy.__file__, cupy.__version__ = "model", "13.0.0"
     cupy.ndarray, cupy.asarray, cupy.from_dlpack, cupy.copyto = ndarray, asarray, from_dlpack, copyto
     cupy.array = asarray
     cupy.asnumpy = lambda values: values.get()

@@ -12,7 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import pyfilter
 from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, verification
@@ -51,7 +51,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def target(source: Path) -> Path:
     out = source.with_name("b.h5")
-    run("compress", source, out, "--absolute", "1e-3")
+    run("compress", source, out, "--absolute", "1e-3", "--codec", "cuszp2")
     return out
 
 
@@ -62,6 +62,11 @@ def test_compress_prints_a_table_and_the_ratio(source: Path) -> None:
     result = in_a_shell("compress", source, source.with_name("b.h5"), "--relative", "1e-3")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
+    assert re.search("^/count +int64 +5000 +shuffle \\+ deflate +0 ", result.stdout, re.MULTILINE)
+    assert "integers and other types, kept bit for bit (--var NAME=absolute:X gives integers a bound): /count\n" in (
+        result.stdout
+    )
+    result = in_a_shell("compress", source, source.with_name("b.h5"), "--relative", "1e-3", "--codec", "cuszp2")
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["variable", "type", "shape", "codec", "bound", "ratio", "max", "error", "ok"]
     assert re.match(r"/group/p +float64 +60 x 70 +Cuszp2 +[\d.e-]+ +[\d.]+ +[\d.e-]+ +yes", lines[1])
@@ -70,7 +75,9 @@ def test_compress_prints_a_table_and_the_ratio(source: Path) -> None:
 
 
 def test_compress_as_json(source: Path) -> None:
-    report = json.loads(run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", "--json"))
+    report = json.loads(
+        run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", "--codec", "cuszp2", "--json")
+    )
     assert report["ok"] is True
     assert report["file_bytes_in"] == source.stat().st_size
     rows = {row["path"]: row for row in report["datasets"]}
@@ -99,12 +106,11 @@ LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("--absolute 1e-3", {"/t": BOUND, "/group/p": BOUND}),
+        ("--absolute 1e-3 --codec cuszp2", {"/t": BOUND, "/group/p": BOUND}),
         (
-            "--absolute 1e-3 --mode plain --block-dims 2",
+            "--absolute 1e-3 --codec cuszp2 --mode plain --block-dims 2",
             dict.fromkeys(["/t", "/group/p"], Cuszp2(absolute=1e-3, mode="plain", block_dims=2)),
         ),
-        ("--lossless", LOSSLESS),
         ("--codec lossless", LOSSLESS),
         (
             "--absolute 1e-3 --codec hierarchical_delta",
@@ -118,21 +124,21 @@ LOSSLESS = dict.fromkeys(["/t", "/group/p", "/count"], Lossless())
             "--absolute 1e-3 --codec lorenzo --coder huffman --gap-array false",
             dict.fromkeys(["/t", "/group/p"], Lorenzo(absolute=1e-3, coder="huffman", gap_array=False)),
         ),
-        ("--var t=absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),
-        ("--var t=none --absolute 1e-3", {"/group/p": BOUND}),
+        ("--var t=cuszp2:absolute:0.5", {"/t": Cuszp2(absolute=0.5)}),
+        ("--var t=none --absolute 1e-3 --codec cuszp2", {"/group/p": BOUND}),
         (
-            "--pointwise-relative 1e-2",
+            "--pointwise-relative 1e-2 --codec hierarchical_delta",
             dict.fromkeys(["/t", "/group/p"], HierarchicalDelta(pointwise_relative=1e-2)),
         ),
         (
-            "--absolute 1e-3 --mode plain --var t=pointwise_relative:0.01",
-            {"/t": HierarchicalDelta(pointwise_relative=0.01), "/group/p": Cuszp2(absolute=1e-3, mode="plain")},
+            "--absolute 1e-3 --codec cuszp2 --mode plain --var t=lorenzo:pointwise_relative:0.01",
+            {"/t": Lorenzo(pointwise_relative=0.01), "/group/p": Cuszp2(absolute=1e-3, mode="plain")},
         ),
-        ("--var count=absolute:2", {"/count": HierarchicalDelta(absolute=2)}),
-        ("--var count=relative:0.01", {"/count": HierarchicalDelta(absolute=49)}),
+        ("--var count=hierarchical_delta:absolute:2", {"/count": HierarchicalDelta(absolute=2)}),
+        ("--var count=hierarchical_delta:relative:0.01", {"/count": HierarchicalDelta(absolute=49)}),
         ("--codec hierarchical_delta --var count=absolute:0", {"/count": HierarchicalDelta(absolute=0)}),
         (
-            "--var group/p=lossless --absolute 1e-3 --var count=lossless",
+            "--codec cuszp2 --var group/p=lossless --absolute 1e-3 --var count=lossless",
             {"/t": BOUND, "/group/p": Lossless(), "/count": Lossless()},
         ),
     ],
@@ -145,14 +151,32 @@ def test_bounds_and_variables(source: Path, arguments: str, expected: dict[str, 
 
 
 def test_integers_are_verified_by_their_own_bound(source: Path) -> None:
-    run("compress", source, source.with_name("b.h5"), "--absolute", "1e-3", "--var", "count=absolute:2")
+    run(
+        "compress",
+        source,
+        source.with_name("b.h5"),
+        "--absolute",
+        "1e-3",
+        "--var",
+        "count=hierarchical_delta:absolute:2",
+    )
     for arguments in ((), ("--absolute", "1e-3"), ("--relative", "0.9")):
         found = json.loads(run("verify", source, source.with_name("b.h5"), "--json", *arguments))
         assert (found["/count"]["ok"], found["/count"]["bound"], found["/count"]["max_error"]) == (True, 2, 2)
 
 
 def test_a_relative_bound_is_of_each_variable(source: Path) -> None:
-    run("compress", source, source.with_name("b.h5"), "--relative", "1e-2", "--var", "p=relative:1e-3")
+    run(
+        "compress",
+        source,
+        source.with_name("b.h5"),
+        "--relative",
+        "1e-2",
+        "--var",
+        "p=relative:1e-3",
+        "--codec",
+        "cuszp2",
+    )
     with h5py.File(source) as before, h5py.File(source.with_name("b.h5")) as after:
         for path, relative in (("t", 1e-2), ("group/p", 1e-3)):
             found = pyfilter.codec_of(after[path])
@@ -172,7 +196,7 @@ def test_the_history_can_be_left_alone(source: Path) -> None:
 def test_a_file_with_nothing_to_compress_is_copied_and_said(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["text"] = "nothing"
-    out = run("compress", tmp_path / "a.h5", tmp_path / "b.h5", "--absolute", "1")
+    out = run("compress", tmp_path / "a.h5", tmp_path / "b.h5", "--absolute", "1", "--codec", "cuszp2")
     assert out.startswith("nothing to compress: each variable is copied as it is\n")
     assert "copied as they are, no codec takes their type: /text (text of variable length)\n" in out
     with h5py.File(tmp_path / "b.h5") as file:
@@ -187,17 +211,17 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
         file["zipped"] = file["counts"][()]
         file.create_dataset("packed", data=file["counts"][()], compression="gzip")
     paths = tmp_path / "a.h5", tmp_path / "b.h5"
-    out = run("compress", *paths, "--relative", "1e-3")
+    out = run("compress", *paths, "--relative", "1e-3", "--codec", "cuszp2")
     assert out.startswith("nothing to compress: each variable is copied as it is\n")
     assert "type and size" not in out
     integers = "integers: --lossless, or for single ones --var NAME=absolute:X or NAME=lossless, compresses them"
     assert f"copied as they are, {integers}: /counts, /packed, /zipped\n" in out
     assert "copied as they are, under 4096 bytes: --var NAME=SPEC compresses single ones: /few\n" in out
     assert "copied as they are, no codec takes their type: /half (float16)\n" in out
-    out = run("compress", *paths, "--lossless", "--var", "zipped=none")
+    out = run("compress", *paths, "--codec", "lossless", "--var", "zipped=none")
     assert "integers that are compressed already: --var NAME=lossless compresses them anew: /packed\n" in out
     assert "copied as they are, by --var NAME=none: /zipped\n" in out
-    out = run("compress", *paths, "--var", "counts=absolute:2")
+    out = run("compress", *paths, "--var", "counts=hierarchical_delta:absolute:2")
     assert "named by no --var, and there is no bound for all: /few, /half, /packed, /zipped\n" in out
     assert "1 variables compressed, 4 copied as they are" in out
     with h5py.File(tmp_path / "empty.h5", "w"):
@@ -219,7 +243,7 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
         (["--absolute", "1", "--pointwise-relative", "0.1"], "not --absolute and --pointwise-relative"),
         (
             ["--pointwise-relative", "0.1", "--codec", "cuszp2"],
-            "--pointwise-relative is no option of the codec cuszp2; --codec hierarchical_delta or lorenzo",
+            "--pointwise-relative is not an option of the codec cuszp2, but of --codec hierarchical_delta or lorenzo",
         ),
         (["--pointwise-relative", "1", "--codec", "hierarchical_delta"], "must be a number > 0 and < 1"),
         (["--relative", "-1e-3"], "relative must be a finite number > 0"),
@@ -227,12 +251,26 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
             ["--absolute", "1", "--codec", "zip"],
             "--codec must be one of cuszp2, hierarchical_delta, lorenzo, lossless, particles, progressive",
         ),
-        (["--absolute", "1", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
-        (["--absolute", "1", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
+        (["--absolute", "1", "--codec", "cuszp2", "--mode", "best"], "mode must be one of 'outlier', 'plain', 'fixed'"),
+        (["--absolute", "1", "--codec", "cuszp2", "--block-dims", "4"], "block_dims must be one of 1, 2, 3"),
         (["--lossless", "--mode", "plain"], "--mode"),
-        (["--lossless", "--predictor", "chain"], "--predictor is no option of the codec lossless"),
-        (["--absolute", "1", "--outliers", "on"], "--outliers is no option of the codec cuszp2"),
-        (["--absolute", "1", "--codec", "hierarchical_delta", "--block-dims", "2"], "--block-dims is no option"),
+        (["--codec", "lossless", "--predictor", "chain"], "--predictor is not an option of the codec lossless"),
+        (
+            ["--absolute", "1", "--outliers", "on"],
+            "--outliers belongs to a codec: give --codec hierarchical_delta with it",
+        ),
+        (
+            ["--absolute", "1", "--codec", "cuszp2", "--outliers", "on"],
+            "--outliers is not an option of the codec cuszp2",
+        ),
+        (
+            ["--absolute", "1", "--codec", "cuszp2", "--fast"],
+            "give --fast or --codec cuszp2, not both: --fast chooses among codecs",
+        ),
+        (["--absolute", "1", "--resume"], "--resume needs several files and a folder"),
+        (["--var", "t=zip:absolute:1"], "with a codec in front if need be"),
+        (["--var", "t=cuszp2:pointwise_relative:0.1"], "cuszp2 takes no bound pointwise_relative"),
+        (["--absolute", "1", "--codec", "hierarchical_delta", "--block-dims", "2"], "--block-dims is not an option"),
         (["--absolute", "1", "--codec", "hierarchical_delta", "--predictor", "best"], "predictor must be one of"),
         (["--var", "t"], "--var must be NAME=SPEC with a SPEC of absolute:X"),
         (["--var", "t=0.1"], "absolute:X, relative:X, pointwise_relative:X, psnr:X, lossless or none"),

@@ -72,7 +72,7 @@ def test_h5repack_and_the_placeholder(source: Path) -> None:
 
 
 def test_interop_has_what_args_prints(tmp_path: Path) -> None:
-    text = (REPOSITORY / "docs" / "interop.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs" / "howto" / "other-programs.md").read_text(encoding="utf-8")
     (repack,) = re.findall(r"`h5repack (-f \S+) in\.h5 out\.h5`", text)
     copies = re.findall(r'nccopy (-F "\S+") (?:in|plain)\.nc out\.nc', text)
     assert repack == printed("--absolute", "1e-3", "--for", "h5repack", "--var", "pressure")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import pyfilter
+from pyfilter._chunks import blocks
 from pyfilter.errors import InvalidArgument, Unsupported
 
 from .support import field
@@ -107,7 +109,7 @@ def test_failures_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def fail_to_store(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("pyfilter.dask._store", fail_to_store)
+    monkeypatch.setattr("pyfilter._chunks.blocks.store", fail_to_store)
     with dask.config.set(scheduler="synchronous"):
         for name in ("a.h5", "new.h5"):
             with pytest.raises(OSError, match="disk full"):
@@ -137,3 +139,95 @@ def test_what_is_refused(tmp_path: Path) -> None:
     to_hdf5(array, tmp_path / "a.h5", "v", codec)
     with pytest.raises(InvalidArgument, match=r"'v' is in .* already"):
         to_hdf5(array, tmp_path / "a.h5", "v", codec)
+
+
+def test_few_blocks_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads compute no further block before the frames of theirs are written."""
+    made: list[int] = []
+    most = 0
+    written = 0
+    before = blocks.store
+
+    def source(block: Any, block_id: Any = None) -> Any:
+        made.append(1)
+        return block + np.float32(block_id[0])
+
+    def store(*these: Any) -> None:
+        nonlocal most, written
+        time.sleep(0.01)
+        most = max(most, len(made) - written)
+        before(*these)
+        written += 1
+
+    array = da.zeros((64, 50, 70), chunks=(1, 50, 70), dtype="f4").map_blocks(source, dtype="f4")
+    made.clear()
+    monkeypatch.setattr(blocks, "store", store)
+    calls: list[tuple[int, int]] = []
+    with dask.config.set(scheduler="threads", num_workers=3):
+        pyfilter.dask.to_hdf5(
+            array, tmp_path / "a.h5", "v", pyfilter.Lossless(), progress=lambda *these: calls.append(these)
+        )
+    assert written == 64
+    assert most <= 4
+    assert calls == [(number + 1, 64) for number in range(64)]
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert np.array_equal(file["v"][:, 0, 0], np.arange(64))
+
+
+def test_a_cluster_gets_a_few_blocks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    values = field((64, 20, 30))
+    array = da.from_array(values, chunks=(1, 20, 30))
+    most: list[int] = []
+    take = blocks._take
+
+    def counted(future: Any, out: Any, writer: Any) -> None:
+        most.append(len(out))
+        take(future, out, writer)
+
+    monkeypatch.setattr(blocks, "_take", counted)
+    codec = pyfilter.Cuszp2(absolute=1e-3)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        pyfilter.dask.to_hdf5(array, tmp_path / "a.h5", "v", codec)
+        task = pyfilter.dask.to_hdf5(array, tmp_path / "b.h5", "v", codec, compute=False)
+        assert not (tmp_path / "b.h5").exists()
+        task.compute()
+        pyfilter.dask.to_hdf5(array, tmp_path / "b.h5", "deep/w", codec)  # to a file that is there
+
+        def fail(block: Any, block_id: Any = None) -> Any:
+            if block_id[0] == 40:
+                raise OSError("no such luck")
+            return block
+
+        bad = array.map_blocks(fail, dtype="f4")
+        for name in ("c.h5", "b.h5"):
+            with pytest.raises(OSError, match="no such luck"):
+                pyfilter.dask.to_hdf5(bad, tmp_path / name, "x", codec)
+        with pytest.raises(OSError, match="no such luck"):
+            pyfilter.dask.to_hdf5(bad, tmp_path / "c.h5", "x", codec, compute=False).compute()
+    assert max(most) <= 6
+    assert len(most) >= 128
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "b.h5"]
+    with h5py.File(tmp_path / "a.h5") as file, h5py.File(tmp_path / "b.h5") as other:
+        assert list(other) == ["deep", "v"]
+        for dataset in (file["v"], other["v"], other["deep/w"]):
+            assert pyfilter.verify(values, dataset).ok
+
+
+def test_a_file_that_is_read_meanwhile_gets_the_dataset(tmp_path: Path) -> None:
+    """A dataset made of another one of the same file."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("old", data=field(SHAPE))
+
+    def read(block: Any, block_info: Any = None) -> Any:
+        region = tuple(slice(*ends) for ends in block_info[None]["array-location"])
+        with h5py.File(tmp_path / "a.h5") as file:
+            return file["old"][region] * 2
+
+    array = da.zeros(SHAPE, chunks=(10, 50, 70), dtype="f4").map_blocks(read, dtype="f4")
+    pyfilter.dask.to_hdf5(array, tmp_path / "a.h5", "new", pyfilter.Lossless())
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert np.array_equal(file["new"][...], file["old"][...] * 2)

@@ -157,7 +157,7 @@ def test_special_coordinates_keep_their_bits(tmp_path: Path) -> None:
     [
         ({"reorder": "yes"}, "reorder must be"),
         ({"codec": Lorenzo(absolute=1.0), "reorder": True}, "reorder needs codec=Particles"),
-        ({"codec": Particles(absolute=1.0, order="chunk")}, "the codec must keep the order"),
+        ({"codec": Particles(absolute=1.0, order="chunk")}, "the codec must have order='kept'"),
         ({"id": IDS[:-1]}, "a row for each particle; they have position 20000, id 19999 rows"),
         ({"codecs": {"mass": Lorenzo(absolute=1.0)}}, "no field is called mass"),
         ({"position": POSITION[:, 0]}, "2 or 3 coordinates"),
@@ -184,7 +184,7 @@ def test_fields_that_do_not_belong_together_any_more(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="has no mass; it has position, id"):
             particles.read(f, "mass")
         del f["id"]
-        with pytest.raises(InvalidArgument, match="no dataset id any more"):
+        with pytest.raises(InvalidArgument, match="lacks the dataset id, which its attributes name"):
             particles.read(f)
         f["id"] = IDS
         with pytest.raises(InvalidArgument, match="does not belong"):

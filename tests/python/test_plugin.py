@@ -173,7 +173,7 @@ def test_the_plugin_path_holds_the_library() -> None:
 def test_importing_loads_no_optional_package() -> None:
     script = """
 import sys, pyfilter
-optional = ("netCDF4", "xarray", "h5netcdf", "hdf5plugin", "cupy", "typer", "rich")
+optional = ("netCDF4", "xarray", "h5netcdf", "hdf5plugin", "cupy", "click", "rich")
 print([name for name in optional if name in sys.modules])
 """
     assert run_script(script).stdout.strip() == "[]"

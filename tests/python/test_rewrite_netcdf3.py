@@ -58,7 +58,7 @@ def test_a_fill_value_of_another_type_is_copied_as_it_is(tmp_path: Path, model: 
 
 def test_such_integers_are_compressed_by_name(tmp_path: Path) -> None:
     make(tmp_path / "a.nc", "i2", np.float64(np.nan))
-    run("compress", tmp_path / "a.nc", tmp_path / "b.nc", "--var", "counts=absolute:2")
+    run("compress", tmp_path / "a.nc", tmp_path / "b.nc", "--var", "counts=hierarchical_delta:absolute:2")
     with netCDF4.Dataset(tmp_path / "b.nc") as file:
         assert pyfilter.codec_of(file["counts"]) == HierarchicalDelta(absolute=2)
         assert np.isnan(file["counts"]._FillValue)

@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import pyfilter
 from pyfilter import Cuszp2, verification
@@ -21,6 +21,8 @@ from pyfilter.cli import app
 from pyfilter.compare import figures
 
 from .support import REPOSITORY, clean_environment, field, without_entry_points
+from .test_foreign import foreign_package
+from .test_foreign import run as run_elsewhere
 
 TEXTS = re.findall(
     r"^### `(.*)`$", (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE
@@ -189,6 +191,11 @@ def dask_blocks(path: Path) -> str:
     return error_of(lambda: pyfilter.dask.to_hdf5(array, path.with_name("b.h5"), "v", BOUND, chunks=(10, 20)))
 
 
+def overwritten(path: Path) -> str:
+    """The text of `import pyfilter` after PyPI's pyfilter was installed over ours."""
+    return run_elsewhere(foreign_package(path.parent), "-c", "import pyfilter").stderr
+
+
 PROVOKED: dict[str, Callable[[Path], str]] = {
     "a bound does not hold": broken_bound,
     "a relative bound needs the fill value": hidden_fill_value,
@@ -205,6 +212,7 @@ PROVOKED: dict[str, Callable[[Path], str]] = {
     "filter 'shuffle' (id 2) stands before pyfilter": lambda path: create(path, BOUND, shuffle=True),
     "filter returned failure": lambda path: damage(path, lambda frame: bytes(len(frame))),
     "h5dump error: unable to print data": lambda path: program("h5dump", path, path=str(path.parent)),
+    "is another project's": overwritten,
     "is needed here and not installed: pip install": lambda path: without_matplotlib(),
     "is the input itself": lambda path: command("compress", path, path, "--lossless"),
     "needs pyfilter >=": lambda path: damage(path, lambda frame: frame[:4] + b"\x09\x03\x01" + frame[7:]),

@@ -135,8 +135,8 @@ assert {{known for known, _ in client.run(knows).values()}} == {{False}}
 
 
 def test_dasks_own_settings_have_workers_import_it(compressed: Path) -> None:
-    """What docs/workers.md says for a cluster that is to be started."""
-    assert "`distributed.worker.preload: [pyfilter]`" in (REPOSITORY / "docs" / "workers.md").read_text(
+    """What docs/howto/dask.md says for a cluster that is to be started."""
+    assert "`distributed.worker.preload: [pyfilter]`" in (REPOSITORY / "docs" / "howto" / "dask.md").read_text(
         encoding="utf-8"
     )
     setting = "import dask\ndask.config.set({'distributed.worker.preload': ['pyfilter']})\n"
@@ -206,8 +206,8 @@ def test_the_engine_brings_the_filter_to_workers(compressed: Path, installed: st
     ],
 )
 def test_a_line_has_running_workers_import_it(compressed: Path, engine: str, line: str) -> None:
-    """What docs/workers.md says for a pyfilter that is not installed but on the path."""
-    assert line in (REPOSITORY / "docs" / "workers.md").read_text(encoding="utf-8")
+    """What docs/howto/dask.md says for a pyfilter that is not installed but on the path."""
+    assert line in (REPOSITORY / "docs" / "howto" / "dask.md").read_text(encoding="utf-8")
     script = f"{CLUSTER}import pyfilter\n{line}\n{READ}{END}"
     with xr.open_dataset(compressed) as data:
         assert float(run_script(script, compressed.parent, engine).stdout) == pytest.approx(float(data.t.sum()))
@@ -218,7 +218,7 @@ def test_workers_without_it_fail_by_a_text_that_the_docs_have(compressed: Path, 
     done = run_script(f"{CLUSTER}import pyfilter\n{READ}", compressed.parent, engine, check=False)
     assert done.returncode != 0
     assert text in done.stderr
-    assert text in (REPOSITORY / "docs" / "workers.md").read_text(encoding="utf-8")
+    assert text in (REPOSITORY / "docs" / "howto" / "dask.md").read_text(encoding="utf-8")
 
 
 SPAWN = """

@@ -77,7 +77,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ({"serializer": "auto"}, "serializer cannot be given"),
         ({"filters": [1]}, "filters cannot be given"),
         ({"chunks": (3,)}, "chunks must be"),
-        ({"zarr_format": 2, "shards": (32, 40, 64)}, "of Zarr's format 3"),
+        ({"zarr_format": 2, "shards": (32, 40, 64)}, "need Zarr's format 3"),
         ({"fill_value": "none"}, "fill value 'none'"),
     ]
     for given, words in wrong:

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Blocks of dask arrays: compressed to frames where they are computed, written by the calling process as they come.
+
+Only compressed bytes go to the process that writes, and only those of a few blocks at a time: threads write what they
+compressed, one at a time; other processes get more blocks to do as their frames are written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyfilter._chunks import layout, pipeline
+from pyfilter._chunks.sharing import share_of_threads
+from pyfilter._lib import host
+from pyfilter.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import h5py
+    from numpy.typing import NDArray
+
+    Frames = list[tuple[tuple[int, ...], bytes]]
+    Progress = Callable[[int, int], None]
+
+#: blocks that are out to other processes for each thread of theirs
+_BLOCKS_FOR_THREAD = 3
+_writers: dict[str, _Writer] = {}
+
+
+class Encoding(NamedTuple):
+    """What a worker needs to make frames: the stored cd_values, the element type, the chunk's shape, the padding."""
+
+    words: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunk: tuple[int, ...]
+    padding: Any
+
+
+class Job(NamedTuple):
+    """A dask array whose blocks are of whole chunks, and the open dataset that it goes to."""
+
+    array: Any
+    how: Encoding
+    dataset: h5py.Dataset
+
+
+def encoding_of(dataset: h5py.Dataset) -> Encoding | None:
+    """Return how chunks of an open dataset are encoded, None where HDF5 must do it."""
+    how, words = pipeline.chunk_codec(dataset), pipeline.pipeline_of(dataset).words
+    return None if how is None or words is None else Encoding(words, how.dtype, how.chunk, how.padding)
+
+
+def aligned(array: Any, chunk: tuple[int, ...], rechunk: bool) -> Any:
+    """Return an array none of whose blocks ends inside of a chunk.
+
+    Raises
+    ------
+    InvalidArgument
+        If one does, and it is not to be rechunked.
+    """
+    cut = [
+        axis
+        for axis, (sizes, edge) in enumerate(zip(array.chunks, chunk, strict=True))
+        if any(size % edge for size in sizes[:-1])
+    ]
+    if not cut:
+        return array
+    if not rechunk:
+        axis = cut[0]
+        message = (
+            f"blocks of {array.chunks[axis]} along axis {axis} end inside of chunks of {chunk[axis]}: two workers "
+            "would have parts of a chunk. Give chunks= that divide the blocks, or rechunk=True"
+        )
+        raise InvalidArgument(message)
+    whole = [-(-max(sizes) // edge) * edge for sizes, edge in zip(array.chunks, chunk, strict=True)]
+    return array.rechunk(tuple(whole))
+
+
+def encode_block(block: NDArray[Any], start: tuple[int, ...], how: Encoding) -> Frames:
+    """Return the frames of a block with the coordinates of their chunks; runs on a worker."""
+    request = host.parse_cd_values(how.words)
+    scratch = np.empty(host.max_frame_bytes(request), np.uint8)
+    found: Frames = []
+    for origin in layout.origins(block.shape, how.chunk):
+        values = np.asarray(block[layout.box(origin, how.chunk, block.shape)], dtype=how.dtype, order="C")
+        if values.shape != how.chunk:
+            whole = np.full(how.chunk, how.padding, how.dtype)
+            whole[tuple(slice(0, extent) for extent in values.shape)] = values
+            values = whole
+        with share_of_threads():
+            size = host.encode(request, values, scratch)
+        at = tuple(first + offset for first, offset in zip(start, origin, strict=True))
+        found.append((at, scratch[:size].tobytes()))
+    return found
+
+
+def store(dataset: h5py.Dataset, frames: Frames) -> None:
+    """Write the frames of a block."""
+    for origin, frame in frames:
+        dataset.id.write_direct_chunk(origin, frame)
+
+
+def scheduler() -> str | None:
+    """Return the name of dask's scheduler where it has other processes, or a cluster, do the work."""
+    import dask.base
+    import dask.multiprocessing
+
+    get = dask.base.get_scheduler()
+    if get is dask.multiprocessing.get:
+        return "processes"
+    return "distributed" if type(getattr(get, "__self__", None)).__module__.startswith("distributed") else None
+
+
+class _Writer:
+    """Writes frames of jobs, one block at a time, and says how far it is."""
+
+    def __init__(self, jobs: Sequence[Job], progress: Progress | None) -> None:
+        self._datasets = [job.dataset for job in jobs]
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._done = 0
+        self._count = sum(job.array.npartitions for job in jobs)
+
+    def put(self, number: int, frames: Frames) -> None:
+        """Write the frames of a block of the job of this number."""
+        with self._lock:
+            store(self._datasets[number], frames)
+            self._done += 1
+            if self._progress is not None:
+                self._progress(self._done, self._count)
+
+
+def write(jobs: Sequence[Job], progress: Progress | None = None) -> None:
+    """Compute dask arrays by the scheduler in force, and write them.
+
+    Parameters
+    ----------
+    jobs
+        Arrays and their datasets, all of files that this process has open.
+    progress
+        Called with the number of blocks written and that of all.
+    """
+    writer = _Writer(jobs, progress)
+    kind = scheduler()
+    if kind == "distributed":
+        _by_futures(jobs, writer)
+    elif kind == "processes":
+        _by_rounds(jobs, writer)
+    else:
+        _by_threads(jobs, writer)
+
+
+def _blocks(jobs: Sequence[Job]) -> Iterator[tuple[int, Any, tuple[int, ...], Encoding]]:
+    """Yield, for each block, the number of its job, its value as a Delayed, where it begins, and how it is encoded."""
+    for number, job in enumerate(jobs):
+        blocks = job.array.to_delayed()
+        starts = [list(itertools.accumulate((0, *sizes[:-1]))) for sizes in job.array.chunks]
+        for index in np.ndindex(blocks.shape):
+            yield number, blocks[index], tuple(starts[axis][at] for axis, at in enumerate(index)), job.how
+
+
+def _tasks(jobs: Sequence[Job]) -> list[Any]:
+    """Return a Delayed for each block: the number of its job and its frames."""
+    import dask
+
+    encode = dask.delayed(_encode, pure=False)
+    return [encode(number, block, start, how) for number, block, start, how in _blocks(jobs)]
+
+
+def _encode(number: int, block: Any, start: tuple[int, ...], how: Encoding) -> tuple[int, Frames]:
+    return number, encode_block(block, start, how)
+
+
+def _by_threads(jobs: Sequence[Job], writer: _Writer) -> None:
+    """Have each thread write what it has compressed; a thread that waits to write computes nothing more."""
+    import dask
+
+    name = uuid.uuid4().hex
+    _writers[name] = writer
+    try:
+        put = dask.delayed(_encode_and_put, pure=False)
+        dask.compute(*(put(name, number, block, start, how) for number, block, start, how in _blocks(jobs)))
+    finally:
+        del _writers[name]
+
+
+def _encode_and_put(name: str, number: int, block: Any, start: tuple[int, ...], how: Encoding) -> None:
+    _writers[name].put(number, encode_block(block, start, how))
+
+
+def _by_rounds(jobs: Sequence[Job], writer: _Writer) -> None:
+    """Compute some blocks at a time: dask's pool of processes gives results when all are there."""
+    import dask
+    from dask.system import CPU_COUNT
+
+    tasks = _tasks(jobs)
+    many = 4 * (dask.config.get("num_workers", None) or CPU_COUNT)
+    for first in range(0, len(tasks), many):
+        for number, frames in dask.compute(*tasks[first : first + many]):
+            writer.put(number, frames)
+
+
+def _by_futures(jobs: Sequence[Job], writer: _Writer) -> None:
+    """Keep a cluster busy with a few blocks for each of its threads; more go out as frames are written."""
+    import distributed
+
+    client = distributed.get_client()
+    tasks = _tasks(jobs)
+    room = max(4, _BLOCKS_FOR_THREAD * sum(client.nthreads().values()))
+    out: set[Any] = set()
+    done = distributed.as_completed()
+    try:
+        for first in range(0, len(tasks), max(room // 2, 1)):
+            while len(out) > room - room // 2:
+                _take(next(done), out, writer)
+            more = client.compute(tasks[first : first + max(room // 2, 1)])
+            out.update(more)
+            for future in more:
+                done.add(future)
+            tasks[first : first + len(more)] = [None] * len(more)
+            del more
+        while out:
+            _take(next(done), out, writer)
+    finally:
+        client.cancel(list(out))
+
+
+def _take(future: Any, out: set[Any], writer: _Writer) -> None:
+    number, frames = future.result()
+    out.discard(future)
+    writer.put(number, frames)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files of bounds, one for many variables and many files: ``bounds.toml``.
+
+    default = { relative = 1e-4 }
+
+    [variables]
+    "tas*" = { absolute = 0.01 }
+    pr = "pointwise_relative:1e-3"
+    mask = "lossless"
+
+    [standard_names]
+    air_temperature = { absolute = 0.01, codec = "lorenzo" }
+
+A name or path goes before a pattern, a pattern before a ``standard_name``, that before the default.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyfilter.errors import InvalidArgument
+from pyfilter.rewrite import wishes
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pyfilter.codecs.base import Codec
+
+_TABLES = ("variables", "standard_names")
+
+
+@dataclass(frozen=True)
+class BoundsFile:
+    """What a file of bounds says.
+
+    Attributes
+    ----------
+    default : Codec or None
+        For variables that nothing else names; None leaves them as they are.
+    variables, standard_names : mapping
+        By name, path or pattern of a variable, and by ``standard_name``: a codec, None to leave variables as they are.
+    """
+
+    default: Codec | None = None
+    variables: Mapping[str, Codec | None] = field(default_factory=dict)
+    standard_names: Mapping[str, Codec | None] = field(default_factory=dict)
+
+
+def load(path: Path) -> BoundsFile:
+    """Read a file of bounds.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is no TOML, or holds what is no bound.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        message = f"{path} is no TOML file: {error}"
+        raise InvalidArgument(message) from error
+    for key, value in found.items():
+        if key not in ("default", *_TABLES) or (key in _TABLES and not isinstance(value, dict)):
+            message = f"{path}: known are default = ..., [variables] and [standard_names]; got {key} = {value!r}"
+            raise InvalidArgument(message)
+    default = found.get("default")
+    tables: list[dict[str, Codec | None]] = [
+        {name: wishes.from_table(wish, f"{path}, {table}: {name}") for name, wish in found.get(table, {}).items()}
+        for table in _TABLES
+    ]
+    return BoundsFile(None if default is None else wishes.from_table(default, f"{path}: default"), *tables)
+
+
+def dumps(entries: Iterable[tuple[str, Mapping[str, Any], str]], heading: str = "") -> str:
+    """Return the text of a file of bounds.
+
+    Parameters
+    ----------
+    entries : iterable
+        Of each variable its path, its table (such as ``{"absolute": 0.1}``) and a comment; an empty one for none.
+    heading : str
+        Comment lines for its beginning.
+    """
+    lines = [f"# {line}" for line in heading.splitlines()]
+    lines += ["", "[variables]"] if lines else ["[variables]"]
+    for name, table, comment in entries:
+        inner = ", ".join(f"{key} = {_value(value)}" for key, value in table.items())
+        lines.append(f"{_quoted(name)} = {{ {inner} }}" + (f"  # {comment}" if comment else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(value)
+
+
+def _quoted(text: str) -> str:
+    """Return a TOML text: JSON's escapes are a part of TOML's, which also wants one for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
