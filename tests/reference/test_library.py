@@ -118,7 +118,7 @@ def test_info(library: Library, kind: str, count: int) -> None:
 
 def check_info(library: Library, spec: encoder.Spec, frame: bytes) -> None:
     info, header = library.info(frame), parse_header(frame)
-    assert info.format_version == encoder.VERSIONS[spec.codec]
+    assert info.format_version == spec.version
     assert info.codec == encoder.CODECS[spec.codec]
     assert info.dtype == encoder.DTYPE_CODES[spec.dtype]
     assert (info.stored_raw, info.source_big_endian) == (spec.raw, spec.big_endian)
