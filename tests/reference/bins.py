@@ -207,10 +207,10 @@ def values_of_numbers(numbers: Array, remainders: Array, model: Model, header: H
 
 def from_bin_order(numbers: Unsigned, zigzag: bool, header: Header) -> Array:
     """Lowest numbers plus offsets -> differences."""
+    if zigzag:
+        numbers = unzigzag(numbers.astype(f"<u{header.code_bits // 8}"))  # modulo 2^W
     found: Array = numbers.astype(f"<u{header.dtype.itemsize}")  # modulo 2^B
-    if not zigzag:
-        found = found ^ found.dtype.type(1 << 8 * header.dtype.itemsize - 1)
-    return unzigzag(found) if zigzag else found
+    return found if zigzag else found ^ found.dtype.type(1 << 8 * header.dtype.itemsize - 1)
 
 
 def parse_unit(data: bytes, count: int, model: Model, header: Header) -> Array:
