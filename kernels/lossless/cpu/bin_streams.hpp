@@ -34,29 +34,36 @@ KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
   return zigzags ? unzigzag(number) : from_lowest(width, number);
 }
 
-// Writes bits, lowest first.
+// Writes bits, lowest first; up to eight bytes behind the last are written over.
 class BitSink {
  public:
-  explicit BitSink(std::uint8_t* to) : at_(to) {}
+  explicit BitSink(std::uint8_t* to) : begin_(to), at_(to) {}
   KFN void put(std::uint64_t value, std::uint32_t bits) {
-    waiting_ |= value << count_;
-    if (count_ + bits >= 64) {
-      store_le(at_, waiting_);
-      at_ += 8;
-      waiting_ = count_ == 0 ? 0 : value >> (64 - count_);
-      if (bits == 64 && count_ == 0) waiting_ = 0;
-      count_ -= 64 - bits;
-      return;
+    if (bits > 56) {  // fewer than 8 bits wait
+      put_few(value & 0xFFFFFFFF, 32);
+      value >>= 32;
+      bits -= 32;
     }
-    count_ += bits;
+    put_few(value, bits);
   }
+  std::uint64_t bits() const { return 8 * static_cast<std::uint64_t>(at_ - begin_) + count_; }
   std::uint8_t* finish() {
-    for (; count_ != 0; count_ -= std::min(count_, 8u), waiting_ >>= 8) *at_++ = static_cast<std::uint8_t>(waiting_);
+    if (count_ != 0) *at_++ = static_cast<std::uint8_t>(waiting_);
+    count_ = 0;
     return at_;
   }
 
  private:
-  std::uint8_t* at_;
+  KFN void put_few(std::uint64_t value, std::uint32_t bits) {
+    waiting_ |= value << count_;
+    store_le(at_, waiting_);
+    count_ += bits;
+    at_ += count_ / 8;
+    waiting_ >>= count_ & ~7u;
+    count_ &= 7;
+  }
+
+  std::uint8_t *begin_, *at_;
   std::uint64_t waiting_ = 0;
   std::uint32_t count_ = 0;
 };
@@ -161,7 +168,8 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
     }
     x = next;
     if (bits_of_condition((entry & Ints::all(0xFF)) == Ints::all(kEscape)) != 0) {
-      if (!take_with_escapes(stream, symbol, lanes, bin, bins.zigzag, width, &bit, levels + first, out + first)) return false;
+      if (!take_with_escapes(stream, symbol, lanes, bin, bins.zigzag, width, &bit, levels + first, out + first))
+        return false;
       continue;
     }
     std::uint32_t begins[kRows], all = 0;
@@ -195,57 +203,74 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
   return bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (bit % 8) == 0;
 }
 
-// Finds the bin of a number: tables from its highest bits to the first bin that may hold it.
+// Finds the bin of a number: a table from its highest bits to the first bin that may hold it, then as many comparisons
+// as a place of the table may need.
 template <class U>
 class BinSearch {
  public:
-  BinSearch(const BinModel& bins, std::uint32_t width) : bins_(bins), zigzags_(bins.zigzag) {
-    for (std::uint32_t s = 0; s < bins.bins; ++s) lowest_[s] = static_cast<U>(bins.lowest[s]);
-    if (!zigzags_ && bins.bins != 0) {  // numbers lie anywhere: cells of equal size from the lowest bin on
+  struct Found {
+    std::uint32_t symbol;  // the escape: no bin has the number
+    U offset;
+  };
+
+  explicit BinSearch(const BinModel& bins) : zigzags_(bins.zigzag) {
+    std::fill_n(lowest_, kSymbols + 8, static_cast<U>(~U{0}));
+    for (std::uint32_t s = 0; s < bins.bins; ++s) {
+      lowest_[s] = static_cast<U>(bins.lowest[s]);
+      most_[s] = static_cast<U>(bins.bits[s] >= 8 * sizeof(U) ? ~U{0} : (U{1} << bins.bits[s]) - 1);
+    }
+    count_ = bins.bins;
+    if (count_ == 0) return;
+    if (!zigzags_) {  // numbers lie anywhere: cells of equal size from the lowest bin on
       base_ = lowest_[0];
       shift_ = static_cast<std::uint32_t>(std::max(0, bit_width(static_cast<U>(lowest_[bins.bins - 1] - base_)) - 10));
     }
-    std::uint32_t s = 0;
+    std::uint32_t s = 0, before = 0;
     for (std::uint32_t key = 0; key < kKeys; ++key) {
-      const U from = least_of(key, width);
+      const U from = least_of(key);
       while (s + 1 < bins.bins && lowest_[s + 1] <= from) ++s;
       first_[key] = static_cast<std::uint8_t>(s);
+      compared_ = std::max(compared_, s - before);
+      before = s;
     }
+    compared_ = std::max(compared_, bins.bins - 1 - before);
   }
-  // The symbol of a number, and its offset: the escape's is the number.
-  KFN std::uint32_t operator()(U number, U* offset) const {
+  KFN Found operator()(U number) const {
     std::uint32_t s = first_[key_of(number)];
-    while (s + 1 < bins_.bins && lowest_[s + 1] <= number) ++s;
-    const U within = static_cast<U>(number - lowest_[s]);
-    if (bins_.bins == 0 || number < lowest_[s] || bit_width(within) > bins_.bits[s]) {
-      *offset = number;
-      return kEscape;
+    if (compared_ <= 4) {
+      for (std::uint32_t i = 0; i < compared_; ++i) s += lowest_[s + 1] <= number ? 1 : 0;
+    } else {
+      while (s + 1 < count_ && lowest_[s + 1] <= number) ++s;
     }
-    *offset = within;
-    return s;
+    const U offset = static_cast<U>(number - lowest_[s]);
+    const bool has = (number >= lowest_[s]) & (offset <= most_[s]) & (s < count_);  // the largest number ends the list
+    return has ? Found{s, offset} : Found{kEscape, number};
   }
 
  private:
   static constexpr std::uint32_t kKeys = 1024;
   KFN std::uint32_t key_of(U number) const {
-    if (zigzags_) return symbol_of<U>(number);
+    if (zigzags_) {  // 16 keys for each octave
+      if (number < 64) return static_cast<std::uint32_t>(number);
+      const auto bits = static_cast<std::uint32_t>(bit_width(number));
+      return 16 * (bits - 3) + static_cast<std::uint32_t>(number >> (bits - 5) & 15);
+    }
     const U cell = number < base_ ? U{0} : static_cast<U>(static_cast<U>(number - base_) >> shift_);
     return cell < kKeys ? static_cast<std::uint32_t>(cell) : kKeys - 1;
   }
-
   // The smallest number that a key stands for.
-  U least_of(std::uint32_t key, std::uint32_t width) const {
+  U least_of(std::uint32_t key) const {
     constexpr U kMost = static_cast<U>(~U{0});
-    if (zigzags_) return key < 4 * width && key < kEscape ? smallest_of<U>(key) : kMost;
+    if (zigzags_ && key < 64) return U{key};
+    if (zigzags_) return key / 16 + 3 > 8 * sizeof(U) ? kMost : static_cast<U>(U{16 + key % 16} << (key / 16 - 2));
     const U above = static_cast<U>(U{key} << shift_);
     return above >> shift_ == key && above <= kMost - base_ ? static_cast<U>(base_ + above) : kMost;
   }
 
-  const BinModel& bins_;
   bool zigzags_;
-  U base_ = 0, lowest_[kSymbols] = {};
-  std::uint32_t shift_ = 0;
-  std::uint8_t first_[kKeys];
+  U base_ = 0, lowest_[kSymbols + 8], most_[kSymbols + 8] = {};
+  std::uint32_t shift_ = 0, compared_ = 0, count_ = 0;
+  std::uint8_t first_[kKeys] = {};
 };
 
 // Symbols of a stream before their words are written.
@@ -253,8 +278,8 @@ struct CodedSymbols {
   std::uint8_t *symbols, *tables;  // of each value
 };
 
-// Finds symbols, levels and tables; writes offsets. A symbol that its table has not is the escape, and is itself written
-// before its offset.
+// Finds symbols, levels and tables; writes offsets. A symbol that its table has not is the escape, and is itself
+// written before its offset.
 template <class U, class Frequent>
 inline void code_symbols(const BinnedModel& model, const BinModel& bins, const BinSearch<U>& search, const U* values,
                          std::uint32_t count, std::uint8_t* levels, const CodedSymbols& coded, BitSink& offsets,
@@ -265,8 +290,7 @@ inline void code_symbols(const BinnedModel& model, const BinModel& bins, const B
     if (model.contexts) neighbour_levels(model, levels + first, table);
     for (std::uint32_t k = 0; k < lanes; ++k) {
       const U number = to_bin_order<U>(bins.zigzag, model.map.width, values[first + k]);
-      U offset = 0;
-      const std::uint32_t symbol = search(number, &offset);
+      const auto [symbol, offset] = search(number);
       const bool escapes = symbol == kEscape || !is_frequent(table[k], symbol);
       if (escapes) offsets.put(symbol, kEscapeBits);
       coded.symbols[first + k] = static_cast<std::uint8_t>(escapes ? kEscape : symbol);

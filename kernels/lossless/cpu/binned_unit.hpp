@@ -172,7 +172,7 @@ inline std::uint8_t* encode_stream(const BinnedPlan& plan, std::uint32_t number,
     head = {kUniformStream, 0};
     return to;
   }
-  const BinSearch<U> search(bins, model.map.width);
+  const BinSearch<U> search(bins);
   memory.clear_levels(model);
   BitSink offsets(memory.offsets);
   code_symbols<U>(model, bins, search, values, count, memory.levels, memory.coded, offsets,

@@ -273,7 +273,9 @@ class NumberChooser {
     if (without > one.bits) one.begins = 1 + longest / unit * (without / one.bits - 1);
   }
   static bool fewer(const RatedStrides& a, const RatedStrides& b) { return a.bits < b.bits; }
-  static bool fewer_in_all(const RatedStrides& a, const RatedStrides& b) { return a.bits * a.begins < b.bits * b.begins; }
+  static bool fewer_in_all(const RatedStrides& a, const RatedStrides& b) {
+    return a.bits * a.begins < b.bits * b.begins;
+  }
   static void wrap(std::uint32_t width, std::vector<U>& numbers) {
     using S = std::make_signed_t<U>;
     const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
