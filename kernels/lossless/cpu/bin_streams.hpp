@@ -68,7 +68,7 @@ class BitSink {
   std::uint32_t count_ = 0;
 };
 
-// 64 bits from a bit on; `safe` bytes may be read.
+// Up to 64 bits from a bit on; nine bytes are read.
 KFN std::uint64_t bits_at(const std::uint8_t* from, std::uint64_t bit, std::uint32_t wanted) {
   const std::uint8_t* const at = from + (bit >> 3);
   const auto within = static_cast<std::uint32_t>(bit & 7);
@@ -84,51 +84,72 @@ struct StreamBytes {
 
 // Bits of a stream's offsets one after the other.
 struct OffsetReader {
-  const std::uint8_t* from;
-  std::uint64_t bit, end;
+  const std::uint8_t *from, *end;
+  std::uint64_t bit = 0;
   bool failed = false;
 
   std::uint64_t take(std::uint32_t count) {
-    if (end - bit < count) {
+    const auto bytes = static_cast<std::uint64_t>(end - from), at = bit / 8;
+    if (8 * bytes - bit < count) {
       failed = true;
       return 0;
     }
-    std::uint64_t value = 0;
-    for (std::uint32_t taken = 0; taken < count;) {
-      const auto within = static_cast<std::uint32_t>(bit % 8);
-      const std::uint32_t here = std::min(count - taken, 8 - within);
-      value |= (std::uint64_t{from[bit / 8]} >> within & ((1u << here) - 1)) << taken;
-      taken += here;
-      bit += here;
-    }
-    return value;
+    bit += count;
+    if (at + 9 <= bytes) return bits_at(from, bit - count, count);
+    std::uint8_t last[16] = {};
+    std::memcpy(last, from + at, bytes - at);
+    return bits_at(last, (bit - count) % 8, count);
   }
+  // Whether a step without escapes cannot read beyond the end.
+  bool has_step() const { return bit / 8 + 8 * kRows + 9 <= static_cast<std::uint64_t>(end - from); }
 };
 
-// A step in which lanes have the escape: the symbol that their table has not comes first, in eight bits.
 template <class U>
-[[gnu::noinline]] inline bool take_with_escapes(const StreamBytes& stream, const std::int32_t* symbols,
-                                                std::uint32_t lanes, const DecodedBin<U>* bin, bool zigzags,
-                                                std::uint32_t width, std::uint64_t* bit, std::uint8_t* levels, U* out) {
-  OffsetReader in{stream.offsets, *bit, 8 * static_cast<std::uint64_t>(stream.offsets_end - stream.offsets)};
-  for (std::uint32_t k = 0; k < lanes; ++k) {
-    const auto given = static_cast<std::uint32_t>(symbols[k]);
-    const DecodedBin<U>& own = bin[given == kEscape ? in.take(kEscapeBits) : given];
-    if (own.bits > width) return false;  // no bin
-    out[k] = from_bin_order<U>(zigzags, width, static_cast<U>(own.lowest + static_cast<U>(in.take(own.bits))));
-    levels[k] = own.level;
+struct BinDecoder {
+  DecodedBin<U> bin[kSymbols];
+  bool zigzags;
+  std::uint32_t width;
+
+  BinDecoder(const BinModel& bins, std::uint32_t bits_of_value) : zigzags(bins.zigzag), width(bits_of_value) {
+    for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
+    for (std::uint32_t s = bins.bins; s < kEscape; ++s) bin[s].bits = 255;  // no bin
   }
-  *bit = in.bit;
-  return !in.failed;
-}
+  // A step of all lanes, none with an escape.
+  KFN void take_step(const std::int32_t* symbols, OffsetReader& in, std::uint8_t* levels, U* out) const {
+    std::uint64_t bit = in.bit;
+    for (std::uint32_t k = 0; k < kRows; ++k) {
+      const DecodedBin<U> own = bin[symbols[k]];
+      out[k] = static_cast<U>(own.lowest + static_cast<U>(bits_at(in.from, bit, own.bits)));
+      levels[k] = own.level;
+      bit += own.bits;
+    }
+    in.bit = bit;
+  }
+  // Any step. With an escape the symbol that the table has not comes first, in eight bits.
+  [[gnu::noinline]] bool take_any(const std::int32_t* symbols, std::uint32_t lanes, OffsetReader& in,
+                                  std::uint8_t* levels, U* out) const {
+    for (std::uint32_t k = 0; k < lanes; ++k) {
+      const auto given = static_cast<std::uint32_t>(symbols[k]);
+      const DecodedBin<U> own = bin[given == kEscape ? in.take(kEscapeBits) : given];
+      if (own.bits > width) return false;
+      out[k] = static_cast<U>(own.lowest + static_cast<U>(in.take(own.bits)));
+      levels[k] = own.level;
+    }
+    return !in.failed;
+  }
+  void to_differences(std::uint32_t count, U* numbers) const {
+    if (zigzags)
+      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = unzigzag(numbers[i]);
+    else
+      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = from_lowest(width, numbers[i]);
+  }
+};
 
 // Decodes `count` differences; levels[-kMostDistance...] are 0 or those of earlier ones. False: the bytes are damaged.
 template <class U>
 inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const BinTables& tables,
                           const StreamBytes& stream, std::uint32_t count, std::uint8_t* levels, U* out) {
-  const std::uint32_t width = model.map.width;
-  DecodedBin<U> bin[kSymbols];
-  for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
+  const BinDecoder<U> decoder(bins, model.map.width);
   alignas(64) std::int32_t state[kRows], symbol[kRows], level[kRows] = {};
   for (std::uint32_t i = 0; i < kRows; ++i) {
     const auto x = load_le<std::uint32_t>(stream.states + 4 * std::size_t{i});
@@ -136,8 +157,7 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
     state[i] = static_cast<std::int32_t>(x);
   }
   const std::uint8_t* words = stream.words;
-  const auto offset_bytes = static_cast<std::uint64_t>(stream.offsets_end - stream.offsets);
-  std::uint64_t bit = 0;
+  OffsetReader in{stream.offsets, stream.offsets_end};
   Ints x = Ints::load(state);
   for (std::uint32_t first = 0; first < count; first += kRows) {
     const std::uint32_t lanes = std::min(kRows, count - first);
@@ -167,40 +187,19 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
       words += 2 * refill_states(next, needs, last);
     }
     x = next;
-    if (bits_of_condition((entry & Ints::all(0xFF)) == Ints::all(kEscape)) != 0) {
-      if (!take_with_escapes(stream, symbol, lanes, bin, bins.zigzag, width, &bit, levels + first, out + first))
-        return false;
-      continue;
-    }
-    std::uint32_t begins[kRows], all = 0;
-    for (std::uint32_t k = 0; k < kRows; ++k) {
-      begins[k] = all;
-      all += k < lanes ? bin[symbol[k]].bits : 0;
-    }
-    if (bit + all > 8 * offset_bytes) return false;
-    const auto take = [&](const std::uint8_t* from, std::uint64_t at) {
-      for (std::uint32_t k = 0; k < lanes; ++k) {
-        const DecodedBin<U>& own = bin[symbol[k]];
-        const auto offset = static_cast<U>(bits_at(from, at + begins[k], own.bits));
-        out[first + k] = from_bin_order<U>(bins.zigzag, width, static_cast<U>(own.lowest + offset));
-        levels[first + k] = own.level;
-      }
-    };
-    if ((bit + all) / 8 + 9 <= offset_bytes) {
-      take(stream.offsets, bit);
-    } else {  // near the end of the memory that may be read
-      std::uint8_t last[8 * kRows + 32] = {};
-      const std::uint64_t from = bit / 8;
-      std::memcpy(last, stream.offsets + from, std::min<std::size_t>(sizeof last - 16, offset_bytes - from));
-      take(last, bit % 8);
-    }
-    bit += all;
+    const bool usual = bits_of_condition((entry & Ints::all(0xFF)) == Ints::all(kEscape)) == 0;
+    if (usual && lanes == kRows && in.has_step())
+      decoder.take_step(symbol, in, levels + first, out + first);
+    else if (!decoder.take_any(symbol, lanes, in, levels + first, out + first))
+      return false;
   }
+  decoder.to_differences(count, out);
   x.store(state);
   for (const std::int32_t last : state)
     if (last != static_cast<std::int32_t>(kLowestState)) return false;
-  if (words != stream.words_end || (bit + 7) / 8 != offset_bytes) return false;
-  return bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (bit % 8) == 0;
+  const auto offset_bytes = static_cast<std::uint64_t>(stream.offsets_end - stream.offsets);
+  if (words != stream.words_end || (in.bit + 7) / 8 != offset_bytes) return false;
+  return in.bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (in.bit % 8) == 0;
 }
 
 // Finds the bin of a number: a table from its highest bits to the first bin that may hold it, then as many comparisons
@@ -235,10 +234,14 @@ class BinSearch {
     }
     compared_ = std::max(compared_, bins.bins - 1 - before);
   }
+  // Whether two comparisons are always enough.
+  bool is_short() const { return compared_ <= 2; }
+  template <bool Short = false>
   KFN Found operator()(U number) const {
     std::uint32_t s = first_[key_of(number)];
-    if (compared_ <= 4) {
-      for (std::uint32_t i = 0; i < compared_; ++i) s += lowest_[s + 1] <= number ? 1 : 0;
+    if constexpr (Short) {
+      s += lowest_[s + 1] <= number ? 1 : 0;
+      s += lowest_[s + 1] <= number ? 1 : 0;
     } else {
       while (s + 1 < count_ && lowest_[s + 1] <= number) ++s;
     }
@@ -273,32 +276,56 @@ class BinSearch {
   std::uint8_t first_[kKeys] = {};
 };
 
-// Symbols of a stream before their words are written.
+// Symbols of a stream before their words are written, and the levels that choose their tables.
 struct CodedSymbols {
-  std::uint8_t *symbols, *tables;  // of each value
+  std::uint8_t *symbols, *tables;
 };
 
-// Finds symbols, levels and tables; writes offsets. A symbol that its table has not is the escape, and is itself
-// written before its offset.
-template <class U, class Frequent>
-inline void code_symbols(const BinnedModel& model, const BinModel& bins, const BinSearch<U>& search, const U* values,
-                         std::uint32_t count, std::uint8_t* levels, const CodedSymbols& coded, BitSink& offsets,
-                         Frequent&& is_frequent) {
-  std::uint8_t table[kRows] = {};
+// Which symbols the table of each level has.
+struct FrequentSymbols {
+  std::uint8_t of[kBinLevels][kSymbols] = {};
+
+  FrequentSymbols(const BinModel& bins, const BinTables& tables) {
+    for (std::uint32_t level = 0; level < kBinLevels; ++level)
+      for (std::uint32_t s = 0; s < kSymbols; ++s)
+        of[level][s] = tables.symbols[tables.first_of_level[level] + s].frequency != 0 && s < bins.bins ? 1 : 0;
+  }
+};
+
+template <bool Short, class U>
+inline void code_symbols_by(const BinnedModel& model, const BinModel& bins, const FrequentSymbols& frequent,
+                            const BinSearch<U>& search, const U* values, std::uint32_t count, std::uint8_t* levels,
+                            const CodedSymbols& coded, BitSink& sink) {
+  BitSink offsets = sink;
+  std::uint8_t level[kRows] = {};
+  U numbers[kRows];
   for (std::uint32_t first = 0; first < count; first += kRows) {
     const std::uint32_t lanes = std::min(kRows, count - first);
-    if (model.contexts) neighbour_levels(model, levels + first, table);
+    if (model.contexts) neighbour_levels(model, levels + first, level);
+    std::memcpy(coded.tables + first, level, kRows);
+    for (std::uint32_t k = 0; k < kRows; ++k)
+      numbers[k] = to_bin_order<U>(bins.zigzag, model.map.width, values[first + (k < lanes ? k : 0)]);
     for (std::uint32_t k = 0; k < lanes; ++k) {
-      const U number = to_bin_order<U>(bins.zigzag, model.map.width, values[first + k]);
-      const auto [symbol, offset] = search(number);
-      const bool escapes = symbol == kEscape || !is_frequent(table[k], symbol);
+      const auto [symbol, offset] = search.template operator()<Short>(numbers[k]);
+      const bool escapes = frequent.of[level[k]][symbol] == 0;
       if (escapes) offsets.put(symbol, kEscapeBits);
       coded.symbols[first + k] = static_cast<std::uint8_t>(escapes ? kEscape : symbol);
-      coded.tables[first + k] = table[k];
       levels[first + k] = bins.level[symbol];
       offsets.put(offset, bins.bits[symbol]);
     }
   }
+  sink = offsets;
+}
+// Finds symbols and levels; writes offsets. A symbol that its table has not is the escape, and is itself written before
+// its offset.
+template <class U>
+inline void code_symbols(const BinnedModel& model, const BinModel& bins, const FrequentSymbols& frequent,
+                         const BinSearch<U>& search, const U* values, std::uint32_t count, std::uint8_t* levels,
+                         const CodedSymbols& coded, BitSink& offsets) {
+  if (search.is_short())
+    code_symbols_by<true>(model, bins, frequent, search, values, count, levels, coded, offsets);
+  else
+    code_symbols_by<false>(model, bins, frequent, search, values, count, levels, coded, offsets);
 }
 
 // Writes the words of a stream from `end` down, and its states; returns where the words begin.

@@ -175,10 +175,8 @@ inline std::uint8_t* encode_stream(const BinnedPlan& plan, std::uint32_t number,
   const BinSearch<U> search(bins);
   memory.clear_levels(model);
   BitSink offsets(memory.offsets);
-  code_symbols<U>(model, bins, search, values, count, memory.levels, memory.coded, offsets,
-                  [&](std::uint32_t level, std::uint32_t symbol) {
-                    return tables.symbols[tables.first_of_level[level] + symbol].frequency != 0;
-                  });
+  code_symbols<U>(model, bins, FrequentSymbols(bins, tables), search, values, count, memory.levels, memory.coded,
+                  offsets);
   const std::uint8_t* const offsets_end = offsets.finish();
   const std::uint8_t* const symbols = memory.coded.symbols;
   if (offsets_end == memory.offsets && symbols[0] != kEscape &&
