@@ -30,6 +30,7 @@ class BinnedTrainer {
 
   void train(BinnedModel& model) {
     const std::vector<RatedStrides> strides = chooser_.choose(model);
+    place_.reset(new FindPlace<U>(model.map));
     std::size_t best = 0;
     double least = 0;
     for (std::size_t i = 0; strides.size() > 1 && i < strides.size(); ++i) {
@@ -64,7 +65,6 @@ class BinnedTrainer {
 
   // What a stream codes of the values from `first` on, which may be before the array.
   void stream_at(const BinnedModel& model, std::uint32_t stream, std::int64_t first, U* out) {
-    const FindPlace place{model.map};
     const auto length = static_cast<std::int64_t>(runs_.length);
     std::fill_n(out, runs_.length, U{0});
     for (std::uint32_t set = 0; set < (stream == 0 ? 1u << model.strides : 1u); ++set) {
@@ -73,7 +73,7 @@ class BinnedTrainer {
       const std::int64_t missing = std::min(std::max<std::int64_t>(-from, 0), length);
       if (missing == length) continue;
       number_values<T, U>(model.map, values_, static_cast<std::uint64_t>(from + missing),
-                          static_cast<std::uint32_t>(length - missing), place, numbers_, remainders_);
+                          static_cast<std::uint32_t>(length - missing), *place_, numbers_, remainders_);
       const U* const numbers = stream == 0 ? numbers_ : remainders_;
       U* const to = out + missing;
       if (std::popcount(set) % 2 == 0)
@@ -162,6 +162,7 @@ class BinnedTrainer {
   std::uint64_t count_;
   NumberChooser<T> chooser_;
   SampledRuns runs_;
+  std::unique_ptr<FindPlace<U>> place_;
   std::vector<std::uint64_t> starts_;  // of the runs that are looked at, a part of all values
   double part_ = 1;
   U numbers_[kRunValues], remainders_[kRunValues], own_[kRunValues], other_[kRunValues];
