@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    Frames = list[tuple[tuple[int, ...], bytes]]
     Progress = Callable[[int, int], None]
 
 #: blocks that are out to other processes for each thread of theirs
@@ -40,6 +39,14 @@ class Encoding(NamedTuple):
     dtype: np.dtype[Any]
     chunk: tuple[int, ...]
     padding: Any
+
+
+class Frames(NamedTuple):
+    """The frames of a block: the first coordinates of their chunks, their sizes, and their bytes in one buffer."""
+
+    origins: list[tuple[int, ...]]
+    sizes: list[int]
+    buffer: NDArray[np.uint8]
 
 
 class Job(NamedTuple):
@@ -86,7 +93,8 @@ def encode_block(block: NDArray[Any], start: tuple[int, ...], how: Encoding) -> 
     """Return the frames of a block with the coordinates of their chunks; runs on a worker."""
     request = host.parse_cd_values(how.words)
     scratch = np.empty(host.max_frame_bytes(request), np.uint8)
-    found: Frames = []
+    origins: list[tuple[int, ...]] = []
+    parts: list[bytes] = []
     for origin in layout.origins(block.shape, how.chunk):
         values = np.asarray(block[layout.box(origin, how.chunk, block.shape)], dtype=how.dtype, order="C")
         if values.shape != how.chunk:
@@ -95,15 +103,17 @@ def encode_block(block: NDArray[Any], start: tuple[int, ...], how: Encoding) -> 
             values = whole
         with share_of_threads():
             size = host.encode(request, values, scratch)
-        at = tuple(first + offset for first, offset in zip(start, origin, strict=True))
-        found.append((at, scratch[:size].tobytes()))
-    return found
+        origins.append(tuple(first + offset for first, offset in zip(start, origin, strict=True)))
+        parts.append(scratch[:size].tobytes())
+    return Frames(origins, [len(part) for part in parts], np.frombuffer(b"".join(parts), np.uint8))
 
 
 def store(dataset: h5py.Dataset, frames: Frames) -> None:
     """Write the frames of a block."""
-    for origin, frame in frames:
-        dataset.id.write_direct_chunk(origin, frame)
+    at = 0
+    for origin, size in zip(frames.origins, frames.sizes, strict=True):
+        dataset.id.write_direct_chunk(origin, frames.buffer[at : at + size])
+        at += size
 
 
 def scheduler() -> str | None:
