@@ -43,18 +43,21 @@ LEGEND = (
     "GB/s of values, medians of turns; 'ratio': of the medians, 'of best times': of the shortest ones, 'of CPU time': "
     "of user and system time of this process (not measured for works of other processes). A field like one of a "
     "reanalysis: 96 times (Dask and MPI: repeated 8 times), 361 x 720 points, float32, 100 and 800 MB; bound 1e-4 of "
-    "its range; files in memory. Engine: open, read all, close, by engine pyfilter and by engine netcdf4. Dask: "
-    "pyfilter.dask.to_hdf5 by two workers of a cluster and by one (a thread each), blocks of 16 times read from memory. "
+    "its range; files in memory. Engine: open, read all, close, by engine pyfilter and by engine netcdf4, whose "
+    "filter uses all threads for a chunk, or one. Dask: "
+    "pyfilter.dask.to_hdf5 by two workers of a cluster and by one (a thread each), blocks of 16 times from memory. "
     "4 workers: against pyfilter.create_dataset with 4 threads. MPI: pyfilter.create_dataset with "
     "comm= by two ranks and by one, a thread each."
 )
 #: name of the floor, and the smallest ratio
-ENGINE, DASK, FILE, RANKS = (
+ENGINE, ALONE, DASK, FILE, RANKS = (
     ("engine pyfilter / engine netcdf4, Lorenzo", 3.0),
+    ("engine pyfilter / engine netcdf4 with a filter of one thread, Lorenzo", None),
     ("Dask, two workers / one", 1.7),
     ("one HDF5 file, 4 workers / one process with 4 threads", 1 / 1.2),
     ("MPI, two ranks / one", 1.7),
 )
+FLOORS = (ENGINE, ALONE, DASK, FILE, RANKS)
 RANK = """
 import sys, time
 import h5py, numpy as np
@@ -121,7 +124,7 @@ class Table:
         self.rows = Rows("", COLUMNS)
         self.floors: dict[str, Floor] = {}
 
-    def add(self, floor: tuple[str, float], what: str, taken: Any, nbytes: int, *, cpu: bool = False) -> None:
+    def add(self, floor: tuple[str, float | None], what: str, taken: Any, nbytes: int, *, cpu: bool = False) -> None:
         """Add what two works have taken, the new one first."""
         (new, new_cpu), (old, old_cpu) = taken
         ratio = statistics.median(old) / statistics.median(new)
@@ -143,9 +146,9 @@ def engines(table: Table, values: NDArray[Any], bound: float, folder: Path, roun
     data = xarray.Dataset({"t": (("time", "lat", "lon"), values)})
     path = folder / "engine.nc"
 
-    def read(engine: str) -> Callable[[], None]:
+    def read(engine: str, threads: int = 0) -> Callable[[], None]:
         def work() -> None:
-            with xarray.open_dataset(path, engine=engine) as opened:
+            with pyfilter.config(threads=threads), xarray.open_dataset(path, engine=engine) as opened:
                 found = opened["t"].values
             assert found.shape == values.shape
 
@@ -154,8 +157,10 @@ def engines(table: Table, values: NDArray[Any], bound: float, folder: Path, roun
     for chunk in CHUNKS:
         encoding = {"t": {"chunksizes": chunk}}
         pyfilter.xarray.to_netcdf(data, path, codecs={"t": pyfilter.Lorenzo(absolute=bound)}, encoding=encoding)
-        taken = in_turns([read("pyfilter"), read("netcdf4")], rounds)
-        table.add(ENGINE, f"engine, chunks of {'x'.join(map(str, chunk))}", taken, values.nbytes, cpu=True)
+        new, old, alone = in_turns([read("pyfilter"), read("netcdf4"), read("netcdf4", 1)], rounds)
+        name = f"engine, chunks of {'x'.join(map(str, chunk))}"
+        table.add(ENGINE, name, (new, old), values.nbytes, cpu=True)
+        table.add(ALONE, f"{name}, filter of one thread", (new, alone), values.nbytes, cpu=True)
 
 
 def _block(path: str, block_info: Any = None) -> Any:
@@ -258,7 +263,7 @@ def main(
             PARTS[name](table, values, bound, Path(folder), rounds)
     head = origin(shlex.join(["python", "-m", "benchmarks.scale_out", *sys.argv[1:]]))
     head.append(f"cores of this process: {len(os.sched_getaffinity(0))}")
-    floors = [table.floors.get(name, Floor(name, wanted, [])).line() for name, wanted in (ENGINE, DASK, FILE, RANKS)]
+    floors = [table.floors.get(name, Floor(name, wanted, [])).line() for name, wanted in FLOORS]
     report(console, head, LEGEND, floors, [table.rows], marker=MARKER, markdown=markdown, save=save)
 
 
