@@ -244,7 +244,8 @@ def _write(
     history: bool,
     slab_bytes: int,
 ) -> tuple[list[Decision], dict[str, Any]]:
-    with h5py.File(source, "r") as before:
+    # without a cache of chunks: H5Ocopy copies cached chunks into a buffer of their compressed size (HDF5 2.0)
+    with h5py.File(source, "r", rdcc_nbytes=0) as before:
         decisions = make_plan(before, rules)
         compressions = {item.path: item.compression for item in decisions if item.compression is not None}
         total = sum(before[path].size for path in compressions)
