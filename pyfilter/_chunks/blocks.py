@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 #: blocks that are out to other processes for each thread of theirs
-_BLOCKS_FOR_THREAD = 3
+_BLOCKS_FOR_THREAD = 6
 _writers: dict[str, _Writer] = {}
 
 
@@ -226,22 +226,23 @@ def _by_futures(jobs: Sequence[Job], writer: _Writer) -> None:
     out: set[Any] = set()
     done = distributed.as_completed()
     try:
-        for first in range(0, len(tasks), max(room // 2, 1)):
+        for first in range(0, len(tasks), room // 2):
             while len(out) > room - room // 2:
-                _take(next(done), out, writer)
-            more = client.compute(tasks[first : first + max(room // 2, 1)])
+                _take(client, done.next_batch(), out, writer)
+            more = client.compute(tasks[first : first + room // 2])
             out.update(more)
-            for future in more:
-                done.add(future)
+            done.update(more)
             tasks[first : first + len(more)] = [None] * len(more)
             del more
         while out:
-            _take(next(done), out, writer)
+            _take(client, done.next_batch(), out, writer)
     finally:
         client.cancel(list(out))
 
 
-def _take(future: Any, out: set[Any], writer: _Writer) -> None:
-    number, frames = future.result()
-    out.discard(future)
-    writer.put(number, frames)
+def _take(client: Any, batch: list[Any], out: set[Any], writer: _Writer) -> None:
+    """Write what is ready, fetched by one request: each costs some milliseconds."""
+    results = client.gather(batch)
+    out.difference_update(batch)
+    for number, frames in results:
+        writer.put(number, frames)
