@@ -138,7 +138,8 @@ class NumberChooser {
       differ(strides);
       tried.push_back({strides, difference_bits<U>(differences, map.width)});
     }
-    for (RatedStrides& one : tried) count_begins(tried, one);
+    const double plain = difference_bits<U>(kept[0].numbers, map.width);
+    for (RatedStrides& one : tried) count_begins(tried, plain, one);
     std::stable_sort(tried.begin(), tried.end(), fewer_in_all);
     tried.resize(std::min<std::size_t>(tried.size(), 3));
     tried.push_back({Strides{}, 0});
@@ -159,13 +160,13 @@ class NumberChooser {
     std::stable_sort(tried.begin(), tried.end(), fewer);
     return tried;
   }
-  // At the beginning of a unit differences lack the longest stride.
-  void count_begins(const std::vector<RatedStrides>& tried, RatedStrides& one) const {
+  // At the beginning of a unit differences lack the longest stride. `plain`: bits of the numbers themselves.
+  void count_begins(const std::vector<RatedStrides>& tried, double plain, RatedStrides& one) const {
     Strides shorter = one.strides;
     const std::uint32_t longest = shorter.of[--shorter.count];  // strides ascend
     shorter.of[shorter.count] = 0;
     const double unit = axes_.unit_of(one.strides, one.bits / static_cast<double>(runs_.values()), count_);
-    double without = one.bits;
+    double without = shorter.count == 0 ? plain : one.bits;
     for (const RatedStrides& other : tried)
       if (other.strides.count == shorter.count && std::equal(shorter.of, shorter.of + kMostStrides, other.strides.of))
         without = other.bits;
@@ -242,8 +243,11 @@ class NumberChooser {
             if (i == 64 && near < 56) break;
             const U number = nearest_grid_number<U>(map, finite[i], U{0});
             const U rest = static_cast<U>(ordered(map, finite[i]) - grid_point(map, number));
-            near += zigzag(rest) <= 2 ? 1 : 0;
-            exact += rest == 0 ? 1 : 0;
+            // a grid as fine as the type has all values
+            const U magnitude = static_cast<std::make_signed_t<U>>(number) < 0 ? static_cast<U>(U{0} - number) : number;
+            const bool coarse = bit_width(magnitude) + 3 <= (sizeof(U) == 8 ? 53 : 24);
+            near += coarse && zigzag(rest) <= 2 ? 1 : 0;
+            exact += coarse && rest == 0 ? 1 : 0;
           }
           if (32 * (finite.size() - near) > finite.size() || exact < most) continue;
           if (exact == most && most != 0) continue;
