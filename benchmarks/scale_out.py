@@ -35,22 +35,29 @@ if TYPE_CHECKING:
 MARKER = "scale_out"
 SHAPE = (96, 361, 720)
 CHUNKS = ((1, 361, 720), (4, 361, 720), (12, 361, 720), (24, 121, 240))
+#: times that workers write the values, and time steps in a block of Dask
+REPEATED = 8
+BLOCK = 16
 COLUMNS = ("what", "GB/s", "GB/s of the other", "ratio", "of best times", "of CPU time")
 LEGEND = (
     "GB/s of values, medians of turns; 'ratio': of the medians, 'of best times': of the shortest ones, 'of CPU time': "
     "of user and system time of this process (not measured for works of other processes). A field like one of a "
-    "reanalysis: 96 times, 361 x 720 points, float32, 100 MB; bound 1e-4 of its range; files in memory. Engine: open, "
-    "read all, close, by engine pyfilter and by engine netcdf4. Dask: pyfilter.dask.to_hdf5 by two workers of a "
-    "cluster and by one (a thread each), blocks read from memory. 4 workers: against pyfilter.create_dataset with 4 "
-    "threads. MPI: pyfilter.create_dataset with comm= by two ranks and by one, a thread each."
+    "reanalysis: 96 times (Dask: repeated 8 times), 361 x 720 points, float32, 100 and 800 MB; bound 1e-4 of "
+    "its range; files in memory. Engine: open, read all, close, by engine pyfilter and by engine netcdf4, whose "
+    "filter uses all threads for a chunk, or one. Dask: "
+    "pyfilter.dask.to_hdf5 by two workers of a cluster and by one (a thread each), blocks of 16 times from memory. "
+    "4 workers: against pyfilter.create_dataset with 4 threads. MPI: pyfilter.create_dataset with "
+    "comm= by two ranks and by one, a thread each."
 )
 #: name of the floor, and the smallest ratio
-ENGINE, DASK, FILE, RANKS = (
+ENGINE, ALONE, DASK, FILE, RANKS = (
     ("engine pyfilter / engine netcdf4, Lorenzo", 3.0),
+    ("engine pyfilter / engine netcdf4 with a filter of one thread, Lorenzo", None),
     ("Dask, two workers / one", 1.7),
     ("one HDF5 file, 4 workers / one process with 4 threads", 1 / 1.2),
     ("MPI, two ranks / one", 1.7),
 )
+FLOORS = (ENGINE, ALONE, DASK, FILE, RANKS)
 RANK = """
 import sys, time
 import h5py, numpy as np
@@ -89,6 +96,14 @@ def field() -> NDArray[np.float32]:
     return values
 
 
+def repeated(values: NDArray[Any], folder: Path) -> Path:
+    """Return a file of the values several times over."""
+    path = folder / "values.npy"
+    if not path.exists():
+        np.save(path, np.concatenate([values] * REPEATED))
+    return path
+
+
 def in_turns(works: Sequence[Callable[[], float | None]], rounds: int) -> list[tuple[list[float], list[float]]]:
     """Return seconds and CPU seconds of each, after a round that does not count; a work may say its own seconds."""
     taken: list[tuple[list[float], list[float]]] = [([], []) for _ in works]
@@ -109,7 +124,7 @@ class Table:
         self.rows = Rows("", COLUMNS)
         self.floors: dict[str, Floor] = {}
 
-    def add(self, floor: tuple[str, float], what: str, taken: Any, nbytes: int, *, cpu: bool = False) -> None:
+    def add(self, floor: tuple[str, float | None], what: str, taken: Any, nbytes: int, *, cpu: bool = False) -> None:
         """Add what two works have taken, the new one first."""
         (new, new_cpu), (old, old_cpu) = taken
         ratio = statistics.median(old) / statistics.median(new)
@@ -131,9 +146,9 @@ def engines(table: Table, values: NDArray[Any], bound: float, folder: Path, roun
     data = xarray.Dataset({"t": (("time", "lat", "lon"), values)})
     path = folder / "engine.nc"
 
-    def read(engine: str) -> Callable[[], None]:
+    def read(engine: str, threads: int = 0) -> Callable[[], None]:
         def work() -> None:
-            with xarray.open_dataset(path, engine=engine) as opened:
+            with pyfilter.config(threads=threads), xarray.open_dataset(path, engine=engine) as opened:
                 found = opened["t"].values
             assert found.shape == values.shape
 
@@ -142,8 +157,10 @@ def engines(table: Table, values: NDArray[Any], bound: float, folder: Path, roun
     for chunk in CHUNKS:
         encoding = {"t": {"chunksizes": chunk}}
         pyfilter.xarray.to_netcdf(data, path, codecs={"t": pyfilter.Lorenzo(absolute=bound)}, encoding=encoding)
-        taken = in_turns([read("pyfilter"), read("netcdf4")], rounds)
-        table.add(ENGINE, f"engine, chunks of {'x'.join(map(str, chunk))}", taken, values.nbytes, cpu=True)
+        new, old, alone = in_turns([read("pyfilter"), read("netcdf4"), read("netcdf4", 1)], rounds)
+        name = f"engine, chunks of {'x'.join(map(str, chunk))}"
+        table.add(ENGINE, name, (new, old), values.nbytes, cpu=True)
+        table.add(ALONE, f"{name}, filter of one thread", (new, alone), values.nbytes, cpu=True)
 
 
 def _block(path: str, block_info: Any = None) -> Any:
@@ -156,10 +173,10 @@ def clusters(table: Table, values: NDArray[Any], bound: float, folder: Path, rou
     from dask import array
     from distributed import Client, LocalCluster
 
-    source = folder / "values.npy"
-    np.save(source, values)
+    source = repeated(values, folder)
+    steps = REPEATED * SHAPE[0]
     lazy = array.map_blocks(
-        _block, str(source), chunks=((4,) * (SHAPE[0] // 4), (SHAPE[1],), (SHAPE[2],)), dtype="f4",
+        _block, str(source), chunks=((BLOCK,) * (steps // BLOCK), (SHAPE[1],), (SHAPE[2],)), dtype="f4",
         meta=np.empty((0, 0, 0), "f4"),
     )  # fmt: skip
     with ExitStack() as stack:
@@ -185,14 +202,15 @@ def clusters(table: Table, values: NDArray[Any], bound: float, folder: Path, rou
 
             return work
 
+        size = REPEATED * values.nbytes
         for codec in (pyfilter.Adaptive(absolute=bound), pyfilter.Lorenzo(absolute=bound)):
             name = type(codec).__name__
             few = max(rounds // 3, 3)
             if name == "Adaptive":  # the codec that is bound by the CPU
                 taken = in_turns([by_workers(2, codec), by_workers(1, codec)], few)
-                table.add(DASK, f"Dask, {name}", taken, values.nbytes)
+                table.add(DASK, f"Dask, {name}", taken, size)
             taken = in_turns([by_workers(4, codec), by_threads(codec)], few)
-            table.add(FILE, f"one file, {name}", taken, values.nbytes)
+            table.add(FILE, f"one file, {name}", taken, size)
 
 
 def ranks(table: Table, values: NDArray[Any], bound: float, folder: Path, rounds: int) -> None:
@@ -200,12 +218,13 @@ def ranks(table: Table, values: NDArray[Any], bound: float, folder: Path, rounds
     python = os.environ.get("PYFILTER_MPI_PYTHON")
     if python is None:
         return
-    np.save(folder / "values.npy", values)
+    source = folder / "once.npy"
+    np.save(source, values)
 
     def run(count: int, codec: str) -> Callable[[], float]:
         def work() -> float:
             command = ["mpirun", "-n", str(count), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
-            arguments = [str(folder / "values.npy"), str(folder / "ranks.h5"), codec, repr(bound)]
+            arguments = [str(source), str(folder / "ranks.h5"), codec, repr(bound)]
             done = subprocess.run(
                 [*command, python, "-c", RANK, *arguments],
                 capture_output=True, text=True, check=False, cwd=ROOT,
@@ -245,7 +264,7 @@ def main(
             PARTS[name](table, values, bound, Path(folder), rounds)
     head = origin(shlex.join(["python", "-m", "benchmarks.scale_out", *sys.argv[1:]]))
     head.append(f"cores of this process: {len(os.sched_getaffinity(0))}")
-    floors = [table.floors.get(name, Floor(name, wanted, [])).line() for name, wanted in (ENGINE, DASK, FILE, RANKS)]
+    floors = [table.floors.get(name, Floor(name, wanted, [])).line() for name, wanted in FLOORS]
     report(console, head, LEGEND, floors, [table.rows], marker=MARKER, markdown=markdown, save=save)
 
 

@@ -37,5 +37,6 @@ endif()
 target_link_libraries(h5pyfilter_cuda PRIVATE CUDA::cudart_static Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(h5pyfilter_cuda PRIVATE -static-libstdc++ -static-libgcc LINKER:-z,nodelete LINKER:-z,relro
                     LINKER:-z,now LINKER:-z,noexecstack LINKER:--no-undefined LINKER:--exclude-libs,ALL)
-install(TARGETS h5pyfilter_cuda LIBRARY DESTINATION pyfilter/lib/cuda)
+pyf_link_for_old_glibc(h5pyfilter_cuda)
+install(TARGETS h5pyfilter_cuda LIBRARY DESTINATION pyfilter/lib/cuda COMPONENT cuda)
 message(STATUS "pyfilter: CPU levels ${levels}; kernels for GPUs ${CMAKE_CUDA_ARCHITECTURES}")

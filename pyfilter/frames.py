@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer
 
-# A tile of at most 4096 values, in lorenzo a group of up to 32, has a directory entry of 4 bytes (docs/format.md,
-# sections 4.2 and 8.1), so no frame has more values than this for each of its bytes. It keeps a hostile header from
-# asking for all the memory there is.
+# A tile of at most 4096 values, in lorenzo a group of up to 32, has a directory entry of 4 bytes; a unit of lossless
+# with bins of at most 2^18 values one of 4 and a head of 8 (docs/format.md, sections 4.2, 8.1, 15). So no frame has more
+# values than this for each of its bytes. It keeps a hostile header from asking for all the memory there is.
 _MAX_VALUES_PER_BYTE = 1024
 _MAX_GROUP_TILES = 32
+_GROUPED = ("lorenzo", "progressive", "lossless")
 
 # what frames have in their parameter bytes beyond what a codec is asked for (docs/format.md, sections 7.1, 8.1, 14.1)
 _FRAME_PARAMETERS = {
@@ -304,10 +305,7 @@ def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    if (
-        info.value_count
-        > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if info.codec in ("lorenzo", "progressive") else 1) * size
-    ):
+    if info.value_count > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if info.codec in _GROUPED else 1) * size:
         message = f"a frame of {size} bytes cannot hold {info.value_count} values"
         raise CorruptFrame(message)
     return info

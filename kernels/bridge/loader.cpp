@@ -54,7 +54,10 @@ Loaded load() {
   char path[768];
   if (!library_path(path, sizeof path)) return problem("the folder of libh5pyfilter.so is not known");
   if (access(path, R_OK) != 0)
-    return problem("this pyfilter has no CUDA library: %s is not there; build with CMAKE_ARGS=-DPYF_CUDA=ON", path);
+    return problem(
+        "this pyfilter has no CUDA library: %s is not there; pip install 'h5pyfilter[gpu]', or build with "
+        "CMAKE_ARGS=-DPYF_CUDA=ON",
+        path);
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return problem("pyfilter's CUDA library cannot be loaded: %s", dlerror());
   auto* const open = reinterpret_cast<OpenDeviceFunctions*>(dlsym(library, kOpenDeviceFunctions));

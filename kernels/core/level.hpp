@@ -10,12 +10,12 @@
 
 namespace pyfilter {
 
-// The level in use: the best one of the machine, or the one that was set. 0 baseline, 1 avx2, 2 avx512.
+// The level in use: the best one of the machine, or the one that was set, as its place in PYF_EACH_LEVEL.
 int level_in_use() noexcept;
 
 #if defined(PYF_HAVE_X86_LEVELS)
 #define PYF_EACH_LEVEL(F, ...) F(baseline, __VA_ARGS__) F(avx2, __VA_ARGS__) F(avx512, __VA_ARGS__)
-#else
+#elif !defined(PYF_EACH_LEVEL)  // a build for one machine (PYF_LEVELS=native) has its own
 #define PYF_EACH_LEVEL(F, ...) F(baseline, __VA_ARGS__)
 #endif
 #define PYF_DECLARE_TABLE(level, Type, table) \

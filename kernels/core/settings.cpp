@@ -23,13 +23,18 @@ struct Level {
   bool (*runs_here)();
 };
 
+#define PYF_LEVEL_PLACE(level, prefix) prefix##level,
+enum Place : int { PYF_EACH_LEVEL(PYF_LEVEL_PLACE, place_) };
+
 bool always() { return true; }
-#if defined(PYF_HAVE_X86_LEVELS)
+#if defined(PYF_HAVE_X86_LEVELS) || defined(PYF_HAVE_AVX2) || defined(PYF_HAVE_AVX512)
 bool has_avx2() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
+#endif
+#if defined(PYF_HAVE_X86_LEVELS) || defined(PYF_HAVE_AVX512)
 // Ice Lake, Zen 4 and later: AVX-512 with VBMI, VBMI2, VPOPCNTDQ and GFNI. Older AVX-512 processors run the avx2 level.
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -42,11 +47,13 @@ bool has_avx512() {
 
 // Best first.
 const Level kLevels[] = {
-#if defined(PYF_HAVE_X86_LEVELS)
-    {"avx512", 2, &has_avx512},
-    {"avx2", 1, &has_avx2},
+#if defined(PYF_HAVE_X86_LEVELS) || defined(PYF_HAVE_AVX512)
+    {"avx512", place_avx512, &has_avx512},
 #endif
-    {"baseline", 0, &always},
+#if defined(PYF_HAVE_X86_LEVELS) || defined(PYF_HAVE_AVX2)
+    {"avx2", place_avx2, &has_avx2},
+#endif
+    {"baseline", place_baseline, &always},
 };
 
 const Level* find_level(const char* name) {

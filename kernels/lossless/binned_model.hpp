@@ -16,7 +16,7 @@ namespace pyfilter {
 inline constexpr std::uint32_t kMostBins = 240, kBinLevels = 64, kMostBinTables = 12, kBinTableBits = 11;
 inline constexpr std::uint32_t kMostStrides = 4, kDistances = 4;
 inline constexpr std::uint32_t kLeastDistance = 32;  // lanes of a step: their neighbours are in earlier steps
-inline constexpr std::uint32_t kMostUnitValues = 1u << 20, kMostDistance = 1u << 18;
+inline constexpr std::uint32_t kMostUnitValues = 1u << 18, kMostDistance = 1u << 18;
 // Strides of at most so many values: the first differences of a unit, one for each value of such strides, are stored.
 inline constexpr std::uint32_t kShortStride = 8;
 

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     import h5py
     from numpy.typing import NDArray
 
-    Frames = list[tuple[tuple[int, ...], bytes]]
     Progress = Callable[[int, int], None]
 
 #: blocks that are out to other processes for each thread of theirs
-_BLOCKS_FOR_THREAD = 3
+_BLOCKS_FOR_THREAD = 6
 _writers: dict[str, _Writer] = {}
 
 
@@ -40,6 +39,14 @@ class Encoding(NamedTuple):
     dtype: np.dtype[Any]
     chunk: tuple[int, ...]
     padding: Any
+
+
+class Frames(NamedTuple):
+    """The frames of a block: the first coordinates of their chunks, their sizes, and their bytes in one buffer."""
+
+    origins: list[tuple[int, ...]]
+    sizes: list[int]
+    buffer: NDArray[np.uint8]
 
 
 class Job(NamedTuple):
@@ -86,7 +93,8 @@ def encode_block(block: NDArray[Any], start: tuple[int, ...], how: Encoding) -> 
     """Return the frames of a block with the coordinates of their chunks; runs on a worker."""
     request = host.parse_cd_values(how.words)
     scratch = np.empty(host.max_frame_bytes(request), np.uint8)
-    found: Frames = []
+    origins: list[tuple[int, ...]] = []
+    parts: list[bytes] = []
     for origin in layout.origins(block.shape, how.chunk):
         values = np.asarray(block[layout.box(origin, how.chunk, block.shape)], dtype=how.dtype, order="C")
         if values.shape != how.chunk:
@@ -95,15 +103,17 @@ def encode_block(block: NDArray[Any], start: tuple[int, ...], how: Encoding) -> 
             values = whole
         with share_of_threads():
             size = host.encode(request, values, scratch)
-        at = tuple(first + offset for first, offset in zip(start, origin, strict=True))
-        found.append((at, scratch[:size].tobytes()))
-    return found
+        origins.append(tuple(first + offset for first, offset in zip(start, origin, strict=True)))
+        parts.append(scratch[:size].tobytes())
+    return Frames(origins, [len(part) for part in parts], np.frombuffer(b"".join(parts), np.uint8))
 
 
 def store(dataset: h5py.Dataset, frames: Frames) -> None:
     """Write the frames of a block."""
-    for origin, frame in frames:
-        dataset.id.write_direct_chunk(origin, frame)
+    at = 0
+    for origin, size in zip(frames.origins, frames.sizes, strict=True):
+        dataset.id.write_direct_chunk(origin, frames.buffer[at : at + size])
+        at += size
 
 
 def scheduler() -> str | None:
@@ -216,22 +226,23 @@ def _by_futures(jobs: Sequence[Job], writer: _Writer) -> None:
     out: set[Any] = set()
     done = distributed.as_completed()
     try:
-        for first in range(0, len(tasks), max(room // 2, 1)):
+        for first in range(0, len(tasks), room // 2):
             while len(out) > room - room // 2:
-                _take(next(done), out, writer)
-            more = client.compute(tasks[first : first + max(room // 2, 1)])
+                _take(client, done.next_batch(), out, writer)
+            more = client.compute(tasks[first : first + room // 2])
             out.update(more)
-            for future in more:
-                done.add(future)
+            done.update(more)
             tasks[first : first + len(more)] = [None] * len(more)
             del more
         while out:
-            _take(next(done), out, writer)
+            _take(client, done.next_batch(), out, writer)
     finally:
         client.cancel(list(out))
 
 
-def _take(future: Any, out: set[Any], writer: _Writer) -> None:
-    number, frames = future.result()
-    out.discard(future)
-    writer.put(number, frames)
+def _take(client: Any, batch: list[Any], out: set[Any], writer: _Writer) -> None:
+    """Write what is ready, fetched by one request: each costs some milliseconds."""
+    results = client.gather(batch)
+    out.difference_update(batch)
+    for number, frames in results:
+        writer.put(number, frames)

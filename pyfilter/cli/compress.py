@@ -13,7 +13,18 @@ import h5py
 from pyfilter.cli import compressed, help, options, progress
 from pyfilter.codecs import CODECS, Auto
 from pyfilter.errors import InvalidArgument
-from pyfilter.rewrite import BoundsFile, Report, Result, Rules, batch, bounds_file, compress_file, rules, wishes
+from pyfilter.rewrite import (
+    BoundsFile,
+    Report,
+    Result,
+    Rules,
+    batch,
+    bounds_file,
+    compress_file,
+    guarantees,
+    rules,
+    wishes,
+)
 from pyfilter.rewrite.job import LEAST_MEMORY, MAX_MEMORY
 
 if TYPE_CHECKING:
@@ -46,6 +57,13 @@ if TYPE_CHECKING:
     "--config", type=options.EXISTING_FILE, metavar="TOML", help="File of bounds: by name, pattern or standard_name."
 )
 @click.option("--lossy-coordinates", is_flag=True, help="Compress coordinates to the bound too.")
+@click.option(
+    "--valid-range/--no-valid-range",
+    default=True,
+    help="Values stay in the range that valid_range, valid_min and valid_max state.",
+)
+@click.option("--range", "ranges", multiple=True, metavar="NAME=LOW:HIGH", help="Values of a variable stay in it.")
+@click.option("--keep-sign", is_flag=True, help="Zeros stay zeros, and no value changes its sign.")
 @click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")
 @click.option("--attributes/--no-attributes", default=True, help="netCDF: say of each variable what was verified.")
 @click.option(
@@ -68,6 +86,9 @@ def compress(
     var: tuple[str, ...],
     config: Path | None,
     lossy_coordinates: bool,
+    valid_range: bool,
+    ranges: tuple[str, ...],
+    keep_sign: bool,
     history: bool,
     attributes: bool,
     max_memory: int,
@@ -96,6 +117,9 @@ def compress(
         integers=choose,
         choose=choose,
         fast=fast,
+        ranges=dict(guarantees.parse_range(text) for text in ranges),
+        valid_range=valid_range,
+        keep_sign=keep_sign,
     )
     _require_something(asked)
     sources, target, many = _places(paths)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from pyfilter.codecs.base import Codec
     from pyfilter.rewrite.alternatives import Choice
+    from pyfilter.rewrite.guarantees import Guarantee
 
 _ALL_FILTERS = 0  # H5Z_FILTER_ALL
 
@@ -49,12 +50,15 @@ class Compression:
         The fill value for HDF5; None: as it was.
     choice : Choice or None
         What a sample showed, where something else may take the codec's place.
+    guarantee : Guarantee or None
+        What holds besides the bound of a lossy codec.
     """
 
     codec: Codec | ShuffleDeflate
     chunk: tuple[int, ...]
     fill: np.generic | None
     choice: Choice | None = None
+    guarantee: Guarantee | None = None
 
 
 class FileCopy:
@@ -195,6 +199,16 @@ class FileCopy:
                 self._advance(region)
             return
         how = pipeline.chunk_codec(target)
+        guarantee = None if compression.codec.is_lossless else compression.guarantee
+        if guarantee is not None:
+            if how is None:
+                message = (
+                    f"{source.name}: its valid range cannot be held, as HDF5 itself makes its chunks (a checksum, "
+                    "or edge chunks without filters); give --no-valid-range, or --var NAME=lossless"
+                )
+                raise Unsupported(message)
+            transfer.write_chunks(target, how, source, self.progress, self.slab_bytes, guarantee.encode)
+            return
         if how is not None and dtypes.code_of(source.dtype) == dtypes.code_of(how.dtype):
             transfer.write_chunks(target, how, source, self.progress, self.slab_bytes)
             return

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
 
 from pyfilter import dtypes, plugin
 from pyfilter._chunks import layout, pipeline
 from pyfilter._hooks import signals
-from pyfilter.codecs.base import Codec
 from pyfilter.errors import InvalidArgument
 from pyfilter.rewrite import netcdf3, provenance
 from pyfilter.rewrite.copy import Compression, FileCopy, create_like, is_number
@@ -190,7 +190,8 @@ def compress_file(
         findings: dict[str, Verification] = {}
         rows = tuple(_check(readable, result, decisions, fills, findings, progress, room // _CHECK_PARTS))
         if attributes and all(row.ok for row in rows):
-            _describe(result, decisions, findings)
+            what = {item.path: item.compression for item in decisions if item.compression is not None}
+            provenance.describe_file(result, {path: (how, findings[path]) for path, how in what.items()})
         report = Report(rows, source.stat().st_size, result.stat().st_size)
         larger = report.file_bytes_out > report.file_bytes_in
         if rules.choose and report.ok and larger and all(_was_chosen(item) for item in decisions):
@@ -244,7 +245,8 @@ def _write(
     history: bool,
     slab_bytes: int,
 ) -> tuple[list[Decision], dict[str, Any]]:
-    with h5py.File(source, "r") as before:
+    # without a cache of chunks: H5Ocopy copies cached chunks into a buffer of their compressed size (HDF5 2.0)
+    with h5py.File(source, "r", rdcc_nbytes=0) as before:
         decisions = make_plan(before, rules)
         compressions = {item.path: item.compression for item in decisions if item.compression is not None}
         total = sum(before[path].size for path in compressions)
@@ -356,19 +358,6 @@ def _check(
             )
 
 
-def _describe(target: Path, decisions: list[Decision], findings: dict[str, Verification]) -> None:
-    """Write what was verified into a netCDF file; its values are not touched."""
-    with h5py.File(target, "r+") as file:
-        if not provenance.is_netcdf(file):
-            return
-        for item in decisions:
-            if item.compression is not None:
-                provenance.remove(file[item.path])
-                codec = item.compression.codec
-                if isinstance(codec, Codec) and codec.bound[0] in ("absolute", "pointwise_relative") and codec.bound[1]:
-                    provenance.describe(file[item.path], codec, findings[item.path])
-
-
 def _compare(
     original: h5py.Dataset,
     stored: h5py.Dataset,
@@ -386,12 +375,17 @@ def _compare(
     compression = item.compression
     mode, bound = compression.codec.bound if compression is not None else ("none", 0.0)
     comparison = Comparison(original.dtype, bound, item.specials, fill, mode == "pointwise_relative")
+    guarantee = None if compression is None or bound == 0.0 else compression.guarantee
+    broken = 0
     for region in layout.slabs(stored.shape, stored.chunks, original.dtype.itemsize, slab_bytes):
-        part = original[region]
-        comparison.add(part, stored[region])
+        part, after = original[region], stored[region]
+        comparison.add(part, after)
+        if guarantee is not None:
+            broken += int(np.count_nonzero(guarantee.broken(part, after)))
         if progress is not None:
             progress("check", part.size, total)
-    return comparison.result()
+    result = comparison.result()
+    return replace(result, ok=result.ok and not broken, violations=result.violations + broken)
 
 
 def _json_number(value: float) -> float | None:

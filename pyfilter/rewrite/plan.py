@@ -17,7 +17,7 @@ from pyfilter._chunks import layout, pipeline, transfer
 from pyfilter.codecs import Auto, Codec, HierarchicalDelta, Lossless
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
-from pyfilter.rewrite import alternatives, coordinates, rounding, values
+from pyfilter.rewrite import alternatives, coordinates, guarantees, rounding, values
 from pyfilter.rewrite import rules as rule_book
 from pyfilter.rewrite.copy import Compression, is_number
 
@@ -81,6 +81,7 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
     """
     everything = checking.datasets(file)
     found = {str(dataset.name): dataset for dataset in everything if not checking.is_bare_dimension(dataset)}
+    limits = {rule_book.match(file, name, found): pair for name, pair in rules.ranges.items()}
     named = {rule_book.match(file, name, found): codec for name, codec in rules.named.items()}
     why = {} if rules.lossy_coordinates else coordinates.reasons(file, found)
     decisions: list[Decision] = []
@@ -96,9 +97,22 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
             else:
                 reason = "" if exact or asked.is_lossless else why.get(path, "")
                 decision = replace(_by_default(path, dataset, asked, bool(reason)), coordinate=reason)
+        decision = _guarded(decision, dataset, limits.get(path), rules)
         chosen = rules.choose and isinstance(asked, (Auto, Lossless))
         decisions.append(_smallest(decision, dataset, rules.fast) if chosen else decision)
     return decisions
+
+
+def _guarded(decision: Decision, dataset: h5py.Dataset, stated: tuple[float, float] | None, rules: Rules) -> Decision:
+    """Return a decision with what has to hold besides the bound."""
+    asked = decision.compression
+    if asked is None or asked.codec.is_lossless:
+        return decision
+    low, high = stated or (guarantees.of_attributes(dataset) if rules.valid_range else (-math.inf, math.inf))
+    if not (math.isfinite(low) or math.isfinite(high) or rules.keep_sign):
+        return decision
+    guarantee = guarantees.Guarantee(low, high, rules.keep_sign, decision.specials)
+    return replace(decision, compression=replace(asked, guarantee=guarantee))
 
 
 def _by_name(path: str, dataset: h5py.Dataset, codec: Codec | None, rules: Rules) -> Decision:

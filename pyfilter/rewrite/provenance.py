@@ -18,17 +18,20 @@ import h5py
 import numpy as np
 
 from pyfilter import checking
+from pyfilter.codecs.base import Codec
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from pyfilter.codecs.base import Codec
+    from pyfilter.rewrite.copy import Compression
     from pyfilter.verification import Verification
 
 ATTRIBUTE = "history"
 #: attributes of a variable that was compressed with loss: docs/commands.md proposes their names
 PREFIX = "lossy_compression"
+_MODES = ("absolute", "pointwise_relative")
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,26 @@ def add(file: h5py.File, line: str) -> None:
     file.attrs.create(ATTRIBUTE, np.bytes_(text), dtype=h5py.string_dtype("utf-8", len(text)))
 
 
-def describe(dataset: h5py.Dataset, codec: Codec, found: Verification) -> None:
+def describe_file(path: Path, what: Mapping[str, tuple[Compression, Verification]]) -> None:
+    """Write what was done to each variable of a netCDF file, and what was verified; values are not touched.
+
+    Parameters
+    ----------
+    path : Path
+        The file; of one that is no netCDF nothing is changed.
+    what : mapping
+        By the path of a variable: how it was compressed, and the comparison of all its values.
+    """
+    with h5py.File(path, "r+") as file:
+        if is_netcdf(file):
+            for name, (how, found) in what.items():
+                remove(file[name])
+                if isinstance(how.codec, Codec) and how.codec.bound[0] in _MODES and how.codec.bound[1] > 0.0:
+                    held = "" if how.guarantee is None else how.guarantee.words
+                    describe(file[name], how.codec, found, held)
+
+
+def describe(dataset: h5py.Dataset, codec: Codec, found: Verification, held: str = "") -> None:
     """Write what was done to a variable, and what was verified, as attributes of it.
 
     Parameters
@@ -88,6 +110,8 @@ def describe(dataset: h5py.Dataset, codec: Codec, found: Verification) -> None:
         What it was compressed with, its bound absolute or of each value.
     found : Verification
         The comparison of all its values.
+    held : str
+        What holds besides the bound; empty for nothing.
     """
     mode, bound = codec.bound
     texts = {
@@ -96,6 +120,8 @@ def describe(dataset: h5py.Dataset, codec: Codec, found: Verification) -> None:
         f"{PREFIX}_implementation": f"pyfilter {registry().version}, HDF5 filter {registry().filter_id}",
         f"{PREFIX}_bound_type": mode,
     }
+    if held:
+        texts[f"{PREFIX}_guarantees"] = held
     # float64, as netCDF's classic model, which converted files have, knows no 64-bit integers
     numbers = {f"{PREFIX}_bound": bound, f"{PREFIX}_maximum_error": found.max_error}
     numbers[f"{PREFIX}_verified_values"] = float(found.values)
@@ -111,7 +137,7 @@ def claimed(dataset: h5py.Dataset) -> Claim | None:
     """Return what the attributes of a dataset say of an earlier compression; None where they say nothing."""
     mode = checking.text_attribute(dataset, f"{PREFIX}_bound_type")
     bound, error = (_number(dataset, f"{PREFIX}_{name}") for name in ("bound", "maximum_error"))
-    if mode not in ("absolute", "pointwise_relative") or bound is None or bound <= 0.0:
+    if mode not in _MODES or bound is None or bound <= 0.0:
         return None
     return Claim(mode, bound, error)
 

@@ -35,6 +35,12 @@ class Rules:
         Whether a lossy default also holds for coordinates; else they are kept bit for bit.
     integers : bool
         Whether named integers get HierarchicalDelta with the bound of a codec that does not take them.
+    ranges : mapping
+        By dataset path or name: the lowest and the highest value that are valid.
+    valid_range : bool
+        Whether ranges that attributes state are held too.
+    keep_sign : bool
+        Whether zeros stay zeros and signs stay, with absolute bounds.
     choose : bool
         Whether each dataset gets what is smallest at its bound (alternatives.py), and none becomes larger than it is;
         else the codecs that are named here.
@@ -50,6 +56,9 @@ class Rules:
     integers: bool = False
     choose: bool = False
     fast: bool = False
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    valid_range: bool = False
+    keep_sign: bool = False
 
 
 def listed(path: str, dataset: h5py.Dataset, rules: Rules) -> tuple[Codec | None, bool]:

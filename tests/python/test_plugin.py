@@ -179,6 +179,18 @@ print([name for name in optional if name in sys.modules])
     assert run_script(script).stdout.strip() == "[]"
 
 
+def test_importing_is_quick() -> None:
+    """What takes long to import is imported where it is used."""
+    script = """
+import sys, numpy, h5py
+before = set(sys.modules)
+import pyfilter
+print([name for name in ("importlib.metadata", "email", "zipfile", "tempfile", "subprocess") if name in
+       set(sys.modules) - before])
+"""
+    assert run_script(script).stdout.strip() == "[]"
+
+
 def test_the_import_hook_leaves_modules_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "tables.py").write_text("value = 5\n", encoding="utf-8")  # a name that is watched
     (tmp_path / "osgeo").mkdir()

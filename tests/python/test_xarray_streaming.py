@@ -52,7 +52,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     before = blocks.store
 
     def store(dataset: Any, frames: Any) -> None:
-        calls.append(len(frames))
+        calls.append(len(frames.origins))
         before(dataset, frames)
 
     monkeypatch.setattr(blocks, "store", store)

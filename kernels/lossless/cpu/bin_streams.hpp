@@ -34,34 +34,41 @@ KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
   return zigzags ? unzigzag(number) : from_lowest(width, number);
 }
 
-// Writes bits, lowest first.
+// Writes bits, lowest first; up to eight bytes behind the last are written over.
 class BitSink {
  public:
-  explicit BitSink(std::uint8_t* to) : at_(to) {}
+  explicit BitSink(std::uint8_t* to) : begin_(to), at_(to) {}
   KFN void put(std::uint64_t value, std::uint32_t bits) {
-    waiting_ |= value << count_;
-    if (count_ + bits >= 64) {
-      store_le(at_, waiting_);
-      at_ += 8;
-      waiting_ = count_ == 0 ? 0 : value >> (64 - count_);
-      if (bits == 64 && count_ == 0) waiting_ = 0;
-      count_ -= 64 - bits;
-      return;
+    if (bits > 56) {  // fewer than 8 bits wait
+      put_few(value & 0xFFFFFFFF, 32);
+      value >>= 32;
+      bits -= 32;
     }
-    count_ += bits;
+    put_few(value, bits);
   }
+  std::uint64_t bits() const { return 8 * static_cast<std::uint64_t>(at_ - begin_) + count_; }
   std::uint8_t* finish() {
-    for (; count_ != 0; count_ -= std::min(count_, 8u), waiting_ >>= 8) *at_++ = static_cast<std::uint8_t>(waiting_);
+    if (count_ != 0) *at_++ = static_cast<std::uint8_t>(waiting_);
+    count_ = 0;
     return at_;
   }
 
  private:
-  std::uint8_t* at_;
+  KFN void put_few(std::uint64_t value, std::uint32_t bits) {
+    waiting_ |= value << count_;
+    store_le(at_, waiting_);
+    count_ += bits;
+    at_ += count_ / 8;
+    waiting_ >>= count_ & ~7u;
+    count_ &= 7;
+  }
+
+  std::uint8_t *begin_, *at_;
   std::uint64_t waiting_ = 0;
   std::uint32_t count_ = 0;
 };
 
-// 64 bits from a bit on; `safe` bytes may be read.
+// Up to 64 bits from a bit on; nine bytes are read.
 KFN std::uint64_t bits_at(const std::uint8_t* from, std::uint64_t bit, std::uint32_t wanted) {
   const std::uint8_t* const at = from + (bit >> 3);
   const auto within = static_cast<std::uint32_t>(bit & 7);
@@ -77,51 +84,72 @@ struct StreamBytes {
 
 // Bits of a stream's offsets one after the other.
 struct OffsetReader {
-  const std::uint8_t* from;
-  std::uint64_t bit, end;
+  const std::uint8_t *from, *end;
+  std::uint64_t bit = 0;
   bool failed = false;
 
   std::uint64_t take(std::uint32_t count) {
-    if (end - bit < count) {
+    const auto bytes = static_cast<std::uint64_t>(end - from), at = bit / 8;
+    if (8 * bytes - bit < count) {
       failed = true;
       return 0;
     }
-    std::uint64_t value = 0;
-    for (std::uint32_t taken = 0; taken < count;) {
-      const auto within = static_cast<std::uint32_t>(bit % 8);
-      const std::uint32_t here = std::min(count - taken, 8 - within);
-      value |= (std::uint64_t{from[bit / 8]} >> within & ((1u << here) - 1)) << taken;
-      taken += here;
-      bit += here;
-    }
-    return value;
+    bit += count;
+    if (at + 9 <= bytes) return bits_at(from, bit - count, count);
+    std::uint8_t last[16] = {};
+    std::memcpy(last, from + at, bytes - at);
+    return bits_at(last, (bit - count) % 8, count);
   }
+  // Whether a step without escapes cannot read beyond the end.
+  bool has_step() const { return bit / 8 + 8 * kRows + 9 <= static_cast<std::uint64_t>(end - from); }
 };
 
-// A step in which lanes have the escape: the symbol that their table has not comes first, in eight bits.
 template <class U>
-[[gnu::noinline]] inline bool take_with_escapes(const StreamBytes& stream, const std::int32_t* symbols,
-                                                std::uint32_t lanes, const DecodedBin<U>* bin, bool zigzags,
-                                                std::uint32_t width, std::uint64_t* bit, std::uint8_t* levels, U* out) {
-  OffsetReader in{stream.offsets, *bit, 8 * static_cast<std::uint64_t>(stream.offsets_end - stream.offsets)};
-  for (std::uint32_t k = 0; k < lanes; ++k) {
-    const auto given = static_cast<std::uint32_t>(symbols[k]);
-    const DecodedBin<U>& own = bin[given == kEscape ? in.take(kEscapeBits) : given];
-    if (own.bits > width) return false;  // no bin
-    out[k] = from_bin_order<U>(zigzags, width, static_cast<U>(own.lowest + static_cast<U>(in.take(own.bits))));
-    levels[k] = own.level;
+struct BinDecoder {
+  DecodedBin<U> bin[kSymbols];
+  bool zigzags;
+  std::uint32_t width;
+
+  BinDecoder(const BinModel& bins, std::uint32_t bits_of_value) : zigzags(bins.zigzag), width(bits_of_value) {
+    for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
+    for (std::uint32_t s = bins.bins; s < kEscape; ++s) bin[s].bits = 255;  // no bin
   }
-  *bit = in.bit;
-  return !in.failed;
-}
+  // A step of all lanes, none with an escape.
+  KFN void take_step(const std::int32_t* symbols, OffsetReader& in, std::uint8_t* levels, U* out) const {
+    std::uint64_t bit = in.bit;
+    for (std::uint32_t k = 0; k < kRows; ++k) {
+      const DecodedBin<U> own = bin[symbols[k]];
+      out[k] = static_cast<U>(own.lowest + static_cast<U>(bits_at(in.from, bit, own.bits)));
+      levels[k] = own.level;
+      bit += own.bits;
+    }
+    in.bit = bit;
+  }
+  // Any step. With an escape the symbol that the table has not comes first, in eight bits.
+  [[gnu::noinline]] bool take_any(const std::int32_t* symbols, std::uint32_t lanes, OffsetReader& in,
+                                  std::uint8_t* levels, U* out) const {
+    for (std::uint32_t k = 0; k < lanes; ++k) {
+      const auto given = static_cast<std::uint32_t>(symbols[k]);
+      const DecodedBin<U> own = bin[given == kEscape ? in.take(kEscapeBits) : given];
+      if (own.bits > width) return false;
+      out[k] = static_cast<U>(own.lowest + static_cast<U>(in.take(own.bits)));
+      levels[k] = own.level;
+    }
+    return !in.failed;
+  }
+  void to_differences(std::uint32_t count, U* numbers) const {
+    if (zigzags)
+      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = unzigzag(numbers[i]);
+    else
+      for (std::uint32_t i = 0; i < count; ++i) numbers[i] = from_lowest(width, numbers[i]);
+  }
+};
 
 // Decodes `count` differences; levels[-kMostDistance...] are 0 or those of earlier ones. False: the bytes are damaged.
 template <class U>
 inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const BinTables& tables,
                           const StreamBytes& stream, std::uint32_t count, std::uint8_t* levels, U* out) {
-  const std::uint32_t width = model.map.width;
-  DecodedBin<U> bin[kSymbols];
-  for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
+  const BinDecoder<U> decoder(bins, model.map.width);
   alignas(64) std::int32_t state[kRows], symbol[kRows], level[kRows] = {};
   for (std::uint32_t i = 0; i < kRows; ++i) {
     const auto x = load_le<std::uint32_t>(stream.states + 4 * std::size_t{i});
@@ -129,8 +157,7 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
     state[i] = static_cast<std::int32_t>(x);
   }
   const std::uint8_t* words = stream.words;
-  const auto offset_bytes = static_cast<std::uint64_t>(stream.offsets_end - stream.offsets);
-  std::uint64_t bit = 0;
+  OffsetReader in{stream.offsets, stream.offsets_end};
   Ints x = Ints::load(state);
   for (std::uint32_t first = 0; first < count; first += kRows) {
     const std::uint32_t lanes = std::min(kRows, count - first);
@@ -160,121 +187,145 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
       words += 2 * refill_states(next, needs, last);
     }
     x = next;
-    if (bits_of_condition((entry & Ints::all(0xFF)) == Ints::all(kEscape)) != 0) {
-      if (!take_with_escapes(stream, symbol, lanes, bin, bins.zigzag, width, &bit, levels + first, out + first)) return false;
-      continue;
-    }
-    std::uint32_t begins[kRows], all = 0;
-    for (std::uint32_t k = 0; k < kRows; ++k) {
-      begins[k] = all;
-      all += k < lanes ? bin[symbol[k]].bits : 0;
-    }
-    if (bit + all > 8 * offset_bytes) return false;
-    const auto take = [&](const std::uint8_t* from, std::uint64_t at) {
-      for (std::uint32_t k = 0; k < lanes; ++k) {
-        const DecodedBin<U>& own = bin[symbol[k]];
-        const auto offset = static_cast<U>(bits_at(from, at + begins[k], own.bits));
-        out[first + k] = from_bin_order<U>(bins.zigzag, width, static_cast<U>(own.lowest + offset));
-        levels[first + k] = own.level;
-      }
-    };
-    if ((bit + all) / 8 + 9 <= offset_bytes) {
-      take(stream.offsets, bit);
-    } else {  // near the end of the memory that may be read
-      std::uint8_t last[8 * kRows + 32] = {};
-      const std::uint64_t from = bit / 8;
-      std::memcpy(last, stream.offsets + from, std::min<std::size_t>(sizeof last - 16, offset_bytes - from));
-      take(last, bit % 8);
-    }
-    bit += all;
+    const bool usual = bits_of_condition((entry & Ints::all(0xFF)) == Ints::all(kEscape)) == 0;
+    if (usual && lanes == kRows && in.has_step())
+      decoder.take_step(symbol, in, levels + first, out + first);
+    else if (!decoder.take_any(symbol, lanes, in, levels + first, out + first))
+      return false;
   }
+  decoder.to_differences(count, out);
   x.store(state);
   for (const std::int32_t last : state)
     if (last != static_cast<std::int32_t>(kLowestState)) return false;
-  if (words != stream.words_end || (bit + 7) / 8 != offset_bytes) return false;
-  return bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (bit % 8) == 0;
+  const auto offset_bytes = static_cast<std::uint64_t>(stream.offsets_end - stream.offsets);
+  if (words != stream.words_end || (in.bit + 7) / 8 != offset_bytes) return false;
+  return in.bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (in.bit % 8) == 0;
 }
 
-// Finds the bin of a number: tables from its highest bits to the first bin that may hold it.
+// Finds the bin of a number: a table from its highest bits to the first bin that may hold it, then as many comparisons
+// as a place of the table may need.
 template <class U>
 class BinSearch {
  public:
-  BinSearch(const BinModel& bins, std::uint32_t width) : bins_(bins), zigzags_(bins.zigzag) {
-    for (std::uint32_t s = 0; s < bins.bins; ++s) lowest_[s] = static_cast<U>(bins.lowest[s]);
-    if (!zigzags_ && bins.bins != 0) {  // numbers lie anywhere: cells of equal size from the lowest bin on
+  struct Found {
+    std::uint32_t symbol;  // the escape: no bin has the number
+    U offset;
+  };
+
+  explicit BinSearch(const BinModel& bins) : zigzags_(bins.zigzag) {
+    std::fill_n(lowest_, kSymbols + 8, static_cast<U>(~U{0}));
+    for (std::uint32_t s = 0; s < bins.bins; ++s) {
+      lowest_[s] = static_cast<U>(bins.lowest[s]);
+      most_[s] = static_cast<U>(bins.bits[s] >= 8 * sizeof(U) ? ~U{0} : (U{1} << bins.bits[s]) - 1);
+    }
+    count_ = bins.bins;
+    if (count_ == 0) return;
+    if (!zigzags_) {  // numbers lie anywhere: cells of equal size from the lowest bin on
       base_ = lowest_[0];
       shift_ = static_cast<std::uint32_t>(std::max(0, bit_width(static_cast<U>(lowest_[bins.bins - 1] - base_)) - 10));
     }
-    std::uint32_t s = 0;
+    std::uint32_t s = 0, before = 0;
     for (std::uint32_t key = 0; key < kKeys; ++key) {
-      const U from = least_of(key, width);
+      const U from = least_of(key);
       while (s + 1 < bins.bins && lowest_[s + 1] <= from) ++s;
       first_[key] = static_cast<std::uint8_t>(s);
+      compared_ = std::max(compared_, s - before);
+      before = s;
     }
+    compared_ = std::max(compared_, bins.bins - 1 - before);
   }
-  // The symbol of a number, and its offset: the escape's is the number.
-  KFN std::uint32_t operator()(U number, U* offset) const {
+  // Whether two comparisons are always enough.
+  bool is_short() const { return compared_ <= 2; }
+  template <bool Short = false>
+  KFN Found operator()(U number) const {
     std::uint32_t s = first_[key_of(number)];
-    while (s + 1 < bins_.bins && lowest_[s + 1] <= number) ++s;
-    const U within = static_cast<U>(number - lowest_[s]);
-    if (bins_.bins == 0 || number < lowest_[s] || bit_width(within) > bins_.bits[s]) {
-      *offset = number;
-      return kEscape;
+    if constexpr (Short) {
+      s += lowest_[s + 1] <= number ? 1 : 0;
+      s += lowest_[s + 1] <= number ? 1 : 0;
+    } else {
+      while (s + 1 < count_ && lowest_[s + 1] <= number) ++s;
     }
-    *offset = within;
-    return s;
+    const U offset = static_cast<U>(number - lowest_[s]);
+    const bool has = (number >= lowest_[s]) & (offset <= most_[s]) & (s < count_);  // the largest number ends the list
+    return has ? Found{s, offset} : Found{kEscape, number};
   }
 
  private:
   static constexpr std::uint32_t kKeys = 1024;
   KFN std::uint32_t key_of(U number) const {
-    if (zigzags_) return symbol_of<U>(number);
+    if (zigzags_) {  // 16 keys for each octave
+      if (number < 64) return static_cast<std::uint32_t>(number);
+      const auto bits = static_cast<std::uint32_t>(bit_width(number));
+      return 16 * (bits - 3) + static_cast<std::uint32_t>(number >> (bits - 5) & 15);
+    }
     const U cell = number < base_ ? U{0} : static_cast<U>(static_cast<U>(number - base_) >> shift_);
     return cell < kKeys ? static_cast<std::uint32_t>(cell) : kKeys - 1;
   }
-
   // The smallest number that a key stands for.
-  U least_of(std::uint32_t key, std::uint32_t width) const {
+  U least_of(std::uint32_t key) const {
     constexpr U kMost = static_cast<U>(~U{0});
-    if (zigzags_) return key < 4 * width && key < kEscape ? smallest_of<U>(key) : kMost;
+    if (zigzags_ && key < 64) return U{key};
+    if (zigzags_) return key / 16 + 3 > 8 * sizeof(U) ? kMost : static_cast<U>(U{16 + key % 16} << (key / 16 - 2));
     const U above = static_cast<U>(U{key} << shift_);
     return above >> shift_ == key && above <= kMost - base_ ? static_cast<U>(base_ + above) : kMost;
   }
 
-  const BinModel& bins_;
   bool zigzags_;
-  U base_ = 0, lowest_[kSymbols] = {};
-  std::uint32_t shift_ = 0;
-  std::uint8_t first_[kKeys];
+  U base_ = 0, lowest_[kSymbols + 8], most_[kSymbols + 8] = {};
+  std::uint32_t shift_ = 0, compared_ = 0, count_ = 0;
+  std::uint8_t first_[kKeys] = {};
 };
 
-// Symbols of a stream before their words are written.
+// Symbols of a stream before their words are written, and the levels that choose their tables.
 struct CodedSymbols {
-  std::uint8_t *symbols, *tables;  // of each value
+  std::uint8_t *symbols, *tables;
 };
 
-// Finds symbols, levels and tables; writes offsets. A symbol that its table has not is the escape, and is itself written
-// before its offset.
-template <class U, class Frequent>
-inline void code_symbols(const BinnedModel& model, const BinModel& bins, const BinSearch<U>& search, const U* values,
-                         std::uint32_t count, std::uint8_t* levels, const CodedSymbols& coded, BitSink& offsets,
-                         Frequent&& is_frequent) {
-  std::uint8_t table[kRows] = {};
+// Which symbols the table of each level has.
+struct FrequentSymbols {
+  std::uint8_t of[kBinLevels][kSymbols] = {};
+
+  FrequentSymbols(const BinModel& bins, const BinTables& tables) {
+    for (std::uint32_t level = 0; level < kBinLevels; ++level)
+      for (std::uint32_t s = 0; s < kSymbols; ++s)
+        of[level][s] = tables.symbols[tables.first_of_level[level] + s].frequency != 0 && s < bins.bins ? 1 : 0;
+  }
+};
+
+template <bool Short, class U>
+inline void code_symbols_by(const BinnedModel& model, const BinModel& bins, const FrequentSymbols& frequent,
+                            const BinSearch<U>& search, const U* values, std::uint32_t count, std::uint8_t* levels,
+                            const CodedSymbols& coded, BitSink& sink) {
+  BitSink offsets = sink;
+  std::uint8_t level[kRows] = {};
+  U numbers[kRows];
   for (std::uint32_t first = 0; first < count; first += kRows) {
     const std::uint32_t lanes = std::min(kRows, count - first);
-    if (model.contexts) neighbour_levels(model, levels + first, table);
+    if (model.contexts) neighbour_levels(model, levels + first, level);
+    std::memcpy(coded.tables + first, level, kRows);
+    for (std::uint32_t k = 0; k < kRows; ++k)
+      numbers[k] = to_bin_order<U>(bins.zigzag, model.map.width, values[first + (k < lanes ? k : 0)]);
     for (std::uint32_t k = 0; k < lanes; ++k) {
-      const U number = to_bin_order<U>(bins.zigzag, model.map.width, values[first + k]);
-      U offset = 0;
-      const std::uint32_t symbol = search(number, &offset);
-      const bool escapes = symbol == kEscape || !is_frequent(table[k], symbol);
+      const auto [symbol, offset] = search.template operator()<Short>(numbers[k]);
+      const bool escapes = frequent.of[level[k]][symbol] == 0;
       if (escapes) offsets.put(symbol, kEscapeBits);
       coded.symbols[first + k] = static_cast<std::uint8_t>(escapes ? kEscape : symbol);
-      coded.tables[first + k] = table[k];
       levels[first + k] = bins.level[symbol];
       offsets.put(offset, bins.bits[symbol]);
     }
   }
+  sink = offsets;
+}
+// Finds symbols and levels; writes offsets. A symbol that its table has not is the escape, and is itself written before
+// its offset.
+template <class U>
+inline void code_symbols(const BinnedModel& model, const BinModel& bins, const FrequentSymbols& frequent,
+                         const BinSearch<U>& search, const U* values, std::uint32_t count, std::uint8_t* levels,
+                         const CodedSymbols& coded, BitSink& offsets) {
+  if (search.is_short())
+    code_symbols_by<true>(model, bins, frequent, search, values, count, levels, coded, offsets);
+  else
+    code_symbols_by<false>(model, bins, frequent, search, values, count, levels, coded, offsets);
 }
 
 // Writes the words of a stream from `end` down, and its states; returns where the words begin.

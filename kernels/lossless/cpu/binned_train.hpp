@@ -23,45 +23,48 @@ class BinnedTrainer {
   using U = NumberOf<T>;
 
   BinnedTrainer(const Shape& shape, const void* values, std::uint64_t count, const NumberMap& plain)
-      : values_(values), count_(count), chooser_(shape, values, count, plain), runs_(count, 256, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(count / 16384, 128, 1024))) {}
+      : values_(values),
+        count_(count),
+        chooser_(shape, values, count, plain),
+        runs_(count, 256, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(count / 16384, 128, 1024))) {}
 
   void train(BinnedModel& model) {
     const std::vector<RatedStrides> strides = chooser_.choose(model);
-    double least = train_differences(strides[0], model);
-    for (std::size_t i = 1; i < strides.size(); ++i) {
-      const std::unique_ptr<BinnedModel> other(new BinnedModel(model));
-      const double bits = train_differences(strides[i], *other);
-      if (bits >= least) continue;
+    place_.reset(new FindPlace<U>(model.map));
+    std::size_t best = 0;
+    double least = 0;
+    for (std::size_t i = 0; strides.size() > 1 && i < strides.size(); ++i) {
+      const double bits = train_differences(strides[i], model, runs_.starts.size() < 16 ? 1 : 4);
+      if (i != 0 && bits >= least) continue;
       least = bits;
-      model.unit_values = other->unit_values;
-      model.strides = other->strides;
-      std::copy(other->stride, other->stride + kMostStrides, model.stride);
-      std::copy(other->distance, other->distance + kDistances, model.distance);
-      model.streams[0] = other->streams[0];
+      best = i;
     }
-    if (model.map.remainders) train_stream(model, 1);
+    train_differences(strides[best], model, 1);
+    if (model.map.remainders) train_stream(model, 1, 1);
   }
 
  private:
-  // Bins and tables of differences; returns the bits that all need.
-  double train_differences(const RatedStrides& rated, BinnedModel& model) {
+  // Bins and tables of differences, from every `every`-th run; returns the bits that all need.
+  double train_differences(const RatedStrides& rated, BinnedModel& model, std::size_t every) {
     model.strides = rated.strides.count;
     std::copy(rated.strides.of, rated.strides.of + kMostStrides, model.stride);
     model.unit_values = chooser_.axes().unit_of(rated.strides, rated.bits / static_cast<double>(count_), count_);
     model.contexts = count_ >= kLeastContextValues;
     if (model.contexts) chooser_.axes().set_distances(model);
-    return train_stream(model, 0) * rated.begins;
+    return train_stream(model, 0, every) * rated.begins;
   }
-  double train_stream(BinnedModel& model, std::uint32_t stream) {
+  double train_stream(BinnedModel& model, std::uint32_t stream, std::size_t every) {
     BinModel& bins = model.streams[stream];
     const BinOrder<U> order(model.map, stream == 1 || model.strides != 0);
+    starts_.clear();
+    for (std::size_t i = every / 2; i < runs_.starts.size(); i += every) starts_.push_back(runs_.starts[i]);
+    part_ = static_cast<double>(starts_.size() * runs_.length) / static_cast<double>(count_);
     make_bins(model, stream, order, bins);
     return make_tables(model, stream, bins);
   }
 
   // What a stream codes of the values from `first` on, which may be before the array.
   void stream_at(const BinnedModel& model, std::uint32_t stream, std::int64_t first, U* out) {
-    const FindPlace place{model.map};
     const auto length = static_cast<std::int64_t>(runs_.length);
     std::fill_n(out, runs_.length, U{0});
     for (std::uint32_t set = 0; set < (stream == 0 ? 1u << model.strides : 1u); ++set) {
@@ -70,7 +73,7 @@ class BinnedTrainer {
       const std::int64_t missing = std::min(std::max<std::int64_t>(-from, 0), length);
       if (missing == length) continue;
       number_values<T, U>(model.map, values_, static_cast<std::uint64_t>(from + missing),
-                          static_cast<std::uint32_t>(length - missing), place, numbers_, remainders_);
+                          static_cast<std::uint32_t>(length - missing), *place_, numbers_, remainders_);
       const U* const numbers = stream == 0 ? numbers_ : remainders_;
       U* const to = out + missing;
       if (std::popcount(set) % 2 == 0)
@@ -84,8 +87,8 @@ class BinnedTrainer {
   void make_bins(const BinnedModel& model, std::uint32_t stream, const BinOrder<U>& order, BinModel& bins) {
     constexpr std::size_t kMostSample = 16384;
     std::vector<U> sample;
-    const std::size_t every = (runs_.values() + kMostSample - 1) / kMostSample;
-    for (const std::uint64_t start : runs_.starts) {
+    const std::size_t every = (starts_.size() * runs_.length + kMostSample - 1) / kMostSample;
+    for (const std::uint64_t start : starts_) {
       stream_at(model, stream, static_cast<std::int64_t>(start), own_);
       for (std::uint32_t i = 0; i < runs_.length; i += static_cast<std::uint32_t>(every))
         sample.push_back(to_bin_order<U>(order.zigzags, order.width, own_[i]));
@@ -103,8 +106,7 @@ class BinnedTrainer {
       stream_at(model, stream, from, other_);
       for (std::uint32_t i = 0; i < runs_.length; ++i) {
         if (from + static_cast<std::int64_t>(i) < 0) continue;
-        U offset = 0;
-        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, other_[i]), &offset);
+        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, other_[i])).symbol;
         sums[i] = static_cast<std::uint8_t>(sums[i] + bins.level[symbol]);
       }
     }
@@ -115,27 +117,25 @@ class BinnedTrainer {
     using Counts = std::uint32_t[kBinLevels][kSymbols];
     const std::unique_ptr<Counts[]> memory(new Counts[1]());
     Counts& counts = memory[0];
-    const BinSearch<U> search(bins, model.map.width);
+    const BinSearch<U> search(bins);
     std::uint8_t sums[kRunValues];
     std::uint64_t beside = 0;
-    for (const std::uint64_t start : runs_.starts) {
+    for (const std::uint64_t start : starts_) {
       add_levels(model, stream, search, static_cast<std::int64_t>(start), sums);
       stream_at(model, stream, static_cast<std::int64_t>(start), own_);
       for (std::uint32_t i = 0; i < runs_.length; ++i) {
-        U offset = 0;
-        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, own_[i]), &offset);
+        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, own_[i])).symbol;
         ++counts[(sums[i] + 2) >> 2][symbol];
         beside += bins.bits[symbol];
       }
     }
-    if (runs_.values() >= count_) drop_unused(bins, counts);
-    const double part = static_cast<double>(runs_.values()) / static_cast<double>(count_);
+    if (starts_.size() * runs_.length >= count_) drop_unused(bins, counts);
     const std::unique_ptr<JoinedLevels<kBinLevels>> joined(new JoinedLevels<kBinLevels>);
-    join_levels(counts, kMostBinTables, part, *joined);
+    join_levels(counts, kMostBinTables, part_, *joined);
     bins.tables = joined->tables;
     std::memcpy(bins.table_of_level, joined->table_of_level, sizeof bins.table_of_level);
     for (std::uint32_t t = 0; t < bins.tables; ++t) make_frequencies<kBinTableBits>(joined->counts[t], bins.table[t]);
-    return (joined->bits + static_cast<double>(beside)) / part;
+    return (joined->bits + static_cast<double>(beside)) / part_;
   }
 
   // Takes bins away that no value has.
@@ -162,6 +162,9 @@ class BinnedTrainer {
   std::uint64_t count_;
   NumberChooser<T> chooser_;
   SampledRuns runs_;
+  std::unique_ptr<FindPlace<U>> place_;
+  std::vector<std::uint64_t> starts_;  // of the runs that are looked at, a part of all values
+  double part_ = 1;
   U numbers_[kRunValues], remainders_[kRunValues], own_[kRunValues], other_[kRunValues];
 };
 

@@ -16,6 +16,7 @@
 #include "core/plan.hpp"
 #include "core/wire.hpp"
 #include "lossless/cpu/bin_streams.hpp"
+#include "lossless/cpu/patterns.hpp"
 
 PYF_BEGIN_TARGET
 
@@ -172,13 +173,11 @@ inline std::uint8_t* encode_stream(const BinnedPlan& plan, std::uint32_t number,
     head = {kUniformStream, 0};
     return to;
   }
-  const BinSearch<U> search(bins, model.map.width);
+  const BinSearch<U> search(bins);
   memory.clear_levels(model);
   BitSink offsets(memory.offsets);
-  code_symbols<U>(model, bins, search, values, count, memory.levels, memory.coded, offsets,
-                  [&](std::uint32_t level, std::uint32_t symbol) {
-                    return tables.symbols[tables.first_of_level[level] + symbol].frequency != 0;
-                  });
+  code_symbols<U>(model, bins, FrequentSymbols(bins, tables), search, values, count, memory.levels, memory.coded,
+                  offsets);
   const std::uint8_t* const offsets_end = offsets.finish();
   const std::uint8_t* const symbols = memory.coded.symbols;
   if (offsets_end == memory.offsets && symbols[0] != kEscape &&
@@ -202,16 +201,6 @@ inline std::uint32_t values_of_unit(const BinnedPlan& plan, std::uint64_t unit) 
   return static_cast<std::uint32_t>(std::min(most, plan.grid.values - first));
 }
 
-struct FindPlace {
-  const NumberMap& map;
-  template <class U>
-  std::uint64_t operator()(U pattern) const {
-    return static_cast<std::uint64_t>(std::lower_bound(map.dictionary, map.dictionary + map.entries,
-                                                       std::uint64_t{above_lowest(map.width, pattern)}) -
-                                      map.dictionary);
-  }
-};
-
 template <class T>
 inline EncodedTile encode_binned_unit(const Plan& base, const void* values, std::uint64_t unit, void* scratch,
                                       std::uint8_t* out) {
@@ -220,7 +209,7 @@ inline EncodedTile encode_binned_unit(const Plan& base, const void* values, std:
   const BinnedModel& model = *plan.model;
   const std::uint32_t count = values_of_unit(plan, unit), streams = model.map.remainders ? 2 : 1;
   UnitMemory<U> memory(scratch, count);
-  number_values<T, U>(model.map, values, unit * model.unit_values, count, FindPlace{model.map}, memory.numbers,
+  number_values<T, U>(model.map, values, unit * model.unit_values, count, FindPlace<U>(model.map), memory.numbers,
                       memory.remainders);
   const U* const differences = take_differences(model, count, memory.numbers, memory.other);
   std::uint8_t* at = out + kStreamHead * streams;

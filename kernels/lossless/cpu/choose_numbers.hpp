@@ -9,115 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <unordered_set>
 #include <vector>
 
 #include "lossless/cpu/binned_unit.hpp"
 #include "lossless/cpu/choose_bins.hpp"
+#include "lossless/cpu/sampled_runs.hpp"
 #include "stages/symbols.hpp"
 
 PYF_BEGIN_TARGET
-
-// Runs of values that an encoder looks at: `length` each, from `starts` on.
-struct SampledRuns {
-  std::vector<std::uint64_t> starts;
-  std::uint32_t length = 0;
-
-  SampledRuns(std::uint64_t values, std::uint32_t run, std::uint32_t most_runs) {
-    length = static_cast<std::uint32_t>(std::min<std::uint64_t>(run, values));
-    const std::uint64_t count =
-        std::clamp<std::uint64_t>(values / run / 4, std::min<std::uint64_t>(values / run, 4), most_runs);
-    if (count <= 1) {
-      length = static_cast<std::uint32_t>(std::min<std::uint64_t>(values, 4 * run));
-      starts.push_back(0);
-      return;
-    }
-    for (std::uint64_t i = 0; i < count; ++i)  // the last run ends with the array
-      starts.push_back((values - length) / count * i + (values - length) % count * i / count +
-                       (values - length) / count);
-  }
-  std::size_t values() const { return starts.size() * length; }
-};
-
-// A way to take differences.
-struct Strides {
-  std::uint32_t count = 0, of[kMostStrides] = {};
-};
-// The same with the bits that all values need, roughly. `begins`: how many times as many as without the beginnings of
-// units, where the longest stride has no value before.
-struct RatedStrides {
-  Strides strides;
-  double bits = 0, begins = 1;
-};
-inline constexpr std::uint32_t kUsualUnitValues = 65536;
-inline constexpr double kBinnedStreamBits = 12288.0 * 8;
-
-// Steps of the axes in memory, the last axis first; components of a short last axis are not neighbours.
-struct Axes {
-  std::uint32_t components = 1;
-  std::vector<std::uint64_t> steps;
-
-  Axes(const Shape& shape, std::uint64_t values) {
-    std::uint64_t step = 1;
-    for (int i = shape.rank; i-- > 0;) {
-      const std::uint64_t extent = shape.dims[static_cast<std::size_t>(i)];
-      const bool is_components = i == shape.rank - 1 && extent > 1 && extent <= kShortStride && shape.rank > 1;
-      if (is_components) components = static_cast<std::uint32_t>(extent);
-      if (extent > 1 && !is_components && steps.size() < 4) steps.push_back(step);
-      step *= extent;
-    }
-    if (steps.empty()) steps.push_back(1);
-    while (steps.size() > 1 && steps.back() >= std::min<std::uint64_t>(values, kMostUnitValues / 2)) steps.pop_back();
-  }
-
-  std::vector<Strides> candidates() const {
-    std::vector<Strides> found(1);
-    const auto n = static_cast<std::uint32_t>(steps.size());
-    const auto step = [&](std::uint32_t axis) { return static_cast<std::uint32_t>(steps[axis]); };
-    for (std::uint32_t axis = 0; axis < n; ++axis) {
-      found.push_back({1, {step(axis)}});
-      if (axis < 3) found.push_back({2, {step(axis), step(axis)}});
-    }
-    found.push_back({3, {step(0), step(0), step(0)}});
-    for (std::uint32_t set = 0; set < 1u << n; ++set) {
-      const int size = std::popcount(set);
-      if (size < 2 || size > 3) continue;
-      Strides strides;
-      for (std::uint32_t axis = 0; axis < n; ++axis)
-        if ((set >> axis & 1) != 0) strides.of[strides.count++] = step(axis);
-      found.push_back(strides);
-    }
-    return found;
-  }
-  // Values of a unit: so many that a stream is long, and that few are without neighbours.
-  std::uint32_t unit_of(const Strides& strides, double bits_of_value, std::uint64_t values) const {
-    std::uint64_t unit = kUsualUnitValues;
-    const std::uint64_t longest = *std::max_element(strides.of, strides.of + kMostStrides);
-    while (unit < kMostUnitValues &&
-           (static_cast<double>(unit) * bits_of_value < kBinnedStreamBits || unit < 8 * longest))
-      unit *= 2;
-    if (steps.size() > 1 && steps[1] <= unit / 4)
-      unit = std::min<std::uint64_t>((unit + steps[1] - 1) / steps[1] * steps[1], kMostUnitValues);
-    return static_cast<std::uint32_t>(std::min(unit, values));
-  }
-  // Neighbours in earlier steps: of the row before where rows are long, else of some rows or values before.
-  void set_distances(BinnedModel& model) const {
-    const std::uint64_t most = kMostDistance;
-    std::uint64_t row = steps.size() > 1 ? steps[1] : steps[0];
-    row = row * ((kLeastDistance + 1 + row - 1) / row);
-    if (steps.size() < 2 || row > most / 2) {
-      const std::uint64_t first = (kLeastDistance + components - 1) / components * components;
-      for (std::uint32_t i = 0; i < kDistances; ++i)
-        model.distance[i] = static_cast<std::uint32_t>(first + std::uint64_t{i} * components);
-      return;
-    }
-    const std::uint64_t plane = steps.size() > 2 ? steps[2] : 0;
-    const std::uint64_t wanted[kDistances] = {row, row - components, row + components,
-                                              plane > row && plane <= model.unit_values / 2 ? plane : 2 * row};
-    for (std::uint32_t i = 0; i < kDistances; ++i)
-      model.distance[i] = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted[i], kLeastDistance, most));
-  }
-};
 
 // Rough bits of numbers with one table: a symbol's share, and the bits beside it.
 template <class U>
@@ -189,7 +88,7 @@ class NumberChooser {
   // Numbers of the sample, each `back` values earlier.
   std::vector<U> numbers_before(const NumberMap& map, std::uint64_t back, std::vector<U>* remainders = nullptr) const {
     std::vector<U> numbers(runs_.values()), rest(runs_.values());
-    const FindPlace place{map};
+    const FindPlace<U> place(map);
     std::size_t at = 0;
     for (const std::uint64_t start : runs_.starts) {
       const std::uint64_t missing = back > start ? std::min<std::uint64_t>(back - start, runs_.length) : 0;
@@ -239,7 +138,8 @@ class NumberChooser {
       differ(strides);
       tried.push_back({strides, difference_bits<U>(differences, map.width)});
     }
-    for (RatedStrides& one : tried) count_begins(tried, one);
+    const double plain = difference_bits<U>(kept[0].numbers, map.width);
+    for (RatedStrides& one : tried) count_begins(tried, plain, one);
     std::stable_sort(tried.begin(), tried.end(), fewer_in_all);
     tried.resize(std::min<std::size_t>(tried.size(), 3));
     tried.push_back({Strides{}, 0});
@@ -260,20 +160,22 @@ class NumberChooser {
     std::stable_sort(tried.begin(), tried.end(), fewer);
     return tried;
   }
-  // At the beginning of a unit differences lack the longest stride.
-  void count_begins(const std::vector<RatedStrides>& tried, RatedStrides& one) const {
+  // At the beginning of a unit differences lack the longest stride. `plain`: bits of the numbers themselves.
+  void count_begins(const std::vector<RatedStrides>& tried, double plain, RatedStrides& one) const {
     Strides shorter = one.strides;
     const std::uint32_t longest = shorter.of[--shorter.count];  // strides ascend
     shorter.of[shorter.count] = 0;
     const double unit = axes_.unit_of(one.strides, one.bits / static_cast<double>(runs_.values()), count_);
-    double without = one.bits;
+    double without = shorter.count == 0 ? plain : one.bits;
     for (const RatedStrides& other : tried)
       if (other.strides.count == shorter.count && std::equal(shorter.of, shorter.of + kMostStrides, other.strides.of))
         without = other.bits;
     if (without > one.bits) one.begins = 1 + longest / unit * (without / one.bits - 1);
   }
   static bool fewer(const RatedStrides& a, const RatedStrides& b) { return a.bits < b.bits; }
-  static bool fewer_in_all(const RatedStrides& a, const RatedStrides& b) { return a.bits * a.begins < b.bits * b.begins; }
+  static bool fewer_in_all(const RatedStrides& a, const RatedStrides& b) {
+    return a.bits * a.begins < b.bits * b.begins;
+  }
   static void wrap(std::uint32_t width, std::vector<U>& numbers) {
     using S = std::make_signed_t<U>;
     const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
@@ -341,8 +243,11 @@ class NumberChooser {
             if (i == 64 && near < 56) break;
             const U number = nearest_grid_number<U>(map, finite[i], U{0});
             const U rest = static_cast<U>(ordered(map, finite[i]) - grid_point(map, number));
-            near += zigzag(rest) <= 2 ? 1 : 0;
-            exact += rest == 0 ? 1 : 0;
+            // a grid as fine as the type has all values
+            const U magnitude = static_cast<std::make_signed_t<U>>(number) < 0 ? static_cast<U>(U{0} - number) : number;
+            const bool coarse = bit_width(magnitude) + 3 <= (sizeof(U) == 8 ? 53 : 24);
+            near += coarse && zigzag(rest) <= 2 ? 1 : 0;
+            exact += coarse && rest == 0 ? 1 : 0;
           }
           if (32 * (finite.size() - near) > finite.size() || exact < most) continue;
           if (exact == most && most != 0) continue;
@@ -363,15 +268,10 @@ class NumberChooser {
     std::sort(sorted.begin(), sorted.end());
     const auto different = static_cast<std::size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
     if (different > std::min(most, sample_.size() / 4)) return;
-    std::unordered_set<U> all(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(different));
-    U before = sorted[0];
-    for (std::uint64_t i = 0; i < count_; ++i) {
-      const auto bits = static_cast<U>(bits_of_value<T>(values_, i));
-      if (bits == before) continue;
-      before = bits;
-      if (all.insert(bits).second && all.size() > most) return;
-    }
-    for (const U bits : all) dictionary.push_back(above_lowest(plain_.width, ordered(plain_, bits)));
+    PatternSet<U> all;
+    for (std::uint64_t i = 0; i < count_; ++i)
+      if (!all.insert(static_cast<U>(bits_of_value<T>(values_, i)), most)) return;
+    for (const U bits : all.patterns()) dictionary.push_back(above_lowest(plain_.width, ordered(plain_, bits)));
     std::sort(dictionary.begin(), dictionary.end());
     NumberMap map = plain_;
     map.kind = NumberKind::dictionary;
@@ -385,7 +285,7 @@ class NumberChooser {
     std::vector<U> numbers(kAtOnce), rest(kAtOnce);
     for (std::uint64_t first = 0; first < count_; first += kAtOnce) {
       const auto here = static_cast<std::uint32_t>(std::min<std::uint64_t>(kAtOnce, count_ - first));
-      number_values<T, U>(map, values_, first, here, FindPlace{map}, numbers.data(), rest.data());
+      number_values<T, U>(map, values_, first, here, FindPlace<U>(map), numbers.data(), rest.data());
       if (std::any_of(rest.begin(), rest.begin() + here, [](U r) { return r != 0; })) return true;
     }
     return false;
