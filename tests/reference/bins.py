@@ -101,7 +101,7 @@ def parse_model(data: bytes, header: Header) -> Model:
     require(count <= 4, f"{count} strides")
     numbers = Numbers(bits, 8)
     strides = [numbers.number() for _ in range(count)]
-    require(all(1 <= stride <= 1 << 20 for stride in strides), f"strides {strides}")
+    require(all(1 <= stride <= MOST_UNIT_VALUES for stride in strides), f"strides {strides}")
     distances = [numbers.number() for _ in range(4)] if bits.take(1) else []
     require(all(32 <= distance <= 1 << 18 for distance in distances), f"distances {distances}")
     model = Model(unit_values, strides, distances, bits.take(2), bool(bits.take(1)))

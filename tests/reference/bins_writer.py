@@ -22,6 +22,7 @@ from .stream_writer import Step, has_four_bits, main_of, write_stream, write_tab
 from .streams import make_table
 
 ESCAPE, SUM, LOWEST, LANES = 255, 11, 1 << 15, 32  # SUM: binary logarithm
+MOST = 1 << 18  # values of a unit, and of a stride
 
 
 # ---- 15.1 Model -----------------------------------------------------------------------------------------------------
@@ -299,9 +300,9 @@ class Parts:
 def random_model(rng: random.Random, spec: Spec, kind: int) -> Model:
     """Without its bins."""
     bits, count = 8 * spec.value_bytes, math.prod(spec.dims)
-    unit_values = rng.choice((1, 31, 32, 33, 64, 100, count, count, count, 1 << 20))
-    unit_values = min(max(unit_values, -(-count // 8), 1), 1 << 20)
-    strides = [rng.choice((1, 1, 2, 3, 8, 9, 16, 17, 40, 1 << 20)) for _ in range(rng.randrange(5))]
+    unit_values = rng.choice((1, 31, 32, 33, 64, 100, count, count, count, MOST))
+    unit_values = min(max(unit_values, -(-count // 8), 1), MOST)
+    strides = [rng.choice((1, 1, 2, 3, 8, 9, 16, 17, 40, MOST)) for _ in range(rng.randrange(5))]
     distances = [rng.choice((32, 33, 40, 64, 100, 1 << 18)) for _ in range(4)] if rng.random() < 0.6 else []
     model = Model(unit_values, strides, distances, kind)
     model.remainders = kind in (MULTIPLE, GRID) and rng.random() < 0.7

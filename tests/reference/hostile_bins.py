@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from .bins import GRID, LIST, MULTIPLE, PATTERN, UNIFORM, Bins, Model
-from .bins_writer import Parts, StreamParts, UnitParts, kinds_of, put_model, put_numbers, write_parts
+from .bins_writer import MOST, Parts, StreamParts, UnitParts, kinds_of, put_model, put_numbers, write_parts
 from .encoder import Spec, write_header
 from .hostile_tools import CORRUPT, TRUNCATED, Hostile, changed_field, hostile, patch, seal
 from .stream_writer import Step, write_stream, write_table
@@ -54,7 +54,7 @@ def low(value: int, count: int) -> list[int]:
 def few(spec: Spec, symbols: list[int], offsets: list[int], **changes: Any) -> Parts:
     """A unit of as many values, without strides unless `changes` says so."""
     both = [plain_bins()] * (2 if changes.get("remainders") else 1)
-    model = replace(Model(1 << 20, [], [], streams=both), **changes)
+    model = replace(Model(MOST, [], [], streams=both), **changes)
     stream = coded(symbols, model.streams[0].tables[0], offsets)
     streams = [stream, StreamParts(uniform=0)] if model.remainders else [stream]
     return Parts(replace(spec, dims=(len(symbols),)), model, [UnitParts(b"", streams)])
@@ -131,7 +131,7 @@ def fields() -> Iterator[Hostile]:
         spec = replace(FLOATS, dims=dims)
         yield hostile(f"bins: dims {dims}", write_header(spec, len(good) - 64) + good[64:])
     parts = few(FLOATS, [0], [])
-    for count in (1 << 14, (1 << 19) + 1):  # of values, each a unit of its own
+    for count in (1 << 14, (1 << 17) + 1):  # of values, each a unit of its own
         claim = replace(parts, spec=replace(FLOATS, dims=(count,)), model=replace(parts.model, unit_values=1))
         yield hostile(f"bins: {count} units in few bytes", claim.join())
     raw = seal(write_header(replace(FLOATS, raw=True), 280) + bytes(280))
@@ -148,9 +148,9 @@ def changed_models() -> Iterator[Hostile]:
     def made(what: str, spec: Spec, symbols: int = 2, **changes: Any) -> Hostile:
         return hostile(f"bins: {what}", few(spec, [0] * symbols, [], **changes).join())
 
-    for value in (0, (1 << 20) + 1, (1 << 21) - 1):
+    for value in (0, MOST + 1, 1 << 20, (1 << 21) - 1):
         yield made(f"units of {value} values", FLOATS, unit_values=value)
-    for strides in ([0], [16, 0], [(1 << 20) + 1], [9, 1 << 21], [1 << 63], [(1 << 64) - 1], [9] * 5, [9] * 7):
+    for strides in ([0], [16, 0], [MOST + 1], [9, 1 << 21], [1 << 63], [(1 << 64) - 1], [9] * 5, [9] * 7):
         yield made(f"strides {strides}", FLOATS, strides=strides)
     for wrong in (0, 1, 31, (1 << 18) + 1, 1 << 31, 1 << 32, (1 << 64) - 32):
         for at in range(4):
@@ -184,7 +184,7 @@ def changed_models() -> Iterator[Hostile]:
     for tables in (0, 13, 15):
         bins = replace(plain_bins(), tables=plain_bins().tables * tables, table_of_level=list(range(64)))
         stream = UnitParts(b"", [StreamParts(uniform=0)])
-        model = Model(1 << 20, [], contexts, streams=[bins])
+        model = Model(MOST, [], contexts, streams=[bins])
         yield hostile(f"bins: {tables} tables", Parts(replace(FLOATS, dims=(2,)), model, [stream]).join())
     for first in ([0, 1, 2], [5, 5, 6], [6, 5, 7]):
         bins = plain_bins()
@@ -258,9 +258,9 @@ def numbers() -> Iterator[Hostile]:
     rest = put_model(parts.model, parts.spec).bits[24:]
     for name, zeros in (("of -1 bits", 17), ("of 65 bits", 114), ("without an end", 900)):
         model = put_model(parts.model, parts.spec)
-        model = replace(model, bits=low(1 << 20, 21) + low(1, 3) + [0] * zeros + [1] + [0] * 64 + rest)
+        model = replace(model, bits=low(MOST, 21) + low(1, 3) + [0] * zeros + [1] + [0] * 64 + rest)
         yield hostile(f"bins: a stride {name}", parts.join(model.data()))
-    model = replace(put_model(parts.model, parts.spec), bits=low(1 << 20, 21) + low(1, 3))
+    model = replace(put_model(parts.model, parts.spec), bits=low(MOST, 21) + low(1, 3))
     put_numbers(model, [1 << 63], 8)
     model.bits += rest
     yield hostile("bins: a stride of 2^63, and nothing else", parts.join(model.data()))
