@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Codec lossless: every bit of every dtype, shape and block dimension, also where cuszp2 falls back to it."""
+"""Codec lossless: every bit of every dtype, shape, block dimension and effort, also where cuszp2 falls back to it."""
 
 from __future__ import annotations
 
@@ -51,6 +51,12 @@ def pattern(name: str, n: int, dtype: np.dtype[Any], rng: np.random.Generator) -
     return from_bits(rules[name]().astype(f"u{dtype.itemsize}"), dtype)
 
 
+def lossless_codecs(rank: int) -> st.SearchStrategy[pyfilter.Lossless]:
+    """Both efforts, with all block dimensions that the rank allows."""
+    blocks = [pyfilter.Lossless(block_dims=dims) for dims in range(1, min(3, max(1, rank)) + 1)]
+    return st.sampled_from([*blocks, pyfilter.Lossless(effort="ratio")])
+
+
 @DTYPES
 @given(data=st.data())
 @hunt(150)
@@ -60,8 +66,7 @@ def test_any_array(dtype: np.dtype[Any], data: st.DataObject) -> None:
     values = pattern(name, int(np.prod(shape, dtype=np.int64)), dtype, np.random.default_rng(seed)).reshape(shape)
     if data.draw(st.booleans()):
         values = values.astype(dtype.newbyteorder(">"))
-    block_dims = data.draw(st.integers(1, min(3, max(1, len(shape)))))
-    info = check_case(Case(values, pyfilter.Lossless(block_dims=block_dims), recipe=f"{name}, seed {seed}"))
+    info = check_case(Case(values, data.draw(lossless_codecs(len(shape))), recipe=f"{name}, seed {seed}"))
     assert info.codec == "lossless"
     assert info.big_endian == (values.dtype.byteorder == ">")
     assert info.bound == info.step == 0
@@ -75,7 +80,7 @@ def test_a_few_values(dtype: np.dtype[Any], data: st.DataObject) -> None:
     width = 8 * dtype.itemsize
     patterns = st.integers(0, (1 << width) - 1) | st.sampled_from([1 << bit for bit in range(width)])
     values = np.array(data.draw(st.lists(patterns, max_size=70)), f"u{dtype.itemsize}").view(dtype)
-    check_case(Case(values, pyfilter.Lossless(), recipe=str(values)))
+    check_case(Case(values, data.draw(lossless_codecs(1)), recipe=str(values)))
 
 
 @pytest.mark.parametrize("rank", sorted(SHAPES))
@@ -87,17 +92,19 @@ def test_every_shape(dtype: np.dtype[Any], rank: int) -> None:
         for block_dims in range(1, min(3, max(1, rank)) + 1):
             for name in ("few bits", "smooth", "spike first in each block"):
                 check_case(Case(pattern(name, n, dtype, rng).reshape(shape), pyfilter.Lossless(block_dims=block_dims)))
+        check_case(Case(pattern("smooth", n, dtype, rng).reshape(shape), pyfilter.Lossless(effort="ratio")))
 
 
+@pytest.mark.parametrize("effort", ["fast", "ratio"])
 @DTYPES
-def test_no_worse_than_raw(dtype: np.dtype[Any]) -> None:
+def test_no_worse_than_raw(dtype: np.dtype[Any], effort: str) -> None:
     """Random bits are stored raw; values of few bits are not."""
-    rng = np.random.default_rng(3)
-    noise = check_case(Case(pattern("random bits", 10000, dtype, rng), pyfilter.Lossless()))
+    rng, codec = np.random.default_rng(3), pyfilter.Lossless(effort=effort)
+    noise = check_case(Case(pattern("random bits", 10000, dtype, rng), codec))
     assert noise.stored_raw
     assert noise.frame_bytes == 64 + noise.value_bytes
-    assert check_case(Case(pattern("constant", 10000, dtype, rng), pyfilter.Lossless())).ratio > 3 * dtype.itemsize
-    assert not check_case(Case(pattern("few bits", 10000, dtype, rng), pyfilter.Lossless())).stored_raw
+    assert check_case(Case(pattern("constant", 10000, dtype, rng), codec)).ratio > 3 * dtype.itemsize
+    assert not check_case(Case(pattern("few bits", 10000, dtype, rng), codec)).stored_raw
 
 
 @pytest.mark.parametrize("name", ["f4", "f8"])

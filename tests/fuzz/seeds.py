@@ -92,6 +92,7 @@ def written(count: int) -> Iterator[tuple[str, str, bytes]]:
     sys.path.insert(0, str(GOLDEN.parent))
     from reference import (
         adaptive_writer,
+        bins_writer,
         encoder,
         hostile,
         packed_choices,
@@ -108,6 +109,7 @@ def written(count: int) -> Iterator[tuple[str, str, bytes]]:
         "particles": particles_writer.random_frame,
         "progressive": progressive_writer.random_frame,
         "adaptive": adaptive_writer.random_frame,
+        "bins": bins_writer.random_frame,
     }
     frames = [(f"{name}_{n}", make(random.Random(n))[1]) for name, make in writers.items() for n in range(count)]
     if count:
