@@ -51,6 +51,7 @@ def cases() -> Iterator[tuple[Array, pyfilter.Codec, Any]]:
     for shape, name in itertools.product(SHAPES, names):
         dtype = np.dtype(registry().dtypes[name].numpy)
         lossless = [pyfilter.Lossless(block_dims=dims) for dims in range(1, min(3, len(shape)) + 1)]
+        lossless.append(pyfilter.Lossless(effort="ratio"))
         for codec in (*lossless, pyfilter.HierarchicalDelta(absolute=2)):
             if dtype.kind != "f" or isinstance(codec, pyfilter.Lossless):
                 yield values_of("walk", shape, dtype, next(turns)), codec, None

@@ -64,6 +64,8 @@ def test_levels() -> None:
 
 def codecs(rank: int) -> Iterator[tuple[pyfilter.Codec, str]]:
     """Every codec of the registry with all parameters that the rank allows, and the dtypes that it takes."""
+    for name in registry().codecs["lossless"].dtypes:
+        yield pyfilter.Lossless(effort="ratio"), registry().dtypes[name].numpy
     for block_dims in range(1, min(3, max(1, rank)) + 1):
         for name in registry().codecs["lossless"].dtypes:
             yield pyfilter.Lossless(block_dims=block_dims), registry().dtypes[name].numpy
