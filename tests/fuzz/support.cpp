@@ -108,6 +108,7 @@ void seal(std::uint8_t* frame, std::size_t size, std::uint8_t codec) {
   frame[4] = 1;
   for (const registry::CodecRow& row : registry::kCodecs)
     if (row.id == frame[8]) frame[4] = row.format_version;
+  if (has_bins(frame)) frame[4] = 7;  // blocks came with the first format
   frame[7] = static_cast<std::uint8_t>(7 + frame[11]);
   store(frame + 16, std::uint64_t{size});
   store(frame + 12, header_crc(frame, 8 * std::size_t{frame[7]}));

@@ -52,7 +52,7 @@ const std::vector<std::string>& levels();
 void use_level(const std::string& name);
 
 // Numbers of codecs (registry.json), and header fields of a frame (docs/format.md, section 2).
-inline constexpr std::uint8_t kParticles = 5, kProgressive = 6, kAdaptive = 7;
+inline constexpr std::uint8_t kLossless = 2, kParticles = 5, kProgressive = 6, kAdaptive = 7;
 inline constexpr std::size_t kFixedHeader = 56, kMostHeader = kFixedHeader + 8 * 32;
 std::uint32_t header_crc(const std::uint8_t* header, std::size_t bytes);
 // Makes magic, version, header size, checksum and the frame's size right; `codec` 0 leaves that as it is. Frames that
@@ -87,8 +87,13 @@ inline constexpr std::size_t kDecoderBytes = std::size_t{512} << 10;
 // progressive decodes whole chunks, also where only a part of the values is asked for, or to an address that is not
 // aligned; adaptive has a tile of up to 65,536 values in memory, as numbers and in the order of decoding.
 inline constexpr std::size_t kAdaptiveDecoderBytes = std::size_t{5} << 20;
+// lossless with bins has the numbers of a unit, their levels and up to 24 tables in memory.
+inline constexpr std::size_t kBinsDecoderBytes = std::size_t{5} << 20;
+// Whether a frame's header names lossless with bins.
+inline bool has_bins(const std::uint8_t* frame) { return frame[8] == kLossless && frame[48] == 1; }
 inline std::size_t decoder_bytes(const pyf_info& info) {
   if (info.codec == kAdaptive && info.stored_raw == 0) return kAdaptiveDecoderBytes;
+  if (info.codec == kLossless && info.parameters[0] == 1) return kBinsDecoderBytes;
   return kDecoderBytes + (info.codec == kProgressive ? 2 * static_cast<std::size_t>(info.value_bytes) : 0);
 }
 // Frames that hold more than this are left out: their values are the caller's memory, and time.
