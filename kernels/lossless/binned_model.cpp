@@ -128,6 +128,7 @@ void read_map(Reader& in, BinnedModel& model) {
       }
       map.multiple = in.number(width);
       map.origin = in.number(width);
+      if (map.multiple == 0) in.fail();
       break;
     case NumberKind::grid: {
       map.product = in.flag();

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from reference import (
     adaptive_writer,
+    bins_writer,
     decoder,
     encoder,
     packed_choices,
@@ -57,7 +58,9 @@ class GoldenCase:
     @property
     def version(self) -> int:
         """Of the format, of the frame that the codec makes; these updates make the range smaller."""
-        return decoder.FIRST_VERSIONS[self.codec.spec().id] if self.before is None else decoder.CARRIED_VERSION
+        with_bins = isinstance(self.codec, pyfilter.Lossless) and self.codec.effort == "ratio"
+        first = decoder.first_version(self.codec.spec().id, bytes((with_bins,)))
+        return first if self.before is None else max(first, decoder.CARRIED_VERSION)
 
     def encode(self) -> bytes:
         """What our encoder makes of it today."""
@@ -177,6 +180,38 @@ def lossless_cases() -> Iterator[GoldenCase]:
     yield GoldenCase("lossless_i2_rank5", waves((2, 2, 5, 3, 5), "i2"), pyfilter.Lossless(block_dims=3))
     yield GoldenCase("lossless_u1_rank32", waves((1,) * 30 + (9, 11), "u1"), pyfilter.Lossless(block_dims=2))
     yield GoldenCase("lossless_u1_tiles", waves((19, 20, 23), "u1"), pyfilter.Lossless(block_dims=3))
+
+
+def bins_cases() -> Iterator[GoldenCase]:
+    """Lossless with bins: every dtype; multiples, decimals, few different values, f64 that are f32, special values."""
+    ratio = pyfilter.Lossless(effort="ratio")
+    drawn = np.array([v % 997 for v in noise(400)])
+    for dtype in DTYPES:
+        name = f"lossless_{dtype}_ratio"
+        yield GoldenCase(name, waves((400,), dtype), ratio)
+        different = np.array([v % (1 << 8 * int(dtype[1])) for v in noise(9)], f"u{dtype[1]}").view(dtype)
+        yield GoldenCase(f"{name}_few_different", different[drawn % 9], ratio)
+        if dtype[0] != "f" and dtype[1] != "1":
+            yield GoldenCase(f"{name}_common_divisor", (drawn * 12 + 7).astype(dtype), ratio)
+    for dtype in ("f4", "f8"):
+        name, kind = f"lossless_{dtype}_ratio", np.dtype(dtype).type
+        decimals = (drawn.astype(np.float64) / 100).astype(dtype)
+        yield GoldenCase(f"{name}_decimals", decimals, ratio)
+        yield GoldenCase(f"{name}_decimals_specials", with_bits(decimals, specials(dtype)), ratio)
+        yield GoldenCase(f"{name}_quarters", drawn.astype(dtype) / kind(4), ratio)
+        yield GoldenCase(f"{name}_specials", with_bits(waves((130,), dtype), specials(dtype)), ratio)
+        yield GoldenCase(f"{name}_components", waves((150, 3), dtype), ratio)
+        yield GoldenCase(f"{name}_plane", swell((17, 26), dtype), ratio)
+    yield GoldenCase("lossless_f8_ratio_of_f4", swell((500,), "f4").astype("f8"), ratio)
+    for dtype in ("f4", "i2"):
+        random_bits = np.array([v % (1 << 8 * int(dtype[1])) for v in noise(70)], f"u{dtype[1]}").view(dtype)
+        yield GoldenCase(f"lossless_{dtype}_ratio_raw", random_bits, ratio)
+        yield GoldenCase(f"lossless_{dtype}_ratio_empty", np.empty((0, 3), dtype), ratio)
+        yield GoldenCase(f"lossless_{dtype}_ratio_scalar", np.array(77, dtype), ratio)
+        yield GoldenCase(f"lossless_{dtype}_ratio_constant", np.full(1000, 77, dtype), ratio)
+        yield GoldenCase(f"lossless_{dtype}_ratio_big_endian", waves((400,), dtype).astype(f">{dtype}"), ratio)
+    yield GoldenCase("lossless_i8_ratio_extremes", np.array([2**63 - 1, -(2**63)] * 40 + [0, -1] * 40, np.int64), ratio)
+    yield GoldenCase("lossless_u1_ratio_volume", waves((9, 10, 21), "u1"), ratio)
 
 
 def spiky(shape: tuple[int, ...], dtype: str) -> Array:
@@ -484,7 +519,7 @@ def update_cases() -> Iterator[GoldenCase]:
 def cases() -> list[GoldenCase]:
     """All of them."""
     return [
-        *cuszp2_cases(), *lossless_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
+        *cuszp2_cases(), *lossless_cases(), *bins_cases(), *delta_cases(), *integer_cases(), *lorenzo_cases(),
         *particle_cases(), *progressive_cases(), *progressive_again(),
         *update_cases(), *adaptive_cases(),
     ]  # fmt: skip
@@ -518,6 +553,13 @@ HAND_MADE_PROGRESSIVE = (2, 3, 6, 7, 9, 14, 15, 18, 26, 31, 38, 39, 54, 58, 78, 
 HAND_MADE_ADAPTIVE = (0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 38, 49, 76, 112)
 
 
+#: seeds of `bins_writer.random_frame` likewise
+HAND_MADE_BINS = (
+    *(46, 77, 102, 134, 174, 177, 212, 213, 263, 275, 359, 371, 375, 492, 579, 623, 654, 660, 664, 711, 790, 894, 899),
+    *(905, 946, 955, 984, 1057, 1066, 1070, 1082, 1130, 1147),
+)
+
+
 def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     """Name, frame and values of frames that the writers of tests/reference make."""
     for seed in HAND_MADE:
@@ -536,6 +578,10 @@ def hand_made() -> Iterator[tuple[str, bytes, Array]]:
     for seed in HAND_MADE_ADAPTIVE:
         spec, frame, _ = adaptive_writer.random_frame(random.Random(seed))
         yield f"made_adaptive_{spec.dtype}_{seed}", frame, decoder.decode(frame)
+    for seed in HAND_MADE_BINS:
+        spec, frame, patterns = bins_writer.random_frame(random.Random(seed))
+        values = np.array(patterns, f"u{spec.dtype[1]}").view(spec.dtype).reshape(spec.dims)
+        yield f"made_bins_{spec.dtype}_{seed}", frame, values
 
 
 def named_frame(spec: encoder.Spec, frame: bytes, patterns: list[int | None], seed: int) -> tuple[str, bytes, Array]:

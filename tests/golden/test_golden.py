@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from reference import adaptive_grid, adaptive_model, decoder, packed, progressive
+from reference import adaptive_grid, adaptive_model, bins, bins_writer, decoder, packed, progressive
 
 import pyfilter
 from pyfilter.registry import registry
@@ -18,10 +18,12 @@ from pyfilter.settings import CPU_LEVELS
 
 from . import writer
 from .cases import (
+    DTYPES,
     ENCODED_DIFFERENTLY,
     FOLDER,
     HAND_MADE,
     HAND_MADE_ADAPTIVE,
+    HAND_MADE_BINS,
     HAND_MADE_PACKED,
     HAND_MADE_PARTICLES,
     HAND_MADE_PROGRESSIVE,
@@ -115,7 +117,7 @@ def test_names() -> None:
     assert all(ENCODED_DIFFERENTLY.values()), "say since which release, and why"
     by_version = {
         **{1: HAND_MADE, 2: HAND_MADE_PACKED, 3: HAND_MADE_STREAMS, 4: HAND_MADE_PARTICLES, 5: HAND_MADE_PROGRESSIVE},
-        7: HAND_MADE_ADAPTIVE,
+        7: HAND_MADE_ADAPTIVE + HAND_MADE_BINS,
     }
     for version, seeds in by_version.items():
         for seed in seeds:
@@ -164,12 +166,13 @@ def test_all_of_the_format_is_there() -> None:
         (decoder.PROGRESSIVE, "v5"),
         *((codec, "v6") for codec in range(1, 7) if codec != decoder.PARTICLES),
         (decoder.ADAPTIVE, "v7"),
+        (decoder.LOSSLESS, "v7"),
         *((codec, "v7") for codec in (decoder.LORENZO, decoder.HIERARCHICAL_DELTA)),  # asked for was adaptive
     }
     assert {h.codec for h in headers if h.carried_bound > 0} == set(range(1, 7)) - {decoder.PARTICLES}
     tiled = {(numbers[h.dtype].name, h.mode, h.block_dims) for h in headers if h.codec == decoder.CUSZP2 and not h.raw}
     assert tiled == set(itertools.product(("f32", "f64"), range(3), (1, 2, 3)))
-    assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw} == {1, 2, 3}
+    assert {h.block_dims for h in headers if h.codec == decoder.LOSSLESS and not h.raw and not h.bins} == {1, 2, 3}
     assert {h.codec for h in headers if h.raw} == {
         decoder.CUSZP2, decoder.LOSSLESS, decoder.HIERARCHICAL_DELTA, decoder.LORENZO, decoder.PROGRESSIVE,
         decoder.ADAPTIVE,
@@ -180,7 +183,7 @@ def test_all_of_the_format_is_there() -> None:
     rates: set[int] = set()
     uniform: set[bool] = set()
     for path, header in zip(FRAMES, headers, strict=True):
-        if header.codec in (decoder.CUSZP2, decoder.LOSSLESS) and not header.raw:
+        if header.codec in (decoder.CUSZP2, decoder.LOSSLESS) and not header.raw and not header.bins:
             tile = decoder.parse_tiles(path.read_bytes(), header)
             rates |= set(() if tile is None else tile.codes.tolist())
             uniform |= set(decoder.parse_directory(path.read_bytes(), header)[1].tolist())
@@ -273,6 +276,27 @@ def test_all_of_adaptive_is_there() -> None:
     wanted |= {("dtype", kind, size) for kind in (1, 2, 3) for size in (4, 8)}
     wanted |= {("unit", log2) for log2 in range(5)}
     wanted |= {(what, there) for what in ("axes", "components", "classes") for there in (False, True)}
+    assert found == wanted
+
+
+def test_all_of_bins_is_there() -> None:
+    """Every kind of numbers of every dtype, strides, contexts, tables, escapes, raw frames, no values."""
+    found: set[tuple[Any, ...]] = set()
+    for frame, h in ((path.read_bytes(), decoder.parse_header(path.read_bytes())) for path in FRAMES):
+        if not h.bins or h.raw:
+            found.add(("raw", h.bins))
+            continue
+        model = bins.parse_model(frame[h.header_bytes :], h)
+        found |= {(h.dtype.str[1:], model.kind), ("strides", len(model.strides)), ("contexts", bool(model.distances))}
+        found |= {("remainders", model.remainders), ("units", h.value_count > model.unit_values)}
+        found.add(("values", h.value_count > 0))
+        for stream in model.streams:
+            found |= {("tables", len(stream.tables) > 1), ("zigzag", stream.zigzag)}
+            found |= {("escape", table.frequencies[255] > 0) for table in stream.tables}
+    wanted: set[tuple[Any, ...]] = {(dtype, kind) for dtype in DTYPES for kind in bins_writer.kinds_of(dtype)}
+    wanted |= {("strides", count) for count in range(5)}
+    for what in ("raw", "contexts", "remainders", "units", "values", "tables", "zigzag", "escape"):
+        wanted |= {(what, False), (what, True)}
     assert found == wanted
 
 

@@ -44,10 +44,14 @@ class ModelBits:
             self.marks.setdefault(mark, len(self.bits))
         self.bits += [value >> i & 1 for i in range(count)]
 
-    def join(self, more_words: int = 0, padding: int = 0) -> bytes:
+    def data(self, more_words: int = 0, padding: int = 0) -> bytes:
+        """The bits alone."""
         bits = self.bits + [padding] * (-len(self.bits) % 32) + [0] * (32 * max(more_words, 0))
         data = np.packbits(np.array(bits, np.uint8), bitorder="little").tobytes()
-        data = data[: 4 * more_words] if more_words < 0 else data
+        return data[: 4 * more_words] if more_words < 0 else data
+
+    def join(self, more_words: int = 0, padding: int = 0) -> bytes:
+        data = self.data(more_words, padding)
         return struct.pack("<I", 1 + len(data) // 4) + data
 
     def changed(self, mark: str, value: int, count: int) -> ModelBits:

@@ -4,8 +4,8 @@
 Written from that page alone, without a look at the library, so that the two can check each other. Section numbers
 are those of the page. `decode` is the whole of it; `parse_header` and `parse_directory` serve tests that look inside a
 frame. This file has sections 1, 3, 4 and 5; header.py has section 2, packed.py section 7, streams.py section 8,
-particles.py section 12, progressive.py section 13, adaptive.py section 14, parts.py what they share. Neighbours:
-encoder.py and the files named _writer.py write what this reads.
+particles.py section 12, progressive.py section 13, adaptive.py section 14, bins.py section 15, parts.py what they
+share. Neighbours: encoder.py and the files named _writer.py write what this reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import adaptive, packed, particles, progressive, streams
+from . import adaptive, bins, packed, particles, progressive, streams
 from .header import (
     ADAPTIVE,
     BIG_ENDIAN,
@@ -38,6 +38,7 @@ from .header import (
     TooNew,
     TruncatedFrame,
     block_grid,
+    first_version,
     parse_header,
     require,
     tile_count,
@@ -65,6 +66,7 @@ __all__ = [
     "TooNew",
     "TruncatedFrame",
     "decode",
+    "first_version",
     "parse_directory",
     "parse_header",
     "parse_tiles",
@@ -225,6 +227,8 @@ def decode(frame: bytes) -> Array:
         return adaptive.decode_adaptive(frame, header)
     if header.codec == PARTICLES:
         return particles.decode_particles(frame, header)
+    if header.bins:
+        return bins.decode_bins(frame, header)
     if header.packed:
         return packed.decode_packed(frame, header)
     tile = parse_tiles(frame, header)

@@ -47,6 +47,7 @@ class Spec:
     dims: tuple[int, ...] = ()
     mode: str = "outlier"
     block_dims: int = 1
+    bins: bool = False  # lossless: the form of section 15
     tile_shape: int = 1  # hierarchical_delta and lorenzo, as the next two
     outliers: int = 1  # lorenzo: the coder
     order: int = 1
@@ -82,7 +83,14 @@ class Spec:
         return self.codec == "lossless" or self.step == 0
 
     @property
+    def version(self) -> int:
+        """Of the format."""
+        return 7 if self.bins else VERSIONS[self.codec]
+
+    @property
     def parameters(self) -> bytes:
+        if self.bins:
+            return b"\1"
         if self.codec == "particles":
             return bytes((self.sorting,))
         if self.codec == "progressive":
@@ -125,7 +133,7 @@ def write_header(spec: Spec, payload_bytes: int) -> bytes:
     """Section 2."""
     rank = len(spec.dims)
     flags = spec.raw | spec.big_endian << 1 | (spec.sentinel is not None) << 2 | spec.pointwise << 3
-    start = bytes((0x89, 0x50, 0x59, 0x46, VERSIONS[spec.codec], 0, 1, 7 + rank))
+    start = bytes((0x89, 0x50, 0x59, 0x46, spec.version, 0, 1, 7 + rank))
     start += bytes((CODECS[spec.codec], DTYPE_CODES[spec.dtype], flags, rank))
     rest = struct.pack("<Qdd", 56 + 8 * rank + payload_bytes, spec.bound, spec.step)
     rest += struct.pack("<Q8s", spec.sentinel or 0, spec.parameters) + struct.pack(f"<{rank}Q", *spec.dims)

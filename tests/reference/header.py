@@ -45,7 +45,8 @@ MAGIC = b"\x89PYF"
 FORMAT_VERSION = 7
 CUSZP2, LOSSLESS, HIERARCHICAL_DELTA, LORENZO, PARTICLES, PROGRESSIVE, ADAPTIVE = 1, 2, 3, 4, 5, 6, 7
 FIRST_VERSIONS = {CUSZP2: 1, LOSSLESS: 1, HIERARCHICAL_DELTA: 2, LORENZO: 3, PARTICLES: 4, PROGRESSIVE: 5, ADAPTIVE: 7}
-CARRIED_VERSION = 6
+CARRIED_VERSION, BINS_VERSION = 6, 7
+BINS, MOST_UNIT_VALUES = 1, 1 << 18  # form of lossless (parameter byte 0), and values of its largest unit
 RAW, BIG_ENDIAN, HAS_SENTINEL, POINTWISE, CARRIED = 1, 2, 4, 8, 16
 OUTLIER, PLAIN, FIXED = 0, 1, 2
 DTYPES = {1: "<f4", 2: "<f8", 3: "<i1", 4: "<u1", 5: "<i2", 6: "<u2", 7: "<i4", 8: "<u4", 9: "<i8", 10: "<u8"}
@@ -76,6 +77,11 @@ class Header:
     def block_dims(self) -> int:
         """Of cuszp2 and lossless."""
         return self.parameters[1]
+
+    @property
+    def bins(self) -> bool:
+        """Whether the payload of lossless is that of section 15."""
+        return self.codec == LOSSLESS and self.parameters[0] == BINS
 
     @property
     def tile_shape(self) -> int:
@@ -134,6 +140,11 @@ class Header:
         return 64 if self.dtype.itemsize == 8 else 32
 
 
+def first_version(codec: int, parameters: bytes) -> int:
+    """The first version of the format that has such frames."""
+    return BINS_VERSION if codec == LOSSLESS and parameters[0] == BINS else FIRST_VERSIONS[codec]
+
+
 def parse_header(frame: bytes) -> Header:
     """Section 2: the checks in its order."""
     if len(frame) < 8:
@@ -153,7 +164,7 @@ def parse_header(frame: bytes) -> Header:
 
     require(rank <= 32, f"rank {rank}")
     require(codec in FIRST_VERSIONS, f"codec {codec}")
-    require(version >= FIRST_VERSIONS[codec], f"codec {codec} in format version {version}")
+    require(version >= first_version(codec, frame[48:56]), f"codec {codec} in format version {version}")
     require(dtype in DTYPES, f"dtype {dtype}")
     require(codec not in (CUSZP2, PARTICLES, PROGRESSIVE, ADAPTIVE) or dtype <= 2, f"codec {codec} with dtype {dtype}")
     require(flags < 32, f"reserved flags {flags:#04x}")
@@ -206,10 +217,12 @@ def parse_header(frame: bytes) -> Header:
     check_parameters(codec, parameters, header.dims)
     require(codec != PARTICLES or (rank >= 2 and header.dims[-1] in (2, 3)), f"particles of shape {header.dims}")
     require(math.prod(size for size in header.dims if size > 0) < 1 << 61, f"dims {header.dims}")
-    entries = -(-tile_count(header) // header.tiles_together)
+    entries = 0 if header.bins else -(-tile_count(header) // header.tiles_together)
     smallest = header.value_count * value_type.itemsize if header.raw else 4 * (entries + 1)
     if codec == ADAPTIVE and not header.raw:
         smallest = 20 + entries * (12 + 4 * make_grid(header.dims, header.parameters[1]).most_rows)
+    if header.bins and not header.raw:
+        smallest = 8 + 12 * -(-header.value_count // MOST_UNIT_VALUES)
     if codec == PROGRESSIVE and not header.raw:
         require(header.value_count > 0, "a progressive frame of no values")
         smallest = max(32, -(-header.value_count // 32768))
@@ -243,6 +256,9 @@ def check_parameters(codec: int, parameters: bytes, dims: tuple[int, ...]) -> No
         require(not any(parameters[1:]), "reserved parameters")
         return
     mode, block_dims = parameters[:2]
+    if codec == LOSSLESS and mode == BINS:
+        require(not any(parameters[1:]), "reserved parameters")
+        return
     require(mode in ((OUTLIER, PLAIN, FIXED) if codec == CUSZP2 else (0,)), f"mode {mode}")
     require(1 <= block_dims <= min(3, max(rank, 1)), f"block dimensions {block_dims} for rank {rank}")
     require(not any(parameters[2:]), "reserved parameters")

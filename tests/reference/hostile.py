@@ -8,6 +8,7 @@ the document allows (named as the codes of the C ABI).
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -16,7 +17,9 @@ from functools import partial
 
 from . import (
     adaptive_writer,
+    bins_writer,
     hostile_adaptive,
+    hostile_bins,
     hostile_packed,
     hostile_particles,
     hostile_progressive,
@@ -259,6 +262,7 @@ def crafted() -> Iterator[Hostile]:
         hostile_particles.crafted,
         hostile_progressive.crafted,
         hostile_adaptive.crafted,
+        hostile_bins.crafted,
     )
     for maker in makers:
         yield from maker()
@@ -280,19 +284,23 @@ def small_frames() -> Iterator[tuple[str, bytes]]:
     yield from hostile_particles.small_frames()
     yield from hostile_progressive.small_frames()
     yield from hostile_adaptive.small_frames()
+    yield from itertools.islice(hostile_bins.small_frames(), 2)
 
 
 FIRST_STREAM_SEED = 300  # of mutated(), from which on frames are those of lorenzo: they take longer to write
 FIRST_PARTICLE_SEED = 1000  # and from which on those of particles
 FIRST_PROGRESSIVE_SEED = 2000  # and from which on those of progressive
 FIRST_ADAPTIVE_SEED = 3000  # and from which on those of adaptive
+FIRST_BINS_SEED = 4000  # and from which on those of lossless with bins
 
 
 def mutated(seed: int) -> bytes:
     """A valid frame with one to three bytes changed behind its header: refused, or decoded alike by all decoders."""
     rng = random.Random(seed)
     while True:
-        if seed >= FIRST_ADAPTIVE_SEED:
+        if seed >= FIRST_BINS_SEED:
+            _, frame, _ = bins_writer.random_frame(rng)
+        elif seed >= FIRST_ADAPTIVE_SEED:
             _, frame, _ = adaptive_writer.random_frame(rng)
         elif seed >= FIRST_PROGRESSIVE_SEED:
             _, frame, _ = progressive_writer.random_frame(rng)

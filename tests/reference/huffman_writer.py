@@ -42,6 +42,11 @@ def random_lengths(values: list[int], rng: random.Random) -> Lengths:
     return dict(zip(chosen, depths, strict=True))
 
 
+def unary(change: int) -> list[int]:
+    """A small signed number as zeros before a one."""
+    return [0] * (2 * change if change >= 0 else -2 * change - 1) + [1]
+
+
 def write_codebook(lengths: Lengths) -> list[int]:
     """Bits of the tables."""
     singles = max((c for c in lengths if c < ESCAPE), default=-1) + 1
@@ -55,7 +60,7 @@ def write_codebook(lengths: Lengths) -> list[int]:
             bits.append(0)
             continue
         change = length - before
-        bits += [1] + [0] * (2 * change if change >= 0 else -2 * change - 1) + [1]
+        bits += [1, *unary(change)]
         before = length
     return bits
 

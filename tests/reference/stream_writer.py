@@ -83,8 +83,7 @@ def write_table(frequencies: list[int], main: int, listed: int | None = None) ->
         if s == main:
             continue
         width = frequencies[s].bit_length()
-        change = width - widths[-2]
-        bits += [0] * (2 * change if change >= 0 else -2 * change - 1) + [1]
+        bits += huffman_writer.unary(width - widths[-2])
         n = min(width - 1, 3) if width > 1 else 0
         bits += low_first(frequencies[s] >> (width - 1 - n), n) if n else []
         widths.append(width)
@@ -181,16 +180,16 @@ def round_steps(z: list[list[int]], tables: list[list[int]], spec: Spec, choices
     return steps
 
 
-def write_stream(steps: list[Step], end: int) -> tuple[list[int], list[int]]:
-    """States and words of a stream of these steps."""
+def write_stream(steps: list[Step], end: int, log2: int = 10) -> tuple[list[int], list[int]]:
+    """States and words of a stream of these steps; `log2`: of the slots."""
     states, words = [end] * 32, []
     for lane, f, start, bits, value in reversed(steps):
         x = states[lane]
-        if (x >> 31 - bits > 0) if f == 0 else (x >> 21 - bits >= f):
+        if (x >> 31 - bits > 0) if f == 0 else (x >> 31 - log2 - bits >= f):
             words.append(x & 0xFFFF)
             x >>= 16
         x = x << bits | value
-        states[lane] = x if f == 0 else (x // f << 10) + x % f + start
+        states[lane] = x if f == 0 else (x // f << log2) + x % f + start
     return states, words[::-1]
 
 

@@ -67,11 +67,9 @@ class Bits:
 
     def take(self, count: int) -> int:
         require(self.at + count <= 8 * len(self.data), "tables are too small for their bits")
-        value = 0
-        for i in range(count):
-            value |= (self.data[(self.at + i) // 8] >> (self.at + i) % 8 & 1) << i
-        self.at += count
-        return value
+        first, self.at = self.at, self.at + count
+        taken = self.data[first // 8 : -(-self.at // 8)]
+        return int.from_bytes(taken, "little") >> first % 8 & (1 << count) - 1
 
     def end(self) -> None:
         """Less than a word is left."""

@@ -20,7 +20,16 @@ from typing import Any
 
 import pytest
 
-from . import adaptive_writer, encoder, hostile, packed_choices, particles_writer, progressive_writer, stream_writer
+from . import (
+    adaptive_writer,
+    bins_writer,
+    encoder,
+    hostile,
+    packed_choices,
+    particles_writer,
+    progressive_writer,
+    stream_writer,
+)
 from .decoder import FrameError, decode, parse_header
 from .library import FAMILIES, OK, Library, LibraryError, checksum
 
@@ -61,6 +70,7 @@ WRITERS: dict[str, Callable[[random.Random], tuple[encoder.Spec, bytes, list[Any
     "tiles": encoder.random_frame,
     "packed tiles": packed_choices.random_frame,
     "particles": particles_writer.random_frame,
+    "bins": bins_writer.random_frame,
 }
 SLOW_WRITERS = {
     "streams": stream_writer.random_frame,
@@ -108,7 +118,15 @@ def check_ranges(library: Library, spec: encoder.Spec, frame: bytes, rng: random
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("tiles", 40), ("packed tiles", 40), ("particles", 20), ("progressive", 6), ("streams", 4), ("adaptive", 6)],
+    [
+        ("tiles", 40),
+        ("packed tiles", 40),
+        ("particles", 20),
+        ("progressive", 6),
+        ("streams", 4),
+        ("adaptive", 6),
+        ("bins", 40),
+    ],
 )
 def test_info(library: Library, kind: str, count: int) -> None:
     for seed in range(count):
@@ -118,7 +136,7 @@ def test_info(library: Library, kind: str, count: int) -> None:
 
 def check_info(library: Library, spec: encoder.Spec, frame: bytes) -> None:
     info, header = library.info(frame), parse_header(frame)
-    assert info.format_version == encoder.VERSIONS[spec.codec]
+    assert info.format_version == spec.version
     assert info.codec == encoder.CODECS[spec.codec]
     assert info.dtype == encoder.DTYPE_CODES[spec.dtype]
     assert (info.stored_raw, info.source_big_endian) == (spec.raw, spec.big_endian)
@@ -173,6 +191,7 @@ MUTATED = [
     (hostile.FIRST_PARTICLE_SEED, 100),
     (hostile.FIRST_PROGRESSIVE_SEED, 40),
     (hostile.FIRST_ADAPTIVE_SEED, 40),
+    (hostile.FIRST_BINS_SEED, 200),
 ]
 
 

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lossless frames with bins: the reference decoder agrees with the reference writer and with the library's encoder.
+
+The library is the one of test_library.py; the tests of decoder and writer need none.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from . import bins, bins_writer, hostile_bins
+from .bins import GRID, LIST, MULTIPLE, PATTERN
+from .decoder import decode, parse_header
+from .library import Library, LibraryError, Request
+from .test_library import PATH
+
+Array = NDArray[Any]
+NEEDS_LIBRARY = pytest.mark.skipif(PATH is None, reason="no library: set PYFILTER_LIBRARY or install pyfilter")
+LEVELS = ("baseline", "avx2", "avx512")
+DTYPES = {"f4": 1, "f8": 2, "i1": 3, "u1": 4, "i2": 5, "u2": 6, "i4": 7, "u4": 8, "i8": 9, "u8": 10}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_frames(seed: int) -> None:
+    spec, frame, wanted = bins_writer.random_frame(random.Random(seed))
+    array = decode(frame)
+    assert array.shape == spec.dims
+    assert array.dtype == np.dtype(spec.dtype)
+    assert array.reshape(-1).view(f"u{spec.value_bytes}").tolist() == wanted
+
+
+def test_the_writer_draws_everything() -> None:
+    """Kinds of numbers of every dtype, strides, contexts, many tables, uniform streams, escapes, empty streams."""
+    found: Counter[Any] = Counter()
+    for seed in range(400):
+        spec, frame, _ = bins_writer.random_frame(random.Random(seed))
+        header = parse_header(frame)
+        model = bins.parse_model(frame[header.header_bytes :], header)
+        found[spec.dtype, model.kind] += 1
+        found["strides", len(model.strides)] += 1
+        found["contexts", bool(model.distances)] += 1
+        found["remainders", model.remainders] += 1
+        found["units", -(-header.value_count // model.unit_values) > 1] += 1
+        for stream in model.streams:
+            found["tables", len(stream.tables)] += 1
+            found["zigzag", stream.zigzag] += 1
+            found["no escape", any(table.frequencies[255] == 0 for table in stream.tables)] += 1
+    wanted = {(dtype, kind) for dtype in DTYPES for kind in bins_writer.kinds_of(dtype)}
+    wanted |= {("strides", count) for count in range(5)} | {("tables", count) for count in (1, 2, 5, 12)}
+    wanted |= {
+        (what, there)
+        for what in ("contexts", "remainders", "units", "zigzag", "no escape")
+        for there in (False, True)
+    }  # fmt: skip
+    assert wanted - set(found) == set()
+
+
+def test_frames_that_hostile_ones_come_from() -> None:
+    for name, frame in hostile_bins.small_frames():
+        assert decode(frame) is not None, name
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[Library]:
+    assert PATH is not None
+    made = Library(PATH)
+    yield made
+    made.configure("cpu_level", "auto")
+
+
+def frame_of(library: Library, values: Array) -> bytes:
+    """The frame; the same at all levels, decoded alike at all levels and by the reference."""
+    request = Request(codec=2, dtype=DTYPES[values.dtype.str[1:]], bound_mode=0, rank=values.ndim)
+    request.parameters[0] = 1
+    request.dims[: values.ndim] = values.shape
+    frames, levels = set(), []
+    for level in LEVELS:
+        try:
+            library.configure("cpu_level", level)
+        except LibraryError:
+            continue
+        levels.append(level)
+        frames.add(library.encode(request, values))
+    assert len(frames) == 1
+    (frame,) = frames
+    decoded = decode(frame)
+    assert decoded.shape == values.shape
+    assert decoded.tobytes() == values.tobytes()
+    for level in levels:
+        library.configure("cpu_level", level)
+        assert library.decode(frame, values.nbytes) == values.tobytes(), level
+    return frame
+
+
+def from_integers(whole: Array, dtype: str) -> Array:
+    """As values of the dtype, modulo its width."""
+    return whole.astype(dtype) if dtype[0] == "f" else whole.astype(np.int64).astype(dtype)
+
+
+def patterns(n: int, dtype: str) -> Iterator[tuple[str, Array]]:
+    rng = np.random.default_rng(n)
+    size = int(dtype[1])
+    walk = np.cumsum(rng.integers(-9, 10, n)) + 40
+    yield "walk", from_integers(walk, dtype)
+    yield "noise", rng.integers(0, 256, n * size, dtype=np.uint8).view(dtype)
+    yield "constant", np.full(n, 77, dtype)
+    yield "ramp", from_integers(np.arange(n) * 3, dtype)
+    yield "few different", rng.integers(0, 256, 5 * size, dtype=np.uint8).view(dtype)[rng.integers(0, 5, n)]
+    yield "common divisor", from_integers(rng.integers(0, 40, n) * 6 + 1, dtype)
+    yield "periodic", from_integers(np.tile(rng.integers(0, 100, 17), -(-n // 17))[:n] + walk // 8, dtype)
+    if dtype[0] != "f":
+        limits = np.iinfo(dtype)
+        yield "extremes", np.where(np.arange(n) % 3 == 0, limits.min, limits.max).astype(dtype)
+        return
+    smooth = np.sin(np.arange(n) / 40) * 20
+    noisy = (smooth + rng.normal(size=n)).astype(dtype)
+    yield "smooth", smooth.astype(dtype)
+    yield "decimals", np.round(noisy.astype("f8"), 2).astype(dtype)
+    yield "quarters", (np.round(noisy * 4) / 4).astype(dtype)
+    yield "few bits", noisy.astype("f2").astype(dtype)
+    yield "as f4", noisy.astype("f4").astype(dtype)
+    yield "thousandths of a product", (walk * 0.001).astype(dtype)
+    special = np.round(noisy.astype("f8"), 1).astype(dtype)
+    infinity = int(np.array(np.inf, dtype).view(f"u{size}"))
+    top = 1 << 8 * size - 1
+    bits = (infinity + 1, infinity + 0x1234, top | infinity | 7, infinity, top | infinity, top, 1, top | 1)
+    some = rng.random(n) < 0.1
+    words = np.array([bits[i % len(bits)] for i in range(n)], f"u{size}")
+    special.view(f"u{size}")[some] = words[some]
+    yield "special", special
+    yield "all special", words.view(dtype)
+    yield "huge", (noisy * np.dtype(dtype).type(1e37)).astype(dtype)
+
+
+@NEEDS_LIBRARY
+@pytest.mark.parametrize("n", [0, 1, 2, 31, 32, 33, 2048, 5000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays(library: Library, dtype: str, n: int) -> None:
+    for name, values in patterns(n, dtype):
+        header = parse_header(frame_of(library, values))
+        assert (header.codec, header.parameters[:2]) == (2, b"\1\0"), name
+
+
+@NEEDS_LIBRARY
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "i2", "i8"])
+def test_shapes(library: Library, dtype: str) -> None:
+    for shape in ((), (1, 1), (40, 50), (700, 3), (3, 0, 2), (9, 10, 11), (2, 3, 4, 5, 6)):
+        n = int(np.prod(shape))
+        for _, values in list(patterns(n, dtype))[:3]:
+            frame_of(library, values.reshape(shape))
+
+
+@NEEDS_LIBRARY
+@pytest.mark.parametrize("dtype", ["f4", "i2"])
+def test_many_values(library: Library, dtype: str) -> None:
+    """More than one unit."""
+    for name, values in patterns(200_000, dtype):
+        if name in ("walk", "decimals", "smooth", "periodic"):
+            frame_of(library, values)
+
+
+@NEEDS_LIBRARY
+def test_kinds_of_numbers_that_are_found(library: Library) -> None:
+    """These arrays are of all four kinds: else the arrays above would not test what they are for."""
+    kinds = set()
+    for dtype in ("f4", "f8", "i4"):
+        for _, values in patterns(5000, dtype):
+            frame = frame_of(library, values)
+            header = parse_header(frame)
+            if not header.raw:
+                kinds.add(bins.parse_model(frame[header.header_bytes :], header).kind)
+    assert kinds == {PATTERN, MULTIPLE, GRID, LIST}
