@@ -110,6 +110,8 @@ def candidates(codec: Codec, dtype: np.dtype[Any], number: bool, *, fast: bool) 
     found: list[Codec | ShuffleDeflate] = []
     if number and codec.is_lossless:
         found = [Lossless()] if dtype.kind == "f" else [HierarchicalDelta(absolute=0), Lossless()]
+        if not fast:
+            found.append(Lossless(effort="ratio"))
     elif number:
         mode, bound = codec.bound
         limits: dict[str, Any] = {mode: bound}

@@ -51,7 +51,7 @@ class BinnedTrainer {
     model.unit_values = chooser_.axes().unit_of(rated.strides, rated.bits / static_cast<double>(count_), count_);
     model.contexts = count_ >= kLeastContextValues;
     if (model.contexts) chooser_.axes().set_distances(model);
-    return train_stream(model, 0, every) * rated.begins;
+    return train_stream(model, 0, every) + rated.begins;  // beginnings of units are in no run
   }
   double train_stream(BinnedModel& model, std::uint32_t stream, std::size_t every) {
     BinModel& bins = model.streams[stream];
@@ -93,7 +93,11 @@ class BinnedTrainer {
       for (std::uint32_t i = 0; i < runs_.length; i += static_cast<std::uint32_t>(every))
         sample.push_back(to_bin_order<U>(order.zigzags, order.width, own_[i]));
     }
-    choose_bins(order, sample, static_cast<double>(sample.size()) / static_cast<double>(count_), bins);
+    const double part = static_cast<double>(sample.size()) / static_cast<double>(count_);
+    stream_at(model, stream, 0, own_);  // the beginning, where strides have no value before
+    for (std::uint32_t i = 0; starts_[0] != 0 && i < runs_.length; ++i)
+      sample.push_back(to_bin_order<U>(order.zigzags, order.width, own_[i]));
+    choose_bins(order, sample, part, bins);
   }
 
   // Sums of the levels of neighbours of a run.
@@ -120,15 +124,20 @@ class BinnedTrainer {
     const BinSearch<U> search(bins);
     std::uint8_t sums[kRunValues];
     std::uint64_t beside = 0;
-    for (const std::uint64_t start : starts_) {
+    const auto each_symbol = [&](std::uint64_t start, const auto& note) {
       add_levels(model, stream, search, static_cast<std::int64_t>(start), sums);
       stream_at(model, stream, static_cast<std::int64_t>(start), own_);
-      for (std::uint32_t i = 0; i < runs_.length; ++i) {
-        const std::uint32_t symbol = search(to_bin_order<U>(bins.zigzag, model.map.width, own_[i])).symbol;
-        ++counts[(sums[i] + 2) >> 2][symbol];
+      for (std::uint32_t i = 0; i < runs_.length; ++i)
+        note((sums[i] + 2) >> 2, search(to_bin_order<U>(bins.zigzag, model.map.width, own_[i])).symbol);
+    };
+    for (const std::uint64_t start : starts_)
+      each_symbol(start, [&](int level, std::uint32_t symbol) {
+        ++counts[level][symbol];
         beside += bins.bits[symbol];
-      }
-    }
+      });
+    if (starts_[0] != 0)  // the beginning of units is a small part of the values: its symbols may occur
+      each_symbol(
+          0, [&](int level, std::uint32_t symbol) { counts[level][symbol] = std::max(counts[level][symbol], 1u); });
     if (starts_.size() * runs_.length >= count_) drop_unused(bins, counts);
     const std::unique_ptr<JoinedLevels<kBinLevels>> joined(new JoinedLevels<kBinLevels>);
     join_levels(counts, kMostBinTables, part_, *joined);

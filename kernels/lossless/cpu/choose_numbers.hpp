@@ -64,7 +64,10 @@ class NumberChooser {
     for (const NumberMap& map : maps) {
       const double fixed = map.kind == NumberKind::dictionary ? map.entries * (0.4 * map.width + 4) : 0;
       std::vector<RatedStrides> rated = rate_strides(map);
-      for (RatedStrides& one : rated) one.bits = one.bits / part() + fixed;
+      for (RatedStrides& one : rated) {
+        one.bits = one.bits / part() + fixed;
+        one.begins /= part();
+      }
       if (!best.empty() && rated[0].bits >= best[0].bits) continue;
       best = std::move(rated);
       model.map = map;
@@ -146,7 +149,8 @@ class NumberChooser {
     // the best few once more, frequent values and bins of any size counted
     const std::size_t every = std::max<std::size_t>(1, runs_.values() / 4096);
     const bool has_rest = map.kind == NumberKind::multiple || map.kind == NumberKind::grid;
-    const double rest = has_rest ? difference_bits<U>(remainders, map.width) : 0;
+    const bool no_rest = std::all_of(remainders.begin(), remainders.end(), [](U r) { return r == 0; });
+    const double rest = has_rest && !no_rest ? difference_bits<U>(remainders, map.width) : 0;
     std::vector<U> some;
     for (RatedStrides& one : tried) {
       differ(one.strides);
@@ -154,27 +158,34 @@ class NumberChooser {
       some.clear();
       for (std::size_t k = 0; k < differences.size(); k += every)
         some.push_back(to_bin_order<U>(order.zigzags, map.width, differences[k]));
-      one.bits =
-          rest + bits_in_bins(order, some) * static_cast<double>(differences.size()) / static_cast<double>(some.size());
+      one.bits = rest + fixed_bits(map, one.strides) + one.begins +
+                 bits_in_bins(order, some) * static_cast<double>(differences.size()) / static_cast<double>(some.size());
     }
     std::stable_sort(tried.begin(), tried.end(), fewer);
     return tried;
   }
   // At the beginning of a unit differences lack the longest stride. `plain`: bits of the numbers themselves.
   void count_begins(const std::vector<RatedStrides>& tried, double plain, RatedStrides& one) const {
-    Strides shorter = one.strides;
-    const std::uint32_t longest = shorter.of[--shorter.count];  // strides ascend
-    shorter.of[shorter.count] = 0;
+    Strides shorter = one.strides;  // strides ascend
+    const std::uint32_t longest = shorter.of[shorter.count - 1];
+    while (shorter.count != 0 && shorter.of[shorter.count - 1] == longest) shorter.of[--shorter.count] = 0;
     const double unit = axes_.unit_of(one.strides, one.bits / static_cast<double>(runs_.values()), count_);
     double without = shorter.count == 0 ? plain : one.bits;
     for (const RatedStrides& other : tried)
       if (other.strides.count == shorter.count && std::equal(shorter.of, shorter.of + kMostStrides, other.strides.of))
         without = other.bits;
-    if (without > one.bits) one.begins = 1 + longest / unit * (without / one.bits - 1);
+    one.begins = std::max(0.0, longest / unit * (without - one.bits));
+  }
+  // Bits of a unit's first differences and of the model, in the sample's share.
+  double fixed_bits(const NumberMap& map, const Strides& strides) const {
+    double bits = 0;
+    for (std::uint32_t i = 0; i < strides.count; ++i)
+      bits += 24 + (strides.of[i] <= kShortStride ? strides.of[i] * map.width : 0);
+    return bits * part();
   }
   static bool fewer(const RatedStrides& a, const RatedStrides& b) { return a.bits < b.bits; }
   static bool fewer_in_all(const RatedStrides& a, const RatedStrides& b) {
-    return a.bits * a.begins < b.bits * b.begins;
+    return a.bits + a.begins < b.bits + b.begins;
   }
   static void wrap(std::uint32_t width, std::vector<U>& numbers) {
     using S = std::make_signed_t<U>;

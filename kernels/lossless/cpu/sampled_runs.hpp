@@ -39,11 +39,11 @@ struct SampledRuns {
 struct Strides {
   std::uint32_t count = 0, of[kMostStrides] = {};
 };
-// The same with the bits that all values need, roughly. `begins`: how many times as many as without the beginnings of
-// units, where the longest stride has no value before.
+// The same with the bits that all values need, roughly, and how many of these are for the beginnings of units, where
+// the longest stride has no value before.
 struct RatedStrides {
   Strides strides;
-  double bits = 0, begins = 1;
+  double bits = 0, begins = 0;
 };
 inline constexpr std::uint32_t kUsualUnitValues = 65536;
 inline constexpr double kBinnedStreamBits = 12288.0 * 8;
