@@ -98,7 +98,7 @@ def test_tolerances_through_devices(file: h5py.File, devices: str) -> None:
         out = np.zeros((102, 32), "f8")
         assert reader.read(0.01, np.s_[:, 5], out=out, devices=devices) is out
         np.testing.assert_array_equal(out, host.read(0.01, np.s_[:, 5]))
-        with pytest.raises(ValueError, match="device or devices"):
+        with pytest.raises(ValueError, match=r"device= .* or devices="):
             reader.read(0.1, device="cuda", devices=devices)
         with pytest.raises(ValueError, match="'cuda:77' is not there"):
             reader.read(0.1, devices=[77])
