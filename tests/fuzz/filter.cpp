@@ -87,11 +87,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t used =
       filter->filter(input.decode ? kDecode : 0, input.count, input.words, input.bytes, &buffer_bytes, &buffer);
   const std::size_t peak = meter.peak();
-  const std::size_t own =
-      !input.decode || input.bytes < kFixedHeader ? kDecoderBytes
-      : input.chunk[8] == kAdaptive               ? kAdaptiveDecoderBytes
-      : has_bins(input.chunk)                     ? kBinsDecoderBytes
-                                                  : kDecoderBytes;
+  const std::size_t own = !input.decode || input.bytes < kFixedHeader ? kDecoderBytes
+                          : input.chunk[8] == kAdaptive               ? kAdaptiveDecoderBytes
+                          : has_bins(input.chunk)                     ? kBinsDecoderBytes
+                                                                      : kDecoderBytes;
   if (input.decode) require(peak <= chunk + 64 + own, "more memory than a chunk", static_cast<long long>(peak));
   if (used == 0) {
     require(buffer == before && buffer_bytes == input.bytes, "a failure changed the buffer");
