@@ -29,7 +29,7 @@ CODECS = [
 ]
 every_codec = pytest.mark.parametrize("codec", CODECS, ids=repr)
 #: what `codec_of` says of a dataset that was made with Auto
-CHOOSING = pyfilter.HierarchicalDelta(relative=1e-3, predictor="fast")
+CHOOSING = pyfilter.Adaptive(relative=1e-3)
 NAMED = [CHOOSING if isinstance(codec, pyfilter.Auto) else codec for codec in CODECS]
 FULL = np.linspace(0, 9, 60, dtype="f4").reshape(20, 3)
 

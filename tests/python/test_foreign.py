@@ -13,6 +13,17 @@ import pytest
 from .support import REPOSITORY, clean_environment
 
 METADATA = "Metadata-Version: 1.0\nName: pyfilter\nVersion: 1.0.0\n"
+HIDES_INSTALLED = """
+import os, sys
+from importlib.machinery import PathFinder
+
+class Here:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, [os.path.dirname(__file__)]) if name == "pyfilter" else None
+
+sys.meta_path.insert(0, Here)
+"""
 
 
 def our_package(folder: Path) -> Path:
@@ -85,6 +96,8 @@ def test_after_theirs_is_uninstalled_the_library_says_what_is_missing(tmp_path: 
         if path.name in ("__init__.py", "pyfilter.py", "tools.py"):
             path.unlink()
     shutil.rmtree(site / "pyfilter-1.0.0.dist-info")
+    # a folder without __init__.py comes behind every package: one that is installed for these tests is hidden
+    (site / "sitecustomize.py").write_text(HIDES_INSTALLED, encoding="utf-8")
     done = run(site, "-m", "pyfilter", "doctor")
     assert done.returncode != 0
     assert "pyfilter/__init__.py is missing" in done.stdout + done.stderr
