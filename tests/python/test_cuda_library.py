@@ -65,7 +65,8 @@ def test_a_missing_or_wrong_library_is_a_clear_error(tmp_path: Path) -> None:
           own->release = "0.0.7"; own->format = 2; return 0;
         }"""
     cases = {
-        tmp_path / "none.so": f"no CUDA library: {tmp_path}/none.so is not there; build with",
+        tmp_path
+        / "none.so": f"no CUDA library: {tmp_path}/none.so is not there; pip install 'h5pyfilter[gpu]', or build with",
         tmp_path / "text.so": "CUDA library cannot be loaded: ",
         compiled(tmp_path, "int nothing;"): "other.so is not pyfilter's CUDA library",
     }
