@@ -127,7 +127,7 @@ def test_doctor_has_one_line_for_each_finding(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "pyfilter", "doctor"], env=env, capture_output=True, text=True, check=False, timeout=120
     )
-    assert result.stdout.splitlines()[0].split() == ["library", str(folder / library.name)]
+    assert ["library", str(folder / library.name)] in [line.split() for line in result.stdout.splitlines()]
 
 
 def test_a_long_text_is_shortened_before_columns_are_left_out(
