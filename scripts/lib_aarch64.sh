@@ -18,21 +18,21 @@ unpack_python() {
   fi
   arm64_apt update
   arm64_apt install --download-only --no-install-recommends python3 libstdc++6
-  rm -rf "$ROOM/root.new"
-  mkdir -p "$ROOM"/root.new/usr/{bin,lib}
-  ln -s usr/lib "$ROOM/root.new/lib"
+  rm -rf "$ROOM/sysroot.new"
+  mkdir -p "$ROOM"/sysroot.new/usr/{bin,lib}
+  ln -s usr/lib "$ROOM/sysroot.new/lib"
   for deb in "$ROOM"/apt/cache/archives/*.deb; do
-    dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$ROOM/root.new" --keep-directory-symlink
+    dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$ROOM/sysroot.new" --keep-directory-symlink
   done
-  rm -rf "$ROOM/root" "$ROOM/apt"
-  mv "$ROOM/root.new" "$ROOM/root"
+  rm -rf "$ROOM/sysroot" "$ROOM/apt"
+  mv "$ROOM/sysroot.new" "$ROOM/sysroot"
 }
 
 # A virtual environment whose python is a script, so that sys.executable can start further ones without binfmt_misc.
 make_arm64_venv() {  # make_arm64_venv FOLDER PACKAGE...
   local version wheels=() platform folder=$1
   shift
-  version=$(basename "$(readlink "$ROOM/root/usr/bin/python3")")
+  version=$(basename "$(readlink "$ROOM/sysroot/usr/bin/python3")")
   for platform in manylinux_2_28 manylinux_2_27 manylinux_2_26 manylinux_2_24 manylinux_2_17 manylinux2014; do
     wheels+=(--platform "${platform}_aarch64")
   done
@@ -40,10 +40,10 @@ make_arm64_venv() {  # make_arm64_venv FOLDER PACKAGE...
     "${wheels[@]}" --only-binary=:all: --implementation cp --python-version "${version#python}" \
     "$@"
   mkdir -p "$folder/bin"
-  printf 'home = %s\nversion = %s\n' "$ROOM/root/usr/bin" "${version#python}" >"$folder/pyvenv.cfg"
+  printf 'home = %s\nversion = %s\n' "$ROOM/sysroot/usr/bin" "${version#python}" >"$folder/pyvenv.cfg"
   cat >"$folder/bin/python3" <<EOF
 #!/bin/sh
-exec qemu-aarch64-static -L "$ROOM/root" -0 "$folder/bin/python3" "$ROOM/root/usr/bin/$version" "\$@"
+exec qemu-aarch64-static -L "$ROOM/sysroot" -0 "$folder/bin/python3" "$ROOM/sysroot/usr/bin/$version" "\$@"
 EOF
   chmod +x "$folder/bin/python3"
 }

@@ -30,7 +30,7 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 lossless = click.option("--lossless", is_flag=True, help="Every value bit for bit.")
 json = click.option("--json", is_flag=True, help="Print JSON instead of a table.")
-#: what --codec may be, and the beginning of what is said of the default
+#: names that --codec takes, and the start of the help text on its default
 CODEC_HELP = f"One of {', '.join(CODECS)}; by default cuszp2, and hierarchical_delta"
 
 #: codec parameters by name, None for those not given

@@ -8,6 +8,7 @@ windows.py has the measures that compare windows of planes.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,7 +48,7 @@ class Setting:
         return self.high - self.low
 
 
-class Metric:
+class Metric(ABC):
     """A measure with the value that is wanted of it.
 
     Parameters
@@ -61,24 +62,24 @@ class Metric:
     name: ClassVar[str] = ""
     #: whether more is better
     rising: ClassVar[bool] = True
-    #: exclusive limits of what may be wanted
+    #: the wanted value lies between these, ends excluded
     limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __init__(self, wanted: float, setting: Setting) -> None:
         self.wanted = wanted
         self.setting = setting
 
+    @abstractmethod
     def measure(self, x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
         """Return the sums of one piece: original values and decoded ones."""
-        raise NotImplementedError
 
     def merged(self, sums: NDArray[np.float64], more: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums of two pieces together."""
         return sums + more
 
+    @abstractmethod
     def value(self, sums: NDArray[np.float64]) -> float:
         """Return the measure."""
-        raise NotImplementedError
 
     def holds(self, value: float) -> bool:
         """Whether a value is good enough."""

@@ -15,7 +15,7 @@ from pyfilter.recommendation import pieces, real_information
 from pyfilter.recommendation.metrics import Correlation, Gradient, Information, Metric, Psnr, Setting, Spectrum
 from pyfilter.recommendation.pieces import Measured, Variable
 from pyfilter.recommendation.windows import Dssim, Ssim
-from pyfilter.rewrite import rounding
+from pyfilter.rewrite import alternatives, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,6 @@ METRICS: dict[str, type[Metric]] = {
 }
 _LOOSEST, _TIGHTEST = 0.25, 2.0**-26  # bounds that are tried: of the range, or of each value
 _FINE = 2.0**0.125  # a bound that is found is at most this much below the loosest on the sample
-_WORTH = 0.02  # as in rewrite/alternatives.py
 _RETRY = 0.85  # all values may want a tighter bound than the sample: next try
 _MOST_TRIES = 12
 _MODES = ("absolute", "pointwise_relative")
@@ -305,7 +304,7 @@ class _Search:
         before, after = (
             self.on_sample(cls, limit).stored_bytes for cls, limit in ((Lorenzo, bound), (Adaptive, dense))
         )
-        if self.good(self.on_sample(Adaptive, dense)) and after < before * (1 - _WORTH):
+        if self.good(self.on_sample(Adaptive, dense)) and after < before * (1 - alternatives.WORTH):
             return Adaptive, dense
         return Lorenzo, bound
 

@@ -38,7 +38,7 @@ SAMPLE_BYTES = 8 << 20
 PIECE_BYTES = 4 << 20
 _MOST_PIECES = 32
 #: the denser and slower codec has to save this share of the other's bytes
-_WORTH = 0.02
+WORTH = 0.02
 #: what is kept bit for bit is readable without our filter where that costs no more than this share
 _READABLE = 0.05
 #: where shuffle + deflate came this close on the sample, its size is measured on the whole variable
@@ -167,7 +167,7 @@ def choose(
             best, chosen = own, filters
     elif isinstance(chosen, Adaptive):  # the others are faster to write and to read
         second, other = min((item for item in sizes if item[1] is not chosen), key=lambda item: item[0])
-        if second * (1 - _WORTH) <= best:
+        if second * (1 - WORTH) <= best:
             best, chosen = second, other
     kept = kept_bytes(dataset)
     if kept is not None and kept + _own_index(dataset) <= best:
