@@ -37,7 +37,7 @@ KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
 // Writes bits, lowest first; up to eight bytes behind the last are written over.
 class BitSink {
  public:
-  explicit BitSink(std::uint8_t* to) : begin_(to), at_(to) {}
+  explicit BitSink(std::uint8_t* to) : at_(to) {}
   KFN void put(std::uint64_t value, std::uint32_t bits) {
     if (bits > 56) {  // fewer than 8 bits wait
       put_few(value & 0xFFFFFFFF, 32);
@@ -46,7 +46,6 @@ class BitSink {
     }
     put_few(value, bits);
   }
-  std::uint64_t bits() const { return 8 * static_cast<std::uint64_t>(at_ - begin_) + count_; }
   std::uint8_t* finish() {
     if (count_ != 0) *at_++ = static_cast<std::uint8_t>(waiting_);
     count_ = 0;
@@ -63,7 +62,7 @@ class BitSink {
     count_ &= 7;
   }
 
-  std::uint8_t *begin_, *at_;
+  std::uint8_t* at_;
   std::uint64_t waiting_ = 0;
   std::uint32_t count_ = 0;
 };

@@ -19,7 +19,6 @@
 PYF_BEGIN_TARGET
 
 // Rough bits of numbers with one table: a symbol's share, and the bits beside it.
-template <class U>
 inline double order_zero_bits(const std::uint32_t* counts, std::uint32_t symbols, double beside) {
   double total = 0, inner = 0, used = 0;
   for (std::uint32_t s = 0; s < symbols; ++s) {
@@ -39,8 +38,9 @@ inline double difference_bits(const std::vector<U>& differences, std::uint32_t w
     ++counts[symbol];
     beside += raw_bits(symbol);
   }
-  return order_zero_bits<U>(counts, kSymbols, static_cast<double>(beside));
+  return order_zero_bits(counts, kSymbols, static_cast<double>(beside));
 }
+
 template <class T>
 class NumberChooser {
  public:
@@ -89,9 +89,9 @@ class NumberChooser {
   double part() const { return static_cast<double>(runs_.values()) / static_cast<double>(count_); }
 
   // Numbers of the sample, each `back` values earlier.
-  std::vector<U> numbers_before(const NumberMap& map, std::uint64_t back, std::vector<U>* remainders = nullptr) const {
+  std::vector<U> numbers_before(const NumberMap& map, const FindPlace<U>& place, std::uint64_t back,
+                                std::vector<U>* remainders = nullptr) const {
     std::vector<U> numbers(runs_.values()), rest(runs_.values());
-    const FindPlace<U> place(map);
     std::size_t at = 0;
     for (const std::uint64_t start : runs_.starts) {
       const std::uint64_t missing = back > start ? std::min<std::uint64_t>(back - start, runs_.length) : 0;
@@ -110,13 +110,14 @@ class NumberChooser {
       std::uint64_t back;
       std::vector<U> numbers;
     };
+    const FindPlace<U> place(map);
     std::vector<Shifted> kept;
     std::vector<U> remainders;
-    kept.push_back({0, numbers_before(map, 0, &remainders)});
+    kept.push_back({0, numbers_before(map, place, 0, &remainders)});
     const auto shifted = [&](std::uint64_t back) {
       for (std::size_t i = 0; i < kept.size(); ++i)
         if (kept[i].back == back) return i;
-      kept.push_back({back, numbers_before(map, back)});
+      kept.push_back({back, numbers_before(map, place, back)});
       return kept.size() - 1;
     };
     std::vector<RatedStrides> tried;
@@ -134,7 +135,7 @@ class NumberChooser {
           for (std::size_t i = 0; i < differences.size(); ++i)
             differences[i] = static_cast<U>(differences[i] - numbers[i]);
       }
-      wrap(map.width, differences);
+      wrap_numbers(map.width, static_cast<std::uint32_t>(differences.size()), differences.data());
     };
     for (const Strides& strides : axes_.candidates()) {
       if (strides.count == 0) continue;
@@ -187,14 +188,8 @@ class NumberChooser {
   static bool fewer_in_all(const RatedStrides& a, const RatedStrides& b) {
     return a.bits + a.begins < b.bits + b.begins;
   }
-  static void wrap(std::uint32_t width, std::vector<U>& numbers) {
-    using S = std::make_signed_t<U>;
-    const std::uint32_t unused = static_cast<std::uint32_t>(8 * sizeof(U)) - width;
-    if (unused != 0)
-      for (U& n : numbers) n = static_cast<U>(static_cast<S>(static_cast<U>(n << unused)) >> unused);
-  }
 
-  // Floats whose low bits are zero, as those of widened binary32 are; integers with a common divisor.
+  // Floats whose lowest bits are zero, such as binary32 stored as binary64; integers with a common divisor.
   void find_multiples(std::vector<NumberMap>& maps) const {
     NumberMap map = plain_;
     map.kind = NumberKind::multiple;
