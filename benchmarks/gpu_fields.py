@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fields made on the device for benchmarks.gpu_codec: planes of 512 x 512 values, each seed another field."""
+"""Fields made on the device for benchmarks of GPUs, most in planes of 512 x 512 values; each seed is another field."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def turbulence(planes: int, dtype: str, seed: int) -> Any:
-    """48 plane waves of random direction and phase, amplitude k**(-5/3) up to k = 24 waves in 512 values."""
+def waves(shape: tuple[int, ...], dtype: str, seed: int) -> Any:
+    """48 plane waves of random direction and phase, amplitude k**(-5/3) up to k = 24 waves in 512 values; 3 axes."""
     random = np.random.default_rng(seed)
     z, y, x = (
-        cupy.arange(n, dtype=dtype).reshape([-1 if axis == i else 1 for axis in range(3)])
-        for i, n in enumerate((planes, 512, 512))
+        cupy.arange(n, dtype=dtype).reshape([-1 if axis == i else 1 for axis in range(3)]) for i, n in enumerate(shape)
     )
-    values = cupy.zeros((planes, 512, 512), dtype=dtype)
+    values = cupy.zeros(shape, dtype=dtype)
     add = cupy.ElementwiseKernel(
         "T z, T y, T x, T kz, T ky, T kx, T phase, T amplitude",
         "T sum",
@@ -32,6 +31,11 @@ def turbulence(planes: int, dtype: str, seed: int) -> Any:
         vector = 2 * np.pi / 512 * wavenumber * direction / np.linalg.norm(direction)
         add(z, y, x, *map(float, vector), random.uniform(0, 2 * np.pi), wavenumber ** (-5 / 3), values)
     return values
+
+
+def turbulence(planes: int, dtype: str, seed: int) -> Any:
+    """The sum of `waves` in planes of 512 x 512 values."""
+    return waves((planes, 512, 512), dtype, seed)
 
 
 def sparse(planes: int, dtype: str, seed: int) -> Any:
