@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,12 +127,11 @@ def main(
         for name, codec in codecs(bound).items():
             if not any(part in name for part in only.split(",")):
                 continue
-            place = Path(scratch)
-            rows_of((encode, decode), name, values.nbytes, counts, lambda c=codec: in_memory(values, c, out, rounds))
+            memory = partial(in_memory, values, codec, out, rounds)
+            rows_of((encode, decode), name, values.nbytes, counts, memory)
             good = kept() and good
-            rows_of(
-                (write, read), name, values.nbytes, counts, lambda c=codec, p=place: to_file(values, c, out, rounds, p)
-            )
+            files = partial(to_file, values, codec, out, rounds, Path(scratch))
+            rows_of((write, read), name, values.nbytes, counts, files)
             good = kept() and good
     report(console, head, LEGEND, [], [encode, decode, write, read], marker=MARKER, markdown=markdown, save=save)
     if not good:
