@@ -4,7 +4,8 @@ set(PYF_CUDA_ARCHITECTURES "" CACHE STRING
     "GPUs to compile for: CMake's list, 'release' for all supported ones; empty: this machine's, or 90 where it has none")
 option(PYF_CUDA_FAST_COMPILE "Kernels that are compiled quickly and run slowly: to see that they compile" OFF)
 if(PYF_CUDA_ARCHITECTURES STREQUAL "release")
-  set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90-real 100-real 120)
+  # a cubin runs on every GPU of its major number from its minor number on: Ada (8.9) runs that of 8.0
+  set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90-real 100-real 120)
 elseif(PYF_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES ${PYF_CUDA_ARCHITECTURES})
 elseif(PYF_NVIDIA_SMI)
