@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyfilter.h5 import absolute_of
+from pyfilter.codecs.base import absolute_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

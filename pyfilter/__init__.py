@@ -27,8 +27,10 @@ from pyfilter.codecs import (
 )
 from pyfilter.errors import PyfilterError
 from pyfilter.frames import FrameInfo, decode, encode, frame_info
+from pyfilter.guarantees import Guarantee
 from pyfilter.h5 import create_dataset, read, write
 from pyfilter.plugin import register
+from pyfilter.regions import Region
 from pyfilter.registry import registry as _registry
 from pyfilter.settings import config
 from pyfilter.verification import Verification, verify
@@ -79,6 +81,7 @@ __all__ = [
     "Cuszp2",
     "Finding",
     "FrameInfo",
+    "Guarantee",
     "HierarchicalDelta",
     "Lorenzo",
     "Lossless",
@@ -86,6 +89,7 @@ __all__ = [
     "Progressive",
     "PyfilterError",
     "Recommendation",
+    "Region",
     "Verification",
     "__version__",
     "check",

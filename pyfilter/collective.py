@@ -17,7 +17,7 @@ from h5py import h5fd, h5p, h5s
 
 from pyfilter import dtypes, h5, plugin
 from pyfilter._chunks import layout, transfer
-from pyfilter.codecs.base import Codec
+from pyfilter.codecs.base import Codec, absolute_of
 from pyfilter.errors import InvalidArgument, PyfilterError, Unsupported
 from pyfilter.frames import make_request, plain_array
 
@@ -321,5 +321,5 @@ def _resolved(comm: Any, codec: Codec, values: NDArray[Any], fill: object, chunk
     low, high = min((each[0] for each in found), default=0), max((each[1] for each in found), default=0)
     if low == high:
         return codec
-    absolute = h5.absolute_of(fraction, (low, high), whole=values.dtype.kind != "f")
+    absolute = absolute_of(fraction, (low, high), whole=values.dtype.kind != "f")
     return codec.with_absolute(absolute) if absolute > 0.0 or codec.takes_integers() else codec

@@ -106,3 +106,13 @@ def value_of(bits: int, dtype: np.dtype[Any]) -> np.generic:
     target = native(dtype)
     scalar: np.generic = np.array([bits], dtype=bits_dtype(target)).view(target)[0]
     return scalar
+
+
+def plain(dtype: Any) -> np.dtype[Any]:
+    """Return a NumPy type, or say that h5py's own kinds of types are not for us."""
+    try:
+        plain: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        message = f"dtype must be a NumPy number type, got {dtype!r}"
+        raise Unsupported(message) from None
+    return plain

@@ -6,18 +6,16 @@ Device arrays go on to gpu/writing.py and gpu/reading.py.
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
-from pyfilter import dtypes, mpi, plugin
+from pyfilter import dtypes, guarantees, mpi, plugin
 from pyfilter._chunks import detached, pipeline, transfer, zero_extents
 from pyfilter._chunks import layout as chunk_shapes
 from pyfilter._chunks.selection import basic_selection, wrong_out
-from pyfilter.codecs.base import Codec
+from pyfilter.codecs.base import Codec, absolute_of
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request, plain_array
 from pyfilter.gpu.arrays import is_device_array
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from pyfilter._chunks.transfer import Source
     from pyfilter.frames import DeviceArray
     from pyfilter.gpu.devices import Devices
+    from pyfilter.guarantees import Guarantee
 
 REFUSED = ("compression", "compression_opts", "scaleoffset", "shuffle", "shape", "external", "dcpl")
 
@@ -46,6 +45,7 @@ def create_dataset(
     fillvalue: object = None,
     maxshape: tuple[int | None, ...] | bool | None = None,
     attributes: Mapping[str, object] | None = None,
+    guarantee: Guarantee | None = None,
     devices: Devices | None = None,
     comm: Any = None,
     **kwargs: Any,
@@ -80,6 +80,9 @@ def create_dataset(
         fixed, so data of shape (0,) makes a dataset that never has a value.
     attributes : mapping, optional
         Attributes to set on the dataset.
+    guarantee : Guarantee, optional
+        What holds besides the bound: valid range, signs and zeros, regions. Attributes keep it, so that `write` holds
+        it and ``pyfilter verify`` checks it. Slices that are assigned go through HDF5, which holds the bound alone.
     devices : optional
         CUDA devices that compress data in host memory, as for `write`.
     comm : mpi4py.MPI.Comm, optional
@@ -102,6 +105,11 @@ def create_dataset(
         If an argument is out of range, does not go with the others, or asks for a filter that breaks the bound.
     """
     if comm is not None:
+        if guarantee is not None:
+            message = (
+                "give guarantee= or comm=, not both: parts of processes are compressed by HDF5, to the bound alone"
+            )
+            raise Unsupported(message)
         from pyfilter.collective import create_dataset as create
 
         more = {"chunks": chunks, "fillvalue": fillvalue, "maxshape": maxshape, "attributes": attributes, **kwargs}
@@ -118,7 +126,7 @@ def create_dataset(
     chosen = _chosen(devices, source)
     if chosen or is_device_array(source):
         codec = codec.for_device()
-    dtype = _plain_dtype(kwargs.pop("dtype", None) or source.dtype)
+    dtype = dtypes.plain(kwargs.pop("dtype", None) or source.dtype)
     dtypes.require(codec.requested_spec.name, dtype)
     if source.shape is None or source.shape == ():
         message = "scalar and null datasets have no chunks, so nothing can be compressed: use group.create_dataset"
@@ -134,6 +142,8 @@ def create_dataset(
     else:
         dataset = group.create_dataset(name, shape=source.shape, chunks=shape, maxshape=limits or None, **settings)
     try:
+        if guarantee is not None and not codec.is_lossless:
+            guarantees.describe(dataset, guarantee.fitted(dataset))
         with mpi.explained("the dataset" if name is None else str(name), mpi.CREATE):
             _write(dataset, source, chosen)
         for key, value in (attributes or {}).items():
@@ -162,16 +172,6 @@ def _converted(source: Any, dtype: np.dtype[Any]) -> Any:
 
         return arrays.converted(source, dtypes.native(dtype))
     return np.asarray(source[...]).astype(dtype)
-
-
-def _plain_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return a NumPy type, or say that h5py's own kinds of types are not for us."""
-    try:
-        plain: np.dtype[Any] = np.dtype(dtype)
-    except TypeError:
-        message = f"dtype must be a NumPy number type, got {dtype!r}"
-        raise Unsupported(message) from None
-    return plain
 
 
 def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, ...]) -> Codec:
@@ -204,17 +204,6 @@ def resolve(codec: Codec, source: Source, fill_value: object, chunk: tuple[int, 
     return codec.with_absolute(absolute) if absolute > 0.0 or codec.takes_integers() else codec
 
 
-def absolute_of(relative: float | Fraction, limits: tuple[float, float], *, whole: bool = False) -> float:
-    """Return ``relative`` times the range as the largest float that is not above it; ``whole``: the largest integer."""
-    exact = Fraction(relative) * (Fraction(limits[1]) - Fraction(limits[0]))
-    exact = Fraction(math.floor(exact)) if whole else exact
-    try:
-        rounded = float(exact)
-    except OverflowError:
-        return float(np.finfo(np.float64).max)
-    return math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded
-
-
 def write(
     dataset: h5py.Dataset, array: ArrayLike | DeviceArray | h5py.Dataset, *, devices: Devices | None = None
 ) -> None:
@@ -223,7 +212,8 @@ def write(
     Parameters
     ----------
     dataset : h5py.Dataset
-        An open dataset. What is not compressed by pyfilter alone is written by h5py itself.
+        An open dataset. What is not compressed by pyfilter alone is written by h5py itself. What it was created to
+        hold besides the bound (`Guarantee`) is held again.
     array : array_like, device array or h5py.Dataset
         The values, of the dataset's shape; another element type is converted by HDF5. An array on a CUDA device (CuPy,
         PyTorch, JAX, Numba) is compressed there, and only compressed bytes leave the device; the chunks are byte for
@@ -270,7 +260,10 @@ def _write(dataset: h5py.Dataset, source: Any, devices: tuple[int, ...]) -> None
     if source.size == 0:
         return
     how = pipeline.chunk_codec(dataset)
-    if is_device_array(source):
+    held = guarantees.of_dataset(dataset)
+    if held is not None:
+        guarantees.write(dataset, how, source, held, devices)
+    elif is_device_array(source):
         from pyfilter.gpu import writing
 
         writing.write(dataset, how, source)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -11,11 +13,15 @@ from pyfilter import dtypes, plugin
 from pyfilter._chunks import layout, pipeline
 from pyfilter._lib import netcdf_c
 from pyfilter.codecs.base import STAMP, Codec
-from pyfilter.errors import InvalidArgument, NetcdfError, Unsupported, missing_extra
+from pyfilter.errors import InternalError, InvalidArgument, NetcdfError, Unsupported, missing_extra
 from pyfilter.registry import registry
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
+
+    from pyfilter.guarantees import Guarantee
+    from pyfilter.rewrite import Report
 
 # netCDF-C's error numbers that a user can do something about
 _NO_FILTER = -136  # NC_ENOFILTER
@@ -34,7 +40,8 @@ def compress(variable: Any, codec: Codec) -> None:
 
     A bound is one of the numbers as they are stored: with ``scale_factor``, of the packed integers.
     A relative bound (or psnr) is taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the
-    ``pyfilter compress`` command take the whole variable's).
+    ``pyfilter compress`` command take the whole variable's). netCDF-C writes through HDF5's filter, which holds the bound
+    alone; valid ranges, signs and regions need `compress_file` when the file is closed.
 
     Parameters
     ----------
@@ -186,6 +193,71 @@ def create_variable(
         variable = netCDF4.Variable(dataset, name, dtype, tuple(dimensions), id=number)
     dataset.variables[name] = variable
     return variable
+
+
+def compress_file(
+    path: str | os.PathLike[str], codecs: Mapping[str, Codec], guarantees: Mapping[str, Guarantee]
+) -> Report:
+    """Compress variables of a finished file so that more than the bound holds: valid ranges, signs, zeros, regions.
+
+    netCDF4, h5netcdf and xarray write through HDF5's filter, which holds the bound alone. So let them write these
+    variables without a codec, or with ``Lossless()``, and call this when the file is closed. Every value is checked
+    before the new file takes the place of the old one, and attributes say what holds.
+
+    Parameters
+    ----------
+    path : path-like
+        A netCDF-4 or HDF5 file, which nobody has open.
+    codecs : mapping
+        By name or path of a variable, its codec. Other variables are copied as they are stored.
+    guarantees : mapping
+        By name or path of a variable in ``codecs``, a `pyfilter.Guarantee`, in the unit of the stored numbers.
+
+    Returns
+    -------
+    Report
+        What became of each variable.
+
+    Raises
+    ------
+    ValueError
+        If a name is not in the file or in ``codecs``, a region does not fit, or values have a lossy codec already.
+    TypeError
+        If a codec does not take a variable's type.
+    RuntimeError
+        If a value does not keep what was asked for (`pyfilter.PyfilterError`); the file then stays as it was.
+    """
+    import h5py
+
+    from pyfilter import checking
+    from pyfilter.rewrite import Rules
+    from pyfilter.rewrite import compress_file as compress
+
+    file_path = Path(path)
+    missing = [name for name in guarantees if name not in codecs]
+    if missing:
+        message = f"{missing[0]!r} has a guarantee and no codec; codecs are given for {', '.join(codecs) or 'none'}"
+        raise InvalidArgument(message)
+    plugin.refresh()
+    with h5py.File(file_path, "r") as file:
+        for dataset in checking.datasets(file):
+            before = checking.codec_of(dataset)
+            asked = {str(dataset.name), str(dataset.name).lstrip("/"), str(dataset.name).rpartition("/")[2]}
+            if before is not None and not before.is_lossless and asked & set(codecs):
+                message = f"{dataset.name} is compressed with loss already ({before!r}): write it with Lossless() first"
+                raise InvalidArgument(message)
+    with tempfile.TemporaryDirectory(prefix=f".{file_path.name}.", dir=file_path.resolve().parent) as folder:
+        result = Path(folder) / "result"
+        report = compress(file_path, result, Rules(named=codecs, guarantees=guarantees), attributes=True)
+        if not report.ok:
+            wrong = ", ".join(row.path for row in report.rows if not row.ok)
+            message = (
+                f"{file_path} was left as it was: not every value of {wrong} keeps what was asked for; please report it"
+            )
+            raise InternalError(message)
+        result.chmod(file_path.stat().st_mode)
+        result.replace(file_path.resolve())
+    return report
 
 
 def require_plain_sign(name: str, dtype: np.dtype[Any], codec: Codec, attributes: Mapping[str, Any]) -> None:

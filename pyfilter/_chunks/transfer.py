@@ -211,7 +211,7 @@ def write_chunks(
     source: Source,
     progress: Callable[[int], None] | None = None,
     slab_bytes: int = SLAB_BYTES,
-    encoder: Callable[[ChunkCodec, NDArray[Any]], bytes] | None = None,
+    encoder: Callable[[ChunkCodec, NDArray[Any], tuple[int, ...]], bytes] | None = None,
 ) -> None:
     """Compress all of ``source``, which has the dataset's shape, into the dataset's chunks.
 
@@ -224,7 +224,7 @@ def write_chunks(
     progress
         Called with the number of values of each chunk written.
     slab_bytes
-        What is read at a time; twice as much is held. ``encoder`` makes a frame in the place of `encode_chunk`.
+        What is read at a time; twice as much is held. ``encoder`` makes a frame, told the chunk's origin too.
     """
     shape = dataset.shape
     if encoder is None and small_chunks.to_write(how, source.dtype, layout.count(shape, how.chunk)):
@@ -240,7 +240,7 @@ def write_chunks(
 
     def encode(job: tuple[tuple[int, ...], NDArray[Any]]) -> tuple[tuple[int, ...], bytes, NDArray[Any]]:
         origin, block = job
-        return origin, (encoder or encode_chunk)(how, block), block
+        return origin, encode_chunk(how, block) if encoder is None else encoder(how, block, origin), block
 
     with _pool(_workers(layout.count(shape, how.chunk), how.chunk_bytes)) as ordered:
         for origin, frame, block in ordered(encode, regions()):

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import h5py
 
+from pyfilter import guarantees
 from pyfilter.cli import compressed, help, options, progress
 from pyfilter.codecs import CODECS, Auto
 from pyfilter.errors import InvalidArgument
+from pyfilter.regions import parse_regions
 from pyfilter.rewrite import (
     BoundsFile,
     Report,
@@ -21,7 +23,6 @@ from pyfilter.rewrite import (
     batch,
     bounds_file,
     compress_file,
-    guarantees,
     rules,
     wishes,
 )
@@ -63,6 +64,14 @@ if TYPE_CHECKING:
     help="Values stay in the range that valid_range, valid_min and valid_max state.",
 )
 @click.option("--range", "ranges", multiple=True, metavar="NAME=LOW:HIGH", help="Values of a variable stay in it.")
+@click.option(
+    "--region",
+    "regions",
+    multiple=True,
+    metavar="NAME=BOUND@PART",
+    help="A part of a variable with a tighter absolute bound, 0 for bit for bit: a box such as 0:10,:,20:40, or the "
+    "path of an integer mask in the file.",
+)
 @click.option("--keep-sign", is_flag=True, help="Zeros stay zeros, and no value changes its sign.")
 @click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")
 @click.option("--attributes/--no-attributes", default=True, help="netCDF: say of each variable what was verified.")
@@ -88,6 +97,7 @@ def compress(
     lossy_coordinates: bool,
     valid_range: bool,
     ranges: tuple[str, ...],
+    regions: tuple[str, ...],
     keep_sign: bool,
     history: bool,
     attributes: bool,
@@ -118,6 +128,9 @@ def compress(
         choose=choose,
         fast=fast,
         ranges=dict(guarantees.parse_range(text) for text in ranges),
+        regions=parse_regions(regions),
+        listed_ranges=listed.ranges,
+        listed_regions=listed.regions,
         valid_range=valid_range,
         keep_sign=keep_sign,
     )

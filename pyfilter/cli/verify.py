@@ -6,7 +6,7 @@ from __future__ import annotations
 import json as json_module
 import math
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ import h5py
 from rich.console import Console
 from rich.markup import escape
 
-from pyfilter import checking, verification
+from pyfilter import checking, guarantees, verification
+from pyfilter._chunks import layout
 from pyfilter.cli import files, help, options, progress, tables
 from pyfilter.cli.tables import Column
 from pyfilter.codecs import HierarchicalDelta
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyfilter.codecs import Codec
 
 NOT_COMPARED = 3  # the exit status
+_SLAB_BYTES = 32 << 20
 _COLUMNS = (
     Column("dataset"),
     Column("codec", shorten=True, drop=3),
@@ -147,6 +149,13 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
             if wish is not None and dataset.dtype.kind == "f":
                 bound = wish
             result = verification.verify(dataset, other, bound)
+            held = guarantees.of_dataset(other, dataset.file) if wish is None else None
+            if held is not None:
+                broken = _broken(dataset, other, held)
+                if broken:
+                    note = f"{held.words}: {broken} values of B do not keep it: B was written by a program that does "
+                    result = replace(result, ok=False, violations=result.violations + broken)
+                    return Row(path, shown, False, result, f"{note}not know of it, such as HDF5 itself")
     except (PyfilterError, OSError, RuntimeError) as error:
         findings = [item for side in (dataset, other) for item in checking.check(side)]
         reason = next((item.detail for item in findings if item.problem == "filter missing"), str(error))
@@ -155,6 +164,12 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
     if claim is not None and claim.max_error is not None and result.max_error > claim.max_error:
         note = f"the largest error is {result.max_error:.4g}, B's attributes say {claim.max_error:.4g}: B was changed"
     return Row(path, shown, result.ok, result, note)
+
+
+def _broken(before: h5py.Dataset, after: h5py.Dataset, held: guarantees.Guarantee) -> int:
+    """Return how many values do not keep what attributes say that holds besides the bound."""
+    slabs = layout.slabs(after.shape, after.chunks or (1,) * after.ndim, after.dtype.itemsize, _SLAB_BYTES)
+    return sum(held.violations(before[slab], after[slab], slab) for slab in slabs)
 
 
 def _of_claim(claim: provenance.Claim) -> Codec:

@@ -330,3 +330,14 @@ def _parse(words: list[int]) -> tuple[CodecSpec, str, float, bytes]:
         message = f"cd_values words 3 and 4 must be 0 without a bound, got {low}, {high}"
         raise InvalidArgument(message)
     return spec, mode, bound, struct.pack("<I", parameters)
+
+
+def absolute_of(relative: float | Fraction, limits: tuple[float, float], *, whole: bool = False) -> float:
+    """Return ``relative`` times the range as the largest float that is not above it; ``whole``: the largest integer."""
+    exact = Fraction(relative) * (Fraction(limits[1]) - Fraction(limits[0]))
+    exact = Fraction(math.floor(exact)) if whole else exact
+    try:
+        rounded = float(exact)
+    except OverflowError:
+        return float(np.finfo(np.float64).max)
+    return math.nextafter(rounded, 0.0) if Fraction(rounded) > exact else rounded

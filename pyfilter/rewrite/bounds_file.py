@@ -11,6 +11,12 @@
     [standard_names]
     air_temperature = { absolute = 0.01, codec = "lorenzo" }
 
+    [ranges]
+    cloud_area_fraction = [0, 1]
+
+    [regions]
+    tas = ["0.001@0:10,:,20:40", "0@/land"]
+
 A name or path goes before a pattern, a pattern before a ``standard_name``, that before the default.
 """
 
@@ -22,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyfilter.errors import InvalidArgument
+from pyfilter.regions import parse_region
 from pyfilter.rewrite import wishes
 
 if sys.version_info >= (3, 11):
@@ -30,12 +37,13 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyfilter.codecs.base import Codec
+    from pyfilter.regions import Region
 
-_TABLES = ("variables", "standard_names")
+_TABLES = ("variables", "standard_names", "ranges", "regions")
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,18 @@ class BoundsFile:
         For variables that nothing else names; None leaves them as they are.
     variables, standard_names : mapping
         By name, path or pattern of a variable, and by ``standard_name``: a codec, None to leave variables as they are.
+    ranges, regions : mapping
+        By name, path, pattern or ``standard_name``: valid limits (infinite for none), and parts with a tighter bound.
+    notes : tuple of str
+        What a table of recommendations asks for that is not held.
     """
 
     default: Codec | None = None
     variables: Mapping[str, Codec | None] = field(default_factory=dict)
     standard_names: Mapping[str, Codec | None] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    regions: Mapping[str, Sequence[Region]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def load(path: Path) -> BoundsFile:
@@ -72,14 +87,32 @@ def load(path: Path) -> BoundsFile:
         raise InvalidArgument(message) from error
     for key, value in found.items():
         if key not in ("default", *_TABLES) or (key in _TABLES and not isinstance(value, dict)):
-            message = f"{path}: known are default = ..., [variables] and [standard_names]; got {key} = {value!r}"
+            message = f"{path}: known are default = ... and [{'], ['.join(_TABLES)}]; got {key} = {value!r}"
             raise InvalidArgument(message)
     default = found.get("default")
     tables: list[dict[str, Codec | None]] = [
         {name: wishes.from_table(wish, f"{path}, {table}: {name}") for name, wish in found.get(table, {}).items()}
-        for table in _TABLES
+        for table in _TABLES[:2]
     ]
-    return BoundsFile(None if default is None else wishes.from_table(default, f"{path}: default"), *tables)
+    ranges = {name: _range(pair, f"{path}, ranges: {name}") for name, pair in found.get("ranges", {}).items()}
+    regions = {name: _regions(texts, f"{path}, regions: {name}") for name, texts in found.get("regions", {}).items()}
+    default = None if default is None else wishes.from_table(default, f"{path}: default")
+    return BoundsFile(default, tables[0], tables[1], ranges, regions)
+
+
+def _range(pair: Any, where: str) -> tuple[float, float]:
+    numbers = isinstance(pair, list) and all(type(item) in (int, float) for item in pair)
+    if not numbers or len(pair) != 2 or not pair[0] <= pair[1]:
+        message = f"{where} must be [LOW, HIGH], -inf or inf for no limit; got {pair!r}"
+        raise InvalidArgument(message)
+    return float(pair[0]), float(pair[1])
+
+
+def _regions(texts: Any, where: str) -> list[Region]:
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        message = f'{where} must be a list of texts, such as ["0.001@0:10,:"]; got {texts!r}'
+        raise InvalidArgument(message)
+    return [parse_region(text) for text in texts]
 
 
 def dumps(entries: Iterable[tuple[str, Mapping[str, Any], str]], heading: str = "") -> str:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyfilter.codecs.base import Codec
+    from pyfilter.guarantees import Guarantee
     from pyfilter.rewrite.alternatives import Choice
-    from pyfilter.rewrite.guarantees import Guarantee
 
 _ALL_FILTERS = 0  # H5Z_FILTER_ALL
 
@@ -203,8 +203,8 @@ class FileCopy:
         if guarantee is not None:
             if how is None:
                 message = (
-                    f"{source.name}: its valid range cannot be held, as HDF5 itself makes its chunks (a checksum, "
-                    "or edge chunks without filters); give --no-valid-range, or --var NAME=lossless"
+                    f"{source.name}: {guarantee.words} cannot be held, as HDF5 itself makes its chunks (a "
+                    "checksum, or edge chunks without filters); give --no-valid-range, or --var NAME=lossless"
                 )
                 raise Unsupported(message)
             transfer.write_chunks(target, how, source, self.progress, self.slab_bytes, guarantee.encode)

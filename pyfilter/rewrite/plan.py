@@ -12,17 +12,21 @@ import h5py
 import numpy as np
 from h5py import h5d
 
-from pyfilter import checking, dtypes, h5, netcdf
+from pyfilter import checking, dtypes, guarantees, netcdf
 from pyfilter._chunks import layout, pipeline, transfer
 from pyfilter.codecs import Auto, Codec, HierarchicalDelta, Lossless
+from pyfilter.codecs.base import absolute_of
 from pyfilter.errors import InvalidArgument, Unsupported
 from pyfilter.frames import make_request
-from pyfilter.rewrite import alternatives, coordinates, guarantees, rounding, values
+from pyfilter.rewrite import alternatives, coordinates, rounding, values
 from pyfilter.rewrite import rules as rule_book
 from pyfilter.rewrite.copy import Compression, is_number
 
 if TYPE_CHECKING:
-    from pyfilter._chunks.layout import Region
+    from collections.abc import Sequence
+
+    from pyfilter._chunks.layout import Region as Slices
+    from pyfilter.regions import Region
     from pyfilter.rewrite.rules import Rules
 
 #: smaller datasets are copied as they are unless named: a chunk's index in the file costs more than they have
@@ -82,6 +86,8 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
     everything = checking.datasets(file)
     found = {str(dataset.name): dataset for dataset in everything if not checking.is_bare_dimension(dataset)}
     limits = {rule_book.match(file, name, found): pair for name, pair in rules.ranges.items()}
+    held = {rule_book.match(file, name, found): guarantee for name, guarantee in rules.guarantees.items()}
+    parts = {rule_book.match(file, name, found): regions for name, regions in rules.regions.items()}
     named = {rule_book.match(file, name, found): codec for name, codec in rules.named.items()}
     why = {} if rules.lossy_coordinates else coordinates.reasons(file, found)
     decisions: list[Decision] = []
@@ -97,21 +103,42 @@ def make_plan(file: h5py.File, rules: Rules) -> list[Decision]:
             else:
                 reason = "" if exact or asked.is_lossless else why.get(path, "")
                 decision = replace(_by_default(path, dataset, asked, bool(reason)), coordinate=reason)
-        decision = _guarded(decision, dataset, limits.get(path), rules)
+        if path in held:
+            decision = _held(decision, dataset, held[path])
+        else:
+            decision = _guarded(decision, dataset, limits.get(path), parts.get(path), rules)
         chosen = rules.choose and isinstance(asked, (Auto, Lossless))
         decisions.append(_smallest(decision, dataset, rules.fast) if chosen else decision)
     return decisions
 
 
-def _guarded(decision: Decision, dataset: h5py.Dataset, stated: tuple[float, float] | None, rules: Rules) -> Decision:
+def _guarded(
+    decision: Decision,
+    dataset: h5py.Dataset,
+    stated: tuple[float, float] | None,
+    regions: Sequence[Region] | None,
+    rules: Rules,
+) -> Decision:
     """Return a decision with what has to hold besides the bound."""
     asked = decision.compression
     if asked is None or asked.codec.is_lossless:
         return decision
-    low, high = stated or (guarantees.of_attributes(dataset) if rules.valid_range else (-math.inf, math.inf))
-    if not (math.isfinite(low) or math.isfinite(high) or rules.keep_sign):
+    if stated is None:
+        stated = guarantees.of_attributes(dataset) if rules.valid_range else (-math.inf, math.inf)
+        listed = rule_book.closest(decision.path, dataset, rules.listed_ranges)
+        if listed is not None:
+            stated = max(stated[0], listed[0]), min(stated[1], listed[1])
+    if regions is None:
+        regions = rule_book.closest(decision.path, dataset, rules.listed_regions) or ()
+    found = guarantees.Guarantee(*stated, rules.keep_sign, (), tuple(regions))
+    return _held(decision, dataset, found) if found.limits or regions else decision
+
+
+def _held(decision: Decision, dataset: h5py.Dataset, guarantee: guarantees.Guarantee) -> Decision:
+    asked = decision.compression
+    if asked is None or asked.codec.is_lossless:
         return decision
-    guarantee = guarantees.Guarantee(low, high, rules.keep_sign, decision.specials)
+    guarantee = replace(guarantee, specials=decision.specials).fitted(dataset)
     return replace(decision, compression=replace(asked, guarantee=guarantee))
 
 
@@ -204,7 +231,7 @@ def _decide(path: str, dataset: h5py.Dataset, codec: Codec) -> Decision:
             codec, note = Lossless(), f"{missing} is missing_value but not the fill value: kept lossless"
         elif (fraction := codec.range_fraction) is not None:
             whole = dataset.dtype.kind != "f"
-            absolute = h5.absolute_of(fraction, survey.limits, whole=whole) if survey.limits is not None else 0.0
+            absolute = absolute_of(fraction, survey.limits, whole=whole) if survey.limits is not None else 0.0
             if absolute > 0.0:
                 codec = codec.with_absolute(absolute)
             else:
@@ -234,7 +261,7 @@ def _survey(dataset: h5py.Dataset, specials: tuple[np.generic, ...], chunk: tupl
         shape = dataset.shape
         dtype = dtypes.native(dataset.dtype)
 
-        def __getitem__(self, region: Region) -> Any:
+        def __getitem__(self, region: Slices) -> Any:
             part = np.asarray(dataset[region], dtype=self.dtype, order="C")
             patterns = part.view(dtypes.bits_dtype(self.dtype))
             plain = np.ones(part.shape, np.bool_)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from pyfilter import checking
+from pyfilter import checking, guarantees
 from pyfilter.codecs.base import Codec
 from pyfilter.registry import registry
 
@@ -83,23 +83,27 @@ def add(file: h5py.File, line: str) -> None:
 def describe_file(path: Path, what: Mapping[str, tuple[Compression, Verification]]) -> None:
     """Write what was done to each variable of a netCDF file, and what was verified; values are not touched.
 
+    Of other files only what holds besides the bound is written, as `pyfilter.write` and `verify` need it.
+
     Parameters
     ----------
     path : Path
-        The file; of one that is no netCDF nothing is changed.
+        The file.
     what : mapping
         By the path of a variable: how it was compressed, and the comparison of all its values.
     """
     with h5py.File(path, "r+") as file:
-        if is_netcdf(file):
-            for name, (how, found) in what.items():
+        for name, (how, found) in what.items():
+            lossy = isinstance(how.codec, Codec) and how.codec.bound[0] in _MODES and how.codec.bound[1] > 0.0
+            if is_netcdf(file) or (lossy and how.guarantee is not None):
                 remove(file[name])
-                if isinstance(how.codec, Codec) and how.codec.bound[0] in _MODES and how.codec.bound[1] > 0.0:
-                    held = "" if how.guarantee is None else how.guarantee.words
-                    describe(file[name], how.codec, found, held)
+            if is_netcdf(file) and lossy and isinstance(how.codec, Codec):
+                describe(file[name], how.codec, found)
+            if lossy and how.guarantee is not None:
+                guarantees.describe(file[name], how.guarantee)
 
 
-def describe(dataset: h5py.Dataset, codec: Codec, found: Verification, held: str = "") -> None:
+def describe(dataset: h5py.Dataset, codec: Codec, found: Verification) -> None:
     """Write what was done to a variable, and what was verified, as attributes of it.
 
     Parameters
@@ -110,8 +114,6 @@ def describe(dataset: h5py.Dataset, codec: Codec, found: Verification, held: str
         What it was compressed with, its bound absolute or of each value.
     found : Verification
         The comparison of all its values.
-    held : str
-        What holds besides the bound; empty for nothing.
     """
     mode, bound = codec.bound
     texts = {
@@ -120,8 +122,6 @@ def describe(dataset: h5py.Dataset, codec: Codec, found: Verification, held: str
         f"{PREFIX}_implementation": f"pyfilter {registry().version}, HDF5 filter {registry().filter_id}",
         f"{PREFIX}_bound_type": mode,
     }
-    if held:
-        texts[f"{PREFIX}_guarantees"] = held
     # float64, as netCDF's classic model, which converted files have, knows no 64-bit integers
     numbers = {f"{PREFIX}_bound": bound, f"{PREFIX}_maximum_error": found.max_error}
     numbers[f"{PREFIX}_verified_values"] = float(found.values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import h5py
 
@@ -13,9 +13,13 @@ from pyfilter import checking
 from pyfilter.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyfilter.codecs.base import Codec
+    from pyfilter.guarantees import Guarantee
+    from pyfilter.regions import Region
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,12 @@ class Rules:
         Whether named integers get HierarchicalDelta with the bound of a codec that does not take them.
     ranges : mapping
         By dataset path or name: the lowest and the highest value that are valid.
+    regions : mapping
+        By dataset path or name: parts with a tighter bound.
+    guarantees : mapping
+        By dataset path or name: all that holds besides the bound, in the place of the other rules.
+    listed_ranges, listed_regions : mapping
+        As ``ranges`` and ``regions``, by name, path, pattern or ``standard_name``; none has to be in the file.
     valid_range : bool
         Whether ranges that attributes state are held too.
     keep_sign : bool
@@ -57,6 +67,10 @@ class Rules:
     choose: bool = False
     fast: bool = False
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    regions: Mapping[str, Sequence[Region]] = field(default_factory=dict)
+    guarantees: Mapping[str, Guarantee] = field(default_factory=dict)
+    listed_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    listed_regions: Mapping[str, Sequence[Region]] = field(default_factory=dict)
     valid_range: bool = False
     keep_sign: bool = False
 
@@ -77,6 +91,14 @@ def listed(path: str, dataset: h5py.Dataset, rules: Rules) -> tuple[Codec | None
     if standard in rules.standard_names:
         return rules.standard_names[standard], True
     return rules.default, False
+
+
+def closest(path: str, dataset: h5py.Dataset, table: Mapping[str, Value]) -> Value | None:
+    """Return what a table has for a dataset: by its path, its name, a pattern, its standard name; None for nothing."""
+    name = path.rpartition("/")[2]
+    standard = checking.text_attribute(dataset, "standard_name")
+    patterns = (key for key in table if fnmatch.fnmatchcase(name, key) or fnmatch.fnmatchcase(path, key))
+    return next((table[key] for key in (path, path.lstrip("/"), name, *patterns, standard) if key in table), None)
 
 
 def unused(keys: Iterable[str], file: h5py.File) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyfilter import dtypes, h5, netcdf
 from pyfilter._chunks import layout
-from pyfilter.codecs.base import Codec
+from pyfilter.codecs.base import Codec, absolute_of
 from pyfilter.errors import InvalidArgument, Unsupported
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def resolved_of_dask(codec: Codec, data: Any, missing: Any) -> Codec:
         return codec
     low, high = _limits(data, missing)
     whole = data.dtype.kind in "iu"
-    absolute = h5.absolute_of(fraction, (low, high), whole=whole) if 0 < high - low < math.inf else 0.0
+    absolute = absolute_of(fraction, (low, high), whole=whole) if 0 < high - low < math.inf else 0.0
     return codec.with_absolute(absolute) if absolute > 0.0 or (whole and low < high) else codec
 
 

@@ -107,6 +107,8 @@ def to_netcdf(
     ``compute=False``, and then at once. Of two things the file gets the relative bound itself, which then holds for
     each chunk's own range: integers that are packed (``scale_factor``), and variables without a range.
 
+    Only the bound holds: valid ranges, signs and regions need `pyfilter.netcdf.compress_file` afterwards.
+
     Compressed variables of dask arrays are compressed by all workers of dask's scheduler, and written by this process
     as blocks arrive (a few are in work at a time). Blocks that end inside of chunks are rechunked. The file takes its
     name when all is written. With ``mode="a"``, ``compute=False`` or to memory, xarray writes them, a block at a time.
