@@ -40,8 +40,8 @@ def compress(variable: Any, codec: Codec) -> None:
 
     A bound is one of the numbers as they are stored: with ``scale_factor``, of the packed integers.
     A relative bound (or psnr) is taken of each chunk's own range (`pyfilter.xarray.to_netcdf` and the
-    ``pyfilter compress`` command take the whole variable's). netCDF-C writes through HDF5's filter, which holds the bound
-    alone; valid ranges, signs and regions need `compress_file` when the file is closed.
+    ``pyfilter compress`` command take the whole variable's). netCDF-C writes through HDF5's filter, which holds the
+    bound alone; valid ranges, signs and regions need `compress_file` when the file is closed.
 
     Parameters
     ----------

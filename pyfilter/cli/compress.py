@@ -55,7 +55,10 @@ if TYPE_CHECKING:
     "only these variables are compressed.",
 )
 @click.option(
-    "--config", type=options.EXISTING_FILE, metavar="TOML", help="File of bounds: by name, pattern or standard_name."
+    "--config",
+    type=options.EXISTING_FILE,
+    metavar="FILE",
+    help="File of bounds, by name, pattern or standard_name: TOML, or a community's table in YAML or JSON.",
 )
 @click.option("--lossy-coordinates", is_flag=True, help="Compress coordinates to the bound too.")
 @click.option(
@@ -153,7 +156,7 @@ def compress(
                 results.append(result)
                 if not json:
                     compressed.show_file(result)
-    unused = _unused(asked, sources, config)
+    unused = _unused(asked, sources, None if listed.shared else config)
     if json:
         found = [compressed.as_dict(result) for result in results] if many else results[0].report
         text = {"files": found, "unused": unused} if many else _whole(results[0].report, unused)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfilter.errors import InvalidArgument
 from pyfilter.regions import parse_region
-from pyfilter.rewrite import wishes
+from pyfilter.rewrite import recommendations, wishes
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,8 +58,8 @@ class BoundsFile:
         By name, path or pattern of a variable, and by ``standard_name``: a codec, None to leave variables as they are.
     ranges, regions : mapping
         By name, path, pattern or ``standard_name``: valid limits (infinite for none), and parts with a tighter bound.
-    notes : tuple of str
-        What a table of recommendations asks for that is not held.
+    shared : bool
+        Whether it is a community's table, which names much that no input has.
     """
 
     default: Codec | None = None
@@ -67,19 +67,21 @@ class BoundsFile:
     standard_names: Mapping[str, Codec | None] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     regions: Mapping[str, Sequence[Region]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    shared: bool = False
 
 
 def load(path: Path) -> BoundsFile:
-    """Read a file of bounds.
+    """Read a file of bounds, TOML, or a table of recommendations (recommendations.py), YAML or JSON.
 
     Raises
     ------
     InvalidArgument
-        If it is no TOML, or holds what is no bound.
+        If it is neither, or holds what is no bound.
     OSError
         If it cannot be read.
     """
+    if path.suffix in recommendations.SUFFIXES:
+        return _shared(path)
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -98,6 +100,18 @@ def load(path: Path) -> BoundsFile:
     regions = {name: _regions(texts, f"{path}, regions: {name}") for name, texts in found.get("regions", {}).items()}
     default = None if default is None else wishes.from_table(default, f"{path}: default")
     return BoundsFile(default, tables[0], tables[1], ranges, regions)
+
+
+def _shared(path: Path) -> BoundsFile:
+    names, standard_names = recommendations.load(path)
+    tables = [
+        {name: wanted.codec for name, wanted in table.items() if wanted.codec is not None}
+        for table in (names, standard_names)
+    ]
+    ranges = {
+        name: (item.low, item.high) for name, item in {**standard_names, **names}.items() if item.low <= item.high
+    }
+    return BoundsFile(None, tables[0], tables[1], ranges, shared=True)
 
 
 def _range(pair: Any, where: str) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def _guarded(
     if stated is None:
         stated = guarantees.of_attributes(dataset) if rules.valid_range else (-math.inf, math.inf)
         listed = rule_book.closest(decision.path, dataset, rules.listed_ranges)
-        if listed is not None:
+        if listed is not None and max(stated[0], listed[0]) <= min(stated[1], listed[1]):
             stated = max(stated[0], listed[0]), min(stated[1], listed[1])
     if regions is None:
         regions = rule_book.closest(decision.path, dataset, rules.listed_regions) or ()
