@@ -60,10 +60,20 @@ def bars(axis: Any, values: Mapping[str, float], pattern: str, colours: Mapping[
     axis.margins(x=0.14)
 
 
-def label(axis: Any, name: str, x: float, y: float, colour: str, *, below: bool) -> None:
-    """Write a name beside a point, above or below."""
+#: where a name stands beside its point, in points, and which of its ends is there
+PLACES: Mapping[str, tuple[tuple[int, int], str]] = {
+    "above": ((6, 4), "left"),
+    "below": ((6, -12), "left"),
+    "before": ((-6, -3), "right"),
+    "over": ((4, 10), "center"),
+}
+
+
+def label(axis: Any, name: str, x: float, y: float, colour: str, place: str) -> None:
+    """Write a name beside a point, at one of `PLACES`."""
     colour = "0.3" if colour == OTHERS else colour
-    axis.annotate(name, (x, y), xytext=(6, -12 if below else 4), textcoords="offset points", fontsize=8, color=colour)
+    offset, side = PLACES[place]
+    axis.annotate(name, (x, y), xytext=offset, textcoords="offset points", ha=side, fontsize=8, color=colour)
 
 
 def plain_ticks(axis: Any, xs: Sequence[float] = (), ys: Sequence[float] = ()) -> None:

@@ -127,7 +127,8 @@ def speed_cpu(path: Path) -> None:
                 colour = COLOURS.get(name, OTHERS)
                 axis.plot(x, y, marker, color=colour, markersize=8, label=kind if name == "Cuszp2" else None)
                 lower = min(("Lorenzo", "HierarchicalDelta"), key=lambda item: means[item])
-                label(axis, name, x, y, colour, below=name in ("Blosc2", "SZ3", lower))
+                places = {"Blosc2": "below", "SZ3": "below", lower: "below", "SZ": "before", "Zstd": "over"}
+                label(axis, name, x, y, colour, places.get(name, "above"))
         axis.set(xscale="log", yscale="log", xlabel="compression ratio", ylabel="GB/s of values", title=verb)
         axis.set_xlim(1, 40)
         axis.set_ylim(0.03, 20)
