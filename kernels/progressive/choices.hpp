@@ -22,9 +22,9 @@ KFN void choose_entries(ProgressiveSegment* segments, int count, std::uint64_t h
   }
 }
 
-// Errors are measured between half of the range and the fraction of it below which bounds are near, wherever the bound
-// is a third of that at the previous measurement and the bytes have grown by a quarter. Errors of segments in between
-// follow from the next measurement (error_by_next()).
+// Errors are measured from half of the range down to the fraction of the range below which bounds are near. The next
+// measurement is made when the bound has fallen to a third and the bytes have grown by a quarter. Errors of segments in
+// between follow from the next measurement (error_by_next()).
 inline constexpr std::uint64_t kMeasuredFall = 3, kMeasuredGrowth = 4, kMeasuredPart = 1 << 11;
 // of a frame: 3^7 > 2^10
 inline constexpr int kMostMeasures = 7;

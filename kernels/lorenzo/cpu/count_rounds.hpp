@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbols of rounds counted by their indices (round_indices.hpp), in four counters each where few symbols have most
-// values, since an increment waits for the one before it to the same counter.
+// Symbols of rounds counted by their indices (round_indices.hpp). Where few symbols have most of the values, each
+// symbol has four counters, because an increment waits for the previous increment of the same counter.
 #pragma once
 
 #include <cstdint>

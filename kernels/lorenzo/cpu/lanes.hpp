@@ -106,8 +106,9 @@ class SteppedWords {
   std::uint8_t copy_[2 * kStepBytes];
 };
 
-// The words of a stream, which is written from its end: backwards from the end of a buffer, or, where a level stores
-// words of many lanes at once and nothing may lie behind them, forwards from its start and turned round at last.
+// The words of a stream that is encoded from its end. Most levels write them backwards from the end of a buffer. A
+// level that stores words of many lanes at once writes beyond the last word, so it writes forwards and reverses them at
+// the end.
 struct WordWriter {
 #if defined(PYF_LEVEL_AVX512)
   static constexpr bool kForwards = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The finest level of a block, where few points can have an error that matters (measure.hpp). Its rows are chunks of
-// points. The largest coefficient of each chunk and the errors of the points that it is predicted from give a bound
-// (error_after_pass) of its errors and of the errors of points predicted from it. A chunk is computed only if such a
-// bound exceeds the largest error so far, which only grows; so no larger error is missed.
+// points. Two numbers bound a chunk's errors (error_after_pass): its largest coefficient, and the errors of the points
+// that it is predicted from. The bound also covers points predicted from the chunk. A chunk is computed only if its
+// bound exceeds the largest error so far. That error only grows, so no larger error is missed.
 #pragma once
 
 #include <algorithm>

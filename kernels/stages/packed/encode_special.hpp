@@ -20,8 +20,8 @@
 
 PYF_BEGIN_TARGET
 
-// Masks of 32 values each, by the number of their bit (kMaskSentinel and so on), of a tile's blocks or of its runs (32
-// consecutive values in the tile's row order).
+// Masks of 32 values each: a block of a tile, or a run of 32 consecutive values in the tile's row order. The first
+// index is the number of the mask's bit (kMaskSentinel and so on).
 struct TileMasks {
   alignas(64) std::uint32_t of[5][kPackedBlocks];
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Narrow codes (stages/packed/narrow.hpp): codes of 64 bits shortened to 32, and values quantised to 32 bits at once,
-// a vector at a time, with the tests that all of them are ordinary and narrow put off to the end.
+// Narrow codes (stages/packed/narrow.hpp), a vector at a time: shortens 64-bit codes to 32 bits, and quantises values
+// to 32 bits. Whether all values are ordinary and all codes narrow is tested once, at the end.
 #pragma once
 
 #include <bit>
