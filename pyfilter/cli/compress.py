@@ -210,7 +210,11 @@ def _places(paths: Sequence[str]) -> tuple[list[Path], Path, bool]:
 
 def _unused(asked: Rules, sources: Sequence[Path], config: Path | None) -> list[str]:
     """Return what the file of bounds names and no input has."""
-    left = [] if config is None else sorted({*asked.listed, *asked.standard_names})
+    left = (
+        []
+        if config is None
+        else sorted({*asked.listed, *asked.standard_names, *asked.listed_ranges, *asked.listed_regions})
+    )
     for source in sources:
         if left and h5py.is_hdf5(source):
             with h5py.File(source, "r") as file:

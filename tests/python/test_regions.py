@@ -105,14 +105,17 @@ def test_masks_and_boxes_on_the_command_line(tmp_path: Path) -> None:
             file.createDimension(name, extent)
         file.createVariable("land", "i1", ("y", "x"))[:] = land
         file.createVariable("tas", "f4", ("t", "y", "x"), chunksizes=(1, 120, 160))[:] = values
-    (tmp_path / "b.toml").write_text('[variables]\ntas = "absolute:0.5"\n[regions]\n"ta*" = ["0.001@/land"]\n')
+    (tmp_path / "b.toml").write_text(
+        '[variables]\ntas = "absolute:0.5"\n[regions]\n"ta*" = ["0.001@/land"]\nnone = []\n'
+    )
     for n, how in enumerate(
         [
             ("--config", tmp_path / "b.toml"),
             ("--var", "tas=lorenzo:absolute:0.5", "--region", "tas=0.001@land", "--region", "tas=0@1:,0:5,:"),
         ]
     ):
-        run("compress", tmp_path / "a.nc", tmp_path / "b.nc", *how)
+        out = run("compress", tmp_path / "a.nc", tmp_path / "b.nc", *how)
+        assert ("none" in out) == (n == 0)  # what nothing has is said
         with h5py.File(tmp_path / "b.nc") as file:
             after = file["tas"][()]
             assert "lossy_compression_regions" in file["tas"].attrs
