@@ -17,7 +17,7 @@ from pyfilter._lib import abi, host
 from pyfilter.codecs.base import Codec
 from pyfilter.errors import CorruptFrame, InvalidArgument, TruncatedFrame, Unsupported
 from pyfilter.gpu.arrays import is_device_array
-from pyfilter.registry import parameter_value, registry
+from pyfilter.registry import CodecSpec, parameter_value, registry
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -251,11 +251,16 @@ def frame_info(frame: Buffer | DeviceArray) -> FrameInfo:
     return _info(host.frame_info(frame_bytes(frame)))  # type: ignore[arg-type]
 
 
-def _info(raw: abi.Info) -> FrameInfo:
+def _spec_of(raw: abi.Info) -> CodecSpec:
     spec = registry().codec_by_id(raw.codec)
     if spec is None:
         message = f"codec {raw.codec} is unknown"
         raise CorruptFrame(message)
+    return spec
+
+
+def _info(raw: abi.Info) -> FrameInfo:
+    spec = _spec_of(raw)
     dtype = dtypes.from_code(raw.dtype)
     parameters: dict[str, str | int | bool] = {}
     for parameter in spec.parameters:
@@ -291,7 +296,12 @@ def _info(raw: abi.Info) -> FrameInfo:
 
 
 def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo:
-    """Return the header of a whole frame whose claimed sizes can be true.
+    """Return the header of a whole frame whose claimed sizes can be true; as `checked_header`."""
+    return _info(checked_header(frame, size))
+
+
+def checked_header(frame: NDArray[np.uint8], size: int | None = None) -> abi.Info:
+    """Return the header of a whole frame whose claimed sizes can be true, as the library gives it.
 
     Parameters
     ----------
@@ -301,17 +311,18 @@ def checked_info(frame: NDArray[np.uint8], size: int | None = None) -> FrameInfo
         Bytes of the whole frame, where ``frame`` is not all of it.
     """
     size = frame.nbytes if size is None else size
-    info = _info(host.frame_info(frame))
+    info = host.frame_info(frame)
+    name = _spec_of(info).name
     if info.frame_bytes > size:
         message = f"the frame has {info.frame_bytes} bytes, only {size} are there"
         raise TruncatedFrame(message)
-    if info.value_count > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if info.codec in _GROUPED else 1) * size:
+    if info.value_count > _MAX_VALUES_PER_BYTE * (_MAX_GROUP_TILES if name in _GROUPED else 1) * size:
         message = f"a frame of {size} bytes cannot hold {info.value_count} values"
         raise CorruptFrame(message)
     return info
 
 
-def asked_range(info: FrameInfo, start: int | None, stop: int | None) -> tuple[int, int, tuple[int, ...]]:
+def asked_range(info: FrameInfo | abi.Info, start: int | None, stop: int | None) -> tuple[int, int, tuple[int, ...]]:
     """Return the first value asked for, the one behind the last, and the shape of the result."""
     first = _index("start", start, 0, 0, info.value_count)
     last = _index("stop", stop, info.value_count, first, info.value_count)
@@ -360,10 +371,11 @@ def decode(
 
         return device_frames.decode(frame, start, stop, out, device)
     data = frame_bytes(frame)  # type: ignore[arg-type]
-    info = checked_info(data)
+    info = checked_header(data)
     first, last, shape = asked_range(info, start, stop)
+    dtype = dtypes.from_code(info.dtype)
     given: Any = out
-    target = np.empty(shape, dtype=info.dtype) if out is None else _direct(out, shape, info.dtype)
+    target = np.empty(shape, dtype=dtype) if out is None else _direct(out, shape, dtype)
     if start is not None or stop is not None:
         host.decode_range(data, first, last, target)
     else:

@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyfilter import dtypes
 from pyfilter import frames as host_frames
 from pyfilter._lib import abi, cuda, host
 from pyfilter.errors import InvalidArgument
-from pyfilter.gpu import arrays
+from pyfilter.gpu import arrays, staging
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyfilter.codecs.base import Codec
+
+_kept = threading.local()
 
 
 @arrays.device_errors()
@@ -36,7 +40,34 @@ def encode(array: Any, codec: Codec, fill_value: object = None) -> Any:
         frame = cupy.empty(host.max_frame_bytes(request), dtype=np.uint8)
         size = cupy.empty(1, dtype=np.uint64)
         cuda.encode(request, 1, values.data.ptr, 0, frame.data.ptr, 0, size.data.ptr, stream.ptr)
-        return frame[: int(size.get()[0])].copy()
+        return _copy_of(frame, int(_few_bytes(size).view(np.uint64)[0]), stream)
+
+
+def _copy_of(frame: Any, size: int, stream: Any) -> Any:
+    """Return the first ``size`` bytes of a buffer in memory of their own, so that the buffer can be used again.
+
+    CuPy copies a slice of uint8 by a kernel, a byte for each thread: cudaMemcpyAsync is 5 times as fast.
+    """
+    cupy = arrays.import_cupy()
+    copy = cupy.empty(size, dtype=np.uint8)
+    runtime = cupy.cuda.runtime
+    runtime.memcpyAsync(copy.data.ptr, frame.data.ptr, size, runtime.memcpyDeviceToDevice, stream.ptr)
+    return copy
+
+
+def _few_bytes(values: Any) -> NDArray[np.uint8]:
+    """Return the bytes of a small device array when the current stream has done its work.
+
+    They come through pinned memory of this thread, which spares a call the driver's staging of pageable memory.
+    """
+    cupy = arrays.import_cupy()
+    pinned: NDArray[np.uint8] | None = getattr(_kept, "pinned", None)
+    if pinned is None:
+        pinned = _kept.pinned = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
+    runtime, stream, size = cupy.cuda.runtime, cupy.cuda.get_current_stream(), values.nbytes
+    runtime.memcpyAsync(pinned.ctypes.data, values.data.ptr, size, runtime.memcpyDeviceToHost, stream.ptr)
+    stream.synchronize()
+    return pinned[:size].copy()
 
 
 @arrays.device_errors()
@@ -60,14 +91,15 @@ def decode(frame: Any, start: int | None, stop: int | None, out: Any, device: st
     elif number is None:
         number = given.device.id if given is not None else arrays.device_number("cuda")
     data, header = (_of_device(given, number)) if given is not None else _of_host(frame, number)
-    info = host_frames.checked_info(header, data.nbytes)
+    info = host_frames.checked_header(header, data.nbytes)
+    dtype = dtypes.from_code(info.dtype)
     first, last, shape = host_frames.asked_range(info, start, stop)
     cupy = arrays.import_cupy()
     with cupy.cuda.Device(number):
         if target is not None:
-            arrays.check_shape(target, shape, info.dtype)
+            arrays.check_shape(target, shape, dtype)
         direct = target is not None and arrays.writable_by_library(target)
-        values = target if direct else cupy.empty(shape, dtype=info.dtype)
+        values = target if direct else cupy.empty(shape, dtype=dtype)
         _decode_one(cupy, data, header, first, last, values)
         if target is None:
             return values
@@ -84,7 +116,7 @@ def _decode_one(cupy: Any, data: Any, header: NDArray[np.uint8], first: int, las
     fault = cupy.empty(1, dtype=np.uint32)
     stream = cupy.cuda.get_current_stream()
     cuda.decode(entry, first, last, values.nbytes, fault.data.ptr, stream.ptr)
-    cuda.check_fault(int(fault.get()[0]))
+    cuda.check_fault(int(_few_bytes(fault).view(np.uint32)[0]))
 
 
 def _of_host(frame: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
@@ -102,7 +134,7 @@ def _of_device(given: Any, number: int | None) -> tuple[Any, NDArray[np.uint8]]:
         data = _bytes_of(given)
         if data.data.ptr % 4 != 0:
             data = data.copy()
-        header = data[: cuda.MAX_HEADER_BYTES].get()  # waits until the frame is complete
+        header = _few_bytes(data[: cuda.MAX_HEADER_BYTES])  # waits until the frame is complete
     if given.device.id != number:
         with cupy.cuda.Device(number):
             there = cupy.empty(data.nbytes, dtype=np.uint8)
@@ -122,7 +154,7 @@ def header_bytes(frame: Any) -> NDArray[np.uint8]:
     given = arrays.device_array(frame)
     cupy = arrays.import_cupy()
     with arrays.device_errors(), cupy.cuda.Device(given.device.id):
-        header: NDArray[np.uint8] = _bytes_of(given)[: cuda.MAX_HEADER_BYTES].get()
+        header: NDArray[np.uint8] = _few_bytes(_bytes_of(given)[: cuda.MAX_HEADER_BYTES])
     return header
 
 

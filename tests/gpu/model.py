@@ -340,6 +340,7 @@ def install() -> None:
             memcpyAsync=machine.memcpy_async,
             memcpyHostToDevice=1,
             memcpyDeviceToHost=2,
+            memcpyDeviceToDevice=3,
             memoryTypeHost=machine.HOST,
             pointerGetAttributes=lambda address: types.SimpleNamespace(type=machine.memory_type(address)),
             getDeviceCount=lambda: machine.DEVICES,

@@ -264,8 +264,13 @@ def memory_type(address: int) -> int:
 
 def memcpy_async(target: int, source: int, size: int, kind: int, stream: int) -> None:
     """Copies from and to pinned memory are put on the stream; those from and to other memory wait."""
-    assert kind in (1, 2)
+    assert kind in (1, 2, 3)
     on = Stream.of(stream)
+    if kind == 3:
+        check_here(target, size)
+        check_here(source, size)
+        on.put(lambda: ctypes.memmove(target, source, size))
+        return
     check_here(target if kind == 1 else source, size)
     host = source if kind == 1 else target
     if memory_type(host) == HOST and memory_type(host + size - 1) == HOST:

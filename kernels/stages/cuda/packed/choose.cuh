@@ -33,42 +33,42 @@ struct ChooseParams {
 
 template <class Code>
 struct ChooseSpace {
-  Code codes[4096];  // in the tile's row order
-  unsigned long long bits;
-  std::uint32_t narrowest, widest;
+  Code codes[4096];  // at shared_place() of their positions in the tile's row order
+  std::uint32_t bits, narrowest, widest;
 };
 
-// sample_codes() of choose_cpu.hpp for a run of 32 positions.
+// Where the code of a position lies: each row of 32 banks is permuted by its number, so that threads that work on
+// different blocks of a tile seldom meet in a bank.
+__device__ __forceinline__ unsigned shared_place(unsigned at) { return at ^ (at >> 5 & 31); }
+
+// sample_codes() of choose_cpu.hpp: a warp takes a run of 32 positions at a time. A value that is not ordinary takes
+// the code of the last ordinary one before it in its run, or of the first, or 0. Called by all threads.
 template <int S, class T>
-__device__ void sample_run(const ChooseParams& job, const ChunkPlan& plan, const T* values, const TileBox& box,
-                           typename FloatTraits<T>::Code* codes) {
+__device__ void sample_runs(const ChooseParams& job, const ChunkPlan& plan, const T* values, const TileBox& box,
+                            typename FloatTraits<T>::Code* codes) {
   using Tile = TileShape<S>;
   using Code = typename FloatTraits<T>::Code;
   const bool quantises = plan.quantise != 0;
-  const unsigned from = 32 * threadIdx.x;
-  std::uint32_t plain = 0;
+  const unsigned lane = threadIdx.x % 32;
 #pragma unroll 1
-  for (unsigned i = 0; i < 32; ++i) {
-    const unsigned at = from + i, x = at % Tile::kX, y = at / Tile::kX % Tile::kY, z = at / (Tile::kX * Tile::kY);
+  for (unsigned at = threadIdx.x; at < 4096; at += kThreads) {
+    const unsigned x = at % Tile::kX, y = at / Tile::kX % Tile::kY, z = at / (Tile::kX * Tile::kY);
     const T value = values[clamped_index<S>(job.grids[S], box, z, y, x)];
     if (!quantises) {
-      codes[at] = ExactMap<T>::encode_biased(std::bit_cast<Code>(value));
+      codes[shared_place(at)] = ExactMap<T>::encode_biased(std::bit_cast<Code>(value));
       continue;
     }
     Code q;
     const bool ordinary = job.pointwise ? sampled_code(plan.ready_as<LogQuantizer<T>>(), value, q)
                                         : sampled_code(plan.quantizer<T>(), value, q);
-    plain |= (ordinary ? 1u : 0u) << i;
-    codes[at] = q;
-  }
-  if (!quantises || plain == kAllLanes) return;
-  Code last = plain != 0 ? codes[from + static_cast<unsigned>(__ffs(static_cast<int>(plain)) - 1)] : Code{0};
-#pragma unroll 1
-  for (unsigned i = 0; i < 32; ++i) {
-    if ((plain >> i & 1) != 0)
-      last = codes[from + i];
-    else
-      codes[from + i] = last;
+    const std::uint32_t plain = __ballot_sync(kAllLanes, ordinary ? 1 : 0);
+    if (plain != kAllLanes) {  // the same for the whole warp
+      const std::uint32_t before = plain & (kAllLanes >> (31 - lane));
+      const int source = before != 0 ? 31 - __clz(static_cast<int>(before)) : __ffs(static_cast<int>(plain)) - 1;
+      q = __shfl_sync(kAllLanes, q, source & 31);
+      if (plain == 0) q = 0;
+    }
+    codes[shared_place(at)] = q;
   }
 }
 
@@ -78,12 +78,13 @@ __device__ Code sample_difference(const Code* q, int order, unsigned z, unsigned
   using Tile = TileShape<S>;
   constexpr unsigned kX = Tile::kX, kSlab = Tile::kX * Tile::kY;
   const unsigned at = z * kSlab + y * kX + x;
+  const auto code = [&](unsigned i) { return q[shared_place(i)]; };
   if constexpr (S == kColumns) {
-    if (y > 0) return q[at] - q[at - kX];
-    return x > 0 ? q[at] - q[at - 1] : q[at];
+    if (y > 0) return code(at) - code(at - kX);
+    return x > 0 ? code(at) - code(at - 1) : code(at);
   } else {
-    if (S == kChain && order == 0) return at > 0 ? q[at] : 0;
-    const auto along_x = [&](unsigned i) { return static_cast<Code>(x > 0 ? q[i] - q[i - 1] : q[i]); };
+    if (S == kChain && order == 0) return at > 0 ? code(at) : 0;
+    const auto along_x = [&](unsigned i) { return static_cast<Code>(x > 0 ? code(i) - code(i - 1) : code(i)); };
     const bool takes_y = y > 0 && (order >= 2 || x == 0);
     const auto along_y = [&](unsigned i) {
       return static_cast<Code>(takes_y ? along_x(i) - along_x(i - kX) : along_x(i));
@@ -101,7 +102,7 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int ca
   const auto* values = reinterpret_cast<const T*>(job.values + chunk * job.value_stride);
   const Grid& grid = job.grids[S];
   const TileBox box = tile_box<S>(grid, tile_of_value<S>(grid, sampled_value(job.count, blockIdx.x)));
-  sample_run<S>(job, job.plans[chunk], values, box, space.codes);
+  sample_runs<S>(job, job.plans[chunk], values, box, space.codes);
   if (threadIdx.x == 0) {
     space.bits = 0;
     space.narrowest = 255;
@@ -112,7 +113,8 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int ca
   Code first = 0, second = 0;
   std::uint32_t coded_bits = 0;  // coded_cost() of choose_cpu.hpp
 #pragma unroll 1
-  for (unsigned i = 0; i < 32; ++i) {
+  for (unsigned step = 0; step < 32; ++step) {
+    const unsigned i = (step + b) % 32;  // the threads of a warp start at different places: they use different banks
     const unsigned x = Tile::block_x(b) + i % Tile::kBlockX, y = Tile::block_y(b) + i / Tile::kBlockX % Tile::kBlockY,
                    z = Tile::block_z(b) + i / (Tile::kBlockX * Tile::kBlockY);
     const Code d = sample_difference<S>(space.codes, order, z, y, x);
@@ -122,18 +124,18 @@ __device__ void sample_tile(const ChooseParams& job, std::uint32_t chunk, int ca
     coded_bits += coded_width(residual);
   }
   if (is_present<S>(box, b) && job.entropy) {
-    atomicAdd(&space.bits, static_cast<unsigned long long>(coded_block_cost(coded_bits)));
+    atomicAdd(&space.bits, coded_block_cost(coded_bits));
   } else if (is_present<S>(box, b)) {
     const std::uint32_t cost = block_cost(first, second, job.exceptions);
-    atomicAdd(&space.bits, static_cast<unsigned long long>(cost));
+    atomicAdd(&space.bits, cost);
     atomicMin(&space.narrowest, cost / 32);
     atomicMax(&space.widest, cost / 32);
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
   const std::uint32_t inside = box.inz * box.iny * box.inx;
-  const std::uint64_t cost =
-      job.entropy ? space.bits * 4096 / inside : tile_cost(space.bits, space.narrowest, space.widest, inside);
+  const std::uint64_t cost = job.entropy ? std::uint64_t{space.bits} * 4096 / inside
+                                         : tile_cost(space.bits, space.narrowest, space.widest, inside);
   atomicAdd(&job.bits[std::size_t{chunk} * kCandidates + static_cast<unsigned>(candidate)],
             static_cast<unsigned long long>(cost));
 }
