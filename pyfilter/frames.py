@@ -216,7 +216,7 @@ def encode(array: Any, codec: Codec, fill_value: object = None, *, over: Buffer 
         size = host.encode(request, values, frame)
     else:
         size = host.encode_updated(request, values, frame_bytes(over), frame)
-    return frame[:size].tobytes()
+    return host.bytes_of(frame[:size])
 
 
 def frame_bytes(frame: Buffer) -> NDArray[np.uint8]:

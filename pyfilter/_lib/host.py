@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+_LARGE = 8 << 20  # bytes: a few huge pages
+_ADVISES = hasattr(mmap, "MADV_HUGEPAGE") and sys.implementation.name == "cpython"
+_libc = ctypes.CDLL(None)
+_libc.madvise.argtypes, _libc.madvise.restype = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_int
+_new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize  # with no content: it may be filled before others see it
+_new_bytes.argtypes, _new_bytes.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.py_object
 
 
 def check_request(request: abi.Request) -> None:
@@ -41,6 +50,24 @@ def encode(request: abi.Request, values: NDArray[Any], out: NDArray[np.uint8]) -
         )
     )
     return size.value
+
+
+def bytes_of(frame: NDArray[np.uint8]) -> bytes:
+    """Return a copy of a frame as bytes.
+
+    A large one is first asked to be in huge pages, where the system has them on request: ``tobytes()`` would spend two
+    thirds of a call with 16 threads on the faults of small pages.
+    """
+    size = frame.nbytes
+    if size < _LARGE or not _ADVISES:
+        return frame.tobytes()
+    made: bytes = _new_bytes(None, size)
+    address = id(made) + bytes.__basicsize__ - 1
+    page = mmap.PAGESIZE
+    first = -(-address // page) * page
+    _libc.madvise(first, (address + size - first) // page * page, mmap.MADV_HUGEPAGE)
+    ctypes.memmove(address, frame.ctypes.data, size)
+    return made
 
 
 def encode_updated(request: abi.Request, values: NDArray[Any], old: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:

@@ -65,9 +65,11 @@ def _few_bytes(values: Any) -> NDArray[np.uint8]:
     if pinned is None:
         pinned = _kept.pinned = staging.pinned_bytes(cupy, cuda.MAX_HEADER_BYTES)
     runtime, stream, size = cupy.cuda.runtime, cupy.cuda.get_current_stream(), values.nbytes
-    runtime.memcpyAsync(pinned.ctypes.data, values.data.ptr, size, runtime.memcpyDeviceToHost, stream.ptr)
+    if size:
+        runtime.memcpyAsync(pinned.ctypes.data, values.data.ptr, size, runtime.memcpyDeviceToHost, stream.ptr)
     stream.synchronize()
-    return pinned[:size].copy()
+    found: NDArray[np.uint8] = pinned[:size].copy()
+    return found
 
 
 @arrays.device_errors()

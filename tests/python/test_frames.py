@@ -12,6 +12,7 @@ import pytest
 
 import pyfilter
 from pyfilter import Cuszp2, HierarchicalDelta, Lorenzo, Lossless, errors
+from pyfilter._lib import host
 
 from .support import field
 
@@ -375,3 +376,12 @@ def test_threads_do_not_change_the_bytes(lossy: Lossy) -> None:
         with pyfilter.config(threads=threads):
             frames.add(pyfilter.encode(values, lossy(relative=1e-4)))
     assert len(frames) == 1
+
+
+@pytest.mark.parametrize("size", [100, (8 << 20) - 1, (8 << 20) + 4099])
+def test_bytes_of_small_and_large_frames(size: int) -> None:
+    frame = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+    made = host.bytes_of(frame)
+    assert type(made) is bytes
+    assert made == frame.tobytes()
+    assert hash(made) == hash(frame.tobytes())
