@@ -52,7 +52,7 @@ Loaded load() {
     return loaded;
   };
   char path[768];
-  if (!library_path(path, sizeof path)) return problem("the folder of libh5pyfilter.so is not known");
+  if (!library_path(path, sizeof path)) return problem("%s", "the folder of libh5pyfilter.so is not known");
   if (access(path, R_OK) != 0)
     return problem(
         "this pyfilter has no CUDA library: %s is not there; pip install 'h5pyfilter[gpu]', or build with "
