@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbols newer than glibc 2.28 that libgcc and libstdc++ use, for wheels that load with 2.28 (glibc_stubs.py). Hidden:
-// each library of a wheel has its own.
+// Symbols newer than glibc 2.28 that libgcc, libstdc++ and newer headers use, for wheels that load with 2.28
+// (glibc_stubs.py). Hidden: each library of a wheel has its own.
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +14,31 @@ extern "C" {
 // glibc 2.32: whether the process has one thread. 0 leads to atomic operations, which are always right.
 extern char __libc_single_threaded;
 __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
+
+// glibc 2.38: its headers give C's functions that read numbers these names. They also know binary numbers (C23), which
+// nothing here is given.
+long plain_strtol(const char* text, char** end, int base) asm("strtol");
+unsigned long plain_strtoul(const char* text, char** end, int base) asm("strtoul");
+long long plain_strtoll(const char* text, char** end, int base) asm("strtoll");
+unsigned long long plain_strtoull(const char* text, char** end, int base) asm("strtoull");
+int plain_vsscanf(const char* text, const char* format, std::va_list arguments) asm("vsscanf");
+
+#define PYF_HIDDEN __attribute__((visibility("hidden")))
+PYF_HIDDEN long __isoc23_strtol(const char* text, char** end, int base) { return plain_strtol(text, end, base); }
+PYF_HIDDEN unsigned long __isoc23_strtoul(const char* text, char** end, int base) {
+  return plain_strtoul(text, end, base);
+}
+PYF_HIDDEN long long __isoc23_strtoll(const char* text, char** end, int base) { return plain_strtoll(text, end, base); }
+PYF_HIDDEN unsigned long long __isoc23_strtoull(const char* text, char** end, int base) {
+  return plain_strtoull(text, end, base);
+}
+PYF_HIDDEN int __isoc23_sscanf(const char* text, const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int count = plain_vsscanf(text, format, arguments);
+  va_end(arguments);
+  return count;
+}
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 
