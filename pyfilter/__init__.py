@@ -26,9 +26,10 @@ from pyfilter.codecs import (
     Progressive,
 )
 from pyfilter.errors import PyfilterError
-from pyfilter.frames import FrameInfo, decode, encode, frame_info
+from pyfilter.frames import decode, encode, frame_info
 from pyfilter.guarantees import Guarantee
 from pyfilter.h5 import create_dataset, read, write
+from pyfilter.headers import FrameInfo
 from pyfilter.plugin import register
 from pyfilter.regions import Region
 from pyfilter.registry import registry as _registry

@@ -10,8 +10,9 @@ import numpy as np
 
 from pyfilter._lib import abi, cuda, host
 from pyfilter.errors import CorruptFrame
-from pyfilter.frames import FrameInfo, checked_info
+from pyfilter.frames import checked_info
 from pyfilter.gpu import arrays, frames
+from pyfilter.headers import FrameInfo
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

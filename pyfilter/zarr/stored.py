@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.abc.codec import BytesBytesCodec
 
-from pyfilter import dtypes, frames
+from pyfilter import dtypes, frames, headers
 from pyfilter.errors import CorruptFrame, Unsupported
 from pyfilter.gpu.arrays import is_device_array
 from pyfilter.zarr import configuration, work
@@ -43,7 +43,7 @@ def plain_dtype(spec: ArraySpec) -> np.dtype[Any]:
     return dtype
 
 
-def check(frame: Any, spec: ArraySpec) -> frames.FrameInfo:
+def check(frame: Any, spec: ArraySpec) -> headers.FrameInfo:
     """Return the header of a frame that is one of this array's chunks.
 
     Raises
