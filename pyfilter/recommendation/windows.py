@@ -57,7 +57,7 @@ class Dssim(Metric):
         for a, b in _planes(x, y, 1):
             if not np.isfinite(a).any():
                 continue
-            low, high = min(np.nanmin(a), np.nanmin(b)), max(np.nanmax(a), np.nanmax(b))
+            low, high = (ends.reduce([ends.reduce(item, axis=None) for item in (a, b)]) for ends in (np.fmin, np.fmax))
             scale = high - low if high > low else (high or 1.0)
             shift = low if high > low else 0.0
             first, second = (np.round((item - shift) / scale * _LEVELS) / _LEVELS for item in (a, b))
@@ -76,7 +76,19 @@ class Dssim(Metric):
 
 
 def similarity(x: NDArray[Any], y: NDArray[Any], c1: float, c2: float) -> NDArray[np.float64]:
-    """Return the similarity of each window of planes or stacks of them, without those with missing values, in a row."""
+    """Return the similarity of each window of planes or stacks of them, without those with missing values, in a row.
+
+    A large plane is looked at in strips of rows, which a core's cache holds.
+    """
+    windows = x.shape[-2] - _WIDTH + 1
+    rows = max(_STACK // x.shape[-1], _WIDTH)
+    if windows <= rows or x.size != x.shape[-2] * x.shape[-1]:
+        return _similarity(x, y, c1, c2)
+    strips = [slice(start, start + rows + _WIDTH - 1) for start in range(0, windows, rows)]
+    return np.concatenate([_similarity(x[..., strip, :], y[..., strip, :], c1, c2) for strip in strips])
+
+
+def _similarity(x: NDArray[Any], y: NDArray[Any], c1: float, c2: float) -> NDArray[np.float64]:
     mean_x, mean_y = _filtered(x), _filtered(y)
     both, apart = _filtered(np.square(x + y)), _filtered(np.square(x - y))
     means, products = mean_x * mean_x + mean_y * mean_y, mean_x * mean_y
