@@ -80,13 +80,10 @@ def listed(path: str, dataset: h5py.Dataset, rules: Rules) -> tuple[Codec | None
 
     The closest counts: its path, its name, a pattern, its standard name, the default.
     """
-    name = path.rpartition("/")[2]
-    for key in (path, path.lstrip("/"), name):
-        if key in rules.listed:
-            return rules.listed[key], True
-    for key, codec in rules.listed.items():
-        if fnmatch.fnmatchcase(name, key) or fnmatch.fnmatchcase(path, key):
-            return codec, codec is None
+    key, exact = _key(path, rules.listed)
+    if key is not None:
+        codec = rules.listed[key]
+        return codec, exact or codec is None
     standard = checking.text_attribute(dataset, "standard_name")
     if standard in rules.standard_names:
         return rules.standard_names[standard], True
@@ -95,10 +92,18 @@ def listed(path: str, dataset: h5py.Dataset, rules: Rules) -> tuple[Codec | None
 
 def closest(path: str, dataset: h5py.Dataset, table: Mapping[str, Value]) -> Value | None:
     """Return what a table has for a dataset: by its path, its name, a pattern, its standard name; None for nothing."""
+    key, _ = _key(path, table)
+    return table.get(checking.text_attribute(dataset, "standard_name") if key is None else key)
+
+
+def _key(path: str, table: Mapping[str, object]) -> tuple[str | None, bool]:
+    """Return a table's closest key for a dataset: its path, its name, or a pattern; and whether it is no pattern."""
     name = path.rpartition("/")[2]
-    standard = checking.text_attribute(dataset, "standard_name")
+    for key in (path, path.lstrip("/"), name):
+        if key in table:
+            return key, True
     patterns = (key for key in table if fnmatch.fnmatchcase(name, key) or fnmatch.fnmatchcase(path, key))
-    return next((table[key] for key in (path, path.lstrip("/"), name, *patterns, standard) if key in table), None)
+    return next(patterns, None), False
 
 
 def unused(keys: Iterable[str], file: h5py.File) -> list[str]:
