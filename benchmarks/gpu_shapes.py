@@ -92,9 +92,8 @@ def field_of(shape: tuple[int, ...], mib: int) -> tuple[Any, int]:
     count = max(1, (mib << 20) // (4 * size))
     if len(shape) == 3:
         return waves((count * shape[0], *shape[1:]), "f4", 0), count
-    if len(shape) == 2:
-        return waves((count, *shape), "f4", 0), count
-    return waves((count, size // 1024, 1024), "f4", 0), count
+    plane = shape if len(shape) == 2 else (size // 1024, 1024)
+    return waves((count, *plane), "f4", 0), count
 
 
 def one_chunk(values: Any, request: Any) -> tuple[float, float]:

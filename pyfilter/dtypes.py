@@ -111,8 +111,8 @@ def value_of(bits: int, dtype: np.dtype[Any]) -> np.generic:
 def plain(dtype: Any) -> np.dtype[Any]:
     """Return a NumPy type, or say that h5py's own kinds of types are not for us."""
     try:
-        plain: np.dtype[Any] = np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         message = f"dtype must be a NumPy number type, got {dtype!r}"
         raise Unsupported(message) from None
-    return plain
+    return found

@@ -91,6 +91,7 @@ class FrameInfo:
 
 
 def spec_of(raw: abi.Info) -> CodecSpec:
+    """Return the codec of a header as the registry has it; CorruptFrame if it is unknown."""
     spec = registry().codec_by_id(raw.codec)
     if spec is None:
         message = f"codec {raw.codec} is unknown"
@@ -99,6 +100,7 @@ def spec_of(raw: abi.Info) -> CodecSpec:
 
 
 def info_of(raw: abi.Info) -> FrameInfo:
+    """Return what a header says, from the library's words for it; CorruptFrame if its codec is unknown."""
     spec = spec_of(raw)
     dtype = dtypes.from_code(raw.dtype)
     parameters: dict[str, str | int | bool] = {}

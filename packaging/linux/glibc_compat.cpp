@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#define PYF_HIDDEN __attribute__((visibility("hidden")))
+
 extern "C" {
 
 // glibc 2.32: whether the process has one thread. 0 leads to atomic operations, which are always right.
 extern char __libc_single_threaded;
-__attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
+PYF_HIDDEN char __libc_single_threaded = 0;
 
 // glibc 2.38: its headers give C's functions that read numbers these names. They also know binary numbers (C23), which
 // nothing here is given.
@@ -23,7 +25,6 @@ long long plain_strtoll(const char* text, char** end, int base) asm("strtoll");
 unsigned long long plain_strtoull(const char* text, char** end, int base) asm("strtoull");
 int plain_vsscanf(const char* text, const char* format, std::va_list arguments) asm("vsscanf");
 
-#define PYF_HIDDEN __attribute__((visibility("hidden")))
 PYF_HIDDEN long __isoc23_strtol(const char* text, char** end, int base) { return plain_strtol(text, end, base); }
 PYF_HIDDEN unsigned long __isoc23_strtoul(const char* text, char** end, int base) {
   return plain_strtoul(text, end, base);
@@ -65,7 +66,7 @@ static int find_in_object(dl_phdr_info* info, std::size_t, void* data) {
 }
 
 // glibc 2.35: by which libgcc finds the unwind table of a program counter.
-__attribute__((visibility("hidden"))) int _dl_find_object(void* address, dl_find_object* result) noexcept {
+PYF_HIDDEN int _dl_find_object(void* address, dl_find_object* result) noexcept {
   *result = {};
   result->dlfo_map_start = address;
   return dl_iterate_phdr(find_in_object, result) == 1 ? 0 : -1;
