@@ -158,7 +158,9 @@ size_t pyf_max_frame_bytes(const pyf_request* request) {
     PYF_TRY(to_request(request, &checked));
     PYF_TRY(check_request(checked));
     bytes = max_frame_bytes(checked);
-    return bytes != 0 ? kOk : fail(Code::unsupported, "the frame would be too large");
+    return bytes != 0
+               ? kOk
+               : fail(Code::unsupported, "a frame of this shape may be too large for memory: use smaller chunks");
   });
   return code == PYF_OK ? bytes : 0;
 }

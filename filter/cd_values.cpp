@@ -124,7 +124,8 @@ Status read_dims(const unsigned* words, int rank, Request* request) {
     const std::size_t at = kStoredFixedWords + 2 * static_cast<std::size_t>(i);
     const std::uint64_t dim = join(words[at], words[at + 1]);
     if (dim == 0 || __builtin_mul_overflow(bytes, dim, &bytes))
-      return fail(Code::corrupt, "stored cd_values: chunk dimension %d is %llu, which cannot be", i,
+      return fail(Code::corrupt,
+                  "stored cd_values: chunk dimension %d is %llu, allowed: 1 or more, in a chunk below 2^64 bytes", i,
                   static_cast<unsigned long long>(dim));
     request->shape.dims[static_cast<std::size_t>(i)] = dim;
   }
@@ -157,7 +158,8 @@ bool is_stamped(const unsigned* words, std::size_t count) noexcept {
 
 Status parse_stored(const unsigned* words, std::size_t count, Request* request) noexcept {
   *request = {};
-  if (!is_stamped(words, count)) return fail(Code::corrupt, "stored cd_values: the stamp is missing");
+  if (!is_stamped(words, count))
+    return fail(Code::corrupt, "stored cd_values: word 0 does not begin with the stamp \"PYF\"");
   if (words[0] != kStamp)
     return fail(Code::too_new,
                 "stored cd_values have layout version '%c', pyfilter %s knows '1': a newer pyfilter is needed",
@@ -168,7 +170,7 @@ Status parse_stored(const unsigned* words, std::size_t count, Request* request) 
                 "stored cd_values: %zu words for a chunk of rank %u, must be 10 + 2 * rank and rank at most %d", count,
                 rank, kMaxStoredRank);
   if (words[1] > 0xFF || words[2] > 0xFF)
-    return fail(Code::corrupt, "stored cd_values: codec %u and bound mode %u cannot be", words[1], words[2]);
+    return fail(Code::corrupt, "stored cd_values: codec %u and bound mode %u, allowed: 0 to 255", words[1], words[2]);
   read_settings(words, kUserMaxWords, request);
   PYF_TRY(read_type(words, request));
   return read_dims(words, static_cast<int>(rank), request);

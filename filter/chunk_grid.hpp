@@ -149,7 +149,8 @@ inline Status check_grid(const pyf_grid* grid) {
     return fail(Code::invalid_argument, "the grid has %u dimensions, allowed: 1 to %d", grid->rank, kMaxRank);
   for (std::uint32_t axis = 0; axis < grid->rank; ++axis)
     if (grid->chunk[axis] == 0 || grid->begin[axis] >= grid->chunk[axis])
-      return fail(Code::invalid_argument, "the first chunk begins %llu values before the array, chunks have %llu",
+      return fail(Code::invalid_argument,
+                  "the first chunk begins %llu values before the array, must be fewer than the chunk's %llu",
                   static_cast<unsigned long long>(grid->begin[axis]),
                   static_cast<unsigned long long>(grid->chunk[axis]));
   return kOk;
@@ -160,8 +161,8 @@ inline Status check_grid(const pyf_grid* grid, std::size_t count) {
   PYF_TRY(check_grid(grid));
   const std::uint64_t chunks = ChunkGrid(*grid).count();
   if (chunks == count) return kOk;
-  return fail(Code::invalid_argument, "the grid has %llu chunks, not %zu", static_cast<unsigned long long>(chunks),
-              count);
+  return fail(Code::invalid_argument, "the grid has %llu chunks, but count is %zu",
+              static_cast<unsigned long long>(chunks), count);
 }
 
 }  // namespace pyfilter::filter

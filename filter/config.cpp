@@ -61,7 +61,7 @@ const char* device_count() {
 }
 
 Status set_never(const char* key, const char*) {
-  return fail(Code::invalid_argument, "%s says what there is and cannot be set", key);
+  return fail(Code::invalid_argument, "%s is read-only: it reports what this machine has", key);
 }
 
 struct Setting {

@@ -39,7 +39,7 @@ bool read_entry(const Hdf5& hdf5, hid_t dcpl, unsigned index, PipelineEntry* ent
 Status read_pipeline(const Hdf5& hdf5, hid_t dcpl, PipelineEntry* ours) {
   const int count = hdf5.H5Pget_nfilters(dcpl);
   if (count < 1 || !read_entry(hdf5, dcpl, 0, ours))
-    return fail(Code::internal, "HDF5 did not say which filters the dataset has");
+    return fail(Code::internal, "HDF5 did not report the dataset's filters");
   if (ours->id != kFilterId)
     return fail(Code::invalid_argument,
                 "filter '%s' (id %d) stands before %s: %s must be the first filter, put it before '%s'",
@@ -100,7 +100,7 @@ Status read_type(const Hdf5& hdf5, hid_t type, Request* request) {
 Status read_chunk_shape(const Hdf5& hdf5, hid_t dcpl, Shape* shape) {
   shape->dims = {};
   shape->rank = hdf5.H5Pget_chunk(dcpl, kMaxRank, shape->dims.data());
-  if (shape->rank < 1 || shape->rank > kMaxRank) return fail(Code::internal, "HDF5 did not say the chunk's shape");
+  if (shape->rank < 1 || shape->rank > kMaxRank) return fail(Code::internal, "HDF5 did not report the chunk's shape");
   return kOk;
 }
 
@@ -115,7 +115,7 @@ Status read_declared_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, const Reques
                           std::uint64_t* bits) {
   int status = 0;
   *declared = false;
-  if (hdf5.H5Pfill_value_defined(dcpl, &status) < 0) return fail(Code::internal, "HDF5 did not say the fill value");
+  if (hdf5.H5Pfill_value_defined(dcpl, &status) < 0) return fail(Code::internal, "HDF5 did not report the fill value");
   if (status != kFillUserDefined) return kOk;
   *declared = true;
   std::array<std::uint8_t, 8> value{};  // the type is one of kTypes, at most 8 bytes
@@ -155,7 +155,7 @@ Status read_dataset(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) 
   return kOk;
 }
 
-// HDF5 pads edge chunks with the fill value, or with zeros if there is none or it is never written: what pads must not
+// HDF5 pads edge chunks with the fill value, or with zeros if there is none or it is never written: this padding must not
 // widen the range. Programs on netCDF's fill mode "no fill" (nccopy, CDO, NCO, WRF) hide a variable's _FillValue from
 // HDF5. nccopy passes the stored words of the file that it copies: their fill value holds. In words of a user there is
 // none, so a bound that depends on the range is refused.
@@ -167,7 +167,7 @@ Status read_fill(const Hdf5& hdf5, hid_t dcpl, hid_t type, Dataset* dataset) noe
   request.without_zeros = false;
   PYF_TRY(read_declared_fill(hdf5, dcpl, type, request, &declared, &request.fill));
   int fill_time = 0;
-  if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not say the fill time");
+  if (hdf5.H5Pget_fill_time(dcpl, &fill_time) < 0) return fail(Code::internal, "HDF5 did not report the fill time");
   const bool of_range = follows_range(request.bound_mode), hidden = !declared && fill_time == kFillTimeNever;
   if (hidden && dataset->stamped)
     request.fill = convert_fill(dataset->stamped_fill, dataset->stamped_dtype, request.dtype);

@@ -85,7 +85,8 @@ Status encode_batch(const Writing& all, const CudaChannel& channel, const CudaWa
     if (size > all.stride)
       return fail(Code::internal, "the device reports a frame of %llu bytes in a slot of %zu",
                   static_cast<unsigned long long>(size), all.stride);
-    if (size == chunk_bytes) return fail(Code::unsupported, "a frame that HDF5 may take for plain values");
+    if (size == chunk_bytes)
+      return fail(Code::unsupported, "the frame is as large as its values: HDF5 may take it for plain values");
   }
   for (std::size_t at = 0; at < count && !all.batches.stopped(); at += portion.sizes.size()) {
     portion.channel = &channel;
@@ -98,7 +99,7 @@ Status encode_batch(const Writing& all, const CudaChannel& channel, const CudaWa
       portion.sizes.push_back(sizes[i]);
       end += aligned(sizes[i]);
     }
-    if (portion.sizes.empty()) return fail(Code::invalid_argument, "host_frame_bytes is less than a frame has");
+    if (portion.sizes.empty()) return fail(Code::invalid_argument, "host_frame_bytes is smaller than a frame");
     PYF_TRY(cuda_channel_fetch(channel, waiter, at, portion.sizes.size(), all.stride, portion.offsets.data()));
     all.outbox.send(portion);
   }
@@ -179,7 +180,8 @@ Status decode_batch(const Reading& all, const CudaChannel& channel, const CudaWa
     sizes[i] = all.ranges[first + i].bytes;
     end += aligned(sizes[i]);
   }
-  if (end > channel.host_frame_bytes) return fail(Code::invalid_argument, "host_frame_bytes is less than frames have");
+  if (end > channel.host_frame_bytes)
+    return fail(Code::invalid_argument, "host_frame_bytes is smaller than the frames of a batch");
   bool here = true;
   for (std::size_t i = 0; i < count; ++i)
     here = fetch(all.file, all.ranges[first + i], channel.host_frames + offsets[i]) && here;
@@ -214,22 +216,25 @@ Status check(const pyf_cuda_chunks* chunks, const pyf_cuda_channel* channels, st
   if (chunks == nullptr || chunks->state == nullptr || (chunks->values == nullptr && chunks->grid == nullptr))
     return fail(Code::invalid_argument, "chunks is NULL, or has no values or states");
   if (chunks->batch == 0 || chunks->chunk_bytes == 0)
-    return fail(Code::invalid_argument, "chunks and batches must not be empty");
-  if (channels == nullptr || channel_count == 0) return fail(Code::invalid_argument, "there are no channels");
+    return fail(Code::invalid_argument, "chunk_bytes and batch must be at least 1");
+  if (channels == nullptr || channel_count == 0)
+    return fail(Code::invalid_argument, "channels is NULL or channel_count is 0");
   const pyf_grid* const grid = chunks->grid;
   if (grid != nullptr) {
     PYF_TRY(check_grid(grid));
     const ChunkGrid all(*grid);
     if (all.bytes() != chunks->chunk_bytes || chunks->grid_first > all.count() ||
         chunks->count > all.count() - chunks->grid_first || chunks->padding == nullptr)
-      return fail(Code::invalid_argument, "the grid has other chunks, or no padding");
+      return fail(Code::invalid_argument,
+                  "the grid does not have these chunks (chunk_bytes, grid_first, count), or padding is NULL");
   }
   for (std::size_t i = 0; i < channel_count; ++i) {
     const pyf_cuda_channel& channel = channels[i];
     if (channel.host_values == nullptr && grid == nullptr) continue;
     if (channel.host_values == nullptr || channel.host_value_bytes == 0 || channel.host_value_bytes % 128 != 0 ||
         (grid != nullptr && channel.host_value_bytes / 2 < chunks->chunk_bytes))
-      return fail(Code::invalid_argument, "host_value_bytes is %zu: not a multiple of 128, or less than two chunks",
+      return fail(Code::invalid_argument,
+                  "host_value_bytes is %zu, must be a multiple of 128 and, with a grid, at least two chunks",
                   channel.host_value_bytes);
   }
   return kOk;
@@ -247,30 +252,30 @@ using namespace pyfilter::filter;
 
 int pyf_cuda_write_chunks(const pyf_request* request, const pyf_cuda_chunks* chunks, const pyf_cuda_channel* channels,
                           size_t channel_count, size_t frame_stride, const pyf_chunk_writer* writer) {
-  return static_cast<int>(guarded([&] {
-                            Request checked;
-                            PYF_TRY(to_request(request, &checked));
-                            PYF_TRY(check_request(checked));
-                            PYF_TRY(filter::check(chunks, channels, channel_count));
-                            if (writer == nullptr || writer->write == nullptr)
-                              return fail(Code::invalid_argument, "writer is NULL");
-                            if (frame_stride % 8 != 0 || frame_stride < max_frame_bytes(checked))
-                              return fail(Code::invalid_argument,
-                                          "frame_stride is %zu: less than a frame may have, or not a multiple of 8",
-                                          frame_stride);
-                            return write_chunks(without_psnr(checked), *chunks, as_channels(channels), channel_count,
-                                                frame_stride, *writer);
-                          }).code);
+  return static_cast<int>(
+      guarded([&] {
+        Request checked;
+        PYF_TRY(to_request(request, &checked));
+        PYF_TRY(check_request(checked));
+        PYF_TRY(filter::check(chunks, channels, channel_count));
+        if (writer == nullptr || writer->write == nullptr) return fail(Code::invalid_argument, "writer is NULL");
+        if (frame_stride % 8 != 0 || frame_stride < max_frame_bytes(checked))
+          return fail(Code::invalid_argument,
+                      "frame_stride is %zu, must be a multiple of 8 and at least pyf_max_frame_bytes()", frame_stride);
+        return write_chunks(without_psnr(checked), *chunks, as_channels(channels), channel_count, frame_stride,
+                            *writer);
+      }).code);
 }
 
 int pyf_cuda_read_chunks(uint8_t dtype, const pyf_cuda_chunks* chunks, const pyf_cuda_channel* channels,
                          size_t channel_count, int file, pyf_range* ranges, const uint32_t* segments, uint32_t level) {
-  return static_cast<int>(guarded([&] {
-                            PYF_TRY(filter::check(chunks, channels, channel_count));
-                            if (ranges == nullptr) return fail(Code::invalid_argument, "ranges is NULL");
-                            const auto type = static_cast<Dtype>(dtype);
-                            if (dtype_bytes(type) == 0) return fail(Code::invalid_argument, "dtype is %d", dtype);
-                            return read_chunks({*chunks, type, file, ranges, segments, level}, as_channels(channels),
-                                               channel_count);
-                          }).code);
+  return static_cast<int>(
+      guarded([&] {
+        PYF_TRY(filter::check(chunks, channels, channel_count));
+        if (ranges == nullptr) return fail(Code::invalid_argument, "ranges is NULL");
+        const auto type = static_cast<Dtype>(dtype);
+        if (dtype_bytes(type) == 0)
+          return fail(Code::invalid_argument, "dtype code %d is unknown, allowed: those of registry.json", dtype);
+        return read_chunks({*chunks, type, file, ranges, segments, level}, as_channels(channels), channel_count);
+      }).code);
 }

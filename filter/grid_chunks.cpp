@@ -52,7 +52,7 @@ Status read_chunk(const Work& all, std::size_t number, const std::uint8_t* frame
   FrameInfo info;
   PYF_TRY(frame_info(frame, size, &info));
   if (info.value_bytes != all.chunks.bytes() || info.dtype != all.dtype)
-    return fail(Code::corrupt, "a frame of another array than the chunk");
+    return fail(Code::corrupt, "the frame's shape or dtype is not the chunk's");
   const ChunkGrid::Part part = all.chunks.part(number);
   if (all.chunks.in_place(part)) return decode(frame, size, part.first, all.chunks.bytes());
   PYF_TRY(decode(frame, size, block, all.chunks.bytes()));

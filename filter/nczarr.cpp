@@ -98,7 +98,7 @@ bool is_of_type(int type, Dtype dtype) {
 Status read_type(const Netcdf& netcdf, int ncid, int varid, Request* request) {
   int type = 0, endian = 0;
   if (netcdf.inq_vartype(ncid, varid, &type) != kNcOk || netcdf.inq_var_endian(ncid, varid, &endian) != kNcOk)
-    return fail(Code::internal, "netCDF did not say the variable's type");
+    return fail(Code::internal, "netCDF did not report the variable's type");
   if (type < 1 || static_cast<std::size_t>(type) > std::size(kTypes) || kTypes[type - 1] == Dtype{})
     return fail(Code::unsupported, "cannot compress the variable's type: netCDF's number %d", type);
   request->dtype = kTypes[type - 1];
@@ -112,7 +112,7 @@ Status read_chunk_shape(const Netcdf& netcdf, int ncid, int varid, Shape* shape)
   *shape = {};
   if (netcdf.inq_varndims(ncid, varid, &shape->rank) != kNcOk ||
       netcdf.inq_var_chunking(ncid, varid, &storage, dims.data()) != kNcOk)
-    return fail(Code::internal, "netCDF did not say the chunk's shape");
+    return fail(Code::internal, "netCDF did not report the chunk's shape");
   if (storage != kNcChunked || shape->rank < 1 || shape->rank > kMaxRank)
     return fail(Code::unsupported, "a chunked variable of 1 to %d dimensions is needed", kMaxRank);
   for (int i = 0; i < shape->rank; ++i) {
@@ -126,7 +126,7 @@ Status read_fill(const Netcdf& netcdf, int ncid, int varid, Request* request) {
   std::array<unsigned char, 16> value{};
   int no_fill = 0;
   if (netcdf.inq_var_fill(ncid, varid, &no_fill, value.data()) != kNcOk)
-    return fail(Code::internal, "netCDF did not say the fill value");
+    return fail(Code::internal, "netCDF did not report the fill value");
   request->has_fill = true;
   request->fill = 0;
   // in mode "no fill" a variable may have the attribute all the same, as what nccopy writes
@@ -145,7 +145,7 @@ Status check_first(const Netcdf& netcdf, int ncid, int varid) {
   std::size_t count = 0;
   if (netcdf.inq_var_filter_ids(ncid, varid, &count, nullptr) != kNcOk || count > kMaxFilters ||
       netcdf.inq_var_filter_ids(ncid, varid, &count, ids.data()) != kNcOk)
-    return fail(Code::internal, "netCDF did not say which filters the variable has");
+    return fail(Code::internal, "netCDF did not report the variable's filters");
   if (count > 0 && ids[0] != registry::kFilterId)
     return fail(Code::invalid_argument, "filter %u stands before %s: %s must be the first filter", ids[0],
                 registry::kFilterName, registry::kFilterName);
@@ -190,7 +190,7 @@ Status parse_codec(const char* text, Words* words) {
     }
     at = skip(found.ptr, ',');
   }
-  return fail(Code::invalid_argument, "the codec %.200s has no list of at most %zu cd_values",
+  return fail(Code::invalid_argument, "the codec %.200s needs a list of at most %zu cd_values, integers of 32 bits",
               text != nullptr ? text : "", kMaxWords);
 }
 
@@ -202,7 +202,8 @@ Status write_codec(const unsigned* words, std::size_t count, char** out) {
   const int size = std::snprintf(text.data(), text.size(), "{\"id\": \"%s\", \"cd_values\": [%u, %u, %u, %u, %u, %u]}",
                                  registry::kFilterName, user.values[0], user.values[1], user.values[2], user.values[3],
                                  user.values[4], user.values[5]);
-  if (size < 0 || static_cast<std::size_t>(size) >= text.size()) return fail(Code::internal, "the codec is too long");
+  if (size < 0 || static_cast<std::size_t>(size) >= text.size())
+    return fail(Code::internal, "the codec's JSON is longer than 255 bytes");
   *out = static_cast<char*>(std::malloc(text.size()));  // netCDF frees it, and the words too
   if (*out == nullptr) return fail(Code::no_memory, "no memory for a codec");
   std::memcpy(*out, text.data(), text.size());

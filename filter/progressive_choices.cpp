@@ -41,7 +41,7 @@ Status choose(const Choosing& all, std::size_t number) {
   const Shape& shape = all.like.shape;
   if (info.frame_bytes != whole || info.dtype != all.like.dtype || info.shape.rank != shape.rank ||
       !std::equal(shape.dims.begin(), shape.dims.begin() + shape.rank, info.shape.dims.begin()))
-    return fail(Code::corrupt, "a frame of another array than the chunk");
+    return fail(Code::corrupt, "the frame's shape or dtype is not the chunk's");
   PYF_TRY(progressive_summary(range.to, head.bytes, &summary));
   std::vector<ProgressivePart> parts(summary.segments);
   PYF_TRY(progressive_parts(range.to, head.bytes, 0, parts.data(), summary.segments));
@@ -52,7 +52,7 @@ Status choose(const Choosing& all, std::size_t number) {
   choice.chosen = static_cast<std::uint32_t>(
       std::min<std::ptrdiff_t>(good - parts.begin() + 1, static_cast<std::ptrdiff_t>(parts.size())));
   for (std::uint32_t i = 0; i < choice.chosen; ++i) {
-    if (parts[i].offset != choice.end) return fail(Code::unsupported, "segments that do not follow each other");
+    if (parts[i].offset != choice.end) return fail(Code::unsupported, "the segments of a tolerance are not contiguous");
     choice.end += parts[i].size;
   }
   if (choice.chosen > 0) choice.error = parts[choice.chosen - 1].error;

@@ -20,7 +20,7 @@ Status store_words(const Hdf5& hdf5, hid_t dcpl, hid_t type) {
   // plugin and skips an optional filter that it does not know: it would silently store raw chunks.
   const unsigned flags = dataset.flags & ~kFlagOptional;
   if (hdf5.H5Pmodify_filter(dcpl, static_cast<int>(registry::kFilterId), flags, words.count, words.values.data()) < 0)
-    return fail(Code::internal, "HDF5 did not take the stored cd_values");
+    return fail(Code::internal, "HDF5 refused the stored cd_values (H5Pmodify_filter)");
   return kOk;
 }
 

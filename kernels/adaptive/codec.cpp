@@ -94,13 +94,13 @@ void choose_zero_sentinel(const void* values, FrameInfo& info) {
 // Reads the offset and the model of a payload.
 Status read_head(const std::uint8_t* payload, std::size_t payload_bytes, AdaptivePlan& plan, AdaptiveModel& model,
                  std::size_t* bytes) {
-  if (payload_bytes < kPayloadHead) return fail(Code::corrupt, "corrupt frame: no room for its offset");
+  if (payload_bytes < kPayloadHead) return fail(Code::corrupt, "corrupt frame: too short for its offset");
   plan.offset = load_le<double>(payload);
   model.kind = plan.tiles.kind;
   if (!std::isfinite(plan.offset) || !read_model(payload + kPayloadHead, payload_bytes - kPayloadHead, model, bytes))
-    return fail(Code::corrupt, "corrupt frame: its model");
+    return fail(Code::corrupt, "corrupt frame: its offset or its model is invalid");
   if (model.masks && !plan.has_sentinel)
-    return fail(Code::corrupt, "corrupt frame: its model has masks of no sentinel");
+    return fail(Code::corrupt, "corrupt frame: its model has masks, but the frame has no sentinel");
   *bytes += kPayloadHead;
   return kOk;
 }
@@ -299,7 +299,8 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
   PYF_TRY(check_zero_parameters(row, parameters, 3, in_frame));
   if (parameters[kFormat] != 1) return fail(code, "%s: payload %d, allowed: 1", row.name, parameters[kFormat]);
   if (parameters[kAcross] > 1 || (parameters[kAcross] == 1 && !may_go_across(shape)))
-    return fail(code, "%s: order of axes %d, allowed: 0, with four axes 1", row.name, parameters[kAcross]);
+    return fail(code, "%s: order of axes %d, allowed: 0; 1 too for some shapes of four axes", row.name,
+                parameters[kAcross]);
   if (parameters[kUnitLog2] > kMostTilesLog2)
     return fail(code, "%s: units of 2^%d tiles, allowed: 0 to %u", row.name, parameters[kUnitLog2], kMostTilesLog2);
   return kOk;

@@ -131,7 +131,7 @@ Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t
                     std::uint64_t start, std::uint64_t stop, void* out) noexcept {
   const std::uint64_t units = plan.units();
   if (units >= payload_bytes / 4)
-    return fail(Code::corrupt, "corrupt frame: no room for a directory of %llu entries",
+    return fail(Code::corrupt, "corrupt frame: too short for a directory of %llu entries",
                 static_cast<unsigned long long>(units));
   const std::size_t directory_bytes = 4 * static_cast<std::size_t>(units + 1);
   std::uint32_t before = 0;
@@ -139,7 +139,7 @@ Status decode_tiles(const Plan& plan, const TileCoder& coder, const std::uint8_t
     const auto entry = load_le<std::uint32_t>(payload + 4 * t);
     const std::uint32_t offset = entry & ~kUniformBit;
     if (offset < before || (t == 0 && offset != 0) || (t == units && entry != offset))
-      return fail(Code::corrupt, "corrupt frame: directory entry %llu", static_cast<unsigned long long>(t));
+      return fail(Code::corrupt, "corrupt frame: directory entry %llu is invalid", static_cast<unsigned long long>(t));
     before = offset;
   }
   if (directory_bytes + 4 * std::size_t{before} != payload_bytes)

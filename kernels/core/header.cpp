@@ -89,7 +89,7 @@ Status read_fields(const std::uint8_t* frame, FrameInfo* info) {
   std::memcpy(info->parameters.data(), frame + 48, info->parameters.size());
   info->carried_bound = 0;
   if ((flags & kFlagCarried) != 0) {
-    if (info->format_version < kCarriedVersion) return corrupt("a carried bound in a format without them");
+    if (info->format_version < kCarriedVersion) return corrupt("a carried bound in a format that has none");
     info->carried_bound = carried_of_word(load_le<std::uint32_t>(frame + kCarriedAt));
     std::memset(info->parameters.data() + (kCarriedAt - 48), 0, 4);
     if (!std::isfinite(info->carried_bound) || !(info->carried_bound > info->bound) || info->pointwise)
@@ -159,7 +159,7 @@ Status read_header(const std::uint8_t* frame, std::size_t available, FrameInfo* 
     return fail(Code::corrupt, "not a pyfilter frame: starts with %02x %02x %02x %02x, expected 89 50 59 46", frame[0],
                 frame[1], frame[2], frame[3]);
   info->format_version = frame[4];
-  if (frame[4] == 0) return corrupt("format version 0");
+  if (frame[4] == 0) return corrupt("format version 0, allowed: 1 or more");
   if (frame[4] > registry::kFormatVersion)
     return fail(Code::too_new,
                 "frame format %d needs pyfilter >= %d.%d; this is pyfilter %s, which reads formats up to %d", frame[4],

@@ -72,7 +72,7 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
   const Codec& functions = *codec_of(info.codec);
   PYF_TRY(functions.check_parameters(*codec, info.parameters, info.shape, true));
   if (const std::uint8_t version = version_of(*codec, info.parameters); info.format_version < version)
-    return fail(Code::corrupt, "corrupt frame: codec %s in format %d, it came with %d", codec->name,
+    return fail(Code::corrupt, "corrupt frame: codec %s in format %d, allowed: %d or later", codec->name,
                 info.format_version, version);
   const bool quantised = functions.quantises && !info.stored_raw && !(functions.may_be_exact && info.step == 0);
   if (!quantised && (info.step != 0 || info.bound != 0))
@@ -86,8 +86,9 @@ Status check_frame_codec(const FrameInfo& info) noexcept {
     if (info.pointwise && info.bound >= 1)
       return fail(Code::corrupt, "corrupt frame: a pointwise relative bound of %g", info.bound);
     if (!is_float(info.dtype) && !is_integer_step(info.bound, info.step, dtype_bytes(info.dtype)))
-      return fail(Code::corrupt, "corrupt frame: a bound of %g and a step of %g of integers, dtype %s", info.bound,
-                  info.step, dtype_name(info.dtype));
+      return fail(Code::corrupt,
+                  "corrupt frame: the bound %g and the step %g do not fit each other for integers, dtype %s",
+                  info.bound, info.step, dtype_name(info.dtype));
     if (functions.check_step != nullptr) return functions.check_step(info);
     if (!info.pointwise && info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
       return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
@@ -133,7 +134,7 @@ Status check_request(const Request& request) noexcept {
   if (request.bound_mode == Bound::pointwise_relative && request.bound >= 1)
     return fail(Code::invalid_argument, "the pointwise relative bound is %g, must be > 0 and < 1", request.bound);
   if (request.bound_mode == Bound::none && request.bound != 0)
-    return fail(Code::invalid_argument, "%s takes no bound, but one of %g is given", codec->name, request.bound);
+    return fail(Code::invalid_argument, "%s takes no bound, but %g is given", codec->name, request.bound);
   if (request.shape.rank < 0 || request.shape.rank > kMaxRank)
     return fail(Code::invalid_argument, "rank %d, allowed: 0 to %d", request.shape.rank, kMaxRank);
   PYF_TRY(codec_of(request.codec)->check_parameters(*codec, request.parameters, request.shape, false));

@@ -124,7 +124,7 @@ Status read_streams(const StreamPlan& plan, const std::uint8_t* payload, std::si
   if (!model || tables.get() == nullptr) return fail(Code::no_memory, "no memory for the tables of streams");
   if (!(rans ? read_tables(payload, payload_bytes, *model, bytes)
              : read_huffman_tables(payload, payload_bytes, *model, bytes)))
-    return fail(Code::corrupt, "corrupt frame: its tables of frequencies or code lengths");
+    return fail(Code::corrupt, "corrupt frame: its frequencies or code lengths are invalid");
   if (rans)
     make_decode_tables(*model, *tables.rans);
   else

@@ -83,7 +83,7 @@ Status decode_binned(const FrameInfo& info, const std::uint8_t* payload, std::si
   std::size_t head = 0;
   try {
     if (!read_binned_model(payload, payload_bytes, *model, &head))
-      return fail(Code::corrupt, "corrupt frame: the model of its bins");
+      return fail(Code::corrupt, "corrupt frame: the model of its bins is invalid");
   } catch (const std::bad_alloc&) {
     return no_memory();
   }

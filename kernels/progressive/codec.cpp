@@ -49,8 +49,8 @@ Status check_step(const FrameInfo& info) {
       exponent > (info.dtype == Dtype::f32 ? -149 : -1073))
     return kOk;
   return fail(Code::corrupt,
-              "corrupt frame: a bound of %g and a step of %g, which must be twice that and a power of two", info.bound,
-              info.step);
+              "corrupt frame: the bound is %g, the step %g: the step must be twice the bound and a power of two",
+              info.bound, info.step);
 }
 
 Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {

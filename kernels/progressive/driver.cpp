@@ -87,7 +87,7 @@ Status decode_progressive_range(const FrameInfo& info, const std::uint8_t* paylo
   std::uint64_t end = opened.head.segments_at;
   for (int i = 0; i < opened.head.segments; ++i) end += opened.segments[static_cast<std::size_t>(i)].size;
   for (; end < payload_bytes; ++end)
-    if (payload[end] != 0) return fail(Code::corrupt, "corrupt frame: bytes behind its segments that are not zero");
+    if (payload[end] != 0) return fail(Code::corrupt, "corrupt frame: padding behind its segments is not zero");
   const auto& decode = progressive_coder().decode;
   const bool whole = start == 0 && stop == info.value_count;
   Memory<std::uint8_t> all;

@@ -142,15 +142,15 @@ inline Status read_head(const std::uint8_t* payload, std::size_t available, cons
     case HeadFault::none:
       break;
     case HeadFault::specials:
-      return bad("its part of special values is too long");
+      return bad("its section of special values is too long");
     case HeadFault::range:
-      return bad("the range of its integers");
+      return bad("the range of its integers is invalid");
     case HeadFault::units:
-      return bad("the number of its units");
+      return bad("the number of its units is wrong");
     case HeadFault::planes:
-      return bad("the planes of a unit");
+      return bad("the bit planes of a unit are invalid");
     case HeadFault::segments:
-      return bad("the number of its segments");
+      return bad("the number of its segments is wrong");
   }
   return kOk;
 }
@@ -196,7 +196,7 @@ inline Status read_table(const std::uint8_t* payload, const ProgressiveLayout& l
                          ProgressiveSegment* segments) {
   const bool good =
       parse_table(payload, layout, head, [segments](int i, const ProgressiveSegment& s) { segments[i] = s; });
-  return good ? kOk : fail(Code::corrupt, "corrupt frame: its table of segments");
+  return good ? kOk : fail(Code::corrupt, "corrupt frame: its table of segments is invalid");
 }
 
 }  // namespace pyfilter

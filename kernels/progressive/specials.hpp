@@ -167,7 +167,7 @@ inline std::uint64_t write_specials(const void* values, const KindOf<T>& kind, s
 template <class Visit>
 inline Status read_specials(const std::uint8_t* from, std::uint64_t size, std::uint64_t count, std::uint64_t row,
                             bool has_sentinel, std::size_t value_bytes, std::uint64_t* mask, Visit&& visit) {
-  const auto bad = [] { return fail(Code::corrupt, "corrupt frame: its part of special values"); };
+  const auto bad = [] { return fail(Code::corrupt, "corrupt frame: its section of special values is invalid"); };
   if (size < 16) return bad();
   const auto missing = load_le<std::uint64_t>(from), verbatim = load_le<std::uint64_t>(from + 8);
   if (missing > count || verbatim > count - missing || (missing != 0 && !has_sentinel)) return bad();

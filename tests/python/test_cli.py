@@ -222,7 +222,7 @@ def test_each_variable_that_is_copied_is_named_with_the_reason(tmp_path: Path) -
     assert "integers that are compressed already: --var NAME=lossless compresses them anew: /packed\n" in out
     assert "copied as they are, by --var NAME=none: /zipped\n" in out
     out = run("compress", *paths, "--var", "counts=hierarchical_delta:absolute:2")
-    assert "named by no --var, and there is no bound for all: /few, /half, /packed, /zipped\n" in out
+    assert "not named by a --var, and no bound is given for all: /few, /half, /packed, /zipped\n" in out
     assert "1 variables compressed, 4 copied as they are" in out
     with h5py.File(tmp_path / "empty.h5", "w"):
         pass

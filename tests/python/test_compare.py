@@ -307,7 +307,10 @@ def test_without_hdf5plugin_ours_alone_are_compared(path: Path, monkeypatch: pyt
         (["a.h5"], "give a bound"),
         (["a.h5", "--absolute", "1", "--relative", "1"], "not --absolute and --relative"),
         (["nothing.h5", "--absolute", "1"], "there is no file"),
-        (["a.h5:/nothing", "--absolute", "1"], "no dataset '/nothing' in .*; of numbers there are /count, /group/p"),
+        (
+            ["a.h5:/nothing", "--absolute", "1"],
+            "no dataset '/nothing' in .*; its datasets of numbers are /count, /group/p",
+        ),
         (["a.h5", "--absolute", "1", "--only", "nothing"], "has nothing in its name"),
         (["const.npy", "--relative", "1"], "give --absolute"),
     ],

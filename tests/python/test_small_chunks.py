@@ -174,9 +174,9 @@ def test_slips_of_who_calls() -> None:
         (None, "grid is NULL"),
         (grid(rank=0), "the grid has 0 dimensions, allowed: 1 to 32"),
         (grid(rank=33), "the grid has 33 dimensions, allowed: 1 to 32"),
-        (grid(chunk=(2, 0)), "begins 0 values before the array, chunks have 0"),
-        (grid(begin=(0, 3)), "begins 3 values before the array, chunks have 3"),
-        (grid(begin=(0, 1)), "the grid has 6 chunks, not 4"),
+        (grid(chunk=(2, 0)), "begins 0 values before the array, must be fewer than the chunk's 0"),
+        (grid(begin=(0, 3)), "begins 3 values before the array, must be fewer than the chunk's 3"),
+        (grid(begin=(0, 1)), "the grid has 6 chunks, but count is 4"),
     ):
         with pytest.raises(InvalidArgument, match=said):
             read(asked)

@@ -12,11 +12,11 @@
 PYF_BEGIN_TARGET
 
 // Texts that last: what fail() makes belongs to the thread.
-inline constexpr Status kBadUnitHead{Code::corrupt, "corrupt frame: the head of a unit"};
+inline constexpr Status kBadUnitHead{Code::corrupt, "corrupt frame: the head of a unit is invalid"};
 inline constexpr Status kBadUnitSize{Code::corrupt, "corrupt frame: a unit's parts do not add up to its size"};
-inline constexpr Status kBadUnitMasks{Code::corrupt, "corrupt frame: masks of tiles that have none"};
+inline constexpr Status kBadUnitMasks{Code::corrupt, "corrupt frame: a unit has masks, but its model has none"};
 inline constexpr Status kBadUnitStream{Code::corrupt, "corrupt frame: a stream does not end where it should"};
-inline constexpr Status kBadStoredValues{Code::corrupt, "corrupt frame: stored values are too many or too few"};
+inline constexpr Status kBadStoredValues{Code::corrupt, "corrupt frame: too many or too few verbatim values"};
 inline constexpr Status kBadUnitPadding{Code::corrupt, "corrupt frame: padding of a unit is not zero"};
 inline constexpr Status kBadUnitValue{Code::corrupt, "corrupt frame: a value is too large to predict with"};
 inline constexpr Status kNoUnitMemory{Code::no_memory, "no memory for a tile"};

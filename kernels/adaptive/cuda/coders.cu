@@ -79,7 +79,7 @@ Status decode(const FrameGroup& frames, std::uint64_t start, std::uint64_t stop,
   job.unit_tiles = 1u << log2_of(of_group);
   const std::uint64_t units = tile_parts(job.grid.tiles(), job.unit_tiles);
   if (job.grid.tiles() >> 31 != 0)
-    return fail(Code::unsupported, "a frame of %llu tiles, fewer than 2^31 are decoded on a device",
+    return fail(Code::unsupported, "the frame has %llu tiles, a device decodes fewer than 2^31: decode it on the CPU",
                 static_cast<unsigned long long>(job.grid.tiles()));
   job.units = static_cast<std::uint32_t>(units);
   job.rows = info.value_count != 0 ? job.grid.most_rows() : 1;

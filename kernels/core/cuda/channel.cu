@@ -97,7 +97,7 @@ Status decode_whole(const CudaChannel& channel, const CudaChannelFrames& frames)
     FrameInfo info;
     PYF_TRY(frame_info(header, frames.sizes[i], &info));
     if (info.value_bytes != frames.chunk_bytes || info.dtype != frames.dtype)
-      return fail(Code::corrupt, "a frame of another array than the chunk");
+      return fail(Code::corrupt, "the frame's shape or dtype is not the chunk's");
     batch[i] = {header, frames.sizes[i], channel.frames + frames.offsets[i], frames.sizes[i],
                 channel.values + i * frames.chunk_bytes};
   }

@@ -84,9 +84,9 @@ Status cuda_fault(std::uint32_t fault) noexcept {
     case Fault::count:
       return fail(Code::corrupt, "corrupt frame: a block's verbatim values are not as many as its mask says");
     case Fault::tables:
-      return fail(Code::corrupt, "corrupt frame: its tables of frequencies or code lengths");
+      return fail(Code::corrupt, "corrupt frame: its frequencies or code lengths are invalid");
     case Fault::head:
-      return fail(Code::corrupt, "corrupt frame: the head of a group of tiles");
+      return fail(Code::corrupt, "corrupt frame: the head of a group of tiles is invalid");
     case Fault::state:
       return fail(Code::corrupt, "corrupt frame: a state of a stream is out of range");
     case Fault::stream:

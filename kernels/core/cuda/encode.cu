@@ -17,7 +17,8 @@ Status check_batch(const Request& request, const CudaEncodeBatch& batch, std::ui
                 find_codec(request.codec)->name, dtype_name(request.dtype));
   if (!value_count(request.shape, count)) return fail(Code::unsupported, "the product of the dims is 2^61 or more");
   const std::size_t width = dtype_bytes(request.dtype), most = max_frame_bytes(request);
-  if (most == 0) return fail(Code::unsupported, "the frame would be too large");
+  if (most == 0)
+    return fail(Code::unsupported, "a frame of this shape may be too large for memory: use smaller chunks");
   if (reinterpret_cast<std::uintptr_t>(batch.values) % width != 0 || batch.value_stride % width != 0)
     return fail(Code::invalid_argument, "device values and their stride must be multiples of %zu bytes", width);
   if (reinterpret_cast<std::uintptr_t>(batch.frames) % 8 != 0 || batch.frame_stride % 8 != 0)

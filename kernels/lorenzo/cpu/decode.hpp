@@ -18,11 +18,11 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr Status kBadGroup{Code::corrupt, "corrupt frame: the head of a group of tiles"};
+inline constexpr Status kBadGroup{Code::corrupt, "corrupt frame: the head of a group of tiles is invalid"};
 inline constexpr Status kBadStream{Code::corrupt, "corrupt frame: a stream does not end where its group does"};
 inline constexpr Status kBadState{Code::corrupt, "corrupt frame: a state of a stream is out of range"};
 inline constexpr Status kBadSpecialPart{Code::corrupt,
-                                        "corrupt frame: a tile's special values have widths or a first value"};
+                                        "corrupt frame: a tile of special values has bit planes or a first value"};
 
 // A group's parts, found and checked but for what is in them.
 struct GroupParts {

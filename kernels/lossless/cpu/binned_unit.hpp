@@ -233,10 +233,10 @@ inline EncodedTile encode_binned_unit(const Plan& base, const void* values, std:
 }
 
 // Texts that last: what fail() makes belongs to the thread.
-inline constexpr Status kBadBinnedUnit{Code::corrupt, "corrupt frame: the head of a unit"};
+inline constexpr Status kBadBinnedUnit{Code::corrupt, "corrupt frame: the head of a unit is invalid"};
 inline constexpr Status kBadBinnedSize{Code::corrupt, "corrupt frame: a unit's parts do not add up to its size"};
 inline constexpr Status kBadBinnedStream{Code::corrupt, "corrupt frame: a stream does not end where it should"};
-inline constexpr Status kBadPlace{Code::corrupt, "corrupt frame: a place beyond the list of values"};
+inline constexpr Status kBadPlace{Code::corrupt, "corrupt frame: an index beyond its list of values"};
 inline constexpr Status kNoUnitMemory{Code::no_memory, "no memory to decode a unit"};
 
 // Decodes a stream of `count` numbers at `at`; moves it behind the stream.

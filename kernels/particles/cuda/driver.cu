@@ -81,7 +81,7 @@ Status read_words(const std::uint32_t* words, std::uint32_t chunks, std::vector<
                   cudaStream_t stream) {
   read.resize(chunks);
   return check(cudaMemcpyAsync(read.data(), words, chunks * sizeof *words, cudaMemcpyDeviceToHost, stream),
-               "copy of what is known of chunks");
+               "copy of the chunks' summaries");
 }
 
 // Whether any chunk is already in sorted order; waits for the device.

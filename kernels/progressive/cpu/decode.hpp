@@ -183,7 +183,7 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
   for (std::uint64_t i = 0; i < layout.roots; ++i) {
     const Int root = load_le<Int>(payload + head.roots_at + sizeof(Int) * i);
     if (root < limits.low || root > limits.high)
-      return fail(pyfilter::Code::corrupt, "corrupt frame: value %llu of its coarsest grid",
+      return fail(pyfilter::Code::corrupt, "corrupt frame: value %llu of its coarsest grid is out of range",
                   static_cast<unsigned long long>(i));
     *q.point(layout.levels, i / (coarsest.y * coarsest.x), i / coarsest.x % coarsest.y, i % coarsest.x) = root;
   }
@@ -196,7 +196,7 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
       if (s.unit != u) continue;
       const std::uint64_t at = unit.tiles * static_cast<std::uint64_t>(head.planes[u] - 1 - s.plane);
       if (!locate_pieces(payload, s, unit.tiles, pieces.get() + at))
-        return fail(pyfilter::Code::corrupt, "corrupt frame: the sizes of segment %d", i);
+        return fail(pyfilter::Code::corrupt, "corrupt frame: the piece sizes of segment %d are invalid", i);
     }
     const bool nothing = last[u] == head.planes[u];  // all coefficients of the unit are 0
     const int planes = nothing ? 0 : head.planes[u], lowest = nothing ? 0 : last[u];
@@ -208,7 +208,8 @@ inline Status decode_progressive(const FrameInfo& info, const std::uint8_t* payl
     });
     if (failed == kTileNoMemory) return no_memory();
     if (failed != kTileDecoded)
-      return fail(pyfilter::Code::corrupt, "corrupt frame: a piece of plane %d of unit %d", failed.load(), u);
+      return fail(pyfilter::Code::corrupt, "corrupt frame: a piece of plane %d of unit %d is invalid", failed.load(),
+                  u);
   }
   auto* const values = static_cast<std::uint8_t*>(out);
   finish_values<T>(info, q.at, g.count(), values);

@@ -45,7 +45,7 @@ Status decode_parts(const CudaChannel& channel, const CudaChannelFrames& frames)
                                    frames.level, frames.chunk_bytes, &info, &end));
     if (i == 0) first = info;
     if (info.dtype != frames.dtype || !same_shape(info.shape, first.shape))
-      return fail(Code::corrupt, "a frame of another array than the chunk");
+      return fail(Code::corrupt, "the frame's shape or dtype is not the chunk's");
     batch.push_back(progressive_part(info, channel.frames + frames.offsets[i], end,
                                      channel.values + i * frames.chunk_bytes, faults + i, frames.segments[i]));
   }

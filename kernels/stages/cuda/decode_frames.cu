@@ -32,7 +32,7 @@ Status decode_params(const FrameGroup& group, const Grid& grid, std::uint64_t st
                      DecodeParams& job) {
   job.grid = grid;
   if (job.grid.blocks >> 32 != 0)
-    return fail(Code::unsupported, "a frame of %llu blocks, at most 2^32 are decoded on a device",
+    return fail(Code::unsupported, "the frame has %llu blocks, a device decodes at most 2^32: decode it on the CPU",
                 static_cast<unsigned long long>(job.grid.blocks));
   job.tiles = static_cast<std::uint32_t>(job.grid.tiles);
   job.blocks = static_cast<std::uint32_t>(job.grid.blocks);
