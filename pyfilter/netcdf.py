@@ -252,7 +252,7 @@ def compress_file(
         if not report.ok:
             wrong = ", ".join(row.path for row in report.rows if not row.ok)
             message = (
-                f"{file_path} was left as it was: not every value of {wrong} keeps what was asked for; please report it"
+                f"{file_path} was not changed: some compressed values of {wrong} broke the bound; please report it"
             )
             raise InternalError(message)
         result.chmod(file_path.stat().st_mode)

@@ -53,10 +53,10 @@ class Region:
         """Check the fields."""
         object.__setattr__(self, "bound", positive_float("the bound of a region", self.bound, or_zero=True))
         if bool(self.box) == bool(self.mask):
-            message = f"a region needs a box or a mask, one of them; got box={self.box!r}, mask={self.mask!r}"
+            message = f"a region needs either a box or a mask; got box={self.box!r}, mask={self.mask!r}"
             raise InvalidArgument(message)
         if any(isinstance(part, slice) and part.step not in (None, 1) for part in self.box):
-            message = f"the box of a region must be of slices without a step, got {self.box!r}"
+            message = f"the box of a region must have slices without a step, got {self.box!r}"
             raise InvalidArgument(message)
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ PLACEHOLDER = "NAME"
 @click.option(
     "--var", default=PLACEHOLDER, metavar="NAME", help="The variable, for h5repack (a path), nccopy and ncgen."
 )
-@click.option("--decode", metavar="WORDS", help="Explain filter words that h5dump or ncdump shows.")
+@click.option("--decode", metavar="WORDS", help="Explain the filter's words as h5dump or ncdump shows them.")
 @options.json
 def args(
     *,

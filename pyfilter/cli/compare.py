@@ -42,13 +42,22 @@ _WITHOUT_PEERS = "hdf5plugin is not installed: pip install 'h5pyfilter[compare]'
 @help.argument("source", metavar="FILE[:DATASET]", help="HDF5, netCDF or .npy.")
 @options.with_bounds
 @click.option("--sample-mib", type=click.FloatRange(0.01), default=32, metavar="N", help="Size of the sample in MiB.")
-@click.option("--all", "everything", is_flag=True, help="Every combination of our codecs' parameters.")
-@click.option("--only", multiple=True, metavar="NAME", help="Only codecs whose name contains this; may be repeated.")
-@click.option("--peers/--no-peers", default=True, help="Compare the filters of hdf5plugin too.")
+@click.option("--all", "everything", is_flag=True, help="Try every combination of our codecs' parameters.")
+@click.option("--only", multiple=True, metavar="NAME", help="Only codecs whose name contains NAME; may be repeated.")
+@click.option("--peers/--no-peers", default=True, help="Compare hdf5plugin's filters too.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of pyfilter's codecs.")
-@click.option("--timeout", type=click.FloatRange(1), default=30, metavar="S", help="Seconds for one codec.")
-@click.option("--plot", type=options.FILE, metavar="OUT.png", help="Picture: rate-distortion, a slice and errors.")
-@click.option("--html", type=options.FILE, metavar="OUT.html", help="Report: one page that needs no other file.")
+@click.option(
+    "--timeout", type=click.FloatRange(1), default=30, metavar="S", help="Longest time for one codec, in seconds."
+)
+@click.option(
+    "--plot",
+    type=options.FILE,
+    metavar="OUT.png",
+    help="Write a picture: rate-distortion curves, a slice and its errors.",
+)
+@click.option(
+    "--html", type=options.FILE, metavar="OUT.html", help="Write a report: one page that needs no other file."
+)
 @options.json
 def compare(
     *,

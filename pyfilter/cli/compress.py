@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     nargs=-1,
     required=True,
     metavar="IN... OUT",
-    help="HDF5 or netCDF files, or patterns; then the result, a folder for several inputs.",
+    help="HDF5 or netCDF files, or patterns; then the output: a file, or a folder for several inputs.",
 )
 @options.with_bounds
 @options.lossless
@@ -58,15 +58,21 @@ if TYPE_CHECKING:
     "--config",
     type=options.EXISTING_FILE,
     metavar="FILE",
-    help="File of bounds, by name, pattern or standard_name: TOML, or a community's table in YAML or JSON.",
+    help="Read bounds by name, pattern or standard_name from a file: TOML, or a community's table in YAML or JSON.",
 )
 @click.option("--lossy-coordinates", is_flag=True, help="Compress coordinates to the bound too.")
 @click.option(
     "--valid-range/--no-valid-range",
     default=True,
-    help="Values stay in the range that valid_range, valid_min and valid_max state.",
+    help="Keep values in the range that the attributes valid_range, valid_min and valid_max state.",
 )
-@click.option("--range", "ranges", multiple=True, metavar="NAME=LOW:HIGH", help="Values of a variable stay in it.")
+@click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    metavar="NAME=LOW:HIGH",
+    help="Keep the values of a variable between LOW and HIGH.",
+)
 @click.option(
     "--region",
     "regions",
@@ -75,17 +81,21 @@ if TYPE_CHECKING:
     help="A part of a variable with a tighter absolute bound, 0 for bit for bit: a box such as 0:10,:,20:40, or the "
     "path of an integer mask in the file.",
 )
-@click.option("--keep-sign", is_flag=True, help="Zeros stay zeros, and no value changes its sign.")
+@click.option("--keep-sign", is_flag=True, help="Keep zeros zero, and the sign of every value.")
 @click.option("--history/--no-history", default=True, help="netCDF: add a line to the global attribute history.")
-@click.option("--attributes/--no-attributes", default=True, help="netCDF: say of each variable what was verified.")
+@click.option(
+    "--attributes/--no-attributes",
+    default=True,
+    help="netCDF: write what was verified into each variable's attributes.",
+)
 @click.option(
     "--max-memory",
     type=click.IntRange(LEAST_MEMORY >> 20),
     default=MAX_MEMORY >> 20,
     metavar="MIB",
-    help="Limit of the process, in MiB; chunks over a twentieth of it need more.",
+    help="Most memory of the process, in MiB; chunks over a twentieth of it need more.",
 )
-@click.option("--resume", is_flag=True, help="Into a folder: skip files that an earlier run has done.")
+@click.option("--resume", is_flag=True, help="With a folder as OUT: skip files that an earlier run has done.")
 @options.json
 def compress(
     *,

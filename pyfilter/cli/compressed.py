@@ -24,8 +24,8 @@ _WHY = {
     plan.FILTERED: "integers that are compressed already: --var NAME=lossless compresses them anew",
     plan.UNSUITED: "no codec takes their type",
     plan.EXCLUDED: "by --var NAME=none",
-    plan.NOT_NAMED: "named by no --var, and there is no bound for all",
-    plan.SMALLEST: "nothing smaller was found than what they have",
+    plan.NOT_NAMED: "not named by a --var, and no bound is given for all",
+    plan.SMALLEST: "no codec or filter makes them smaller than they are",
 }
 _KEPT = "integers and other types, kept bit for bit (--var NAME=absolute:X gives integers a bound)"
 _COLUMNS = (

@@ -58,7 +58,7 @@ def dataset(text: str, stack: ExitStack) -> tuple[str, Any]:
         found = file.get(inner)
         if not isinstance(found, h5py.Dataset):
             known = ", ".join(str(item.name) for item in numbers) or "none"
-            message = f"there is no dataset {inner!r} in {path}; of numbers there are {known}"
+            message = f"there is no dataset {inner!r} in {path}; its datasets of numbers are {known}"
             raise InvalidArgument(message)
     elif numbers:
         found = max(numbers, key=lambda item: (item.dtype.kind == "f", item.size))

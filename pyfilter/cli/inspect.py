@@ -64,7 +64,7 @@ class Chunk:
 
 @help.command("inspect")
 @help.argument("file", type=options.EXISTING_FILE, metavar="FILE", help="HDF5 or netCDF-4.")
-@click.option("--verbose", "-v", is_flag=True, help="Each chunk too.")
+@click.option("--verbose", "-v", is_flag=True, help="List each chunk too.")
 @options.json
 def inspect(*, file: Path, verbose: bool, json: bool) -> None:
     """Show each dataset's codec, bound and ratio, and chunks that were stored raw.

@@ -39,7 +39,7 @@ from pyfilter.registry import registry
     subcommand_metavar="COMMAND [ARGS]...",
 )
 @click.version_option(
-    registry().version, prog_name="pyfilter", message="%(prog)s %(version)s", help="Say which release this is."
+    registry().version, prog_name="pyfilter", message="%(prog)s %(version)s", help="Show the release and exit."
 )
 @click.pass_context
 def app(ctx: click.Context) -> None:

@@ -35,8 +35,8 @@ _COLUMNS = tuple(
 )
 _HELP = {
     "ssim": "Lowest structural similarity, the mean of all windows.",
-    "dssim": "Lowest data SSIM, as climate science has it, of the worst plane.",
-    "information": "Lowest share of the bitwise real information.",
+    "dssim": "Lowest data SSIM (DSSIM of climate science) of the worst plane.",
+    "information": "Lowest share of the bitwise real information that is kept.",
     "psnr": "Lowest peak signal-to-noise ratio in dB.",
     "gradient": "Largest relative error of differences of neighbours.",
     "spectrum": "Largest relative error of power up to half the highest wavenumber.",
@@ -55,10 +55,12 @@ def _with_metrics(command: Callable[..., None]) -> Callable[..., None]:
 @help.command("recommend")
 @help.argument("source", metavar="FILE[:DATASET]", help="HDF5, netCDF or .npy.")
 @_with_metrics
-@click.option("--pointwise", is_flag=True, help="A fraction of each value instead of an absolute bound.")
+@click.option("--pointwise", is_flag=True, help="Recommend pointwise relative bounds instead of absolute ones.")
 @click.option("--fast", is_flag=True, help="Only codecs that write over 0.5 GB/s on a core.")
 @click.option("--toml", type=options.FILE, metavar="OUT.toml", help="Write the bounds for pyfilter compress --config.")
-@click.option("--html", type=options.FILE, metavar="OUT.html", help="A page with pictures that needs nothing else.")
+@click.option(
+    "--html", type=options.FILE, metavar="OUT.html", help="Write a page with pictures; it needs no other file."
+)
 @options.json
 def command(
     *, source: str, pointwise: bool, fast: bool, toml: Path | None, html: Path | None, json: bool, **wanted: float
@@ -70,7 +72,7 @@ def command(
     """
     asked = {name: value for name, value in wanted.items() if value is not None}
     if not asked:
-        message = f"say what is to be kept: {', '.join(f'--{name} X' for name in METRICS)}"
+        message = f"give at least one measure to keep: {', '.join(f'--{name} X' for name in METRICS)}"
         raise InvalidArgument(message)
     if html is not None:
         figures.require()
@@ -116,7 +118,7 @@ def _variables(source: str, stack: ExitStack) -> list[tuple[str, Any]]:
     left_out = coordinates.reasons(file, every)
     found = [(name, item) for name, item in every.items() if name not in left_out and plan.is_large(item, kinds="f")]
     if not found:
-        message = f"{path} has no variable of floats but coordinates; FILE:DATASET names one"
+        message = f"{path} has no floating-point variable besides coordinates: name one as FILE:DATASET"
         raise InvalidArgument(message)
     return found
 
@@ -150,7 +152,7 @@ def _step(step: Step | None) -> str:
 
 def _sentence(item: Recommendation) -> str:
     if item.codec.is_lossless:
-        return f"no bound keeps what is wanted; bit for bit, ratio {item.ratio:.2f}"
+        return f"no bound keeps the wanted quality; bit for bit, ratio {item.ratio:.2f}"
     return f"{item.codec!r}, ratio {item.ratio:.2f}, {_quality(item.found)}"
 
 
@@ -165,7 +167,9 @@ def _notes(found: Sequence[Recommendation]) -> list[str]:
                 f"{item.name}: {item.flattened:.0%} of the differences of neighbours become 0; --gradient keeps them"
             )
         if item.codec.is_lossless:
-            notes.append(f"{item.name}: no absolute bound keeps what is wanted; --pointwise may, or a lower quality")
+            notes.append(
+                f"{item.name}: no absolute bound keeps the wanted quality; try --pointwise, or a lower quality"
+            )
     return notes
 
 

@@ -20,7 +20,7 @@ DEFAULT_STEPS = 6
 
 
 @help.command("retrieve")
-@help.argument("source", metavar="FILE:DATASET", help="A file or URL, a colon, a dataset.")
+@help.argument("source", metavar="FILE:DATASET", help="A file or URL, a colon, and the dataset's name.")
 @click.option(
     "--tolerance",
     "-t",

@@ -73,8 +73,8 @@ class Row:
 
 
 @help.command("verify")
-@help.argument("original", type=options.EXISTING_FILE, metavar="A", help="The file before.")
-@help.argument("stored", type=options.EXISTING_FILE, metavar="B", help="The file after.")
+@help.argument("original", type=options.EXISTING_FILE, metavar="A", help="The file before compression.")
+@help.argument("stored", type=options.EXISTING_FILE, metavar="B", help="The file after compression.")
 @options.with_bounds
 @options.json
 def verify(*, original: Path, stored: Path, bounds: options.Bounds, json: bool) -> None:
@@ -153,9 +153,11 @@ def _row(path: str, dataset: h5py.Dataset, after: h5py.File, wish: Codec | None)
             if held is not None:
                 broken = _broken(dataset, other, held)
                 if broken:
-                    note = f"{held.words}: {broken} values of B do not keep it: B was written by a program that does "
+                    note = (
+                        f"{held.words}: {broken} values of B break this guarantee: a program that does not know of it "
+                    )
                     result = replace(result, ok=False, violations=result.violations + broken)
-                    return Row(path, shown, False, result, f"{note}not know of it, such as HDF5 itself")
+                    return Row(path, shown, False, result, f"{note}wrote B, such as HDF5 itself")
     except (PyfilterError, OSError, RuntimeError) as error:
         findings = [item for side in (dataset, other) for item in checking.check(side)]
         reason = next((item.detail for item in findings if item.problem == "filter missing"), str(error))

@@ -191,7 +191,7 @@ def read(group: h5py.Group, *fields: str) -> dict[str, Any]:
             order = dataset.attrs.get(ORDER_ATTRIBUTE)
             if order != described["order"] or dataset.shape[0] != (dataset.shape[0] if rows is None else rows):
                 message = (
-                    f"{dataset.name} does not belong to the other fields any more: its order is {order!r} and it has "
+                    f"{dataset.name} is out of step with the other fields: its order is {order!r} and it has "
                     f"{dataset.shape[0]} rows; the group's order is {described['order']!r}"
                 )
                 raise InvalidArgument(message)

@@ -129,7 +129,7 @@ class Expression:
             return self._check(node.left)
         if isinstance(node, ast.Call) and _function(node) is not None:
             return self._check(node.args[0])
-        message = f"qoi {self.text!r}: {ast.unparse(node)!r} is not among what is allowed: {ALLOWED}"
+        message = f"qoi {self.text!r}: {ast.unparse(node)!r} is not allowed here; allowed: {ALLOWED}"
         raise InvalidArgument(message)
 
     def value(self, values: Mapping[str, Any]) -> Floats:

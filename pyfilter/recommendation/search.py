@@ -63,7 +63,7 @@ class Recommendation:
     name : str
         The variable.
     codec : Codec
-        With the bound; `Lossless` where no bound keeps what is wanted.
+        With the bound; `Lossless` where no bound keeps the wanted quality.
     wanted, found : mapping
         By measure: the value that was asked for, and the one of all values.
     ratio : float
@@ -112,7 +112,9 @@ class Recommendation:
     def reason(self) -> str:
         """The quality that was found, and the ratio, in a few words."""
         kept = ", ".join(f"{name} {value:.6g}" for name, value in self.found.items())
-        return f"{kept}, ratio {self.ratio:.1f}" if kept else f"no bound keeps what is wanted, ratio {self.ratio:.1f}"
+        return (
+            f"{kept}, ratio {self.ratio:.1f}" if kept else f"no bound keeps the wanted quality, ratio {self.ratio:.1f}"
+        )
 
 
 def recommend(
@@ -213,8 +215,8 @@ def _checked(wanted: Mapping[str, float | None], mode: str) -> dict[str, float]:
     asked = {key: float(value) for key, value in wanted.items() if value is not None}
     unknown = [key for key in wanted if key not in METRICS]
     if unknown or not asked:
-        problem = f"{unknown[0]!r} is none" if unknown else "none is given"
-        message = f"say what is to be kept, by {', '.join(METRICS)}: {problem}"
+        problem = f"unknown: {unknown[0]!r}" if unknown else "none is given"
+        message = f"give at least one measure to keep, of {', '.join(METRICS)}; {problem}"
         raise InvalidArgument(message)
     for key, value in asked.items():
         low, high = METRICS[key].limits

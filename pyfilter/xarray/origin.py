@@ -118,8 +118,7 @@ def warn_of_lost_codec(name: str, encoding: Mapping[str, Any]) -> None:
         message = (
             f"variable {name!r} was compressed by {' or '.join(sorted(map(repr, codecs)))} in {encoding['source']}, "
             "which xarray does not keep: it is saved uncompressed. pyfilter.xarray.to_netcdf(dataset, path) keeps "
-            f"the codec; codecs={{{name!r}: None}} there, or an encoding= of the variable's own here, says that it "
-            "shall go"
+            f"the codec. To drop it, give codecs={{{name!r}: None}} there, or an encoding= of the variable here"
         )
         warnings.warn(message, UserWarning, stacklevel=user_level())
 

@@ -146,7 +146,7 @@ class Serializer(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin, ArrayBytesC
         without_zeros = self._without_zeros(spec, dtype)
         if is_device_array(values):
             if without_zeros:
-                message = f"on a device {codec!r} needs an array whose fill_value is {self.fill_value}, too"
+                message = f"values on a device: {codec!r} needs an array with the same fill_value, {self.fill_value}"
                 raise Unsupported(message)
             return frames.encode(values, codec, fill)
         request = frames.make_request(codec, dtype, values.shape, fill)
