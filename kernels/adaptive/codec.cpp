@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Adaptive as the rest of the library sees it (core/codec.hpp): a model trained for the chunk, then streams; or a frame
-// of Lorenzo where that is smaller or the bound is not one of absolute errors.
+// Adaptive's entry in core's table of codecs (core/codec.hpp): trains a model for the chunk and encodes its streams.
+// The chunk becomes a Lorenzo frame if that is smaller, or if it has no bound on absolute errors.
 #include "adaptive/codec.hpp"
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 namespace pyfilter {
 namespace {
 
-// Parameters of a request: predictor, effort. Of a frame: 1, whether volumes lie across the axis before their own, log2
-// of the tiles of a unit.
+// Parameters of a request: predictor, effort. Parameters of a frame: 1, whether volumes lie across the axis before
+// their own, log2 of the tiles of a unit.
 enum : std::size_t { kPredictor = 0, kEffort = 1 };
 enum : std::size_t { kFormat = 0, kAcross = 1, kUnitLog2 = 2 };
 constexpr std::size_t kPayloadHead = 8;        // the offset
@@ -49,8 +49,9 @@ AdaptivePlan plan_of(const FrameInfo& info) {
   return plan;
 }
 
-// Sets the step for values of a range, and the offset. A value r is off by half a code, by the roundings of binary32
-// before and after, and by that of the decoded value: false where these leave no step worth having.
+// Chooses the step and the offset for values in [low, high]. The error of a decoded value is half a step, plus the
+// roundings to binary32 before and after coding, plus the rounding of the decoded value. Returns false if the roundings
+// leave too small a step.
 bool choose_step(double low, double high, FrameInfo& info, double* offset) {
   const bool single = info.dtype == Dtype::f32;
   const double largest = std::max(std::fabs(low), std::fabs(high));
@@ -70,8 +71,8 @@ bool choose_step(double low, double high, FrameInfo& info, double* offset) {
   return step > 4 * std::numeric_limits<float>::min() && std::isfinite(1 / step);
 }
 
-// Zeros come back as zeros: what a prediction and a code make is none. Whether they are so many that they pay as
-// special values, else they are stored.
+// A prediction plus a code is hardly ever exactly 0, but zeros must come back as zeros. Whether the zeros are so many
+// that they are coded as special values; otherwise they are stored verbatim.
 template <class T>
 bool many_zeros(const void* values, std::uint64_t count, std::uint64_t tiles) {
   const auto* from = static_cast<const std::uint8_t*>(values);
@@ -115,12 +116,12 @@ Status decode_streams(const FrameInfo& info, const std::uint8_t* payload, std::s
   make_adaptive_tables(model, false, *tables);
   plan.model = &model;
   plan.tables = tables.get();
-  // tiles are not in the order of values: every unit looks for those that are asked for
+  // a unit's values are not contiguous in the array: every unit searches for the requested ones
   return decode_tiles(plan, *adaptive_coders().units, payload + head, payload_bytes - head, 0, info.value_count,
                       values);
 }
 
-// What an encoder keeps of the frame that some values were decoded from.
+// An origin's values and settings, which an encoder needs.
 struct Origin {
   FrameInfo info;
   double offset = 0;
@@ -143,7 +144,8 @@ struct Origin {
     offset = load_le<double>(payload);
     return decode_streams(info, payload, payload_bytes, plan, model, values.get());
   }
-  // The model for a step that is a part of the origin's: r, and with it thresholds, are in units of the step.
+  // Sets the plan and the model for a step that is a fraction of the origin's. r, and therefore thresholds, are in
+  // units of the step.
   void set_plan(double step, AdaptivePlan& plan, AdaptiveModel& model) const {
     plan.offset = offset;
     plan.origin_r = r.get();
@@ -155,7 +157,7 @@ struct Origin {
   }
 };
 
-// Takes volumes across the axis before their own where that needs fewer bits.
+// Chooses tiles across the axis before the last three if they need fewer bits.
 void try_across(const AdaptiveChoice& choice, const void* values, FrameInfo& info, AdaptivePlan& plan,
                 AdaptiveModel& model, double& bits) {
   FrameInfo other_info = info;
@@ -175,7 +177,7 @@ void try_across(const AdaptiveChoice& choice, const void* values, FrameInfo& inf
   plan = other;
 }
 
-// The payload: offset, model, directory and units. *bytes is 0 if it would need `limit` bytes or more.
+// Encodes the payload: offset, model, directory and units. *bytes is 0 if it would need `limit` bytes or more.
 Status encode_streams(const Request& request, const void* values, double offset, FrameInfo& info, std::uint8_t* out,
                       std::size_t limit, std::size_t* bytes) {
   const std::unique_ptr<AdaptiveModel> model(new (std::nothrow) AdaptiveModel);
@@ -228,7 +230,7 @@ Status encode_as(std::uint8_t codec, const Request& request, const void* values,
   return encode_payload(other, values, info.value_count, info, out, limit, bytes);
 }
 
-// Bound, step, sentinel and offset of a frame; false where the codec cannot keep the bound, or would gain nothing.
+// Sets a frame's bound, step, sentinel and offset. Returns false if the codec cannot keep the bound or gains nothing.
 bool settle(const Request& request, const void* values, FrameInfo& info, double* offset) {
   if (request.bound_mode == Bound::pointwise_relative || info.value_count == 0) return false;
   if (!settle_step(request, values, info)) return false;
@@ -256,7 +258,7 @@ Status encode(const Request& request, const void* values, FrameInfo& info, std::
     return encode_as(registry::kCodecLorenzo, request, values, info, out, limit, bytes);
   }
   PYF_TRY(encode_streams(request, values, offset, info, out, limit, bytes));
-  // another codec would move the values that are kept, and is not asked for where a predictor is named
+  // Lorenzo is not tried with an origin (it would move kept values), nor if the caller names a predictor.
   if (request.origin != nullptr || request.parameters[kPredictor] != 0) return kOk;
   std::size_t most = *bytes != 0 ? *bytes : limit;
   const std::unique_ptr<std::uint8_t[]> other(new (std::nothrow) std::uint8_t[most + kTileSlackBytes]);
@@ -309,14 +311,15 @@ Status check_parameters(const registry::CodecRow& row, const Parameters& paramet
 void frame_parameters(Parameters& parameters) { parameters = {1}; }
 
 Status check_step(const FrameInfo& info) {
-  if (!is_float(info.dtype))  // a request's integers are another codec's frames
+  if (!is_float(info.dtype))  // integer requests become frames of another codec
     return fail(Code::corrupt, "corrupt frame: codec adaptive cannot hold dtype %s", dtype_name(info.dtype));
   if (info.dtype == Dtype::f32 && static_cast<double>(static_cast<float>(info.step)) != info.step)
     return fail(Code::corrupt, "corrupt frame: the step is not a value of the frame's dtype");
   return info.pointwise ? fail(Code::corrupt, "corrupt frame: adaptive with a pointwise relative bound") : kOk;
 }
 
-// Offset, model, directory, and the head of every unit: a frame cannot stand for many more values than its size.
+// Every frame has an offset, a model, a directory and a head for each unit: a frame cannot hold many more values than
+// its size allows.
 Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
   const AdaptiveGrid grid = make_adaptive_grid(info.shape, info.value_count, info.parameters[kAcross] != 0);
   const std::uint64_t tiles = grid.tiles(), unit = std::uint64_t{1} << info.parameters[kUnitLog2],

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Adaptive: values -> predictions from reconstructed values in a skewed wavefront of up to 32 rows (cpu/tile.hpp) ->
-// codes -> rANS with tables chosen by a trained weighting of neighbouring codes (cpu/stream.hpp). Taps, weights and
-// tables are a model of the chunk (model.hpp) that an encoder trains (cpu/choose.hpp). A chunk that is coarse first has
-// refining passes. Tiles: grid.hpp. Where Lorenzo is smaller the frame is one of Lorenzo. See FORMAT.md.
+// Adaptive: values -> predictions from reconstructed values in a skewed wavefront of up to 32 rows (tile.hpp) -> codes
+// -> rANS. A trained weighting of neighbouring codes chooses the table of each code (cpu/stream.hpp). Taps, weights and
+// tables are the chunk's model (model.hpp), which the encoder trains (cpu/choose.hpp). Interpolating models code a
+// coarse lattice first, then refining passes. Tiles: grid.hpp. A chunk whose Lorenzo frame is smaller becomes that
+// frame. See FORMAT.md.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +14,21 @@
 
 namespace pyfilter {
 
-// What the caller asks an encoder for.
+// The caller's choices.
 struct AdaptiveChoice {
   std::uint32_t predictor = 0;  // 0: auto, 1: regression, 2: interpolation
   bool fast = false;
 };
 
-// Bytes of the largest unit, and scratch memory to encode one.
+// Size of the largest unit and of the scratch memory to encode it, in bytes.
 struct AdaptiveSizes {
   std::size_t unit, scratch;
 };
 
 struct AdaptiveCoders {
   const TileCoder* units;
-  // Trains a model for the chunk; returns the bits that all symbols will need, roughly. Allocates; may throw
-  // std::bad_alloc.
-  // With an origin the model is that of its frame; its contexts and tables are trained.
+  // Trains a model for the chunk and returns the approximate bits of all symbols. Allocates; may throw std::bad_alloc.
+  // With an origin, taps and weights are those of its frame; only contexts and tables are trained.
   double (*train)(const AdaptivePlan& plan, const AdaptiveChoice& choice, const void* values, AdaptiveModel& model);
   AdaptiveSizes (*sizes)(const AdaptivePlan& plan);
 };

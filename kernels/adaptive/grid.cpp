@@ -8,7 +8,8 @@
 namespace pyfilter {
 namespace {
 
-// Dims without those of 1 and without components; dims that are too short to be rows are joined to the one before.
+// The axes of a shape without extents of 1 and without components. Axes too short for rows are joined to the axis
+// before.
 struct Axes {
   int rank = 0;
   std::uint64_t components = 1;

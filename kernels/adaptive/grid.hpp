@@ -9,19 +9,19 @@
 
 namespace pyfilter {
 
-// What a tile is: runs of a line, rows of a plane, rows of the planes of a volume.
+// The shape of tiles: runs of a line, rows of a plane, rows of the planes of a volume.
 enum class TileKind : std::uint32_t { line = 1, plane = 2, volume = 3 };
 
 inline constexpr std::uint32_t kTileRows = 32, kTilePlanes = 32, kTileColumns = 64, kPlaneColumns = 1024;
 inline constexpr std::uint32_t kLineValues = 32768, kShortestRow = 64;
-// A last axis that is shorter has components, each of which is compressed by itself; another short axis is joined to
-// the one before it.
+// A shorter last axis counts as components, which are compressed separately. Other short axes are joined to the axis
+// before them.
 inline constexpr std::uint32_t kFewestColumns = 8;
 
 // A tile: planes * rows * columns values; the last rows of a line may be shorter.
 struct AdaptiveTile {
   std::uint32_t planes = 1, rows = 1, columns = 1;
-  std::uint32_t values = 0;                                                     // of a line: all its values
+  std::uint32_t values = 0;                                                     // line tiles: number of values
   std::uint64_t first = 0, plane_stride = 0, row_stride = 0, value_stride = 1;  // in values of the array
 
   KFN std::uint64_t row(std::uint32_t z, std::uint32_t y) const { return first + z * plane_stride + y * row_stride; }
@@ -52,12 +52,12 @@ struct TilePart {
 
 struct AdaptiveGrid {
   TileKind kind = TileKind::line;
-  bool across = false;  // the volumes' planes follow each other along the axis before the last three
+  bool across = false;  // planes of a volume follow each other along the axis before the last three
   std::uint64_t values = 0, components = 1, volumes = 1, inner = 1, nz = 1, ny = 1, nx = 1;
   std::uint64_t gz = 1, gy = 1, gx = 1;
 
   KFN std::uint64_t tiles() const { return values == 0 ? 0 : components * volumes * gz * gy * gx; }
-  // The most rows that a tile has.
+  // The most rows of a tile.
   KFN std::uint32_t most_rows() const {
     if (kind != TileKind::line) return static_cast<std::uint32_t>(tile_parts(ny, gy));
     const std::uint64_t longest = tile_parts(nx, gx), columns = columns_of_line(longest);

@@ -2,9 +2,9 @@
 // The layout in which a tile's rows run side by side as a skewed wavefront, and its lattices (docs/format.md, section
 // 14.4).
 //
-// Value (z, y, x) of a tile is coded at step  z * period + lead + x + skew * y  in lane y. All neighbours of a lane lie
-// at one distance in memory, whichever the lane: step and lane are the coordinates of a plain array. Its cells are
-// memory of a thread on a CPU, of a warp on a GPU.
+// Value (z, y, x) of a tile is coded at step  z * period + lead + x + skew * y  in lane y. Step and lane are the
+// coordinates of a plain array, so a neighbour has the same distance in memory for all lanes. The cells are memory of a
+// thread on a CPU, of a warp on a GPU.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ PYF_BEGIN_TARGET
 struct Layout {
   std::uint32_t planes = 1, rows = 1, columns = 1;  // of the lattice
   std::uint32_t skew = 0, lead = 0, trail = 0;
-  std::uint32_t reach = 0;                              // steps of the planes that neighbours lie in
-  CellIndex step_cells = kLaneStride, plane_cells = 0;  // from one step or plane to the next
+  std::uint32_t reach = 0;                              // steps back to the furthest plane with neighbours
+  CellIndex step_cells = kLaneStride, plane_cells = 0;  // distance of consecutive steps or planes, in cells
 
   KFN std::uint32_t period() const { return lead + columns + trail; }
   KFN std::uint32_t steps() const { return planes * period() + skew * (rows - 1); }
@@ -38,7 +38,7 @@ struct Layout {
   KFN CellIndex distance(Tap tap) const {
     return tap.z * plane_cells + (tap.x + static_cast<CellIndex>(skew) * tap.y) * step_cells + tap.y;
   }
-  // Floats before step 0 and behind the last one that neighbours reach.
+  // Floats before step 0 and after the last step, for neighbours outside the tile.
   KFN std::size_t before() const { return std::size_t{kLaneStride} * (reach + 32); }
   KFN std::size_t floats() const { return before() + std::size_t{kLaneStride} * (steps() + reach + 32); }
 };
@@ -58,20 +58,20 @@ KFN Layout make_layout(TileKind kind, bool refining, std::uint32_t planes, std::
 }
 inline constexpr std::size_t kMostWaveFloats = kLaneStride * (kMostSteps + 6 * 70 + 64);
 
-// Values of a tile, row behind row; a lattice has every 2^log2-th of each axis.
+// Values of a tile, row by row. A lattice has every 2^log2-th value along each axis.
 struct Dense {
   std::uint32_t planes = 1, rows = 1, columns = 1;
   std::uint32_t lengths[kRows] = {};
-  float* values;           // normalised: originals while encoding, then what they are reconstructed to
-  float* sizes;            // of codes
+  float* values;           // normalised: original values, replaced by reconstructed ones while encoding
+  float* sizes;            // sizes of codes
   std::uint8_t* kinds;     // ValueKind
-  bool all_coded = false;  // no value has another kind
+  bool all_coded = false;  // all kinds are kCoded
 
   KFN std::size_t index(std::uint32_t z, std::uint32_t y, std::uint32_t x) const {
     return (std::size_t{z} * rows + y) * columns + x;
   }
 };
-// kKept: the value is decoded from the origin, and r must be what it was there.
+// kKept: the value is decoded from the origin and must keep its r.
 enum ValueKind : std::uint8_t { kCoded = 0, kSentinel = 1, kExact = 2, kKept = 3 };
 
 struct Lattice {

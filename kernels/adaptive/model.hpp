@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a chunk's tiles are coded with (docs/format.md, section 14.3): for each pass taps and their weights, thresholds
-// of activity, weights of contexts; for all passes the tables of symbols. Numbers are small integers in the frame, so
-// that the floats that tiles compute with are exact.
+// The model of a chunk (docs/format.md, section 14.3). For each pass: taps, their weights, thresholds of activity,
+// weights of contexts. For all passes: the tables of symbols. A frame stores small integers, so that the floats that
+// tiles compute with are exact.
 #pragma once
 
 #include <bit>
@@ -15,24 +15,24 @@
 
 namespace pyfilter {
 
-// Sets of weights of a pass. Causal: one for each class of activity, from kBorderSets on one for each kind of border
-// (1: first column, 2: first row, 4: first plane). Refining: one for each parity of the coordinates, and 8 above for
-// active places.
+// Sets of weights of a pass. Causal: one for each class of activity, and from kBorderSets on one for each combination
+// of borders (1: first column, 2: first row, 4: first plane). Refining: one for each parity of the coordinates; plus 8
+// in active regions.
 inline constexpr std::uint32_t kSets = 16, kBorderSets = 8, kMostClasses = 8, kMostLevels = 3;
 inline constexpr std::uint32_t kWeightBits = 13;  // weights are multiples of 2^-13
 inline constexpr std::int32_t kWeightOne = 1 << kWeightBits, kMostWeight = 4 * kWeightOne - 1;
-// Features of a context: codes, then range of values, distance of prediction and neighbour, and 1.
+// Features of a context: sizes of codes, range of values, distance of prediction and neighbour, and the constant 1.
 inline constexpr std::uint32_t kFeatures = kCodeTaps + 3, kRangeFeature = kCodeTaps, kDistanceFeature = kCodeTaps + 1,
                                kConstantFeature = kCodeTaps + 2;
 inline constexpr std::uint32_t kScaleSteps = 63;  // 0, or 2^((k - kScaleOne) / 4)
 inline constexpr std::uint32_t kScaleOne = 52, kFactorOne = 32;
 
-// Levels of m, four to an octave from 2^-6 on; levels share tables.
+// Levels of m, four to an octave, from 2^-6 on. Several levels share a table.
 inline constexpr std::uint32_t kContextLevels = 96, kMostTablesOfModel = 12;
-inline constexpr std::uint32_t kTableBits = 12;  // frequencies of symbols sum to 2^12
+inline constexpr std::uint32_t kTableBits = 12;  // symbol frequencies sum to 2^12
 inline constexpr std::uint32_t kMaskContexts = 64;
 
-// 2^((k - one) / 4), and 0 for 0: products of exact powers of two and of four constants.
+// 2^((k - one) / 4); 0 for k = 0. A product of an exact power of two and one of four constants.
 KFN float scale_of(std::uint32_t k, std::uint32_t one) {
   if (k == 0) return 0;
   const float parts[4] = {1.0f, 0x1.306fep+0f, 0x1.6a09e6p+0f, 0x1.ae89fap+0f};
@@ -42,22 +42,22 @@ KFN float scale_of(std::uint32_t k, std::uint32_t one) {
   return parts[static_cast<std::uint32_t>(quarter + 256) % 4] * std::bit_cast<float>(bits);
 }
 
-// What a code of a pass counts: passes that others build on may be finer than the step.
+// The unit of a pass's codes, in steps: passes that others build on may be finer.
 inline constexpr float kUnits[4] = {1.0f, 0.8125f, 0.65625f, 0.5f};
 
 struct PassModel {
   bool refining = false;
   std::uint32_t log2 = 0;     // the lattice: every 2^log2-th value along each axis
   std::uint32_t unit = 0;     // codes count units of kUnits[unit]
-  std::uint32_t classes = 1;  // of activity
+  std::uint32_t classes = 1;  // classes of activity
   float thresholds[kMostClasses - 1] = {};
   std::uint32_t taps = 0;
-  std::uint8_t tap[kMostCandidates] = {};  // numbers of candidates, increasing
+  std::uint8_t tap[kMostCandidates] = {};  // indices of candidates, ascending
   std::int32_t weight[kMostCandidates][kSets] = {};
-  std::uint8_t scale[kFeatures][8] = {};  // of features, by parity; causal: of all
-  std::uint8_t factor[kSets] = {};        // of m, by set
+  std::uint8_t scale[kFeatures][8] = {};  // scales of features, by parity; causal: [f][0] for all sets
+  std::uint8_t factor[kSets] = {};        // factors of m, by set
 
-  // As tiles use them.
+  // The same as floats.
   alignas(64) float weights[kMostCandidates][kSets] = {};
   alignas(64) float scales[kFeatures][kSets] = {};
   alignas(64) float factors[kSets] = {};
@@ -71,16 +71,16 @@ struct PassModel {
 
 struct AdaptiveModel {
   TileKind kind = TileKind::line;
-  std::uint32_t levels = 0;  // refining passes
+  std::uint32_t levels = 0;  // number of refining passes
   PassModel passes[kMostLevels + 1];
   std::uint32_t tables = 1;
   std::uint8_t table_of_level[kContextLevels] = {};
   Frequencies table[kMostTablesOfModel];
   bool masks = false;
-  std::uint16_t mask_frequency[kMaskContexts] = {};  // of special values, of 2^10
+  std::uint16_t mask_frequency[kMaskContexts] = {};  // frequency of special values, of 2^10
 };
 
-// The candidate that gets what the other weights leave to 1; kNoTap where a set predicts 0.
+// The candidate whose weight is 1 minus the other weights; kNoTap if a set predicts 0.
 KFN std::uint32_t rest_tap(const TapList& list, bool refining, TileKind kind, std::uint32_t set) {
   if (refining) return list.near[(set & 1) != 0 ? 0 : (set & 2) != 0 ? 1 : 2];
   if (set < kBorderSets) return list.near[0];
@@ -91,7 +91,7 @@ KFN std::uint32_t rest_tap(const TapList& list, bool refining, TileKind kind, st
 inline std::uint32_t rest_tap(const PassModel& pass, TileKind kind, std::uint32_t set) {
   return rest_tap(pass.refining ? refining_taps(kind) : causal_taps(kind), pass.refining, kind, set);
 }
-// Whether a set is used at all.
+// Whether a set is used.
 KFN bool set_exists(const PassModel& pass, TileKind kind, std::uint32_t set) {
   const std::uint32_t combinations = 1u << static_cast<std::uint32_t>(kind);
   if (pass.refining) return set % 8 != 0 && set % 8 < combinations && set / 8 < pass.classes;
@@ -114,13 +114,13 @@ KFN bool tap_allowed(const PassModel& pass, TileKind kind, std::uint32_t set, Ta
   return (set & 1) == 0 || tap.z != 0 || tap.y != 0;
 }
 
-// Completes the floats of a model.
+// Computes the floats of a model.
 void finish_model(AdaptiveModel& model);
 
 inline constexpr std::size_t kMostModelBytes = 32768;
-// Writes the model without its floats; returns its bytes, a multiple of 4. `out` has kMostModelBytes.
+// Writes the model's integers; returns their size in bytes, a multiple of 4. `out` has kMostModelBytes.
 std::size_t write_model(const AdaptiveModel& model, std::uint8_t* out);
-// Reads and completes a model; false where the bytes are damaged.
+// Reads a model and computes its floats; returns false if the bytes are damaged.
 bool read_model(const std::uint8_t* from, std::size_t available, AdaptiveModel& model, std::size_t* bytes);
 
 }  // namespace pyfilter

@@ -13,16 +13,16 @@
 
 namespace pyfilter {
 
-// Streams span tiles until they have about 12 KB, so that 128 bytes of states are 1 %.
+// Streams span tiles until they have about 12 KB, so that the 128 bytes of states are 1 %.
 inline constexpr std::uint32_t kMostTilesLog2 = 4;
 inline constexpr std::uint64_t kStreamBits = 12288 * 8;
 
 // Steps of a tile in the order of coding (cpu/stream.hpp).
 struct StepRecord {
-  std::uint32_t coded;  // lanes with a value of this step
-  std::uint32_t masks;  // whether flags say which of them are special
+  std::uint32_t coded;  // lanes with a value in this step
+  std::uint32_t masks;  // whether flags tell which of these values are special
 };
-// A tile that was coded for its counts, until its unit is written.
+// A tile that was encoded to count its symbols; kept until its unit is written.
 struct KeptTile {
   std::uint64_t number = 0;
   std::vector<std::uint32_t> values;
@@ -30,23 +30,24 @@ struct KeptTile {
   std::vector<std::uint8_t> flags, stored;
   bool masks = false;
 };
-// So many tiles are counted, and not coded again.
+// At most so many counted tiles are kept, so that they need not be encoded twice.
 inline constexpr std::uint64_t kMostCountedTiles = 64;
 
-// A value is offset + step * r: r is what tiles compute with.
+// Tiles compute with r: a value is offset + step * r.
 struct AdaptivePlan : Plan {
   AdaptiveGrid tiles;
   double offset = 0;
   std::uint64_t start = 0, stop = 0;  // of the values to decode
-  // r and kind of all values: a decoder stores them here; an encoder keeps them, and the bits of their values, where a
-  // value is still the same. r is in units of the origin's step, which is origin_scale of this one.
+  // r and kind of each value. A decoder of an origin stores them in decoded_*. An encoder reads origin_*, and keeps the
+  // r of values whose bits equal origin_values. origin_r is in units of the origin's step; origin_scale converts to
+  // this step.
   float* decoded_r = nullptr;
   std::uint8_t* decoded_kinds = nullptr;
   const float* origin_r = nullptr;
   const std::uint8_t* origin_kinds = nullptr;
   const void* origin_values = nullptr;
   float origin_scale = 1;
-  std::vector<KeptTile>* kept = nullptr;  // by number
+  std::vector<KeptTile>* kept = nullptr;  // sorted by number
   const AdaptiveModel* model = nullptr;
   const AdaptiveTables* tables = nullptr;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A step of all lanes of a stream (docs/format.md, section 14.5): symbols from states, and the codes of usual ones.
+// One step of all lanes of a stream (docs/format.md, section 14.5): takes symbols from states, and computes the codes
+// of usual symbols.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 PYF_BEGIN_TARGET
 
 struct SymbolStep {
-  Ints symbol, shift, low;  // shift: raw bits; low: those that came with the symbol
-  Ints next;                // states, before they are refilled
+  Ints symbol, shift, low;  // shift: number of raw bits; low: raw bits coded together with the symbol
+  Ints next;                // states before refilling
 
-  // Symbols with more raw bits, and escapes.
+  // Lanes with escapes, or with symbols that have more raw bits than kWithSymbol.
   PYF_ON_LANES Ints unusual() const { return symbol >= Ints::all(4 * (kWithSymbol + 3)); }
-  // Of other symbols.
+  // Codes of all other lanes.
   PYF_ON_LANES Ints codes() const {
     const Ints direct = symbol < Ints::all(kDirectSymbols), within = shift & Ints::all(31);
     const Ints number = select(direct, symbol, ((Ints::all(4) + (symbol & Ints::all(3))) << within) + low);
@@ -23,7 +24,7 @@ struct SymbolStep {
   }
 };
 
-// Lanes that are not active keep their states.
+// Inactive lanes keep their states.
 PYF_ON_LANES SymbolStep take_symbols(const std::uint32_t* first_of_level, const std::uint32_t* slots, const Ints& x,
                                      const Ints& level, const Ints& active) {
   SymbolStep s;

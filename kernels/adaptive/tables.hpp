@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tables that the streams of a chunk are coded with, made from its model, and the symbols of codes (docs/format.md,
-// section 14.5).
+// Tables of a chunk's streams, made from its model, and the symbols of codes (docs/format.md, section 14.5).
 #pragma once
 
 #include <cstdint>
@@ -13,11 +12,11 @@
 
 namespace pyfilter {
 
-// Codes are symbols of their zigzag numbers (stages/symbols.hpp), of up to kCodeBits bits. The escape has eight raw
-// bits: a symbol that the table has not, kExactSymbol for a value that is stored as it is, kOriginSymbol for an r.
+// A code's symbol is that of its zigzag number (stages/symbols.hpp), of up to kCodeBits bits. The escape has eight raw
+// bits: a symbol that is not in the table, kExactSymbol for a verbatim value, or kOriginSymbol for a stored r.
 inline constexpr std::uint32_t kCodeBits = 20, kMostSymbol = 4 * kCodeBits - 1;
 inline constexpr std::uint32_t kExactSymbol = 254, kOriginSymbol = 253;
-// Raw bits that come with a symbol: with more, a state might be too small to be refilled at once.
+// The most raw bits that are coded together with a symbol: with more, one refill might not be enough.
 inline constexpr std::uint32_t kWithSymbol = 3;
 
 KFN std::uint32_t bits_with(std::uint32_t symbol) {
@@ -27,7 +26,7 @@ KFN std::uint32_t bits_with(std::uint32_t symbol) {
 KFN std::uint32_t bits_behind(std::uint32_t symbol) { return raw_bits(symbol) - bits_with(symbol); }
 
 struct AdaptiveTables {
-  std::uint32_t first_of_level[kContextLevels] = {};  // entry of a level's table
+  std::uint32_t first_of_level[kContextLevels] = {};  // index of the first slot of a level's table
   alignas(64) std::uint32_t slots[kMostTablesOfModel << kTableBits] = {};
   SymbolEntry symbols[kMostTablesOfModel * kSymbols] = {};
 };

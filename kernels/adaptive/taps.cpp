@@ -10,10 +10,10 @@ namespace pyfilter {
 namespace {
 
 constexpr bool is_causal(Tap t) { return t.z < 0 || (t.z == 0 && (t.y < 0 || (t.y == 0 && t.x < 0))); }
-// Coded at least a step before: what a row above has to the right is bounded by the skew.
+// Whether the neighbour is coded at least one step earlier. In the row above, the skew limits how far right it may lie.
 constexpr bool is_early(Tap t) { return t.z < 0 ? true : t.y < 0 ? t.x <= 1 : t.x < 0; }
 
-// The order of sums: the larger, the later is the neighbour coded.
+// The order of sums: neighbours that are coded later have larger numbers.
 constexpr int time_of(Tap t) { return 1000 * t.z + t.x + static_cast<int>(kSkew) * t.y; }
 
 void add(TapList& list, Tap tap) {

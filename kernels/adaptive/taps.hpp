@@ -13,12 +13,12 @@ struct Tap {
   std::int8_t z, y, x;
 };
 
-// Candidates of a pass, the latest last: a sum over them can begin before the last values are known.
+// Candidates of a pass, the latest coded last, so that a sum can begin before the last values are known.
 inline constexpr std::uint32_t kMostCandidates = 40;
 struct TapList {
   std::uint32_t count = 0;
   Tap of[kMostCandidates] = {};
-  // The candidates next to the value: along x, y, z; kNoTap where the tile has no such axis.
+  // Indices of the candidates next to the value along x, y, z; kNoTap if the tile lacks the axis.
   std::uint32_t near[3] = {};
 };
 inline constexpr std::uint32_t kNoTap = 255;
@@ -27,21 +27,21 @@ inline constexpr std::uint32_t kLineReach = 24, kSkew = 2;
 inline constexpr std::uint32_t kCodeTaps = 16, kRangeTaps = 7;
 inline constexpr std::size_t kMostSteps = 2400;
 
-// Candidates of the pass over a lattice of which nothing is known: neighbours that are coded before.
+// Candidates of the first pass, which knows nothing of its lattice: neighbours that are coded earlier.
 const TapList& causal_taps(TileKind kind);
-// Candidates of a pass over a lattice whose points of even coordinates are known. Points of one odd coordinate are
-// coded first, those of three last.
+// Candidates of a refining pass, which knows the points whose coordinates are all even. It codes points with one odd
+// coordinate first, those with three last.
 const TapList& refining_taps(TileKind kind);
-// Neighbours whose codes tell how large the next one may be: kCodeTaps.
+// The kCodeTaps neighbours whose codes foretell the size of the next code.
 const Tap* code_taps(TileKind kind, bool refining);
-// Neighbours whose range of values does.
+// The neighbours whose range of values does the same.
 struct RangeTaps {
   std::uint32_t count;
   Tap of[kRangeTaps];
 };
 const RangeTaps& range_taps(TileKind kind);
 
-// All of these for tiles of a kind, as a value.
+// All of these lists for one kind of tiles, as a value.
 struct AdaptiveTaps {
   TapList causal, refining;
   Tap causal_codes[kCodeTaps], refining_codes[kCodeTaps];

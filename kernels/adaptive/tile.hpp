@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tile as a wavefront: predictions from reconstructed values, step by step, 32 rows side by side (docs/format.md,
-// section 14.4). Encoder, decoder and training walk over the same arrays.
+// A tile as a wavefront: predictions from reconstructed values, step by step, in 32 rows side by side (docs/format.md,
+// section 14.4). Encoder, decoder and training use the same arrays.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr float kFarthest = 262143.0f, kLargestSize = 1048576.0f;  // codes have kCodeBits as zigzag numbers
+inline constexpr float kFarthest = 262143.0f, kLargestSize = 1048576.0f;  // zigzag numbers of codes fit kCodeBits
 
-// What is known of a wave before it begins; cuda/cells.cuh knows more of some.
+// Properties of a wave that are set before it begins. Rings of a GPU (cuda/cells.cuh) know some at compile time.
 template <class Cells>
 struct KindOf {
   using Sizes = Cells;
@@ -26,7 +26,7 @@ struct KindOf {
   PYF_ON_LANES static bool refines(const WavePass& pass) { return pass.refining; }
 };
 
-// Memory of a pass over a tile: reconstructed values and sizes of codes in the layout of the wavefront.
+// Memory of a pass over a tile: reconstructed values and sizes of codes, in the wavefront's layout.
 template <class Cells>
 struct WaveOf : KindOf<Cells> {
   using KindOf<Cells>::kind, KindOf<Cells>::range_taps;
@@ -40,10 +40,10 @@ struct WaveOf : KindOf<Cells> {
 
   CellIndex tap[kMostCandidates];
   CellIndex code_tap[kCodeTaps];
-  std::uint32_t features = 0;  // codes of neighbours that have a scale, the nearest last
+  std::uint32_t features = 0;  // neighbours whose codes have a scale above 0, the nearest last
   std::uint8_t feature[kCodeTaps];
   CellIndex range_tap[kRangeTaps];
-  CellIndex near[3], next[3];  // the neighbours along x, y and z, before and behind
+  CellIndex near[3], next[3];  // neighbours along x, y and z: before and behind
 
   PYF_ON_LANES void set_neighbours(const PassModel& model, const TapList& list, const Tap* codes,
                                    const RangeTaps& ranges) {
@@ -60,12 +60,12 @@ struct WaveOf : KindOf<Cells> {
     for (int axis = 0; axis < 3; ++axis) next[axis] = -near[axis];
   }
 
-  // Writes a value of a lane to a cell, and to the same cell of the plane before.
+  // Writes a lane's value to a cell. For the first plane also writes the copy in the plane before it.
   PYF_ON_LANES void put(CellIndex at, bool first_plane, float value) {
     put_cell(values, at, value);
     if (first_plane) put_cell(values, at - layout.plane_cells, value);
   }
-  // Writes copies outside of the tile: a causal pass takes the nearest value inside for each outside.
+  // Writes copies outside the tile: in a causal pass every cell outside has the value of the nearest cell inside.
   PYF_ON_LANES void copy_rows(CellIndex at, std::uint32_t lane, bool first_plane, float value) {
     if (kind == TileKind::line) return;
     if (lane == 0)
@@ -79,7 +79,7 @@ struct WaveOf : KindOf<Cells> {
   }
 };
 
-// Where the lanes are at a step.
+// The coordinates of the lanes at a step.
 struct Place {
   Ints x, z, y;
   Ints lengths;
@@ -87,7 +87,7 @@ struct Place {
   std::int32_t lead;
   CellIndex cell = 0;  // of lane 0; used on GPUs
 
-  // row_lengths: of all lanes, 0 where there is no row.
+  // row_lengths: of all 32 lanes, 0 for lanes without a row.
   PYF_ON_LANES Place(const Layout& l, const std::uint32_t* row_lengths)
       : planes(static_cast<std::int32_t>(l.planes)),
         after(static_cast<std::int32_t>(l.columns + l.trail)),
@@ -104,13 +104,13 @@ struct Place {
     z = z - wrapped;
   }
   PYF_ON_LANES Ints active() const { return (x >= Ints::all(0)) & (x < lengths) & (z < Ints::all(planes)); }
-  // The lanes that have a value to be coded. A refining pass takes a turn for each number of odd coordinates, from 1.
+  // The lanes with a value to code. A refining pass takes one turn for each number of odd coordinates, from 1.
   template <class Wave>
   PYF_ON_LANES Ints coded(const Wave& wave, std::uint32_t turn) const {
     if (!wave.refines()) return active();
     return active() & (odd_coordinates(wave.kind) == Ints::all(static_cast<std::int32_t>(turn)));
   }
-  // How many coordinates are odd: a refining pass codes values in this order, and knows those with none.
+  // The number of odd coordinates. A refining pass codes values in this order; values with none are known.
   PYF_ON_LANES Ints odd_coordinates(TileKind kind) const {
     const Ints one = Ints::all(1);
     Ints odd = x & one;
@@ -118,7 +118,7 @@ struct Place {
     if (kind == TileKind::volume) odd = odd + (z & one);
     return odd;
   }
-  // Sets of a causal pass that borders have; 0 inside.
+  // The border bits of a causal pass, which select a set of weights; 0 inside the tile.
   PYF_ON_LANES Ints border(TileKind kind) const {
     const Ints zero = Ints::all(0);
     Ints bits = (x == zero) & Ints::all(1);
@@ -135,7 +135,7 @@ struct Place {
   }
 };
 
-// What is known of the lanes' values before their codes.
+// A decoder's knowledge of the lanes' values before it reads their codes.
 struct Expected {
   Floats value, range, distance;
   Ints set;
@@ -185,7 +185,7 @@ PYF_ON_LANES Expected expect(const Wave& wave, const Place& place, std::uint32_t
   return e;
 }
 
-// The level of contexts of each lane; `at`: the step's cell.
+// The context level of each lane. `at`: the step's cell.
 template <class Wave>
 PYF_ON_LANES Ints context_level_at(const Wave& wave, const Expected& e, CellIndex at) {
   const Floats m = weighted_features(wave, at, e.range, e.distance, e.set) * look_up(wave.pass->factors, e.set);
@@ -199,7 +199,7 @@ PYF_ON_LANES Ints context_level(const Wave& wave, const Expected& e, std::uint32
   return context_level_at(wave, e, cell_of_step(step, 0));
 }
 
-// The value that stands in for a special one: the mean of the neighbours along a row and across, where they are.
+// The substitute for special values in predictions: the mean of the neighbours along and across the row, if present.
 template <class Wave>
 PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t step) {
   const CellIndex at = cell_of_step(step, place.cell);
@@ -224,7 +224,7 @@ PYF_ON_LANES Floats stand_in(const Wave& wave, const Place& place, std::uint32_t
   return select(first_column & first_row, none, mean);
 }
 
-// Stores the lanes in `bits`, and what a causal pass copies to outside of the tile.
+// Stores the lanes of `bits`. A causal pass also writes their copies outside the tile.
 template <class Wave>
 PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t step, std::uint32_t bits,
                                const Ints& active, const Floats& values) {
@@ -251,16 +251,16 @@ PYF_ON_LANES void store_values(Wave& wave, const Place& place, std::uint32_t ste
   });
 }
 
-// Turns that a pass takes through its lattice.
+// The number of turns of a pass through its lattice.
 PYF_ON_LANES std::uint32_t turns_of(bool refining, TileKind kind) {
   return refining ? static_cast<std::uint32_t>(kind) : 1;
 }
 
-// Bits of the masks around each lane's value, from which its own is foreseen: six earlier ones.
+// The masks of six earlier neighbours of each lane's value: the context of the value's own flag.
 struct MaskNeighbours {
   std::uint32_t words[6];
 
-  // masks[s]: of step s; steps before the first have 0.
+  // masks[s] is the mask of step s; steps before the first have 0.
   template <class Wave, class Masks>
   PYF_ON_LANES MaskNeighbours(const Wave& wave, const Masks& masks, std::uint32_t step) {
     const auto before = [&](std::uint32_t steps) {

@@ -147,7 +147,7 @@ def test_the_command_asks_for_a_measure(tmp_path: Path) -> None:
         run("recommend", tmp_path / "a.npy")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["lat"] = np.linspace(-90, 90, 5000)
-    with pytest.raises(InvalidArgument, match="no variable of floats but coordinates"):
+    with pytest.raises(InvalidArgument, match="no floating-point variable besides coordinates"):
         run("recommend", tmp_path / "a.h5", "--psnr", "60")
 
 

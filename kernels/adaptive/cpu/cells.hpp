@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cells of a wavefront in a CPU's memory: a plain array of steps, each with room for 32 rows and what lies beside them.
-// cuda/cells.cuh has the same names for a warp.
+// Cells of a wavefront on a CPU: a plain array of steps, each with room for 32 rows and the copies beside them.
+// cuda/cells.cuh defines the same names for a warp.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr std::uint32_t kLaneStride = 48;  // cells from one step to the next
+inline constexpr std::uint32_t kLaneStride = 48;  // distance of consecutive steps, in cells
 using CellIndex = std::ptrdiff_t;
 using Cells = float*;        // cell 0: lane 0 of step 0
-using WavePass = PassModel;  // what tiles read of a pass
+using WavePass = PassModel;  // the fields of a pass that tiles read
 
 KFN CellIndex cell_of_step(std::uint32_t step, CellIndex) { return CellIndex{step} * kLaneStride; }
 KFN Floats load_cells(const float* cells, CellIndex at, CellIndex distance) {
@@ -32,7 +32,7 @@ KFN void for_lanes(std::uint32_t bits, F&& f) {
   for (; bits != 0; bits &= bits - 1) f(static_cast<std::uint32_t>(__builtin_ctz(bits)));
 }
 
-// The prediction: values of neighbours with the weights of each lane's set, in order.
+// The prediction: the neighbours' values, weighted by the weights of each lane's set, summed in order.
 template <class Wave>
 KFN Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set) {
   const PassModel& pass = *wave.pass;
@@ -42,14 +42,14 @@ KFN Floats weighted_values(const Wave& wave, CellIndex at, const Ints& set) {
     sum = fused(look_up(pass.weights[i], set), Floats::load(here + wave.tap[i]), sum);
   return sum;
 }
-// m before its factor: a constant, then sizes of codes, range and distance with their scales.
+// The context's m before its factor: a constant plus scaled sizes of codes, range and distance.
 template <class Wave>
 KFN Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range, const Floats& distance,
                              const Ints& set) {
   const PassModel& pass = *wave.pass;
   const float* const here = wave.sizes + at;
   Floats m;
-  // the nearest codes come last: the sum can begin before they are known
+  // the nearest codes come last, so that the sum can begin before they are known
   if (pass.refining) {
     m = look_up(pass.scales[kConstantFeature], set);
     for (std::uint32_t k = 0; k < wave.features; ++k) {
@@ -59,7 +59,7 @@ KFN Floats weighted_features(const Wave& wave, CellIndex at, const Floats& range
     m = fused(look_up(pass.scales[kRangeFeature], set), range, m);
     return fused(look_up(pass.scales[kDistanceFeature], set), distance, m);
   }
-  m = Floats::all(pass.scales[kConstantFeature][0]);  // one scale for all sets
+  m = Floats::all(pass.scales[kConstantFeature][0]);  // all sets have the same scale
   for (std::uint32_t k = 0; k < wave.features; ++k) {
     const std::uint32_t i = wave.feature[k];
     m = fused(Floats::all(pass.scales[i][0]), Floats::load(here + wave.code_tap[i]), m);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An encoder's choices for a chunk: predictor, weights, contexts and tables, from some of its tiles (FORMAT.md). Not
+// The encoder chooses a chunk's predictor, weights, contexts and tables from a sample of its tiles (FORMAT.md). Not
 // part of the format.
 #pragma once
 
@@ -16,12 +16,12 @@
 
 PYF_BEGIN_TARGET
 
-// A predictor to try: lattices, classes of activity, and whether samples of calm places count more.
+// A predictor to try: its lattices, its classes of activity, and whether samples in calm regions have more weight.
 struct Candidate {
   std::uint32_t levels, classes;
   bool weighted;
-  std::uint32_t finer;  // units of coarser lattices
-  bool chain;           // the value before, and nothing else: for values that repeat
+  std::uint32_t finer;  // times the lattice's log2: index of the unit of codes in kUnits
+  bool chain;           // predict with the previous value alone, for values that repeat
 };
 inline constexpr std::uint32_t kMostTaps = 24, kFewTaps = 14, kFewCodeTaps = 9;
 
@@ -58,7 +58,7 @@ class Trainer {
     std::vector<Trial> trials;
     double least = 0;
     for (const Candidate& candidate : candidates) {
-      // the second interpolation is for chunks that the first one is good for
+      // the second interpolation is tried only if the first one was within 10 % of the best
       if (candidate.levels > 1 && !trials.empty() && trials.back().bits > 1.1 * least) continue;
       Trial& trial = trials.emplace_back();
       trial.model->kind = plan_.tiles.kind;
@@ -84,9 +84,9 @@ class Trainer {
     double bits = 0;
   };
   static constexpr std::size_t kCountedAtOnce = 256;
-  static constexpr double kClose = 1.08;  // candidates that need so many times the bits of the best are tried again
+  static constexpr double kClose = 1.08;  // candidates within 8 % of the best are tried again
 
-  // Contexts, tables and frequencies of masks of the chosen model.
+  // Trains contexts, tables and frequencies of masks of the chosen model.
   double finish(AdaptiveModel& best) {
     train_contexts_on(best, tiles_of(part_of(8, 6, 24)), enough(4000, 64, 20000));
     MaskCounts masks{};
@@ -108,15 +108,15 @@ class Trainer {
     std::uint64_t of[kMaskContexts][2];
   };
 
-  // How many samples are worth their time: more for larger chunks.
+  // The number of samples: larger chunks take more.
   double enough(double least, double part, double most) const {
     return std::min(most, least + static_cast<double>(plan_.tiles.values) / part);
   }
-  // A part of the tiles: at least `least`, at most `most`.
+  // The number of sampled tiles: 1 / `part` of all, within `least` and `most`.
   std::uint64_t part_of(std::uint64_t least, std::uint64_t part, std::uint64_t most) const {
     return std::min(tiles_, std::clamp(tiles_ / part, least, most));
   }
-  // Tiles with about equal shares of the activity, ascending.
+  // Chooses `count` tiles with about equal shares of the activity, in ascending order.
   std::vector<std::uint64_t> tiles_of(std::uint64_t count) const {
     std::vector<std::uint64_t> found;
     double before = 0;
@@ -129,7 +129,7 @@ class Trainer {
     return found;
   }
 
-  // Roughly the bits of each tile: the sizes of differences along x, in steps.
+  // Estimates the bits of each tile from the differences along x, in steps.
   void measure_activity() {
     activity_.resize(tiles_);
     const auto inverse = static_cast<float>(1 / plan_.step);
@@ -153,7 +153,7 @@ class Trainer {
     }
   }
 
-  // Share of the values that a pass codes.
+  // The share of the tile's values that a pass codes.
   double share(const PassModel& pass) const {
     double part = 1;
     for (std::uint32_t axis = 0; axis < static_cast<std::uint32_t>(plan_.tiles.kind); ++axis) {
@@ -191,7 +191,7 @@ class Trainer {
     finish_model(model);
   }
 
-  // Samples for a pass, taken when they are first needed.
+  // Samples for a pass, taken at first use.
   const std::vector<Sample>& samples_of(const PassModel& pass) {
     std::vector<Sample>& samples = samples_[pass.refining ? 1 : 0][pass.log2];
     if (!samples.empty()) return samples;
@@ -210,7 +210,7 @@ class Trainer {
     return samples;
   }
 
-  // Roughly the bits of all tiles: contexts are trained on every second of some, symbols counted on the others.
+  // Estimates the bits of all tiles: trains contexts on every second sampled tile, counts symbols of the others.
   double try_on(AdaptiveModel& model, std::uint64_t tiles) {
     std::vector<std::uint64_t> trained, counted;
     for (const std::uint64_t tile : tiles_of(tiles))
@@ -220,7 +220,7 @@ class Trainer {
     return count(model, counted.empty() ? trained : counted, masks, false);
   }
 
-  // Trains contexts on some tiles.
+  // Trains contexts on the given tiles.
   void train_contexts_on(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, double wanted) {
     std::vector<ContextSample> samples[kMostLevels + 1];
     const double in_tiles =
@@ -237,7 +237,8 @@ class Trainer {
     finish_model(model);
   }
 
-  // Counts symbols of some tiles; makes tables of them. Returns the bits of all tiles. `keeps`: codes are kept.
+  // Counts symbols of the given tiles and makes the tables. Returns the estimated bits of all tiles. `keeps`: the codes
+  // are kept.
   double count(AdaptiveModel& model, const std::vector<std::uint64_t>& tiles, MaskCounts& masks, bool keeps) {
     std::memset(counts_.get(), 0, sizeof *counts_);
     AdaptivePlan plan = plan_;
@@ -246,7 +247,7 @@ class Trainer {
       records_.reset(new std::uint8_t[record_bytes(1)]);
       stored_.reset(new std::uint8_t[Work::kDense * sizeof(T)]);
     }
-    // of many tiles a fourth of the symbols, from all parts of each
+    // with more than 16 tiles, count a quarter of the symbols, from all parts of each tile
     const std::size_t every = tiles.size() > 16 ? 4 * kCountedAtOnce : kCountedAtOnce;
     double counted = 0;
     for (const std::uint64_t tile : tiles) {
@@ -300,12 +301,12 @@ class Trainer {
   Work work_;
   std::unique_ptr<LevelCounts> counts_;
   std::unique_ptr<JoinedContexts> joined_levels_;
-  std::unique_ptr<std::uint8_t[]> records_, stored_;  // of a tile that is counted
-  std::uint64_t tiles_, first_tried_, tried_;         // tiles of the chunk, and those that candidates are tried on
-  std::vector<float> activity_;                       // of all tiles
+  std::unique_ptr<std::uint8_t[]> records_, stored_;  // of the tile being counted
+  std::uint64_t tiles_, first_tried_, tried_;         // tiles of the chunk; tiles that candidates are tried on
+  std::vector<float> activity_;                       // of each tile
   double total_activity_ = 0;
   std::vector<std::uint64_t> sampled_;
-  std::vector<Sample> samples_[2][kMostLevels + 1];  // of causal and refining passes over each lattice
+  std::vector<Sample> samples_[2][kMostLevels + 1];  // [causal or refining][lattice]
   std::unique_ptr<SetEquations> equations_[2][kMostLevels + 1][2], joined_;
 };
 

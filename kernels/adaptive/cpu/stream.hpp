@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The stream of a unit (docs/format.md, section 14.5): 32 interleaved coders, one for each row of a tile, that go
-// through the steps of its tiles. A decoder reads forwards, so an encoder writes from the last step to the first.
+// The stream of a unit (docs/format.md, section 14.5): 32 interleaved coders, one for each row of a tile, go through
+// the steps of the unit's tiles. A decoder reads forwards, so an encoder writes from the last step to the first.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,15 @@
 
 PYF_BEGIN_TARGET
 
-// What an encoder keeps of a coded value until the stream is written: its zigzag number, its level, and how it is
-// coded.
+// The record of a coded value until the stream is written: zigzag number, context level, and kind of coding.
 enum : std::uint32_t { kByCode = 0, kByValue = 1, kByOrigin = 2 };
 KFN std::uint32_t make_record(std::uint32_t zigzag_code, std::uint32_t level, std::uint32_t how) {
   return zigzag_code | level << kCodeBits | how << 29;
 }
 
 struct UnitRecords {
-  std::uint32_t* values;  // make_record(), of lanes that are not special
-  std::uint8_t* flags;    // context, 128: special; of steps with masks
+  std::uint32_t* values;  // make_record() of the lanes without a special value
+  std::uint8_t* flags;    // of steps with masks: the context, plus 128 if the value is special
   StepRecord* steps;
   std::size_t value_count = 0, flag_count = 0, step_count = 0;
 };
@@ -85,7 +84,7 @@ class StreamWriter {
   const std::uint32_t* states() const { return state_; }
 
  private:
-  // Writes a step in which no lane has an escape; false if one has, or little room is left.
+  // Writes a step without escapes. Returns false if a lane has an escape or little room is left.
   KFN bool put_step(std::uint32_t lanes, const std::uint32_t* records, const AdaptiveTables& tables) {
     const Ints record = unpack_lanes(records, lanes), active = condition_of_bits(lanes);
     const Ints number = record & Ints::all((1 << kCodeBits) - 1);
@@ -170,7 +169,7 @@ class StreamWriter {
   alignas(64) std::uint32_t state_[kRows];
 };
 
-// Codes of a step: exact and origin say which lanes have a stored value instead.
+// Codes of a step. `exact` and `origin`: lanes that have a stored value instead of a code.
 struct StepCodes {
   Ints codes;
   std::uint32_t exact = 0, origin = 0;
@@ -189,14 +188,14 @@ class StreamReader {
     }
   }
   bool failed() const { return failed_; }
-  // Nothing is left, and all states are those that an encoder begins with.
+  // Whether all words are read and all states are the initial ones.
   bool ended() const {
     bool same = at_ == end_;
     for (const std::uint32_t x : state_) same = same && x == kLowestState;
     return same;
   }
 
-  // Which of the lanes in `bits` are special.
+  // Returns the lanes of `bits` that have special values.
   std::uint32_t read_flags(const AdaptiveModel& model, const MaskNeighbours& near, std::uint32_t bits) {
     std::uint32_t special = 0;
     for (std::uint32_t left = bits; left != 0; left &= left - 1) {
@@ -227,7 +226,7 @@ class StreamReader {
   }
 
  private:
-  // Symbols that have more raw bits, and escapes.
+  // Finishes symbols with more raw bits, and escapes.
   [[gnu::noinline]] void finish(const Ints& symbols, const Ints& lows, std::uint32_t unusual, StepCodes& result) {
     std::int32_t symbol[kRows], low[kRows], codes[kRows];
     symbols.store(symbol);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Weights of predictions, from samples of a chunk: least squares (FORMAT.md). Sums run in one order, so that threads
-// and levels agree. Not part of the format.
+// Trains weights of predictions from samples of a chunk, by least squares (FORMAT.md). Sums have a fixed order, so that
+// results do not depend on threads and CPU levels. Not part of the format.
 #pragma once
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 PYF_BEGIN_TARGET
 
 inline constexpr std::uint32_t kTerms = kMostCandidates + 1;     // candidates, then the value
-inline constexpr std::uint32_t kColumns = (kTerms + 7) / 8 * 8;  // of rows of equations: whole vectors
-inline constexpr std::size_t kAtOnce = 4;                        // samples that are added to equations together
+inline constexpr std::uint32_t kColumns = (kTerms + 7) / 8 * 8;  // length of a row of equations, a multiple of 8
+inline constexpr std::size_t kAtOnce = 4;                        // samples added to the equations at once
 
-// What training needs of a value: its candidates and itself, all relative to the nearest one.
+// A sample of a value: its candidates and itself, all relative to the nearest candidate.
 struct Sample {
   float terms[kTerms];
   float weight;
@@ -28,14 +28,14 @@ struct Sample {
   float range;
 };
 
-// Normal equations of the samples of a set; the last row and column are the value's.
+// Normal equations of a set's samples. The last row and column belong to the value.
 struct Equations {
   double of[kTerms][kColumns];
   double weight;
   std::size_t count;
 
   void clear() { std::memset(this, 0, sizeof *this); }
-  // Adds kAtOnce samples of so many candidates; absent ones are nullptr.
+  // Adds kAtOnce samples with `candidates` candidates; missing samples are nullptr.
   void add(const Sample* const* samples, std::uint32_t candidates, bool weighted) {
     double t[kAtOnce][kColumns] = {}, g[kAtOnce] = {};
     for (std::size_t n = 0; n < kAtOnce && samples[n] != nullptr; ++n) {
@@ -46,7 +46,7 @@ struct Equations {
     }
     for (std::uint32_t i = 0; i < kTerms; i = i + 1 == candidates ? kTerms - 1 : i + 1) {
       const double x0 = g[0] * t[0][i], x1 = g[1] * t[1][i], x2 = g[2] * t[2][i], x3 = g[3] * t[3][i];
-      for (std::uint32_t first = i / 8 * 8; first < kColumns; first += 8)  // by vectors: the rest is symmetric
+      for (std::uint32_t first = i / 8 * 8; first < kColumns; first += 8)  // whole vectors; rest by symmetry
         for (std::uint32_t k = first; k < first + 8; ++k)
           of[i][k] += (x0 * t[0][k] + x1 * t[1][k]) + (x2 * t[2][k] + x3 * t[3][k]);
     }
@@ -63,16 +63,16 @@ struct Equations {
   }
 };
 
-// Solves with all candidates, then gives up the one that matters least, again and again, until `most` are left and the
-// next would save less bits than it costs. Reconstructed values differ from those of the samples by noise of variance
-// 1/12 each.
+// Solves with all candidates, then repeatedly drops the least useful candidate, until at most `most` are left and the
+// next drop would cost more bits than it saves. Reconstructed values differ from the samples' by noise of variance
+// 1/12.
 struct Selection {
   std::uint32_t count = 0;
   std::uint8_t tap[kMostCandidates];
   double weight[kMostCandidates];
 };
 
-// The sweep operator: takes a candidate into the solution, or out of it.
+// The sweep operator: adds a candidate to the solution, or removes it.
 inline void sweep(double (&a)[kTerms][kColumns], std::uint32_t taken, bool out) {
   const double pivot = 1 / a[taken][taken], sign = out ? -1 : 1;
   double row[kColumns];
@@ -94,7 +94,7 @@ inline Selection select_taps(const Equations& e, const bool* allowed, std::uint3
   std::memcpy(a, e.of, sizeof a);
   constexpr std::uint32_t kValue = kTerms - 1;
   const double noise = e.weight / 12;
-  for (std::uint32_t i = 0; i < candidates; ++i) {  // weights w and 1 - sum of w on noise of equal variance
+  for (std::uint32_t i = 0; i < candidates; ++i) {  // weights w and 1 - sum of w act on noise of equal variance
     for (std::uint32_t k = 0; k < candidates; ++k) a[i][k] += noise;
     a[i][i] += noise;
     a[i][kValue] += noise;
@@ -134,7 +134,7 @@ inline Selection select_taps(const Equations& e, const bool* allowed, std::uint3
   return chosen;
 }
 
-// Samples of a tile, whose wave holds its values (fill_with_targets()): every n-th inside, more of borders.
+// Samples a tile whose wave holds its values (fill_with_targets()): every n-th value inside, more on borders.
 inline void sample_tile(const Work& w, const std::uint32_t* lengths, std::uint32_t every,
                         std::vector<Sample>& samples) {
   const Wave& wave = w.wave;
@@ -194,7 +194,7 @@ inline std::int32_t rounded_weight(double w) {
   return static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 
-// Equations of all sets of a pass, with several classes of activity: those of fewer are their sums.
+// Equations of all sets of a pass, with the most classes of activity; equations of fewer classes are sums of these.
 struct SetEquations {
   std::uint32_t classes = 1;
   float thresholds[kMostClasses - 1];
@@ -247,7 +247,7 @@ struct SetEquations {
   }
 };
 
-// Taps and weights of a pass. `values`: of the chunk, that the pass codes.
+// Chooses taps and weights of a pass. `values`: number of the chunk's values that the pass codes.
 inline void train_weights(PassModel& pass, TileKind kind, const SetEquations& equations, double values,
                           std::uint32_t most) {
   const TapList& list = pass.refining ? refining_taps(kind) : causal_taps(kind);

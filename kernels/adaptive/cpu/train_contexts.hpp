@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Weights of contexts, from samples of coded values: what foretells how large a code will be (FORMAT.md). Not part of
+// Trains weights of contexts, which foretell the size of a code, from samples of coded values (FORMAT.md). Not part of
 // the format.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 PYF_BEGIN_TARGET
 
-// Features of contexts of a coded value, then its size; by vectors of 8.
+// A sample: the features of a value's context, then the size of its code; padded to vectors of 8.
 inline constexpr std::uint32_t kSizeTerm = kFeatures, kContextTerms = (kFeatures + 8) / 8 * 8;
 struct ContextSample {
   float terms[kContextTerms];
@@ -47,14 +47,15 @@ inline void sample_contexts(const Work& w, std::uint32_t every, std::vector<Cont
   }
 }
 
-// Weights w >= 0 of features that come near the sizes of samples, relative to what they came to before.
+// Finds weights w >= 0 with which the features predict the sizes of samples. Errors are relative to the sizes that the
+// weights of the round before predict.
 inline void solve_contexts(const std::vector<const ContextSample*>& samples, const bool* allowed, double* w) {
   static_assert(kAtOnce == 4);
   std::fill_n(w, kContextTerms, 0.0);
   for (std::uint32_t f = 0; f < kFeatures; ++f)
     w[f] = !allowed[f] ? 0 : f < kCodeTaps ? 1.0 / kCodeTaps : f == kConstantFeature ? 0.02 : 0;
   for (int round = 0; round < 2; ++round) {
-    double a[kFeatures][kContextTerms] = {};  // of a row the terms from its own vector on: the rest is symmetric
+    double a[kFeatures][kContextTerms] = {};  // upper triangle in whole vectors; the rest follows by symmetry
     for (std::size_t first = 0; first < samples.size(); first += kAtOnce) {
       const std::size_t count = std::min(kAtOnce, samples.size() - first);
       double t[kAtOnce][kContextTerms] = {}, g[kAtOnce] = {};
@@ -74,7 +75,7 @@ inline void solve_contexts(const std::vector<const ContextSample*>& samples, con
     }
     for (std::uint32_t i = 0; i < kFeatures; ++i)
       for (std::uint32_t k = 0; k < i / 8 * 8; ++k) a[i][k] = a[k][i];
-    double rest[kContextTerms] = {};  // what is left of each row's equation
+    double rest[kContextTerms] = {};  // residual of each equation
     for (std::uint32_t i = 0; i < kFeatures; ++i) {
       rest[i] = a[i][kSizeTerm];
       for (std::uint32_t k = 0; k < kFeatures; ++k) rest[i] -= a[i][k] * w[k];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Units, the tiles that share a stream: encoding (docs/format.md, section 14.5).
+// Encodes units, the tiles that share a stream (docs/format.md, section 14.5).
 //
-//   u32 words of 16 bits, u32 tiles with masks (a bit each), states of the rows (u32 each), words, padding to 4 bytes,
-//   values that are stored as they are, padding
+//   u32 number of 16-bit words, u32 tiles with masks (a bit each), u32 state of each row, words, padding to 4 bytes,
+//   verbatim values, padding
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@
 PYF_BEGIN_TARGET
 
 inline constexpr std::size_t kUnitHead = 8;
-// The largest unit: a symbol's 38 bits or a value, and a flag's 10 bits.
+// The size of the largest unit: for each value a symbol's 38 bits or the value itself, and a flag's 10 bits.
 constexpr std::size_t unit_bytes_of(std::size_t tiles, std::size_t value_bytes) {
   return kUnitHead + 4 * kRows + tiles * Work::kDense * (value_bytes + 8) + 64;
 }
@@ -55,7 +55,7 @@ KFN T value_at(const void* values, std::uint64_t index) {
   return x;
 }
 
-// Reads a tile's values; true if one of them is special. Values that no code is near are to be stored.
+// Reads a tile's values; returns whether some are special. Values out of the codes' reach become kExact.
 template <class T>
 inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const void* values, Dense& d) {
   shape_dense(d, tile);
@@ -76,7 +76,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
       float* const to = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
       if (plain) {
-        std::uint32_t largest = 0;  // its magnitude's bits: NaN is above all
+        std::uint32_t largest = 0;  // bits of the magnitude: NaN is the largest
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
           to[x] = normalised(plan, inverse, value_at<T>(values, from + x));
           largest = std::max(largest, std::bit_cast<std::uint32_t>(to[x]) & 0x7FFFFFFF);
@@ -89,7 +89,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
         const bool special = plan.has_sentinel &&
                              (std::bit_cast<ValueBits<T>>(value) == sentinel || (sentinel == 0 && value == 0));  // -0.0
         const float t = normalised(plan, inverse, value);
-        const bool far = !((t < kFarthest) & (t > -kFarthest));  // NaN, too
+        const bool far = !((t < kFarthest) & (t > -kFarthest));  // NaN included
         to[x] = special ? 0 : far ? kFarthest : t;
         kinds[x] = special ? kSentinel : far ? kExact : kCoded;
         any = any | special;
@@ -101,7 +101,7 @@ inline bool load_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const 
   return any;
 }
 
-// Marks values that are not within the bound after decoding, and zeros that are none; how many.
+// Marks values outside the bound after decoding, and decoded zeros whose value was not zero. Returns their number.
 template <class T>
 inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& tile, const void* values, Dense& d) {
   const double bound = plan.bound * (1 - 0x1p-40);
@@ -113,7 +113,7 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
       const float* const r = d.values + d.index(z, y, 0);
       std::uint8_t* const kinds = d.kinds + d.index(z, y, 0);
       if (tile.value_stride == 1 && !plan.has_sentinel) {
-        std::uint64_t largest = 0;  // bits of the largest error: NaN is above all
+        std::uint64_t largest = 0;  // bits of the largest error: NaN is the largest
         ValueBits<T> least = static_cast<ValueBits<T>>(~ValueBits<T>{0});
         for (std::uint32_t x = 0; x < d.lengths[y]; ++x) {
           const T value = value_at<T>(values, from + x), decoded = reconstructed<T>(plan, r[x]);
@@ -137,7 +137,7 @@ inline std::size_t mark_misfits(const AdaptivePlan& plan, const AdaptiveTile& ti
   return marked;
 }
 
-// Appends the records of a pass, and the values that it stores.
+// Appends the records of a pass and its verbatim values.
 template <class T>
 inline void record_pass(const Work& w, const Lattice& lattice, const AdaptiveTile& tile, const void* values, bool masks,
                         UnitRecords& r, std::uint8_t*& stored) {
@@ -186,7 +186,7 @@ inline void record_pass(const Work& w, const Lattice& lattice, const AdaptiveTil
   }
 }
 
-// Runs a tile through its passes, again until all values keep the bound or are stored.
+// Encodes a tile, and repeats until every value keeps the bound or is stored verbatim.
 template <class T>
 inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std::uint64_t number, Work& w,
                                UnitRecords& r, std::uint8_t*& stored) {
@@ -216,7 +216,7 @@ inline bool encode_tile_values(const AdaptivePlan& plan, const void* values, std
 inline UnitRecords records_in(std::uint8_t* memory, std::size_t tiles) {
   UnitRecords r;
   r.values = reinterpret_cast<std::uint32_t*>(memory);
-  memory += tiles * 4 * Work::kDense + 4 * kRows;  // what pack_lanes() writes behind
+  memory += tiles * 4 * Work::kDense + 4 * kRows;  // pack_lanes() writes beyond
   r.steps = reinterpret_cast<StepRecord*>(memory);
   memory += tiles * 3 * (kMostLevels + 1) * kMostSteps * sizeof(StepRecord);
   r.flags = memory;
@@ -230,7 +230,7 @@ inline const KeptTile* find_kept(const AdaptivePlan& plan, std::uint64_t tile) {
   return at != plan.kept->end() && at->number == tile ? &*at : nullptr;
 }
 
-// Appends a tile that was kept; whether it has masks.
+// Appends a kept tile; returns whether it has masks.
 inline bool append_kept(const KeptTile& kept, UnitRecords& r, std::uint8_t*& stored) {
   std::memcpy(r.values + r.value_count, kept.values.data(), 4 * kept.values.size());
   std::memcpy(r.steps + r.step_count, kept.steps.data(), sizeof(StepRecord) * kept.steps.size());
@@ -254,7 +254,7 @@ inline EncodedTile encode_unit(const Plan& base, const void* values, std::uint64
                       last = std::min<std::uint64_t>(first + plan.unit_tiles, plan.tiles.tiles());
   const std::uint32_t rows = plan.tiles.most_rows();
   std::uint32_t masks = 0;
-  // stored values gather at the start of the unit, words grow from its end
+  // verbatim values grow from the start of the unit, words from its end
   std::uint8_t *const head = out, *stored = out + kUnitHead + 4 * std::size_t{rows};
   std::uint8_t* const stored_begin = stored;
   for (std::uint64_t tile = first; tile < last; ++tile) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Units, the tiles that share a stream: decoding (docs/format.md, section 14.5).
+// Decodes units, the tiles that share a stream (docs/format.md, section 14.5).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 PYF_BEGIN_TARGET
 
-// Texts that last: what fail() makes belongs to the thread.
+// Static texts: fail() formats into memory of the calling thread.
 inline constexpr Status kBadUnitHead{Code::corrupt, "corrupt frame: the head of a unit is invalid"};
 inline constexpr Status kBadUnitSize{Code::corrupt, "corrupt frame: a unit's parts do not add up to its size"};
 inline constexpr Status kBadUnitMasks{Code::corrupt, "corrupt frame: a unit has masks, but its model has none"};
@@ -21,7 +21,7 @@ inline constexpr Status kBadUnitPadding{Code::corrupt, "corrupt frame: padding o
 inline constexpr Status kBadUnitValue{Code::corrupt, "corrupt frame: a value is too large to predict with"};
 inline constexpr Status kNoUnitMemory{Code::no_memory, "no memory for a tile"};
 
-// The values of a unit that are stored as they are, in the order of coding.
+// Reads a unit's verbatim values in the order of coding.
 struct StoredValues {
   const std::uint8_t *at, *end;
   bool failed = false;
@@ -91,7 +91,7 @@ inline void decode_pass(const AdaptivePlan& plan, Work& w, const Lattice& lattic
             });
 }
 
-// Masks of the points that a refining pass knows.
+// Spreads the masks of the points that are known before a refining pass.
 inline void spread_masks(Work& w, const Lattice& lattice) {
   const Layout& l = w.wave.layout;
   std::memset(w.steps.sentinel, 0, 4 * std::size_t{l.steps()});
@@ -141,9 +141,9 @@ inline void store_tile(const AdaptivePlan& plan, const AdaptiveTile& tile, const
     }
 }
 
-// Whether all values are so small that no sum of weighted values can be infinite.
+// Whether all values are small enough that no weighted sum can be infinite.
 inline bool is_tame(const Dense& d) {
-  std::uint32_t largest = 0;  // its magnitude's bits: NaN is above all
+  std::uint32_t largest = 0;  // bits of the magnitude: NaN is the largest
   for (std::uint32_t z = 0; z < d.planes; ++z)
     for (std::uint32_t y = 0; y < d.rows; ++y) {
       const float* const r = d.values + d.index(z, y, 0);

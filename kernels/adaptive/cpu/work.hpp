@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One tile at a time: values to a dense array, through the passes, and back (docs/format.md, section 14).
+// Scratch memory and passes of one tile: values -> dense array -> wavefront and back (docs/format.md, section 14).
 #pragma once
 
 #include <cmath>
@@ -15,13 +15,13 @@ PYF_BEGIN_TARGET
 
 using Wave = WaveOf<Cells>;
 
-// What a pass gives for each step and lane.
+// Results of a pass, for each step and lane.
 struct Steps {
-  float* targets;  // values, in the wavefront's layout: 32 for each step
+  float* targets;  // values to code, in the wavefront's layout: 32 for each step
   float *ranges, *distances;
   std::int32_t *codes, *sets;
-  // bits of lanes, for each step: what is coded, of these what is special (sentinel: of all values known so far), and
-  // what an encoder is to store
+  // masks of lanes, for each step: coded; special among these (sentinel: among all values known so far); wanted:
+  // requested by the encoder
   std::uint32_t *coded, *sentinel, *exact, *origin, *wanted_sentinel, *wanted_exact, *kept;
 };
 
@@ -31,7 +31,7 @@ struct Work {
   float *value_memory, *size_memory;
   Dense dense;
   Steps steps;
-  std::uint8_t* marks;  // kinds of values of an earlier attempt
+  std::uint8_t* marks;  // kinds of values in an earlier attempt
 
   static constexpr std::size_t kDense = 65536, kLanes = kMostSteps * kRows, kMaskMargin = 128;
   static constexpr std::size_t bytes() {
@@ -68,7 +68,7 @@ struct Work {
 
 inline std::uint32_t turns_of(const PassModel& pass, TileKind kind) { return turns_of(pass.refining, kind); }
 
-// Calls visit(step, place, bits, active) for each step in which lanes have a value to be coded.
+// Calls visit(step, coordinates, bits, active) for each step with values to code.
 template <class Visit>
 KFN void each_step(const Wave& wave, const std::uint32_t* lengths, std::uint32_t turn, Visit&& visit) {
   Place place(wave.layout, lengths);
@@ -80,7 +80,7 @@ KFN void each_step(const Wave& wave, const std::uint32_t* lengths, std::uint32_t
   }
 }
 
-// Sets up the wave of a pass; of a refining pass what is known, within and outside of the tile.
+// Sets up the wave of a pass. Before a refining pass also writes its known values, inside and outside the tile.
 inline void begin_pass(Work& w, TileKind kind, const PassModel& pass, const Lattice& lattice) {
   Wave& wave = w.wave;
   wave.layout = make_layout(kind, pass.refining, lattice.planes, lattice.rows, lattice.columns);
@@ -97,12 +97,12 @@ inline void begin_pass(Work& w, TileKind kind, const PassModel& pass, const Latt
   for (std::uint32_t row = 0; row < known_rows(wave); ++row) fill_known_row(wave, w.dense, lattice, row);
 }
 
-// Whether a refining pass knows a point of its lattice from the beginning.
+// Whether a point of a lattice is known before a refining pass begins.
 inline bool is_known(TileKind kind, std::uint32_t z, std::uint32_t y, std::uint32_t x) {
   return ((x | (kind != TileKind::line ? y : 0) | (kind == TileKind::volume ? z : 0)) & 1) == 0;
 }
 
-// Values of the lattice into the wavefront's layout.
+// Copies the values of a lattice to the wavefront's layout.
 inline void spread_targets(Work& w, const Lattice& lattice) {
   const Layout& l = w.wave.layout;
   const std::size_t steps = l.steps();
@@ -134,7 +134,7 @@ inline void spread_targets(Work& w, const Lattice& lattice) {
     }
 }
 
-// Reconstructed values from the wavefront's layout to the dense array; sizes of codes, too, if passes come after.
+// Copies reconstructed values from the wavefront to the dense array; before further passes also sizes of codes.
 inline void collect(Work& w, const Lattice& lattice) {
   const bool last = w.wave.pass->log2 == 0;
   const Layout& l = w.wave.layout;
@@ -155,7 +155,7 @@ inline void collect(Work& w, const Lattice& lattice) {
     }
 }
 
-// The values as they are, for training: what a pass would find if it made no errors.
+// Fills the wave with the original values, for training: a pass without errors would find these.
 inline void fill_with_targets(Work& w, const Lattice& lattice) {
   std::memset(w.steps.coded, 0, 4 * std::size_t{w.wave.layout.steps()});
   const auto fill = [&](std::uint32_t step, const Place& place, std::uint32_t bits, const Ints& active) {
@@ -169,7 +169,7 @@ inline void fill_with_targets(Work& w, const Lattice& lattice) {
     each_step(w.wave, lattice.lengths, turn, fill);
 }
 
-// The closed loop of an encoder: codes of all values, and what contexts are made of.
+// The encoder's closed loop: computes the codes of a turn and the inputs of their contexts.
 inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
   Steps& s = w.steps;
   const Floats unit = Floats::all(kUnits[w.wave.pass->unit]), per_unit = Floats::all(1 / kUnits[w.wave.pass->unit]);
@@ -186,7 +186,7 @@ inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
               const std::uint32_t exact = (s.wanted_exact[step] | ~bits_of_condition(fits)) & bits & ~sentinel & ~kept;
               Floats code = nearest(difference * per_unit), value = fused(code, unit, e.value);
               std::uint32_t origin = 0;
-              if (kept != 0) {  // r is stored where no code gives it
+              if (kept != 0) {  // r is stored if no code gives it
                 origin = kept & ~bits_of_condition((value == t) & fits);
                 const Ints is_origin = condition_of_bits(origin);
                 value = select(is_origin, t, value);
@@ -212,7 +212,7 @@ inline void encode_pass(Work& w, const Lattice& lattice, std::uint32_t turn) {
             });
 }
 
-// Encodes a tile that is loaded, pass after pass; calls visit(pass, lattice) after each turn.
+// Encodes a loaded tile pass by pass; calls visit(pass, lattice) after each turn.
 template <class Visit>
 inline void encode_passes(Work& w, const AdaptiveModel& model, Visit&& visit) {
   for (std::uint32_t p = 0; p <= model.levels; ++p) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cells of a wavefront in the memory of a warp (cpu/cells.hpp has the same names): a ring of steps in shared memory, or
-// a whole tile's steps in global memory. Rings take what reaches back no further than they are long.
+// Cells of a wavefront in the memory of a warp, with the names of cpu/cells.hpp. They are a ring of steps in shared
+// memory, or all steps of a tile in global memory. A ring is as long as the furthest neighbour is back.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace pyfilter::cuda {
 
-// Lanes -3 to 34 of a step and one more: an odd number, so that the lanes of a column are in different banks.
+// Lanes -3 to 34 of a step and one unused cell: an odd number, so that the lanes of a column are in different banks.
 inline constexpr std::uint32_t kLaneStride = 39;
 static_assert(kLaneStride >= kRows + 2 * 3, "neighbours reach three rows to each side");
 using CellIndex = std::int32_t;
 
-// What tiles read of a pass: weights side by side for each set, so that one load takes four. Distances that are not
-// used are 0, their weights too.
+// The fields of a pass that tiles read. The weights of a set are contiguous, so that one load takes four. Unused
+// distances and weights are 0.
 struct WavePass {
-  static constexpr std::uint32_t kWeights = 44, kScales = 20;  // of a set: banks of eight sets differ
+  static constexpr std::uint32_t kWeights = 44, kScales = 20;  // per set: eight sets begin in different banks
 
   alignas(16) float weights[kSets][kWeights];
-  alignas(16) float scales[kSets][kScales];  // of sizes of codes, in the order of their sum
+  alignas(16) float scales[kSets][kScales];  // scales of sizes of codes, in the order of their sum
   float constant[kSets], of_range[kSets], of_distance[kSets], factors[kSets];
   alignas(16) CellIndex taps_at[kWeights], features_at[kScales];
   std::uint32_t tap_fours, feature_fours;
@@ -32,8 +32,8 @@ struct WavePass {
   bool refining;
 };
 
-// Rings of steps, as long as neighbours and copies reach back and ahead, in the block's dynamic shared memory. Of a
-// volume a step has the cells of this plane, and of the two before beside them (planes.cuh).
+// Rings of steps in the block's dynamic shared memory, as long as neighbours and copies reach back and ahead. In
+// volumes a step also has the cells of the two planes before (planes.cuh).
 template <TileKind K>
 struct RingShape {
   static constexpr bool kDeep = K == TileKind::volume;
@@ -54,7 +54,7 @@ struct RingCells {
   PYF_LANES float& before(CellIndex i) { return ring_memory()[kFirst + (static_cast<std::uint32_t>(i) & kMask)]; }
   PYF_LANES float& any(CellIndex i) { return before(i); }
 };
-// Cell 0 has cells before it.
+// There are cells before cell 0.
 struct FlatCells {
   float* first;
 
@@ -80,13 +80,13 @@ PYF_LANES void put_cell(const Cells& cells, CellIndex at, float value) {
   cells.any(at) = value;
 }
 
-// The lanes of `bits` call f(lane) side by side.
+// Each lane of `bits` calls f(lane).
 template <class F>
 PYF_LANES void for_lanes(std::uint32_t bits, F&& f) {
   if ((bits >> this_lane() & 1) != 0) f(this_lane());
 }
 
-// Sums in fours: products with a weight of 0 come last, and leave a sum as it is.
+// Sums four products at a time. Products with a weight of 0 come last and do not change the sum.
 template <class Cells>
 PYF_LANES Floats weighted_cells(Floats sum, const Cells& cells, CellIndex at, const CellIndex* distances,
                                 const float* weights, std::uint32_t fours) {

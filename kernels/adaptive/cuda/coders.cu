@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Adaptive on the GPU: decoding, from the host's side. There is no encoder.
+// Adaptive on the GPU: the host's side of decoding. There is no GPU encoder.
 #include <algorithm>
 
 #include "adaptive/cuda/open.cuh"
@@ -16,8 +16,8 @@ extern const AdaptiveKernels kAdaptiveKernels32, kAdaptiveKernels64;
 
 namespace {
 
-constexpr std::uint64_t kScratchPart = 64;                   // of the device's memory, at most, what warps decode in
-constexpr std::size_t kFramesTogether = usual_size(512, 3);  // each has tables
+constexpr std::uint64_t kScratchPart = 64;  // scratch memory of warps is at most 1 / 64 of the device's memory
+constexpr std::size_t kFramesTogether = usual_size(512, 3);  // limits the memory of the frames' tables
 
 std::uint32_t across_of(std::uint32_t mode) { return mode & 1; }
 std::uint32_t log2_of(std::uint32_t mode) { return mode >> 1; }
@@ -43,7 +43,7 @@ ScratchShape scratch_shape_of(const AdaptiveGrid& grid) {
   return shape;
 }
 
-// Decodes some frames of a group.
+// Decodes a batch of frames of a group.
 Status decode_some(const AdaptiveKernels& kernels, AdaptiveDecode job, cudaStream_t stream) {
   std::uint32_t in_rings = 0, flat = 0;
   if (!job.only_flat) PYF_TRY(check(kernels.resident(job.grid.kind, false, &in_rings), "occupancy of the decoder"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The 32 lanes of cpu/lanes.hpp as the threads of a warp: each holds one lane's binary32 or 32-bit integer. Names are
-// the same, so that one source walks over tiles on both.
+// The 32 lanes of cpu/lanes.hpp as the threads of a warp: each thread holds one lane's binary32 or 32-bit integer. The
+// names are equal, so that CPU and GPU share the code that walks over tiles.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kRows = 32, kAllRows = 0xFFFFFFFFu;
 
 PYF_LANES std::uint32_t this_lane() { return threadIdx.x % kRows; }
 
-// As a condition -1 is true and 0 false.
+// As a condition, -1 is true and 0 is false.
 struct Ints {
   std::int32_t v;
 
@@ -75,7 +75,7 @@ PYF_LANES Floats absolute(const Floats& a) { return as_floats(bits_of(a) & Ints:
 PYF_LANES Floats least(const Floats& a, const Floats& b) { return {a.v < b.v ? a.v : b.v}; }
 PYF_LANES Floats most(const Floats& a, const Floats& b) { return {a.v < b.v ? b.v : a.v}; }
 
-// A bit for each lane, lane 0 lowest: all lanes call it together.
+// Returns a bit for each lane, lane 0 lowest. All lanes must call it together.
 PYF_LANES std::uint32_t bits_of_condition(const Ints& c) { return __ballot_sync(kAllRows, c.v); }
 PYF_LANES Ints condition_of_bits(std::uint32_t bits) { return {(bits >> this_lane() & 1) != 0 ? -1 : 0}; }
 
@@ -85,7 +85,7 @@ PYF_LANES Ints gather(const std::uint32_t* table, const Ints& index) {
   return {static_cast<std::int32_t>(table[index.v])};
 }
 
-PYF_LANES Floats float_of(const Ints& a) {  // of less than 2^22
+PYF_LANES Floats float_of(const Ints& a) {  // |a| < 2^22
   return as_floats(a + Ints::all(0x4B400000)) - Floats::all(12582912.0f);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first kernel: offsets, models, tables and directories of frames, a thread block each (docs/format.md, sections
-// 14.1 and 14.2).
+// The first kernel reads the frames' offsets, models, tables and directories (docs/format.md, sections 14.1 and 14.2),
+// with a thread block for each frame.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace pyfilter::cuda {
 inline constexpr std::uint32_t kOpenThreads = 128;
 inline constexpr std::uint32_t kStagedModel = 16384;  // bytes of a payload that are copied to shared memory
 
-// The slots of a table, by a warp: a lane takes eight symbols.
+// Builds the slots of a table with one warp: each lane takes eight symbols.
 PYF_LANES void make_slots_together(const Frequencies& f, std::uint32_t* entries) {
   constexpr std::uint32_t kOfLane = kSymbols / 32;
   const std::uint32_t first_symbol = this_lane() * kOfLane;
@@ -32,12 +32,12 @@ PYF_LANES void make_slots_together(const Frequencies& f, std::uint32_t* entries)
     for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = slot_entry(s, f.of[s], i);
 }
 
-// Reads the offset and the model, by one thread; where the directory begins, or 0.
+// Reads the offset and the model with one thread. Returns where the directory begins, or 0 for a damaged frame.
 PYF_LANES std::uint32_t read_head(const AdaptiveDecode& job, const DecodeFrame& frame, const std::uint8_t* staged,
                                   std::uint32_t staged_bytes, OpenFrame& open) {
   if (frame.payload_bytes < kPayloadHead + 8) return 0;
   open.offset = load_le<double>(staged);
-  // bytes of a model that is not staged as a whole are read from the frame
+  // a model that is not completely staged is read from the frame
   const std::size_t words = load_le<std::uint32_t>(staged + kPayloadHead);
   const std::uint8_t* const from = kPayloadHead + 4 * words <= staged_bytes ? staged : frame.payload;
   AdaptiveModel& model = open.model;
@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(kOpenThreads)
   for (std::uint32_t t = threadIdx.x / 32; t < model.tables; t += kOpenThreads / 32)
     make_slots_together(model.table[t], slots + t * kSlotsOfTable);
   const DecodeFrame part = behind_model(frame, directory_at);
-  bool damaged = part.payload_bytes / 4 <= job.units;  // no room for a directory
+  bool damaged = part.payload_bytes / 4 <= job.units;  // too short for a directory
   if (!damaged && job.units == 0)
     damaged = part.payload_bytes != 4 || *reinterpret_cast<const std::uint32_t*>(part.payload) != 0;
   if (!damaged)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the values of a lane go: along a row, 16 bytes at a time where all rows begin at a multiple of 16 bytes.
+// Writes a lane's values along its row, 16 bytes at a time if all rows begin at a multiple of 16 bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct Output {
   static constexpr std::uint32_t kGroup = 16 / sizeof(T);
 
   T* out;
-  std::uint64_t count;  // of values asked for
+  std::uint64_t count;  // number of requested values
   std::uint64_t index, along,
       back;  // of this lane's value; to the next one, and from the end of a row to the next plane
   bool grouped;
-  T held[kGroup - 1];  // the values before, latest last
+  T held[kGroup - 1];  // the previous values, latest last
 
-  // in_order: a row's values come one after the other.
+  // in_order: the values of a row are coded one after another.
   PYF_LANES Output begin(const AdaptiveDecode& job, T* out, const AdaptiveTile& tile, const Lattice& lattice,
                          const Layout& l, const Place& place, bool in_order) {
     Output o;
@@ -39,7 +39,7 @@ struct Output {
     for (T& value : o.held) value = 0;
     return o;
   }
-  // To the next step of a lane that was in plane z.
+  // Advances by a step; `z`: the lane's plane before the step.
   __device__ __forceinline__ void next(const Place& place, std::int32_t z) {
     index += along;
     if (place.z.v != z) index += back;

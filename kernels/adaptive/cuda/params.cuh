@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding of frames on a GPU: what the host gives, and what the first kernel finds in each frame.
+// Parameters of decoding on a GPU: the job from the host, and the results of the first kernel for each frame.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,15 +17,15 @@ namespace pyfilter::cuda {
 inline constexpr std::size_t kPayloadHead = 8;  // the offset
 inline constexpr std::uint32_t kUnitHead = 8, kSlotsOfTable = 1u << kTableBits;
 
-// A frame whose model has been read. `good` is 0 where it is damaged.
+// A frame whose model has been read. `good` is 0 if the frame is damaged.
 struct OpenFrame {
   std::uint32_t good, refined;
-  std::uint32_t directory_at;  // behind the payload's begin
+  std::uint32_t directory_at;  // offset in the payload
   double offset;
   AdaptiveModel model;
 };
 
-// Global memory of a warp that decodes in flat memory, for the largest tile of a grid.
+// Global memory of a warp that decodes without rings, for the largest tile of a grid.
 struct ScratchShape {
   std::uint32_t wave_floats = 0, cells = 0, masks = 0;
 
@@ -37,7 +37,7 @@ struct UnitScratch {
   static constexpr std::uint32_t kMaskMargin = 128;
 
   float *values, *sizes, *dense_values, *dense_sizes;
-  std::uint32_t* masks;  // of steps, behind those of kMaskMargin steps before
+  std::uint32_t* masks;  // masks of steps, after kMaskMargin words for earlier steps
   std::uint8_t* kinds;
 
   PYF_LANES UnitScratch in(std::uint8_t* memory, const ScratchShape& shape) {
@@ -56,7 +56,7 @@ struct AdaptiveDecode {
   AdaptiveGrid grid;
   AdaptiveTaps taps;
   std::uint32_t unit_tiles, units, rows;  // units of a frame; rows that have a state
-  bool only_flat;                         // no units are decoded in rings
+  bool only_flat;                         // decode no units in rings
   std::uint64_t start, stop;              // requested values
   const DecodeFrame* frames;              // nullptr: use only_frame
   DecodeFrame only_frame;
@@ -64,7 +64,7 @@ struct AdaptiveDecode {
   OpenFrame* opened;
   std::uint32_t* slots;      // of each frame's tables
   std::uint32_t* next_unit;  // two counters: frames without and with refining passes
-  std::uint8_t* scratch;     // of each warp that decodes in flat memory
+  std::uint8_t* scratch;     // of each warp that decodes without rings
   ScratchShape scratch_shape;
   float* planes;  // for volumes in rings: plane_floats of each warp
   std::size_t plane_floats;
@@ -81,7 +81,7 @@ PYF_LANES void report(const DecodeFrame& frame, Fault fault) {
   atomicCAS(frame.fault, 0u, static_cast<std::uint32_t>(fault));
 }
 
-// The part of a frame behind its model, which a directory begins: as find_tile() takes it.
+// Returns the frame's part behind its model, which begins with the directory, as find_tile() expects it.
 PYF_LANES DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t directory_at) {
   DecodeFrame part = frame;
   part.payload += directory_at;
@@ -89,9 +89,9 @@ PYF_LANES DecodeFrame behind_model(const DecodeFrame& frame, std::uint32_t direc
   return part;
 }
 
-// Kernels by dtype, in rings and in flat memory.
+// Launchers of the kernels for a dtype, with rings and without (flat).
 struct AdaptiveKernels {
-  // Thread blocks that are resident on the device.
+  // Returns the number of thread blocks that are resident on the device.
   cudaError_t (*resident)(TileKind kind, bool flat, std::uint32_t* blocks);
   cudaError_t (*decode)(const AdaptiveDecode& job, bool flat, std::uint32_t blocks, cudaStream_t stream);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The stream of a unit by a warp, a lane each (cpu/stream.hpp goes lane by lane).
+// The stream of a unit, decoded by a warp with a thread for each lane (cpu/stream.hpp decodes lane by lane).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace pyfilter::cuda {
 PYF_LANES std::uint32_t lanes_below() { return (1u << this_lane()) - 1; }
 PYF_LANES std::uint32_t popcount(std::uint32_t bits) { return static_cast<std::uint32_t>(__popc(bits)); }
 
-// Codes of a step: exact and origin say which lanes have a stored value instead.
+// Codes of a step. `exact` and `origin`: lanes that have a stored value instead of a code.
 struct StepCodes {
   Ints codes;
   std::uint32_t exact, origin;
 };
 
-// Words are loaded 32 to 64 ahead of use, two of them in each lane.
+// Words are loaded 32 to 64 ahead of their use; each thread holds two.
 struct UnitStream {
   const std::uint16_t* words;
-  std::uint32_t count, at, base;  // words; used so far; of those in lanes the first
+  std::uint32_t count, at, base;  // words; words used; index of the first word held
   std::uint32_t near_word, far_word;
   std::uint32_t x;  // this lane's state
   bool failed;      // of this lane
@@ -44,7 +44,7 @@ struct UnitStream {
   }
   __device__ __forceinline__ bool ended() const { return at == count && x == kLowestState; }
 
-  // Gives words to the lanes whose state is too small, in the order of lanes.
+  // Gives words to the lanes whose state is below kLowestState, in the order of lanes.
   __device__ __forceinline__ void refill() {
     const bool needs = x < kLowestState;
     const std::uint32_t taking = __ballot_sync(kAllRows, needs ? 1 : 0);
@@ -63,7 +63,7 @@ struct UnitStream {
     far_word = load(base + kRows);
   }
 
-  // Which of the lanes in `bits` are special.
+  // Returns the lanes of `bits` that have special values.
   __device__ __forceinline__ std::uint32_t read_flags(const AdaptiveModel& model, std::uint32_t context,
                                                       std::uint32_t bits) {
     bool special = false;
@@ -89,11 +89,11 @@ struct UnitStream {
     x >>= n;
     return taken;
   }
-  // Symbols that have more raw bits, and escapes.
+  // Finishes symbols with more raw bits, and escapes.
   __device__ __forceinline__ void finish(const SymbolStep& step, std::uint32_t unusual, StepCodes& result) {
     auto symbol = static_cast<std::uint32_t>(step.symbol.v), low = static_cast<std::uint32_t>(step.low.v);
     const bool mine = (unusual >> this_lane() & 1) != 0, escaped = mine && symbol == kEscape;
-    // one lane after the other: each takes the words of its two parts
+    // one lane at a time: each takes the words of its two parts
     for (std::uint32_t left = __ballot_sync(kAllRows, escaped ? 1 : 0); left != 0; left &= left - 1) {
       const bool turn = (left & (0u - left)) == 1u << this_lane();
       if (turn) symbol = take_bits(kEscapeBits);

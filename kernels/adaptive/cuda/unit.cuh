@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Units by a warp each, a row of the tile in each lane (cpu/unit_decode.hpp): frames without refining passes in rings
-// of steps in shared memory, others in global memory.
+// Decodes units with a warp each, a row of the tile in each lane (cpu/unit_decode.hpp). Frames without refining passes
+// use rings of steps in shared memory, others use global memory.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace pyfilter::cuda {
 
-// How units are decoded: in rings of a kind of tiles, or in flat memory.
+// How units are decoded: in rings for one kind of tile, or in flat memory.
 enum class UnitMode : std::uint32_t { flat = 0, line = 1, plane = 2, volume = 3 };
 
 template <TileKind K>
@@ -27,9 +27,9 @@ struct KindOf<RingCells<K, false>> {
 };
 
 inline constexpr std::uint32_t kMaskRing = 128;
-inline constexpr int kResidentWarps = 12;  // of a multiprocessor: more have no room in its shared memory
+inline constexpr int kResidentWarps = 12;  // on a multiprocessor: its shared memory has room for no more
 
-// Masks of steps: the last ones, or those of all.
+// Masks of steps: a ring of the last ones, or all (flat).
 template <bool kFlat>
 struct StepMasks {
   std::uint32_t* words;
@@ -54,7 +54,7 @@ struct UnitMemory {
   std::uint32_t masks[kFlat ? 1 : kMaskRing];
 };
 
-// What the lanes of a unit know of it.
+// State of the unit that a warp decodes.
 template <class T, UnitMode kMode>
 struct Unit {
   static constexpr bool kFlat = kMode == UnitMode::flat, kDeep = kMode == UnitMode::volume;
@@ -84,7 +84,7 @@ struct Unit {
   __device__ __forceinline__ T reconstructed(float r) const {
     return static_cast<T>(offset + step_size * static_cast<double>(r));
   }
-  // The next of the stored values for each lane with `exact`, a binary32 for each with `origin`, in the order of lanes.
+  // Returns the lane's next verbatim value (`exact`) or stored r (`origin`). Lanes take them in order.
   __device__ __forceinline__ const std::uint32_t* take_stored(std::uint32_t exact, std::uint32_t origin) {
     constexpr std::uint32_t kWords = sizeof(T) / 4;
     const std::uint32_t words = kWords * popcount(exact & lanes_below()) + popcount(origin & lanes_below());
@@ -96,7 +96,7 @@ struct Unit {
     stored += min(left, kWords * popcount(exact) + popcount(origin));
     return there ? mine : nullptr;
   }
-  // The value of a lane, and its r, where it is special.
+  // Sets the value and the r of a lane with a special value.
   __device__ __forceinline__ void special_values(std::uint32_t sentinel, std::uint32_t exact, std::uint32_t origin,
                                                  float other, T& value, float& r) {
     const std::uint32_t* const from = take_stored(exact, origin);
@@ -117,7 +117,7 @@ struct Unit {
 
   // ---- steps
 
-  // Returns the sizes of codes.
+  // Returns the size of the lane's code.
   template <bool kMasks>
   __device__ __forceinline__ float decode_step(const Place& place, std::uint32_t step, std::uint32_t bits,
                                                const Ints& active, Output<T>& output) {
@@ -141,7 +141,7 @@ struct Unit {
       special_values(sentinel, codes.exact, codes.origin, stand_in(wave, place, step).v, decoded, value.v);
       code = as_floats(bits_of(code) & ~condition_of_bits(special));
     }
-    __syncwarp();  // all have read
+    __syncwarp();  // all lanes have read
     store_values(wave, place, step, bits, active, value);
     const Floats size = least(absolute(code), Floats::all(kLargestSize));
     const auto x = static_cast<std::uint32_t>(place.x.v);
@@ -158,7 +158,7 @@ struct Unit {
         memory.dense.sizes[at] = size.v;
         memory.dense.kinds[at] = (sentinel >> this_lane() & 1) != 0 ? kSentinel : kCoded;
       }
-    } else {  // what was there a ring ago goes
+    } else {  // overwrite the step that left the ring
       store_cells(wave.sizes, place.cell, Ints::all(-1), select(active, size, Floats::all(0)));
     }
     __syncwarp();
@@ -201,7 +201,7 @@ struct Unit {
 
   // ---- passes
 
-  // Weights of a pass, a set in each of 16 lanes.
+  // Loads the weights of a pass; each of 16 lanes loads a set.
   __device__ __forceinline__ void load_pass(const PassModel& model) const {
     WavePass& pass = memory.pass;
     const auto& wave = memory.wave;
@@ -234,7 +234,7 @@ struct Unit {
       pass.refining = model.refining;
     }
   }
-  // Masks of the points that a refining pass knows.
+  // Spreads the masks of the points that are known before a refining pass.
   __device__ __forceinline__ void spread_masks() const {
     const auto& wave = memory.wave;
     const Lattice& lattice = memory.lattice;
