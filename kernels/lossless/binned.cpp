@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Payloads of Lossless's form `ratio` (docs/format.md, section 15): a model of the chunk, a directory, units.
+// Payloads of Lossless's form `ratio` (docs/format.md, section 15): the chunk's model, a directory, and units.
 #include <cstring>
 #include <memory>
 #include <new>
@@ -94,7 +94,7 @@ Status decode_binned(const FrameInfo& info, const std::uint8_t* payload, std::si
                       values);
 }
 
-// The smallest model, a directory and the heads of units: a frame cannot stand for many more values than its size.
+// Every frame has a model, a directory and heads of units: it cannot hold many more values than its size allows.
 Status check_binned_size(const FrameInfo& info, std::uint64_t payload_bytes) {
   const std::uint64_t units = (info.value_count + kMostUnitValues - 1) / kMostUnitValues;
   constexpr std::uint64_t kLeastModel = 4, kLeastUnit = 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writing and reading models (docs/format.md, section 15.1). Numbers whose size is not known are their width and then
-// their bits; a width is its distance from the one before in unary.
+// Writes and reads models (docs/format.md, section 15.1). A number of unknown size is written as its width, then its
+// bits. A width is written in unary, as its difference from the previous width.
 #include "lossless/binned_model.hpp"
 
 #include <cmath>
@@ -63,7 +63,7 @@ class Reader {
     if (own < 2) return width;
     return take(width - 1) | std::uint64_t{1} << (width - 1);
   }
-  // A small number that differs little from the one before.
+  // Reads a small number, written as its difference from the previous one.
   std::uint8_t near(std::uint8_t before, std::uint32_t most) {
     const std::int32_t value = before + steps(most);
     if (value < 0 || value > static_cast<std::int32_t>(most)) in_.failed = true;
@@ -166,7 +166,7 @@ void write_bins(const BinModel& model, bool contexts, Writer& out) {
   if (contexts) {
     out.put(model.level[kEscape], 6);
     out.put(model.tables, 4);
-    for (std::uint32_t t = 1, l = 0; t < model.tables; ++t) {  // the first level of each table
+    for (std::uint32_t t = 1, l = 0; t < model.tables; ++t) {  // the lowest level of each table
       while (model.table_of_level[l] < t) ++l;
       out.put(l, 6);
     }
@@ -206,7 +206,7 @@ void read_bins(Reader& in, bool contexts, std::uint32_t value_bits, BinModel& mo
   for (std::uint32_t t = 0; t < model.tables; ++t) {
     Frequencies& f = model.table[t];
     if (!read_frequencies<kBinTableBits>(in.bits(), f)) return in.fail();
-    for (std::uint32_t s = model.bins; s < kEscape; ++s)  // a symbol without a bin
+    for (std::uint32_t s = model.bins; s < kEscape; ++s)  // symbols without a bin
       if (f.of[s] != 0) return in.fail();
   }
 }
@@ -214,7 +214,7 @@ void read_bins(Reader& in, bool contexts, std::uint32_t value_bits, BinModel& mo
 }  // namespace
 
 std::size_t most_binned_model_bytes(const BinnedModel& model) {
-  constexpr std::size_t of_number = 200, of_symbol = 2 * kBinTableBits + 8;  // bits, generously
+  constexpr std::size_t of_number = 200, of_symbol = 2 * kBinTableBits + 8;  // generous limits, in bits
   const std::size_t bits = 1024 + of_number * (model.dictionary.size() + 16) +
                            2 * (kSymbols * 2 * of_number + kMostBinTables * (kSymbols * of_symbol + 64));
   return bits / 8 + 8;

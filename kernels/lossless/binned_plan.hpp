@@ -11,7 +11,7 @@
 
 namespace pyfilter {
 
-// Bins as a decoder needs them for a lane: one load.
+// A bin as a decoder needs it, in one load.
 template <class U>
 struct DecodedBin {
   U lowest;
@@ -20,8 +20,8 @@ struct DecodedBin {
 
 struct BinTables {
   std::uint32_t first_of_level[kBinLevels] = {};
-  alignas(64) std::uint32_t slots[kMostBinTables << kBinTableBits] = {};  // to decode
-  SymbolEntry symbols[kMostBinTables * kSymbols] = {};                    // to encode
+  alignas(64) std::uint32_t slots[kMostBinTables << kBinTableBits] = {};  // for decoding
+  SymbolEntry symbols[kMostBinTables * kSymbols] = {};                    // for encoding
 };
 
 inline void make_bin_tables(const BinModel& model, bool encoding, BinTables& tables) {
@@ -40,15 +40,16 @@ struct BinnedPlan : Plan {
   const BinTables* tables[2] = {};
 };
 
-// Levels before a unit's first value, for its neighbours' distances, and what vectors read and write beyond the last.
+// Room after a unit's last value, which vectors read and write. level_bytes() also has room before the first value, for
+// the levels of its neighbours.
 inline constexpr std::size_t kBeyondUnit = 64;
 constexpr std::size_t level_bytes(std::size_t values) { return kMostDistance + values + kBeyondUnit; }
-// Numbers twice, remainders, levels, symbols, tables (2 bytes), raw bits of a stream.
+// Numbers (two arrays), remainders, levels, symbols, tables (2 bytes each), and the raw bits of a stream.
 constexpr std::size_t binned_scratch_bytes(std::size_t values, std::size_t number_bytes) {
   return 3 * (values + kBeyondUnit) * number_bytes + level_bytes(values) + 3 * (values + kBeyondUnit) +
          values * (number_bytes + 1) + 16 * kBeyondUnit;
 }
-// A symbol has at most kBinTableBits bits, and a state is refilled with 16 bits at a time; an escape has a byte more.
+// An upper limit: a symbol has at most kBinTableBits bits, an escape 8 more; a state is refilled with 16 bits.
 constexpr std::size_t most_binned_unit_bytes(std::size_t values, std::size_t number_bytes) {
   return 512 + 2 * values * (number_bytes + 3);
 }

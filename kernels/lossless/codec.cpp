@@ -42,7 +42,7 @@ Status check_size(const FrameInfo& info, std::uint64_t payload_bytes) {
   return is_binned(info.parameters) ? check_binned_size(info, payload_bytes) : check_block_size(info, payload_bytes);
 }
 
-// Frames of blocks came with the first format.
+// Frames of effort "fast" exist since format 1, those of effort "ratio" since format 7.
 std::uint8_t frame_version(const Parameters& parameters) { return is_binned(parameters) ? 7 : 1; }
 bool has_kernels(const Parameters& parameters) { return !is_binned(parameters); }
 

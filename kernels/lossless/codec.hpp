@@ -17,12 +17,13 @@ PYF_LEVEL_TABLE(LosslessCoders, kLosslessCoders, lossless_coders)
 
 struct BinnedCoders {
   const TileCoder* (*units)(Dtype dtype);
-  // Makes the model of a chunk; model.map has the dtype's fields. Allocates; may throw std::bad_alloc.
+  // Makes the model of a chunk. The caller has set the dtype's fields of model.map. Allocates; may throw
+  // std::bad_alloc.
   void (*train)(const FrameInfo& info, const void* values, BinnedModel& model);
 };
 PYF_LEVEL_TABLE(BinnedCoders, kBinnedCoders, binned_coders)
 
-// The form `ratio` of a payload (binned.cpp).
+// Payloads of the form `ratio` (binned.cpp).
 Status encode_binned(const void* values, FrameInfo& info, std::uint8_t* out, std::size_t limit, std::size_t* bytes);
 Status decode_binned(const FrameInfo& info, const std::uint8_t* payload, std::size_t payload_bytes, std::uint64_t start,
                      std::uint64_t stop, void* values);

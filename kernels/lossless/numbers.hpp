@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values as integers ("numbers"), of which the form `ratio` stores differences (docs/format.md, section 15.2): bit
-// patterns in the order of values, multiples of an integer, of a decimal or binary fraction, or places in a list of
-// values. What such a number does not tell of a value is its remainder. One source for CPU and GPU.
+// Values as integers ("numbers"), whose differences the form `ratio` stores (docs/format.md, section 15.2). A number is
+// an ordered bit pattern, a multiple of an integer or of a decimal or binary fraction, or an index into a list of
+// values. The remainder is the part of a value that its number does not determine. One source for CPU and GPU.
 #pragma once
 
 #include <bit>
@@ -14,26 +14,26 @@ namespace pyfilter {
 
 enum class NumberKind : std::uint8_t { pattern = 0, multiple = 1, grid = 2, dictionary = 3 };
 
-inline constexpr std::uint32_t kMostEntries = 4096;  // of a list of values
+inline constexpr std::uint32_t kMostEntries = 4096;  // in a list of values
 
 struct NumberMap {
   NumberKind kind = NumberKind::pattern;
-  bool remainders = false;  // there is a second stream
-  bool product = false;     // grid: a value is number * unit, else number / unit
+  bool remainders = false;  // remainders form a second stream
+  bool product = false;     // grid: value = number * unit; otherwise value = number / unit
   bool is_float = false, is_unsigned = false;
   std::uint32_t width = 32;                   // bits of a value
   std::uint32_t shift = 0;                    // multiple, floats: low bits of the pattern that are the remainder
   std::uint64_t multiple = 1, origin = 0;     // multiple, integers: value = origin + multiple * number + remainder
   double unit = 1;                            // grid
   std::uint32_t entries = 0;                  // dictionary
-  const std::uint64_t* dictionary = nullptr;  // ordered patterns, as above_lowest(), ascending
+  const std::uint64_t* dictionary = nullptr;  // ordered patterns, as above_lowest() gives them, ascending
 };
 
-// Numbers of values of up to 32 bits, of 64 bits.
+// The number type for values of up to 32 and of 64 bits.
 template <class T>
 using NumberOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-// A bit pattern of `map.width` bits as a signed integer in the order of values, and back.
+// Converts a bit pattern of `map.width` bits to a signed integer in the order of values, and back.
 template <class U>
 KFN U ordered(const NumberMap& map, U bits) {
   using S = std::make_signed_t<U>;
@@ -49,7 +49,7 @@ KFN U pattern_of(const NumberMap& map, U number) {
   return map.is_unsigned ? number ^ U { 1 } << (map.width - 1) : number;
 }
 
-// A signed number of `width` bits as an unsigned one from the lowest on, and back.
+// Converts a signed number of `width` bits to an unsigned one, counted from the lowest, and back.
 template <class U>
 KFN U above_lowest(std::uint32_t width, U number) {
   return (number ^ U{1} << (width - 1)) & static_cast<U>(~U{0} >> (static_cast<std::uint32_t>(8 * sizeof(U)) - width));
@@ -61,7 +61,7 @@ KFN U from_lowest(std::uint32_t width, U above) {
   return static_cast<U>(static_cast<std::make_signed_t<U>>(number) >> unused);
 }
 
-// The ordered pattern of a point of a grid.
+// Returns the ordered pattern of a grid point.
 template <class U>
 KFN U grid_point(const NumberMap& map, U number) {
   const auto k = static_cast<double>(static_cast<std::make_signed_t<U>>(number));
@@ -72,7 +72,7 @@ KFN U grid_point(const NumberMap& map, U number) {
     return ordered(map, std::bit_cast<U>(static_cast<float>(x)));
 }
 
-// The bit pattern of a value. Places in a dictionary have been checked.
+// Returns the bit pattern of a value. Indices into a dictionary must have been checked.
 template <class U>
 KFN U value_of_number(const NumberMap& map, U number, U remainder) {
   using S = std::make_signed_t<U>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams of bins (docs/format.md, section 15.4): a step codes the symbols of 32 differences that follow each other,
-// with tables by the levels of earlier neighbours; offsets within bins lie beside them as plain bits.
+// Streams of bins (docs/format.md, section 15.4). A step codes the symbols of 32 consecutive differences, with tables
+// selected by the levels of earlier neighbours. Offsets in the bins are stored apart, as plain bits.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 PYF_BEGIN_TARGET
 
-// The level of each lane's neighbours: the mean of four.
+// The context of each lane: the mean level of its four neighbours.
 KFN void neighbour_levels(const BinnedModel& model, const std::uint8_t* levels, std::uint8_t* mean) {
   const std::uint8_t *const a = levels - model.distance[0], *const b = levels - model.distance[1],
                             *const c = levels - model.distance[2], *const d = levels - model.distance[3];
@@ -24,7 +24,7 @@ KFN void neighbour_levels(const BinnedModel& model, const std::uint8_t* levels, 
     mean[k] = static_cast<std::uint8_t>(static_cast<std::uint8_t>(a[k] + b[k] + c[k] + d[k] + 2) >> 2);
 }
 
-// Differences as unsigned numbers: small ones first, or from the lowest signed one on; and back.
+// Differences as unsigned numbers (zigzag, or counted from the lowest signed number), and back.
 template <class U>
 KFN U to_bin_order(bool zigzags, std::uint32_t width, U difference) {
   return zigzags ? zigzag(difference) : above_lowest(width, difference);
@@ -34,12 +34,12 @@ KFN U from_bin_order(bool zigzags, std::uint32_t width, U number) {
   return zigzags ? unzigzag(number) : from_lowest(width, number);
 }
 
-// Writes bits, lowest first; up to eight bytes behind the last are written over.
+// Writes bits, lowest first. Overwrites up to eight bytes behind the last one written.
 class BitSink {
  public:
   explicit BitSink(std::uint8_t* to) : at_(to) {}
   KFN void put(std::uint64_t value, std::uint32_t bits) {
-    if (bits > 56) {  // fewer than 8 bits wait
+    if (bits > 56) {  // put_few() takes at most 56 bits, as up to 7 are pending
       put_few(value & 0xFFFFFFFF, 32);
       value >>= 32;
       bits -= 32;
@@ -67,7 +67,7 @@ class BitSink {
   std::uint32_t count_ = 0;
 };
 
-// Up to 64 bits from a bit on; nine bytes are read.
+// Returns up to 64 bits from bit number `bit` on. Reads nine bytes.
 KFN std::uint64_t bits_at(const std::uint8_t* from, std::uint64_t bit, std::uint32_t wanted) {
   const std::uint8_t* const at = from + (bit >> 3);
   const auto within = static_cast<std::uint32_t>(bit & 7);
@@ -76,12 +76,12 @@ KFN std::uint64_t bits_at(const std::uint8_t* from, std::uint64_t bit, std::uint
   return wanted >= 64 ? value : value & ((std::uint64_t{1} << wanted) - 1);
 }
 
-// Bytes of a stream within its unit.
+// The parts of a stream in its unit.
 struct StreamBytes {
   const std::uint8_t *states, *words, *words_end, *offsets, *offsets_end;
 };
 
-// Bits of a stream's offsets one after the other.
+// Reads a stream's offsets.
 struct OffsetReader {
   const std::uint8_t *from, *end;
   std::uint64_t bit = 0;
@@ -99,7 +99,7 @@ struct OffsetReader {
     std::memcpy(last, from + at, bytes - at);
     return bits_at(last, (bit - count) % 8, count);
   }
-  // Whether a step without escapes cannot read beyond the end.
+  // Whether enough bytes are left for a step without escapes.
   bool has_step() const { return bit / 8 + 8 * kRows + 9 <= static_cast<std::uint64_t>(end - from); }
 };
 
@@ -111,9 +111,9 @@ struct BinDecoder {
 
   BinDecoder(const BinModel& bins, std::uint32_t bits_of_value) : zigzags(bins.zigzag), width(bits_of_value) {
     for (std::uint32_t s = 0; s < kSymbols; ++s) bin[s] = {static_cast<U>(bins.lowest[s]), bins.bits[s], bins.level[s]};
-    for (std::uint32_t s = bins.bins; s < kEscape; ++s) bin[s].bits = 255;  // no bin
+    for (std::uint32_t s = bins.bins; s < kEscape; ++s) bin[s].bits = 255;  // marks symbols without a bin
   }
-  // A step of all lanes, none with an escape.
+  // Takes the offsets of a step of 32 lanes without escapes.
   KFN void take_step(const std::int32_t* symbols, OffsetReader& in, std::uint8_t* levels, U* out) const {
     std::uint64_t bit = in.bit;
     for (std::uint32_t k = 0; k < kRows; ++k) {
@@ -124,7 +124,7 @@ struct BinDecoder {
     }
     in.bit = bit;
   }
-  // Any step. With an escape the symbol that the table has not comes first, in eight bits.
+  // Takes the offsets of any step. Behind an escape the symbol itself comes first, in eight bits.
   [[gnu::noinline]] bool take_any(const std::int32_t* symbols, std::uint32_t lanes, OffsetReader& in,
                                   std::uint8_t* levels, U* out) const {
     for (std::uint32_t k = 0; k < lanes; ++k) {
@@ -144,7 +144,8 @@ struct BinDecoder {
   }
 };
 
-// Decodes `count` differences; levels[-kMostDistance...] are 0 or those of earlier ones. False: the bytes are damaged.
+// Decodes `count` differences. levels[-kMostDistance...] are levels of earlier differences, or 0. Returns false if the
+// bytes are damaged.
 template <class U>
 inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const BinTables& tables,
                           const StreamBytes& stream, std::uint32_t count, std::uint8_t* levels, U* out) {
@@ -201,13 +202,13 @@ inline bool decode_stream(const BinnedModel& model, const BinModel& bins, const 
   return in.bit % 8 == 0 || stream.offsets[offset_bytes - 1] >> (in.bit % 8) == 0;
 }
 
-// Finds the bin of a number: a table from its highest bits to the first bin that may hold it, then as many comparisons
-// as a place of the table may need.
+// Finds the bin of a number. A table maps the number's highest bits to the first possible bin; a few comparisons
+// follow, as many as the table's fullest entry needs.
 template <class U>
 class BinSearch {
  public:
   struct Found {
-    std::uint32_t symbol;  // the escape: no bin has the number
+    std::uint32_t symbol;  // the escape if no bin has the number
     U offset;
   };
 
@@ -219,7 +220,7 @@ class BinSearch {
     }
     count_ = bins.bins;
     if (count_ == 0) return;
-    if (!zigzags_) {  // numbers lie anywhere: cells of equal size from the lowest bin on
+    if (!zigzags_) {  // signed order: equal cells from the lowest bin on
       base_ = lowest_[0];
       shift_ = static_cast<std::uint32_t>(std::max(0, bit_width(static_cast<U>(lowest_[bins.bins - 1] - base_)) - 10));
     }
@@ -233,7 +234,7 @@ class BinSearch {
     }
     compared_ = std::max(compared_, bins.bins - 1 - before);
   }
-  // Whether two comparisons are always enough.
+  // Whether two comparisons always suffice.
   bool is_short() const { return compared_ <= 2; }
   template <bool Short = false>
   KFN Found operator()(U number) const {
@@ -260,7 +261,7 @@ class BinSearch {
     const U cell = number < base_ ? U{0} : static_cast<U>(static_cast<U>(number - base_) >> shift_);
     return cell < kKeys ? static_cast<std::uint32_t>(cell) : kKeys - 1;
   }
-  // The smallest number that a key stands for.
+  // Returns the smallest number with this key.
   U least_of(std::uint32_t key) const {
     constexpr U kMost = static_cast<U>(~U{0});
     if (zigzags_ && key < 64) return U{key};
@@ -275,12 +276,12 @@ class BinSearch {
   std::uint8_t first_[kKeys] = {};
 };
 
-// Symbols of a stream before their words are written, and the levels that choose their tables.
+// The symbols of a stream and the levels that select their tables, until the words are written.
 struct CodedSymbols {
   std::uint8_t *symbols, *tables;
 };
 
-// Which symbols the table of each level has.
+// Which symbols each level's table has.
 struct FrequentSymbols {
   std::uint8_t of[kBinLevels][kSymbols] = {};
 
@@ -315,8 +316,8 @@ inline void code_symbols_by(const BinnedModel& model, const BinModel& bins, cons
   }
   sink = offsets;
 }
-// Finds symbols and levels; writes offsets. A symbol that its table has not is the escape, and is itself written before
-// its offset.
+// Finds symbols and levels, and writes offsets. A symbol that its table lacks is coded as an escape; the symbol itself
+// is written before its offset.
 template <class U>
 inline void code_symbols(const BinnedModel& model, const BinModel& bins, const FrequentSymbols& frequent,
                          const BinSearch<U>& search, const U* values, std::uint32_t count, std::uint8_t* levels,
@@ -327,7 +328,7 @@ inline void code_symbols(const BinnedModel& model, const BinModel& bins, const F
     code_symbols_by<false>(model, bins, frequent, search, values, count, levels, coded, offsets);
 }
 
-// Writes the words of a stream from `end` down, and its states; returns where the words begin.
+// Writes the words of a stream downwards from `end`, then its states. Returns where the words begin.
 inline std::uint8_t* write_words(const BinTables& tables, const CodedSymbols& coded, std::uint32_t count,
                                  std::uint8_t* end, std::uint8_t* states) {
   static_assert(sizeof(SymbolEntry) == 12 && offsetof(SymbolEntry, frequency) == 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The model of a chunk for an encoder: numbers and differences, bins and tables, all from sampled runs of values
+// The encoder's model of a chunk: numbers and differences, bins and tables, all from sampled runs of values
 // (FORMAT.md). Not part of the format.
 #pragma once
 
@@ -44,14 +44,14 @@ class BinnedTrainer {
   }
 
  private:
-  // Bins and tables of differences, from every `every`-th run; returns the bits that all need.
+  // Chooses bins and tables of differences from every `every`-th run. Returns the estimated bits of all differences.
   double train_differences(const RatedStrides& rated, BinnedModel& model, std::size_t every) {
     model.strides = rated.strides.count;
     std::copy(rated.strides.of, rated.strides.of + kMostStrides, model.stride);
     model.unit_values = chooser_.axes().unit_of(rated.strides, rated.bits / static_cast<double>(count_), count_);
     model.contexts = count_ >= kLeastContextValues;
     if (model.contexts) chooser_.axes().set_distances(model);
-    return train_stream(model, 0, every) + rated.begins;  // beginnings of units are in no run
+    return train_stream(model, 0, every) + rated.begins;  // no run contains the first values of a unit
   }
   double train_stream(BinnedModel& model, std::uint32_t stream, std::size_t every) {
     BinModel& bins = model.streams[stream];
@@ -63,7 +63,7 @@ class BinnedTrainer {
     return make_tables(model, stream, bins);
   }
 
-  // What a stream codes of the values from `first` on, which may be before the array.
+  // The numbers that a stream codes for the values from `first` on; `first` may be before the array.
   void stream_at(const BinnedModel& model, std::uint32_t stream, std::int64_t first, U* out) {
     const auto length = static_cast<std::int64_t>(runs_.length);
     std::fill_n(out, runs_.length, U{0});
@@ -94,13 +94,13 @@ class BinnedTrainer {
         sample.push_back(to_bin_order<U>(order.zigzags, order.width, own_[i]));
     }
     const double part = static_cast<double>(sample.size()) / static_cast<double>(count_);
-    stream_at(model, stream, 0, own_);  // the beginning, where strides have no value before
+    stream_at(model, stream, 0, own_);  // the start of a unit, where strides have no predecessor
     for (std::uint32_t i = 0; starts_[0] != 0 && i < runs_.length; ++i)
       sample.push_back(to_bin_order<U>(order.zigzags, order.width, own_[i]));
     choose_bins(order, sample, part, bins);
   }
 
-  // Sums of the levels of neighbours of a run.
+  // Adds the levels of the neighbours of a run.
   void add_levels(const BinnedModel& model, std::uint32_t stream, const BinSearch<U>& search, std::int64_t first,
                   std::uint8_t* sums) {
     const BinModel& bins = model.streams[stream];
@@ -116,7 +116,7 @@ class BinnedTrainer {
     }
   }
 
-  // Returns the bits that all numbers of the stream need.
+  // Returns the estimated bits of all numbers of the stream.
   double make_tables(const BinnedModel& model, std::uint32_t stream, BinModel& bins) {
     using Counts = std::uint32_t[kBinLevels][kSymbols];
     const std::unique_ptr<Counts[]> memory(new Counts[1]());
@@ -135,7 +135,7 @@ class BinnedTrainer {
         ++counts[level][symbol];
         beside += bins.bits[symbol];
       });
-    if (starts_[0] != 0)  // the beginning of units is a small part of the values: its symbols may occur
+    if (starts_[0] != 0)  // starts of units are too few to be sampled: keep their symbols possible
       each_symbol(
           0, [&](int level, std::uint32_t symbol) { counts[level][symbol] = std::max(counts[level][symbol], 1u); });
     if (starts_.size() * runs_.length >= count_) drop_unused(bins, counts);
@@ -147,7 +147,7 @@ class BinnedTrainer {
     return (joined->bits + static_cast<double>(beside)) / part_;
   }
 
-  // Takes bins away that no value has.
+  // Removes bins that no value has.
   static void drop_unused(BinModel& bins, std::uint32_t (&counts)[kBinLevels][kSymbols]) {
     std::uint32_t kept = 0;
     for (std::uint32_t s = 0; s < bins.bins; ++s) {
@@ -165,14 +165,14 @@ class BinnedTrainer {
     bins.bins = kept;
   }
 
-  static constexpr std::size_t kRunValues = 1024;  // SampledRuns: four runs of 256 are one
+  static constexpr std::size_t kRunValues = 1024;  // four runs of 256 of SampledRuns as one
 
   const void* values_;
   std::uint64_t count_;
   NumberChooser<T> chooser_;
   SampledRuns runs_;
   std::unique_ptr<FindPlace<U>> place_;
-  std::vector<std::uint64_t> starts_;  // of the runs that are looked at, a part of all values
+  std::vector<std::uint64_t> starts_;  // of the runs in use
   double part_ = 1;
   U numbers_[kRunValues], remainders_[kRunValues], own_[kRunValues], other_[kRunValues];
 };

@@ -23,11 +23,11 @@ PYF_BEGIN_TARGET
 inline constexpr std::uint32_t kUniformStream = 0x80000000u;
 inline constexpr std::size_t kStreamHead = 8;
 
-// Memory of a unit.
+// Scratch memory of a unit.
 template <class U>
 struct UnitMemory {
   U *numbers, *other, *remainders;
-  std::uint8_t* levels;  // of the first value
+  std::uint8_t* levels;  // index of the first value
   CodedSymbols coded;
   std::uint8_t* offsets;
 
@@ -47,7 +47,7 @@ struct UnitMemory {
     coded.tables = take(most);
     offsets = take(values * (sizeof(U) + 1) + kBeyondUnit);
   }
-  // Levels of values before the first are 0.
+  // Sets the levels before the first value to 0.
   void clear_levels(const BinnedModel& model) {
     if (!model.contexts) return;
     const std::uint32_t most = *std::max_element(model.distance, model.distance + kDistances);
@@ -62,7 +62,7 @@ KFN T bits_of_value(const void* values, std::uint64_t index) {
   return x;
 }
 
-// The nearest point of a grid, as a number; `before` where there is none.
+// The nearest point of a grid, as a number; `before` if there is none.
 template <class U>
 KFN U nearest_grid_number(const NumberMap& map, U bits, U before) {
   double x = 0;
@@ -72,11 +72,11 @@ KFN U nearest_grid_number(const NumberMap& map, U bits, U before) {
     x = static_cast<double>(std::bit_cast<float>(bits));
   const double k = map.product ? x / map.unit : x * map.unit;
   constexpr double kMost = sizeof(U) == 8 ? 9007199254740992.0 : 1073741824.0;
-  if (!((k < kMost) & (k > -kMost))) return before;  // NaN, too
+  if (!((k < kMost) & (k > -kMost))) return before;  // NaN included
   return static_cast<U>(static_cast<std::int64_t>(k < 0 ? k - 0.5 : k + 0.5));
 }
 
-// Numbers and remainders of the values [first, first + count). `place`: of a pattern in the dictionary.
+// Computes numbers and remainders of the values [first, first + count). `place`: finds a pattern in the dictionary.
 template <class T, class U, class Find>
 inline void number_values(const NumberMap& map, const void* values, std::uint64_t first, std::uint32_t count,
                           const Find& place, U* numbers, U* remainders) {
@@ -116,7 +116,7 @@ inline void number_values(const NumberMap& map, const void* values, std::uint64_
   }
 }
 
-// Numbers of values that have fewer bits than U, as signed numbers.
+// Sign-extends numbers of values with fewer bits than U.
 template <class U>
 inline void wrap_numbers(std::uint32_t width, std::uint32_t count, U* numbers) {
   using S = std::make_signed_t<U>;
@@ -126,7 +126,7 @@ inline void wrap_numbers(std::uint32_t width, std::uint32_t count, U* numbers) {
     numbers[i] = static_cast<U>(static_cast<S>(static_cast<U>(numbers[i] << unused)) >> unused);
 }
 
-// Differences of numbers by each stride, modulo the width of values; the result is in `numbers` or `other`.
+// Takes differences by each stride in turn, modulo 2^width. The result is in `numbers` or `other`.
 template <class U>
 inline U* take_differences(const BinnedModel& model, std::uint32_t count, U* numbers, U* other) {
   for (std::uint32_t k = 0; k < model.strides; ++k) {
@@ -162,7 +162,8 @@ struct StreamHead {
   std::uint32_t words = 0, offset_bytes = 0;
 };
 
-// Codes a stream: its head, and its bytes at `to`; returns where they end. `room_end`: of the memory behind `to`.
+// Encodes a stream: its head, and its bytes from `to` on. Returns the end of these. `room_end`: end of the memory at
+// `to`.
 template <class U>
 inline std::uint8_t* encode_stream(const BinnedPlan& plan, std::uint32_t number, const U* values, std::uint32_t count,
                                    UnitMemory<U>& memory, std::uint8_t* to, std::uint8_t* room_end, StreamHead& head) {
@@ -195,7 +196,7 @@ inline std::uint8_t* encode_stream(const BinnedPlan& plan, std::uint32_t number,
   return to + word_bytes + offset_bytes;
 }
 
-// The values of a unit.
+// Reconstructs the values of a unit.
 inline std::uint32_t values_of_unit(const BinnedPlan& plan, std::uint64_t unit) {
   const std::uint64_t most = plan.model->unit_values, first = unit * most;
   return static_cast<std::uint32_t>(std::min(most, plan.grid.values - first));
@@ -232,14 +233,14 @@ inline EncodedTile encode_binned_unit(const Plan& base, const void* values, std:
   return encoded;
 }
 
-// Texts that last: what fail() makes belongs to the thread.
+// Static texts: fail() formats into memory of the calling thread.
 inline constexpr Status kBadBinnedUnit{Code::corrupt, "corrupt frame: the head of a unit is invalid"};
 inline constexpr Status kBadBinnedSize{Code::corrupt, "corrupt frame: a unit's parts do not add up to its size"};
 inline constexpr Status kBadBinnedStream{Code::corrupt, "corrupt frame: a stream does not end where it should"};
 inline constexpr Status kBadPlace{Code::corrupt, "corrupt frame: an index beyond its list of values"};
 inline constexpr Status kNoUnitMemory{Code::no_memory, "no memory to decode a unit"};
 
-// Decodes a stream of `count` numbers at `at`; moves it behind the stream.
+// Decodes a stream of `count` numbers at `at`, and moves `at` behind it.
 template <class U>
 inline Status decode_unit_stream(const BinnedPlan& plan, std::uint32_t number, const StreamHead& head,
                                  std::uint32_t count, UnitMemory<U>& memory, const std::uint8_t*& at,

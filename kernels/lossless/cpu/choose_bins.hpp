@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bins of an encoder from a sample of differences: intervals that need the fewest bits, at least one for each octave,
-// and the levels that stand for their sizes (FORMAT.md). Not part of the format.
+// Chooses bins from a sample of differences (FORMAT.md): intervals that need the fewest bits, at least one for each
+// octave, and levels for their sizes. Not part of the format.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 PYF_BEGIN_TARGET
 
-// What a number in bin order (bin_streams.hpp) stands for.
+// The meaning of a number in bin order (bin_streams.hpp).
 template <class U>
 struct BinOrder {
   bool zigzags, floats;
@@ -26,7 +26,7 @@ struct BinOrder {
         width(map.width) {}
 
   static constexpr std::uint32_t kExponentAt = sizeof(U) == 8 ? 52 : 23;
-  // Magnitude in half octaves; that of floats' ordered patterns is their exponent and first fraction bit.
+  // The magnitude in half octaves. For ordered patterns of floats it is the exponent and the first fraction bit.
   std::uint32_t halves(U number) const {
     U magnitude = number;
     if (!zigzags) {
@@ -39,7 +39,7 @@ struct BinOrder {
                ? static_cast<std::uint32_t>(bits)
                : static_cast<std::uint32_t>(2 * bits - 2) + static_cast<std::uint32_t>(magnitude >> (bits - 2) & 1);
   }
-  // Bins do not reach from one group to the next.
+  // The group of a number: a bin lies in one group.
   std::int32_t group(U number, std::uint32_t coarser) const {
     const auto octave = static_cast<std::int32_t>((halves(number) / 2) >> coarser);
     return zigzags || number >= U{1} << (width - 1) ? octave : -1 - octave;
@@ -47,12 +47,12 @@ struct BinOrder {
 };
 
 struct Interval {
-  std::uint64_t low, high;  // of its values
+  std::uint64_t low, high;  // lowest and highest number in the sample
   std::uint32_t count;
   std::int32_t group;
 };
 
-// Parts of a sorted sample: about 192 of equal size, values that are frequent by themselves, groups.
+// Cuts a sorted sample at groups, at frequent values, and into about 192 parts of equal size.
 template <class U>
 inline std::vector<Interval> cut_sample(const BinOrder<U>& order, const std::vector<U>& sorted, std::uint32_t coarser) {
   std::vector<Interval> parts;
@@ -77,8 +77,8 @@ inline std::vector<Interval> cut_sample(const BinOrder<U>& order, const std::vec
   return parts;
 }
 
-// Joins neighbouring parts of a group where that saves bits; `header`: bits that a bin costs, for the sample. *bits:
-// what the sample needs with one table.
+// Joins neighbouring parts of a group if that saves bits. `header`: the cost of a bin, in bits of the sample. *bits:
+// bits of the sample with one table.
 inline std::vector<Interval> join_parts(const std::vector<Interval>& parts, std::uint32_t total, double header,
                                         double* bits = nullptr) {
   const std::size_t n = parts.size();
@@ -108,13 +108,13 @@ inline std::vector<Interval> join_parts(const std::vector<Interval>& parts, std:
   return joined;
 }
 
-// Sets bins, wide enough for values between and beyond those of the sample, and their levels.
+// Sets bins and their levels. Bins also cover values between and beyond the sample's.
 template <class U>
 inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& intervals, BinModel& model) {
   const U most = static_cast<U>(static_cast<U>(~U{0}) >> (8 * sizeof(U) - order.width));
   model.zigzag = order.zigzags;
   model.bins = 0;
-  std::uint64_t end = 0;  // first number that no bin has; 0 again: all have one
+  std::uint64_t end = 0;  // first number without a bin; 0 after a wrap: every number has a bin
   bool full = false;
   const auto add = [&](std::uint64_t low, std::uint32_t bits) {
     if (model.bins == kMostBins) return;
@@ -128,7 +128,7 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
     --left;
     const auto bits = static_cast<std::uint32_t>(bit_width(interval.high - interval.low));
     if (model.bins + 2 + left < kMostBins && !full && interval.low > end) {
-      // numbers before the interval: what its own bits leave free, then a bin of their own
+      // numbers before the interval: first use its spare offsets, then add a bin
       const std::uint64_t spare = (std::uint64_t{1} << bits) - 1 - (interval.high - interval.low);
       const std::uint64_t low = interval.low - std::min(spare, interval.low - end);
       if (low > end) add(end, static_cast<std::uint32_t>(bit_width(low - end - 1)));
@@ -139,7 +139,7 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
   }
   if (!full && model.bins != 0) add(end, static_cast<std::uint32_t>(bit_width(most - end)));
   model.bits[kEscape] = static_cast<std::uint8_t>(order.width);
-  // levels: magnitudes between those of the sample's, in equal steps
+  // levels: equal steps from the sample's least magnitude to its largest
   std::uint32_t least = ~0u, largest = 0, total = 0;
   for (const Interval& i : intervals) total += i.count;
   const auto middle = [&](std::uint64_t low, std::uint32_t bits) {
@@ -163,17 +163,17 @@ inline void set_bins(const BinOrder<U>& order, const std::vector<Interval>& inte
   model.level[kEscape] = kBinLevels - 1;
 }
 
-// Rough bits of a sample of numbers in bin order, with one table.
+// Estimates the bits of a sample of numbers in bin order, with one table.
 template <class U>
 inline double bits_in_bins(const BinOrder<U>& order, std::vector<U>& sample) {
-  constexpr std::uint32_t kWide = 4;  // octaves of a group, log2
+  constexpr std::uint32_t kWide = 4;  // log2 of the octaves in a group
   std::sort(sample.begin(), sample.end());
   double bits = 0;
   join_parts(cut_sample(order, sample, kWide), static_cast<std::uint32_t>(sample.size()), 12, &bits);
   return bits;
 }
 
-// Bins for a sample of numbers in bin order; `part`: of all numbers.
+// Chooses bins for a sample of numbers in bin order. `part`: the sample's share of all numbers.
 template <class U>
 inline void choose_bins(const BinOrder<U>& order, std::vector<U>& sample, double part, BinModel& model) {
   std::sort(sample.begin(), sample.end());
@@ -184,7 +184,7 @@ inline void choose_bins(const BinOrder<U>& order, std::vector<U>& sample, double
     for (std::size_t i = 0; i < parts.size(); ++i) groups += i == 0 || parts[i].group != parts[i - 1].group ? 1 : 0;
     if (groups <= 96) break;
   }
-  constexpr std::size_t kMostIntervals = kMostBins * 2 / 3;  // others are for what is between them
+  constexpr std::size_t kMostIntervals = kMostBins * 2 / 3;  // the rest is for gaps between intervals
   double header = (40 + 0.5 * order.width) * part;
   std::vector<Interval> joined;
   for (;; header *= 2) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How an encoder sees values as numbers and which differences it takes: by the bits of a sample (FORMAT.md). Not part
-// of the format.
+// Chooses how values become numbers and which differences are taken, by the bits of a sample (FORMAT.md). Not part of
+// the format.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 PYF_BEGIN_TARGET
 
-// Rough bits of numbers with one table: a symbol's share, and the bits beside it.
+// Estimates the bits of numbers with one table: the entropy of symbols, plus `beside` raw bits.
 inline double order_zero_bits(const std::uint32_t* counts, std::uint32_t symbols, double beside) {
   double total = 0, inner = 0, used = 0;
   for (std::uint32_t s = 0; s < symbols; ++s) {
@@ -53,7 +53,7 @@ class NumberChooser {
         sample_.push_back(static_cast<U>(bits_of_value<T>(values_, start + i)));
   }
 
-  // Sets map and dictionary; returns the strides that need the fewest bits, and others that need few more.
+  // Sets map and dictionary. Returns the strides that need the fewest bits, and those that need up to 10 % more.
   std::vector<RatedStrides> choose(BinnedModel& model) {
     std::vector<NumberMap> maps{plain_};
     std::vector<std::uint64_t> dictionary;
@@ -84,11 +84,11 @@ class NumberChooser {
   const Axes& axes() const { return axes_; }
 
  private:
-  static constexpr double kClose = 1.1;  // others that need so many times the bits may be better with contexts
+  static constexpr double kClose = 1.1;  // strides within 10 % of the best may be better with contexts
 
   double part() const { return static_cast<double>(runs_.values()) / static_cast<double>(count_); }
 
-  // Numbers of the sample, each `back` values earlier.
+  // Numbers of the sampled positions, shifted by `back` values.
   std::vector<U> numbers_before(const NumberMap& map, const FindPlace<U>& place, std::uint64_t back,
                                 std::vector<U>* remainders = nullptr) const {
     std::vector<U> numbers(runs_.values()), rest(runs_.values());
@@ -104,7 +104,7 @@ class NumberChooser {
     return numbers;
   }
 
-  // The strides that need the fewest bits for the sample, best first.
+  // Rates strides by the bits of the sample, best first.
   std::vector<RatedStrides> rate_strides(const NumberMap& map) const {
     struct Shifted {
       std::uint64_t back;
@@ -147,7 +147,7 @@ class NumberChooser {
     std::stable_sort(tried.begin(), tried.end(), fewer_in_all);
     tried.resize(std::min<std::size_t>(tried.size(), 3));
     tried.push_back({Strides{}, 0});
-    // the best few once more, frequent values and bins of any size counted
+    // rate the best few again, with frequent values and bins of any size
     const std::size_t every = std::max<std::size_t>(1, runs_.values() / 4096);
     const bool has_rest = map.kind == NumberKind::multiple || map.kind == NumberKind::grid;
     const bool no_rest = std::all_of(remainders.begin(), remainders.end(), [](U r) { return r == 0; });
@@ -165,9 +165,10 @@ class NumberChooser {
     std::stable_sort(tried.begin(), tried.end(), fewer);
     return tried;
   }
-  // At the beginning of a unit differences lack the longest stride. `plain`: bits of the numbers themselves.
+  // Adds the bits of starts of units, where differences lack the longest stride. `plain`: bits of the numbers
+  // themselves.
   void count_begins(const std::vector<RatedStrides>& tried, double plain, RatedStrides& one) const {
-    Strides shorter = one.strides;  // strides ascend
+    Strides shorter = one.strides;  // in ascending order
     const std::uint32_t longest = shorter.of[shorter.count - 1];
     while (shorter.count != 0 && shorter.of[shorter.count - 1] == longest) shorter.of[--shorter.count] = 0;
     const double unit = axes_.unit_of(one.strides, one.bits / static_cast<double>(runs_.values()), count_);
@@ -177,7 +178,7 @@ class NumberChooser {
         without = other.bits;
     one.begins = std::max(0.0, longest / unit * (without - one.bits));
   }
-  // Bits of a unit's first differences and of the model, in the sample's share.
+  // Bits of a unit's stored first differences and of the model, times the sample's share.
   double fixed_bits(const NumberMap& map, const Strides& strides) const {
     double bits = 0;
     for (std::uint32_t i = 0; i < strides.count; ++i)
@@ -189,18 +190,18 @@ class NumberChooser {
     return a.bits + a.begins < b.bits + b.begins;
   }
 
-  // Floats whose lowest bits are zero, such as binary32 stored as binary64; integers with a common divisor.
+  // Finds floats whose lowest bits are zero, such as binary32 stored as binary64, and integers with a common divisor.
   void find_multiples(std::vector<NumberMap>& maps) const {
     NumberMap map = plain_;
     map.kind = NumberKind::multiple;
     if (map.is_float) {
       std::uint32_t with[8 * sizeof(U) + 1] = {}, total = 0;
       for (const U bits : sample_) {
-        if (static_cast<U>(bits << 1) == 0) continue;  // zeros have any number
+        if (static_cast<U>(bits << 1) == 0) continue;  // zeros fit every shift
         ++with[std::countr_zero(bits)];
         ++total;
       }
-      std::uint32_t fewer = 0, shift = 0;  // at most 3 % of the values have bits below
+      std::uint32_t fewer = 0, shift = 0;  // at most 3 % of the values have lower bits set
       for (std::uint32_t s = 0; s + 2 < map.width && 32 * fewer <= total; ++s) {
         shift = s;
         fewer += with[s];
@@ -222,7 +223,7 @@ class NumberChooser {
     maps.push_back(map);
   }
 
-  // Floats that are multiples of a decimal or sexagesimal fraction, by a division or a product.
+  // Finds floats that are multiples of a decimal or sexagesimal fraction, by a division or a product.
   void find_grid(std::vector<NumberMap>& maps) const {
     if (!plain_.is_float) return;
     std::vector<U> finite;
@@ -249,7 +250,7 @@ class NumberChooser {
             if (i == 64 && near < 56) break;
             const U number = nearest_grid_number<U>(map, finite[i], U{0});
             const U rest = static_cast<U>(ordered(map, finite[i]) - grid_point(map, number));
-            // a grid as fine as the type has all values
+            // a grid as fine as the type would fit all values
             const U magnitude = static_cast<std::make_signed_t<U>>(number) < 0 ? static_cast<U>(U{0} - number) : number;
             const bool coarse = bit_width(magnitude) + 3 <= (sizeof(U) == 8 ? 53 : 24);
             near += coarse && zigzag(rest) <= 2 ? 1 : 0;
@@ -266,7 +267,7 @@ class NumberChooser {
     }
   }
 
-  // Few different values: their list, where the sample has no more than a quarter of its values.
+  // Finds a dictionary if the sample has few different values, at most a quarter of its size.
   void find_dictionary(std::vector<NumberMap>& maps, std::vector<std::uint64_t>& dictionary) const {
     if (plain_.width < 16 || count_ < 256) return;
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kMostEntries, count_ / 8));

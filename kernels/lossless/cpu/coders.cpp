@@ -6,12 +6,12 @@
 
 PYF_BEGIN_TARGET
 
-// Floats and integers of a code's width share a coder, which reads the kind at run time.
+// Floats and integers of the same width share a coder, which tests the kind at run time.
 template <class U>
 struct WordMap : BitMap<U, false> {
   using typename BitMap<U, false>::Code;
   static_assert(sizeof(U) == sizeof(Code));
-  Code floats;  // all ones, or 0
+  Code floats;  // all bits set for floats, else 0
 
   explicit WordMap(const Plan& plan) : floats(is_float(plan.dtype) ? static_cast<Code>(~Code{0}) : Code{0}) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Few different bit patterns among many values, and their places in a list: hash tables with open addressing.
+// Hash tables with open addressing: the distinct bit patterns of values, and their indices in a list.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 PYF_BEGIN_TARGET
 
-// Four slots for each pattern at most.
+// At least four slots for each pattern.
 inline constexpr std::uint32_t kPatternSlotsLog2 = 14;
 static_assert(4 * kMostEntries == 1u << kPatternSlotsLog2);
 
@@ -20,12 +20,12 @@ KFN std::uint32_t slot_of_pattern(U bits) {
 }
 inline std::uint32_t next_slot(std::uint32_t slot) { return (slot + 1) & ((1u << kPatternSlotsLog2) - 1); }
 
-// Collects different patterns.
+// Collects distinct patterns.
 template <class U>
 class PatternSet {
  public:
   PatternSet() : places_(std::size_t{1} << kPatternSlotsLog2, 0) {}
-  // False if it would have more than `most`, which is at most kMostEntries.
+  // Returns false if there would be more than `most` patterns. `most` is at most kMostEntries.
   bool insert(U bits, std::size_t most) {
     std::uint32_t slot = slot_of_pattern(bits);
     for (; places_[slot] != 0; slot = next_slot(slot))
@@ -38,11 +38,11 @@ class PatternSet {
   const std::vector<U>& patterns() const { return patterns_; }
 
  private:
-  std::vector<std::uint16_t> places_;  // plus one
+  std::vector<std::uint16_t> places_;  // index plus one; 0: empty
   std::vector<U> patterns_;
 };
 
-// The place of an ordered pattern in a map's list, where it is.
+// Finds the index of an ordered pattern in a map's list, if the list has it.
 template <class U>
 class FindPlace {
  public:
@@ -64,7 +64,7 @@ class FindPlace {
 
  private:
   const NumberMap& map_;
-  std::vector<std::uint16_t> places_;  // plus one
+  std::vector<std::uint16_t> places_;  // index plus one; 0: empty
 };
 
 PYF_END_TARGET

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where an encoder looks and what it may take differences along: sampled runs of values, strides of a chunk's axes, and
-// the neighbours and units that go with them (FORMAT.md). Not part of the format.
+// The sampled runs of values, the strides of a chunk's axes, and the neighbours and unit sizes that follow from them
+// (FORMAT.md). Not part of the format.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 PYF_BEGIN_TARGET
 
-// Runs of values that an encoder looks at: `length` each, from `starts` on.
+// Sampled runs of `length` values, from `starts` on.
 struct SampledRuns {
   std::vector<std::uint64_t> starts;
   std::uint32_t length = 0;
@@ -35,12 +35,12 @@ struct SampledRuns {
   std::size_t values() const { return starts.size() * length; }
 };
 
-// A way to take differences.
+// The strides along which differences are taken, one after another.
 struct Strides {
   std::uint32_t count = 0, of[kMostStrides] = {};
 };
-// The same with the bits that all values need, roughly, and how many of these are for the beginnings of units, where
-// the longest stride has no value before.
+// Strides, the estimated bits of all values with them, and the part of these bits at starts of units, where the longest
+// stride has no predecessor.
 struct RatedStrides {
   Strides strides;
   double bits = 0, begins = 0;
@@ -48,7 +48,7 @@ struct RatedStrides {
 inline constexpr std::uint32_t kUsualUnitValues = 65536;
 inline constexpr double kBinnedStreamBits = 12288.0 * 8;
 
-// Steps of the axes in memory, the last axis first; components of a short last axis are not neighbours.
+// The axes' strides in memory, last axis first. A short last axis counts as components, which are no neighbours.
 struct Axes {
   std::uint32_t components = 1;
   std::vector<std::uint64_t> steps;
@@ -85,7 +85,7 @@ struct Axes {
     }
     return found;
   }
-  // Values of a unit: so many that a stream is long, and that few are without neighbours.
+  // The values of a unit: enough for a long stream, and for few values without neighbours.
   std::uint32_t unit_of(const Strides& strides, double bits_of_value, std::uint64_t values) const {
     std::uint64_t unit = kUsualUnitValues;
     const std::uint64_t longest = *std::max_element(strides.of, strides.of + kMostStrides);
@@ -96,7 +96,8 @@ struct Axes {
       unit = std::min<std::uint64_t>((unit + steps[1] - 1) / steps[1] * steps[1], kMostUnitValues);
     return static_cast<std::uint32_t>(std::min(unit, values));
   }
-  // Neighbours in earlier steps: of the row before where rows are long, else of some rows or values before.
+  // Sets the distances of neighbours, all in earlier steps: in the previous row if rows are long, else several rows or
+  // values back.
   void set_distances(BinnedModel& model) const {
     const std::uint64_t most = kMostDistance;
     std::uint64_t row = steps.size() > 1 ? steps[1] : steps[0];
