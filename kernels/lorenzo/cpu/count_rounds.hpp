@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbols of rounds counted by their indices (round_indices.hpp). Where few symbols have most of the values, each
-// symbol has four counters, because an increment waits for the previous increment of the same counter.
+// Counts the symbols of rounds by their indices (round_indices.hpp). Each table and symbol has four counters: an
+// increment waits for the previous one of the same counter, and in most chunks few symbols have most of the values.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ inline constexpr std::uint32_t kNarrowSymbols = 32, kNarrowLevels = 20;
 static_assert(symbol_of_small(kNarrowEnd - 1) < kNarrowSymbols);
 static_assert(kNarrowLevels > 2 * 9);  // two residuals below 2^8
 inline constexpr IndexOf kNarrowCounted{true, 5, 0}, kMediumCounted{true, 8, 0};
-// Tables that are the levels themselves; that of first values is behind them.
+// Counting uses a table for each level; the table of first values follows them.
 inline constexpr Contexts kEveryLevel{0, 0, kLevels}, kEveryNarrowLevel{0, 0, kNarrowLevels};
 
-// Counts of a tile's narrow rounds, and in `counts` those of others.
+// Counts narrow rounds of a tile by index, and adds all other rounds to `counts`.
 class TileCounts {
  public:
   KFN void add(const Neighbours& near, std::uint32_t lanes, const ByteRows& rows) {
@@ -31,7 +31,7 @@ class TileCounts {
     for (const auto& index : indices.of)
       for (const std::uint16_t* at = index; at != index + whole; at += 4)
         for (std::uint32_t k = 0; k < 4; ++k) ++of_[k][at[k]];
-    of_[0][0] -= 32 * (whole - lanes);  // may wrap: the sum of all four does not
+    of_[0][0] -= 32 * (whole - lanes);  // may wrap; the sum of all four does not
   }
   static KFN void add(const Neighbours& near, std::uint32_t lanes, const std::uint32_t (&rows)[32][kLaneCount],
                       SymbolCounts& counts) {

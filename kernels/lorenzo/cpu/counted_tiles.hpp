@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Residuals of tiles that were counted for a chunk's model, kept until their groups are encoded: to read and predict
-// them again would take several times as long. Counted tiles stand alone; what the tile before makes of their first
-// residual is put in then.
+// Keeps the residuals of tiles that were counted for a chunk's model until their groups are encoded: reading and
+// predicting them again would take several times as long. A tile is counted without its predecessor; its first residual
+// is corrected later.
 #pragma once
 
 #include <algorithm>
@@ -17,28 +17,28 @@
 
 PYF_BEGIN_TARGET
 
-// The tile that is counted after one, mostly.
+// The most likely tile to be counted next.
 inline std::uint64_t next_counted(const StreamPlan& plan, std::uint64_t tile) {
   const TileSample sample(plan.grid.tiles);
   return sample.tile(tile / sample.every + 1);
 }
 
 #if defined(PYF_WHOLE_ROUNDS)
-// Residuals of a counted tile by round, in as few bytes as the largest of the tile needs.
+// Residuals of a counted tile by round, with as few bytes as the tile's largest residual needs.
 struct CountedTile {
   enum class Form : std::uint32_t { none, bytes, words };
   static constexpr std::uint32_t kRounds = kPackedBlocks / kLaneCount, kWordsEnd = 1u << 16;
   using WordRows = std::uint16_t[32][kLaneCount];
 
   GroupTile tile;
-  std::uint32_t first, last;  // its first code, and the one that the next tile's first is a difference to
+  std::uint32_t first, last;  // first code; the code that the next tile's first residual is a difference to
   Form form;
   union {
     ByteRows bytes[kRounds];
     alignas(64) WordRows words[kRounds];
   };
 
-  // What a tile needs that was just made.
+  // Begins to keep a tile whose residuals have just been computed.
   void start(const GroupTile& t, std::uint32_t first_code, std::uint32_t last_code) {
     std::uint64_t most = 0;
     for (const std::uint64_t bits : t.bits) most |= bits;
@@ -61,7 +61,7 @@ struct CountedTile {
       for (std::uint32_t l = 0; l < kLaneCount; ++l) words[round][i][l] = static_cast<std::uint16_t>(rows[i][l]);
   }
 
-  // Makes `z` the first residual. False where that has no room.
+  // Sets the first residual to `z`. Returns false if it is too wide for the kept form.
   bool set_first(std::uint32_t z) {
     if (z >= (form == Form::bytes ? kNarrowEnd : kWordsEnd)) return false;
     if (z == 0) return true;
@@ -74,7 +74,7 @@ struct CountedTile {
     return true;
   }
 
-  // As keep_round().
+  // The same as keep_round(), from kept residuals.
   KeptRound keep(const Neighbours& near, const Contexts& contexts, std::uint32_t round, std::uint8_t*& room) const {
     const KeptRound kept{room, tile.lanes(round), tile.bits[round]};
     if (kept.bits < kNarrowEnd) {
@@ -98,14 +98,14 @@ struct CountedTile {
   }
 
  private:
-  // Calls run(position, first of eight lanes, their place in ByteRows).
+  // Calls run(position, first of eight lanes, index of that lane in ByteRows).
   template <class Run>
   static KFN void each_eight(const Run& run) {
     for (std::uint32_t i = 0; i < 32; ++i)
       for (std::uint32_t part = 0; part < 4; ++part) run(i, 8 * part, 8 * (part / 2 + part % 2 * 2));
   }
 
-  // Block 0, all zero so far, before the coded ones.
+  // Inserts block 0, so far all zero, before the coded blocks.
   void insert_first() {
     std::memmove(tile.listed + 1, tile.listed, sizeof tile.listed - 1);
     tile.listed[0] = 0;
@@ -119,7 +119,7 @@ struct CountedTile {
         else
           std::memset(&words[round], 0, sizeof words[round]);
       }
-      // as many bits as one of its blocks may have: some it may have lost
+      // an upper limit of the round's bits: the round gets the last block of the previous one
       if (round != 0) tile.bits[round] |= tile.bits[round - 1];
       for (std::uint32_t i = 0; i < 32; ++i) {
         if (form == Form::bytes)
@@ -146,7 +146,7 @@ struct CountedTile {
 };
 static_assert(sizeof(CountedTile) <= kCountedTileBytes && kCountedTileBytes % alignof(CountedTile) == 0);
 
-// Where a tile is kept, nullptr if it is not.
+// Returns the memory of a kept tile, nullptr if it is not kept.
 inline CountedTile* counted_tile(const StreamPlan& plan, std::uint64_t tile) {
   if (plan.counted == nullptr) return nullptr;
   const TileSample sample(plan.grid.tiles);
@@ -156,12 +156,13 @@ inline CountedTile* counted_tile(const StreamPlan& plan, std::uint64_t tile) {
              : nullptr;
 }
 
-// The tile that is read after one that is not kept, mostly.
+// The most likely tile to be read next.
 inline std::uint64_t next_read(const StreamPlan& plan, std::uint64_t tile) {
   return tile + (counted_tile(plan, tile + 1) != nullptr ? 2 : 1);
 }
 
-// A tile that is kept and can be encoded behind the code `before`, which becomes its last; else nullptr.
+// Returns a kept tile if it can be encoded behind the code `before`, and sets `before` to the tile's last code; else
+// nullptr.
 template <class Code>
 inline const CountedTile* take_counted(const StreamPlan& plan, std::uint64_t tile, Code& before) {
   CountedTile* const kept = counted_tile(plan, tile);
@@ -172,7 +173,7 @@ inline const CountedTile* take_counted(const StreamPlan& plan, std::uint64_t til
   return kept;
 }
 #else
-// Other levels read and predict them again.
+// Other CPU levels read and predict counted tiles again.
 struct CountedTile {
   GroupTile tile;
 
@@ -192,7 +193,7 @@ inline const CountedTile* take_counted(const Plan& /*plan*/, std::uint64_t /*til
 }
 #endif
 
-// Counts of a round of a tile for the model. `kept`, if it is set, gets rows that are narrow or medium.
+// Counts a round of a tile for the model. `kept`, if not nullptr, keeps the rows of narrow and medium rounds.
 template <class Code>
 [[gnu::noinline]] inline void count_blocks(const Neighbours& near, const Code (*blocks)[32], const GroupTile& t,
                                            std::uint32_t round, RoundRows& rows, TileCounts& tile, SymbolCounts& counts,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding a group of tiles (docs/format.md, section 8); encode.hpp is the way there. Head, lists and special parts are
-// checked first; words of the stream are counted as they are read, and the states must end where they started.
+// Decodes a group of tiles (docs/format.md, section 8; encode.hpp encodes it). Head, lists and special parts are
+// checked first. Words of the stream are counted while they are read, and the states must end at their initial value.
 #pragma once
 
 #include <algorithm>
@@ -24,17 +24,17 @@ inline constexpr Status kBadState{Code::corrupt, "corrupt frame: a state of a st
 inline constexpr Status kBadSpecialPart{Code::corrupt,
                                         "corrupt frame: a tile of special values has bit planes or a first value"};
 
-// A group's parts, found and checked but for what is in them.
+// The parts of a group. Their sizes are checked, their contents are not.
 struct GroupParts {
   std::uint8_t coding[kMostGroupTiles];
-  std::uint8_t listed[kMostGroupTiles];          // how many blocks
-  const std::uint8_t* lists[kMostGroupTiles];    // of tiles that list them
-  const std::uint8_t* special[kMostGroupTiles];  // nullptr where there are none
+  std::uint8_t listed[kMostGroupTiles];          // number of listed blocks
+  const std::uint8_t* lists[kMostGroupTiles];    // of tiles with listed blocks
+  const std::uint8_t* special[kMostGroupTiles];  // nullptr if the tile has none
   std::uint32_t special_bytes[kMostGroupTiles];
   const std::uint8_t* rest = nullptr;  // states, or the size of a Huffman stream
 };
 
-// `flags`: those of blocks are in the head.
+// `flags`: the head holds the flags of blocks.
 [[gnu::noinline]] inline Status find_group_parts(const std::uint8_t* bytes, std::size_t size, std::uint32_t tiles,
                                                  bool flags, GroupParts& g) {
   std::size_t at = (tiles + 1) / 2;
@@ -82,7 +82,7 @@ struct GroupParts {
   return kOk;
 }
 
-// Which blocks of a tile are coded, and their number; flags are read from the stream.
+// The coded blocks of a tile and their number. Flags may be read from the stream.
 struct CodedBlocks {
   std::uint32_t present[4] = {}, coded[4] = {};
   std::uint32_t count = 0;
@@ -117,7 +117,7 @@ inline std::uint32_t present_blocks(const TileBox& box, std::uint32_t (&present)
   }
 }
 
-// Rows of a round to blocks.
+// Copies the rows of a round to blocks.
 template <class Code>
 [[gnu::noinline]] inline void take_round(const RoundRows& rows, std::uint32_t lanes, Code (*blocks)[32]) {
   if constexpr (sizeof(Code) == 4) {
@@ -137,7 +137,7 @@ template <class Code>
   }
 }
 
-// The differences of a block to their places in a tile.
+// Copies a block's differences to their positions in the tile.
 template <int S, class Code>
 KFN void place_differences(const Code (&block)[32], std::uint32_t b, Code* tile) {
   using Tile = TileShape<S>;
@@ -166,12 +166,13 @@ struct GroupSpace {
   RoundRows rows;
 };
 
-// Residuals of the coded blocks of a tile -> values at `to`; `before` is the code that the first is a difference to.
+// Residuals of a tile's coded blocks -> values at `to`. `before`: the code that the tile's first residual is a
+// difference to.
 template <class Code, int S>
 inline void tile_values(const StreamPlan& plan, const AnyMap<Code>& map, const TileBox& box, const CodedBlocks& t,
                         Code& before, GroupSpace<Code>& space, bool wanted, void* to) {
   const Code first = t.count != 0 && (t.coded[0] & 1) != 0 ? unzigzag(space.blocks[0][0]) : Code{0};
-  if (!wanted) {  // only what the tiles behind it need
+  if (!wanted) {  // only the codes that later tiles need
     if constexpr (S == kChain) {
       for (std::uint32_t k = 0; k < t.count; ++k)
         for (const Code z : space.blocks[k]) before = static_cast<Code>(before + unzigzag(z));
@@ -195,7 +196,7 @@ inline void tile_values(const StreamPlan& plan, const AnyMap<Code>& map, const T
   }
 }
 
-// A tile's special part: a packed tile without planes. `verbatim`: it has all of the tile's values.
+// Finds a tile's special part: a packed tile without planes. `verbatim`: it holds all values of the tile.
 template <int S>
 inline Status find_special_part(const StreamPlan& plan, const TileLimits& limits, const TileBox& box,
                                 const std::uint8_t* bytes, std::size_t size, PackedParts& parts, bool* verbatim) {
@@ -216,7 +217,7 @@ inline Status find_special_part(const StreamPlan& plan, const TileLimits& limits
   return kOk;
 }
 
-// The blocks that the head of a tile names, or the stream does, as far as they may be.
+// Finds a tile's coded blocks from the group's head or the stream, and checks that they are present.
 inline Status find_coded(const GroupParts& g, std::uint32_t tile, const DecodeTables* tables, CodedBlocks& t,
                          LaneStates& states, WordReader& words) {
   if (g.coding[tile] == kTileFlags) {
@@ -240,11 +241,11 @@ inline Status find_coded(const GroupParts& g, std::uint32_t tile, const DecodeTa
   return kOk;
 }
 
-// The states of a group's lanes, and the words of its stream. `end` is that of the group, which may have no bytes.
+// Reads the states of the group's lanes and finds the words of its stream. `end`: end of the group, which may be empty.
 template <int S>
 inline Status find_states(const StreamPlan& plan, const GroupSpan& span, const GroupParts& g, const std::uint8_t* end,
                           LaneStates& states, WordReader& words) {
-  std::uint32_t lanes = 0;  // that any tile needs
+  std::uint32_t lanes = 0;  // the most lanes of a tile
   for (std::uint32_t i = 0; i < span.count; ++i) {
     std::uint32_t present[4], here = 0;
     if (g.coding[i] == kTileFlags) here = kLaneCount;
@@ -309,7 +310,7 @@ inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::siz
   tiles_of_range(plan.grid, start, stop, &first_wanted, &last_wanted);
   for (std::uint32_t i = 0; i < span.count; ++i) {
     const std::uint64_t tile = span.first + i;
-    if (tile >= last_wanted) return kOk;  // what is behind is not looked at
+    if (tile >= last_wanted) return kOk;  // later tiles are not decoded
     const bool wanted = tile >= first_wanted;
     const TileBox box = tile_box<S>(plan.grid, tile);
     PackedParts parts;
@@ -334,7 +335,7 @@ inline Status decode_group(const Plan& base, const std::uint8_t* bytes, std::siz
       take_round(space.rows, here, space.blocks + from);
     }
     if (words.failed) return kBadStream;
-    // a chain whose values all go to one place needs no copy of the tile
+    // a whole chain whose values are contiguous needs no copy of the tile
     const bool whole = S == kChain && g.special[i] == nullptr && box.inx == TileShape<S>::kX && box.first >= start &&
                        box.first + 4096 <= stop;
     void* const to = whole ? static_cast<std::uint8_t*>(out) + (box.first - start) * limits.value_bytes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding a group of tiles (docs/format.md, section 8); decode.hpp is the way back. Forwards: tiles to residuals
-// (residuals.hpp) and those to rounds of up to 32 blocks. Backwards: rounds and flags into the stream.
+// Encodes a group of tiles (docs/format.md, section 8; decode.hpp decodes it). Forwards: tiles become residuals
+// (residuals.hpp), and residuals become rounds of up to 32 blocks. Backwards: rounds and flags go into the stream.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 PYF_BEGIN_TARGET
 
-// What a tile shape is to a group that is encoded.
+// The functions and neighbours of a tile shape, for an encoder of groups.
 template <class Code>
 struct EncodedShape {
   const Neighbours& near;
@@ -43,7 +43,7 @@ inline const EncodedShape<Code>& encoded_shape(const StreamPlan& plan) {
   }
 }
 
-// Counts of a tile for the model (lorenzo/model.hpp).
+// Counts a tile for the model (lorenzo/model.hpp).
 template <class Code>
 inline void count_tile(const StreamPlan& plan, const void* values, std::uint64_t tile, void* scratch,
                        SymbolCounts* counts) {
@@ -76,7 +76,7 @@ inline void count_tile(const StreamPlan& plan, const void* values, std::uint64_t
   tile_counts->finish(*counts);
 }
 
-// Head of a group, lists or flags of blocks, sizes of special parts, padding; special parts.
+// Writes a group's head, lists or flags of blocks, sizes of special parts, padding, and special parts.
 inline std::uint8_t* write_group_head(const GroupTile* tiles, std::uint32_t count, bool flags,
                                       const std::uint8_t* special, std::uint32_t special_bytes, std::uint8_t* out) {
   std::uint8_t* p = out;
@@ -106,7 +106,7 @@ inline std::uint8_t* write_group_head(const GroupTile* tiles, std::uint32_t coun
   return p + special_bytes;
 }
 
-// Head, special parts, and a Huffman stream that is written.
+// Writes head and special parts of a group whose Huffman stream is already written.
 inline EncodedTile write_huffman_group(const GroupTile* tiles, std::uint32_t count, bool has_gaps,
                                        const std::uint8_t* special, std::uint32_t special_bytes,
                                        const std::uint8_t* words, std::uint32_t word_count, const std::uint8_t* gaps,
@@ -141,7 +141,7 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
   constexpr std::size_t kGapRoom = 16384;
   HuffmanWriter writer(space + kGapRoom, space);
 
-  // forwards
+  // forwards: tiles to rounds
   s.before = 0;
   std::uint32_t special_bytes = 0, lanes = 0, used = 0;
   KeptRound rounds[kMostGroupTiles * kPackedBlocks / kLaneCount];
@@ -179,7 +179,7 @@ inline EncodedTile encode_group(const Plan& base, const void* values, std::uint6
                                space + kGapRoom, words, space, out);
   }
 
-  // backwards, behind the head and the states
+  // backwards: rounds and flags to the stream, behind the head and the states
   LaneStates states;
   for (std::uint32_t& x : states.x) x = kLowestState;
   std::uint8_t* p = write_group_head(s.tiles, span.count, false, special, special_bytes, out);

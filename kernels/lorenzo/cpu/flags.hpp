@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Flags of a tile's blocks, which say whether they are coded (docs/format.md, section 8.3): counted for a chunk's model
-// and encoded. Lane l has blocks 4l to 4l + 3, in four steps.
+// Flags tell which blocks of a tile are coded (docs/format.md, section 8.3); counted for a chunk's model, and encoded.
+// Lane l has the flags of blocks 4l to 4l + 3, in four steps.
 #pragma once
 
 #include <bit>
@@ -13,8 +13,8 @@
 
 PYF_BEGIN_TARGET
 
-// What comes before the flags of eight lanes, a bit for each block: another of the lane's blocks, and one that is
-// coded.
+// The predecessors of eight lanes' flags, a bit for each block: whether the lane has an earlier block, and whether that
+// block is coded.
 struct FlagsBefore {
   std::uint32_t any, coded;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Huffman streams of a group (docs/format.md, section 8.7): blocks of residuals to codewords and back, on the CPU.
+// Huffman streams of a group (docs/format.md, section 8.7) on the CPU: blocks of residuals to codewords and back.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 PYF_BEGIN_TARGET
 
-// Words of a stream, highest bit first, and where codewords start in each run of 1024 bits.
+// Writes a stream's words, highest bit first, and notes where the first codeword of each 1024 bits starts.
 class HuffmanWriter {
  public:
   HuffmanWriter(std::uint8_t* words, std::uint8_t* gaps) : words_(words), gaps_(gaps) {}
 
-  // Up to 32 bits.
+  // Writes up to 32 bits.
   KFN void put(std::uint32_t value, std::uint32_t bits) {
     held_ = held_ << bits | value;
     count_ += bits;
@@ -26,14 +26,14 @@ class HuffmanWriter {
     store_le(words_ + 4 * written_, static_cast<std::uint32_t>(held_ >> count_));
     ++written_;
   }
-  // A codeword starts here.
+  // Notes that a codeword starts here.
   KFN void start() {
     const std::uint64_t at = 32 * written_ + count_;
     if (at < next_gap_) return;
     *gaps_++ = static_cast<std::uint8_t>(at - next_gap_);
     next_gap_ += kGapBits;
   }
-  // Fills the last word; the number of words.
+  // Fills the last word; returns the number of words.
   std::uint32_t finish() {
     if (count_ != 0) put(0, 32 - count_);
     if (next_gap_ < 32 * written_) *gaps_ = static_cast<std::uint8_t>(kNoGap);
@@ -56,7 +56,8 @@ KFN void put_raw(HuffmanWriter& out, Code value, std::uint32_t bits) {
   out.put(static_cast<std::uint32_t>(value) & (~0u >> (32 - bits)), bits);
 }
 
-// The residuals of so many blocks, one behind the other. Two direct ones are one codeword where there is one for them.
+// Encodes the residuals of `count` contiguous blocks. Two direct residuals become one codeword if their pair has a
+// codeword.
 template <class Code>
 [[gnu::noinline]] inline void encode_blocks(const HuffmanCodes& codes, const Code* z, std::uint32_t count,
                                             HuffmanWriter& out) {
@@ -69,7 +70,7 @@ template <class Code>
     const bool pair = direct & (codes.length[both] != 0);
     const bool narrow = here >> 31 == 0;
     const std::uint32_t symbol =
-        narrow ? symbol_of_narrow(static_cast<std::uint32_t>(here)) : symbol_of(here);  // so that most take no branch
+        narrow ? symbol_of_narrow(static_cast<std::uint32_t>(here)) : symbol_of(here);  // most residuals take no branch
     const std::uint32_t codeword = pair ? both : symbol, raw = pair ? 0 : raw_bits(symbol);
     const std::uint32_t length = codes.length[codeword];
     if (length == 0 || length + raw > 32 || codeword == kEscape) [[unlikely]] {
@@ -85,7 +86,7 @@ template <class Code>
   }
 }
 
-// Counts of codewords, as if every one had a code.
+// Counts codewords as if every pair had a codeword.
 template <class Code>
 [[gnu::noinline]] inline void count_codewords(const Code* z, std::uint32_t count, std::uint32_t* counts) {
   const Code* const end = z + 32 * count;
@@ -104,26 +105,26 @@ template <class Code>
 class HuffmanReader {
  public:
   HuffmanReader() = default;
-  // `gaps` is nullptr where there are none.
+  // `gaps`: nullptr if the stream has no gap array.
   HuffmanReader(const std::uint8_t* words, std::uint32_t count, const std::uint8_t* gaps)
       : words_(words), gaps_(gaps), count_(count) {
     take(0);
     take(0);
   }
 
-  // Everything is read but zeros of the last word, and gaps were right.
+  // Whether only zeros of the last word are left, and all gaps were right.
   bool at_end() const {
     const std::uint64_t left = 32ull * count_ - position();
     if (failed_ || position() > 32ull * count_ || left >= 32 || (left != 0 && held_ >> (64 - left) != 0)) return false;
     return gaps_ == nullptr || next_gap_ >= 32ull * count_ || *gaps_ == kNoGap;
   }
 
-  // Residuals of so many blocks, one behind the other; false where the stream has none.
+  // Reads the residuals of `count` contiguous blocks; returns false if the stream is damaged.
   template <class Code>
   [[gnu::noinline]] bool read(const HuffmanTables& tables, std::uint32_t code_bits, std::uint32_t count, Code* z) {
     Code* const end = z + 32 * count;
     while (z < end && !failed_) {
-      // without a look at ends where neither the blocks nor words end before them, nor a gap is to be checked
+      // fast path: no end of blocks or words can be reached, and no gap must be checked
       std::uint64_t safe = 32ull * count_;
       if (gaps_ != nullptr && next_gap_ < safe) safe = next_gap_;
       while (end - z >= 4 && position() + kMostCodeBits + 32 <= safe) {
@@ -137,7 +138,7 @@ class HuffmanReader {
           continue;
         }
         const std::uint32_t symbol = tables.codewords[next] & 511, raw = raw_bits(symbol);
-        if (symbol >= symbols_of_width(32)) break;  // escapes and residuals of more than 32 bits
+        if (symbol >= symbols_of_width(32)) break;  // escapes, and residuals of more than 32 bits
         take(tables.codewords[next] >> 9);
         *z++ = static_cast<Code>(smallest_of<Code>(symbol) + static_cast<Code>(held_ >> 1 >> (63 - raw)));
         take(raw);
@@ -150,7 +151,7 @@ class HuffmanReader {
  private:
   std::uint64_t position() const { return 32 * next_ - have_; }
 
-  // Up to 32 bits go; held_ has 32 at least, from its highest bit on. Behind the end they are 0.
+  // Drops up to 32 bits. held_ keeps at least 32, from its highest bit on; bits beyond the end are 0.
   KFN void take(std::uint32_t bits) {
     held_ <<= bits;
     have_ -= bits;
@@ -171,7 +172,7 @@ class HuffmanReader {
     return value;
   }
 
-  // One codeword, with what comes behind it.
+  // Reads one codeword with its raw bits.
   template <class Code>
   KFN void read_one(const HuffmanTables& tables, std::uint32_t code_bits, const Code* end, Code*& z) {
     const std::uint64_t at = position();

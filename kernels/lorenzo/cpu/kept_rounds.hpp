@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rounds between the two passes of an encoder: forwards from blocks to what the stream is written with, backwards into
-// it (lorenzo/cpu/lanes.hpp says what a round is).
+// Rounds between the two passes of an encoder: forwards, blocks become rounds; backwards, rounds are written to the
+// stream (lanes.hpp explains rounds).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 PYF_BEGIN_TARGET
 
-// Low halves of blocks to rows; those of lanes without a block become 0.
+// Copies low halves of blocks to rows. Rows of lanes without a block become 0.
 template <class Code>
 KFN void put_rows(const Code (*blocks)[32], std::uint32_t lanes, std::uint32_t (&rows)[32][kLaneCount]) {
   alignas(64) std::uint32_t words[kLaneCount][32];
@@ -34,7 +34,7 @@ KFN void put_rows(const Code (*blocks)[32], std::uint32_t lanes, std::uint32_t (
   transpose_words(words[0], rows[0]);
 }
 
-// Blocks of a round to rows. `bits` has those of all residuals.
+// Copies blocks of a round to rows. `bits`: OR of all residuals.
 template <class Code>
 KFN void put_round(const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits, RoundRows& rows) {
   put_rows(blocks, lanes, rows.low);
@@ -50,7 +50,7 @@ KFN void put_round(const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t 
 KFN void put_bytes(const std::uint32_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
   put_byte_rows(blocks, lanes, rows);
 }
-// Those of codes of 64 bits, which few tiles have.
+// The same for codes of 64 bits, which few tiles have.
 inline void put_bytes(const std::uint64_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
   std::uint32_t words[kLaneCount][32];
   for (std::uint32_t l = 0; l < lanes; ++l)
@@ -59,13 +59,13 @@ inline void put_bytes(const std::uint64_t (*blocks)[32], std::uint32_t lanes, By
 }
 #endif
 
-// Counts of a tile's rounds for the model.
+// Counts a tile's rounds for the model.
 #if !defined(PYF_WHOLE_ROUNDS)
 struct TileCounts {
   KFN void finish(SymbolCounts& /*counts*/) const {}
 };
 #endif
-// What the backward pass needs of a round.
+// A round as the backward pass needs it.
 struct KeptRound {
   std::uint8_t* at;
   std::uint32_t lanes;
@@ -79,7 +79,7 @@ struct MediumRound {
 };
 static_assert(sizeof(MediumRound) <= sizeof(RoundRows) && alignof(RoundRows) == 64);
 
-// Keeps a round at `room`, which moves on.
+// Keeps a round at `room`; moves `room` behind it.
 template <class Code>
 [[gnu::noinline]] inline KeptRound keep_round(const Neighbours& near, const RoundTables& tables,
                                               const Code (*blocks)[32], std::uint32_t lanes, std::uint64_t bits,
@@ -102,7 +102,7 @@ template <class Code>
   return kept;
 }
 
-// The steps before `end`, backwards; the number of those that are left.
+// Encodes the steps before `end` backwards; returns the number of steps left.
 template <int kVectors>
 inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& kept, std::uint32_t end,
                                     LaneStates& states, WordWriter& words) {
@@ -119,7 +119,7 @@ inline std::uint32_t encode_indexed(const RoundTables& tables, const KeptRound& 
       kept.lanes, [&]<int kVectors>() { return encode_indexed<kVectors>(tables, kept, end, states, words); });
 }
 
-// The steps that are left of a round with escapes.
+// Encodes the remaining steps of a round with escapes.
 [[gnu::noinline]] inline void encode_rest(const Neighbours& near, const RoundTables& tables, const KeptRound& kept,
                                           std::uint32_t left, LaneStates& states, WordWriter& words) {
   RoundRows rows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A round of a stream (docs/format.md, section 8.3): up to 32 blocks, one a lane, position by position. Here one lane
-// after the other; cpu/simd/ has all lanes at once where values are ordinary and the stream is long enough.
+// A round of a stream (docs/format.md, section 8.3): up to 32 blocks, one for each lane, coded position by position.
+// This file goes lane by lane; cpu/simd/ codes all lanes at once if values are ordinary and the stream is long enough.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 PYF_BEGIN_TARGET
 
-// Residuals of a round: low halves by position and lane; high halves where any is not 0 (`wide`).
+// Residuals of a round by position and lane: low halves, and high halves if any is not 0 (`wide`).
 struct RoundRows {
   alignas(64) std::uint32_t low[32][kLaneCount];
   alignas(64) std::uint32_t high[32][kLaneCount];
@@ -37,7 +37,7 @@ struct alignas(64) LaneStates {
   std::uint32_t x[kLaneCount];
 };
 
-// Calls run.operator()<kVectors>() for as few registers, of kVectors at most that hold a stream, as hold `lanes`.
+// Calls run.operator()<n>() with the fewest registers n, at most kVectors, that hold `lanes` lanes.
 template <int kVectors, std::uint32_t kHeld = kLaneCount / kVectors, class Run>
 KFN std::uint32_t with_vectors(std::uint32_t lanes, const Run& run) {
   if constexpr (kVectors > 1)
@@ -46,11 +46,11 @@ KFN std::uint32_t with_vectors(std::uint32_t lanes, const Run& run) {
   return run.template operator()<kVectors>();
 }
 
-// The words of a stream, forwards. What lies behind the end reads as 0 and is noted.
+// Reads the words of a stream forwards. Words beyond the end are 0 and set `failed`.
 struct WordReader {
   const std::uint8_t* at;
   const std::uint8_t* end;
-  bool failed = false;  // run over the end, or a symbol that its code has no room for
+  bool failed = false;  // read beyond the end, or a symbol too wide for its code
 
   std::uint32_t take() {
     if (end - at < 2) {
@@ -66,14 +66,14 @@ struct WordReader {
   }
 };
 
-// The words of a stream for steps that may read kStepBytes behind where they start: the last ones are copied to where
-// they may.
+// Words for steps that may read up to kStepBytes beyond their first word. The last words are copied to memory with
+// enough room behind them.
 template <std::ptrdiff_t kStepBytes>
 class SteppedWords {
  public:
   explicit SteppedWords(const WordReader& words) : end_(words.end) {}
 
-  // Whether a step may start. Not where steps before have run over the end.
+  // Whether a step may begin: false after earlier steps have read beyond the end.
   bool may_step(const std::uint8_t*& at) {
     if (end_ - at >= needed_) [[likely]]
       return true;
@@ -81,7 +81,7 @@ class SteppedWords {
     at = copied(at);
     return true;
   }
-  // Where the stream goes on behind the steps.
+  // Sets the position behind the steps.
   void give_back(const std::uint8_t* at, WordReader& words) const {
     if (needed_ != 0) {
       words.at = at;
@@ -131,7 +131,7 @@ struct WordWriter {
   }
 };
 
-// Words from `first` to `last` in the opposite order.
+// Reverses the words from `first` to `last`.
 inline void turn_round(std::uint8_t* first, std::uint8_t* last) {
   for (; last - first > 2; first += 2) {
     last -= 2;
@@ -148,7 +148,8 @@ inline std::uint32_t table_of(const Contexts& contexts, const RoundRows& rows, c
       level_of(capped(rows.value(near.first[i], lane)) + capped(rows.value(near.second[i], lane))));
 }
 
-// The steps behind those of symbols: raw bits, and symbols of escapes. Values hold what their symbols gave.
+// Takes the steps behind those of symbols: raw bits, and symbols of escapes. `values` already hold the part from the
+// symbols.
 [[gnu::noinline]] inline void decode_outer(std::uint32_t code_bits, std::uint32_t lanes, std::uint32_t i,
                                            const std::uint32_t* symbols, RoundRows& rows, LaneStates& states,
                                            WordReader& words) {
@@ -202,7 +203,7 @@ inline void decode_step_by_lane(const DecodeTables& tables, const Neighbours& ne
     words.refill(x);
     symbols[l] = decoded.symbol;
     highest = std::max(highest, decoded.symbol);
-    const bool known = decoded.symbol < symbols_of_width(32);  // others are put together by decode_outer()
+    const bool known = decoded.symbol < symbols_of_width(32);  // decode_outer() completes the others
     rows.set(i, l, known ? smallest_of<std::uint32_t>(decoded.symbol) + decoded.raw : decoded.raw);
   }
   if (highest >= 2 * kDirectSymbols) decode_outer(code_bits, lanes, i, symbols, rows, states, words);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Residuals of a tile for an entropy coder: the blocks that are not all zero, special values aside. Most tiles have
-// ordinary values only and codes of 28 bits at most: those go strip by strip, in 32 bits.
+// Computes the residuals of a tile's blocks that are not all zero, and the tile's special values. Most tiles have
+// ordinary values and codes of at most 28 bits; these are computed strip by strip, in 32 bits.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 
 PYF_BEGIN_TARGET
 
-// A tile's blocks that are not all zero, and what is coded of it.
+// The coded blocks of a tile, and its entry in the group's head.
 struct GroupTile {
   std::uint32_t coding = kTileEmpty;
   std::uint32_t special_bytes = 0;
   std::uint32_t coded = 0, present = 0;  // numbers of blocks
   std::uint32_t is_coded[4] = {}, is_present[4] = {};
   std::uint8_t listed[kMostListed] = {};
-  std::uint64_t bits[kPackedBlocks / kLaneCount] = {};  // that residuals of a round have, together
+  std::uint64_t bits[kPackedBlocks / kLaneCount] = {};  // OR of the residuals of each round
   bool narrow = false;                                  // residuals are in GroupScratch::narrow
 
   std::uint32_t lanes(std::uint32_t round) const { return std::min(coded - round * kLaneCount, kLaneCount); }
@@ -34,8 +34,8 @@ struct GroupTile {
 template <class Code>
 struct GroupScratch {
   PackedScratch<Code> tile;
-  Code before = 0;          // the code that the next tile's first is a difference to
-  std::uint32_t first = 0;  // a narrow tile's own first code
+  Code before = 0;          // the code that the next tile's first residual is a difference to
+  std::uint32_t first = 0;  // first code of a narrow tile
   union {                   // residuals of the coded blocks
     alignas(64) Code blocks[kPackedBlocks][32];
     alignas(64) std::uint32_t narrow[kPackedBlocks][32];
@@ -57,17 +57,17 @@ struct GroupScratch {
   }
 };
 
-// Behind it: rounds, and special parts of tiles.
+// Scratch memory of a group. Rounds and special parts of tiles follow it.
 template <class Code>
 inline constexpr std::size_t kGroupScratch = (sizeof(GroupScratch<Code>) + 63) / 64 * 64;
 
-// Residuals of rows of blocks, neighbours along x, to the block of the first, `to`, and those beside it.
+// Stores rows of residuals, of neighbouring blocks along x, to these blocks; `to` is the first one.
 template <int S>
 KFN void put_residuals(const Words (&rows)[TileShape<S>::kBlockY], std::uint32_t* to) {
   using Tile = TileShape<S>;
   constexpr std::uint32_t kWidth = Tile::kBlockX, kNext = 32 * Tile::block_of(0, 0, kWidth);
 #if defined(PYF_VECTORS)
-  // which compilers would do through memory
+  // the compiler would go through memory
   constexpr std::uint32_t kParts = kHeldWords / kWidth;
   for (std::uint32_t row = 0; row < Tile::kBlockY; row += kParts) {
     U32 parts[kParts];
@@ -83,15 +83,15 @@ KFN void put_residuals(const Words (&rows)[TileShape<S>::kBlockY], std::uint32_t
 #endif
 }
 
-// Rows of a strip of a plane, or of a slab of a volume, to residuals of blocks, a register of columns at a time; what
-// difference each is of is in tile_differences(). Columns beyond the last block that is present are left out, or not.
+// Residuals of a strip of a plane, or of a slab of a volume, to blocks, a register of columns at a time.
+// tile_differences() defines the differences. Columns beyond the last present block may be skipped.
 template <int S, int kOrder>
 [[gnu::noinline]] inline void strip_residuals(std::uint32_t strip, std::uint32_t rows, std::uint32_t columns,
                                               NarrowSpace<S>& s, std::uint32_t (*blocks)[32]) {
   using Tile = TileShape<S>;
   const std::uint32_t z = S == kVolume ? strip : 0, y = S == kVolume ? 0 : strip * kStripRows;
   for (std::uint32_t x = 0; x < columns; x += kHeldWords) {
-    // only the first column is differenced along y by order 1
+    // order 1 takes differences along y only in the first column
     const Words first = x == 0 ? held_at(kFirstOfRow) : Words{};
     Words above = S == kPlane && strip != 0 ? held_at(s.above + x) : Words{};
     for (std::uint32_t from = 0; from < rows; from += Tile::kBlockY) {
@@ -115,7 +115,7 @@ template <int S, int kOrder>
     }
     held_at(s.above + x) = above;
   }
-  if (S == kVolume && kOrder < 3) {  // along z only the line through the tile's first position
+  if (S == kVolume && kOrder < 3) {  // along z only through the tile's first position
     std::uint32_t& residual = blocks[Tile::block_of(z, 0, 0)][Tile::position_of(z, 0, 0)];
     const std::uint32_t d = unzigzag(residual);
     if (strip != 0) residual = zigzag(d - s.behind[0][0]);
@@ -133,7 +133,7 @@ KFN void strip_residuals(int order, std::uint32_t strip, std::uint32_t rows, std
     strip_residuals<S, 1>(strip, rows, columns, s, blocks);
 }
 
-// A run of codes to residuals; q[-1] is the code before them.
+// Residuals of a run of codes; q[-1] is the previous code.
 KFN void run_residuals(bool sums, const std::uint32_t* q, std::uint32_t* z) {
   if (sums)
     for (int i = 0; i < static_cast<int>(kRunValues); ++i) z[i] = zigzag(q[i] - *(q + i - 1));
@@ -141,7 +141,8 @@ KFN void run_residuals(bool sums, const std::uint32_t* q, std::uint32_t* z) {
     for (int i = 0; i < static_cast<int>(kRunValues); ++i) z[i] = zigzag(q[i]);
 }
 
-// Residuals of all blocks of a tile without special values, to s.narrow. False where it has some, or wide codes.
+// Computes the residuals of all blocks of a tile to s.narrow. Returns false if the tile has special values or wide
+// codes.
 template <class Code, int S>
 [[gnu::noinline]] inline bool narrow_residuals(const StreamPlan& plan, const AnyMap<Code>& map, const void* values,
                                                const TileBox& box, const std::uint8_t* next_tile, bool alone,
@@ -169,8 +170,8 @@ template <class Code, int S>
   return true;
 }
 
-// Moves the coded ones of all blocks together. Which are is hard to foretell, so that from the first one that is not,
-// each is moved, to where the next one goes that is coded.
+// Makes the coded blocks contiguous, without branches: which blocks are coded is hard to predict. From the first block
+// that is not coded on, each block is copied, and the next coded block overwrites blocks that are not coded.
 template <int S>
 [[gnu::noinline]] inline void note_blocks(const TileBox& box, std::uint32_t (*blocks)[32], GroupTile& t) {
   using Tile = TileShape<S>;
@@ -178,14 +179,14 @@ template <int S>
   const std::uint32_t nz = present_along(box.inz, Tile::kBlockZ), ny = present_along(box.iny, Tile::kBlockY),
                       nx = present_along(box.inx, Tile::kBlockX);
   alignas(64) BlockBytes is_present = {}, is_coded = {}, order;
-  alignas(64) Words bits{};  // of a round
+  alignas(64) Words bits{};  // OR of a round's residuals
   std::uint32_t coded = 0;
   const auto add = [&](std::uint32_t b) {
     alignas(64) Words part[kParts], any{};
     for (std::uint32_t i = 0; i < kParts; ++i) any |= part[i] = held_at(blocks[b] + kHeldWords * i);
     for (std::uint32_t i = 0; i < kParts; ++i) held_at(blocks[coded] + kHeldWords * i) = part[i];
     std::uint32_t counts = is_zero(any) ? 0 : 1;
-    asm("" : "+r"(counts));  // not to become a branch
+    asm("" : "+r"(counts));  // keeps the compiler from making a branch
     is_coded[b] = static_cast<std::uint8_t>(counts);
     order[coded] = static_cast<std::uint8_t>(b);
     bits |= any;
@@ -219,8 +220,8 @@ template <int S>
   t.coding = coding_of(t.coded, t.present);
 }
 
-// Residuals of a tile's present blocks that are not all zero, in block order, to s.blocks or s.narrow; special values
-// to `special`. `alone`: the tile's first residual is 0, whatever came before. `next`: the tile that follows.
+// Computes the residuals of a tile's coded blocks, in block order, to s.blocks or s.narrow, and writes special values
+// to `special`. `alone`: the first residual is 0, whatever the tile before. `next`: the tile read next.
 template <class Code, int S>
 inline void tile_residuals(const StreamPlan& plan, const void* values, std::uint64_t tile, std::uint64_t next,
                            bool alone, GroupScratch<Code>& s, GroupTile& t, std::uint8_t* special) {

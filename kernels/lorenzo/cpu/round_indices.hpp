@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What whole rounds become where a level encodes them so (simd/encode_rounds.hpp): indices of entries of tables,
-// found forwards, while residuals are at hand.
+// CPU levels that encode whole rounds (simd/encode_rounds.hpp) turn residuals into indices of table entries on the way
+// forwards, while the residuals are at hand.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace pyfilter {
 
-// Indices of a round, by position and lane.
+// Indices of a round by position and lane.
 struct RoundIndices {
   alignas(64) std::uint16_t of[32][kLaneCount];
 };
 
-// What indices are of: tables and residuals, or tables and symbols, which have the lowest bits. Lanes that take no part
-// have the index `neutral`.
+// The parts of an index: a table, and in the lowest bits a residual or a symbol. Inactive lanes have the index
+// `neutral`.
 struct IndexOf {
   bool symbols;
   int bits;
@@ -24,7 +24,8 @@ struct IndexOf {
 };
 inline constexpr IndexOf kNarrowSteps{false, 8, kNeutralTable << 8}, kMediumSteps{true, 7, kNeutralTable << 7};
 
-// Residuals below 256 of a round by position: lanes 0 to 7, 16 to 23, 8 to 15, 24 to 31, as indices are unpacked.
+// Residuals below 256 of a round by position. The order of lanes is 0 to 7, 16 to 23, 8 to 15, 24 to 31, in which
+// vectors unpack bytes to indices.
 struct ByteRows {
   alignas(64) std::uint8_t of[32][kLaneCount];
 };

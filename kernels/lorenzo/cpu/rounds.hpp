@@ -38,7 +38,7 @@ inline void encode_round(const Neighbours& near, const EncodeTables& tables, std
   for (std::uint32_t i = 32; i-- > 0;) encode_step(tables, near, lanes, i, rows, states, words);
 }
 
-// Puts a stream where its buffer starts. Returns its bytes.
+// Moves a stream to the start of its buffer; returns its bytes.
 inline std::size_t finish_words(const WordWriter& words) {
 #if defined(PYF_LEVEL_AVX512)
   turn_many_round(words.start, words.at);
@@ -73,7 +73,7 @@ inline void count_round(const Neighbours& near, std::uint32_t lanes, const Round
       index[l] = level * kSymbols + symbol_of_narrow(value[l]);
       any |= value[l];
     }
-    if (any >> 31 != 0) [[unlikely]]  // what symbol_of_narrow() gives for them is more than a symbol
+    if (any >> 31 != 0) [[unlikely]]  // symbol_of_narrow() of these is no symbol
       for (std::uint32_t l = 0; l < lanes; ++l) index[l] += symbol_of(value[l]) - symbol_of_narrow(value[l]);
     for (std::uint32_t l = 0; l < lanes; ++l) ++counts.of[index[l]];
   }

@@ -32,7 +32,8 @@ cudaError_t launch_count(const StreamParams& job, cudaStream_t stream);
 template <class Code, int S>
 cudaError_t launch_streams(const StreamParams& job, cudaStream_t stream);
 
-// A kernel with one warp a group, as many warps in a thread block as shared memory allows besides what the warps share.
+// A kernel with one warp for each group. A thread block has as many warps as shared memory allows, besides the memory
+// that they share.
 struct WarpLaunch {
   std::uint32_t warps = 0;
   std::size_t bytes = 0;
@@ -70,7 +71,7 @@ cudaError_t launch_rans(const StreamDecodeParams& job, std::uint32_t units, cuda
   PYF_CUDA_TRY(launch.find(own, kRansWarps<Map, S, false>, Own::kBlockBytes, Own::kWarpBytes));
   const unsigned blocks = launch.own_blocks(job.frames, units);
   if constexpr (S == kColumns) {
-    constexpr unsigned kMostBlocks = 8;  // for each frame: the more blocks, the more their work differs
+    constexpr unsigned kMostBlocks = 8;  // for each frame: more blocks would differ more in their work
     const unsigned all = blocks * job.frames, turns = (all + launch.resident - 1) / launch.resident;
     if (10 * all < 9 * launch.resident * turns && blocks < kMostBlocks && units >= launch.warps) {
       constexpr auto shared = rans_decode_kernel<Map, S, true>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Indices of narrow rounds (encode_rounds.hpp), by bytes: residuals of one position or two a vector, whose tables and
-// symbols are bytes of tables.
+// Indices of narrow rounds (encode_rounds.hpp) as vectors of bytes, with residuals of one or two positions in a vector.
+// Tables and symbols are looked up in tables of bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 PYF_BEGIN_TARGET
 
-inline constexpr int kPositions = kVectorBytes / static_cast<int>(kLaneCount);  // in a vector
+inline constexpr int kPositions = kVectorBytes / static_cast<int>(kLaneCount);  // positions in a vector
 
-// The first lane of each four in a row of ByteRows.
+// The first lane of each group of four bytes in a row of ByteRows.
 inline constexpr std::uint32_t kFourLanes[8] = {0, 4, 16, 20, 8, 12, 24, 28};
 
-// The lane of each byte of two such rows.
+// The lane of each byte of two rows of ByteRows.
 struct ByteLanes {
   alignas(64) std::uint8_t of[2 * kLaneCount]{};
   constexpr ByteLanes() {
@@ -23,14 +23,14 @@ struct ByteLanes {
 };
 inline constexpr ByteLanes kByteLanes;
 
-// Stores the positions of a vector `stride` apart.
+// Stores the positions of a vector, `stride` bytes apart.
 template <class V>
 KFN void store_positions(V v, std::uint8_t* to, std::size_t stride) {
   store_part<0>(to, (Register)v);
   if constexpr (kPositions == 2) store_part<kPositions - 1>(to + stride, (Register)v);
 }
 
-// Blocks to rows; lanes without a block become 0. kAll: there are none.
+// Copies blocks to rows. Lanes without a block become 0; kAll: all lanes have a block.
 template <bool kAll>
 KFN void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes, ByteRows& rows) {
   alignas(64) static constexpr std::uint32_t kNone[32] = {};
@@ -48,7 +48,7 @@ KFN void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes, B
       w[k] = first_words(v[k], v[k + 1]);
       w[k + 1] = last_words(v[k], v[k + 1]);
     }
-    for (int k = 0; k < 4; ++k) {  // of four neighbouring positions one each, which 16 bytes have
+    for (int k = 0; k < 4; ++k) {  // 16 bytes hold four lanes of four neighbouring positions
       U32 both[2];
       for (int half = 0; half < 2; ++half) {
         const U32 a = w[4 * half + k / 2], b = w[4 * half + k / 2 + 2];
@@ -68,14 +68,14 @@ inline void put_byte_rows(const std::uint32_t (*blocks)[32], std::uint32_t lanes
     put_byte_rows<false>(blocks, lanes, rows);
 }
 
-// The rows of the positions of a vector.
+// Loads the rows of a vector's positions.
 KFN U8 rows_at(const ByteRows& rows, const std::uint8_t* positions) {
   if constexpr (kPositions == 1) return load(rows.of[positions[0]]);
   const std::uint8_t* const both[2] = {rows.of[positions[0]], rows.of[positions[1]]};
   return (U8)joined_rows(both);
 }
 
-// Indices of a narrow round.
+// Computes the indices of a narrow round.
 template <const IndexOf& kOf>
 [[gnu::noinline]] inline void index_bytes(const Neighbours& near, const Contexts& contexts, std::uint32_t lanes,
                                           const ByteRows& rows, RoundIndices& indices) {
@@ -87,11 +87,11 @@ template <const IndexOf& kOf>
   const U8 outside = (U8)(lane >= end), neutral = all_of(static_cast<std::uint8_t>(kOf.neutral >> kOf.bits)) & outside;
   for (std::uint32_t i = 0; i < 32; i += kPositions) {
     const U8 value = load(rows.of[i]), a = rows_at(rows, near.first + i), b = rows_at(rows, near.second + i);
-    const U8 half = average(a, b) - ((a ^ b) & std::uint8_t{1});  // of the sum, rounded down
+    const U8 half = average(a, b) - ((a ^ b) & std::uint8_t{1});  // half the sum, rounded down
     U8 table = tables.of(capped_sum(a, b), half);
     if (i == 0)
       table = (U8)select(lanes_below(8, 0), (U32)all_of(static_cast<std::uint8_t>(contexts.count)), (U32)table);
-    if (lanes < kLaneCount) table = (table & ~outside) | neutral;  // there values are 0
+    if (lanes < kLaneCount) table = (table & ~outside) | neutral;  // residuals of inactive lanes are 0
     const U8 what = kOf.symbols ? symbols.of(value, value) : value;
     U8 low = first_bytes(what, table), high = last_bytes(what, table);
     if constexpr (kOf.symbols) {

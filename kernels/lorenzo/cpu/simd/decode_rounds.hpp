@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole rounds decoded: states stay in vectors from step to step. Steps with escapes or residuals of 23 bits and more,
-// and those behind them, are left to steps.hpp.
+// Decodes whole rounds; states stay in vectors from step to step. From the first step with an escape or a residual of
+// 23 bits or more on, steps.hpp decodes the rest of the round.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 PYF_BEGIN_TARGET
 
-// Steps of a round from its first on, as many as are ordinary: the number of them.
+// Decodes steps from the first one on, as long as they are ordinary; returns their number.
 template <int kVectors, bool kWhole>
 [[gnu::noinline]] inline std::uint32_t decode_steps(const DecodeTables& tables, const Neighbours& near,
                                                     std::uint32_t code_bits, std::uint32_t lanes, RoundRows& rows,
@@ -45,7 +45,7 @@ template <int kVectors, bool kWhole>
     }
     for (int v = 0; v < kVectors; ++v) store(row + kHeld * v, value[v]);
     if (lane_bits(above(highest, all_of(2 * kDirectSymbols - 1))) == 0) continue;
-    if (lane_bits(above(highest, all_of(4 * 23 - 1u))) != 0) [[unlikely]] {  // not below kLevelCap
+    if (lane_bits(above(highest, all_of(4 * 23 - 1u))) != 0) [[unlikely]] {  // some residual has 23 bits or more
       alignas(64) std::uint32_t symbols[kLaneCount];
       for (int v = 0; v < kVectors; ++v) store(symbols + kHeld * v, symbol[v]);
       keep_states();

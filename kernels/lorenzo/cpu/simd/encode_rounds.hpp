@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole rounds encoded. Forwards, while its residuals are at hand, each becomes the index of a table's entry; backwards
-// the entries are read and the states stay in vectors, those of the last lanes first.
+// Encodes whole rounds. Forwards, while residuals are at hand, each becomes the index of a table entry. Backwards the
+// entries are read; states stay in vectors, those of the last lanes first.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ KFN U32 small_symbols(U32 residual) {
 
 using RowsOfWords = std::uint32_t[32][kLaneCount];
 
-// Indices of a round whose residuals are below kMediumEnd.
+// Computes the indices of a round whose residuals are below kMediumEnd.
 template <const IndexOf& kOf>
 [[gnu::noinline]] inline void index_round(const Neighbours& near, const Contexts& contexts, std::uint32_t lanes,
                                           const RowsOfWords& rows, RoundIndices& indices) {
@@ -43,7 +43,7 @@ template <const IndexOf& kOf>
   }
 }
 
-// States of kVectors vectors, those whose words go to the stream together side by side.
+// States in kVectors vectors. Vectors whose words go to the stream together are adjacent.
 template <int kVectors>
 struct HeldStates {
   static constexpr int kSpilled = kVectors < kSpilledTogether ? kVectors : kSpilledTogether,
@@ -59,7 +59,7 @@ struct HeldStates {
   }
 };
 
-// The outer bits of residuals, which those of kNarrowEnd and more have.
+// Encodes the outer bits of residuals; only residuals from kNarrowEnd on have some.
 template <int kCount>
 KFN void encode_outer(U32 (&x)[kCount], const U32 (&value)[kCount], std::uint8_t*& at) {
   U32 count[kCount];
@@ -72,8 +72,8 @@ KFN void encode_outer(U32 (&x)[kCount], const U32 (&value)[kCount], std::uint8_t
   for (int v = 0; v < kCount; ++v) x[v] = shifted_left(x[v], count[v]) | low_bits(value[v] >> kInnerBits, count[v]);
 }
 
-// A symbol of each lane. `bits` are what the symbols' inner bits are taken from; in narrow rounds the entries have
-// them. kInner: there are any.
+// Encodes a symbol of each lane. Inner bits come from `bits`, in narrow rounds from the entries. kInner: there are
+// some.
 template <bool kNarrow, bool kInner, int kCount>
 KFN void encode_symbols(U32 (&x)[kCount], const StepEntries (&entries)[kCount], const U32 (&bits)[kCount],
                         std::uint8_t*& at) {
@@ -102,16 +102,16 @@ KFN void encode_symbols(U32 (&x)[kCount], const StepEntries (&entries)[kCount], 
   }
 }
 
-// Steps of kVectors vectors of lanes, the ones before `end` backwards. The number of steps that are left: of the last
-// EntryReader::kUnchecked ones some have symbols without a frequency. Rows: nullptr in a narrow round; residuals of a
-// medium one, whose residuals are needed again.
+// Encodes steps of kVectors vectors backwards, from the step before `end` on. Returns the number of steps left: if not
+// 0, some symbol in the last EntryReader::kUnchecked steps has no frequency. Rows: nullptr in narrow rounds, else the
+// residuals, which medium rounds need for outer bits.
 template <int kVectors, bool kInner, class Rows>
 KFN std::uint32_t encode_steps(const std::uint64_t* table, const RoundIndices& indices, const Rows& rows,
                                std::uint32_t end, LaneStates& states, WordWriter& words) {
   constexpr bool kNarrow = std::is_null_pointer_v<Rows>;
   using Held = HeldStates<kVectors>;
   EntryReader<kVectors> reader(table, indices, end);
-  Held held, done;  // done: before the steps that are not known to be good
+  Held held, done;  // done: before the steps that are not checked yet
   held.load_from(states);
   std::uint8_t* at = words.at;
   for (std::uint32_t i = end; i != 0;) {

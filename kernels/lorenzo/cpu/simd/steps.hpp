@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps of 32 lanes of a stream (lorenzo/cpu/lanes.hpp says what they do), a vector of lanes at a time: tables by
-// gathers, words of the stream handed out and collected all at once. Without vectors one lane after the other.
+// Steps of 32 lanes of a stream (lanes.hpp explains them), a vector of lanes at a time: tables are gathered, and words
+// of the stream are handed out and collected together. Without vectors lanes are coded one by one.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ PYF_BEGIN_TARGET
 
 #if defined(PYF_VECTORS)
 inline constexpr std::uint32_t kVectorLanes = kPer<std::uint32_t>;
-inline constexpr int kMostVectors = static_cast<int>(kLaneCount / kVectorLanes);  // that a stream's states are in
+inline constexpr int kMostVectors = static_cast<int>(kLaneCount / kVectorLanes);  // vectors of a stream's states
 
-// Words that a step may read: one a lane for a symbol, two for raw bits behind it; and a vector too much.
+// Bytes that a step may read: for each lane one word for a symbol and two for raw bits, and one vector beyond.
 inline constexpr std::ptrdiff_t kStepBytes = 2 * 32 * 3 + kVectorBytes / 2;
 
-// States below the lowest take a word each, in the order of the lanes: those in `part`.
+// The states in `part` that are below the lowest take a word each, in the order of lanes.
 KFN U32 take_words(U32 x, Lanes<std::uint32_t> part, const std::uint8_t*& at) {
   const auto low = above(all_of(kLowestState), x, part);
   const U32 words = next_words(at, low);
@@ -32,14 +32,14 @@ KFN U32 take_words(U32 x, Lanes<std::uint32_t> part, const std::uint8_t*& at) {
   return shifted_left<16>(x, low) | words;
 }
 
-// The lanes' tables by their neighbours.
+// The lanes' tables, by their neighbours.
 KFN U32 table_of(const Contexts& contexts, U32 first, U32 second) {
   const U32 cap = all_of(kLevelCap), octaves = all_of(contexts.octaves);
   const U32 exponent = float_bits(smaller(first, cap) + smaller(second, cap)) >> 22;
   const U32 level = larger(exponent - 253u, U32{}), step = shifted_right(level + octaves, octaves);
   return smaller(larger(step - contexts.base, U32{}), all_of(contexts.count - 1));
 }
-// The same of neighbours below kLevelCap, in a round whose tables stay.
+// The same for neighbours below kLevelCap. Members stay in registers during a round.
 struct TablesOfSums {
   std::uint32_t shift;
   U32 offset, top;
@@ -53,7 +53,7 @@ struct TablesOfSums {
   KFN U32 of(U32 sum) const { return smaller_16(reduced_16(all_shifted_right(float_bits(sum), shift), offset), top); }
 };
 
-// A symbol of each lane by its entry, the symbol's inner bits, and what is left of the state.
+// The lanes' symbols from their entries, the symbols' inner bits, and the remaining states.
 struct DecodedSymbols {
   U32 symbol, raw, left;
 };
@@ -62,11 +62,11 @@ KFN DecodedSymbols decode_symbols(U32 entry, U32 x) {
   const U32 shrunk = frequency * (x >> kProbabilityBits) + place;
   return {entry & 0xFFu, low_bits(shrunk, inner), shifted_right(shrunk, inner)};
 }
-// Of symbols that are not direct: raw bits, and the smallest residual.
+// For symbols that are not direct: the number of raw bits, and the smallest residual.
 KFN U32 raw_bits_of(U32 symbol) { return (symbol >> 2) - 2u; }
 KFN U32 smallest_residual(U32 symbol) { return shifted_left((symbol & 3u) | 4u, raw_bits_of(symbol)); }
 
-// The bits of raw value behind a symbol: some lanes have up to two steps of them.
+// Decodes the raw bits behind symbols: up to two steps for each lane.
 [[gnu::noinline]] inline void decode_outer_lanes(std::uint32_t lanes, std::uint32_t* row, const std::uint32_t* symbols,
                                                  LaneStates& states, WordReader& words) {
   for (const std::uint32_t taken : {kInnerBits, kInnerBits + kStepBits}) {
@@ -110,12 +110,12 @@ KFN void decode_step(const DecodeTables& tables, const Neighbours& near, std::ui
     decode_outer_lanes(lanes, rows.low[i], symbols, states, words);
     return;
   }
-  for (std::uint32_t l = 0; l < lanes; ++l)  // what decode_outer() expects of symbols that have no value yet
+  for (std::uint32_t l = 0; l < lanes; ++l)  // decode_outer() expects 0 for symbols without a value yet
     if (symbols[l] >= symbols_of_width(32)) rows.low[i][l] &= (1u << kInnerBits) - 1;
   decode_outer(code_bits, lanes, i, symbols, rows, states, words);
 }
 
-// The high halves of 32-bit products, shifted: x * reciprocal >> 31 + shift.
+// x * reciprocal >> (31 + shift), with a product of 64 bits.
 KFN U32 divided(U32 x, U32 reciprocal, U32 shift) {
   const auto all = (U64)(shift + 31u);
   const U64 even = shifted_right(even_products(x, reciprocal), all & std::uint64_t{0xFFFFFFFF});
@@ -123,14 +123,14 @@ KFN U32 divided(U32 x, U32 reciprocal, U32 shift) {
   return (U32)(even | odd << 32);
 }
 
-// Symbols of residuals below 2^31: above 15 the exponent and two bits of a float, rounded down. What a float has no
-// room for must not round up: the 24 highest bits at least are kept.
+// Symbols of residuals below 2^31. From 16 on a symbol is the exponent and two bits of a float. Low bits are cleared
+// first, so that the conversion cannot round up: at least the 24 highest bits are kept.
 KFN U32 symbols_of(U32 residual) {
   const U32 above_direct = (float_bits(residual & ~(residual >> 24)) >> 21) - (4 * 131 - 16u);
   return select(above(all_of(kDirectSymbols), residual), residual, above_direct);
 }
 
-// By lanes where a value has 31 bits or more, or a symbol no frequency.
+// Encodes a step; lane by lane if a value has 31 bits or more, or a symbol has no frequency.
 KFN void encode_step(const EncodeTables& tables, const Neighbours& near, std::uint32_t lanes, std::uint32_t i,
                      const RoundRows& rows, LaneStates& states, WordWriter& words) {
   const std::uint32_t *const first = rows.low[near.first[i]], *const second = rows.low[near.second[i]];
@@ -143,7 +143,7 @@ KFN void encode_step(const EncodeTables& tables, const Neighbours& near, std::ui
     const U32 table =
         i == 0 ? all_of(tables.contexts.count) : table_of(tables.contexts, load(first + from), load(second + from));
     symbol[v] = symbols_of(value);
-    // a value of 32 bits is below 0 here, and so may its index be
+    // residuals of 32 bits are negative here, and so might the index be
     const U32 index = ((table << 8) + symbol[v]) & 4095u;
     low[v] = gathered<8>(tables.entries, index);
     high[v] = gathered<8>(reinterpret_cast<const std::uint32_t*>(tables.entries) + 1, index);
@@ -184,7 +184,7 @@ KFN void encode_step(const EncodeTables& tables, const Neighbours& near, std::ui
   }
 }
 
-// Rows of 32 words to columns, both of 32 words, a square of as many as a vector has at a time.
+// Transposes a square of words, as wide as a vector, between arrays with rows of 32 words.
 KFN void transpose_square(const std::uint32_t* from, std::uint32_t* to) {
   constexpr int kRows = static_cast<int>(kVectorLanes), kParts = kRows / 4;
   U32 r[kRows], s[kRows];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Words of a stream and entries of its tables with AVX2: words are handed out and collected by permutations, whose
-// orders are in tables of 256 rows; entries are loaded one by one, which is faster than a gather.
+// Words of a stream and entries of its tables with AVX2. Words are handed out and collected by permutations, taken from
+// tables of 256 rows. Entries are loaded one by one, which is faster than a gather.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 PYF_BEGIN_TARGET
 
-// By a mask of eight lanes: bytes of the lanes' words packed to the end of a register, in order; and back, the bytes of
-// the next eight words that each lane's low half takes. Others become 0.
+// Permutations for each mask of eight lanes. `packed` moves the lanes' words to the end of a register, in order. The
+// other gives each lane's low half one of the next eight words. All other bytes become 0.
 struct WordOrders {
   alignas(32) std::array<std::array<std::uint8_t, 16>, 256> packed{};
   alignas(32) std::array<std::array<std::uint8_t, 32>, 256> taken{};
@@ -37,12 +37,12 @@ inline constexpr WordOrders kWordOrders = [] {
   return orders;
 }();
 
-// The next words of a stream, one for each of some lanes, 0 for the others.
+// The next words of a stream: one for each lane of `lanes`, 0 for the others.
 KFN U32 next_words(const std::uint8_t* at, U32 lanes) {
   const __m256i next = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
   return (U32)_mm256_shuffle_epi8(next, load_bytes(kWordOrders.taken[lane_bits(lanes)].data()));
 }
-// Some states give their low halves to the stream.
+// Appends the low halves of some states to the stream.
 KFN U32 spill_words(U32 x, U32 lanes, std::uint8_t*& at) {
   const __m256i low_halves = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13,  //
                                               0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13);
@@ -55,12 +55,12 @@ KFN U32 spill_words(U32 x, U32 lanes, std::uint8_t*& at) {
   return shifted_right<16>(x, lanes);
 }
 
-// Vectors whose words go to the stream together, and the order of lanes that states are held in meanwhile.
+// The number of vectors whose words go to the stream together, and the order of lanes in which their states are held.
 inline constexpr int kSpilledTogether = 1;
 KFN U32 held_order(U32 x) { return x; }
 KFN void spill_held(U32 (&x)[1], const U32 (&lanes)[1], std::uint8_t*& at) { x[0] = spill_words(x[0], lanes[0], at); }
 
-// Entries at the indices of lanes.
+// Loads the entries at the lanes' indices.
 KFN U32 entries_at(const std::uint32_t* table, U32 index) {
   alignas(32) std::uint32_t at[8];
   store(at, index);
@@ -79,22 +79,22 @@ KFN U32 smallest_narrow(U32 symbol) {
   const __m256i smallest = _mm256_broadcastsi128_si256(_mm_setr_epi8(16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112,
                                                                      static_cast<char>(128), static_cast<char>(160),
                                                                      static_cast<char>(192), static_cast<char>(224)));
-  // symbols of 32 and more get bit 7, which makes the byte 0, as do those of the other bytes
+  // symbols from 32 on, and the upper bytes, get bit 7, which makes their byte 0
   const __m256i order = _mm256_adds_epu8((__m256i)symbol, (__m256i)all_of(0x80808060));
   return (U32)_mm256_blendv_epi8(_mm256_shuffle_epi8(smallest, order), (__m256i)symbol,
                                  (__m256i)above(all_of(kDirectSymbols), symbol));
 }
 
-// Entries of eight lanes: `even` has those of lanes 0, 2, 4, 6.
+// Entries of eight lanes; `even` has those of lanes 0, 2, 4 and 6.
 struct StepEntries {
   U64 even, odd;
 };
 
-// Reads the entries of a round's steps, backwards, for kVectors vectors, of which the last lanes are the first vector.
+// Reads the entries of a round's steps backwards, for kVectors vectors; the first vector has the last lanes.
 template <int kVectors>
 class EntryReader {
  public:
-  static constexpr std::uint32_t kUnchecked = 4;  // steps between two looks for symbols without a frequency
+  static constexpr std::uint32_t kUnchecked = 4;  // steps between two checks for symbols without a frequency
 
   KFN EntryReader(const std::uint64_t* table, const RoundIndices& indices, std::uint32_t /*end*/)
       : table_(table), indices_(indices) {}
@@ -114,14 +114,14 @@ class EntryReader {
   const RoundIndices& indices_;
 };
 
-// A function of numbers below 256 by tables of 16 bytes. Those of 16 and more go by steps of `scale`, the largest by
-// four times that; `of` gives the same for all of a step.
+// A function of numbers below 256 by tables of 16 bytes. From 16 on it is constant over `scale` numbers, in the largest
+// table over 4 * scale.
 struct ByteTable {
   __m256i small, medium, large;
 
   template <class Of>
   KFN ByteTable(const Of& of, std::uint32_t scale) {
-    const auto table = [&](std::uint32_t step, std::uint32_t first) {  // 0 for what is in the table before
+    const auto table = [&](std::uint32_t step, std::uint32_t first) {  // 0 for numbers that the previous table has
       const U32 low = lane_numbers(), high = low + 8u;
       const auto of_low = (__m256i)where(above(low, all_of(first - 1)), of(low * step));
       const __m256i shorts = _mm256_packus_epi32(of_low, (__m256i)of(high * step));
@@ -133,9 +133,9 @@ struct ByteTable {
     medium = table(scale, 16 / scale);
     large = table(4 * scale, 4);
   }
-  // Of numbers, given with four times what they have of steps. Each is in one of the tables, and the others give 0.
+  // The function of `number`; `steps` is 4 * number / scale. One of the tables has the number, the others give 0.
   KFN U8 of(U8 number, U8 steps) const {
-    const auto from = [&](__m256i values, U8 index) {  // beyond 15 there is none
+    const auto from = [&](__m256i values, U8 index) {  // 0 for indices above 15
       return (U8)_mm256_shuffle_epi8(values, (__m256i)capped_sum(index, all_of(std::uint8_t{0x70})));
     };
     return from(small, number) | from(medium, steps >> 2) | (U8)_mm256_shuffle_epi8(large, (__m256i)(steps >> 4));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Words of a stream and entries of its tables with AVX-512: words are handed out and collected by expansion and
-// compression. A decoder gathers entries; an encoder loads and stores them one by one, some steps ahead, which leaves
-// the ports of vectors to the states, as a gather does not.
+// Words of a stream and entries of its tables with AVX-512. Words are handed out and collected by expansion and
+// compression. A decoder gathers entries. An encoder loads and stores them one by one, some steps ahead: a gather would
+// occupy the vector ports that the states need.
 #pragma once
 
 #include <array>
@@ -13,22 +13,22 @@
 
 PYF_BEGIN_TARGET
 
-// The next words of a stream, one for each of some lanes, 0 for the others.
+// The next words of a stream: one for each lane of `lanes`, 0 for the others.
 KFN U32 next_words(const std::uint8_t* at, __mmask16 lanes) {
   const __m512i next = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
   return (U32)_mm512_maskz_expand_epi32(lanes, next);
 }
 
-// Sixteen lanes the other way round.
+// Reverses sixteen lanes.
 KFN __m512i reversed(__m512i x) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), x);
 }
 
-// Vectors whose words go to the stream together, and the order of lanes that states are held in meanwhile: descending,
-// in which their words come.
+// The number of vectors whose words go to the stream together, and the order of lanes in which their states are held:
+// descending, as their words are written.
 inline constexpr int kSpilledTogether = 2;
 KFN U32 held_order(U32 x) { return (U32)reversed((__m512i)x); }
-// Some states give their low halves to the stream.
+// Appends the low halves of some states to the stream.
 KFN void spill_held(U32 (&x)[1], const __mmask16 (&lanes)[1], std::uint8_t*& at) {
   const __m256i words = _mm256_maskz_compress_epi16(lanes[0], _mm512_cvtepi32_epi16((__m512i)x[0]));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), words);
@@ -67,7 +67,7 @@ inline void turn_many_round(std::uint8_t* first, std::uint8_t* last) {
   turn_round(first, last);
 }
 
-// Entries at the indices of lanes.
+// Loads the entries at the lanes' indices.
 KFN U32 entries_at(const std::uint32_t* table, U32 index) { return gathered<4>(table, index); }
 
 // The smallest residual of a symbol below 2 * kDirectSymbols, 0 for others.
@@ -79,17 +79,17 @@ KFN U32 smallest_narrow(U32 symbol) {
                                               others);
 }
 
-// Entries of sixteen lanes: `even` has those of the first, the third and so on.
+// Entries of sixteen lanes; `even` has those of lanes 0, 2, 4 and so on.
 struct StepEntries {
   U64 even, odd;
 };
 
-// Reads the entries of a round's steps, backwards, for kVectors vectors of lanes that descend. They are fetched some
+// Reads the entries of a round's steps backwards, for kVectors vectors with descending lanes. Entries are fetched some
 // steps ahead, in the order of StepEntries.
 template <int kVectors>
 class EntryReader {
  public:
-  static constexpr std::uint32_t kUnchecked = 4;  // steps between two looks for symbols without a frequency
+  static constexpr std::uint32_t kUnchecked = 4;  // steps between two checks for symbols without a frequency
 
   KFN EntryReader(const std::uint64_t* table, const RoundIndices& indices, std::uint32_t end)
       : table_(table), indices_(indices) {
@@ -110,7 +110,7 @@ class EntryReader {
     for (int l = 0; l < 16 * kVectors; ++l) {
       const int place = 16 * kVectors - 1 - l;
       std::uint64_t entry = table_[indices_.of[i][l]];
-      asm("" : "+r"(entry));  // not to be put together in vectors
+      asm("" : "+r"(entry));  // keeps the compiler from assembling entries in vectors
       to[place / 16 * 16 + place % 2 * 8 + place % 16 / 2] = entry;
     }
   }
@@ -120,8 +120,7 @@ class EntryReader {
   const RoundIndices& indices_;
 };
 
-// A function of numbers below 256 by tables of 64 bytes. Those of 64 and more go by steps of `scale`; `of` gives the
-// same for all of a step.
+// A function of numbers below 256 by tables of 64 bytes. From 64 on it is constant over `scale` numbers.
 struct ByteTable {
   __m512i small, large;
 
@@ -136,10 +135,10 @@ struct ByteTable {
     small = table(1);
     large = table(scale);
   }
-  // Of numbers, given with four times what they have of steps.
+  // The function of `number`; `steps` is 4 * number / scale.
   KFN U8 of(U8 number, U8 steps) const {
     const __mmask64 is_large = _mm512_cmpgt_epu8_mask((__m512i)number, _mm512_set1_epi8(63));
-    const __m512i index = _mm512_srli_epi16((__m512i)steps, 2);  // six bits of it count
+    const __m512i index = _mm512_srli_epi16((__m512i)steps, 2);  // the upper six bits count
     return (U8)_mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8((__m512i)number, small), is_large, index, large);
   }
 };
