@@ -35,8 +35,7 @@ struct BinnedModel {
   NumberMap map;
   std::vector<std::uint64_t> dictionary;
   std::uint32_t unit_values = 0;
-  std::uint32_t strides = 0,
-                stride[kMostStrides] = {};  // differences number[i] - number[i - stride], for each stride in turn
+  std::uint32_t strides = 0, stride[kMostStrides] = {};  // number[i] - number[i - stride], for each stride in turn
   bool contexts = false;
   std::uint32_t distance[kDistances] = {};  // distances of the neighbours whose levels select a table
   BinModel streams[2];                      // [0] of differences, [1] of remainders

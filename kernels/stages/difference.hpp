@@ -31,7 +31,7 @@ PYF_BEGIN_TARGET
 // Values before the first block that difference() may read (and masks out).
 inline constexpr int kDifferencePad = 16;
 
-// N codes and the room before them, one array, so that [-1] is of it.
+// N codes with padding before them in the same array, so that index -1 is valid.
 template <class Code, int N>
 struct PaddedCodes {
   alignas(64) Code room[kDifferencePad + N];
@@ -39,13 +39,13 @@ struct PaddedCodes {
   KFN operator Code*() { return data(); }
 };
 
-// z[i] = zigzag(d[i]) of one block. Map::wrap shortens differences of types narrower than the code.
+// z[i] = zigzag(d[i]) for a block. Map::wrap shortens differences of types narrower than the code.
 template <class Map, int B>
 KFN void zigzag_block(const typename Map::Code* d, typename Map::Code* z) {
   for (int i = 0; i < B; ++i) z[i] = zigzag(Map::wrap(d[i]));
 }
 
-// The same of the 1-D differences of codes q.
+// The same for the 1-D differences of codes q.
 template <class Map, int B>
 KFN void zigzag_differences(const typename Map::Code* q, typename Map::Code* z) {
   using Code = typename Map::Code;

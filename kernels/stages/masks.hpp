@@ -15,7 +15,7 @@
 PYF_BEGIN_TARGET
 
 #if defined(PYF_FLAG_VECTORS)
-// Bits of N lanes; lanes(i): those from i on.
+// A bit for each of N lanes; lanes(i) returns the lanes from i on.
 template <int N, class Code, class Get>
 KFN std::uint64_t bits_of_lanes(const Get& lanes) {
   std::uint64_t bits = 0;
@@ -28,7 +28,7 @@ KFN std::uint64_t bits_of_lanes(const Get& lanes) {
 }
 #endif
 
-// Bit i is set where flags[i] is all ones; it must be 0 elsewhere.
+// Bit i is set if flags[i] has all bits set; otherwise flags[i] must be 0.
 template <int N, class Code>
 KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
 #if defined(PYF_FLAG_VECTORS)
@@ -40,7 +40,7 @@ KFN std::uint64_t flag_bits(const Code (&flags)[N]) {
 #endif
 }
 
-// Bit i is set where x[i] has just the bits `wanted`.
+// Bit i is set if x[i] has exactly the bits `wanted`.
 template <int N, class Code>
 KFN std::uint64_t equal_bits(const void* x, Code wanted) {
   const auto* const from = static_cast<const std::uint8_t*>(x);
@@ -55,7 +55,7 @@ KFN std::uint64_t equal_bits(const void* x, Code wanted) {
 }
 
 #if defined(PYF_VECTORS)
-// Calls work(first lane, bits) for each vector of N values that has bits set in the mask, or for all.
+// Calls work(first lane, bits) for each vector of N values, or only for vectors that have bits set in the mask.
 template <int N, class Code, class Work>
 KFN void for_masked(std::uint64_t mask, const Work& work) {
   constexpr std::uint64_t kLanesOfOne = (std::uint64_t{1} << kPer<Code>)-1;
@@ -70,7 +70,7 @@ KFN void for_masked(std::uint64_t mask, const Work& work) {
   }
 }
 
-// x[i] = value where bit i is set.
+// Sets x[i] = value for each set bit i.
 template <int N, class Code>
 KFN void fill_masked(void* x, std::uint64_t mask, Code value) {
   for (int i = 0; i < N; i += kPer<Code>) {
@@ -79,13 +79,13 @@ KFN void fill_masked(void* x, std::uint64_t mask, Code value) {
   }
 }
 
-// x[i] = from[i] where bit i is set.
+// Sets x[i] = from[i] for each set bit i.
 template <int N, class Code>
 KFN void copy_masked(Code* x, std::uint64_t mask, const Code* from) {
   for (int i = 0; i < N; i += kPer<Code>) store(x + i, select(lanes_of(mask, i, Code{}), load(from + i), load(x + i)));
 }
 
-// The values whose bits are set, one after another. Room for N values is needed.
+// Gathers the values whose bits are set, contiguously. `to` needs room for N values.
 template <int N, class Code>
 KFN void gather_masked(const void* x, std::uint64_t mask, void* to) {
   auto* out = static_cast<std::uint8_t*>(to);
@@ -96,7 +96,8 @@ KFN void gather_masked(const void* x, std::uint64_t mask, void* to) {
   });
 }
 
-// Back: the values at `from` to where bits are set. No more is read than there are bits.
+// The inverse: scatters contiguous values to the positions whose bits are set. Reads only as many values as bits are
+// set.
 template <int N, class Code>
 KFN void scatter_masked(void* x, std::uint64_t mask, const std::uint8_t* from) {
   for_masked<N, Code>(mask, [&](int first, unsigned bits) {
@@ -122,7 +123,7 @@ KFN void gather_masked(const void* x, std::uint64_t mask, void* to) {
   const auto* from = static_cast<const std::uint8_t*>(x);
   auto* out = static_cast<std::uint8_t*>(to);
   while (mask != 0) {
-    for (int k = 0; k < 4; ++k, mask &= mask - 1) {  // by fours, since few branches foresee how many there are
+    for (int k = 0; k < 4; ++k, mask &= mask - 1) {  // in groups of four: a loop over single bits mispredicts its end
       std::memcpy(out, from + (mask != 0 ? __builtin_ctzll(mask) : 0) * sizeof(Code), sizeof(Code));
       out += mask != 0 ? sizeof(Code) : 0;
     }
@@ -138,8 +139,8 @@ KFN void scatter_masked(void* x, std::uint64_t mask, const std::uint8_t* from) {
 #endif
 
 #if defined(PYF_VECTORS)
-// forward_fill() by vectors. What comes in from before one is read from q, where plain codes stay what they are; four
-// are read before one is stored, so that none waits for the one before.
+// forward_fill() with vectors. A code carried into a vector is read from q, where plain codes never change. Four
+// vectors are read before one is stored, so that no read waits for a store.
 template <int B, class Code>
 KFN void fill_lanes(Code* q, std::uint64_t plain) {
   constexpr int kAtOnce = B / kPer<Code> < 4 ? B / kPer<Code> : 4;
@@ -157,7 +158,8 @@ KFN void fill_lanes(Code* q, std::uint64_t plain) {
 }
 #endif
 
-// Codes whose bit in `plain` (not zero) is not set take the code before them, those at the start the first plain one.
+// Replaces each code whose bit in `plain` is not set by the last plain code before it, or by the first plain code if
+// there is none before. `plain` is not 0.
 template <int B, class Code>
 KFN void forward_fill(Code* q, std::uint64_t plain) {
 #if defined(PYF_VECTORS)
@@ -167,9 +169,9 @@ KFN void forward_fill(Code* q, std::uint64_t plain) {
   plain |= 1;
   std::uint64_t rest = ~plain & (~std::uint64_t{0} >> (64 - B));
   while (rest != 0) {
-    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // by fours, since few branches foresee how many there are
+    for (int k = 0; k < 4; ++k, rest &= rest - 1) {  // in groups of four: a loop over single bits mispredicts its end
       const std::uint64_t lowest = rest != 0 ? rest & (0 - rest) : 1;
-      // the last plain code before, not q[i - 1], for which the next round would have to wait
+      // the last plain code, not q[i - 1]: the next iteration would wait for that store
       q[63 - __builtin_clzll(lowest)] = q[63 - __builtin_clzll((plain & (lowest - 1)) | 1)];
     }
   }

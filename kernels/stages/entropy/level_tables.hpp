@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which levels of context share a table: neighbouring ones are joined while that saves bits. For encoders; not part of
-// the format. Floating-point arithmetic in one order: all CPU levels find the same.
+// Chooses which levels of context share a table: neighbouring levels are joined while that saves bits. For encoders;
+// not part of the format. Floating-point operations have a fixed order, so that all CPU levels choose the same.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 PYF_BEGIN_TARGET
 
-// log2(x) for x >= 1, to about 1e-5, by operations that are the same everywhere.
+// log2(x) for x >= 1, to about 1e-5, by operations that give the same bits on all machines.
 KFN double rough_log2(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   const double exponent = static_cast<double>(static_cast<std::int64_t>(bits >> 52 & 0x7FF) - 1023);
@@ -20,7 +20,7 @@ KFN double rough_log2(double x) {
   return exponent + 2.885390081777927 * y * (1 + y2 * (1.0 / 3 + y2 * (1.0 / 5 + y2 * (1.0 / 7 + y2 * (1.0 / 9)))));
 }
 
-// Bits of symbols with a table of their own, for counts of `part` of all symbols.
+// Estimates the bits of symbols with a table of their own; `counts` are of `part` of all symbols.
 inline double table_bits(const std::uint32_t* counts, double part) {
   double total = 0, inner = 0, bits = 20 * part;
   for (std::uint32_t s = 0; s < kSymbols; ++s) {
@@ -33,7 +33,7 @@ inline double table_bits(const std::uint32_t* counts, double part) {
   return total > 0 ? bits + total * rough_log2(total) - inner : 0;
 }
 
-// The tables that levels are joined to: counts of their symbols, and what they need in bits.
+// The joined tables: counts of their symbols, and their estimated bits.
 template <std::uint32_t Levels>
 struct JoinedLevels {
   std::uint32_t tables = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tables of streams whose frequencies have up to 12 bits: an entry for each slot of a decoder, one for each symbol of
-// an encoder.
+// Tables of streams whose frequencies have up to 12 bits: a decoder's entry for each slot, an encoder's entry for each
+// symbol.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace pyfilter {
 
-// The entry of a slot, the rank-th of its symbol.
+// The entry of the slot with this rank among its symbol's slots.
 KFN std::uint32_t slot_entry(std::uint32_t symbol, std::uint32_t frequency, std::uint32_t rank) {
   return symbol | frequency << 8 | rank << 20;
 }
-// An entry for each of 2^Bits slots.
+// Makes an entry for each of 2^Bits slots.
 KFN void make_slots(const Frequencies& f, std::uint32_t* entries) {
   std::uint32_t slot = 0;
   for (std::uint32_t s = 0; s < kSymbols; ++s)
     for (std::uint32_t i = 0; i < f.of[s]; ++i) entries[slot++] = slot_entry(s, f.of[s], i);
 }
 
-// What an encoder needs of a symbol: frequency, first slot, and its division as a product (encode_entry()).
+// An encoder's entry: frequency, first slot, and the division by the frequency as a product (encode_entry()).
 struct SymbolEntry {
   std::uint32_t reciprocal = 0;
   std::uint16_t frequency = 0, first = 0;

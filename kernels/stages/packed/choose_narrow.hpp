@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a sampled tile costs (choose.hpp) where an entropy coder follows and its codes are narrow: every predictor of a
-// shape at once, strip by strip. The numbers are those of choose_cpu.hpp.
+// The cost of predictors for a sampled tile (choose.hpp) in front of an entropy coder, if the tile's codes are narrow:
+// all orders of a tile shape at once, strip by strip. The costs equal those of choose_cpu.hpp.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 PYF_BEGIN_TARGET
 
-// Codes of this many bits and a sign have small differences along three axes.
+// Codes with this many bits and a sign have small differences along three axes.
 inline constexpr int kSmallBits = 17;
 
-// Adds coded_width() of the zigzag numbers of differences, and kWidthBias. kSmall: differences are below 2^21,
-// and the width is the exponent of |d + 1/4|, which is exact then, plus 2.
+// Adds coded_width() of the differences' zigzag numbers, plus kWidthBias. kSmall: differences are below 2^21; then |d +
+// 1/4| is exact as a float, and its exponent plus 2 is the width.
 template <bool kSmall>
 inline constexpr std::uint32_t kWidthBias = kSmall ? 125 : 0;
 template <bool kSmall>
@@ -38,7 +38,7 @@ KFN void add_widths(const Words& difference, Words& widths) {
 KFN bool are_small(const Words& seen) { return bits_of(seen) >> (kSmallBits + 1) == 0; }
 KFN void note_code(const Words& code, Words& seen) { seen |= code + (1u << kSmallBits); }
 
-// Sums of each four words.
+// The sum of each group of four words.
 using FourSums = std::uint32_t[kHeldWords / 4];
 KFN void sum_fours(const Words& v, FourSums& sums) {
 #if defined(PYF_VECTORS)
@@ -59,17 +59,18 @@ KFN std::uint32_t sum_of(const Words& v) {
 template <int S>
 struct NarrowCosts {
   static constexpr std::uint32_t kX = TileShape<S>::kX, kOrders = S == kVolume ? 3 : 2;
-  // widths of blocks that are not complete, by order, row of blocks and place along x
+  // widths of incomplete blocks: by order, row of blocks, and position along x
   Words open[kOrders][S == kVolume ? 4 : 1][S == kPlane || S == kVolume ? kX / kHeldWords : 1];
   std::uint64_t bits[4] = {};  // by order
-  Words seen{};                // note_code() of all
+  Words seen{};                // OR of note_code() of all codes
 };
 template <bool kSmall>
 KFN std::uint64_t narrow_block_cost(std::uint32_t widths) {
   return coded_block_cost(widths - 32 * kWidthBias<kSmall>);
 }
 
-// Adds a strip of a plane or a volume: differences as in tile_differences(), all orders; the tile's first is not one.
+// Adds a strip of a plane or a volume: differences of all orders, as in tile_differences(). The tile's first value has
+// no difference.
 template <int S, bool kSmall>
 [[gnu::noinline]] inline void add_strip(const TileBox& box, std::uint32_t strip, std::uint32_t rows, NarrowSpace<S>& s,
                                         NarrowCosts<S>& costs) {
@@ -148,8 +149,8 @@ template <int S, bool kSmall>
   costs.seen = seen;
 }
 
-// Bits of the present blocks of a tile by order. False where its codes are not narrow. kSmall: `small` becomes whether
-// they are small, without which the bits are not those.
+// Computes the bits of a tile's present blocks for each order. Returns false if codes are not narrow. kSmall: sets
+// `small`; if it becomes false, the bits are invalid.
 template <int S, bool kSmall, class Code>
 [[gnu::noinline]] inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values,
                                            const TileBox& box, const std::uint8_t* next_tile, void* copy, bool& small,
@@ -168,7 +169,7 @@ template <int S, bool kSmall, class Code>
   return narrow;
 }
 
-// `small`: whether codes of tiles before were small, as those that follow will be, mostly.
+// `small`: whether the previous tile's codes were small, which most likely holds for this tile, too.
 template <int S, class Code>
 inline bool narrow_costs(const AnyMap<Code>& map, const Grid& grid, const void* values, const TileBox& box,
                          const std::uint8_t* next_tile, void* copy, bool& small, std::uint64_t (&bits)[4]) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Codes of a tile strip by strip, in 32 bits, where it has ordinary values only and codes of 28 bits at most, as most
-// tiles: for residuals that an entropy coder takes, and for the sample that their predictor is chosen by.
+// Computes the codes of a tile strip by strip, in 32 bits, if all values are ordinary and all codes have at most 28
+// bits, as in most tiles. Used for residuals in front of an entropy coder, and for the sample that selects the
+// predictor.
 #pragma once
 
 #include <algorithm>
@@ -21,29 +22,29 @@
 
 PYF_BEGIN_TARGET
 
-// What of a tile is taken at a time, and what the next strip needs of those before it.
-inline constexpr std::uint32_t kStripRows = 16;  // of a plane, or a slab of a volume; else runs of a chain, or columns
+// A strip of a tile, and the data of earlier strips that it needs.
+inline constexpr std::uint32_t kStripRows = 16;  // rows of a plane or a slab; of chains and columns: runs
 inline constexpr std::uint32_t kRunValues = 1024;
 template <int S>
 struct NarrowSpace {
   static constexpr std::uint32_t kRow = S == kPlane || S == kVolume ? TileShape<S>::kX : 64, kPad = 16;
   alignas(64) std::uint32_t codes[kStripRows * (kPad + kRow)];  // 0 before each row; or a run and the code before it
   alignas(64) std::uint32_t above[kRow];                        // differences along x of the row above
-  alignas(64) std::uint32_t behind[S == kVolume ? kStripRows : 1][kRow];  // those along x and y of the slab before
+  alignas(64) std::uint32_t behind[S == kVolume ? kStripRows : 1][kRow];  // differences along x, y of the slab before
 
-  static constexpr std::uint32_t kStride = kPad + kRow;  // from row to row
+  static constexpr std::uint32_t kStride = kPad + kRow;  // distance between rows
   KFN std::uint32_t* row(std::uint32_t r) { return codes + r * kStride + kPad; }
 };
 
-// Codes of this many bits and a sign may be shortened: differences along three axes, and to a tile before, still
-// have 32.
+// Codes with this many bits and a sign may be shortened: differences along three axes, and to the previous tile, still
+// fit 32 bits.
 inline constexpr int kNarrowBits = 27;
 template <class Code>
 KFN bool may_shorten(Code code) {
   return sizeof(Code) == 4 || static_cast<Code>(code + (Code{1} << kNarrowBits)) >> (kNarrowBits + 1) == 0;
 }
 
-// Codes of 32 values. Not 0 where any is a misfit or may not be shortened.
+// Computes the codes of 32 values. Returns 0 if all are ordinary and may be shortened.
 template <class Map, class Values>
 KFN std::uint64_t narrow_codes(const Map& map, const Values* x, std::uint32_t* q) {
   using Code = typename Map::Code;
@@ -56,7 +57,7 @@ KFN std::uint64_t narrow_codes(const Map& map, const Values* x, std::uint32_t* q
   }
 }
 
-// Codes of runs of 32 values, and whether all of them are ordinary and narrow.
+// Computes codes of runs of 32 values, and notes whether all are ordinary and narrow.
 template <class Map>
 struct NarrowCodes {
   const Map& map;
@@ -92,12 +93,13 @@ struct NarrowCodes<Map> {
 };
 #endif
 
-// Eight words, of whichever registers a level has: compilers take loops over a row apart where words are moved too.
+// Eight words, in the level's registers. Explicit vectors, because compilers split loops over a row that also move
+// words.
 using Eight [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
 KFN Eight& eight_at(std::uint32_t* at) { return *reinterpret_cast<Eight*>(at); }
 KFN const Eight& eight_at(const std::uint32_t* at) { return *reinterpret_cast<const Eight*>(at); }
 
-// As many words as a register of the level has, eight at least.
+// As many words as a register of the level has, at least eight.
 #if defined(PYF_LEVEL_AVX512)
 using Words [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = std::uint32_t;
 KFN Words& held_at(std::uint32_t* at) { return *reinterpret_cast<Words*>(at); }
@@ -120,17 +122,17 @@ KFN std::uint32_t bits_of(const V& v) {
 KFN bool is_zero(const Words& v) { return bits_of(v) == 0; }
 #endif
 
-// (By reference: levels without such registers have no way to return them that all compilers agree on.)
+// By reference: compilers do not agree on how to return vectors wider than the level's registers.
 template <class V>
 KFN void zigzag_words(const V& d, V& z) {
   using Signed = decltype(d < d);
   z = (d << 1) ^ (V)((Signed)d >> 31);
 }
 
-// All ones for the first of a row's words, else 0.
+// All bits set for the first word of a row, else 0.
 alignas(64) inline constexpr std::uint32_t kFirstOfRow[16] = {~0u};
 
-// `count` values, `stride` apart, to one after another, as a run whose last value is repeated.
+// Copies `count` values that are `stride` apart to a contiguous run, padded with the last value.
 [[gnu::noinline]] inline void copy_column(std::uint32_t value_bytes, const void* from, std::uint64_t stride,
                                           std::uint32_t count, void* to) {
   with_width(value_bytes, [&]<class U>(U) {
@@ -151,11 +153,11 @@ KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* va
                        const std::uint8_t* next_tile, void* copy, NarrowSpace<S>& s, const Take& take) {
   const std::uint32_t value_bytes = map.of.value_bytes;
   const auto* const first = static_cast<const std::uint8_t*>(values) + box.first * value_bytes;
-  const auto distance = [](const void* from, const void* to) {  // of addresses that may be of different arrays
+  const auto distance = [](const void* from, const void* to) {  // also for addresses in different arrays
     return reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
   };
   if constexpr (S == kPlane || S == kVolume) {
-    // of rows and slabs beyond the edge those that blocks have which are present: they repeat the last one
+    // rows and slabs beyond the array's edge that belong to present blocks: they repeat the last one inside
     const std::uint32_t rows = present_rows<S>(box).y, slabs = present_rows<S>(box).z;
     const std::size_t row_bytes = grid.nx * value_bytes, slab_bytes = grid.ny * row_bytes;
     ValueRows inside{
@@ -165,7 +167,7 @@ KFN bool narrow_strips(const AnyMap<Code>& map, const Grid& grid, const void* va
       const std::uint32_t y = S == kVolume ? 0 : strip * kStripRows, here = std::min(rows - y, kStripRows);
       if (S == kPlane || strip < box.inz) {
         const std::uint8_t* const from = first + (S == kVolume ? strip * slab_bytes : y * row_bytes);
-        // rows are too many streams for hardware prefetchers: those of the next strip, or tile
+        // rows are too many streams for hardware prefetchers: prefetch those of the next strip or tile
         const std::uint8_t* const next = S == kVolume && strip + 1 < box.inz ? from + slab_bytes
                                          : S == kPlane && y + here < rows    ? from + kStripRows * row_bytes
                                                                              : next_tile;

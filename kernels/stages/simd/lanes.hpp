@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 32 lanes of binary32 or of 32-bit integers, one lane for each row of a tile: the vectors that wavefronts are written
-// with. Operations are IEEE's, so that all levels give the same bits.
+// 32 lanes of binary32 or of 32-bit integers, a lane for each row of a tile: the vectors of wavefronts. Operations
+// follow IEEE 754, so that all CPU levels give the same bits.
 #pragma once
 
 #include <bit>
@@ -31,11 +31,11 @@ inline constexpr std::size_t kVectorBytes = 16;
 inline constexpr std::size_t kVectors = 4 * kRows / kVectorBytes, kOfVector = kVectorBytes / 4;
 typedef float FloatVector __attribute__((vector_size(kVectorBytes)));
 typedef std::int32_t IntVector __attribute__((vector_size(kVectorBytes)));
-// The same anywhere in memory.
+// The same vectors, unaligned.
 typedef float LooseFloats __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 typedef std::int32_t LooseInts __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 
-// Integers of all lanes; as a condition -1 is true and 0 false.
+// Integers of all lanes. As a condition, -1 is true and 0 is false.
 struct Ints {
   IntVector v[kVectors];
 
@@ -116,7 +116,7 @@ KFN Floats as_floats(const Ints& a) {
   for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = (FloatVector)a.v[i];
   return r;
 }
-KFN Ints shift_right(const Ints& a, int n) {  // of lanes >= 0
+KFN Ints shift_right(const Ints& a, int n) {  // all lanes >= 0
   Ints r;
   for (std::size_t i = 0; i < kVectors; ++i) r.v[i] = a.v[i] >> n;
   return r;
@@ -131,7 +131,7 @@ KFN Floats absolute(const Floats& a) { return as_floats(bits_of(a) & Ints::all(0
 KFN Floats least(const Floats& a, const Floats& b) { return select(a < b, a, b); }
 KFN Floats most(const Floats& a, const Floats& b) { return select(a < b, b, a); }
 
-// A bit for each lane, lane 0 lowest.
+// Returns a bit for each lane, lane 0 lowest.
 KFN std::uint32_t bits_of_condition(const Ints& c) {
   std::uint32_t bits = 0;
   for (std::size_t i = 0; i < kVectors; ++i) {
@@ -159,7 +159,7 @@ KFN Ints condition_of_bits(std::uint32_t bits) {
 
 // a * b + c, rounded once.
 KFN float fused_lane(float a, float b, float c) {
-  // the product is exact; the sum is rounded to odd, so that rounding it again to binary32 is right
+  // the product is exact, and the sum is rounded to odd, so that the second rounding, to binary32, is correct
   const double product = static_cast<double>(a) * static_cast<double>(b), sum = product + static_cast<double>(c);
   const double other = sum - product, error = (product - (sum - other)) + (static_cast<double>(c) - other);
   auto bits = std::bit_cast<std::uint64_t>(sum);
@@ -190,7 +190,7 @@ KFN Floats fused(const Floats& a, const Floats& b, const Floats& c) {
   return r;
 }
 
-// The entry of a table of 16 that each lane's index names.
+// Looks up each lane's index in a table of 16 entries.
 KFN Floats look_up(const float* table, const Ints& index) {
   Floats r;
 #if defined(PYF_LEVEL_AVX512)
@@ -210,7 +210,7 @@ KFN Floats look_up(const float* table, const Ints& index) {
 #endif
   return r;
 }
-// The same of a table of any size.
+// Looks up each lane's index in a table of any size.
 KFN Ints gather(const std::uint32_t* table, const Ints& index) {
   Ints r;
   for (std::size_t i = 0; i < kVectors; ++i) {
@@ -226,7 +226,7 @@ KFN Ints gather(const std::uint32_t* table, const Ints& index) {
   return r;
 }
 
-// Writes the lanes in `bits` one behind the other, and up to kRows values of no meaning behind; how many.
+// Writes the lanes in `bits` contiguously; returns their number. May write up to kRows meaningless values after them.
 KFN std::uint32_t pack_lanes(const Ints& a, std::uint32_t bits, std::uint32_t* to) {
 #if defined(PYF_LEVEL_AVX512)
   std::uint32_t count = 0;
@@ -246,7 +246,7 @@ KFN std::uint32_t pack_lanes(const Ints& a, std::uint32_t bits, std::uint32_t* t
 #endif
 }
 
-// The reverse: values one behind the other go to the lanes in `bits`, 0 to the others.
+// The inverse: contiguous values go to the lanes in `bits`; other lanes become 0.
 KFN Ints unpack_lanes(const std::uint32_t* from, std::uint32_t bits) {
 #if defined(PYF_LEVEL_AVX512)
   Ints r;
@@ -266,7 +266,7 @@ KFN Ints unpack_lanes(const std::uint32_t* from, std::uint32_t bits) {
 #endif
 }
 
-// Puts the low 16 bits of each state that `needs` it before `end`, in the order of the lanes; how many.
+// Writes the low 16 bits of the states in `needs` before `end`, in the order of lanes; returns their number.
 KFN std::uint32_t spill_states(Ints& states, std::uint32_t needs, std::uint8_t* end) {
   const auto all = static_cast<std::uint32_t>(__builtin_popcount(needs));
   std::uint8_t* to = end - 2 * std::size_t{all};
@@ -294,7 +294,7 @@ KFN std::uint32_t spill_states(Ints& states, std::uint32_t needs, std::uint8_t* 
   return all;
 }
 
-// x * reciprocal / 2^31 / 2^shift, rounded down, of numbers without sign.
+// x * reciprocal / 2^31 / 2^shift, rounded down, for unsigned numbers.
 KFN Ints divided(const Ints& x, const Ints& reciprocal, const Ints& shift) {
   Ints r;
   for (std::size_t i = 0; i < kVectors; ++i) {
@@ -324,7 +324,7 @@ KFN Ints divided(const Ints& x, const Ints& reciprocal, const Ints& shift) {
   return r;
 }
 
-// Takes 16 bits more into each state that `needs` them, from words in the order of the lanes; how many.
+// Appends 16 bits to each state in `needs`, from words in the order of lanes; returns the number of words.
 KFN std::uint32_t refill_states(Ints& states, std::uint32_t needs, const std::uint8_t* words) {
 #if defined(PYF_LEVEL_AVX512)
   std::uint32_t taken = 0;
@@ -351,12 +351,12 @@ KFN std::uint32_t refill_states(Ints& states, std::uint32_t needs, const std::ui
 #endif
 }
 
-// The nearest integer, for lanes of less than 2^22.
+// The nearest integer, for |a| < 2^22.
 KFN Floats nearest(const Floats& a) {
   const Floats magic = Floats::all(12582912.0f);
   return (a + magic) - magic;
 }
-// The same as an integer, and back.
+// The nearest integer as an integer, and the inverse.
 KFN Ints integer_of(const Floats& a) { return bits_of(a + Floats::all(12582912.0f)) - Ints::all(0x4B400000); }
 KFN Floats float_of(const Ints& a) { return as_floats(a + Ints::all(0x4B400000)) - Floats::all(12582912.0f); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Narrow codes (stages/packed/narrow.hpp), a vector at a time: shortens 64-bit codes to 32 bits, and quantises values
-// to 32 bits. Whether all values are ordinary and all codes narrow is tested once, at the end.
+// to 32-bit codes. A single test at the end tells whether all values are ordinary and all codes narrow.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 PYF_BEGIN_TARGET
 
-// The low halves of 32 codes. Returns the OR of all codes + `above`.
+// Shortens 32 codes to their low halves. Returns the OR of all codes + `above`.
 KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above, std::uint32_t* to) {
 #if defined(PYF_VECTORS)
   const U64 add = all_of(above);
@@ -32,11 +32,10 @@ KFN std::uint64_t shorten_codes(const std::uint64_t* codes, std::uint64_t above,
 }
 
 #if defined(PYF_VECTORS)
-// The codes of quantize() (stages/quantize.hpp) of values that all have one. What is tested is what quantize() tests:
-// the largest error, the largest value, whether any is the sentinel or decodes to it.
-//
-// Codes of doubles are shortened to the low halves of their magic forms, from a magic number so much larger that no
-// narrow code is below 0. They are narrow where the forms have no other bits; those of NaNs and infinities have.
+// Computes the codes of quantize() (stages/quantize.hpp) for values that all have one. fits() makes quantize()'s tests:
+// the largest error, the largest value, and whether a value is the sentinel or decodes to it.
+// Codes of doubles are the low halves of magic forms. The magic number is so much larger than quantize()'s that no
+// narrow code is below 0. A code is narrow if its form has no other bits; forms of NaN and infinity have some.
 template <class T>
 class NarrowQuantizer {
   using Traits = FloatTraits<T>;
@@ -47,7 +46,7 @@ class NarrowQuantizer {
  public:
   static constexpr int kAtOnce = kPer<std::uint32_t>;
 
-  // `bits` of a code and a sign may be shortened.
+  // `bits`: codes with this many bits and a sign may be shortened.
   explicit KFN NarrowQuantizer(const Quantizer<T>& p, int bits)
       : inverse_(all_of(p.inverse_step)),
         step_(all_of(p.step)),
@@ -83,7 +82,7 @@ class NarrowQuantizer {
   KFN Vector<Code> magic_forms(const T* from) {
     const Vector<T> x = load<T>(static_cast<const void*>(from)), t = fused(x, inverse_, magic_);
     const Vector<T> decoded = (t - magic_) * step_;
-    // of a NaN the maximum is the other one: such errors have values that are NaN or infinite
+    // if the error is NaN the other operand is taken; such errors come from values that are NaN or infinite
     error_ = larger_magnitude(x - decoded, error_);
     if constexpr (kShortened)
       seen_ |= (Vector<Code>)t ^ all_of(Traits::kMagicBits);
@@ -94,7 +93,7 @@ class NarrowQuantizer {
   }
 
   Vector<T> inverse_, step_, sentinel_, magic_, error_{};
-  Vector<Code> seen_{};  // bits of codes; or the largest |x|, its bits: those of NaNs and infinities are the largest
+  Vector<Code> seen_{};  // OR of the codes' bits; or bits of the largest |x|, where NaN and infinity are the largest
   Lanes<Code> same_{};
   int bits_;
   T bound_;

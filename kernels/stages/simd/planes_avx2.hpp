@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 32 words <-> up to 32 bit planes with AVX2 (planes_generic.hpp says what): byte c of the 32 values is one register,
-// whose sign bits (vpmovmskb) are one plane; back, the 8x8 bit matrices of eight values and planes are transposed.
+// 32 words <-> up to 32 bit planes with AVX2 (the functions of planes_generic.hpp). To planes: byte c of the 32 values
+// is one register, whose sign bits (vpmovmskb) are one plane. Back: the 8x8 bit matrices of eight values and planes are
+// transposed.
 #pragma once
 
 #include <immintrin.h>
@@ -25,7 +26,7 @@ KFN std::uint32_t any_bits(const std::uint32_t* z, std::uint32_t counted) {
   return static_cast<std::uint32_t>(_mm_cvtsi128_si32(half));
 }
 
-// Whole bytes of planes, so that the loops are the same for most blocks and branches are foreseen.
+// Packs whole bytes of planes, so that loops are the same for most blocks and branches are predicted.
 KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   const __m256i byte_mask = _mm256_set1_epi32(0xFF);
   // vpackusdw and vpackuswb work within 128-bit lanes; this puts the groups of four bytes back in order
@@ -47,7 +48,8 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   }
 }
 
-// Rows k and k + distance of 8x8 bit matrices lie kShift bits apart: swaps the bits of kMask with those kShift higher.
+// Swaps the bits of kMask with the bits kShift higher. Rows k and k + distance of 8x8 bit matrices lie kShift bits
+// apart.
 template <int kShift>
 KFN __m256i swap_bits(__m256i x, __m256i mask) {
   const __m256i t = _mm256_and_si256(_mm256_xor_si256(x, _mm256_srli_epi64(x, kShift)), mask);
@@ -57,11 +59,11 @@ KFN __m256i swap_in_halves(__m256i x) {
   return swap_bits<14>(swap_bits<7>(x, _mm256_set1_epi32(0x00AA00AA)), _mm256_set1_epi32(0x0000CCCC));
 }
 
-// Transposes the 8x8 bit matrices in 64-bit words, one row a byte (transpose_8x8() of bit_matrix.hpp).
+// Transposes the 8x8 bit matrices in 64-bit words, a row in each byte (transpose_8x8() of bit_matrix.hpp).
 KFN __m256i transpose_bits(__m256i x) {
   return swap_bits<28>(swap_in_halves(x), _mm256_set1_epi64x(0x00000000F0F0F0F0ll));
 }
-// The same of matrices whose rows 0 to 3 are 32-bit words of a, rows 4 to 7 those of b.
+// The same for matrices whose rows 0 to 3 are 32-bit words of a, and rows 4 to 7 words of b.
 KFN void transpose_bits(__m256i& a, __m256i& b) {
   a = swap_in_halves(a);
   b = swap_in_halves(b);
@@ -71,11 +73,11 @@ KFN void transpose_bits(__m256i& a, __m256i& b) {
   b = _mm256_xor_si256(b, _mm256_srli_epi32(t, 4));
 }
 
-// Shuffles bytes within both halves of a register by the same table.
+// Shuffles bytes of both halves of a register by the same table.
 KFN __m256i shuffle_halves(__m256i v, __m128i order) {
   return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(order));
 }
-// The 4x4 bytes of each half, transposed.
+// Transposes the 4x4 bytes of each half.
 KFN __m256i transpose_bytes(__m256i v) {
   return shuffle_halves(v, _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
 }
@@ -86,7 +88,7 @@ KFN __m256i halves_in_turns(__m256i v) {
   return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-// The low 16 bits of eight values and of the next eight in turns; their high 16 bits.
+// Interleaves the low 16 bits of eight values with those of the next eight; the same for high 16 bits.
 KFN __m256i low_shorts(__m256i first, __m256i second) {
   return _mm256_blend_epi16(first, _mm256_slli_epi32(second, 16), 0xAA);
 }
@@ -94,7 +96,7 @@ KFN __m256i high_shorts(__m256i first, __m256i second) {
   return _mm256_blend_epi16(_mm256_srli_epi32(first, 16), second, 0xAA);
 }
 
-// Planes 0 to 7 of two runs of 32 values. g: 16 bits of each value, four registers in order.
+// Packs planes 0 to 7 of two runs of 32 values. g: the low or high 16 bits of each value, in four registers in order.
 KFN void pack_low_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
   const __m128i low = _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, -1, -1, -1, -1, -1, -1, -1, -1);
   const __m128i high = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, 2, 6, 10, 14);
@@ -108,11 +110,11 @@ KFN void pack_low_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
   store_bytes(out + stride, _mm256_permute2x128_si256(a, b, 0x31));
 }
 
-// Planes 0 to 15 of the same.
+// Packs planes 0 to 15 of the same.
 KFN void pack_both_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) {
   const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15);
   __m256i a[2], b[2];
-  for (int i = 0; i < 2; ++i) {  // rows 0 to 3 and 4 to 7 of the first values of both runs, and of their others
+  for (int i = 0; i < 2; ++i) {  // rows 0 to 3, then 4 to 7, of the first values of both runs; then of the other values
     const __m256i x = shuffle_halves(g[i], order), y = shuffle_halves(g[i + 2], order);
     a[i] = _mm256_permute2x128_si256(x, y, 0x20);
     b[i] = _mm256_permute2x128_si256(x, y, 0x31);
@@ -128,7 +130,7 @@ KFN void pack_both_bytes(const __m256i (&g)[4], std::uint32_t* out, int stride) 
   store_bytes(out + stride + 8, _mm256_permute2x128_si256(p8, p12, 0x31));
 }
 
-// No planes, 8, 16 or 32 of two runs, so that branches are foreseen.
+// Packs 0, 8, 16 or 32 planes of two runs: few cases, so that branches are predicted.
 KFN void pack_pair(const std::uint32_t* z, int wanted, std::uint32_t* planes, int stride) {
   if (wanted == 0) return;
   __m256i g[4];
@@ -144,10 +146,11 @@ KFN void pack_pair(const std::uint32_t* z, int wanted, std::uint32_t* planes, in
   pack_both_bytes(g, planes + 16, stride);
 }
 
-// Up to here a plane at a time is faster: it is broadcast, and each byte tests its own bit.
+// for up to three planes one plane at a time is faster: each byte tests its own bit of the broadcast plane
 inline constexpr int kFewPlanes = 3;
 
-// Up to 8 planes to bytes: words of four values' bytes; halves of v are values 0 to 3 and 4 to 7 of each eight.
+// Unpacks up to 8 planes to bytes, in words of four values; the halves of v have values 0 to 3 and 4 to 7 of each
+// eight.
 KFN __m256i unpack_byte(const std::uint8_t* words, int planes) {
   if (planes > kFewPlanes) {
     const __m256i rows = transpose_bytes(load_first(words, planes));
@@ -164,7 +167,8 @@ KFN __m256i unpack_byte(const std::uint8_t* words, int planes) {
   return bytes;
 }
 
-// 9 to 16 planes: the low bytes of eight values and of the next eight, then their high bytes, in words as above.
+// Unpacks 9 to 16 planes: low bytes of eight values and of the next eight, then their high bytes, in words as in
+// unpack_byte().
 KFN void unpack_bytes(const std::uint8_t* words, int planes, __m256i (&g)[2]) {
   const __m256i low = load_bytes(words), high = load_first(words + 32, planes - 8);
   __m256i a = transpose_bytes(_mm256_permute2x128_si256(low, high, 0x20));
@@ -176,7 +180,7 @@ KFN void unpack_bytes(const std::uint8_t* words, int planes, __m256i (&g)[2]) {
   g[1] = _mm256_permute2x128_si256(a, b, 0x31);
 }
 
-// The bytes of unpack_byte() to 32 values.
+// Widens the bytes of unpack_byte() to 32 values.
 KFN void store_bytes(__m256i v, std::uint32_t* z) {
   store_bytes(z, shuffle_halves(v, _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1)));
   store_bytes(z + 8, shuffle_halves(v, _mm_setr_epi8(4, -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7, -1, -1, -1)));
@@ -211,7 +215,7 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
   for (int i = 0; i < 4; ++i) store_bytes(z + 8 * i, v[i]);
 }
 
-// Two runs, the planes of the second behind those of the first.
+// Unpacks two runs; the planes of the second follow those of the first.
 KFN void unpack_pair(const std::uint8_t* words, int planes, std::uint32_t* z) {
   const std::uint8_t* second = words + 4 * planes;
   if (planes > 8) {

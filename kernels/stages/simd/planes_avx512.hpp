@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 32 words <-> up to 32 bit planes with AVX-512 VBMI and GFNI (planes_generic.hpp says what). Two bytes of all 32
-// values are one register of eight 8x8 bit matrices: one byte shuffle gathers them, one affine instruction transposes
-// all eight (with the matrix as operand and the unit vectors as input), one shuffle puts the planes in order.
+// 32 words <-> up to 32 bit planes with AVX-512 VBMI and GFNI (the functions of planes_generic.hpp). Two bytes of all
+// 32 values fill one register with eight 8x8 bit matrices. A byte shuffle gathers them, an affine instruction
+// transposes them (the matrix is its operand, unit vectors its input), and a shuffle puts the planes in order.
 #pragma once
 
 #include <immintrin.h>
@@ -67,7 +67,7 @@ PYF_BEGIN_TARGET
 
 KFN __m512i load_table(const avx512_tables::Bytes& table) { return _mm512_loadu_si512(table.data()); }
 
-// Planes 0 to 15 of 32 words, one a word.
+// Packs planes 0 to 15 of 32 words, one word each.
 KFN __m512i low_planes(__m512i low, __m512i high) {
   const __m512i units = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201ull));
   const __m512i matrices = _mm512_permutex2var_epi8(low, load_table(avx512_tables::kGather), high);
@@ -75,7 +75,7 @@ KFN __m512i low_planes(__m512i low, __m512i high) {
                                  _mm512_gf2p8affine_epi64_epi8(units, matrices, 0));
 }
 
-// planes.hpp says what this writes and returns: the planes themselves tell which of them are not zero.
+// planes.hpp documents what this writes and returns. The planes themselves tell which of them are not zero.
 template <int kRuns>
 KFN std::uint32_t transpose_planes(const std::uint32_t* z, std::uint32_t counted, bool complete, std::uint32_t* planes,
                                    int stride) {
@@ -120,8 +120,8 @@ KFN void unpack_planes(const std::uint8_t* words, int planes, std::uint32_t* z) 
   _mm512_storeu_si512(z + 16, high);
 }
 
-// Residuals of up to 11 bits are differences of up to 2^10, and 32 of them add up to 2^15 at most: 16-bit arithmetic
-// does, with half the registers.
+// Residuals of up to 11 bits are differences of at most 2^10, whose sums over 32 values fit 16 bits: half the registers
+// suffice.
 inline constexpr int kShortPlanes = 11;
 
 KFN void store_sums(__m512i sums, std::uint32_t (&q)[32]) {
@@ -135,7 +135,7 @@ KFN void store_sums(__m512i sums, std::uint64_t (&q)[32]) {
   _mm512_storeu_si512(q + 24, _mm512_cvtepi16_epi64(_mm512_extracti64x2_epi64(sums, 3)));
 }
 
-// unpack_sums() of planes.hpp for such residuals.
+// unpack_sums() of planes.hpp for residuals of up to kShortPlanes bits.
 template <class Code>
 KFN Code unpack_short_sums(const std::uint8_t* words, int planes, Code (&q)[32]) {
   const __m512i units = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201ull));

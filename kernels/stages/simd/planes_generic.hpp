@@ -20,7 +20,7 @@ KFN std::uint32_t any_bits(const std::uint32_t* z, std::uint32_t counted) {
   return any;
 }
 
-// `planes` planes of 32 words, one a word, rounded up to a multiple of eight.
+// Writes `planes` planes of 32 words, one word each; their number is rounded up to a multiple of eight.
 KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   for (int c = 0; 8 * c < planes; ++c) {
     std::uint64_t columns[4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 32 words <-> up to 32 bit planes with NEON (planes_generic.hpp says what): byte c of 32 values is two registers of
-// two 8x8 bit matrices each.
+// 32 words <-> up to 32 bit planes with NEON (the functions of planes_generic.hpp). Byte c of 32 values is in two
+// registers, each with two 8x8 bit matrices.
 #pragma once
 
 #include <arm_neon.h>
@@ -12,12 +12,12 @@
 
 PYF_BEGIN_TARGET
 
-// Byte c of values 0 to 15 and 16 to 31, or rows of planes: in 64-bit words g the 8x8 bit matrix of group g.
+// Byte c of values 0 to 15 and 16 to 31, or rows of planes. Each 64-bit word is the 8x8 bit matrix of eight values.
 struct Matrices {
   uint8x16_t low, high;
 };
 
-// Swaps the bits of `mask` with those kShift higher.
+// Swaps the bits of `mask` with the bits kShift higher.
 template <int kShift>
 KFN uint64x2_t swap_bits(uint64x2_t x, std::uint64_t mask) {
   const uint64x2_t t = vandq_u64(veorq_u64(x, vshrq_n_u64(x, kShift)), vdupq_n_u64(mask));
@@ -32,7 +32,7 @@ KFN uint8x16_t transpose_bits(uint8x16_t rows) {
   return vreinterpretq_u8_u64(x);
 }
 
-// Bytes 4 i + k become bytes 8 k + i, i < 8 and k < 4; back.
+// Moves byte 4 i + k to byte 8 k + i, for i < 8 and k < 4; and the inverse.
 alignas(16) inline constexpr std::uint8_t kToMatrices[32] = {0,  4,  8,  12, 16, 20, 24, 28, 1,  5,  9,
                                                              13, 17, 21, 25, 29, 2,  6,  10, 14, 18, 22,
                                                              26, 30, 3,  7,  11, 15, 19, 23, 27, 31};
@@ -87,9 +87,8 @@ KFN void pack_planes(const std::uint32_t* z, int planes, std::uint32_t* out) {
   pack_byte(high_bytes(low), high_bytes(high), out + 24);
 }
 
-// The first `planes` words (1 to 7), zeros behind them; nothing else is read, but up to 28 bytes before them if
-// kBefore. The index of a byte from the `moved`th on, plus what its register was loaded early, is beyond the table
-// where there is no byte: vqtbl2q_u8() makes a zero of it.
+// Loads the first `planes` words (1 to 7), followed by zeros. Reads nothing behind them; with kBefore, up to 28 bytes
+// before them. Indices of absent bytes are beyond the table, so that vqtbl2q_u8() makes them zero.
 template <bool kBefore>
 KFN Matrices load_first(const std::uint8_t* words, int planes) {
   const std::uint8_t* const end = words + 4 * planes;
@@ -115,7 +114,7 @@ KFN Matrices load_first(const std::uint8_t* words, int planes) {
   return {ordered(kToMatrices), ordered(kToMatrices + 16)};
 }
 
-// Up to 8 planes (zeros where there are none) to bytes of 32 values. kBefore: eight planes lie before them.
+// Converts up to 8 planes (absent ones are zeros) to bytes of 32 values. kBefore: eight planes lie before them.
 template <bool kBefore>
 KFN Matrices unpack_byte(const std::uint8_t* words, int planes) {
   if (planes <= 0) return {vdupq_n_u8(0), vdupq_n_u8(0)};
@@ -124,7 +123,7 @@ KFN Matrices unpack_byte(const std::uint8_t* words, int planes) {
   return {transpose_bits(rows.low), transpose_bits(rows.high)};
 }
 
-// Bytes 0 to 3 of 16 values to values.
+// Joins bytes 0 to 3 of 16 values to values.
 KFN void store_values(uint8x16_t b0, uint8x16_t b1, uint8x16_t b2, uint8x16_t b3, std::uint32_t* z) {
   const uint16x8_t low[2] = {vreinterpretq_u16_u8(vzip1q_u8(b0, b1)), vreinterpretq_u16_u8(vzip2q_u8(b0, b1))};
   const uint16x8_t high[2] = {vreinterpretq_u16_u8(vzip1q_u8(b2, b3)), vreinterpretq_u16_u8(vzip2q_u8(b2, b3))};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of a block put together, differences along its axes and the running sums that undo them. With the vocabulary a
-// block stays in registers between the axes, whatever a register holds of it: part of a row, a row, or several.
+// Joins rows of a block, takes differences along its axes, and sums them up again. With the whole vocabulary a block
+// stays in registers from axis to axis, whether a register holds a part of a row, a row, or several rows.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 PYF_BEGIN_TARGET
 
-// All ones where a value of a block has a neighbour `stride` before it in the same run of `run` values, else 0.
+// All bits set for values that have a neighbour `stride` before them in the same run of `run` values, else 0.
 template <class Code, int kStride, int kRun, int B>
 struct NeighbourMask {
   alignas(64) Code mask[B];
@@ -23,7 +23,7 @@ struct NeighbourMask {
 template <class Code, int kStride, int kRun, int B>
 inline constexpr NeighbourMask<Code, kStride, kRun, B> kNeighbour{};
 
-// Rows of this many bytes that join_rows() takes at once, and puts one after another.
+// The number of rows of kRowBytes bytes that join_rows() loads and concatenates at once.
 #if defined(PYF_VECTORS)
 template <int kRowBytes>
 inline constexpr int kJoinedRows = (kRowBytes == 16 || kRowBytes == 32) ? kVectorBytes / kRowBytes : 1;
@@ -36,7 +36,7 @@ template <int kRowBytes, std::size_t kRows>
 KFN void join_rows(const std::uint8_t* const (&rows)[kRows], std::uint8_t* to) {
 #if defined(PYF_VECTORS)
   if constexpr (kRows > 1) return store<std::uint32_t>(to, joined_rows(rows));
-  if constexpr (kRowBytes % kVectorBytes == 0) {  // which memcpy would do in halves
+  if constexpr (kRowBytes % kVectorBytes == 0) {  // memcpy would use half vectors
     for (int i = 0; i < kRowBytes; i += kVectorBytes) store(to + i, load(rows[0] + i));
     return;
   }
@@ -46,22 +46,22 @@ KFN void join_rows(const std::uint8_t* const (&rows)[kRows], std::uint8_t* to) {
 
 #if defined(PYF_VECTORS)
 
-// How a block of D dimensions lies in vectors: its last axis is that of its slowest index, and a step along that is in
-// kHeld vectors, or several are in one.
+// The layout of a block of D dimensions in vectors. Its last axis has the largest stride; a step along it takes kHeld
+// vectors, or a vector holds several steps.
 template <int D, class Code>
 struct Axes {
-  static constexpr int kRow = D == 1 ? 32 : D == 2 ? 8 : 4;   // values
-  static constexpr int kLast = D == 1 ? 1 : D == 2 ? 8 : 16;  // from step to step of the last axis
+  static constexpr int kRow = D == 1 ? 32 : D == 2 ? 8 : 4;   // values of a row
+  static constexpr int kLast = D == 1 ? 1 : D == 2 ? 8 : 16;  // stride of the last axis, in values
   static constexpr int kHeld = kLast > kPer<Code> ? kLast / kPer<Code> : 1;
   static constexpr int kSize = static_cast<int>(sizeof(Code));
 };
 
-// Differences within vectors, of values kStride apart in runs of kRun values.
+// Differences in vectors, between values kStride apart, in runs of kRun values.
 template <int kStride, int kRun, class Code, int kHeld>
 KFN void subtract_before(Vector<Code> (&v)[kHeld]) {
   constexpr int kSize = sizeof(Code), kWithin = kRun < kPer<Code> ? kRun : kPer<Code>;
   for (int r = kHeld; r-- > 0;) {
-    const bool inside = r * kPer<Code> % kRun != 0;  // of a run
+    const bool inside = r * kPer<Code> % kRun != 0;  // the vector is not the first of its run
     if constexpr (kStride < kPer<Code>)
       v[r] -= moved_up<kStride * kSize, kWithin * kSize>(v[r], inside ? v[r > 0 ? r - 1 : 0] : Vector<Code>{});
     else if (inside)
@@ -69,10 +69,10 @@ KFN void subtract_before(Vector<Code> (&v)[kHeld]) {
   }
 }
 
-// Running sums are the way back. Within 16 bytes sums are moved up and added, the more the further; totals of halves
+// Running sums, the inverse. In each 16 bytes, sums are moved up and added in doubling distances; then totals of halves
 // are carried on.
 template <int kStride, int kRun, class V>
-KFN V summed(V v) {  // both in bytes
+KFN V summed(V v) {  // kStride and kRun in bytes
   if constexpr (kStride <= 4 && kRun >= 8) v += moved_up<4, 16>(v, V{});
   if constexpr (kStride <= 8 && kRun >= 16) v += moved_up<8, 16>(v, V{});
   if constexpr (kStride <= 16 && kRun >= 32) v += carried_up<kStride, 32>(v);
@@ -143,7 +143,7 @@ KFN void differences(const Code* q, Code* /*t*/, Code* d, int blocks) {
 
 inline constexpr bool kDifferencesInRegisters = false;
 
-// to[i] = from[i] - its neighbour along one axis, for `blocks` blocks one after another.
+// Differences along one axis, to[i] = from[i] - its neighbour, for `blocks` consecutive blocks.
 template <int kStride, int kRun, class Code>
 KFN void difference(const Code* from, Code* to, int blocks) {
   for (int b = 0; b < blocks; ++b, from += 64, to += 64)
@@ -151,9 +151,8 @@ KFN void difference(const Code* from, Code* to, int blocks) {
       to[i] = static_cast<Code>(from[i] - (from[i - kStride] & kNeighbour<Code, kStride, kRun, 64>.mask[i]));
 }
 
-// Differences of whole 2-D or 3-D blocks along all their axes, q -> d, through t; all three have kDifferencePad
-// readable values before them. One axis is done for all blocks before the next, so no load waits for the store of its
-// neighbour.
+// Differences of whole 2-D or 3-D blocks along all axes: q -> d, through t. Each array has kDifferencePad readable
+// values before it. All blocks complete an axis before the next one, so no load waits for the store of a neighbour.
 template <int D, class Code>
 KFN void differences(const Code* q, Code* t, Code* d, int blocks) {
   if constexpr (D == 2) {

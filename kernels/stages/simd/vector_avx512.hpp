@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The SIMD vocabulary (vector.hpp) with AVX-512: 64 bytes a register; lanes are chosen by mask registers.
+// The SIMD vocabulary (vector.hpp) with AVX-512: registers of 64 bytes. Lanes are selected by mask registers.
 #pragma once
 
 #include <immintrin.h>
@@ -18,7 +18,7 @@ using Lanes = std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>;
 
 // 0, 1, 2 and so on.
 KFN U32 lane_numbers() { return (U32)_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
-// Some lanes by kBits, the others not at all.
+// Shifts the lanes in `lanes` by kBits; other lanes keep their value.
 template <int kBits>
 KFN U32 shifted_left(U32 x, __mmask16 lanes) {
   return (U32)_mm512_mask_slli_epi32((__m512i)x, lanes, (__m512i)x, kBits);
@@ -27,29 +27,29 @@ template <int kBits>
 KFN U32 shifted_right(U32 x, __mmask16 lanes) {
   return (U32)_mm512_mask_srli_epi32((__m512i)x, lanes, (__m512i)x, kBits);
 }
-// The high halves of even and of odd, in turns.
+// The high halves of `even` and `odd`, interleaved.
 KFN U32 high_halves(U64 even, U64 odd) {
   const __m512i order = _mm512_setr_epi32(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
   return (U32)_mm512_permutex2var_epi32((__m512i)even, order, (__m512i)odd);
 }
-// The low halves of numbers.
+// The low halves of 64-bit numbers.
 KFN U32 low_halves(U64 low, U64 high) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return (U32)_mm512_permutex2var_epi32((__m512i)low, even, (__m512i)high);
 }
 KFN std::uint64_t or_of(U64 v) { return static_cast<std::uint64_t>(_mm512_reduce_or_epi64((__m512i)v)); }
-// The sum of each four lanes, in all four.
+// The sum of each group of four lanes, in all four.
 KFN U32 sums_of_four(U32 v) {
   v += (U32)_mm512_shuffle_epi32((__m512i)v, static_cast<_MM_PERM_ENUM>(0x4E));
   return v + (U32)_mm512_shuffle_epi32((__m512i)v, static_cast<_MM_PERM_ENUM>(0xB1));
 }
 KFN bool is_zero(U32 v) { return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) == 0; }
 
-// The larger of magnitudes, of which b is one, and b where the other is a NaN.
+// The larger of |a| and the magnitude b; b if a is NaN.
 KFN F32 larger_magnitude(F32 a, F32 b) { return _mm512_range_ps(a, b, 0b1011); }
 KFN F64 larger_magnitude(F64 a, F64 b) { return _mm512_range_pd(a, b, 0b1011); }
 
-// Comparisons: equal; a above b, of signed numbers, or not below or equal, which a NaN is neither.
+// Comparisons: equal; a above b (signed). For floats `above` means not (a <= b), so it is true for NaN.
 KFN Lanes<std::uint32_t> equal(U32 a, U32 b) { return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b); }
 KFN Lanes<std::uint64_t> equal(U64 a, U64 b) { return _mm512_cmpeq_epi64_mask((__m512i)a, (__m512i)b); }
 KFN Lanes<std::uint32_t> equal(F32 a, F32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
@@ -60,7 +60,7 @@ KFN Lanes<std::uint32_t> above(U32 a, U32 b, __mmask16 part) {
 }
 KFN Lanes<std::uint32_t> above(F32 a, F32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ); }
 KFN Lanes<std::uint64_t> above(F64 a, F64 b) { return _mm512_cmp_pd_mask(a, b, _CMP_NLE_UQ); }
-// Lanes of numbers that are not 0, and those with any bit of both.
+// set_lanes(): the lanes that are not 0. sharing(): the lanes in which a and b have a common bit.
 KFN Lanes<std::uint32_t> set_lanes(U32 v) { return _mm512_test_epi32_mask((__m512i)v, (__m512i)v); }
 KFN Lanes<std::uint64_t> set_lanes(U64 v) { return _mm512_test_epi64_mask((__m512i)v, (__m512i)v); }
 KFN Lanes<std::uint64_t> sharing(U64 a, U64 b) { return _mm512_test_epi64_mask((__m512i)a, (__m512i)b); }
@@ -75,12 +75,12 @@ KFN U32 select(__mmask16 lanes, U32 yes, U32 no) {
 KFN U64 select(__mmask8 lanes, U64 yes, U64 no) { return (U64)_mm512_mask_mov_epi64((__m512i)no, lanes, (__m512i)yes); }
 KFN U32 where(__mmask16 lanes, U32 v) { return (U32)_mm512_maskz_mov_epi32(lanes, (__m512i)v); }
 
-// All lanes of a stream, and those from `from` on that are below `lanes`.
+// All lanes of a stream; the lanes `from` + i that are below `lanes`.
 KFN Lanes<std::uint32_t> all_lanes() { return 0xFFFF; }
 KFN Lanes<std::uint32_t> lanes_below(std::uint32_t lanes, std::uint32_t from) {
   return lanes >= from + 16 ? static_cast<__mmask16>(0xFFFF) : static_cast<__mmask16>((1u << (lanes - from)) - 1);
 }
-// Lanes by their bits of a mask, from bit `first` on: good for select() only.
+// Lanes by their bits of a mask, from bit `first` on.
 KFN Lanes<std::uint32_t> lanes_of(std::uint64_t mask, int first, std::uint32_t) {
   return static_cast<__mmask16>(mask >> first);
 }
@@ -88,13 +88,13 @@ KFN Lanes<std::uint64_t> lanes_of(std::uint64_t mask, int first, std::uint64_t) 
   return static_cast<__mmask8>(mask >> first);
 }
 
-// The bits of lanes of one vector.
+// A bit for each lane of one vector of flags.
 template <class T>
 inline constexpr int kFlagged = 1;
 KFN std::uint64_t joined_bits(const __mmask16 (&v)[1]) { return v[0]; }
 KFN std::uint64_t joined_bits(const __mmask8 (&v)[1]) { return v[0]; }
 
-// Lanes whose bits are set, one after another, and back: no more is read than there are bits.
+// Packs the lanes whose bits are set, and the inverse, which reads only as many lanes as bits are set.
 inline constexpr bool kSkipsEmpty = false;
 template <class T>
 KFN Vector<T> packed_lanes(Vector<T> v, unsigned bits) {
@@ -108,7 +108,7 @@ KFN Vector<T> spread_lanes(Vector<T> no, unsigned bits, const std::uint8_t* from
   if constexpr (sizeof(T) == 8)
     return (Vector<T>)_mm512_mask_expandloadu_epi64((__m512i)no, static_cast<__mmask8>(bits), from);
 }
-// Each lane from the last one up to it whose bit is set, `carry` where there is none.
+// Fills each lane from the last lane up to it whose bit is set; `carry` if there is none.
 template <class T>
 inline constexpr bool kHasFilledLanes = true;
 KFN U32 filled_lanes(U32 v, unsigned bits, U32 carry) {
@@ -125,14 +125,14 @@ KFN U64 filled_lanes(U64 v, unsigned bits, U64 carry) {
   return (U64)_mm512_mask_permutexvar_epi64((__m512i)carry, _mm512_test_epi64_mask(set, set), last, (__m512i)v);
 }
 
-// Numbers at indices that count kBytes each.
+// Gathers numbers at indices in units of kBytes.
 template <int kBytes>
 KFN U32 gathered(const void* from, U32 index) {
   return (U32)_mm512_i32gather_epi32((__m512i)index, from, kBytes);
 }
 
-// v moved up by kBytes within runs of kRun bytes. What comes in are zeros, or the last bytes of `before` where a run is
-// a whole vector.
+// Moves v up by kBytes in runs of kRun bytes. Zeros move in, or, if a run is a whole vector, the last bytes of
+// `before`.
 template <int kBytes, int kRun, class V>
 KFN V moved_up(V v, V before) {
   if constexpr (kRun == 16) return (V)_mm512_bslli_epi128((__m512i)v, kBytes);
@@ -143,8 +143,8 @@ KFN V moved_up(V v, V before) {
   else
     return (V)_mm512_alignr_epi32((__m512i)v, (__m512i)before, 16 - kWords);
 }
-// The last kBytes of the first half of each run of kRun bytes, all over its second half, and zeros in the first; those
-// of the whole vector, all over it.
+// carried_up(): the last kBytes of the first half of each run, repeated over its second half; zeros in the first half.
+// last_to_all(): the last kBytes of the vector, repeated over the vector.
 template <int kBytes, int kRun, class V>
 KFN V carried_up(V v) {
   auto x = (__m512i)v;
@@ -165,18 +165,18 @@ KFN V last_to_all(V v) {
   return (V)_mm512_shuffle_i64x2(x, x, kBytes == 16 ? 0xFF : 0xEE);
 }
 
-// 16 numbers below 2^16, each in 16 bits.
+// Stores 16 numbers below 2^16 as 16-bit numbers.
 KFN void store_shorts(std::uint16_t* to, const U32 (&v)[1]) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16((__m512i)v[0]));
 }
 
-// Part kPart of 32 bytes.
+// Stores part kPart of 32 bytes.
 template <int kPart>
 KFN void store_part(void* to, Register v) {
   const __m256i part = kPart == 0 ? _mm512_castsi512_si256(v) : _mm512_extracti64x4_epi64(v, 1);
   _mm256_storeu_si256(static_cast<__m256i*>(to), part);
 }
-// Rows of 32 or 16 bytes, one after another.
+// Loads rows of 32 or 16 bytes, contiguously.
 KFN U32 joined_rows(const std::uint8_t* const (&rows)[2]) {
   const auto row = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[i])); };
   return (U32)_mm512_inserti64x4(_mm512_castsi256_si512(row(0)), row(1), 1);
@@ -189,7 +189,7 @@ KFN U32 joined_rows(const std::uint8_t* const (&rows)[4]) {
   return (U32)_mm512_inserti32x4(v, row(3), 3);
 }
 
-// Parts of 16 bytes of two vectors in turns: the first half of them, the second.
+// Interleaves parts of 16 bytes of two vectors: the first half of these parts, then the second half.
 KFN void take_turns(U32 (&v)[2]) {
   const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
                 second = _mm512_add_epi64(first, (Register)all_of(std::uint64_t{4}));

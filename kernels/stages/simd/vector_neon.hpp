@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The SIMD vocabulary of flags (vector.hpp) with NEON: 16 lanes are narrowed to bytes, each byte keeps its own bit, and
-// eight bytes add up to eight bits of the mask.
+// The flags part of the SIMD vocabulary (vector.hpp) with NEON: 16 lanes are narrowed to bytes, each byte keeps its own
+// bit, and eight bytes add up to eight bits of the mask.
 #pragma once
 
 #include <arm_neon.h>
@@ -11,7 +11,7 @@
 
 PYF_BEGIN_TARGET
 
-// Lanes of numbers T: all bits of a lane are set, or none.
+// Lanes as vectors of numbers T: a lane has all bits set or none.
 template <class T>
 using Lanes = Vector<T>;
 
